@@ -1,0 +1,286 @@
+//! The number formats a tensor may hold.
+
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+
+use crate::block::{self, BLOCK};
+use crate::moments::Moments;
+use crate::quantile::{Neighbours, radix, sift};
+use crate::simd::Isa;
+
+/// A number format that statistics can be taken of: `f32`, `f64`, [`half::f16`] or
+/// [`half::bf16`].
+///
+/// The trait is sealed: the promise of equal bits is kept for these four formats.
+pub trait Element: Copy + Send + Sync + 'static + sealed::Sealed {
+    /// The value as an `f64`, exactly.
+    fn to_f64(self) -> f64;
+}
+
+pub(crate) mod sealed {
+    use super::{Isa, Moments, Neighbours};
+
+    /// What the crate needs of an element besides its value.
+    pub trait Sealed: Sized {
+        /// An unsigned integer as wide as the element.
+        type Key: Copy + Ord + Default + Into<u64>;
+
+        /// How many bits that are.
+        const KEY_BITS: u32;
+
+        /// An integer that orders as the value does, with -0 just below +0. Selecting among
+        /// integers is faster than among floats.
+        fn key(self) -> Self::Key;
+
+        /// The value that [`key`](Sealed::key) was taken of.
+        fn from_key(key: u64) -> Self;
+
+        /// Neither NaN nor infinite.
+        fn finite(self) -> bool;
+
+        /// The moments of at most [`BLOCK`](crate::BLOCK) values.
+        fn block(isa: Isa, values: &[Self]) -> Moments;
+
+        /// The values around each quartile of a slice that is too large to gather, `None` if none
+        /// of them is finite.
+        fn neighbours(isa: Isa, parts: &[&[Self]]) -> Option<Neighbours<Self>>;
+    }
+}
+
+impl Element for f32 {
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl sealed::Sealed for f32 {
+    type Key = u32;
+
+    const KEY_BITS: u32 = 32;
+
+    #[inline]
+    fn key(self) -> u32 {
+        let bits = self.to_bits();
+        if bits >> 31 == 0 {
+            bits | 1 << 31
+        } else {
+            !bits
+        }
+    }
+
+    #[inline]
+    fn from_key(key: u64) -> f32 {
+        let key = key as u32;
+        f32::from_bits(if key >> 31 == 1 {
+            key & !(1 << 31)
+        } else {
+            !key
+        })
+    }
+
+    #[inline]
+    fn finite(self) -> bool {
+        self.is_finite()
+    }
+
+    #[inline]
+    fn block(isa: Isa, values: &[f32]) -> Moments {
+        block::moments(isa, values)
+    }
+
+    fn neighbours(isa: Isa, parts: &[&[f32]]) -> Option<Neighbours<f32>> {
+        sift::neighbours(isa, parts)
+    }
+}
+
+impl Element for f64 {
+    fn to_f64(self) -> f64 {
+        self
+    }
+}
+
+impl sealed::Sealed for f64 {
+    type Key = u64;
+
+    const KEY_BITS: u32 = 64;
+
+    #[inline]
+    fn key(self) -> u64 {
+        let bits = self.to_bits();
+        if bits >> 63 == 0 {
+            bits | 1 << 63
+        } else {
+            !bits
+        }
+    }
+
+    #[inline]
+    fn from_key(key: u64) -> f64 {
+        f64::from_bits(if key >> 63 == 1 {
+            key & !(1 << 63)
+        } else {
+            !key
+        })
+    }
+
+    #[inline]
+    fn finite(self) -> bool {
+        self.is_finite()
+    }
+
+    #[inline]
+    fn block(isa: Isa, values: &[f64]) -> Moments {
+        block::moments(isa, values)
+    }
+
+    fn neighbours(isa: Isa, parts: &[&[f64]]) -> Option<Neighbours<f64>> {
+        sift::neighbours(isa, parts)
+    }
+}
+
+impl Element for f16 {
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl sealed::Sealed for f16 {
+    type Key = u16;
+
+    const KEY_BITS: u32 = 16;
+
+    #[inline]
+    fn key(self) -> u16 {
+        key_of_16_bits(self.to_bits())
+    }
+
+    #[inline]
+    fn from_key(key: u64) -> f16 {
+        f16::from_bits(bits_of_16_bit_key(key))
+    }
+
+    #[inline]
+    fn finite(self) -> bool {
+        self.is_finite()
+    }
+
+    fn block(isa: Isa, values: &[f16]) -> Moments {
+        widened_block(isa, values, |narrow, wide| {
+            narrow.convert_to_f32_slice(wide)
+        })
+    }
+
+    fn neighbours(_: Isa, parts: &[&[f16]]) -> Option<Neighbours<f16>> {
+        radix::neighbours(parts)
+    }
+}
+
+impl Element for bf16 {
+    fn to_f64(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl sealed::Sealed for bf16 {
+    type Key = u16;
+
+    const KEY_BITS: u32 = 16;
+
+    #[inline]
+    fn key(self) -> u16 {
+        key_of_16_bits(self.to_bits())
+    }
+
+    #[inline]
+    fn from_key(key: u64) -> bf16 {
+        bf16::from_bits(bits_of_16_bit_key(key))
+    }
+
+    #[inline]
+    fn finite(self) -> bool {
+        self.is_finite()
+    }
+
+    fn block(isa: Isa, values: &[bf16]) -> Moments {
+        widened_block(isa, values, |narrow, wide| {
+            // `half` converts these one at a time with a branch for NaN, which hinders SIMD; a
+            // bf16 is the upper half of an f32.
+            for (wide, narrow) in wide.iter_mut().zip(narrow) {
+                *wide = f32::from_bits(u32::from(narrow.to_bits()) << 16);
+            }
+        })
+    }
+
+    fn neighbours(_: Isa, parts: &[&[bf16]]) -> Option<Neighbours<bf16>> {
+        radix::neighbours(parts)
+    }
+}
+
+#[inline]
+fn key_of_16_bits(bits: u16) -> u16 {
+    if bits >> 15 == 0 {
+        bits | 1 << 15
+    } else {
+        !bits
+    }
+}
+
+#[inline]
+fn bits_of_16_bit_key(key: u64) -> u16 {
+    let key = key as u16;
+    if key >> 15 == 1 {
+        key & !(1 << 15)
+    } else {
+        !key
+    }
+}
+
+/// The moments of a block of 16-bit floats, which are exact as `f32`.
+fn widened_block<T: Copy>(isa: Isa, values: &[T], widen: impl Fn(&[T], &mut [f32])) -> Moments {
+    /// Clearing the room for a whole block would cost more than a toy layer's statistics.
+    const FEW: usize = 128;
+
+    if values.len() <= FEW {
+        let wide = &mut [0.0; FEW][..values.len()];
+        widen(values, wide);
+        block::moments(isa, wide)
+    } else {
+        let mut wide = [0.0; BLOCK];
+        let wide = &mut wide[..values.len()];
+        widen(values, wide);
+        block::moments(isa, wide)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn assert_keys_order<T: Element + PartialOrd + std::fmt::Debug>(ascending: &[T]) {
+        for pair in ascending.windows(2) {
+            assert!(pair[0].key() < pair[1].key(), "{pair:?}");
+        }
+        for &value in ascending {
+            assert!(T::from_key(value.key().into()) == value, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn keys_order_as_the_values_do_and_lead_back_to_them() {
+        let ascending = [-65504.0, -1.0, -6e-8, -0.0, 0.0, 6e-8, 1.0, 65504.0];
+        assert_keys_order(&ascending);
+        assert_keys_order(&ascending.map(|x| x as f32));
+        assert_keys_order(&ascending.map(f16::from_f64));
+        assert_keys_order(&ascending.map(bf16::from_f64));
+    }
+
+    #[test]
+    fn every_bf16_widens_to_the_f32_that_half_says() {
+        for bits in 0..=u16::MAX {
+            let value = bf16::from_bits(bits);
+            if value.is_finite() {
+                assert_eq!(f32::from_bits(u32::from(bits) << 16), value.to_f32());
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Activations.
+
+use crate::language::{Choice, Fields, Record, Variant, alias, any, positive, variant};
+
+/// A function applied to each value (softmax: to the last dimension).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Activation {
+    /// `max(x, 0)`
+    Relu,
+    /// `x` if positive, else `negative_slope * x` (default 0.2)
+    LeakyRelu {
+        /// Slope below zero.
+        negative_slope: f64,
+    },
+    /// `x` if positive, else `alpha * (exp(x) - 1)` (default 1)
+    Elu {
+        /// Size of the negative part.
+        alpha: f64,
+    },
+    /// Scaled elu, self-normalising.
+    Selu,
+    /// `x * Phi(x)`; exact unless `approximate`.
+    Gelu {
+        /// Whether to use the tanh approximation.
+        approximate: bool,
+    },
+    /// `x * sigmoid(x)`
+    Silu,
+    /// Hyperbolic tangent.
+    Tanh,
+    /// `1 / (1 + exp(-x))`
+    Sigmoid,
+    /// `clip(slope * x + 0.5, 0, 1)`; the slope is 1/6 in Keras 3 and PyTorch, 0.2 in Keras 2.
+    HardSigmoid {
+        /// Slope of the middle part.
+        slope: f64,
+    },
+    /// `ln(1 + exp(x))`
+    Softplus,
+    /// `exp(x) / sum(exp(x))` over the last dimension.
+    Softmax,
+    /// `x`
+    #[default]
+    Linear,
+}
+
+impl Record for Activation {
+    fn fields<F: Fields>(&mut self, f: &mut F) {
+        match self {
+            Self::LeakyRelu { negative_slope } => f.optional("negative_slope", negative_slope, any),
+            Self::Elu { alpha } => f.optional("alpha", alpha, any),
+            Self::Gelu { approximate } => f.optional("approximate", approximate, any),
+            Self::HardSigmoid { slope } => f.optional("slope", slope, positive),
+            _ => {}
+        }
+    }
+}
+
+impl Choice for Activation {
+    const TAG: &'static str = "name";
+    const NOUN: &'static str = "an activation";
+    const VARIANTS: &'static [Variant<Self>] = &[
+        variant("relu", || Self::Relu),
+        variant("leaky_relu", Self::leaky_relu),
+        variant("elu", Self::elu),
+        variant("selu", || Self::Selu),
+        variant("gelu", Self::gelu),
+        alias("silu", &["swish"], || Self::Silu),
+        variant("tanh", || Self::Tanh),
+        variant("sigmoid", || Self::Sigmoid),
+        variant("hard_sigmoid", Self::hard_sigmoid),
+        variant("softplus", || Self::Softplus),
+        variant("softmax", || Self::Softmax),
+        alias("linear", &["none", "identity"], || Self::Linear),
+    ];
+
+    fn variant(&self) -> &'static str {
+        self.name()
+    }
+}
+
+impl Activation {
+    /// Leaky relu with Keras's slope, 0.2.
+    pub fn leaky_relu() -> Self {
+        Self::LeakyRelu {
+            negative_slope: 0.2,
+        }
+    }
+
+    /// Elu with `alpha` 1.
+    pub fn elu() -> Self {
+        Self::Elu { alpha: 1.0 }
+    }
+
+    /// The exact gelu.
+    pub fn gelu() -> Self {
+        Self::Gelu { approximate: false }
+    }
+
+    /// Hard sigmoid with the slope of Keras 3 and PyTorch, 1/6.
+    pub fn hard_sigmoid() -> Self {
+        Self::HardSigmoid { slope: 1.0 / 6.0 }
+    }
+
+    /// The name it has in a plan.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Relu => "relu",
+            Self::LeakyRelu { .. } => "leaky_relu",
+            Self::Elu { .. } => "elu",
+            Self::Selu => "selu",
+            Self::Gelu { .. } => "gelu",
+            Self::Silu => "silu",
+            Self::Tanh => "tanh",
+            Self::Sigmoid => "sigmoid",
+            Self::HardSigmoid { .. } => "hard_sigmoid",
+            Self::Softplus => "softplus",
+            Self::Softmax => "softmax",
+            Self::Linear => "linear",
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The files themselves: which kind they are, and where each keeps its parts.
+
+use std::collections::HashMap;
+use std::io::{Cursor, Read};
+
+use hdf5_pure::{AttrValue, Datatype, File, FormatError, Group};
+use serde_json::Value;
+
+use super::{Fault, Version};
+
+/// The parts of a Keras file.
+pub(super) struct Archive {
+    /// The model: class and configuration.
+    pub(super) model: Value,
+    /// What `model.compile(..)` was called with.
+    pub(super) training: Option<Value>,
+    pub(super) version: Version,
+    /// The weights; `None` if the file has no place for them.
+    pub(super) store: Option<Store>,
+}
+
+/// Where weights are kept.
+pub(super) enum Store {
+    /// `model_weights/<layer>/<weight name>`, with the names in attributes.
+    Named(File),
+    /// `layers/<class>_<n>/vars/<i>`.
+    Numbered(File),
+}
+
+/// Takes a Keras file apart.
+pub(super) fn open(bytes: Vec<u8>) -> Result<Archive, Fault> {
+    if bytes.starts_with(b"\x89HDF\r\n\x1a\n") {
+        open_hdf5(bytes)
+    } else if bytes.starts_with(b"PK\x03\x04") {
+        open_zip(bytes)
+    } else if bytes.trim_ascii_start().starts_with(b"{") {
+        open_json(&bytes)
+    } else {
+        Err(Fault::NotKeras {
+            found: describe(&bytes),
+        })
+    }
+}
+
+fn describe(bytes: &[u8]) -> String {
+    if bytes.is_empty() {
+        return "an empty file".to_owned();
+    }
+    let start = bytes.get(..bytes.len().min(16)).unwrap_or(bytes);
+    match std::str::from_utf8(start) {
+        Ok(text) if !text.contains(|c: char| c.is_control() && !c.is_whitespace()) => {
+            format!("text that starts with {text:?}")
+        }
+        _ => format!("bytes that start with {}", start.escape_ascii()),
+    }
+}
+
+fn open_hdf5(bytes: Vec<u8>) -> Result<Archive, Fault> {
+    let file = open_file(bytes, "the HDF5 file")?;
+    let attributes = Attributes::of(&file.root(), "the HDF5 file")?;
+    let Some(model) = attributes.text("model_config")? else {
+        let mut found: Vec<String> = attributes.values.into_keys().collect();
+        found.extend(file.root().groups().unwrap_or_default());
+        found.sort();
+        found.truncate(8);
+        return Err(Fault::NoModel {
+            found: if found.is_empty() {
+                "an empty HDF5 file".to_owned()
+            } else {
+                format!("`{}`", found.join("`, `"))
+            },
+        });
+    };
+    let model = parse(model.as_bytes(), "`model_config`")?;
+    let training = attributes
+        .text("training_config")?
+        .map(|json| parse(json.as_bytes(), "`training_config`"))
+        .transpose()?;
+    Ok(Archive {
+        version: version_of(attributes.text("keras_version")?, &model),
+        model,
+        training,
+        store: Some(Store::Named(file)),
+    })
+}
+
+fn open_zip(bytes: Vec<u8>) -> Result<Archive, Fault> {
+    let mut zip = zip::ZipArchive::new(Cursor::new(bytes))
+        .map_err(|error| Fault::damaged("the archive", error))?;
+    let Some(config) = member(&mut zip, "config.json")? else {
+        return Err(Fault::NotKeras {
+            found: "a zip archive without `config.json`".to_owned(),
+        });
+    };
+    let model = parse(&config, "`config.json`")?;
+    let metadata = member(&mut zip, "metadata.json")?
+        .map(|json| parse(&json, "`metadata.json`"))
+        .transpose()?;
+    let version = metadata
+        .as_ref()
+        .and_then(|metadata| metadata.get("keras_version"))
+        .and_then(Value::as_str);
+    let store = member(&mut zip, "model.weights.h5")?
+        .map(|weights| open_file(weights, "`model.weights.h5`").map(Store::Numbered))
+        .transpose()?;
+    Ok(Archive {
+        version: version_of(version, &model),
+        training: model.get("compile_config").cloned(),
+        model,
+        store,
+    })
+}
+
+fn open_json(bytes: &[u8]) -> Result<Archive, Fault> {
+    let model = parse(bytes, "the JSON")?;
+    if model.get("class_name").is_none() {
+        return Err(Fault::NotKeras {
+            found: "JSON without `class_name`".to_owned(),
+        });
+    }
+    Ok(Archive {
+        version: version_of(model.get("keras_version").and_then(Value::as_str), &model),
+        training: model.get("compile_config").cloned(),
+        model,
+        store: None,
+    })
+}
+
+fn member(
+    zip: &mut zip::ZipArchive<Cursor<Vec<u8>>>,
+    name: &str,
+) -> Result<Option<Vec<u8>>, Fault> {
+    let mut content = Vec::new();
+    match zip.by_name(name) {
+        Err(zip::result::ZipError::FileNotFound) => return Ok(None),
+        Err(error) => Err(error.to_string()),
+        Ok(mut member) => member
+            .read_to_end(&mut content)
+            .map_err(|error| error.to_string()),
+    }
+    .map_err(|error| Fault::damaged(format!("`{name}`"), error))?;
+    Ok(Some(content))
+}
+
+fn open_file(bytes: Vec<u8>, part: &str) -> Result<File, Fault> {
+    let size = bytes.len() as u64;
+    let file = File::from_bytes(bytes).map_err(|error| Fault::damaged(part, error))?;
+    let whole = file.superblock().eof_address;
+    if size < whole {
+        let reason = format!("it ends after {size} of {whole} bytes");
+        return Err(Fault::damaged(part, reason));
+    }
+    Ok(file)
+}
+
+/// The attributes of a group. One that is there but cannot be decoded is an error, not absent.
+struct Attributes {
+    part: String,
+    values: HashMap<String, AttrValue>,
+    types: HashMap<String, Datatype>,
+}
+
+impl Attributes {
+    fn of(group: &Group, part: &str) -> Result<Self, Fault> {
+        let damaged = |error| Fault::damaged(part, error);
+        Ok(Self {
+            part: part.to_owned(),
+            values: group.attrs().map_err(damaged)?,
+            types: group.attr_datatypes().map_err(damaged)?,
+        })
+    }
+
+    fn get(&self, name: &str) -> Result<Option<&AttrValue>, Fault> {
+        match self.values.get(name) {
+            None if self.types.contains_key(name) => Err(Fault::damaged(
+                &self.part,
+                format!("the attribute `{name}` cannot be decoded"),
+            )),
+            value => Ok(value),
+        }
+    }
+
+    fn text(&self, name: &str) -> Result<Option<&str>, Fault> {
+        Ok(self.get(name)?.and_then(AttrValue::as_str))
+    }
+
+    /// A list of strings; an empty one is stored as an empty array of numbers.
+    fn list(&self, name: &str) -> Result<Option<&[String]>, Fault> {
+        let value = self.get(name)?;
+        Ok(value.map(|value| value.as_strings().unwrap_or_default()))
+    }
+}
+
+fn parse(json: &[u8], part: &str) -> Result<Value, Fault> {
+    serde_json::from_slice(json).map_err(|error| Fault::damaged(part, error))
+}
+
+/// Files name the version that wrote them, except the JSON of Keras 3, which names modules.
+fn version_of(stated: Option<&str>, model: &Value) -> Version {
+    let major = stated.and_then(|version| version.split('.').next()?.parse::<u32>().ok());
+    match major {
+        Some(0..=2) => Version::Two,
+        None if model.get("module").is_none() => Version::Two,
+        _ => Version::Three,
+    }
+}
+
+/// The strings of a group's attribute; Keras splits a long list into `name0`, `name1`, ...
+pub(super) fn strings(
+    file: &File,
+    group: &str,
+    attribute: &str,
+) -> Result<Option<Vec<String>>, Fault> {
+    let part = format!("group `{group}`");
+    let group = match file.group(group) {
+        Err(error) if is_absent(&error) => return Ok(None),
+        other => other.map_err(|error| Fault::damaged(&part, error))?,
+    };
+    let attributes = Attributes::of(&group, &part)?;
+    if let Some(whole) = attributes.list(attribute)? {
+        return Ok(Some(whole.to_vec()));
+    }
+    let mut pieces = Vec::new();
+    while let Some(piece) = attributes.list(&format!("{attribute}{}", pieces.len()))? {
+        pieces.push(piece);
+    }
+    Ok((!pieces.is_empty()).then(|| pieces.concat()))
+}
+
+/// Whether there is a group at a path.
+pub(super) fn has_group(file: &File, group: &str) -> bool {
+    file.group(group).is_ok()
+}
+
+/// An array's shape, and its values row-major.
+pub(super) type Values = (Vec<usize>, Vec<f32>);
+
+/// Reads an array; `None` if the path leads nowhere.
+pub(super) fn array(file: &File, path: &str) -> Result<Option<Values>, String> {
+    let dataset = match file.dataset(path) {
+        Err(error) if is_absent(&error) => return Ok(None),
+        other => other.map_err(|error| error.to_string())?,
+    };
+    let shape = dataset.shape().map_err(|error| error.to_string())?;
+    let values = dataset.read_f32().map_err(|error| error.to_string())?;
+    let shape: Vec<usize> = shape
+        .iter()
+        .map(|&size| usize::try_from(size).unwrap_or(usize::MAX))
+        .collect();
+    let count = shape
+        .iter()
+        .try_fold(1_usize, |count, &size| count.checked_mul(size));
+    if count != Some(values.len()) {
+        return Err(format!(
+            "{} values for an array of shape {shape:?}",
+            values.len()
+        ));
+    }
+    Ok(Some((shape, values)))
+}
+
+fn is_absent(error: &hdf5_pure::Error) -> bool {
+    matches!(
+        error,
+        hdf5_pure::Error::Format(FormatError::PathNotFound(_))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(bytes: &[u8]) -> String {
+        match open(bytes.to_vec()) {
+            Ok(_) => "no fault".to_owned(),
+            Err(fault) => fault.to_string(),
+        }
+    }
+
+    #[test]
+    fn other_content_is_described() {
+        assert!(fault(b"").ends_with("found an empty file"));
+        assert!(fault(b"a,b\n1,2\n").ends_with(r#"found text that starts with "a,b\n1,2\n""#));
+        assert!(fault(b"\x80\x02}q").ends_with(r"found bytes that start with \x80\x02}q"));
+        assert!(fault(b"{}").ends_with("found JSON without `class_name`"));
+    }
+
+    #[test]
+    fn cut_files_are_damaged() {
+        assert!(fault(b"\x89HDF\r\n\x1a\n\x00").starts_with("is damaged: the HDF5 file"));
+        assert!(fault(b"PK\x03\x04").starts_with("is damaged: the archive"));
+        assert!(fault(b"{\"class_name\":").starts_with("is damaged: the JSON"));
+    }
+
+    #[test]
+    fn the_version_is_stated_or_seen_from_the_modules() {
+        let bare = serde_json::json!({"class_name": "Sequential"});
+        let module = serde_json::json!({"class_name": "Sequential", "module": "keras"});
+        assert_eq!(version_of(Some("2.15.0"), &module), Version::Two);
+        assert_eq!(version_of(Some("3.0.0-dev"), &bare), Version::Three);
+        assert_eq!(version_of(None, &bare), Version::Two);
+        assert_eq!(version_of(None, &module), Version::Three);
+    }
+}

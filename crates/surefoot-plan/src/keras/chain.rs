@@ -1,0 +1,347 @@
+//! The layers of a model in the order in which data goes through them.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::Fault;
+use super::graph::in_order;
+
+/// A model as a list of layers.
+pub(super) struct Chain<'a> {
+    pub(super) nodes: Vec<Node<'a>>,
+    pub(super) input: Input,
+}
+
+/// The shape of a sample as far as the file tells: `None` inside for an open dimension.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Input(Option<Vec<Option<usize>>>);
+
+impl Input {
+    /// The shape, if every dimension is known.
+    pub(super) fn shape(&self) -> Option<Vec<usize>> {
+        self.0.as_ref()?.iter().copied().collect()
+    }
+
+    /// The number of dimensions.
+    pub(super) fn rank(&self) -> Option<usize> {
+        self.0.as_ref().map(Vec::len)
+    }
+
+    /// From Keras's shape, whose first entry is the batch.
+    fn from_batch_shape(shape: Option<&Value>) -> Self {
+        let sample = shape
+            .and_then(Value::as_array)
+            .and_then(|shape| shape.get(1..));
+        Self(sample.map(|dimensions| {
+            dimensions
+                .iter()
+                .map(|size| size.as_u64().and_then(|size| usize::try_from(size).ok()))
+                .collect()
+        }))
+    }
+
+    fn or(self, other: impl FnOnce() -> Self) -> Self {
+        if self.0.is_some() { self } else { other() }
+    }
+}
+
+/// A layer as the file describes it.
+pub(super) struct Node<'a> {
+    /// Keras's class; with its package if it is not one of Keras's own.
+    pub(super) class: &'a str,
+    /// A name that no other layer of the chain has.
+    pub(super) name: String,
+    pub(super) config: &'a Map<String, Value>,
+    pub(super) place: Place<'a>,
+}
+
+/// Where the file keeps the weights of a layer.
+pub(super) struct Place<'a> {
+    /// The outermost model's layer that this is, or that contains this.
+    pub(super) outer: &'a str,
+    /// The name in the innermost model, if the layer is in an inner model.
+    pub(super) inner: Option<&'a str>,
+    /// The path in an archive: `layers/dense_1`.
+    pub(super) path: String,
+}
+
+/// The layers of a model and of the models in it.
+pub(super) fn flatten<'a>(
+    model: &'a Value,
+    warnings: &mut Vec<String>,
+) -> Result<Chain<'a>, Fault> {
+    let class = model.get("class_name").and_then(Value::as_str);
+    let class = class.ok_or_else(|| Fault::damaged("the model", "`class_name` is missing"))?;
+    if !is_model(class) {
+        return Err(Fault::UnknownModel {
+            class: class.to_owned(),
+        });
+    }
+    let mut chain = Chain {
+        nodes: Vec::new(),
+        input: Input::default(),
+    };
+    chain.add_model(model, class, None, warnings)?;
+    let built = || Input::from_batch_shape(model.pointer("/build_config/input_shape"));
+    chain.input = std::mem::take(&mut chain.input).or(built);
+    chain.make_names_unique();
+    if chain.nodes.is_empty() {
+        return Err(Fault::damaged("the model", "it has no layers"));
+    }
+    Ok(chain)
+}
+
+fn is_model(class: &str) -> bool {
+    matches!(class, "Sequential" | "Functional" | "Model")
+}
+
+/// The model around a layer, for names and paths.
+struct Around<'a, 'b> {
+    outer: &'a str,
+    name: &'a str,
+    path: &'b str,
+}
+
+/// One entry of a model's list of layers.
+pub(super) struct Entry<'a> {
+    class: &'a str,
+    pub(super) name: &'a str,
+    /// Absent for an inner Sequential of old, whose configuration is a list.
+    config: Option<&'a Map<String, Value>>,
+    pub(super) json: &'a Value,
+    path: String,
+}
+
+impl<'a> Chain<'a> {
+    fn add_model(
+        &mut self,
+        model: &'a Value,
+        class: &str,
+        around: Option<&Around<'a, '_>>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Fault> {
+        let config = model.get("config");
+        // Before 2.2.3, a Sequential's configuration was the list itself.
+        let layers = match config {
+            Some(Value::Array(layers)) => layers,
+            Some(config) => config
+                .get("layers")
+                .and_then(Value::as_array)
+                .ok_or_else(|| Fault::damaged("the model", "`config.layers` is missing"))?,
+            None => return Err(Fault::damaged("the model", "`config` is missing")),
+        };
+        let mut entries = entries(layers, around.map_or("", |around| around.path))?;
+        if class != "Sequential" {
+            let outputs = config.and_then(|config| config.get("output_layers"));
+            entries = in_order(entries, outputs, warnings)?;
+        }
+        let built =
+            || Input::from_batch_shape(config.and_then(|config| config.get("build_input_shape")));
+        let first = self.nodes.is_empty();
+        for entry in entries {
+            self.add_entry(entry, around, warnings)?;
+        }
+        if first {
+            self.input = std::mem::take(&mut self.input).or(built);
+        }
+        Ok(())
+    }
+
+    fn add_entry(
+        &mut self,
+        entry: Entry<'a>,
+        around: Option<&Around<'a, '_>>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Fault> {
+        let setting = |key: &str| entry.config.and_then(|config| config.get(key));
+        if self.nodes.is_empty() {
+            let shape = setting("batch_shape").or_else(|| setting("batch_input_shape"));
+            self.input = std::mem::take(&mut self.input).or(|| Input::from_batch_shape(shape));
+        }
+        if setting("trainable") == Some(&Value::Bool(false)) {
+            warnings.push(format!(
+                "layer `{}` is frozen in Keras; Surefoot trains it with the others",
+                entry.name
+            ));
+        }
+        let outer = around.map_or(entry.name, |around| around.outer);
+        if entry.class == "InputLayer" {
+            let unusual = ["sparse", "ragged"]
+                .into_iter()
+                .find(|key| setting(key) == Some(&Value::Bool(true)));
+            if let Some(kind) = unusual {
+                return Err(Fault::unsupported(
+                    entry.name,
+                    format!("its input is {kind}"),
+                ));
+            }
+        } else if is_model(entry.class) {
+            let inside = Around {
+                outer,
+                name: entry.name,
+                path: &format!("{}/", entry.path),
+            };
+            self.add_model(entry.json, entry.class, Some(&inside), warnings)?;
+        } else {
+            let config = entry.config.ok_or_else(|| {
+                Fault::damaged(format!("layer `{}`", entry.name), "`config` is missing")
+            })?;
+            let mut name = plan_name(entry.name);
+            if let Some(around) = around
+                && self.nodes.iter().any(|node| node.name == name)
+            {
+                name = format!("{}_{name}", plan_name(around.name));
+            }
+            self.nodes.push(Node {
+                class: entry.class,
+                name,
+                config,
+                place: Place {
+                    outer,
+                    inner: around.map(|_| entry.name),
+                    path: entry.path,
+                },
+            });
+        }
+        Ok(())
+    }
+
+    /// Numbers the names that still occur twice.
+    fn make_names_unique(&mut self) {
+        for index in 1..self.nodes.len() {
+            let (before, rest) = self.nodes.split_at_mut(index);
+            let Some(node) = rest.first_mut() else {
+                continue;
+            };
+            let taken = |name: &str| before.iter().any(|other| other.name == name);
+            let numbered = (1..).map(|number: usize| format!("{}_{number}", node.name));
+            let free = std::iter::once(node.name.clone())
+                .chain(numbered)
+                .find(|name| !taken(name));
+            node.name = free.unwrap_or_default();
+        }
+    }
+}
+
+/// A name as a plan allows it; Keras 2 also had slashes in names.
+fn plan_name(name: &str) -> String {
+    if name.is_empty() {
+        return "layer".to_owned();
+    }
+    name.replace(|c: char| c == '/' || c.is_control(), "_")
+}
+
+fn entries<'a>(layers: &'a [Value], path: &str) -> Result<Vec<Entry<'a>>, Fault> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    let mut entries = Vec::with_capacity(layers.len());
+    for (index, json) in layers.iter().enumerate() {
+        let missing =
+            |key: &str| Fault::damaged(format!("layer {}", index + 1), format!("no `{key}`"));
+        let text = |key: &str| json.get(key).and_then(Value::as_str);
+        let class = text("class_name").ok_or_else(|| missing("class_name"))?;
+        let class = text("registered_name")
+            .filter(|name| name.contains('>'))
+            .unwrap_or(class);
+        let config = json.get("config").and_then(Value::as_object);
+        let name = config.and_then(|config| config.get("name")?.as_str());
+        let name = name.or(text("name")).unwrap_or(class);
+        let stored = stored_name(class);
+        let number = counts.entry(stored).or_default();
+        let path = match *number {
+            0 => format!("{path}layers/{stored}"),
+            n => format!("{path}layers/{stored}_{n}"),
+        };
+        *number += 1;
+        entries.push(Entry {
+            class,
+            name,
+            config,
+            json,
+            path,
+        });
+    }
+    Ok(entries)
+}
+
+/// What an archive calls a layer of a class: not by its name, but by its class and a number.
+/// Only classes that have weights, or layers inside, need be right.
+fn stored_name(class: &str) -> &str {
+    match class {
+        "Dense" => "dense",
+        "Conv1D" => "conv1d",
+        "Conv2D" => "conv2d",
+        "BatchNormalization" => "batch_normalization",
+        "LayerNormalization" => "layer_normalization",
+        "GroupNormalization" => "group_normalization",
+        "Embedding" => "embedding",
+        "SimpleRNN" => "simple_rnn",
+        "LSTM" => "lstm",
+        "GRU" => "gru",
+        "Bidirectional" => "bidirectional",
+        "Sequential" => "sequential",
+        "Functional" => "functional",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn dense(name: &str) -> Value {
+        json!({"class_name": "Dense", "config": {"name": name}})
+    }
+
+    fn names(model: &Value) -> Vec<String> {
+        let chain = flatten(model, &mut Vec::new()).unwrap();
+        chain.nodes.into_iter().map(|node| node.name).collect()
+    }
+
+    #[test]
+    fn inner_models_are_flattened_with_names_of_their_own() {
+        let inner = json!({
+            "class_name": "Sequential",
+            "config": {"name": "inner", "layers": [dense("a"), dense("b")]}
+        });
+        let model = json!({
+            "class_name": "Sequential",
+            "config": {"layers": [dense("a"), inner, dense("inner_a")]}
+        });
+        assert_eq!(names(&model), ["a", "inner_a", "b", "inner_a_1"]);
+        let chain = flatten(&model, &mut Vec::new()).unwrap();
+        let place = &chain.nodes[2].place;
+        assert_eq!((place.outer, place.inner), ("inner", Some("b")));
+        assert_eq!(place.path, "layers/sequential/layers/dense_1");
+        assert_eq!(chain.nodes[3].place.path, "layers/dense_1");
+    }
+
+    #[test]
+    fn names_are_such_as_a_plan_allows() {
+        let layers = [dense("block1/conv"), dense("block1_conv"), dense("")];
+        let model = json!({"class_name": "Sequential", "config": {"layers": layers}});
+        assert_eq!(names(&model), ["block1_conv", "block1_conv_1", "layer"]);
+    }
+
+    #[test]
+    fn the_oldest_sequential_is_a_list() {
+        let mut first = dense("a");
+        first["config"]["batch_input_shape"] = json!([null, 3, null]);
+        let model = json!({"class_name": "Sequential", "config": [first, dense("b")]});
+        assert_eq!(names(&model), ["a", "b"]);
+        let chain = flatten(&model, &mut Vec::new()).unwrap();
+        assert_eq!(chain.input.shape(), None);
+        assert_eq!(chain.input.rank(), Some(2));
+    }
+
+    #[test]
+    fn other_classes_of_model_are_named() {
+        let model = json!({"class_name": "MyModel", "config": {}});
+        let Err(fault) = flatten(&model, &mut Vec::new()) else {
+            panic!("a subclassed model was read");
+        };
+        assert!(fault.to_string().contains("`MyModel`"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Names: every layer has one, given or made.
+
+use crate::Layer;
+use std::collections::HashMap;
+
+/// The names of the layers that hold something, depth first: a residual block stands for the
+/// layers in it.
+///
+/// A layer is called what the plan calls it, or `{kind}_{n}` if it is the `n`-th of its kind in
+/// the whole model, so that naming one layer leaves the names of the others alone. (Where another
+/// layer was given that very name, `n` moves on.) Inside a residual block the block's name and a
+/// slash go before. Names are unique if those given are, which reading a plan makes sure of.
+///
+/// ```
+/// use surefoot_plan::{Dense, Layer, Residual, layer_names};
+///
+/// let dense = || Layer::Dense(Dense::new(8));
+/// let model = [dense(), Layer::Residual(Residual::new(vec![dense()])), dense()];
+/// assert_eq!(layer_names(&model), ["dense_1", "residual_1/dense_2", "dense_3"]);
+/// ```
+pub fn layer_names(layers: &[Layer]) -> Vec<String> {
+    let mut names = Vec::new();
+    collect(layers, "", &mut Namer::default(), &mut names);
+    names
+}
+
+fn collect(layers: &[Layer], scope: &str, namer: &mut Namer, names: &mut Vec<String>) {
+    for layer in layers {
+        let name = namer.name(layer, layers, scope);
+        match layer {
+            Layer::Residual(block) => collect(&block.layers, &name, namer, names),
+            _ => names.push(name),
+        }
+    }
+}
+
+/// Names layers that come in depth-first order, a residual block before those in it.
+#[derive(Default)]
+pub(crate) struct Namer {
+    /// How many layers of each kind there were.
+    seen: HashMap<&'static str, usize>,
+}
+
+impl Namer {
+    /// The name of `layer`, one of `siblings` in the residual block called `scope` (or in none).
+    pub(crate) fn name(&mut self, layer: &Layer, siblings: &[Layer], scope: &str) -> String {
+        let count = self.seen.entry(layer.kind()).or_default();
+        *count += 1;
+        let own = match layer.name() {
+            Some(name) => name.to_owned(),
+            None => loop {
+                let name = format!("{}_{count}", layer.kind());
+                if siblings.iter().all(|other| other.name() != Some(&name)) {
+                    break name;
+                }
+                *count += 1;
+            },
+        };
+        match scope {
+            "" => own,
+            _ => format!("{scope}/{own}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Dense, Flatten, Residual};
+
+    fn dense(name: Option<&str>) -> Layer {
+        Layer::Dense(Dense {
+            name: name.map(str::to_owned),
+            ..Dense::new(1)
+        })
+    }
+
+    #[test]
+    fn naming_a_layer_leaves_the_others_alone() {
+        let plain = [dense(None), Layer::Flatten(Flatten::default()), dense(None)];
+        assert_eq!(layer_names(&plain), ["dense_1", "flatten_1", "dense_2"]);
+        let named = [dense(Some("first")), dense(None)];
+        assert_eq!(layer_names(&named), ["first", "dense_2"]);
+    }
+
+    #[test]
+    fn made_names_avoid_given_ones() {
+        let layers = [dense(Some("dense_2")), dense(None), dense(None)];
+        assert_eq!(layer_names(&layers), ["dense_2", "dense_3", "dense_4"]);
+    }
+
+    #[test]
+    fn blocks_in_blocks_are_paths() {
+        let inner = Layer::Residual(Residual::new(vec![dense(None)]));
+        let outer = Layer::Residual(Residual {
+            name: Some("outer".to_owned()),
+            layers: vec![dense(None), inner],
+        });
+        assert_eq!(
+            layer_names(&[outer]),
+            ["outer/dense_1", "outer/residual_2/dense_2"]
+        );
+    }
+}

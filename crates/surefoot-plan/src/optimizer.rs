@@ -1,0 +1,273 @@
+//! Optimizers, with the names and defaults of Keras 3.
+
+use crate::language::{
+    Choice, Fields, Record, Variant, any, non_negative, positive, share, unit_interval, variant,
+};
+
+/// How weights move, with Keras's names.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Optimizer {
+    /// The rule.
+    pub algorithm: Algorithm,
+    /// The base learning rate.
+    pub learning_rate: f64,
+    /// Decoupled weight decay (AdamW's default is 0.004, 0 otherwise).
+    pub weight_decay: f64,
+    /// Each gradient value is cut to this size.
+    pub clipvalue: Option<f64>,
+    /// The gradient of each parameter is scaled down to this norm.
+    pub clipnorm: Option<f64>,
+    /// The gradient of all parameters together is scaled down to this norm.
+    pub global_clipnorm: Option<f64>,
+}
+
+/// The rule of an [`Optimizer`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)] // the fields are Keras's, by name
+pub enum Algorithm {
+    /// Stochastic gradient descent.
+    Sgd { momentum: f64, nesterov: bool },
+    /// Tieleman and Hinton.
+    Rmsprop {
+        rho: f64,
+        momentum: f64,
+        epsilon: f64,
+        centered: bool,
+    },
+    /// Duchi, Hazan and Singer.
+    Adagrad {
+        initial_accumulator_value: f64,
+        epsilon: f64,
+    },
+    /// Zeiler.
+    Adadelta { rho: f64, epsilon: f64 },
+    /// Kingma and Ba.
+    Adam {
+        beta_1: f64,
+        beta_2: f64,
+        epsilon: f64,
+        amsgrad: bool,
+    },
+    /// Adam with decoupled weight decay, Loshchilov and Hutter.
+    Adamw {
+        beta_1: f64,
+        beta_2: f64,
+        epsilon: f64,
+        amsgrad: bool,
+    },
+    /// Adam with Nesterov momentum, Dozat.
+    Nadam {
+        beta_1: f64,
+        beta_2: f64,
+        epsilon: f64,
+    },
+}
+
+/// Keras's default for every rule that has one.
+const EPSILON: f64 = 1e-7;
+
+impl Optimizer {
+    /// A rule with a learning rate, without weight decay or clipping.
+    pub fn new(algorithm: Algorithm, learning_rate: f64) -> Self {
+        Self {
+            algorithm,
+            learning_rate,
+            weight_decay: 0.0,
+            clipvalue: None,
+            clipnorm: None,
+            global_clipnorm: None,
+        }
+    }
+
+    /// Keras's `SGD`.
+    pub fn sgd() -> Self {
+        let algorithm = Algorithm::Sgd {
+            momentum: 0.0,
+            nesterov: false,
+        };
+        Self::new(algorithm, 0.01)
+    }
+
+    /// Keras's `RMSprop`.
+    pub fn rmsprop() -> Self {
+        let algorithm = Algorithm::Rmsprop {
+            rho: 0.9,
+            momentum: 0.0,
+            epsilon: EPSILON,
+            centered: false,
+        };
+        Self::new(algorithm, 0.001)
+    }
+
+    /// Keras's `Adagrad`.
+    pub fn adagrad() -> Self {
+        let algorithm = Algorithm::Adagrad {
+            initial_accumulator_value: 0.1,
+            epsilon: EPSILON,
+        };
+        Self::new(algorithm, 0.001)
+    }
+
+    /// Keras's `Adadelta`.
+    pub fn adadelta() -> Self {
+        let algorithm = Algorithm::Adadelta {
+            rho: 0.95,
+            epsilon: EPSILON,
+        };
+        Self::new(algorithm, 0.001)
+    }
+
+    /// Keras's `Adam`.
+    pub fn adam() -> Self {
+        let algorithm = Algorithm::Adam {
+            beta_1: 0.9,
+            beta_2: 0.999,
+            epsilon: EPSILON,
+            amsgrad: false,
+        };
+        Self::new(algorithm, 0.001)
+    }
+
+    /// Keras's `AdamW`.
+    pub fn adamw() -> Self {
+        let algorithm = Algorithm::Adamw {
+            beta_1: 0.9,
+            beta_2: 0.999,
+            epsilon: EPSILON,
+            amsgrad: false,
+        };
+        Self {
+            weight_decay: 0.004,
+            ..Self::new(algorithm, 0.001)
+        }
+    }
+
+    /// Keras's `Nadam`.
+    pub fn nadam() -> Self {
+        let algorithm = Algorithm::Nadam {
+            beta_1: 0.9,
+            beta_2: 0.999,
+            epsilon: EPSILON,
+        };
+        Self::new(algorithm, 0.001)
+    }
+}
+
+impl Default for Optimizer {
+    fn default() -> Self {
+        Self::adam()
+    }
+}
+
+impl Algorithm {
+    /// The name it has in a plan.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Sgd { .. } => "sgd",
+            Self::Rmsprop { .. } => "rmsprop",
+            Self::Adagrad { .. } => "adagrad",
+            Self::Adadelta { .. } => "adadelta",
+            Self::Adam { .. } => "adam",
+            Self::Adamw { .. } => "adamw",
+            Self::Nadam { .. } => "nadam",
+        }
+    }
+}
+
+impl Choice for Optimizer {
+    const TAG: &'static str = "name";
+    const NOUN: &'static str = "an optimizer";
+    const FALLBACK: Option<&'static str> = Some("adam");
+    const VARIANTS: &'static [Variant<Self>] = &[
+        variant("sgd", Self::sgd),
+        variant("rmsprop", Self::rmsprop),
+        variant("adagrad", Self::adagrad),
+        variant("adadelta", Self::adadelta),
+        variant("adam", Self::adam),
+        variant("adamw", Self::adamw),
+        variant("nadam", Self::nadam),
+    ];
+
+    fn variant(&self) -> &'static str {
+        self.algorithm.name()
+    }
+}
+
+impl Record for Optimizer {
+    fn fields<F: Fields>(&mut self, f: &mut F) {
+        f.optional("learning_rate", &mut self.learning_rate, positive);
+        self.algorithm.fields(f);
+        f.optional("weight_decay", &mut self.weight_decay, non_negative);
+        f.maybe("clipvalue", &mut self.clipvalue, positive);
+        f.maybe("clipnorm", &mut self.clipnorm, positive);
+        f.maybe("global_clipnorm", &mut self.global_clipnorm, positive);
+    }
+}
+
+impl Record for Algorithm {
+    fn fields<F: Fields>(&mut self, f: &mut F) {
+        match self {
+            Self::Sgd { momentum, nesterov } => {
+                f.optional("momentum", momentum, unit_interval);
+                f.optional("nesterov", nesterov, any);
+                f.ensure(
+                    "nesterov",
+                    !*nesterov || *momentum > 0.0,
+                    "`nesterov` needs a `momentum` above 0",
+                );
+            }
+            Self::Rmsprop {
+                rho,
+                momentum,
+                epsilon,
+                centered,
+            } => {
+                f.optional("rho", rho, share);
+                f.optional("momentum", momentum, unit_interval);
+                f.optional("epsilon", epsilon, non_negative);
+                f.optional("centered", centered, any);
+            }
+            Self::Adagrad {
+                initial_accumulator_value,
+                epsilon,
+            } => {
+                f.optional(
+                    "initial_accumulator_value",
+                    initial_accumulator_value,
+                    non_negative,
+                );
+                f.optional("epsilon", epsilon, non_negative);
+            }
+            Self::Adadelta { rho, epsilon } => {
+                f.optional("rho", rho, share);
+                f.optional("epsilon", epsilon, non_negative);
+            }
+            Self::Adam {
+                beta_1,
+                beta_2,
+                epsilon,
+                amsgrad,
+            }
+            | Self::Adamw {
+                beta_1,
+                beta_2,
+                epsilon,
+                amsgrad,
+            } => {
+                f.optional("beta_1", beta_1, share);
+                f.optional("beta_2", beta_2, share);
+                f.optional("epsilon", epsilon, non_negative);
+                f.optional("amsgrad", amsgrad, any);
+            }
+            Self::Nadam {
+                beta_1,
+                beta_2,
+                epsilon,
+            } => {
+                f.optional("beta_1", beta_1, share);
+                f.optional("beta_2", beta_2, share);
+                f.optional("epsilon", epsilon, non_negative);
+            }
+        }
+    }
+}

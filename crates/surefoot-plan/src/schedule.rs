@@ -1,0 +1,128 @@
+//! Schedules: how the learning rate changes with the step.
+
+use crate::language::{Choice, Fields, Record, Variant, any, at_least_one, unit_interval, variant};
+
+/// How the learning rate changes with the step.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Schedule {
+    /// The shape after warm-up.
+    pub decay: Decay,
+    /// Steps in which the rate rises linearly from 0 to the base rate.
+    pub warmup_steps: u64,
+}
+
+/// The shape of a [`Schedule`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Decay {
+    /// The base rate throughout.
+    #[default]
+    Constant,
+    /// Times `decay_rate` after every `decay_steps` steps.
+    Step {
+        /// Steps between two drops.
+        decay_steps: u64,
+        /// The factor of each drop.
+        decay_rate: f64,
+    },
+    /// `decay_rate ^ (step / decay_steps)`, smoothly.
+    Exponential {
+        /// Steps for one factor.
+        decay_steps: u64,
+        /// The factor.
+        decay_rate: f64,
+    },
+    /// Half a cosine down to `alpha` times the base rate (default 0).
+    Cosine {
+        /// Length; all steps of the run that follow the warm-up if absent.
+        decay_steps: Option<u64>,
+        /// What remains at the end, as a share of the base rate.
+        alpha: f64,
+    },
+}
+
+impl Decay {
+    /// The name it has in a plan.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Constant => "constant",
+            Self::Step { .. } => "step",
+            Self::Exponential { .. } => "exponential",
+            Self::Cosine { .. } => "cosine",
+        }
+    }
+}
+
+impl From<Decay> for Schedule {
+    fn from(decay: Decay) -> Self {
+        Self {
+            decay,
+            warmup_steps: 0,
+        }
+    }
+}
+
+impl Choice for Schedule {
+    const TAG: &'static str = "decay";
+    const NOUN: &'static str = "a schedule";
+    const FALLBACK: Option<&'static str> = Some("constant");
+    const VARIANTS: &'static [Variant<Self>] = &[
+        variant("constant", || Decay::Constant.into()),
+        variant("step", || {
+            Decay::Step {
+                decay_steps: 1,
+                decay_rate: 0.1,
+            }
+            .into()
+        }),
+        variant("exponential", || {
+            Decay::Exponential {
+                decay_steps: 1,
+                decay_rate: 0.96,
+            }
+            .into()
+        }),
+        variant("cosine", || {
+            Decay::Cosine {
+                decay_steps: None,
+                alpha: 0.0,
+            }
+            .into()
+        }),
+    ];
+
+    fn variant(&self) -> &'static str {
+        self.decay.name()
+    }
+}
+
+impl Record for Schedule {
+    fn fields<F: Fields>(&mut self, f: &mut F) {
+        match &mut self.decay {
+            Decay::Constant => {}
+            Decay::Step {
+                decay_steps,
+                decay_rate,
+            }
+            | Decay::Exponential {
+                decay_steps,
+                decay_rate,
+            } => {
+                f.required("decay_steps", decay_steps, at_least_one);
+                f.optional("decay_rate", decay_rate, rate);
+            }
+            Decay::Cosine { decay_steps, alpha } => {
+                f.maybe("decay_steps", decay_steps, at_least_one);
+                f.optional("alpha", alpha, unit_interval);
+            }
+        }
+        f.optional("warmup_steps", &mut self.warmup_steps, any);
+    }
+}
+
+/// A factor of the learning rate: what remains must stay above zero.
+fn rate(value: &f64) -> Result<(), &'static str> {
+    match *value > 0.0 && *value <= 1.0 {
+        true => Ok(()),
+        false => Err("be above 0 and at most 1"),
+    }
+}

@@ -1,0 +1,156 @@
+//! Whether what comes out of the model can be compared with the targets.
+//!
+//! Only the impossible is an error. A loss that can be computed but does not suit the task (a mean
+//! square of one-hot classes, a softmax of one output) is a problem of training, and it is for
+//! diagnosis to say so.
+
+use super::{LayerShape, ShapeError};
+use crate::Loss;
+
+/// What the targets of a data set are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetShape {
+    /// One of two classes.
+    Binary,
+    /// One of so many classes.
+    Classes(usize),
+    /// So many numbers.
+    Numbers(usize),
+}
+
+/// How targets are laid out for a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetLayout {
+    /// As numbers, a column each. A class is its number, in one column.
+    Numbers,
+    /// One at the column of the class and zero elsewhere; as many columns as outputs.
+    OneHot,
+    /// The number of the class, which picks one of the outputs.
+    ClassNumber,
+}
+
+/// How targets are laid out for a loss of so many outputs; nothing if that is impossible.
+pub fn target_layout(loss: &Loss, targets: &TargetShape, outputs: usize) -> Option<TargetLayout> {
+    let sparse = matches!(loss, Loss::SparseCategoricalCrossentropy { .. });
+    let classes = match *targets {
+        TargetShape::Binary => 2,
+        TargetShape::Classes(classes) => classes,
+        TargetShape::Numbers(numbers) => {
+            return (!sparse && outputs == numbers).then_some(TargetLayout::Numbers);
+        }
+    };
+    match outputs {
+        1 if !sparse => Some(TargetLayout::Numbers),
+        _ if outputs < classes => None,
+        _ if sparse => Some(TargetLayout::ClassNumber),
+        _ => Some(TargetLayout::OneHot),
+    }
+}
+
+/// Checks the output of the last layer against the loss and the targets.
+pub fn check_output(
+    last: &LayerShape,
+    loss: &Loss,
+    targets: &TargetShape,
+) -> Result<(), ShapeError> {
+    let error = |label: String, help: Option<String>| ShapeError {
+        path: last.path.clone(),
+        layer: last.name.clone(),
+        message: format!(
+            "the output of layer `{}` has shape {:?}",
+            last.name, last.output
+        ),
+        label: Some(label),
+        help,
+    };
+    let name = loss.name();
+    let [outputs] = last.output[..] else {
+        return Err(error(
+            format!("`{name}` needs one row of outputs for each sample"),
+            Some(flatter(last)),
+        ));
+    };
+    if target_layout(loss, targets, outputs).is_some() {
+        return Ok(());
+    }
+    let sparse = matches!(loss, Loss::SparseCategoricalCrossentropy { .. });
+    Err(match *targets {
+        TargetShape::Numbers(_) if sparse => error(
+            format!("`{name}` needs classes, and the targets are numbers"),
+            Some("use loss = \"mse\", or state the `task` in `[data]`".to_owned()),
+        ),
+        TargetShape::Numbers(numbers) => error(
+            format!("there are {numbers} numbers to predict, so it has to be [{numbers}]"),
+            None,
+        ),
+        TargetShape::Binary if sparse => error(
+            format!("`{name}` needs an output for each of the 2 classes"),
+            Some("use 2 outputs, or loss = \"binary_crossentropy\" with 1".to_owned()),
+        ),
+        TargetShape::Binary => error(format!("`{name}` of 2 classes needs [1] or [2]"), None),
+        TargetShape::Classes(classes) => error(
+            format!("`{name}` needs an output for each of the {classes} classes"),
+            None,
+        ),
+    })
+}
+
+fn flatter(last: &LayerShape) -> String {
+    match last.kind {
+        "lstm" | "gru" | "simple_rnn" => "leave out `return_sequences` in the last layer",
+        _ => "put a `flatten` or a `global_average_pool` layer before it",
+    }
+    .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPARSE: Loss = Loss::SparseCategoricalCrossentropy { from_logits: false };
+    const CATEGORICAL: Loss = Loss::CategoricalCrossentropy { from_logits: false };
+    const BINARY: Loss = Loss::BinaryCrossentropy { from_logits: false };
+
+    #[test]
+    fn class_numbers_pick_one_of_enough_outputs() {
+        let ten = TargetShape::Classes(10);
+        assert_eq!(
+            target_layout(&SPARSE, &ten, 10),
+            Some(TargetLayout::ClassNumber)
+        );
+        assert_eq!(
+            target_layout(&SPARSE, &ten, 12),
+            Some(TargetLayout::ClassNumber)
+        );
+        assert_eq!(target_layout(&SPARSE, &ten, 9), None);
+        assert_eq!(target_layout(&SPARSE, &TargetShape::Binary, 1), None);
+        assert_eq!(target_layout(&SPARSE, &TargetShape::Numbers(3), 3), None);
+    }
+
+    #[test]
+    fn a_loss_that_does_not_suit_is_not_an_error_of_shape() {
+        let four = TargetShape::Classes(4);
+        for loss in [Loss::Mse, BINARY, CATEGORICAL, Loss::Hinge] {
+            assert_eq!(target_layout(&loss, &four, 4), Some(TargetLayout::OneHot));
+            assert_eq!(target_layout(&loss, &four, 1), Some(TargetLayout::Numbers));
+            assert_eq!(target_layout(&loss, &four, 3), None);
+        }
+    }
+
+    #[test]
+    fn two_classes_are_one_column_or_two() {
+        let two = TargetShape::Binary;
+        assert_eq!(target_layout(&BINARY, &two, 1), Some(TargetLayout::Numbers));
+        assert_eq!(target_layout(&BINARY, &two, 2), Some(TargetLayout::OneHot));
+    }
+
+    #[test]
+    fn numbers_need_as_many_outputs() {
+        let two = TargetShape::Numbers(2);
+        assert_eq!(
+            target_layout(&Loss::Mse, &two, 2),
+            Some(TargetLayout::Numbers)
+        );
+        assert_eq!(target_layout(&Loss::Mse, &two, 1), None);
+    }
+}

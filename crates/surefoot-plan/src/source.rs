@@ -1,0 +1,414 @@
+//! Sources: generators and files.
+
+use crate::Task;
+use crate::language::{
+    Choice, Fields, Record, Variant, any, at_least_two, non_negative, positive, share, variant,
+};
+use std::path::PathBuf;
+
+/// Where samples come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// Two concentric circles in the plane; binary.
+    Circles {
+        /// Number of samples.
+        samples: usize,
+        /// Standard deviation of the noise.
+        noise: f64,
+        /// Radius of the inner circle relative to the outer.
+        factor: f64,
+    },
+    /// Gaussian clusters; as many classes as centers.
+    Blobs {
+        /// Number of samples.
+        samples: usize,
+        /// Number of clusters.
+        centers: usize,
+        /// Number of features.
+        features: usize,
+        /// Standard deviation of each cluster.
+        spread: f64,
+    },
+    /// Two interleaved half circles; binary.
+    Moons {
+        /// Number of samples.
+        samples: usize,
+        /// Standard deviation of the noise.
+        noise: f64,
+    },
+    /// Interleaved spirals, one a class.
+    Spirals {
+        /// Number of samples.
+        samples: usize,
+        /// Number of spirals.
+        classes: usize,
+        /// Turns of each spiral.
+        turns: f64,
+        /// Standard deviation of the noise.
+        noise: f64,
+    },
+    /// A linear function of normal features, with noise; regression.
+    Linear {
+        /// Number of samples.
+        samples: usize,
+        /// Number of features.
+        features: usize,
+        /// Standard deviation of the noise.
+        noise: f64,
+    },
+    /// Friedman's first function of uniform features; regression.
+    Friedman {
+        /// Number of samples.
+        samples: usize,
+        /// Number of features, at least 5.
+        features: usize,
+        /// Standard deviation of the noise.
+        noise: f64,
+    },
+    /// Sequences of symbols; the class is the symbol at the first step (it must be remembered).
+    Copy {
+        /// Number of samples.
+        samples: usize,
+        /// Steps of each sequence.
+        length: usize,
+        /// Number of symbols.
+        symbols: usize,
+    },
+    /// Sequences of bits; the class is their parity; binary.
+    Parity {
+        /// Number of samples.
+        samples: usize,
+        /// Steps of each sequence.
+        length: usize,
+    },
+    /// Small grey images of simple shapes (disc, square, triangle, cross, ring, ...), one a class.
+    Shapes {
+        /// Number of samples.
+        samples: usize,
+        /// Height and width.
+        size: usize,
+        /// Number of channels.
+        channels: usize,
+        /// Number of classes, 2 to 10.
+        classes: usize,
+        /// Standard deviation of the noise.
+        noise: f64,
+    },
+    /// A CSV file with a header.
+    Csv {
+        /// The file, relative to the plan.
+        path: PathBuf,
+        /// The column of the target; the last if absent.
+        label: Option<String>,
+    },
+    /// A Parquet file.
+    Parquet {
+        /// The file, relative to the plan.
+        path: PathBuf,
+        /// The column of the target; the last if absent.
+        label: Option<String>,
+    },
+    /// Two NumPy files.
+    Npy {
+        /// Features, samples first.
+        features: PathBuf,
+        /// Targets, samples first.
+        labels: PathBuf,
+    },
+    /// A NumPy archive.
+    Npz {
+        /// The file, relative to the plan.
+        path: PathBuf,
+        /// Name of the features' array.
+        features: String,
+        /// Name of the targets' array.
+        labels: String,
+    },
+    /// Two IDX files (the format of MNIST), gzipped or not.
+    Idx {
+        /// Features.
+        features: PathBuf,
+        /// Targets.
+        labels: PathBuf,
+    },
+    /// A folder of PNG or JPEG images, one folder a class.
+    Images {
+        /// The folder, relative to the plan.
+        path: PathBuf,
+        /// Height and width to scale to; the first image's if absent.
+        size: Option<[usize; 2]>,
+        /// 1 for grey, 3 for colour.
+        channels: usize,
+    },
+}
+
+impl Source {
+    /// A thousand samples of two circles, the inner half as wide as the outer.
+    pub fn circles() -> Self {
+        Self::Circles {
+            samples: 1000,
+            noise: 0.1,
+            factor: 0.5,
+        }
+    }
+
+    /// The kind's name in a plan.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Circles { .. } => "circles",
+            Self::Blobs { .. } => "blobs",
+            Self::Moons { .. } => "moons",
+            Self::Spirals { .. } => "spirals",
+            Self::Linear { .. } => "linear",
+            Self::Friedman { .. } => "friedman",
+            Self::Copy { .. } => "copy",
+            Self::Parity { .. } => "parity",
+            Self::Shapes { .. } => "shapes",
+            Self::Csv { .. } => "csv",
+            Self::Parquet { .. } => "parquet",
+            Self::Npy { .. } => "npy",
+            Self::Npz { .. } => "npz",
+            Self::Idx { .. } => "idx",
+            Self::Images { .. } => "images",
+        }
+    }
+
+    /// The task of a generator; that of a file is known only when it is read.
+    pub fn task(&self) -> Option<Task> {
+        match self {
+            Self::Circles { .. } | Self::Moons { .. } | Self::Parity { .. } => Some(Task::Binary),
+            Self::Blobs {
+                centers: classes, ..
+            }
+            | Self::Spirals { classes, .. }
+            | Self::Copy {
+                symbols: classes, ..
+            }
+            | Self::Shapes { classes, .. } => Some(match classes {
+                2 => Task::Binary,
+                _ => Task::MultiClass,
+            }),
+            Self::Linear { .. } | Self::Friedman { .. } => Some(Task::Regression),
+            Self::Csv { .. }
+            | Self::Parquet { .. }
+            | Self::Npy { .. }
+            | Self::Npz { .. }
+            | Self::Idx { .. }
+            | Self::Images { .. } => None,
+        }
+    }
+}
+
+impl Choice for Source {
+    const TAG: &'static str = "kind";
+    const NOUN: &'static str = "a source";
+    const VARIANTS: &'static [Variant<Self>] = &[
+        variant("circles", Self::circles),
+        variant("blobs", || Self::Blobs {
+            samples: 1000,
+            centers: 3,
+            features: 2,
+            spread: 1.0,
+        }),
+        variant("moons", || Self::Moons {
+            samples: 1000,
+            noise: 0.1,
+        }),
+        variant("spirals", || Self::Spirals {
+            samples: 1000,
+            classes: 3,
+            turns: 1.0,
+            noise: 0.1,
+        }),
+        variant("linear", || Self::Linear {
+            samples: 1000,
+            features: 10,
+            noise: 0.1,
+        }),
+        // Friedman's own noise (Multivariate Adaptive Regression Splines, 1991, section 4.3).
+        variant("friedman", || Self::Friedman {
+            samples: 1000,
+            features: 10,
+            noise: 1.0,
+        }),
+        variant("copy", || Self::Copy {
+            samples: 1000,
+            length: 10,
+            symbols: 8,
+        }),
+        variant("parity", || Self::Parity {
+            samples: 1000,
+            length: 8,
+        }),
+        variant("shapes", || Self::Shapes {
+            samples: 1000,
+            size: 28,
+            channels: 1,
+            classes: 4,
+            noise: 0.1,
+        }),
+        variant("csv", || Self::Csv {
+            path: PathBuf::new(),
+            label: None,
+        }),
+        variant("parquet", || Self::Parquet {
+            path: PathBuf::new(),
+            label: None,
+        }),
+        variant("npy", || Self::Npy {
+            features: PathBuf::new(),
+            labels: PathBuf::new(),
+        }),
+        variant("npz", || Self::Npz {
+            path: PathBuf::new(),
+            features: "x".to_owned(),
+            labels: "y".to_owned(),
+        }),
+        variant("idx", || Self::Idx {
+            features: PathBuf::new(),
+            labels: PathBuf::new(),
+        }),
+        variant("images", || Self::Images {
+            path: PathBuf::new(),
+            size: None,
+            channels: 3,
+        }),
+    ];
+
+    fn variant(&self) -> &'static str {
+        self.kind()
+    }
+}
+
+impl Record for Source {
+    fn fields<F: Fields>(&mut self, f: &mut F) {
+        match self {
+            Self::Circles {
+                samples,
+                noise,
+                factor,
+            } => {
+                f.optional("samples", samples, any);
+                f.optional("noise", noise, non_negative);
+                f.optional("factor", factor, share);
+            }
+            Self::Blobs {
+                samples,
+                centers,
+                features,
+                spread,
+            } => {
+                f.optional("samples", samples, any);
+                f.optional("centers", centers, at_least_two);
+                f.optional("features", features, any);
+                f.optional("spread", spread, non_negative);
+            }
+            Self::Moons { samples, noise } => {
+                f.optional("samples", samples, any);
+                f.optional("noise", noise, non_negative);
+            }
+            Self::Spirals {
+                samples,
+                classes,
+                turns,
+                noise,
+            } => {
+                f.optional("samples", samples, any);
+                f.optional("classes", classes, at_least_two);
+                f.optional("turns", turns, positive);
+                f.optional("noise", noise, non_negative);
+            }
+            Self::Linear {
+                samples,
+                features,
+                noise,
+            } => {
+                f.optional("samples", samples, any);
+                f.optional("features", features, any);
+                f.optional("noise", noise, non_negative);
+            }
+            Self::Friedman {
+                samples,
+                features,
+                noise,
+            } => {
+                f.optional("samples", samples, any);
+                f.optional("features", features, at_least_five);
+                f.optional("noise", noise, non_negative);
+            }
+            Self::Copy {
+                samples,
+                length,
+                symbols,
+            } => {
+                f.optional("samples", samples, any);
+                f.optional("length", length, any);
+                f.optional("symbols", symbols, at_least_two);
+            }
+            Self::Parity { samples, length } => {
+                f.optional("samples", samples, any);
+                f.optional("length", length, any);
+            }
+            Self::Shapes {
+                samples,
+                size,
+                channels,
+                classes,
+                noise,
+            } => {
+                f.optional("samples", samples, any);
+                f.optional("size", size, any);
+                f.optional("channels", channels, any);
+                f.optional("classes", classes, two_to_ten);
+                f.optional("noise", noise, non_negative);
+            }
+            Self::Csv { path, label } | Self::Parquet { path, label } => {
+                f.required("path", path, any);
+                f.maybe("label", label, any);
+            }
+            Self::Npy { features, labels } | Self::Idx { features, labels } => {
+                f.required("features", features, any);
+                f.required("labels", labels, any);
+            }
+            Self::Npz {
+                path,
+                features,
+                labels,
+            } => {
+                f.required("path", path, any);
+                f.optional("features", features, any);
+                f.optional("labels", labels, any);
+            }
+            Self::Images {
+                path,
+                size,
+                channels,
+            } => {
+                f.required("path", path, any);
+                f.maybe("size", size, any);
+                f.optional("channels", channels, grey_or_colour);
+            }
+        }
+    }
+}
+
+fn at_least_five(features: &usize) -> Result<(), &'static str> {
+    match features {
+        0..5 => Err("be at least 5"),
+        _ => Ok(()),
+    }
+}
+
+fn two_to_ten(classes: &usize) -> Result<(), &'static str> {
+    match classes {
+        2..=10 => Ok(()),
+        _ => Err("be from 2 to 10"),
+    }
+}
+
+fn grey_or_colour(channels: &usize) -> Result<(), &'static str> {
+    match channels {
+        1 | 3 => Ok(()),
+        _ => Err("be 1 for grey or 3 for colour"),
+    }
+}

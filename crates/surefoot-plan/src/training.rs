@@ -1,0 +1,253 @@
+//! Training: how long, what is minimised, and how closely to watch.
+
+use crate::error::Fault;
+use crate::language::{
+    Choice, Fields, Record, Term, Variant, alias, any, at_least_one, positive, quoted, variant,
+};
+use crate::tree::{Node, Tree};
+use crate::{Optimizer, Schedule, Task};
+use std::num::NonZeroU64;
+
+/// How to learn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Training {
+    /// Passes over the training part.
+    pub epochs: u64,
+    /// Samples a step.
+    pub batch_size: usize,
+    /// What is minimised.
+    pub loss: Loss,
+    /// How weights move.
+    pub optimizer: Optimizer,
+    /// How the learning rate changes.
+    pub schedule: Schedule,
+    /// Whether each epoch has its own order of samples.
+    pub shuffle: bool,
+    /// Into how many logical shards each batch is cut. The result depends on this number, never on
+    /// the number of workers. Chosen from the size of the model and the batch if absent.
+    pub shards: Option<usize>,
+    /// Write a checkpoint every so many steps; at the end of each epoch if absent.
+    pub checkpoint_every: Option<u64>,
+}
+
+/// What is minimised.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Loss {
+    /// For targets 0 and 1.
+    BinaryCrossentropy {
+        /// Whether the model's output is a logit rather than a probability.
+        from_logits: bool,
+    },
+    /// For one-hot targets.
+    CategoricalCrossentropy {
+        /// Whether the model's outputs are logits rather than probabilities.
+        from_logits: bool,
+    },
+    /// For class numbers.
+    SparseCategoricalCrossentropy {
+        /// Whether the model's outputs are logits rather than probabilities.
+        from_logits: bool,
+    },
+    /// Mean of squares.
+    Mse,
+    /// Mean of absolute values.
+    Mae,
+    /// Squares near zero, absolute values beyond `delta` (default 1).
+    Huber {
+        /// Where the square ends.
+        delta: f64,
+    },
+    /// `max(1 - y p, 0)`, targets -1 and 1 (0 counts as -1).
+    Hinge,
+    /// `y ln(y / p)`
+    KlDivergence,
+    /// `p - y ln(p)`
+    Poisson,
+}
+
+/// What to observe.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Watch {
+    /// How often layers are observed.
+    pub every: Cadence,
+    /// How often their quartiles are taken (they cost more than all the rest).
+    pub quartiles: Cadence,
+    /// Whether gradients are observed.
+    pub gradients: bool,
+    /// Whether weights are observed.
+    pub weights: bool,
+    /// Whether outputs are observed.
+    pub outputs: bool,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self {
+            every: Cadence::Auto,
+            quartiles: Cadence::Auto,
+            gradients: true,
+            weights: true,
+            outputs: true,
+        }
+    }
+}
+
+/// How often something is observed. In TOML: `"auto"`, `"never"` or a number of steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cadence {
+    /// As often as it costs at most 3% of the training, by counting operations.
+    #[default]
+    Auto,
+    /// Not at all.
+    Never,
+    /// Every so many steps.
+    Every(NonZeroU64),
+}
+
+impl Training {
+    /// `epochs` passes with batches of 32 and Adam, at a constant rate.
+    pub fn new(epochs: u64, loss: Loss) -> Self {
+        Self {
+            epochs,
+            batch_size: 32,
+            loss,
+            optimizer: Optimizer::adam(),
+            schedule: Schedule::default(),
+            shuffle: true,
+            shards: None,
+            checkpoint_every: None,
+        }
+    }
+}
+
+impl Training {
+    /// The keys, given the task if it is known: then the loss may be left out.
+    pub(crate) fn fields_of<F: Fields>(&mut self, f: &mut F, task: Option<Task>) {
+        f.required("epochs", &mut self.epochs, at_least_one);
+        f.optional("batch_size", &mut self.batch_size, any);
+        match task {
+            Some(task) => {
+                self.loss = Loss::of_task(task);
+                f.optional("loss", &mut self.loss, any);
+            }
+            None => f.required("loss", &mut self.loss, any),
+        }
+        f.optional("optimizer", &mut self.optimizer, any);
+        f.optional("schedule", &mut self.schedule, any);
+        f.optional("shuffle", &mut self.shuffle, any);
+        f.maybe("shards", &mut self.shards, any);
+        f.maybe("checkpoint_every", &mut self.checkpoint_every, at_least_one);
+    }
+}
+
+/// Printed, the loss is always there.
+impl Record for Training {
+    fn fields<F: Fields>(&mut self, f: &mut F) {
+        self.fields_of(f, None);
+    }
+}
+
+impl Loss {
+    /// What suits a task if the output is activated as it should be (sigmoid, softmax, linear).
+    pub fn of_task(task: Task) -> Self {
+        match task {
+            Task::Binary => Self::BinaryCrossentropy { from_logits: false },
+            Task::MultiClass => Self::SparseCategoricalCrossentropy { from_logits: false },
+            Task::Regression => Self::Mse,
+        }
+    }
+
+    /// The name it has in a plan.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::BinaryCrossentropy { .. } => "binary_crossentropy",
+            Self::CategoricalCrossentropy { .. } => "categorical_crossentropy",
+            Self::SparseCategoricalCrossentropy { .. } => "sparse_categorical_crossentropy",
+            Self::Mse => "mse",
+            Self::Mae => "mae",
+            Self::Huber { .. } => "huber",
+            Self::Hinge => "hinge",
+            Self::KlDivergence => "kl_divergence",
+            Self::Poisson => "poisson",
+        }
+    }
+}
+
+impl Record for Loss {
+    fn fields<F: Fields>(&mut self, f: &mut F) {
+        match self {
+            Self::BinaryCrossentropy { from_logits }
+            | Self::CategoricalCrossentropy { from_logits }
+            | Self::SparseCategoricalCrossentropy { from_logits } => {
+                f.optional("from_logits", from_logits, any);
+            }
+            Self::Huber { delta } => f.optional("delta", delta, positive),
+            Self::Mse | Self::Mae | Self::Hinge | Self::KlDivergence | Self::Poisson => {}
+        }
+    }
+}
+
+impl Choice for Loss {
+    const TAG: &'static str = "name";
+    const NOUN: &'static str = "a loss";
+    const VARIANTS: &'static [Variant<Self>] = &[
+        variant("binary_crossentropy", || Self::BinaryCrossentropy {
+            from_logits: false,
+        }),
+        variant("categorical_crossentropy", || {
+            Self::CategoricalCrossentropy { from_logits: false }
+        }),
+        variant("sparse_categorical_crossentropy", || {
+            Self::SparseCategoricalCrossentropy { from_logits: false }
+        }),
+        alias("mse", &["mean_squared_error"], || Self::Mse),
+        alias("mae", &["mean_absolute_error"], || Self::Mae),
+        variant("huber", || Self::Huber { delta: 1.0 }),
+        variant("hinge", || Self::Hinge),
+        alias(
+            "kl_divergence",
+            &["kld", "kullback_leibler_divergence"],
+            || Self::KlDivergence,
+        ),
+        variant("poisson", || Self::Poisson),
+    ];
+
+    fn variant(&self) -> &'static str {
+        self.name()
+    }
+}
+
+impl Record for Watch {
+    fn fields<F: Fields>(&mut self, f: &mut F) {
+        f.optional("every", &mut self.every, any);
+        f.optional("quartiles", &mut self.quartiles, any);
+        f.optional("gradients", &mut self.gradients, any);
+        f.optional("weights", &mut self.weights, any);
+        f.optional("outputs", &mut self.outputs, any);
+    }
+}
+
+impl Term for Cadence {
+    const NOUN: &'static str = "\"auto\", \"never\" or a number of steps";
+
+    fn read(node: &Node, key: &str) -> Result<Self, Fault> {
+        let steps = match &node.value {
+            Tree::Text(text) if text == "auto" => return Ok(Self::Auto),
+            Tree::Text(text) if text == "never" => return Ok(Self::Never),
+            Tree::Integer(steps) => u64::try_from(*steps).ok().and_then(NonZeroU64::new),
+            Tree::Text(_) => None,
+            _ => return Err(Fault::kind(node, key, Self::NOUN)),
+        };
+        steps
+            .map(Self::Every)
+            .ok_or_else(|| Fault::new(node.span.clone(), format!("`{key}` must be {}", Self::NOUN)))
+    }
+
+    fn write(&self) -> String {
+        match self {
+            Self::Auto => quoted("auto"),
+            Self::Never => quoted("never"),
+            Self::Every(steps) => steps.to_string(),
+        }
+    }
+}

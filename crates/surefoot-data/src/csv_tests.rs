@@ -1,0 +1,209 @@
+//! Tests of CSV files, each a file in a few lines.
+
+use super::*;
+
+fn read_as(text: &[u8], label: Option<&str>, task: Option<Task>) -> Result<Samples, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    std::fs::write(&path, text).unwrap();
+    csv(&path, label, task).map_err(|error| {
+        let message = error.to_string();
+        message.replace(&path.display().to_string(), "t.csv")
+    })
+}
+
+fn read(text: &str) -> Result<Samples, String> {
+    read_as(text.as_bytes(), None, None)
+}
+
+fn error(text: &str) -> String {
+    read(text).unwrap_err()
+}
+
+#[test]
+fn numbers_are_features_and_the_last_column_is_the_label() {
+    let samples = read("a,b,y\n1,2.5,0\n-3,4e1,1\n").unwrap();
+    assert_eq!(samples.features, [1.0, 2.5, -3.0, 40.0]);
+    assert_eq!(samples.feature_names, ["a", "b"]);
+    assert!(matches!(
+        samples.labels,
+        Labels::Numbers { values, width: 1, form: Form::Column } if values == [0.0, 1.0]
+    ));
+}
+
+#[test]
+fn the_label_column_can_be_any() {
+    let samples = read_as(b"y,a\n0,5\n1,6\n", Some("y"), None).unwrap();
+    assert_eq!(samples.features, [5.0, 6.0]);
+    assert_eq!(samples.feature_names, ["a"]);
+}
+
+#[test]
+fn a_label_column_of_names_is_classes() {
+    let samples = read("a,kind\n1,rose\n2,lily\n3,rose\n").unwrap();
+    assert!(matches!(
+        samples.labels,
+        Labels::Classes { ids, names } if ids == [1, 0, 1] && names == ["lily", "rose"]
+    ));
+}
+
+#[test]
+fn quotes_spaces_blank_lines_and_other_line_ends_are_understood() {
+    let samples = read("\u{feff}\"a, b\" , y\r\n\" 1 \", 2\r\n\r\n3,4\r\n").unwrap();
+    assert_eq!(samples.feature_names, ["a, b"]);
+    assert_eq!(samples.features, [1.0, 3.0]);
+}
+
+#[test]
+fn semicolons_and_tabs_separate_too() {
+    for text in ["a;y\n1;2\n3;4\n", "a\ty\n1\t2\n3\t4\n"] {
+        assert_eq!(read(text).unwrap().features, [1.0, 3.0]);
+    }
+}
+
+#[test]
+fn truth_is_a_number_among_features_and_a_name_as_label() {
+    let samples = read("a,y\nTrue,True\nfalse,False\n").unwrap();
+    assert_eq!(samples.features, [1.0, 0.0]);
+    assert!(matches!(samples.labels, Labels::Classes { .. }));
+}
+
+#[test]
+fn small_whole_numbers_may_be_symbols() {
+    assert_eq!(read("a,y\n1,0\n2,1\n").unwrap().measure, Measure::Whole);
+    assert_eq!(read("a,y\n-1,0\n2,1\n").unwrap().measure, Measure::Amounts);
+    assert_eq!(read("a,y\n1.5,0\n2,1\n").unwrap().measure, Measure::Amounts);
+}
+
+#[test]
+fn nan_names_line_and_column() {
+    assert_eq!(
+        error("a,b,y\n1,2,0\n3,NaN,1\n"),
+        "t.csv, line 3, column \"b\": the value is missing (NaN); drop the sample, or fill in a \
+         value such as the column's mean"
+    );
+}
+
+#[test]
+fn empty_cells_and_words_for_nothing_are_missing() {
+    assert!(
+        error("a,y\n1,0\n,1\n")
+            .starts_with("t.csv, line 3, column \"a\": the value is missing (an empty cell)")
+    );
+    for word in ["NA", "n/a", "null", "None", "?"] {
+        let error = error(&format!("a,y\n1,0\n{word},1\n"));
+        assert!(error.contains(&format!("missing ({word})")), "{error}");
+    }
+    assert!(error("a,y\n1,0\n2,\n").contains("line 3, column \"y\": the value is missing"));
+    assert!(error("a,y\n1,0\n2,nan\n").contains("line 3, column \"y\": the value is missing"));
+}
+
+#[test]
+fn infinity_and_what_overflows_are_refused() {
+    for word in ["inf", "-Infinity", "1e39"] {
+        let error = error(&format!("a,y\n1,0\n{word},1\n"));
+        assert!(
+            error.starts_with(&format!("t.csv, line 3, column \"a\": {word} is infinite")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_name_among_features_is_shown() {
+    assert_eq!(
+        error("a,colour,y\n1,red,0\n"),
+        "t.csv, line 2, column \"colour\": \"red\" is not a number; correct it, or encode the \
+         column as numbers, or remove the column"
+    );
+}
+
+#[test]
+fn lines_are_those_of_the_file() {
+    let error = error("a,\"two\nlines\",y\n\n1,2,0\n\n\n3,x,1\n");
+    assert!(
+        error.starts_with("t.csv, line 7, column \"two\\nlines\""),
+        "{error}"
+    );
+}
+
+#[test]
+fn lines_that_end_as_on_windows_are_counted_once() {
+    let error = error("a,y\r\n1,0\r\n\r\nx,1\r\n");
+    assert!(error.starts_with("t.csv, line 4, "), "{error}");
+}
+
+#[test]
+fn a_missing_header_is_noticed() {
+    assert_eq!(
+        error("5.1,3.5,0\n4.9,3.0,1\n"),
+        "t.csv has no header: every cell of its first line is a number (the first is \"5.1\"); \
+         add a line with the names of the columns"
+    );
+}
+
+#[test]
+fn files_without_samples_are_refused() {
+    assert_eq!(
+        error(""),
+        "t.csv is empty; it must hold at least two samples"
+    );
+    assert_eq!(
+        error("\n\n"),
+        "t.csv is empty; it must hold at least two samples"
+    );
+    assert_eq!(
+        error("a,b,y\n"),
+        "t.csv has a header but no samples; it must hold at least two"
+    );
+}
+
+#[test]
+fn a_ragged_line_is_named() {
+    assert_eq!(
+        error("a,b,y\n1,2,0\n3,4\n"),
+        "t.csv, line 3: 2 cells where the header has 3; add or remove cells (a cell with a comma \
+         needs quotes)"
+    );
+}
+
+#[test]
+fn another_encoding_is_named() {
+    let error = read_as(b"a,y\n1,caf\xe9\n", None, None).unwrap_err();
+    assert_eq!(
+        error,
+        "t.csv is not a valid CSV file: line 2 is not UTF-8; save it in that encoding"
+    );
+}
+
+#[test]
+fn a_name_among_numeric_labels_is_a_mistake_unless_they_are_classes() {
+    let text = "a,y\n1,1\n2,2\n3,oops\n";
+    assert!(error(text).starts_with("t.csv, line 4, column \"y\": \"oops\" is not a number"));
+    let stated = read_as(text.as_bytes(), None, Some(Task::MultiClass)).unwrap();
+    assert!(matches!(stated.labels, Labels::Classes { names, .. } if names == ["1", "2", "oops"]));
+}
+
+#[test]
+fn a_regression_needs_numbers() {
+    let error = read_as(b"a,y\n1,red\n", None, Some(Task::Regression)).unwrap_err();
+    assert!(
+        error.ends_with("the labels of a regression are numbers"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_saved_index_is_remarked_on() {
+    let samples = read(",a,y\n0,5,1\n1,6,0\n").unwrap();
+    assert!(samples.notes[0].contains("index=False"));
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let error = csv(Path::new("nowhere/t.csv"), None, None).unwrap_err();
+    assert!(
+        error.to_string().starts_with("cannot read nowhere/t.csv: "),
+        "{error}"
+    );
+}

@@ -1,0 +1,431 @@
+//! What can be wrong with data: what was found, where, and what to do about it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use surefoot_plan::Task;
+
+/// Why data could not be loaded.
+///
+/// All of these are faults of the input, never of the program: the message names the file and, where
+/// there is one, the line, the column and the value, and says what to do.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum DataError {
+    /// A file or folder that is not there or may not be read.
+    #[error("cannot read {}: {cause}; files are looked for relative to the plan's folder", path.display())]
+    Unreadable {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+
+    /// A file of no bytes, or an array without elements.
+    #[error("{origin} is empty; it must hold at least two samples")]
+    Empty {
+        /// Where the samples should come from.
+        origin: Origin,
+    },
+
+    /// A table with a header and nothing else.
+    #[error("{} has a header but no samples; it must hold at least two", path.display())]
+    HeaderOnly {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// A single sample, which can be learnt from or judged by, but not both.
+    #[error(
+        "{origin} has a single sample; it must hold at least two, one to learn from and one to judge by"
+    )]
+    OneSample {
+        /// Where the sample comes from.
+        origin: Origin,
+    },
+
+    /// A CSV file whose first line is a sample.
+    #[error("{} has no header: every cell of its first line is a number (the first is {first:?}); add a line with the names of the columns", path.display())]
+    NoHeader {
+        /// The file.
+        path: PathBuf,
+        /// The first cell of the first line.
+        first: String,
+    },
+
+    /// Two columns of one name.
+    #[error("{} has two columns named {column:?} (numbers {} and {}); rename or remove one", path.display(), numbers[0], numbers[1])]
+    DuplicateColumn {
+        /// The file.
+        path: PathBuf,
+        /// The name.
+        column: String,
+        /// Which columns have it, counted from 1.
+        numbers: [usize; 2],
+    },
+
+    /// A label column that is not in the file.
+    #[error("{} has no column {label:?} to take the label from; its columns are {}", path.display(), list(columns))]
+    NoLabel {
+        /// The file.
+        path: PathBuf,
+        /// The column the plan asks for.
+        label: String,
+        /// The columns there are.
+        columns: Vec<String>,
+    },
+
+    /// A table whose only column is the label.
+    #[error("{} has the label column {label:?} and no other; there is nothing to learn it from", path.display())]
+    NoFeatures {
+        /// The file.
+        path: PathBuf,
+        /// The only column.
+        label: String,
+    },
+
+    /// A line with more or fewer cells than the header.
+    #[error("{}, line {line}: {found} cells where the header has {expected}; add or remove cells (a cell with a comma needs quotes)", path.display())]
+    Ragged {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// Cells on the line.
+        found: usize,
+        /// Cells of the header.
+        expected: usize,
+    },
+
+    /// A missing value: an empty cell, a null or NaN.
+    #[error(
+        "{place}: the value is missing ({value}); drop the sample, or fill in a value such as the column's mean"
+    )]
+    Missing {
+        /// Where.
+        place: Box<Place>,
+        /// What stands there.
+        value: String,
+    },
+
+    /// A value that is infinite, or too large for the 32-bit floats that models compute with.
+    #[error(
+        "{place}: {value} is infinite or too large (the limit is 3.4e38); drop the sample, or cut the value off at a sensible limit"
+    )]
+    Infinite {
+        /// Where.
+        place: Box<Place>,
+        /// What stands there.
+        value: String,
+    },
+
+    /// A text where a number must be.
+    #[error("{place}: {value:?} is not a number; {advice}")]
+    NotANumber {
+        /// Where.
+        place: Box<Place>,
+        /// What stands there.
+        value: String,
+        /// What to do.
+        advice: &'static str,
+    },
+
+    /// A number that cannot be the number of a class.
+    #[error("{place}: {value} is not a class; {expected}")]
+    NotAClass {
+        /// Where.
+        place: Box<Place>,
+        /// What stands there.
+        value: String,
+        /// What a class must look like.
+        expected: &'static str,
+    },
+
+    /// A file that is not what its kind in the plan says, or is damaged.
+    #[error("{} is not a valid {format} file: {what}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The format it should have.
+        format: &'static str,
+        /// What is wrong.
+        what: String,
+    },
+
+    /// A valid file with something in it that Surefoot does not read.
+    #[error("{}: {what}; {instead}", path.display())]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// What is not read.
+        what: String,
+        /// What would be.
+        instead: &'static str,
+    },
+
+    /// An archive without the array that the plan names.
+    #[error("{} has no array {array:?}; its arrays are {}", path.display(), list(arrays))]
+    NoArray {
+        /// The archive.
+        path: PathBuf,
+        /// The array the plan asks for.
+        array: String,
+        /// The arrays there are.
+        arrays: Vec<String>,
+    },
+
+    /// Features and labels of different numbers of samples.
+    #[error(
+        "{features} has {feature_count} samples and {labels} has {label_count}; each sample needs one label"
+    )]
+    Unpaired {
+        /// Where the features come from.
+        features: String,
+        /// How many there are.
+        feature_count: usize,
+        /// Where the labels come from.
+        labels: String,
+        /// How many there are.
+        label_count: usize,
+    },
+
+    /// An image folder without classes or a class without images.
+    #[error("{} {what}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+
+    /// Labels that are all the same.
+    #[error("only one class ({class}) in {origin}; nothing to learn")]
+    OneClass {
+        /// Where the labels come from.
+        origin: Origin,
+        /// The class.
+        class: String,
+    },
+
+    /// More classes than a model could tell apart.
+    #[error(
+        "{origin} has {classes} classes, and at most {limit} are allowed; if the labels are amounts, say task = \"regression\""
+    )]
+    ManyClasses {
+        /// Where the labels come from.
+        origin: Origin,
+        /// How many there are.
+        classes: String,
+        /// How many there may be.
+        limit: usize,
+    },
+
+    /// A stated task that the targets do not fit.
+    #[error("the plan says task = \"{}\", but {origin} has {found}; {advice}", task.name())]
+    WrongTask {
+        /// The task of the plan.
+        task: Task,
+        /// Where the labels come from.
+        origin: Origin,
+        /// What the labels are.
+        found: String,
+        /// What to do.
+        advice: &'static str,
+    },
+
+    /// Shares of the split that are not shares.
+    #[error("split.{key} = {value}: {need}")]
+    BadSplit {
+        /// The setting.
+        key: &'static str,
+        /// Its value.
+        value: f64,
+        /// What it must be.
+        need: &'static str,
+    },
+
+    /// A part of the split that would have no samples.
+    #[error(
+        "the {part} part would be empty: {share} of {samples} samples is none; give it a larger share, or more samples"
+    )]
+    EmptyPart {
+        /// Which part.
+        part: &'static str,
+        /// Its share.
+        share: f64,
+        /// How many samples there are.
+        samples: usize,
+    },
+
+    /// Scaling asked for symbols, whose numbers are names and not amounts.
+    #[error("{origin} gives symbols, which are numbered and not measured; set scale = \"none\"")]
+    ScaledSymbols {
+        /// Where the symbols come from.
+        origin: Origin,
+    },
+
+    /// A setting of a source that makes no sense.
+    #[error("data.source ({kind}): {key} = {value}; {need}")]
+    Setting {
+        /// The kind of source.
+        kind: &'static str,
+        /// The setting.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// What it must be.
+        need: &'static str,
+    },
+
+    /// More data than memory can hold.
+    #[error("{origin} has {samples} samples of {width} values, more than there is memory for")]
+    TooLarge {
+        /// Where the data comes from.
+        origin: Origin,
+        /// How many samples.
+        samples: usize,
+        /// How many values a sample has.
+        width: usize,
+    },
+}
+
+/// Where samples come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A generator, by its kind in the plan.
+    Generator(&'static str),
+    /// A file or folder.
+    File(PathBuf),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Generator(kind) => write!(f, "the generator {kind}"),
+            Origin::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// Where in a file a value is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: PathBuf,
+    /// Where in it.
+    pub position: Position,
+}
+
+/// Where in a file of its kind a value is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// A cell of a text file.
+    Cell {
+        /// The line, counted from 1; the header is line 1.
+        line: u64,
+        /// The name of the column.
+        column: String,
+    },
+    /// A cell of a table that has rows but no lines.
+    Row {
+        /// The row, counted from 1.
+        row: u64,
+        /// The name of the column.
+        column: String,
+    },
+    /// An element of an array.
+    Element {
+        /// The sample, counted from 0 as in NumPy.
+        sample: usize,
+        /// The position within the sample, if that has more than one value.
+        index: Vec<usize>,
+    },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, ", self.file.display())?;
+        match &self.position {
+            Position::Cell { line, column } => write!(f, "line {line}, column {column:?}"),
+            Position::Row { row, column } => write!(f, "row {row}, column {column:?}"),
+            Position::Element { sample, index } if index.is_empty() => {
+                write!(f, "element {sample}")
+            }
+            Position::Element { sample, index } => {
+                write!(f, "element [{sample}")?;
+                index.iter().try_for_each(|i| write!(f, ", {i}"))?;
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+/// The beginning of a text from a file, short enough for a message.
+pub(crate) fn shortened(text: &str) -> String {
+    const LONGEST: usize = 40;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Names for a message, not more than a line of them.
+fn list(names: &[String]) -> String {
+    const MOST: usize = 20;
+    let mut text = names
+        .iter()
+        .take(MOST)
+        .map(|name| format!("{:?}", shortened(name)))
+        .collect::<Vec<_>>()
+        .join(", ");
+    if names.len() > MOST {
+        text += &format!(" and {} more", names.len() - MOST);
+    }
+    if text.is_empty() { "none".into() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_names_file_line_and_column() {
+        let place = Place {
+            file: "scores.csv".into(),
+            position: Position::Cell {
+                line: 3,
+                column: "age".into(),
+            },
+        };
+        assert_eq!(place.to_string(), "scores.csv, line 3, column \"age\"");
+    }
+
+    #[test]
+    fn an_element_is_named_as_numpy_indexes_it() {
+        let at = |index: &[usize]| {
+            Place {
+                file: "x.npy".into(),
+                position: Position::Element {
+                    sample: 7,
+                    index: index.to_vec(),
+                },
+            }
+            .to_string()
+        };
+        assert_eq!(at(&[]), "x.npy, element 7");
+        assert_eq!(at(&[2, 0]), "x.npy, element [7, 2, 0]");
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(shortened(&"é".repeat(50)), format!("{}…", "é".repeat(40)));
+        assert_eq!(shortened("short"), "short");
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        let names: Vec<String> = (0..23).map(|i| i.to_string()).collect();
+        assert!(list(&names).ends_with("\"19\" and 3 more"));
+        assert_eq!(list(&[]), "none");
+    }
+}

@@ -1,0 +1,228 @@
+//! Data sets for plans: generators and files, cleaned, split and scaled.
+//!
+//! [`load`] turns the `data` of a plan into a [`Dataset`]: it makes up samples or reads them from
+//! CSV, Parquet, NumPy, IDX or image files, finds out what is to be learnt if the plan does not say,
+//! divides the samples into parts and scales the features. The result is a pure function of the
+//! plan, the seed and the files' contents: no clock, no order of a folder and no generator state
+//! takes part in it.
+//!
+//! Whatever is wrong with a file is a [`DataError`] that names the file and the place and says what
+//! to do; no file makes it panic.
+//!
+//! ```
+//! use std::path::Path;
+//! use surefoot_data::load;
+//! use surefoot_plan::{Data, Scale, Source, Split};
+//!
+//! let data = Data {
+//!     source: Source::Moons { samples: 100, noise: 0.1 },
+//!     task: None,
+//!     scale: Scale::Standardise,
+//!     split: Split { validation: 0.2, test: 0.1 },
+//! };
+//! let set = load(&data, 42, Path::new("."))?;
+//! assert_eq!((set.train.len, set.validation.len, set.test.len), (70, 20, 10));
+//! assert_eq!((set.input_shape, set.classes), (vec![2], 2));
+//! # Ok::<(), surefoot_data::DataError>(())
+//! ```
+
+mod array;
+mod csv;
+mod dataset;
+mod error;
+mod generate;
+mod idx;
+mod images;
+mod npy;
+mod npz;
+mod parquet;
+mod picture;
+mod samples;
+mod scale;
+mod split;
+mod table;
+mod task;
+
+pub use dataset::{Dataset, Part, Targets};
+pub use error::{DataError, Origin, Place, Position};
+pub use scale::Scaling;
+
+use std::path::Path;
+
+use samples::{Measure, Samples};
+use surefoot_plan::{Data, Scale, Source, Task};
+
+/// Loads the data of a plan. Files are relative to `base`, the plan's folder.
+///
+/// # Errors
+///
+/// Whatever is wrong with the plan's settings or with a file, see [`DataError`].
+pub fn load(data: &Data, seed: u64, base: &Path) -> Result<Dataset, DataError> {
+    let samples = read(&data.source, data.task, seed, base)?;
+    prepare(samples, data, seed)
+}
+
+/// All samples of a source.
+fn read(source: &Source, task: Option<Task>, seed: u64, base: &Path) -> Result<Samples, DataError> {
+    match *source {
+        Source::Circles {
+            samples,
+            noise,
+            factor,
+        } => generate::circles(seed, samples, noise, factor),
+        Source::Blobs {
+            samples,
+            centers,
+            features,
+            spread,
+        } => generate::blobs(seed, samples, centers, features, spread),
+        Source::Moons { samples, noise } => generate::moons(seed, samples, noise),
+        Source::Spirals {
+            samples,
+            classes,
+            turns,
+            noise,
+        } => generate::spirals(seed, samples, classes, turns, noise),
+        Source::Linear {
+            samples,
+            features,
+            noise,
+        } => generate::linear(seed, samples, features, noise),
+        Source::Friedman {
+            samples,
+            features,
+            noise,
+        } => generate::friedman(seed, samples, features, noise),
+        Source::Copy {
+            samples,
+            length,
+            symbols,
+        } => generate::copy(seed, samples, length, symbols),
+        Source::Parity { samples, length } => generate::parity(seed, samples, length),
+        Source::Shapes {
+            samples,
+            size,
+            channels,
+            classes,
+            noise,
+        } => generate::shapes(seed, samples, size, channels, classes, noise),
+        Source::Csv {
+            ref path,
+            ref label,
+        } => csv::csv(&base.join(path), label.as_deref(), task),
+        Source::Parquet {
+            ref path,
+            ref label,
+        } => parquet::parquet(&base.join(path), label.as_deref()),
+        Source::Npy {
+            ref features,
+            ref labels,
+        } => npy::npy(&base.join(features), &base.join(labels)),
+        Source::Npz {
+            ref path,
+            ref features,
+            ref labels,
+        } => npz::npz(&base.join(path), features, labels),
+        Source::Idx {
+            ref features,
+            ref labels,
+        } => idx::idx(&base.join(features), &base.join(labels)),
+        Source::Images {
+            ref path,
+            size,
+            channels,
+        } => images::images(&base.join(path), size, channels),
+    }
+}
+
+/// The data set of samples: targets, parts, scaling.
+fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataError> {
+    let count = samples.len();
+    if count < 2 {
+        let origin = samples.origin;
+        return Err(match count {
+            0 => DataError::Empty { origin },
+            _ => DataError::OneSample { origin },
+        });
+    }
+    if samples.measure == Measure::Symbols && data.scale != Scale::None {
+        return Err(DataError::ScaledSymbols {
+            origin: samples.origin,
+        });
+    }
+    let learnt = task::learnt(samples.labels, data.task, &samples.label_origin)?;
+    let symbols = if data.scale == Scale::None {
+        symbols(samples.measure, &samples.shape, &samples.features)
+    } else {
+        0
+    };
+    let division = split::divide(data.split, count, seed)?;
+    let width = samples.shape.iter().product();
+    let part = |ids| Part::gather(&samples.features, width, &learnt.targets, learnt.width, ids);
+    let mut parts = [division.train, division.validation, division.test].map(part);
+    drop(samples.features);
+
+    let scaling = Scaling::fit(data.scale, &parts[0].features, &samples.shape);
+    if let Some(scaling) = &scaling {
+        for part in &mut parts {
+            scaling.apply(&mut part.features);
+        }
+    }
+    let mut notes = samples.notes;
+    notes.extend(learnt.notes);
+    let [train, validation, test] = parts;
+    notes.extend(unlearnable(&train, [&validation, &test], &learnt.classes));
+    Ok(Dataset {
+        digest: dataset::digest([&train, &validation, &test]),
+        train,
+        validation,
+        test,
+        input_shape: samples.shape,
+        integer_input: symbols > 0,
+        symbols,
+        task: learnt.task,
+        classes: learnt.classes.len(),
+        class_names: learnt.classes,
+        feature_names: samples.feature_names,
+        target_width: learnt.width,
+        scaling,
+        notes,
+    })
+}
+
+/// A remark on classes that a model is judged by and never sees.
+fn unlearnable(train: &Part, judged: [&Part; 2], classes: &[String]) -> Option<String> {
+    let seen = |part: &Part| {
+        let mut seen = vec![false; classes.len()];
+        if let Targets::Classes(ids) = &part.targets {
+            ids.iter().for_each(|&id| seen[id as usize] = true);
+        }
+        seen
+    };
+    let (known, asked) = (seen(train), judged.map(seen));
+    let unknown: Vec<&str> = (0..classes.len())
+        .filter(|&id| !known[id] && asked.iter().any(|part| part[id]))
+        .map(|id| classes[id].as_str())
+        .collect();
+    let first = unknown.first()?;
+    Some(format!(
+        "{} classes have no samples in the training part, such as {first}",
+        unknown.len()
+    ))
+}
+
+/// How many symbols there are if the features can be taken for symbols, else 0.
+fn symbols(measure: Measure, shape: &[usize], features: &[f32]) -> usize {
+    /// Above it not every whole number is an `f32`.
+    const LARGEST: f32 = 16_777_216.0;
+    if measure == Measure::Amounts || shape.len() != 1 {
+        return 0;
+    }
+    let last = features.iter().copied().fold(0.0, f32::max);
+    if last < LARGEST { last as usize + 1 } else { 0 }
+}
+
+#[cfg(test)]
+mod robust_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,376 @@
+//! Parquet files: a table by columns, of numbers and names.
+
+use std::fs::File;
+use std::path::Path;
+
+use ::parquet::basic::{ConvertedType, LogicalType, Type};
+use ::parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use ::parquet::data_type::DataType;
+use ::parquet::errors::ParquetError;
+use ::parquet::file::reader::{FileReader, SerializedFileReader};
+use ::parquet::schema::types::ColumnDescriptor;
+
+use crate::error::{DataError, Origin, Place, Position, shortened};
+use crate::samples::{Form, Labels, Measure, Samples, room};
+use crate::table::{Names, label_column};
+
+/// How many values are read at a time.
+const BATCH: usize = 1 << 13;
+
+/// Reads a file.
+pub(crate) fn parquet(path: &Path, label: Option<&str>) -> Result<Samples, DataError> {
+    let unreadable = |cause| DataError::Unreadable {
+        path: path.to_owned(),
+        cause,
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(DataError::Unsupported {
+            path: path.to_owned(),
+            what: "it is a folder".into(),
+            instead: "name a single Parquet file",
+        });
+    }
+    if metadata.len() == 0 {
+        return Err(DataError::Empty {
+            origin: Origin::File(path.to_owned()),
+        });
+    }
+    // The library has panicked on damaged files before; a run must not.
+    std::panic::catch_unwind(|| read(path, file, label)).unwrap_or_else(|_| {
+        Err(DataError::Malformed {
+            path: path.to_owned(),
+            format: "Parquet",
+            what: "it is damaged".into(),
+        })
+    })
+}
+
+fn read(path: &Path, file: File, label: Option<&str>) -> Result<Samples, DataError> {
+    let table = Table {
+        path,
+        file: SerializedFileReader::new(file).map_err(|error| malformed(path, &error))?,
+    };
+    let (columns, notes) = table.columns();
+    let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+    if names.is_empty() {
+        return Err(DataError::Empty {
+            origin: Origin::File(path.to_owned()),
+        });
+    }
+    let label = label_column(path, &names, label)?;
+    let labels = table.labels(&columns[label])?;
+    let count = match &labels {
+        Labels::Classes { ids, .. } => ids.len(),
+        Labels::Numbers { values, .. } => values.len(),
+    };
+    if count == 0 {
+        return Err(DataError::HeaderOnly {
+            path: path.to_owned(),
+        });
+    }
+
+    let width = columns.len() - 1;
+    let mut features = room(&Origin::File(path.to_owned()), count, width)?;
+    features.resize(count * width, 0.0);
+    let mut feature_names = names;
+    feature_names.remove(label);
+    let inputs = columns
+        .iter()
+        .filter(|column| column.index != columns[label].index);
+    let mut whole = true;
+    for (place, column) in inputs.enumerate() {
+        let mut rows = features.chunks_mut(width);
+        let mut read = 0;
+        table.numbers(column, |number| {
+            read += 1;
+            whole &= number >= 0.0 && number.fract() == 0.0;
+            if let Some(row) = rows.next() {
+                row[place] = number as f32;
+            }
+        })?;
+        if read != count {
+            return Err(DataError::Malformed {
+                path: path.to_owned(),
+                format: "Parquet",
+                what: format!("column {:?} has {read} rows, not {count}", column.name),
+            });
+        }
+    }
+    Ok(Samples {
+        origin: Origin::File(path.to_owned()),
+        label_origin: Origin::File(path.to_owned()),
+        shape: vec![width],
+        features,
+        feature_names,
+        measure: if whole {
+            Measure::Whole
+        } else {
+            Measure::Amounts
+        },
+        labels,
+        notes,
+    })
+}
+
+struct Table<'a> {
+    path: &'a Path,
+    file: SerializedFileReader<File>,
+}
+
+struct Column {
+    /// Its number in the file.
+    index: usize,
+    name: String,
+    kind: Kind,
+    /// Whether a value can be missing.
+    optional: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Number {
+        unsigned: bool,
+    },
+    Text,
+    /// What is not read, in words.
+    Other(&'static str),
+}
+
+impl Table<'_> {
+    /// The columns, and what to say about those that were left out.
+    fn columns(&self) -> (Vec<Column>, Vec<String>) {
+        let schema = self.file.metadata().file_metadata().schema_descr();
+        let mut notes = Vec::new();
+        let columns = schema.columns().iter().enumerate();
+        let columns = columns.filter_map(|(index, column)| {
+            let name = column.path().string();
+            if name.starts_with("__index_level_") {
+                notes.push(format!(
+                    "{name:?} of {} is an index that pandas saved, and is left out",
+                    self.path.display()
+                ));
+                return None;
+            }
+            Some(Column {
+                index,
+                name,
+                kind: kind(column),
+                optional: column.max_def_level() > 0,
+            })
+        });
+        (columns.collect(), notes)
+    }
+
+    fn labels(&self, column: &Column) -> Result<Labels, DataError> {
+        if column.kind != Kind::Text {
+            let mut values = Vec::new();
+            self.numbers(column, |number| values.push(number))?;
+            return Ok(Labels::Numbers {
+                values,
+                width: 1,
+                form: Form::Column,
+            });
+        }
+        let mut names = Names::default();
+        let mut row = 0;
+        self.each_group(column, |reader| {
+            let ColumnReader::ByteArrayColumnReader(mut reader) = reader else {
+                return Ok(());
+            };
+            self.pull(&mut reader, column, &mut row, |row, bytes| {
+                let text = bytes
+                    .as_utf8()
+                    .map_err(|error| malformed(self.path, &error))?;
+                if text.is_empty() {
+                    return Err(self.missing(row, column, "an empty text"));
+                }
+                names.push(text);
+                Ok(())
+            })
+        })?;
+        Ok(names.labels())
+    }
+
+    /// Calls a function with each number of a column.
+    fn numbers(&self, column: &Column, mut push: impl FnMut(f64)) -> Result<(), DataError> {
+        let unsigned = match column.kind {
+            Kind::Number { unsigned } => unsigned,
+            Kind::Text => return Err(self.not_read(column, "text")),
+            Kind::Other(what) => return Err(self.not_read(column, what)),
+        };
+        let mut row = 0;
+        let mut check = |row, number: f64| {
+            if number.is_nan() {
+                return Err(self.missing(row, column, "NaN"));
+            }
+            if (number as f32).is_infinite() {
+                return Err(DataError::Infinite {
+                    place: self.place(row, column),
+                    value: number.to_string(),
+                });
+            }
+            push(number);
+            Ok(())
+        };
+        self.each_group(column, |reader| match reader {
+            ColumnReader::BoolColumnReader(mut reader) => {
+                self.pull(&mut reader, column, &mut row, |row, &x| {
+                    check(row, f64::from(x))
+                })
+            }
+            ColumnReader::Int32ColumnReader(mut reader) => {
+                self.pull(&mut reader, column, &mut row, |row, &x| {
+                    check(
+                        row,
+                        if unsigned {
+                            f64::from(x as u32)
+                        } else {
+                            f64::from(x)
+                        },
+                    )
+                })
+            }
+            ColumnReader::Int64ColumnReader(mut reader) => {
+                self.pull(&mut reader, column, &mut row, |row, &x| {
+                    check(row, if unsigned { x as u64 as f64 } else { x as f64 })
+                })
+            }
+            ColumnReader::FloatColumnReader(mut reader) => {
+                self.pull(&mut reader, column, &mut row, |row, &x| {
+                    check(row, f64::from(x))
+                })
+            }
+            ColumnReader::DoubleColumnReader(mut reader) => {
+                self.pull(&mut reader, column, &mut row, |row, &x| check(row, x))
+            }
+            _ => Err(self.not_read(column, "bytes")),
+        })
+    }
+
+    /// Calls a function with a reader of the column for each group of rows.
+    fn each_group(
+        &self,
+        column: &Column,
+        mut visit: impl FnMut(ColumnReader) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
+        for group in 0..self.file.num_row_groups() {
+            let reader = self
+                .file
+                .get_row_group(group)
+                .and_then(|group| group.get_column_reader(column.index))
+                .map_err(|error| malformed(self.path, &error))?;
+            visit(reader)?;
+        }
+        Ok(())
+    }
+
+    /// Calls a function with each value of a reader and its row, counted from 1.
+    fn pull<T: DataType>(
+        &self,
+        reader: &mut ColumnReaderImpl<T>,
+        column: &Column,
+        row: &mut u64,
+        mut visit: impl FnMut(u64, &T::T) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
+        let (mut values, mut levels) = (Vec::new(), Vec::new());
+        loop {
+            values.clear();
+            levels.clear();
+            let (records, ..) = reader
+                .read_records(BATCH, Some(&mut levels), None, &mut values)
+                .map_err(|error| malformed(self.path, &error))?;
+            if records == 0 {
+                return Ok(());
+            }
+            if column.optional
+                && let Some(null) = levels.iter().position(|&level| level == 0)
+            {
+                let row = *row + null as u64 + 1;
+                return Err(self.missing(row, column, "null"));
+            }
+            for value in &values {
+                *row += 1;
+                visit(*row, value)?;
+            }
+        }
+    }
+
+    fn place(&self, row: u64, column: &Column) -> Box<Place> {
+        Box::new(Place {
+            file: self.path.to_owned(),
+            position: Position::Row {
+                row,
+                column: column.name.clone(),
+            },
+        })
+    }
+
+    fn missing(&self, row: u64, column: &Column, value: &str) -> DataError {
+        DataError::Missing {
+            place: self.place(row, column),
+            value: value.to_owned(),
+        }
+    }
+
+    fn not_read(&self, column: &Column, what: &str) -> DataError {
+        DataError::Unsupported {
+            path: self.path.to_owned(),
+            what: format!("column {:?} holds {what}", shortened(&column.name)),
+            instead: "encode it as numbers, or remove the column",
+        }
+    }
+}
+
+fn kind(column: &ColumnDescriptor) -> Kind {
+    use ConvertedType as Converted;
+    if column.max_rep_level() > 0 || column.path().parts().len() > 1 {
+        return Kind::Other("lists or records");
+    }
+    let timed = matches!(
+        column.logical_type_ref(),
+        Some(LogicalType::Timestamp(_) | LogicalType::Time(_) | LogicalType::Date)
+    );
+    match (column.physical_type(), column.converted_type()) {
+        _ if timed => Kind::Other("dates or times"),
+        (Type::BOOLEAN | Type::FLOAT | Type::DOUBLE, _) => Kind::Number { unsigned: false },
+        (
+            Type::INT32 | Type::INT64,
+            Converted::NONE
+            | Converted::INT_8
+            | Converted::INT_16
+            | Converted::INT_32
+            | Converted::INT_64,
+        ) => Kind::Number { unsigned: false },
+        (
+            Type::INT32 | Type::INT64,
+            Converted::UINT_8 | Converted::UINT_16 | Converted::UINT_32 | Converted::UINT_64,
+        ) => Kind::Number { unsigned: true },
+        (Type::BYTE_ARRAY, Converted::UTF8 | Converted::ENUM | Converted::NONE) => Kind::Text,
+        (_, Converted::DECIMAL) => Kind::Other("decimals"),
+        (Type::INT32 | Type::INT64 | Type::INT96, _) => Kind::Other("dates or times"),
+        _ => Kind::Other("bytes"),
+    }
+}
+
+fn malformed(path: &Path, error: &ParquetError) -> DataError {
+    let message = error.to_string();
+    // How the library says that a compression was not compiled in.
+    if let Some((_, compression)) = message.split_once("Disabled feature at compile time: ") {
+        return DataError::Unsupported {
+            path: path.to_owned(),
+            what: format!("its compression, {compression}, is not read"),
+            instead: "compress it with snappy, zstd or gzip, or not at all",
+        };
+    }
+    DataError::Malformed {
+        path: path.to_owned(),
+        format: "Parquet",
+        what: message,
+    }
+}
+
+#[cfg(test)]
+#[path = "parquet_tests.rs"]
+pub(crate) mod tests;

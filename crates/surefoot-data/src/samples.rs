@@ -1,0 +1,99 @@
+//! Samples as a source gives them, before anybody asks what they are for.
+
+use crate::error::{DataError, Origin};
+
+/// Everything a source has, in its own order.
+#[derive(Debug)]
+pub(crate) struct Samples {
+    /// Where the features come from.
+    pub(crate) origin: Origin,
+    /// Where the labels come from; often the same.
+    pub(crate) label_origin: Origin,
+    /// The shape of one sample, channels last.
+    pub(crate) shape: Vec<usize>,
+    /// The features of all samples, one after the other.
+    pub(crate) features: Vec<f32>,
+    /// A name for each feature, where the source has names.
+    pub(crate) feature_names: Vec<String>,
+    /// What the numbers in `features` are.
+    pub(crate) measure: Measure,
+    /// What is to be learnt, sample by sample.
+    pub(crate) labels: Labels,
+    /// What a person should know about them.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Samples {
+    /// How many samples there are.
+    pub(crate) fn len(&self) -> usize {
+        self.labels.len()
+    }
+}
+
+/// What the features' numbers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Amounts.
+    Amounts,
+    /// Whole numbers from 0 that can be amounts as well as the numbers of symbols.
+    Whole,
+    /// Numbers of symbols.
+    Symbols,
+}
+
+/// What is to be learnt, before the task is known.
+#[derive(Debug)]
+pub(crate) enum Labels {
+    /// Classes by name.
+    Classes {
+        /// The class of each sample.
+        ids: Vec<u32>,
+        /// The names of the classes.
+        names: Vec<String>,
+    },
+    /// Numbers that are amounts or classes.
+    Numbers {
+        /// `width` finite numbers a sample.
+        values: Vec<f64>,
+        /// How many numbers a sample has.
+        width: usize,
+        /// How they were written down.
+        form: Form,
+    },
+}
+
+impl Labels {
+    fn len(&self) -> usize {
+        match self {
+            Labels::Classes { ids, .. } => ids.len(),
+            Labels::Numbers { values, width, .. } => values.len() / width,
+        }
+    }
+}
+
+/// How numeric labels were written down, which is a hint at what they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A generator's amounts.
+    Amounts,
+    /// The column of a table.
+    Column,
+    /// An array of whole numbers.
+    Integers,
+    /// An array of floating-point numbers.
+    Floats,
+}
+
+/// Room for the features of that many samples, or an error where the program would be aborted.
+pub(crate) fn room<T>(origin: &Origin, samples: usize, width: usize) -> Result<Vec<T>, DataError> {
+    let mut room = Vec::new();
+    samples
+        .checked_mul(width)
+        .and_then(|count| room.try_reserve_exact(count).ok())
+        .ok_or_else(|| DataError::TooLarge {
+            origin: origin.clone(),
+            samples,
+            width,
+        })?;
+    Ok(room)
+}

@@ -1,0 +1,137 @@
+//! What tables have in common, whatever file they come from: named columns, one of them the label.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crate::error::{DataError, shortened};
+use crate::samples::Labels;
+
+/// Which column is the label: the one the plan names, or the last.
+///
+/// # Errors
+///
+/// When it is not there or is all there is, or when two columns share a name.
+pub(crate) fn label_column(
+    path: &Path,
+    columns: &[String],
+    label: Option<&str>,
+) -> Result<usize, DataError> {
+    let mut seen = HashMap::new();
+    for (number, column) in (1..).zip(columns) {
+        if let Some(first) = seen.insert(column, number) {
+            return Err(DataError::DuplicateColumn {
+                path: path.to_owned(),
+                column: shortened(column),
+                numbers: [first, number],
+            });
+        }
+    }
+    let found = match label {
+        Some(label) => columns.iter().position(|column| column == label),
+        None => columns.len().checked_sub(1),
+    };
+    let Some(found) = found else {
+        return Err(DataError::NoLabel {
+            path: path.to_owned(),
+            label: label.unwrap_or_default().to_owned(),
+            columns: columns.to_vec(),
+        });
+    };
+    if columns.len() == 1 {
+        return Err(DataError::NoFeatures {
+            path: path.to_owned(),
+            label: shortened(&columns[0]),
+        });
+    }
+    Ok(found)
+}
+
+/// Classes as they come by name; each name is kept once.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    known: HashMap<String, u32>,
+    ids: Vec<u32>,
+}
+
+impl Names {
+    /// Adds the class of the next sample.
+    pub(crate) fn push(&mut self, name: &str) {
+        let id = match self.known.get(name) {
+            Some(&id) => id,
+            None => {
+                let id = self.known.len() as u32;
+                self.known.insert(name.to_owned(), id);
+                id
+            }
+        };
+        self.ids.push(id);
+    }
+
+    /// The labels, with the classes in the order of their names.
+    pub(crate) fn labels(self) -> Labels {
+        let mut sorted: Vec<(String, u32)> = self.known.into_iter().collect();
+        sorted.sort_unstable();
+        let mut places = vec![0; sorted.len()];
+        for (place, (_, id)) in (0..).zip(&sorted) {
+            places[*id as usize] = place;
+        }
+        Labels::Classes {
+            ids: self.ids.iter().map(|&id| places[id as usize]).collect(),
+            names: sorted.into_iter().map(|(name, _)| name).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn label(columns: &[&str], label: Option<&str>) -> Result<usize, String> {
+        let columns: Vec<String> = columns.iter().map(|&column| column.into()).collect();
+        label_column(Path::new("t.csv"), &columns, label).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_label_is_the_column_named_or_the_last() {
+        assert_eq!(label(&["a", "b", "c"], Some("b")), Ok(1));
+        assert_eq!(label(&["a", "b", "c"], None), Ok(2));
+    }
+
+    #[test]
+    fn a_missing_label_lists_the_columns() {
+        assert_eq!(
+            label(&["a", "b"], Some("y")).unwrap_err(),
+            "t.csv has no column \"y\" to take the label from; its columns are \"a\", \"b\""
+        );
+    }
+
+    #[test]
+    fn columns_need_names_of_their_own() {
+        assert_eq!(
+            label(&["a", "b", "a"], None).unwrap_err(),
+            "t.csv has two columns named \"a\" (numbers 1 and 3); rename or remove one"
+        );
+    }
+
+    #[test]
+    fn a_label_alone_is_not_enough() {
+        assert!(
+            label(&["y"], None)
+                .unwrap_err()
+                .contains("nothing to learn it from")
+        );
+    }
+
+    #[test]
+    fn classes_are_in_the_order_of_their_names() {
+        let mut names = Names::default();
+        for name in ["pear", "apple", "pear", "fig"] {
+            names.push(name);
+        }
+        let Labels::Classes { ids, names } = names.labels() else {
+            panic!("classes expected");
+        };
+        assert_eq!(names, ["apple", "fig", "pear"]);
+        assert_eq!(ids, [2, 0, 2, 1]);
+    }
+}

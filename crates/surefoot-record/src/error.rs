@@ -1,0 +1,134 @@
+//! What can go wrong with a record, and what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a record could not be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused.
+    #[error("cannot {action} {}: {source}{}", path.display(), advice(source))]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// The file or directory it was tried on.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The directory is not the record of a run.
+    #[error("{} is not a run: {reason}", path.display())]
+    NotARun {
+        /// The directory.
+        path: PathBuf,
+        /// What is missing or wrong.
+        reason: String,
+    },
+    /// Another process is training this run.
+    #[error(
+        "{} is in use by another process; wait for it to end, or stop it, before resuming this run",
+        path.display()
+    )]
+    Locked {
+        /// The run directory.
+        path: PathBuf,
+    },
+    /// The run is over.
+    #[error("{} is finished and cannot be resumed; start a new run from its plan.toml", path.display())]
+    Finished {
+        /// The run directory.
+        path: PathBuf,
+    },
+    /// The plan is not the one that the run was started with.
+    #[error(
+        "{} is not the plan this run was started with; restore it, or start a new run with the changed plan",
+        path.display()
+    )]
+    PlanChanged {
+        /// The plan file of the run.
+        path: PathBuf,
+    },
+    /// The file was written by a later version.
+    #[error(
+        "{} has format version {found}, and this version of surefoot reads up to {known}; use a newer surefoot",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The version it is written in.
+        found: u32,
+        /// The latest version that can be read.
+        known: u32,
+    },
+    /// The content of a file is not what was written.
+    #[error("{} is damaged: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There are checkpoints, and none of them can be resumed from.
+    #[error(
+        "no checkpoint in {} can be used; start a new run from its plan.toml. The newest failed with: {newest}",
+        path.display()
+    )]
+    NoUsableCheckpoint {
+        /// The directory of checkpoints.
+        path: PathBuf,
+        /// What is wrong with the newest.
+        newest: Box<Error>,
+    },
+    /// What was given to be recorded does not fit the record.
+    #[error("cannot record {what}: {reason}")]
+    Unrecordable {
+        /// What was to be recorded.
+        what: String,
+        /// Why it does not fit.
+        reason: String,
+    },
+    /// Writing failed earlier; what was written until then is kept.
+    #[error("the record in {} is incomplete since an earlier failure: {reason}", path.display())]
+    Failed {
+        /// The run directory.
+        path: PathBuf,
+        /// The first failure.
+        reason: String,
+    },
+}
+
+/// The result of an operation on a record.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// For `map_err`: says what was tried on which path.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Io {
+            action,
+            path,
+            source,
+        }
+    }
+
+    pub(crate) fn damaged(path: &Path, reason: impl ToString) -> Error {
+        Error::Damaged {
+            path: path.to_owned(),
+            reason: reason.to_string(),
+        }
+    }
+}
+
+fn advice(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space, then resume the run"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "; choose a directory that can be written"
+        }
+        _ => "",
+    }
+}

@@ -1,0 +1,72 @@
+//! The record of a run: a directory that survives a crash and can be copied.
+//!
+//! A [`Recorder`] writes it while training, a [`Run`] reads it during and after. What is in the
+//! directory, how others read it and what a crash can and cannot do is told in `docs/record.md`.
+//!
+//! ```
+//! use serde_json::json;
+//! use surefoot_record::{Array, Checkpoint, Digest, Environment, Header, Recorder, Run};
+//! # use surefoot_diagnose::Observation;
+//! # fn observation(step: u64) -> Observation {
+//! #     Observation {
+//! #         step, epoch: 1, loss: 1.0, metric: None, learning_rate: 0.1,
+//! #         top_class_share: None, layers: Vec::new(), input: None,
+//! #     }
+//! # }
+//! # fn main() -> surefoot_record::Result<()> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let runs = dir.path();
+//! let mut recorder = Recorder::create(runs, "circles", "seed = 1\n", Header::default())?;
+//! let dir = recorder.dir().to_owned();
+//! for step in 1..=10 {
+//!     recorder.observe(observation(step));
+//!     recorder.digest(step, Digest(step.into()));
+//! }
+//! recorder.checkpoint(&Checkpoint {
+//!     step: 10,
+//!     epoch: 1,
+//!     state: json!({}),
+//!     arrays: vec![Array::new("weight", &[2], vec![0.5_f32, -0.5])],
+//! })?;
+//! drop(recorder); // or a crash, at any instant
+//!
+//! let (recorder, checkpoint) = Recorder::resume(&dir, &Environment::detect())?;
+//! assert_eq!(checkpoint.map(|checkpoint| checkpoint.step), Some(10));
+//! assert_eq!(Run::open(&dir)?.observations()?.count(), 10);
+//! # Ok(())
+//! # }
+//! ```
+
+mod append;
+mod array;
+mod checkpoint;
+mod checkpoint_dir;
+mod digest;
+mod digest_log;
+mod error;
+mod event;
+#[cfg(test)]
+mod fixture;
+mod header;
+mod layout;
+mod live_table;
+mod model;
+mod number;
+mod observations;
+mod recorder;
+mod resume;
+mod run;
+mod summary;
+mod table;
+mod writer;
+
+pub use crate::array::{Array, Values};
+pub use crate::checkpoint::Checkpoint;
+pub use crate::digest::{Digest, NotADigest, StateDigest};
+pub use crate::error::{Error, Result};
+pub use crate::event::Event;
+pub use crate::header::{Environment, FORMAT, Header};
+pub use crate::observations::Observations;
+pub use crate::recorder::Recorder;
+pub use crate::run::Run;
+pub use crate::summary::{MetricSummary, RunSummary, Status};

@@ -1,0 +1,139 @@
+//! Reading observations back, step by step.
+
+use std::path::PathBuf;
+
+use surefoot_diagnose::Observation;
+
+use crate::error::{Error, Result};
+use crate::layout::TablePaths;
+use crate::table::{Batch, Schema, layers, parquet, steps, stream};
+
+/// The observations of a run, step by step, up to the last whole one.
+#[derive(Debug)]
+pub struct Observations {
+    steps: Rows,
+    /// `None` if only the steps are wanted.
+    layers: Option<Rows>,
+    layer_count: usize,
+    ended: bool,
+}
+
+impl Observations {
+    pub(crate) fn new(steps: Rows, layers: Option<Rows>, layer_count: usize) -> Observations {
+        Observations {
+            steps,
+            layers,
+            layer_count,
+            ended: false,
+        }
+    }
+
+    /// Whether there is no file to read from.
+    pub(crate) fn is_missing(&self) -> bool {
+        let missing = |rows: &Rows| matches!(rows.source, Source::Nothing);
+        missing(&self.steps) || self.layers.as_ref().is_some_and(missing)
+    }
+
+    fn read(&mut self) -> Result<Option<Observation>> {
+        let Some((batch, row)) = self.steps.next()? else {
+            return Ok(None);
+        };
+        let Some((mut observation, rows)) = steps::read(batch, row) else {
+            return self.steps.unreadable();
+        };
+        if let Some(layers) = &mut self.layers {
+            for _ in 0..rows {
+                let read = match layers.next()? {
+                    None => None,
+                    Some((batch, row)) => {
+                        layers::read_into(batch, row, &mut observation, self.layer_count)
+                    }
+                };
+                if read.is_none() {
+                    return layers.unreadable();
+                }
+            }
+        }
+        Ok(Some(observation))
+    }
+}
+
+impl Iterator for Observations {
+    type Item = Result<Observation>;
+
+    fn next(&mut self) -> Option<Result<Observation>> {
+        if self.ended {
+            return None;
+        }
+        let observation = self.read().transpose();
+        self.ended = !matches!(observation, Some(Ok(_)));
+        observation
+    }
+}
+
+/// The rows of a table, wherever it is.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    source: Source,
+    batch: Option<Batch>,
+    row: usize,
+}
+
+#[derive(Debug)]
+enum Source {
+    Live(stream::Reader),
+    Closed(parquet::Reader, PathBuf),
+    /// The run was killed before it made the table.
+    Nothing,
+}
+
+impl Rows {
+    /// The closed table if `closed`, the live one otherwise.
+    pub(crate) fn open(paths: TablePaths, schema: Schema, closed: bool) -> Result<Rows> {
+        let source = if closed {
+            Source::Closed(parquet::Reader::open(&paths.closed, schema)?, paths.closed)
+        } else {
+            let live = stream::Reader::open(&paths.live, schema)?;
+            live.map_or(Source::Nothing, Source::Live)
+        };
+        Ok(Rows {
+            source,
+            batch: None,
+            row: 0,
+        })
+    }
+
+    /// The batch and the row in it that come next.
+    fn next(&mut self) -> Result<Option<(&Batch, usize)>> {
+        while self
+            .batch
+            .as_ref()
+            .is_none_or(|batch| self.row >= batch.rows)
+        {
+            let batch = match &mut self.source {
+                Source::Live(reader) => reader.next_batch()?,
+                Source::Closed(reader, _) => reader.next_batch()?,
+                Source::Nothing => None,
+            };
+            if batch.is_none() {
+                return Ok(None);
+            }
+            self.batch = batch;
+            self.row = 0;
+        }
+        let row = self.row;
+        self.row += 1;
+        Ok(self.batch.as_ref().map(|batch| (batch, row)))
+    }
+
+    /// What a row that is missing or makes no sense means: the end of a live table, which a crash
+    /// may have torn, and damage in a closed one.
+    fn unreadable<T>(&self) -> Result<Option<T>> {
+        match &self.source {
+            Source::Closed(_, path) => {
+                Err(Error::damaged(path, "rows are missing or out of order"))
+            }
+            _ => Ok(None),
+        }
+    }
+}

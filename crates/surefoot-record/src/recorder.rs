@@ -1,0 +1,309 @@
+//! Writes the record of a run while it trains.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use surefoot_diagnose::{Evaluation, Observation};
+
+use crate::append::Appender;
+use crate::array::Array;
+use crate::checkpoint::Checkpoint;
+use crate::checkpoint_dir;
+use crate::digest::Digest;
+use crate::digest_log;
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::header::{Environment, FORMAT, Header, StoredHeader};
+use crate::layout::Layout;
+use crate::live_table::LiveTable;
+use crate::model::{self, write_atomically};
+use crate::resume;
+use crate::summary::RunSummary;
+use crate::table::Schema;
+use crate::writer::{Chunk, Files, Writer};
+
+/// A chunk is handed to the writing thread when it has so many layers of so many steps together:
+/// half a megabyte, or 16 ms of the shortest steps,
+const CHUNK: usize = 1024;
+/// or when it is so old, so that a slow run can be followed.
+const CHUNK_AGE: Duration = Duration::from_secs(1);
+
+/// Writes the record of a run while it trains.
+///
+/// [`observe`](Recorder::observe) and [`digest`](Recorder::digest) cost well under a microsecond:
+/// they put what they get into a buffer, and a thread encodes and writes it. Memory is bounded; if
+/// the disk cannot keep up, `observe` waits and nothing is dropped. When writing fails, the failure
+/// is kept and returned by the next call that can fail, what was written before stays readable, and
+/// nothing more is written.
+///
+/// Dropping a recorder writes what is buffered and leaves a run that can be resumed.
+/// [`finish`](Recorder::finish) ends the run.
+#[derive(Debug)]
+pub struct Recorder {
+    pub(crate) layout: Layout,
+    pub(crate) header: StoredHeader,
+    pub(crate) writer: Writer,
+    pub(crate) events: Appender,
+    chunk: Chunk,
+    /// Layers and steps in the chunk.
+    chunk_size: usize,
+    chunk_begun: Instant,
+    /// The newest step that was observed or checkpointed.
+    pub(crate) last_step: u64,
+    pub(crate) last_checkpoint: Option<u64>,
+    keep: usize,
+    /// Held for as long as the recorder lives.
+    _lock: File,
+}
+
+impl Recorder {
+    /// Begins a run in a new directory: `runs/<name>-001`, or with the first number that is free.
+    ///
+    /// What is not a letter, a digit or one of `-_.` in the name becomes a hyphen. The plan is
+    /// stored as it is given. The first event is written.
+    pub fn create(runs: &Path, name: &str, plan_source: &str, header: Header) -> Result<Recorder> {
+        check_names(&header)?;
+        let layout = Layout::create(runs, name)?;
+        let created = Recorder::create_in(&layout, plan_source, header);
+        if created.is_err() {
+            // Nothing was recorded in it yet.
+            let _ = fs::remove_dir_all(layout.dir());
+        }
+        created
+    }
+
+    fn create_in(layout: &Layout, plan_source: &str, header: Header) -> Result<Recorder> {
+        let lock = layout.lock()?;
+        let path = layout.plan();
+        fs::write(&path, plan_source).map_err(Error::io("write", &path))?;
+        let header = StoredHeader {
+            format: FORMAT,
+            plan_digest: Digest::of(plan_source.as_bytes()),
+            header,
+        };
+        let files = Files {
+            steps: LiveTable::create(layout.steps(), Schema::steps())?,
+            layers: LiveTable::create(layout.layers(), Schema::layers(&header.header.layers))?,
+            digests: Appender::create(&layout.digests())?,
+            layer_count: header.header.layers.len(),
+        };
+        let events = Appender::create(&layout.events())?;
+        // The header makes the directory a run, so it comes last and at once.
+        let json = serde_json::to_vec_pretty(&header).map_err(|error| Error::Unrecordable {
+            what: "the header".to_owned(),
+            reason: error.to_string(),
+        })?;
+        let (path, partial) = (layout.header(), layout.header().with_extension("partial"));
+        fs::write(&partial, json)
+            .and_then(|()| fs::rename(&partial, &path))
+            .map_err(Error::io("write", &path))?;
+        let mut recorder = Recorder::start(layout.clone(), header, files, events, lock)?;
+        recorder.event(&Event::Started {
+            step: 0,
+            environment: recorder.header.header.environment.clone(),
+        })?;
+        Ok(recorder)
+    }
+
+    pub(crate) fn start(
+        layout: Layout,
+        header: StoredHeader,
+        files: Files,
+        events: Appender,
+        lock: File,
+    ) -> Result<Recorder> {
+        let writer = Writer::start(&layout, files)?;
+        Ok(Recorder {
+            layout,
+            header,
+            writer,
+            events,
+            chunk: Chunk::default(),
+            chunk_size: 0,
+            chunk_begun: Instant::now(),
+            last_step: 0,
+            last_checkpoint: None,
+            keep: 2,
+            _lock: lock,
+        })
+    }
+
+    /// Goes on with a run that was interrupted or killed.
+    ///
+    /// Gives the newest valid checkpoint, to which the record has been cut back; whoever trains on
+    /// from there completes it to the record of a run that was never interrupted, with one event
+    /// more. Without any checkpoint the record is empty again, and training starts over.
+    ///
+    /// Fails if the run is finished, in use by another process, or its plan was changed.
+    pub fn resume(dir: &Path, environment: &Environment) -> Result<(Recorder, Option<Checkpoint>)> {
+        resume::resume(dir, environment)
+    }
+
+    /// The run directory.
+    pub fn dir(&self) -> &Path {
+        self.layout.dir()
+    }
+
+    /// The static facts of the run.
+    pub fn header(&self) -> &Header {
+        &self.header.header
+    }
+
+    /// How many checkpoints are kept. The default is 2, so that there is one to fall back to when
+    /// the newest is damaged; the least is 1.
+    pub fn keep_checkpoints(&mut self, count: usize) {
+        self.keep = count.max(1);
+    }
+
+    /// Records a step. Steps come in order, each with as many layers as the header or with none.
+    pub fn observe(&mut self, observation: Observation) {
+        self.last_step = observation.step;
+        self.chunk_size += 1 + observation.layers.len();
+        self.chunk.observations.push(observation);
+        if self.chunk_size >= CHUNK || self.chunk_begun.elapsed() >= CHUNK_AGE {
+            self.flush();
+        }
+    }
+
+    /// Records the digest of the state after a step. Steps come in order.
+    pub fn digest(&mut self, step: u64, digest: Digest) {
+        digest_log::push(&mut self.chunk.digests, step, digest);
+        if self.chunk.digests.len() >= CHUNK * digest_log::RECORD {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let next = Chunk {
+            observations: Vec::with_capacity(self.chunk.observations.len()),
+            digests: Vec::with_capacity(self.chunk.digests.len()),
+        };
+        self.writer.write(std::mem::replace(&mut self.chunk, next));
+        self.chunk_size = 0;
+        self.chunk_begun = Instant::now();
+    }
+
+    /// Records something that happened. It can be read at once.
+    pub fn event(&mut self, event: &Event) -> Result<()> {
+        self.writer.check()?;
+        let unrecordable = |reason: String| Error::Unrecordable {
+            what: "an event".to_owned(),
+            reason,
+        };
+        if let Event::Other(value) = event
+            && !(value["event"].is_string() && value["step"].is_u64())
+        {
+            let reason = format!("{value} is not an object with `event` and `step`");
+            return Err(unrecordable(reason));
+        }
+        let mut line = serde_json::to_vec(event).map_err(|e| unrecordable(e.to_string()))?;
+        line.push(b'\n');
+        self.events.append(&line)
+    }
+
+    /// Records an evaluation as an event.
+    pub fn evaluation(&mut self, evaluation: &Evaluation) -> Result<()> {
+        self.event(&Event::from(evaluation))
+    }
+
+    /// Makes everything recorded so far durable.
+    pub fn sync(&mut self) -> Result<()> {
+        self.flush();
+        self.writer.sync()?;
+        self.events.sync()
+    }
+
+    /// Makes everything recorded so far durable, then the checkpoint; so a checkpoint is never
+    /// ahead of its record. Records the event, and removes checkpoints that are too old.
+    ///
+    /// Gives the digest of the checkpoint.
+    pub fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<Digest> {
+        self.flush();
+        let marks = self.writer.sync()?;
+        self.events.sync()?;
+        let dir = self.layout.checkpoints();
+        let plan_digest = self.header.plan_digest;
+        checkpoint_dir::write(&dir, checkpoint, plan_digest, marks, self.keep)?;
+        let digest = checkpoint.digest();
+        self.last_step = self.last_step.max(checkpoint.step);
+        if self.last_checkpoint != Some(checkpoint.step) {
+            self.last_checkpoint = Some(checkpoint.step);
+            self.event(&Event::Checkpoint {
+                step: checkpoint.step,
+                epoch: checkpoint.epoch,
+                digest,
+            })?;
+        }
+        Ok(digest)
+    }
+
+    /// Writes `plan.final.toml`, the plan as delivered, durably.
+    pub fn write_final_plan(&mut self, source: &str) -> Result<()> {
+        write_atomically(&self.layout.final_plan(), source.as_bytes())
+    }
+
+    /// Writes `model.safetensors`, the delivered model, durably. The same arrays give the same
+    /// bytes, in whatever order they come.
+    pub fn write_model(&mut self, arrays: &[Array]) -> Result<()> {
+        model::write(&self.layout.model(), arrays)
+    }
+
+    /// Ends the run: records the event, closes the tables as Parquet, and when all that is durable
+    /// writes `summary.json`.
+    pub fn finish(mut self, summary: &RunSummary) -> Result<()> {
+        self.event(&Event::Finished {
+            step: self.last_step,
+        })?;
+        self.flush();
+        let mut files = self.writer.finish()?;
+        // Most of this is waiting for the disk, so it is waited for together.
+        std::thread::scope(|scope| {
+            let steps = scope.spawn(|| files.steps.close());
+            let layers = scope.spawn(|| files.layers.close());
+            let others = self.events.sync().and_then(|()| files.digests.sync());
+            let closed = [steps.join(), layers.join()];
+            closed.into_iter().try_for_each(|closed| {
+                closed.unwrap_or_else(|_| {
+                    Err(Error::Failed {
+                        path: self.layout.dir().to_owned(),
+                        reason: "closing the observations panicked".to_owned(),
+                    })
+                })
+            })?;
+            others
+        })?;
+        files.steps.remove_live()?;
+        files.layers.remove_live()?;
+        let json = format!("{}\n", summary.to_json_line());
+        write_atomically(&self.layout.summary(), json.as_bytes())?;
+        self.layout.remove_lock();
+        Ok(())
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // A failure has been returned by an earlier call or is of no interest any more.
+        if !self.chunk.observations.is_empty() || !self.chunk.digests.is_empty() {
+            self.flush();
+        }
+    }
+}
+
+/// Layers are told apart by name in the tables.
+fn check_names(header: &Header) -> Result<()> {
+    let mut names = std::collections::BTreeSet::new();
+    for layer in &header.layers {
+        if !names.insert(&layer.name) {
+            return Err(Error::Unrecordable {
+                what: "the header".to_owned(),
+                reason: format!("two layers are called `{}`", layer.name),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Reads the record of a run, whether it ended or not.
+
+use std::fs;
+use std::path::Path;
+
+use surefoot_diagnose::Evaluation;
+
+use crate::array::Array;
+use crate::checkpoint::Checkpoint;
+use crate::checkpoint_dir;
+use crate::digest::Digest;
+use crate::digest_log;
+use crate::error::{Error, Result};
+use crate::event::{Event, parse_lines};
+use crate::header::{Header, StoredHeader};
+use crate::layout::{Layout, read_if_there};
+use crate::model;
+use crate::observations::{Observations, Rows};
+use crate::summary::RunSummary;
+use crate::table::Schema;
+
+/// The record of a run, to be read. Nothing in it is changed.
+///
+/// The run may have ended, may have been killed at any instant, or may be going on: then what is
+/// read is what had been written when it was asked for.
+#[derive(Debug)]
+pub struct Run {
+    layout: Layout,
+    header: StoredHeader,
+    plan: String,
+}
+
+impl Run {
+    /// Opens a run directory.
+    pub fn open(dir: &Path) -> Result<Run> {
+        let layout = Layout::of(dir);
+        let header = layout.read_header()?;
+        let path = layout.plan();
+        let plan = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+        Ok(Run {
+            layout,
+            header,
+            plan,
+        })
+    }
+
+    /// The run directory.
+    pub fn dir(&self) -> &Path {
+        self.layout.dir()
+    }
+
+    /// The plan as given.
+    pub fn plan(&self) -> &str {
+        &self.plan
+    }
+
+    /// The plan as delivered, if the run came to that.
+    pub fn final_plan(&self) -> Result<Option<String>> {
+        let path = self.layout.final_plan();
+        let text = read_if_there(&path)?.map(String::from_utf8).transpose();
+        text.map_err(|error| Error::damaged(&path, error))
+    }
+
+    /// The static facts of the run.
+    pub fn header(&self) -> &Header {
+        &self.header.header
+    }
+
+    /// The steps with everything that was observed, up to the last whole one.
+    pub fn observations(&self) -> Result<Observations> {
+        self.read(true)
+    }
+
+    /// The steps without their layers and input, which is much less to read.
+    pub fn steps(&self) -> Result<Observations> {
+        self.read(false)
+    }
+
+    fn read(&self, with_layers: bool) -> Result<Observations> {
+        if self.is_closed() {
+            return self.read_from(true, with_layers);
+        }
+        let live = self.read_from(false, with_layers)?;
+        // It may have been closed, and the live files removed, in this very moment.
+        if live.is_missing() && self.is_closed() {
+            return self.read_from(true, with_layers);
+        }
+        Ok(live)
+    }
+
+    fn read_from(&self, closed: bool, with_layers: bool) -> Result<Observations> {
+        let infos = &self.header.header.layers;
+        let steps = Rows::open(self.layout.steps(), Schema::steps(), closed)?;
+        let layers = if with_layers {
+            let schema = Schema::layers(infos);
+            Some(Rows::open(self.layout.layers(), schema, closed)?)
+        } else {
+            None
+        };
+        Ok(Observations::new(steps, layers, infos.len()))
+    }
+
+    /// Whether both tables are closed; the live files go only after that.
+    fn is_closed(&self) -> bool {
+        self.layout.steps().closed.exists() && self.layout.layers().closed.exists()
+    }
+
+    /// What happened, in order.
+    pub fn events(&self) -> Result<Vec<Event>> {
+        let content = read_if_there(&self.layout.events())?.unwrap_or_default();
+        Ok(parse_lines(&content).0)
+    }
+
+    /// The evaluations, in order.
+    pub fn evaluations(&self) -> Result<Vec<Evaluation>> {
+        let events = self.events()?;
+        Ok(events.iter().filter_map(Event::evaluation).collect())
+    }
+
+    /// The digests of the states after the steps, in order.
+    pub fn digests(&self) -> Result<Vec<(u64, Digest)>> {
+        digest_log::read(&self.layout.digests())
+    }
+
+    /// The newest checkpoint that is whole; `None` if the run never came to one.
+    pub fn checkpoint(&self) -> Result<Option<Checkpoint>> {
+        let dir = self.layout.checkpoints();
+        checkpoint_dir::newest(&dir, |stored| Ok(stored.checkpoint))
+    }
+
+    /// The steps of which there are checkpoint files, newest first.
+    pub fn checkpoint_steps(&self) -> Result<Vec<u64>> {
+        let files = checkpoint_dir::list(&self.layout.checkpoints())?;
+        Ok(files.into_iter().map(|(step, _)| step).collect())
+    }
+
+    /// The checkpoint of a step.
+    pub fn checkpoint_at(&self, step: u64) -> Result<Checkpoint> {
+        Checkpoint::read(&checkpoint_dir::path_of(&self.layout.checkpoints(), step))
+    }
+
+    /// The arrays of the delivered model, sorted by name, if the run came to that.
+    pub fn model(&self) -> Result<Option<Vec<Array>>> {
+        model::read(&self.layout.model())
+    }
+
+    /// How the run ended; `None` if it did not.
+    pub fn summary(&self) -> Result<Option<RunSummary>> {
+        let path = self.layout.summary();
+        let Some(text) = read_if_there(&path)? else {
+            return Ok(None);
+        };
+        let summary = serde_json::from_slice(&text);
+        summary.map_err(|error| Error::damaged(&path, error))
+    }
+}

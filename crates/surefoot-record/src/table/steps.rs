@@ -1,0 +1,52 @@
+//! The table of steps.
+
+use surefoot_diagnose::Observation;
+
+use super::{Batch, Kind, Schema, field};
+
+pub(super) fn schema() -> Schema {
+    Schema {
+        fields: vec![
+            field("step", Kind::Int, false),
+            field("epoch", Kind::Int, false),
+            field("loss", Kind::Float, false),
+            field("metric", Kind::Float, true),
+            field("learning_rate", Kind::Float, false),
+            field("top_class_share", Kind::Float, true),
+            // How many rows of the other table belong to the step: so a reader knows after a crash
+            // whether it has them all.
+            field("layer_rows", Kind::Int, false),
+        ],
+    }
+}
+
+/// Adds the row of a step that has so many rows in the table of layers.
+pub(crate) fn push(batch: &mut Batch, observation: &Observation, layer_rows: usize) {
+    batch
+        .row()
+        .int(observation.step)
+        .int(observation.epoch)
+        .float(observation.loss)
+        .float(observation.metric)
+        .float(observation.learning_rate)
+        .float(observation.top_class_share)
+        .int(layer_rows as u64);
+}
+
+/// The step without layers and input, and how many rows those have in the table of layers.
+///
+/// `None` if a value is missing that every row has.
+pub(crate) fn read(batch: &Batch, row: usize) -> Option<(Observation, u64)> {
+    let mut row = batch.read(row);
+    let observation = Observation {
+        step: row.int()?,
+        epoch: row.int()?,
+        loss: row.float()?,
+        metric: row.float(),
+        learning_rate: row.float()?,
+        top_class_share: row.float(),
+        layers: Vec::new(),
+        input: None,
+    };
+    Some((observation, row.int()?))
+}

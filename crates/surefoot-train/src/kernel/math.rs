@@ -1,0 +1,94 @@
+//! Elementary functions that the compiler can vectorise.
+//!
+//! The standard library's are scalar calls whose bits depend on the system's C library. These are
+//! the classic Cephes reductions and polynomials, without branches, within 2 units in the last
+//! place over the whole range.
+
+const LOG2_E: f32 = std::f32::consts::LOG2_E;
+// ln 2 split so that `n * LN2_HIGH` is exact for every exponent of an f32.
+const LN2_HIGH: f32 = 0.693_359_4;
+const LN2_LOW: f32 = -2.121_944_4e-4;
+// Adding and subtracting 1.5 * 2^23 rounds to the nearest whole number.
+const ROUND: f32 = 12_582_912.0;
+
+/// `e^x`; 0 and infinity beyond the range of an f32, NaN for NaN.
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
+    let clamped = x.clamp(-87.3, 88.7);
+    let n = (clamped * LOG2_E + ROUND) - ROUND;
+    let r = (clamped - n * LN2_HIGH) - n * LN2_LOW;
+    let mut p = 1.987_569_1e-4;
+    p = p * r + 1.398_199_9e-3;
+    p = p * r + 8.333_452e-3;
+    p = p * r + 4.166_579_6e-2;
+    p = p * r + 1.666_666_5e-1;
+    p = p * r + 5.000_000_1e-1;
+    let y = (p * r * r + r) + 1.0;
+    // Two factors of 2^(n/2): 2^128 alone is not an f32, and the result below it is.
+    let half = (n as i32) >> 1;
+    let first = f32::from_bits(((half + 127) << 23) as u32);
+    let second = f32::from_bits(((n as i32 - half + 127) << 23) as u32);
+    let y = y * first * second;
+    let y = if x > 88.722_8 { f32::INFINITY } else { y };
+    let y = if x < -87.3 { 0.0 } else { y };
+    if x.is_nan() { x } else { y }
+}
+
+/// `1 / (1 + e^-x)`
+#[inline(always)]
+pub(crate) fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
+}
+
+/// Hyperbolic tangent.
+#[inline(always)]
+pub(crate) fn tanh(x: f32) -> f32 {
+    let z = x * x;
+    let mut p = -5.704_988_7e-3;
+    p = p * z + 2.063_909e-2;
+    p = p * z - 5.373_971_2e-2;
+    p = p * z + 1.333_144_2e-1;
+    p = p * z - 3.333_328e-1;
+    let near = p * z * x + x;
+    let far = (1.0 - 2.0 / (exp(2.0 * x.abs()) + 1.0)).copysign(x);
+    if x.abs() < 0.625 { near } else { far }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agrees(ours: fn(f32) -> f32, exact: fn(f64) -> f64, range: f32) {
+        let mut x = -range;
+        while x <= range {
+            let want = exact(f64::from(x));
+            let got = f64::from(ours(x));
+            assert!(
+                (got - want).abs() <= 2.5e-7 * want.abs().max(1e-37),
+                "at {x}: {got} instead of {want}"
+            );
+            x += range / 40_000.0;
+        }
+    }
+
+    #[test]
+    fn functions_agree_with_double_precision() {
+        agrees(exp, f64::exp, 87.0);
+        agrees(tanh, f64::tanh, 12.0);
+        agrees(sigmoid, |x| 1.0 / (1.0 + (-x).exp()), 80.0);
+    }
+
+    #[test]
+    fn limits_are_those_of_the_functions() {
+        assert_eq!(exp(f32::NEG_INFINITY), 0.0);
+        assert_eq!(exp(f32::INFINITY), f32::INFINITY);
+        assert!(exp(f32::NAN).is_nan());
+        assert_eq!(exp(0.0), 1.0);
+        assert_eq!(sigmoid(-200.0), 0.0);
+        assert_eq!(sigmoid(200.0), 1.0);
+        assert_eq!(tanh(50.0), 1.0);
+        assert_eq!(tanh(-50.0), -1.0);
+        assert!(tanh(f32::NAN).is_nan());
+        assert!(sigmoid(f32::NAN).is_nan());
+    }
+}

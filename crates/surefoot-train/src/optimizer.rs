@@ -1,0 +1,302 @@
+//! Optimizers: one pass over all parameters.
+//!
+//! Rules and constants are Keras 3's (`keras/src/optimizers`), which a plan names. They are
+//! written here, not taken from Burn, because Burn's differ in constants and lack some, and because
+//! a single pass over flat memory costs a small network a fiftieth of what an operation per
+//! tensor does.
+
+use crate::kernel::vectorized;
+use surefoot_plan::{Algorithm, Optimizer};
+
+/// An optimizer with its memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Updater {
+    rule: Optimizer,
+    /// Arrays as long as the parameters, as many as the rule needs.
+    pub(crate) slots: Vec<Vec<f32>>,
+    /// Nadam's running product of momentum coefficients.
+    pub(crate) momentum_product: f64,
+}
+
+impl Updater {
+    /// An optimizer for `len` parameters, before its first step.
+    pub(crate) fn new(rule: Optimizer, len: usize) -> Self {
+        let zeros = |count: usize| vec![vec![0.0; len]; count];
+        let slots = match rule.algorithm {
+            Algorithm::Sgd { momentum, .. } => zeros(usize::from(momentum > 0.0)),
+            Algorithm::Rmsprop {
+                momentum, centered, ..
+            } => zeros(1 + usize::from(momentum > 0.0) + usize::from(centered)),
+            Algorithm::Adagrad {
+                initial_accumulator_value,
+                ..
+            } => vec![vec![initial_accumulator_value as f32; len]],
+            Algorithm::Adadelta { .. } | Algorithm::Nadam { .. } => zeros(2),
+            Algorithm::Adam { amsgrad, .. } | Algorithm::Adamw { amsgrad, .. } => {
+                zeros(2 + usize::from(amsgrad))
+            }
+        };
+        Self {
+            rule,
+            slots,
+            momentum_product: 1.0,
+        }
+    }
+
+    /// Moves `weights` along `gradients` with learning rate `rate`; `step` counts from 1.
+    pub(crate) fn update(&mut self, weights: &mut [f32], gradients: &[f32], rate: f64, step: u64) {
+        if self.rule.weight_decay > 0.0 {
+            let keep = 1.0 - (rate * self.rule.weight_decay) as f32;
+            weights.iter_mut().for_each(|w| *w *= keep);
+        }
+        let lr = rate as f32;
+        let t = step as f64;
+        let slots = &mut self.slots[..];
+        match self.rule.algorithm {
+            Algorithm::Sgd { momentum, nesterov } => {
+                let m = momentum as f32;
+                match slots {
+                    [velocity] => each3(weights, gradients, velocity, |w, g, v| {
+                        *v = m * *v - lr * g;
+                        *w += if nesterov { m * *v - lr * g } else { *v };
+                    }),
+                    _ => vectorized(
+                        #[inline(always)]
+                        || {
+                            weights
+                                .iter_mut()
+                                .zip(gradients)
+                                .for_each(|(w, g)| *w -= lr * g)
+                        },
+                    ),
+                }
+            }
+            Algorithm::Rmsprop {
+                rho,
+                momentum,
+                epsilon,
+                centered,
+            } => rmsprop(
+                weights,
+                gradients,
+                slots,
+                lr,
+                [rho, momentum, epsilon],
+                centered,
+            ),
+            Algorithm::Adagrad { epsilon, .. } => {
+                let e = epsilon as f32;
+                if let [sum] = slots {
+                    each3(weights, gradients, sum, |w, g, s| {
+                        *s += g * g;
+                        *w -= lr * g / (*s + e).sqrt();
+                    });
+                }
+            }
+            Algorithm::Adadelta { rho, epsilon } => {
+                let (rho, e) = (rho as f32, epsilon as f32);
+                if let [square, delta] = slots {
+                    each4(weights, gradients, square, delta, |w, g, s, d| {
+                        *s = rho * *s + (1.0 - rho) * g * g;
+                        let move_by = -((*d + e).sqrt() / (*s + e).sqrt()) * g;
+                        *d = rho * *d + (1.0 - rho) * move_by * move_by;
+                        *w += lr * move_by;
+                    });
+                }
+            }
+            Algorithm::Adam {
+                beta_1,
+                beta_2,
+                epsilon,
+                ..
+            }
+            | Algorithm::Adamw {
+                beta_1,
+                beta_2,
+                epsilon,
+                ..
+            } => {
+                let alpha =
+                    rate * (1.0 - libm::pow(beta_2, t)).sqrt() / (1.0 - libm::pow(beta_1, t));
+                adam(
+                    weights,
+                    gradients,
+                    slots,
+                    alpha as f32,
+                    [beta_1, beta_2, epsilon],
+                );
+            }
+            Algorithm::Nadam {
+                beta_1,
+                beta_2,
+                epsilon,
+            } => {
+                // Dozat's momentum schedule, with Keras's decay of 0.96.
+                let coefficient = |t: f64| beta_1 * (1.0 - 0.5 * libm::pow(0.96, t));
+                let (now, next) = (coefficient(t), coefficient(t + 1.0));
+                let product = self.momentum_product * now;
+                self.momentum_product = product;
+                let from_moment = (next / (1.0 - product * next)) as f32;
+                let from_gradient = ((1.0 - now) / (1.0 - product)) as f32;
+                let correct = (1.0 / (1.0 - libm::pow(beta_2, t))) as f32;
+                let [b1, b2, e] = [beta_1, beta_2, epsilon].map(|v| v as f32);
+                if let [first, second] = slots {
+                    each4(weights, gradients, first, second, |w, g, m, v| {
+                        *m += (g - *m) * (1.0 - b1);
+                        *v += (g * g - *v) * (1.0 - b2);
+                        let moment = from_moment * *m + from_gradient * g;
+                        *w -= lr * moment / ((*v * correct).sqrt() + e);
+                    });
+                }
+            }
+        }
+    }
+
+    /// Clips `gradients` as the rule says; `arrays` are the stretches of each array.
+    pub(crate) fn clip(
+        &self,
+        gradients: &mut [f32],
+        arrays: impl Iterator<Item = std::ops::Range<usize>>,
+    ) {
+        if let Some(limit) = self.rule.clipvalue {
+            let limit = limit as f32;
+            gradients
+                .iter_mut()
+                .for_each(|g| *g = g.clamp(-limit, limit));
+        }
+        if let Some(limit) = self.rule.clipnorm {
+            for range in arrays {
+                scale_to_norm(&mut gradients[range], limit);
+            }
+        }
+        if let Some(limit) = self.rule.global_clipnorm {
+            scale_to_norm(gradients, limit);
+        }
+    }
+}
+
+fn scale_to_norm(gradients: &mut [f32], limit: f64) {
+    let norm = surefoot_stats::moments(gradients).finish().l2;
+    if norm > limit {
+        let factor = (limit / norm) as f32;
+        gradients.iter_mut().for_each(|g| *g *= factor);
+    }
+}
+
+fn rmsprop(
+    weights: &mut [f32],
+    gradients: &[f32],
+    slots: &mut [Vec<f32>],
+    lr: f32,
+    constants: [f64; 3],
+    centered: bool,
+) {
+    let [rho, m, e] = constants.map(|v| v as f32);
+    let rest = 1.0 - rho;
+    match (slots, centered) {
+        ([square], _) => each3(weights, gradients, square, |w, g, s| {
+            *s = rho * *s + rest * g * g;
+            *w -= lr * g / (*s + e).sqrt();
+        }),
+        ([square, velocity], false) => {
+            each4(weights, gradients, square, velocity, |w, g, s, v| {
+                *s = rho * *s + rest * g * g;
+                *v = m * *v + lr * g / (*s + e).sqrt();
+                *w -= *v;
+            });
+        }
+        ([square, mean], true) => each4(weights, gradients, square, mean, |w, g, s, a| {
+            *s = rho * *s + rest * g * g;
+            *a = rho * *a + rest * g;
+            *w -= lr * g / (*s - *a * *a + e).sqrt();
+        }),
+        ([square, velocity, mean], _) => vectorized(
+            #[inline(always)]
+            || {
+                for ((((w, &g), s), v), a) in weights
+                    .iter_mut()
+                    .zip(gradients)
+                    .zip(square)
+                    .zip(velocity)
+                    .zip(mean)
+                {
+                    *s = rho * *s + rest * g * g;
+                    *a = rho * *a + rest * g;
+                    *v = m * *v + lr * g / (*s - *a * *a + e).sqrt();
+                    *w -= *v;
+                }
+            },
+        ),
+        _ => unreachable!("`Updater::new` makes one to three slots"),
+    }
+}
+
+fn adam(
+    weights: &mut [f32],
+    gradients: &[f32],
+    slots: &mut [Vec<f32>],
+    alpha: f32,
+    constants: [f64; 3],
+) {
+    let [b1, b2, e] = constants.map(|v| v as f32);
+    match slots {
+        [first, second] => each4(weights, gradients, first, second, |w, g, m, v| {
+            *m += (g - *m) * (1.0 - b1);
+            *v += (g * g - *v) * (1.0 - b2);
+            *w -= alpha * *m / (v.sqrt() + e);
+        }),
+        [first, second, peak] => vectorized(
+            #[inline(always)]
+            || {
+                for ((((w, &g), m), v), p) in weights
+                    .iter_mut()
+                    .zip(gradients)
+                    .zip(first)
+                    .zip(second)
+                    .zip(peak)
+                {
+                    *m += (g - *m) * (1.0 - b1);
+                    *v += (g * g - *v) * (1.0 - b2);
+                    *p = if *v > *p { *v } else { *p };
+                    *w -= alpha * *m / (p.sqrt() + e);
+                }
+            },
+        ),
+        _ => unreachable!("`Updater::new` makes two or three slots"),
+    }
+}
+
+#[inline(always)]
+fn each3(
+    weights: &mut [f32],
+    gradients: &[f32],
+    a: &mut [f32],
+    rule: impl Fn(&mut f32, f32, &mut f32),
+) {
+    vectorized(
+        #[inline(always)]
+        || {
+            for ((w, &g), a) in weights.iter_mut().zip(gradients).zip(a) {
+                rule(w, g, a);
+            }
+        },
+    );
+}
+
+#[inline(always)]
+fn each4(
+    weights: &mut [f32],
+    gradients: &[f32],
+    a: &mut [f32],
+    b: &mut [f32],
+    rule: impl Fn(&mut f32, f32, &mut f32, &mut f32),
+) {
+    vectorized(
+        #[inline(always)]
+        || {
+            for (((w, &g), a), b) in weights.iter_mut().zip(gradients).zip(a).zip(b) {
+                rule(w, g, a, b);
+            }
+        },
+    );
+}

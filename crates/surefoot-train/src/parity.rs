@@ -1,0 +1,406 @@
+//! Layers, losses and optimizers against values recorded from PyTorch and Keras.
+//!
+//! `tests/pytorch/make_fixtures.py` records them; see there how to do so again.
+
+use crate::loss::TargetView;
+use crate::network::Network;
+use crate::optimizer::Updater;
+use crate::parameters::Parameters;
+use crate::schedule::learning_rate;
+use crate::shard::{Batch, Examples, Look, Outcome, compute, infer};
+use burn_flex::Flex;
+use serde_json::Value;
+use surefoot_data::Targets;
+use surefoot_plan::{Plan, Task, Weight};
+
+const TOLERANCE: f64 = 1e-4;
+
+fn cases(file: &str) -> Vec<Value> {
+    let path = format!(
+        "{}/tests/pytorch/fixtures/{file}.json",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let text = std::fs::read_to_string(path).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+fn floats(value: &Value) -> Vec<f32> {
+    let numbers = value.as_array().unwrap();
+    numbers.iter().map(|v| v.as_f64().unwrap() as f32).collect()
+}
+
+fn sizes(value: &Value) -> Vec<usize> {
+    let numbers = value.as_array().unwrap();
+    numbers
+        .iter()
+        .map(|v| v.as_u64().unwrap() as usize)
+        .collect()
+}
+
+/// JSON in TOML's inline form.
+fn toml(value: &Value) -> String {
+    match value {
+        Value::Object(map) => {
+            let pairs: Vec<String> = map
+                .iter()
+                .map(|(k, v)| format!("{k} = {}", toml(v)))
+                .collect();
+            format!("{{ {} }}", pairs.join(", "))
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(toml).collect();
+            format!("[{}]", items.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// One recorded case with everything needed to run it.
+struct Case {
+    name: String,
+    plan: Plan,
+    network: Network<Flex>,
+    parameters: Parameters,
+    examples: Examples,
+    targets: Targets,
+    task: Task,
+    batch: usize,
+}
+
+impl Case {
+    fn new(case: &Value) -> Self {
+        let name = case["name"].as_str().unwrap().to_owned();
+        let mut source = format!(
+            "model = {}\n[data]\nsource = {{ kind = \"circles\" }}\n[training]\nepochs = 1\nloss = {}\n",
+            toml(&case["model"]),
+            toml(&case["loss"])
+        );
+        for key in ["optimizer", "schedule"] {
+            if case[key].as_object().is_some_and(|map| !map.is_empty()) {
+                source += &format!("{key} = {}\n", toml(&case[key]));
+            }
+        }
+        let plan = Plan::parse(&source, &*name).unwrap_or_else(|e| panic!("{name}: {e}\n{source}"));
+        let input_shape = sizes(&case["input_shape"]);
+        let network = Network::<Flex>::new(&plan.model, &input_shape);
+        let mut parameters = Parameters::new(network.declarations.clone(), 0);
+        for weight in case["weights"].as_array().unwrap() {
+            let weight = Weight {
+                layer: weight["layer"].as_str().unwrap().to_owned(),
+                name: weight["name"].as_str().unwrap().to_owned(),
+                shape: sizes(&weight["shape"]),
+                values: floats(&weight["values"]),
+            };
+            assert!(
+                parameters.load(&weight),
+                "{name}: {}.{}",
+                weight.layer,
+                weight.name
+            );
+        }
+        let (targets, task) = match case["targets"].get("classes") {
+            Some(classes) => {
+                let classes: Vec<u32> = sizes(classes).iter().map(|&c| c as u32).collect();
+                let binary = classes.iter().all(|&c| c < 2) && network.width == 1;
+                let task = if binary {
+                    Task::Binary
+                } else {
+                    Task::MultiClass
+                };
+                (Targets::Classes(classes), task)
+            }
+            None => {
+                let values = floats(&case["targets"]["values"]);
+                (Targets::Values(values), Task::Regression)
+            }
+        };
+        Self {
+            examples: Examples::new(&floats(&case["input"]), &input_shape),
+            batch: case["batch"].as_u64().unwrap() as usize,
+            name,
+            plan,
+            network,
+            parameters,
+            targets,
+            task,
+        }
+    }
+
+    fn step(&self, shards: usize) -> (Outcome, Parameters) {
+        let ids: Vec<usize> = (0..self.batch).collect();
+        let samples: Vec<u64> = (0..self.batch as u64).collect();
+        let batch = Batch {
+            examples: &self.examples,
+            targets: TargetView::new(&self.targets, self.task),
+            ids: &ids,
+            samples: &samples,
+            seed: 0,
+            epoch: 0,
+            loss: self.plan.training.loss,
+        };
+        let (outcome, moving) = compute(
+            &self.network,
+            &self.parameters,
+            batch,
+            (shards, 2),
+            Look::default(),
+            &Default::default(),
+        );
+        let mut after = self.parameters.clone();
+        crate::run::follow(&mut after, moving);
+        let mut outcome = outcome.unwrap();
+        outcome.tally.loss = outcome.tally.mean_loss()
+            + crate::run::penalize(&self.parameters, Some(&mut outcome.gradient));
+        (outcome, after)
+    }
+
+    fn near(&self, what: &str, got: &[f32], want: &[f32]) {
+        assert_eq!(got.len(), want.len(), "{}: length of {what}", self.name);
+        for (i, (&g, &w)) in got.iter().zip(want).enumerate() {
+            let close = f64::from((g - w).abs()) <= TOLERANCE * (1.0 + f64::from(w.abs()));
+            assert!(close, "{}: {what}[{i}] is {g}, recorded {w}", self.name);
+        }
+    }
+
+    fn agrees(&self, case: &Value, shards: usize) {
+        if case.get("loss_value").is_none() {
+            return; // drops at random while training: only its inference was recorded
+        }
+        let (outcome, after) = self.step(shards);
+        let loss = [outcome.tally.loss as f32];
+        self.near(
+            "loss",
+            &loss,
+            &[case["loss_value"].as_f64().unwrap() as f32],
+        );
+        for gradient in case["gradients"].as_array().unwrap() {
+            let [layer, name] = ["layer", "name"].map(|key| gradient[key].as_str().unwrap());
+            let id = self.parameters.find(layer, name).unwrap();
+            let got = &outcome.gradient[self.parameters.range(id)];
+            self.near(
+                &format!("gradient of {layer}.{name}"),
+                got,
+                &floats(&gradient["values"]),
+            );
+        }
+        for moved in case["moving"].as_array().into_iter().flatten() {
+            let [layer, name] = ["layer", "name"].map(|key| moved[key].as_str().unwrap());
+            let id = after.find(layer, name).unwrap();
+            self.near(
+                name,
+                &after.values[after.range(id)],
+                &floats(&moved["values"]),
+            );
+        }
+    }
+
+    fn outputs_agree(&self, case: &Value) {
+        let device = Default::default();
+        let uploaded = self.parameters.upload::<Flex>(&device);
+        let ids: Vec<usize> = (0..self.batch).collect();
+        let key = if case.get("eval_output").is_some() {
+            "eval_output"
+        } else {
+            "output"
+        };
+        let output = infer(&self.network, &uploaded, &self.examples, &ids, &device);
+        self.near(key, &output.to_vec(), &floats(&case[key]));
+    }
+}
+
+#[test]
+fn layers_agree_with_recorded_values() {
+    let cases = cases("layers");
+    assert!(cases.len() > 100);
+    for case in &cases {
+        let run = Case::new(case);
+        run.outputs_agree(case);
+        run.agrees(case, 1);
+    }
+}
+
+#[test]
+fn shards_do_not_change_what_is_computed() {
+    for case in &cases("layers") {
+        let run = Case::new(case);
+        run.agrees(case, 2);
+        run.agrees(case, 3);
+    }
+}
+
+#[test]
+fn losses_agree_with_recorded_values() {
+    let cases = cases("losses");
+    assert!(cases.len() > 30);
+    for case in &cases {
+        let run = Case::new(case);
+        run.outputs_agree(case);
+        run.agrees(case, 1);
+    }
+}
+
+#[test]
+fn optimizers_agree_with_recorded_values() {
+    let cases = cases("optimizers");
+    assert!(cases.len() > 30);
+    for case in &cases {
+        let mut run = Case::new(case);
+        let training = run.plan.training.clone();
+        let learned = run.parameters.learned();
+        let mut updater = Updater::new(training.optimizer, learned);
+        let steps = case["steps"].as_u64().unwrap();
+        for step in 0..steps {
+            let i = step as usize;
+            let (mut outcome, _) = run.step(1);
+            run.near(
+                "loss",
+                &[outcome.tally.loss as f32],
+                &[floats(&case["losses"])[i]],
+            );
+            let rate = learning_rate(
+                training.optimizer.learning_rate,
+                &training.schedule,
+                step,
+                steps,
+            );
+            run.near(
+                "rate",
+                &[rate as f32],
+                &[floats(&case["learning_rates"])[i]],
+            );
+            crate::run::clip(&updater, &run.parameters, &mut outcome.gradient);
+            updater.update(
+                &mut run.parameters.values[..learned],
+                &outcome.gradient,
+                rate,
+                step + 1,
+            );
+            let Some(after) = case["after"].get(i).and_then(Value::as_array) else {
+                continue;
+            };
+            for (weight, want) in case["weights"].as_array().unwrap().iter().zip(after) {
+                let [layer, name] = ["layer", "name"].map(|key| weight[key].as_str().unwrap());
+                let id = run.parameters.find(layer, name).unwrap();
+                let got = run.parameters.values[run.parameters.range(id)].to_vec();
+                run.near(
+                    &format!("{layer}.{name} after step {}", step + 1),
+                    &got,
+                    &floats(want),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn keras_files_give_the_outputs_that_keras_gave() {
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../surefoot-plan/tests/keras/fixtures"
+    );
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| {
+            matches!(
+                path.extension().and_then(|e| e.to_str()),
+                Some("h5" | "keras")
+            )
+        })
+        .collect();
+    paths.sort();
+    let mut compared = 0;
+    for path in paths {
+        let Ok(text) = std::fs::read_to_string(path.with_extension("json")) else {
+            continue; // a file that is there to be refused
+        };
+        let want: Value = serde_json::from_str(&text).unwrap();
+        let model = surefoot_plan::keras::load(&path).unwrap();
+        let mut input_shape = sizes(&want["input_shape"]);
+        let samples = input_shape.remove(0);
+        let network = Network::<Flex>::new(&model.layers, &input_shape);
+        let mut parameters = Parameters::new(network.declarations.clone(), 0);
+        for weight in &model.weights {
+            assert!(
+                parameters.load(weight),
+                "{}: {}.{}",
+                path.display(),
+                weight.layer,
+                weight.name
+            );
+        }
+        let device = Default::default();
+        let uploaded = parameters.upload::<Flex>(&device);
+        let examples = Examples::new(&floats(&want["input"]), &input_shape);
+        let ids: Vec<usize> = (0..samples).collect();
+        let output = infer(&network, &uploaded, &examples, &ids, &device).to_vec();
+        let recorded = floats(&want["output"]);
+        assert_eq!(output.len(), recorded.len(), "{}", path.display());
+        for (got, want) in output.iter().zip(&recorded) {
+            assert!(
+                (got - want).abs() <= 1e-5,
+                "{}: {got}, Keras {want}",
+                path.display()
+            );
+        }
+        compared += 1;
+    }
+    assert!(compared >= 20, "only {compared} files were compared");
+}
+
+/// The bodies that other devices use, which compose Burn's operations, against the CPU's kernels.
+mod composed {
+    use super::*;
+    use crate::compute::Compute;
+    use crate::tensor::Tensor;
+
+    fn tensor(shape: &[usize], salt: usize) -> Tensor<Flex> {
+        let len: usize = shape.iter().product();
+        let values = (0..len)
+            .map(|i| ((i * 29 + salt * 13) % 31) as f32 * 0.1 - 1.53)
+            .collect();
+        Tensor::from_values(
+            values,
+            shape,
+            &<Flex as burn_backend::BackendTypes>::Device::default(),
+        )
+    }
+
+    fn same(a: &Tensor<Flex>, b: &Tensor<Flex>) {
+        assert_eq!(a.shape(), b.shape());
+        for (x, y) in a.to_vec().iter().zip(b.to_vec()) {
+            assert!((x - y).abs() < 1e-4, "{x} and {y}");
+        }
+    }
+
+    #[test]
+    fn activations_are_the_same_either_way() {
+        use surefoot_plan::Activation;
+        let x = tensor(&[4, 6], 1);
+        let gradient = tensor(&[4, 6], 2);
+        for activation in [
+            Activation::Relu,
+            Activation::LeakyRelu {
+                negative_slope: 0.2,
+            },
+            Activation::Elu { alpha: 1.2 },
+            Activation::Selu,
+            Activation::Gelu { approximate: true },
+            Activation::Gelu { approximate: false },
+            Activation::Silu,
+            Activation::Tanh,
+            Activation::Sigmoid,
+            Activation::HardSigmoid { slope: 0.2 },
+            Activation::Softplus,
+            Activation::Softmax,
+        ] {
+            let y = Flex::activate(activation, &x);
+            same(&y, &crate::activation::forward(activation, &x));
+            let composed = crate::activation::backward(activation, Some(&x), &y, gradient.clone());
+            same(
+                &Flex::activate_backward(activation, Some(&x), &y, gradient.clone()),
+                &composed,
+            );
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! How often a run is observed, and what an observation is made of.
+
+use crate::compute::Compute;
+use crate::kernel::vectorized;
+use crate::network::{Network, Subject, Units};
+use crate::parameters::{Parameters, Role};
+use crate::shard::{Look, OutputNote};
+use std::ops::Range;
+use surefoot_diagnose::LayerObservation;
+use surefoot_plan::{Cadence, Watch};
+use surefoot_stats::{Moments, Summary};
+
+/// The share of the training time that watching may cost by default.
+const BUDGET: f64 = 0.03;
+
+// What the automatic cadence reckons with, in nanoseconds, measured by `bench/speed` on one core.
+// They are constants, not timings of this run: the clock must not decide what is recorded.
+const NS_PER_MULTIPLICATION: f64 = 0.02;
+const NS_PER_STEP: f64 = 15_000.0;
+const NS_PER_LAYER: f64 = 4_000.0;
+const NS_PER_VALUE_MOMENTS: f64 = 0.25;
+const NS_PER_VALUE_QUARTILES: f64 = 2.5;
+const NS_PER_SUBJECT_MOMENTS: f64 = 300.0;
+const NS_PER_SUBJECT_QUARTILES: f64 = 3_000.0;
+
+/// How often things are observed: every so many steps, or never.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rhythm {
+    /// Layers are observed at these steps.
+    pub every: Option<u64>,
+    /// And their quartiles at these.
+    pub quartiles: Option<u64>,
+}
+
+impl Rhythm {
+    /// The rhythm of a plan's `[watch]`; where it says `auto`, the densest within the budget.
+    pub fn new<B: Compute>(watch: &Watch, network: &Network<B>, batch: usize) -> Self {
+        let layers = network.subjects.len() as f64;
+        let batch = batch as f64;
+        let training = NS_PER_STEP
+            + NS_PER_LAYER * layers
+            + 3.0 * NS_PER_MULTIPLICATION * network.work as f64 * batch;
+        let values = if watch.outputs {
+            network.outputs as f64 * batch
+        } else {
+            0.0
+        } + network.parameters() as f64
+            * f64::from(u8::from(watch.gradients) + u8::from(watch.weights));
+        let kinds = u8::from(watch.gradients) + u8::from(watch.weights) + u8::from(watch.outputs);
+        let subjects = layers * f64::from(kinds);
+        let moments = NS_PER_VALUE_MOMENTS * values + NS_PER_SUBJECT_MOMENTS * subjects;
+        let quartiles = NS_PER_VALUE_QUARTILES * values + NS_PER_SUBJECT_QUARTILES * subjects;
+        let every = match watch.every {
+            Cadence::Never => None,
+            Cadence::Every(n) => Some(n.get()),
+            // Small models are watched at every step: their steps are too short to count.
+            Cadence::Auto if network.work as f64 * batch < 1e6 => Some(1),
+            Cadence::Auto => Some(steps_for(moments, training)),
+        };
+        let quartiles = every.and_then(|every| match watch.quartiles {
+            Cadence::Never => None,
+            Cadence::Every(n) => Some(n.get().next_multiple_of(every)),
+            Cadence::Auto => Some(steps_for(quartiles, training).next_multiple_of(every)),
+        });
+        Self { every, quartiles }
+    }
+
+    /// Whether step `step` (from 1) is observed; the first always is.
+    pub(crate) fn observes(&self, step: u64) -> bool {
+        self.every.is_some_and(|n| (step - 1).is_multiple_of(n))
+    }
+
+    pub(crate) fn takes_quartiles(&self, step: u64) -> bool {
+        self.quartiles.is_some_and(|n| (step - 1).is_multiple_of(n))
+    }
+
+    pub(crate) fn look(&self, step: u64, watch: &Watch) -> Look {
+        let outputs = watch.outputs && self.observes(step);
+        Look {
+            outputs,
+            quartiles: outputs && self.takes_quartiles(step),
+        }
+    }
+}
+
+/// The least number of steps over which `cost` is within the budget.
+fn steps_for(cost: f64, training: f64) -> u64 {
+    ((cost / (BUDGET * training)).ceil() as u64).max(1)
+}
+
+/// What a step left behind, for its observation.
+pub(crate) struct Traces<'a> {
+    pub(crate) parameters: &'a Parameters,
+    /// The parameters before the step.
+    pub(crate) before: &'a [f32],
+    pub(crate) gradient: &'a [f32],
+    pub(crate) notes: &'a [OutputNote],
+    pub(crate) quartiles: bool,
+}
+
+impl Traces<'_> {
+    /// The input, and one observation a layer.
+    pub(crate) fn observe<B: Compute>(
+        &self,
+        network: &Network<B>,
+        watch: &Watch,
+    ) -> (Option<Summary>, Vec<LayerObservation>) {
+        let layers = network
+            .subjects
+            .iter()
+            .enumerate()
+            .map(|(i, subject)| self.layer(subject, self.notes.get(i + 1), watch))
+            .collect();
+        (self.notes.first().map(summary_of_note), layers)
+    }
+
+    fn layer(
+        &self,
+        subject: &Subject,
+        note: Option<&OutputNote>,
+        watch: &Watch,
+    ) -> LayerObservation {
+        let mut seen = LayerObservation {
+            output: note.map(summary_of_note),
+            saturated: note
+                .and_then(|n| n.saturated)
+                .map(|(count, of)| count as f64 / of.max(1) as f64),
+            ..LayerObservation::default()
+        };
+        let arrays = self.main_arrays(subject);
+        if arrays.is_empty() {
+            return seen;
+        }
+        if watch.gradients {
+            seen.gradient = Some(self.summary(self.gradient, &arrays));
+            seen.dead_units = subject.units.map(|units| {
+                let kernel = &self.gradient[arrays[0].clone()];
+                match units {
+                    Units::Columns(n) => surefoot_stats::zero_columns(kernel, n),
+                    Units::Rows(n) => surefoot_stats::zero_rows(kernel, n),
+                }
+            });
+        }
+        if watch.weights {
+            let weight = self.summary(&self.parameters.values, &arrays);
+            let moved: f64 = arrays
+                .iter()
+                .map(|range| {
+                    squared_distance(
+                        &self.before[range.clone()],
+                        &self.parameters.values[range.clone()],
+                    )
+                })
+                .sum();
+            seen.update_ratio = (weight.l2 > 0.0).then(|| moved.sqrt() / weight.l2);
+            seen.weight = Some(weight);
+        }
+        seen
+    }
+
+    /// The kernels of a layer; of one without, whatever it learns.
+    fn main_arrays(&self, subject: &Subject) -> Vec<Range<usize>> {
+        let of_role = |role| -> Vec<Range<usize>> {
+            subject
+                .arrays
+                .clone()
+                .filter(|&id| self.parameters.declarations()[id].role == role)
+                .map(|id| self.parameters.range(id))
+                .collect()
+        };
+        let kernels = of_role(Role::Weight);
+        if kernels.is_empty() {
+            of_role(Role::Bias)
+        } else {
+            kernels
+        }
+    }
+
+    fn summary(&self, values: &[f32], arrays: &[Range<usize>]) -> Summary {
+        let parts: Vec<&[f32]> = arrays.iter().map(|range| &values[range.clone()]).collect();
+        let moments = match parts[..] {
+            [only] => surefoot_stats::moments(only),
+            _ => {
+                let each: Vec<Moments> = parts.iter().map(|p| surefoot_stats::moments(p)).collect();
+                surefoot_stats::merge_tree(&each)
+            }
+        };
+        let mut summary = moments.finish();
+        if self.quartiles {
+            summary.quartiles = surefoot_stats::quartiles_of_parts(&parts);
+        }
+        summary
+    }
+}
+
+fn summary_of_note(note: &OutputNote) -> Summary {
+    let mut summary = note.moments.finish();
+    if !note.values.is_empty() {
+        summary.quartiles = surefoot_stats::quartiles(&note.values);
+    }
+    summary
+}
+
+fn squared_distance(a: &[f32], b: &[f32]) -> f64 {
+    /// Independent sums, so that the loop runs in vectors in a fixed order.
+    const LANES: usize = 16;
+    vectorized(
+        #[inline(always)]
+        || {
+            let mut sums = [0.0_f64; LANES];
+            let (mut a, mut b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+            for (a, b) in a.by_ref().zip(b.by_ref()) {
+                for lane in 0..LANES {
+                    let d = f64::from(b[lane]) - f64::from(a[lane]);
+                    sums[lane] += d * d;
+                }
+            }
+            for ((a, b), sum) in a.remainder().iter().zip(b.remainder()).zip(&mut sums) {
+                let d = f64::from(*b) - f64::from(*a);
+                *sum += d * d;
+            }
+            sums.iter().sum()
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_those_of_the_definition() {
+        let a: Vec<f32> = (0..37).map(|i| i as f32 * 0.5).collect();
+        let b: Vec<f32> = a.iter().map(|v| v + 2.0).collect();
+        assert_eq!(squared_distance(&a, &b), 4.0 * 37.0);
+    }
+
+    #[test]
+    fn the_first_step_is_always_observed() {
+        let rhythm = Rhythm {
+            every: Some(7),
+            quartiles: None,
+        };
+        let observed: Vec<u64> = (1..20).filter(|&s| rhythm.observes(s)).collect();
+        assert_eq!(observed, [1, 8, 15]);
+        assert!(!rhythm.takes_quartiles(1));
+    }
+}

@@ -37,6 +37,16 @@ fn a_setting_is_in_the_plan_and_in_the_text() {
 }
 
 #[test]
+fn what_is_stated_is_told_from_what_is_a_default() {
+    let mut document = Document::parse(PLAN, "plan.toml").unwrap();
+    assert!(document.states("training.optimizer"));
+    assert!(document.states("model.0.units"));
+    assert!(!document.states("training.loss"));
+    document.set("training.loss", "mse").unwrap();
+    assert!(document.states("training.loss"));
+}
+
+#[test]
 fn the_loss_follows_from_the_task() {
     let loss = |text: &str| Plan::parse(text, "plan.toml").unwrap().training.loss;
     assert_eq!(

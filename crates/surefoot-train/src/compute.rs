@@ -74,6 +74,16 @@ pub trait Compute: Backend {
         }
     }
 
+    /// `sum + x * kernel`
+    fn add_product(sum: Tensor<Self>, x: &Tensor<Self>, kernel: &Tensor<Self>) -> Tensor<Self> {
+        sum.add(&x.matmul(kernel))
+    }
+
+    /// The same values, laid out so that they are quickest to read again and again.
+    fn settle(tensor: Tensor<Self>) -> Tensor<Self> {
+        tensor
+    }
+
     /// The gradients of [`Compute::product`].
     fn product_backward(
         x: &Tensor<Self>,
@@ -339,6 +349,27 @@ impl Compute for Flex {
             });
         });
         from_host(y, &[rows, outer])
+    }
+
+    fn add_product(sum: Tensor<Self>, x: &Tensor<Self>, kernel: &Tensor<Self>) -> Tensor<Self> {
+        let shape = sum.shape();
+        let inner = kernel.shape()[0];
+        let mut sum = into_host(sum);
+        Self::read(x, |x| {
+            Self::read(kernel, |kernel| {
+                multiply(
+                    &mut sum,
+                    Matrix::new(x, shape[0], inner),
+                    Matrix::new(kernel, inner, shape[1]),
+                    true,
+                );
+            });
+        });
+        from_host(sum, &shape)
+    }
+
+    fn settle(tensor: Tensor<Self>) -> Tensor<Self> {
+        Tensor::new(tensor.primitive().to_contiguous())
     }
 
     fn product_backward(

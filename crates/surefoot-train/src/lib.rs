@@ -7,6 +7,7 @@
 
 mod activation;
 mod compute;
+mod crew;
 mod device;
 mod error;
 mod initialize;

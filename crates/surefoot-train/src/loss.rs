@@ -71,8 +71,8 @@ pub(crate) fn evaluate(
         .zip(gradient.chunks_exact_mut(width))
         .zip(ids)
     {
-        for k in 0..width {
-            row.output[k] = f64::from(output[k]);
+        for (to, &p) in row.output.iter_mut().zip(output) {
+            *to = f64::from(p);
         }
         let class = targets.class(id);
         match (loss, class) {
@@ -115,10 +115,12 @@ impl Row {
                 mean((value, inside * ((1.0 - y) / (1.0 - q) - y / q)))
             }),
             Loss::CategoricalCrossentropy { from_logits: true }
-            | Loss::SparseCategoricalCrossentropy { from_logits: true } => self.from_logits(),
+            | Loss::SparseCategoricalCrossentropy { from_logits: true } => {
+                self.crossentropy_of_logits()
+            }
             Loss::CategoricalCrossentropy { from_logits: false }
             | Loss::SparseCategoricalCrossentropy { from_logits: false } => {
-                self.from_probabilities()
+                self.crossentropy_of_probabilities()
             }
             Loss::Mse => self.each(|p, y| mean(((p - y) * (p - y), 2.0 * (p - y)))),
             Loss::Mae => self.each(|p, y| mean(((p - y).abs(), sign(p - y)))),
@@ -170,7 +172,7 @@ impl Row {
         total
     }
 
-    fn from_logits(&mut self) -> f64 {
+    fn crossentropy_of_logits(&mut self) -> f64 {
         let peak = self
             .output
             .iter()
@@ -191,7 +193,7 @@ impl Row {
         })
     }
 
-    fn from_probabilities(&mut self) -> f64 {
+    fn crossentropy_of_probabilities(&mut self) -> f64 {
         let sum: f64 = self.output.iter().sum();
         let mut total = 0.0;
         let mut pull = 0.0; // sum of slope * share, for the normalisation's gradient

@@ -2,6 +2,7 @@
 //!
 //! `tests/pytorch/make_fixtures.py` records them; see there how to do so again.
 
+use crate::crew::Crew;
 use crate::loss::TargetView;
 use crate::network::Network;
 use crate::optimizer::Updater;
@@ -142,7 +143,7 @@ impl Case {
             &self.network,
             &self.parameters,
             batch,
-            (shards, 2),
+            (shards, &Crew::new(2)),
             Look::default(),
             &Default::default(),
         );

@@ -5,6 +5,7 @@
 //! from the plan and the step. A checkpoint holds exactly that.
 
 use crate::compute::Compute;
+use crate::crew::Crew;
 use crate::error::TrainError;
 use crate::layer::MovingUpdate;
 use crate::loss::TargetView;
@@ -14,7 +15,8 @@ use crate::optimizer::Updater;
 use crate::parameters::{Parameters, Role};
 use crate::schedule::learning_rate;
 use crate::shard::{self, Batch, Examples};
-use crate::watch::{Rhythm, Traces};
+use crate::watch::{Rhythm, Traces, main_arrays};
+use std::ops::Range;
 use std::time::{Duration, Instant};
 use surefoot_data::{Dataset, Part};
 use surefoot_diagnose::{Evaluation, LayerInfo, Observation, Split};
@@ -98,9 +100,10 @@ pub struct Run<'a, B: Compute> {
     validation: Examples,
     test: Examples,
     parameters: Parameters,
+    arrays: Vec<Vec<Range<usize>>>,
     updater: Updater,
     shards: usize,
-    workers: usize,
+    crew: Crew,
     rhythm: Rhythm,
     step: u64,
     best: Option<Best>,
@@ -147,12 +150,13 @@ impl<'a, B: Compute> Run<'a, B> {
             train: examples(&data.train),
             validation: examples(&data.validation),
             test: examples(&data.test),
+            arrays: main_arrays(&network, &parameters),
             plan,
             data,
             device,
             network,
             parameters,
-            workers,
+            crew: Crew::new(workers),
             step: 0,
             best: None,
         })
@@ -300,7 +304,7 @@ impl<'a, B: Compute> Run<'a, B> {
             &self.network,
             &self.parameters,
             batch,
-            (self.shards, self.workers),
+            (self.shards, &self.crew),
             self.rhythm.look(step, watch),
             &self.device,
         );
@@ -324,6 +328,7 @@ impl<'a, B: Compute> Run<'a, B> {
         let (input, layers) = match &kept {
             Some((gradient, before)) => Traces {
                 parameters: &self.parameters,
+                arrays: &self.arrays,
                 before,
                 gradient,
                 notes: &outcome.notes,
@@ -408,7 +413,7 @@ impl<'a, B: Compute> Run<'a, B> {
             loss: self.plan.training.loss,
         };
         let uploaded = self.parameters.upload::<B>(&self.device);
-        let tally = shard::judge(&self.network, &uploaded, batch, self.workers, &self.device);
+        let tally = shard::judge(&self.network, &uploaded, batch, &self.crew, &self.device);
         Evaluation {
             epoch,
             step: self.step,

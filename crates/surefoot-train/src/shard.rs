@@ -5,6 +5,7 @@
 //! and eight give the same bits.
 
 use crate::compute::Compute;
+use crate::crew::Crew;
 use crate::layer::{Mode, MovingUpdate, Pass};
 use crate::loss::{TargetView, evaluate};
 use crate::metric::Tally;
@@ -163,7 +164,7 @@ pub(crate) fn compute<B: Compute>(
     network: &Network<B>,
     parameters: &Parameters,
     batch: Batch<'_>,
-    (shards, workers): (usize, usize),
+    (shards, crew): (usize, &Crew),
     look: Look,
     device: &B::Device,
 ) -> (Option<Outcome>, Vec<MovingUpdate>) {
@@ -173,7 +174,7 @@ pub(crate) fn compute<B: Compute>(
         .map(|i| cut(batch.ids.len(), shards, i))
         .filter(|part| !part.is_empty())
         .collect();
-    let workers = workers.clamp(1, parts.len().max(1));
+    let workers = crew.size().min(parts.len()).max(1);
     let job = Job {
         network,
         parameters,
@@ -184,24 +185,8 @@ pub(crate) fn compute<B: Compute>(
         device,
         exchange: Exchange::new(network, parts.len(), workers),
     };
-    let mut outcomes: Vec<(usize, Outcome)> = if workers == 1 {
-        job.work(0, 1)
-    } else {
-        std::thread::scope(|scope| {
-            let job = &job;
-            let helpers: Vec<_> = (1..workers)
-                .map(|worker| scope.spawn(move || job.work(worker, workers)))
-                .collect();
-            let mut all = job.work(0, workers);
-            for helper in helpers {
-                match helper.join() {
-                    Ok(more) => all.extend(more),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            all
-        })
-    };
+    let outcomes = crew.work(workers, |worker| job.work(worker, workers));
+    let mut outcomes: Vec<(usize, Outcome)> = outcomes.into_iter().flatten().collect();
     outcomes.sort_by_key(|(part, _)| *part);
     let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome).collect();
     let moving = job.exchange.into_moving(network);
@@ -475,7 +460,7 @@ pub(crate) fn judge<B: Compute>(
     network: &Network<B>,
     uploaded: &[Tensor<B>],
     batch: Batch<'_>,
-    workers: usize,
+    crew: &Crew,
     device: &B::Device,
 ) -> Option<Tally> {
     /// Samples judged at once; fixed, so that sums are the same for any number of workers.
@@ -502,32 +487,14 @@ pub(crate) fn judge<B: Compute>(
             )
         })
     };
-    let workers = workers.clamp(1, chunks.len().max(1));
-    let mut tallies: Vec<(usize, Tally)> = if workers == 1 {
-        chunks.iter().map(|ids| one(ids)).enumerate().collect()
-    } else {
-        std::thread::scope(|scope| {
-            let (chunks, one) = (&chunks, &one);
-            let helpers: Vec<_> = (0..workers)
-                .map(|worker| {
-                    scope.spawn(move || {
-                        (worker..chunks.len())
-                            .step_by(workers)
-                            .map(|i| (i, one(chunks[i])))
-                            .collect::<Vec<_>>()
-                    })
-                })
-                .collect();
-            let mut all = Vec::new();
-            for helper in helpers {
-                match helper.join() {
-                    Ok(more) => all.extend(more),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            all
-        })
-    };
+    let workers = crew.size().min(chunks.len()).max(1);
+    let tallies = crew.work(workers, |worker| {
+        (worker..chunks.len())
+            .step_by(workers)
+            .map(|chunk| (chunk, one(chunks[chunk])))
+            .collect::<Vec<_>>()
+    });
+    let mut tallies: Vec<(usize, Tally)> = tallies.into_iter().flatten().collect();
     tallies.sort_by_key(|(chunk, _)| *chunk);
     let tallies = tallies.into_iter().map(|(_, tally)| tally).collect();
     tree(tallies, |a: Tally, b| a.merge(&b))

@@ -16,8 +16,8 @@ const BUDGET: f64 = 0.03;
 // What the automatic cadence reckons with, in nanoseconds, measured by `bench/speed` on one core.
 // They are constants, not timings of this run: the clock must not decide what is recorded.
 const NS_PER_MULTIPLICATION: f64 = 0.02;
-const NS_PER_STEP: f64 = 15_000.0;
-const NS_PER_LAYER: f64 = 4_000.0;
+const NS_PER_STEP: f64 = 8_000.0;
+const NS_PER_LAYER: f64 = 2_500.0;
 const NS_PER_VALUE_MOMENTS: f64 = 0.25;
 const NS_PER_VALUE_QUARTILES: f64 = 2.5;
 const NS_PER_SUBJECT_MOMENTS: f64 = 300.0;
@@ -91,6 +91,8 @@ fn steps_for(cost: f64, training: f64) -> u64 {
 /// What a step left behind, for its observation.
 pub(crate) struct Traces<'a> {
     pub(crate) parameters: &'a Parameters,
+    /// Of each layer, as [`main_arrays`] gives them.
+    pub(crate) arrays: &'a [Vec<Range<usize>>],
     /// The parameters before the step.
     pub(crate) before: &'a [f32],
     pub(crate) gradient: &'a [f32],
@@ -108,8 +110,9 @@ impl Traces<'_> {
         let layers = network
             .subjects
             .iter()
+            .zip(self.arrays)
             .enumerate()
-            .map(|(i, subject)| self.layer(subject, self.notes.get(i + 1), watch))
+            .map(|(i, (subject, arrays))| self.layer(subject, arrays, self.notes.get(i + 1), watch))
             .collect();
         (self.notes.first().map(summary_of_note), layers)
     }
@@ -117,6 +120,7 @@ impl Traces<'_> {
     fn layer(
         &self,
         subject: &Subject,
+        arrays: &[Range<usize>],
         note: Option<&OutputNote>,
         watch: &Watch,
     ) -> LayerObservation {
@@ -127,22 +131,24 @@ impl Traces<'_> {
                 .map(|(count, of)| count as f64 / of.max(1) as f64),
             ..LayerObservation::default()
         };
-        let arrays = self.main_arrays(subject);
-        if arrays.is_empty() {
+        let Some(first) = arrays.first() else {
             return seen;
-        }
+        };
         if watch.gradients {
-            seen.gradient = Some(self.summary(self.gradient, &arrays));
+            let gradient = self.summary(self.gradient, arrays);
             seen.dead_units = subject.units.map(|units| {
-                let kernel = &self.gradient[arrays[0].clone()];
+                let kernel = &self.gradient[first.clone()];
                 match units {
+                    // Without a zero there is no unit of zeros.
+                    _ if gradient.zeros == 0 => 0.0,
                     Units::Columns(n) => surefoot_stats::zero_columns(kernel, n),
                     Units::Rows(n) => surefoot_stats::zero_rows(kernel, n),
                 }
             });
+            seen.gradient = Some(gradient);
         }
         if watch.weights {
-            let weight = self.summary(&self.parameters.values, &arrays);
+            let weight = self.summary(&self.parameters.values, arrays);
             let moved: f64 = arrays
                 .iter()
                 .map(|range| {
@@ -158,39 +164,52 @@ impl Traces<'_> {
         seen
     }
 
-    /// The kernels of a layer; of one without, whatever it learns.
-    fn main_arrays(&self, subject: &Subject) -> Vec<Range<usize>> {
-        let of_role = |role| -> Vec<Range<usize>> {
-            subject
-                .arrays
-                .clone()
-                .filter(|&id| self.parameters.declarations()[id].role == role)
-                .map(|id| self.parameters.range(id))
-                .collect()
-        };
-        let kernels = of_role(Role::Weight);
-        if kernels.is_empty() {
-            of_role(Role::Bias)
-        } else {
-            kernels
-        }
-    }
-
     fn summary(&self, values: &[f32], arrays: &[Range<usize>]) -> Summary {
-        let parts: Vec<&[f32]> = arrays.iter().map(|range| &values[range.clone()]).collect();
-        let moments = match parts[..] {
-            [only] => surefoot_stats::moments(only),
+        let part = |range: &Range<usize>| &values[range.clone()];
+        let moments = match arrays {
+            [only] => surefoot_stats::moments(part(only)),
             _ => {
-                let each: Vec<Moments> = parts.iter().map(|p| surefoot_stats::moments(p)).collect();
+                let each: Vec<Moments> = arrays
+                    .iter()
+                    .map(|range| surefoot_stats::moments(part(range)))
+                    .collect();
                 surefoot_stats::merge_tree(&each)
             }
         };
         let mut summary = moments.finish();
         if self.quartiles {
+            let parts: Vec<&[f32]> = arrays.iter().map(part).collect();
             summary.quartiles = surefoot_stats::quartiles_of_parts(&parts);
         }
         summary
     }
+}
+
+/// What is watched of each layer: where its kernels are, or whatever it learns if it has none.
+pub(crate) fn main_arrays<B: Compute>(
+    network: &Network<B>,
+    parameters: &Parameters,
+) -> Vec<Vec<Range<usize>>> {
+    let of_role = |subject: &Subject, role| -> Vec<Range<usize>> {
+        subject
+            .arrays
+            .clone()
+            .filter(|&id| parameters.declarations()[id].role == role)
+            .map(|id| parameters.range(id))
+            .collect()
+    };
+    network
+        .subjects
+        .iter()
+        .map(|subject| {
+            let kernels = of_role(subject, Role::Weight);
+            if kernels.is_empty() {
+                of_role(subject, Role::Bias)
+            } else {
+                kernels
+            }
+        })
+        .collect()
 }
 
 fn summary_of_note(note: &OutputNote) -> Summary {

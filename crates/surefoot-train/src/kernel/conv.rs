@@ -1,11 +1,12 @@
-//! Convolution as products of matrices, block by block.
+//! Convolution: straight from the image where windows are one apart ([`super::direct`]), else as
+//! products of matrices, block by block.
 //!
-//! Each block of output rows has its windows laid out as the columns of a matrix (`im2col`), small
+//! For the latter, each block of output rows has its windows laid out as the columns of a matrix (`im2col`), small
 //! enough to stay in cache until the product with the kernel has used it. Burn's `flex` lays out
 //! whole batches and derives the gradients from further convolutions; on networks of this size
 //! that takes two to three times as long (`bench/speed` prints the comparison).
 
-use super::{Matrix, multiply};
+use super::{Matrix, direct, multiply};
 
 /// Values of one block of unrolled windows: half of a common L2 cache, the gradient needs two.
 const BLOCK_VALUES: usize = 96 * 1024;
@@ -39,7 +40,7 @@ impl Window {
     }
 
     /// The windows along the width for which tap `tap` is inside the input.
-    fn inside(&self, tap: usize) -> std::ops::Range<usize> {
+    pub(crate) fn inside(&self, tap: usize) -> std::ops::Range<usize> {
         let offset = tap * self.dilation[1];
         let stride = self.stride[1];
         let first = self.before[1].saturating_sub(offset).div_ceil(stride);
@@ -69,6 +70,20 @@ pub(crate) struct Channels {
 
 /// `[batch, input, h, w]` convolved with `[output, input, kh, kw]`, plus `bias`.
 pub(crate) fn forward(
+    x: &[f32],
+    kernel: &[f32],
+    bias: Option<&[f32]>,
+    channels: Channels,
+    window: &Window,
+) -> Vec<f32> {
+    if direct::suits(window) {
+        direct::forward(x, kernel, bias, channels, window)
+    } else {
+        forward_by_blocks(x, kernel, bias, channels, window)
+    }
+}
+
+fn forward_by_blocks(
     x: &[f32],
     kernel: &[f32],
     bias: Option<&[f32]>,
@@ -110,6 +125,21 @@ pub(crate) struct Gradients {
 
 /// Gradients with respect to kernel and bias, and to the input if `with_x`.
 pub(crate) fn backward(
+    x: &[f32],
+    kernel: &[f32],
+    gradient: &[f32],
+    channels: Channels,
+    window: &Window,
+    with_x: bool,
+) -> Gradients {
+    if direct::suits(window) {
+        direct::backward(x, kernel, gradient, channels, window, with_x)
+    } else {
+        backward_by_blocks(x, kernel, gradient, channels, window, with_x)
+    }
+}
+
+fn backward_by_blocks(
     x: &[f32],
     kernel: &[f32],
     gradient: &[f32],
@@ -417,11 +447,13 @@ mod tests {
             let x = values(c.batch * c.input * w.input_area(), 1);
             let kernel = values(c.output * c.input * w.size[0] * w.size[1], 2);
             let bias = values(c.output, 3);
-            let y = forward(&x, &kernel, Some(&bias), c, &w);
             let want = naive(&x, &kernel, &bias, c, &w);
-            assert_eq!(y.len(), want.len());
-            for (a, b) in y.iter().zip(&want) {
-                assert!((a - b).abs() < 1e-4, "{w:?}: {a} instead of {b}");
+            for way in [forward, forward_by_blocks] {
+                let y = way(&x, &kernel, Some(&bias), c, &w);
+                assert_eq!(y.len(), want.len());
+                for (a, b) in y.iter().zip(&want) {
+                    assert!((a - b).abs() < 1e-4, "{w:?}: {a} instead of {b}");
+                }
             }
         }
     }
@@ -434,7 +466,6 @@ mod tests {
             let kernel = values(c.output * c.input * w.size[0] * w.size[1], 5);
             let zero = vec![0.0; c.output];
             let dy = values(c.batch * c.output * w.output_area(), 6);
-            let g = backward(&x, &kernel, &dy, c, &w, true);
             let dot = |a: &[f32], b: &[f32]| -> f64 {
                 a.iter()
                     .zip(b)
@@ -445,12 +476,15 @@ mod tests {
             let other_k = values(kernel.len(), 8);
             let along_x = dot(&dy, &naive(&other_x, &kernel, &zero, c, &w));
             let along_k = dot(&dy, &naive(&x, &other_k, &zero, c, &w));
-            let dx = g.x.unwrap();
-            assert!((dot(&dx, &other_x) - along_x).abs() < 1e-3 * (1.0 + along_x.abs()));
-            assert!((dot(&g.kernel, &other_k) - along_k).abs() < 1e-3 * (1.0 + along_k.abs()));
-            let total: f64 = dy.iter().map(|&v| f64::from(v)).sum();
-            let bias: f64 = g.bias.iter().map(|&v| f64::from(v)).sum();
-            assert!((total - bias).abs() < 1e-2);
+            for way in [backward, backward_by_blocks] {
+                let g = way(&x, &kernel, &dy, c, &w, true);
+                let dx = g.x.unwrap();
+                assert!((dot(&dx, &other_x) - along_x).abs() < 1e-3 * (1.0 + along_x.abs()));
+                assert!((dot(&g.kernel, &other_k) - along_k).abs() < 1e-3 * (1.0 + along_k.abs()));
+                let total: f64 = dy.iter().map(|&v| f64::from(v)).sum();
+                let bias: f64 = g.bias.iter().map(|&v| f64::from(v)).sum();
+                assert!((total - bias).abs() < 1e-2);
+            }
         }
     }
 }

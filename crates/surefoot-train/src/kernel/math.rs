@@ -14,24 +14,27 @@ const ROUND: f32 = 12_582_912.0;
 /// `e^x`; 0 and infinity beyond the range of an f32, NaN for NaN.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    let clamped = x.clamp(-87.3, 88.7);
-    let n = (clamped * LOG2_E + ROUND) - ROUND;
-    let r = (clamped - n * LN2_HIGH) - n * LN2_LOW;
+    // Comparisons that are false for NaN, which so passes through to the end.
+    let bounded = if x > 88.7 { 88.7 } else { x };
+    let bounded = if bounded < -87.3 { -87.3 } else { bounded };
+    let shifted = bounded * LOG2_E + ROUND;
+    let n = shifted - ROUND;
+    let r = (bounded - n * LN2_HIGH) - n * LN2_LOW;
     let mut p = 1.987_569_1e-4;
     p = p * r + 1.398_199_9e-3;
     p = p * r + 8.333_452e-3;
     p = p * r + 4.166_579_6e-2;
     p = p * r + 1.666_666_5e-1;
-    p = p * r + 5.000_000_1e-1;
+    p = p * r + 0.5;
     let y = (p * r * r + r) + 1.0;
-    // Two factors of 2^(n/2): 2^128 alone is not an f32, and the result below it is.
-    let half = (n as i32) >> 1;
-    let first = f32::from_bits(((half + 127) << 23) as u32);
-    let second = f32::from_bits(((n as i32 - half + 127) << 23) as u32);
-    let y = y * first * second;
+    // After the shift the whole number stands in the low bits. Two factors of 2^(n/2), since 2^128
+    // alone is not an f32 while the result below it is.
+    let whole = (shifted.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
+    let half = whole >> 1;
+    let power = |n: i32| f32::from_bits((n.wrapping_add(127) << 23) as u32);
+    let y = y * power(half) * power(whole.wrapping_sub(half));
     let y = if x > 88.722_8 { f32::INFINITY } else { y };
-    let y = if x < -87.3 { 0.0 } else { y };
-    if x.is_nan() { x } else { y }
+    if x < -87.3 { 0.0 } else { y }
 }
 
 /// `1 / (1 + e^-x)`
@@ -46,7 +49,7 @@ pub(crate) fn tanh(x: f32) -> f32 {
     let z = x * x;
     let mut p = -5.704_988_7e-3;
     p = p * z + 2.063_909e-2;
-    p = p * z - 5.373_971_2e-2;
+    p = p * z - 5.373_971e-2;
     p = p * z + 1.333_144_2e-1;
     p = p * z - 3.333_328e-1;
     let near = p * z * x + x;

@@ -94,19 +94,28 @@ pub(crate) fn max_backward(
 /// Means of each window over the positions that are inside the input.
 pub(crate) fn average(x: &[f32], planes: usize, window: &Window) -> Vec<f32> {
     let area = window.input[0] * window.input[1];
-    let mut y = Vec::with_capacity(planes * window.output[0] * window.output[1]);
-    for plane in x.chunks_exact(area) {
-        for oy in 0..window.output[0] {
-            for ox in 0..window.output[1] {
-                let (mut sum, mut count) = (0.0, 0.0);
-                for_each_inside(window, oy, ox, |at| {
-                    sum += plane[at];
-                    count += 1.0;
+    let mut y = vec![0.0; planes * window.output[0] * window.output[1]];
+    let shares = shares(window);
+    vectorized(
+        #[inline(always)]
+        || {
+            let rows = y
+                .chunks_exact_mut(window.output[1])
+                .zip(shares.iter().cycle());
+            for (row, (y, shares)) in rows.enumerate() {
+                let (plane, oy) = (row / window.output[0], row % window.output[0]);
+                let plane = &x[plane * area..][..area];
+                for_each_tap_row(window, oy, |at, first, count, step| {
+                    let source = &plane[at..];
+                    let outputs = y[first..][..count].iter_mut();
+                    for (y, x) in outputs.zip(source.iter().step_by(step)) {
+                        *y += x;
+                    }
                 });
-                y.push(sum / count);
+                y.iter_mut().zip(shares).for_each(|(y, share)| *y *= share);
             }
-        }
-    }
+        },
+    );
     y
 }
 
@@ -114,20 +123,64 @@ pub(crate) fn average(x: &[f32], planes: usize, window: &Window) -> Vec<f32> {
 pub(crate) fn average_backward(gradient: &[f32], planes: usize, window: &Window) -> Vec<f32> {
     let area = window.input[0] * window.input[1];
     let mut out = vec![0.0; planes * area];
-    let mut gradients = gradient.iter();
-    for plane in out.chunks_exact_mut(area) {
-        for oy in 0..window.output[0] {
-            for ox in 0..window.output[1] {
-                let Some(g) = gradients.next() else {
-                    return out;
-                };
-                let mut count = 0.0;
-                for_each_inside(window, oy, ox, |_| count += 1.0);
-                for_each_inside(window, oy, ox, |at| plane[at] += g / count);
+    let shares = shares(window);
+    let mut shared = vec![0.0; window.output[1]];
+    vectorized(
+        #[inline(always)]
+        || {
+            let rows = gradient
+                .chunks_exact(window.output[1])
+                .zip(shares.iter().cycle());
+            for (row, (gradient, shares)) in rows.enumerate() {
+                let (plane, oy) = (row / window.output[0], row % window.output[0]);
+                let plane = &mut out[plane * area..][..area];
+                for ((to, g), share) in shared.iter_mut().zip(gradient).zip(shares) {
+                    *to = g * share;
+                }
+                for_each_tap_row(window, oy, |at, first, count, step| {
+                    let values = shared[first..][..count].iter();
+                    for (x, g) in plane[at..].iter_mut().step_by(step).zip(values) {
+                        *x += g;
+                    }
+                });
+            }
+        },
+    );
+    out
+}
+
+/// One over the number of positions of each window that are inside, row by row.
+fn shares(window: &Window) -> Vec<Vec<f32>> {
+    let row = |oy| {
+        let count = |ox| {
+            let mut count = 0;
+            for_each_inside(window, oy, ox, |_| count += 1);
+            1.0 / count as f32
+        };
+        (0..window.output[1]).map(count).collect()
+    };
+    (0..window.output[0]).map(row).collect()
+}
+
+/// Calls `visit(position, first window, windows, stride)` for each tap of a row of windows: the
+/// position of the tap in the first window for which it is inside, and how many it is inside for.
+#[inline(always)]
+fn for_each_tap_row(window: &Window, oy: usize, mut visit: impl FnMut(usize, usize, usize, usize)) {
+    for ky in 0..window.size[0] {
+        let Some(iy) = window.source(0, oy, ky) else {
+            continue;
+        };
+        for kx in 0..window.size[1] {
+            let inside = window.inside(kx);
+            if let Some(ix) = window
+                .source(1, inside.start, kx)
+                .filter(|_| !inside.is_empty())
+            {
+                let at = iy * window.input[1] + ix;
+                visit(at, inside.start, inside.len(), window.stride[1]);
             }
         }
     }
-    out
 }
 
 #[inline(always)]

@@ -19,18 +19,18 @@ pub(crate) fn lstm(gates: &mut [f32], cell: &mut [f32], units: usize) -> Vec<f32
                 .zip(cell.chunks_exact_mut(units))
                 .zip(hidden.chunks_exact_mut(units))
             {
-                let (input, rest) = gates.split_at_mut(units);
-                let (forget, rest) = rest.split_at_mut(units);
+                // Loops of one function each: these are what the compiler turns into vectors.
+                let (gated, rest) = gates.split_at_mut(2 * units);
                 let (candidate, output) = rest.split_at_mut(units);
-                for u in 0..units {
-                    let i = sigmoid(input[u]);
-                    let f = sigmoid(forget[u]);
-                    let g = tanh(candidate[u]);
-                    let o = sigmoid(output[u]);
-                    let c = f * cell[u] + i * g;
-                    (input[u], forget[u], candidate[u], output[u]) = (i, f, g, o);
-                    cell[u] = c;
-                    hidden[u] = o * tanh(c);
+                gated.iter_mut().for_each(|v| *v = sigmoid(*v));
+                candidate.iter_mut().for_each(|v| *v = tanh(*v));
+                output.iter_mut().for_each(|v| *v = sigmoid(*v));
+                let (input, forget) = gated.split_at(units);
+                for (((c, i), f), g) in cell.iter_mut().zip(input).zip(forget).zip(candidate) {
+                    *c = f * *c + i * *g;
+                }
+                for ((h, c), o) in hidden.iter_mut().zip(cell).zip(output) {
+                    *h = *o * tanh(*c);
                 }
             }
         },
@@ -69,15 +69,35 @@ pub(crate) fn lstm_backward(
                 let (input, rest) = gates.split_at(units);
                 let (forget, rest) = rest.split_at(units);
                 let (candidate, output) = rest.split_at(units);
-                for u in 0..units {
-                    let (i, f, g, o) = (input[u], forget[u], candidate[u], output[u]);
-                    let t = tanh(after[u]);
-                    let dc = d_cell[u] + d_hidden[u] * o * (1.0 - t * t);
-                    d_output[u] = d_hidden[u] * t * o * (1.0 - o);
-                    d_input[u] = dc * g * i * (1.0 - i);
-                    d_forget[u] = dc * before[u] * f * (1.0 - f);
-                    d_candidate[u] = dc * i * (1.0 - g * g);
-                    d_cell[u] = dc * f;
+                for ((((d_o, d_c), after), d_h), o) in d_output
+                    .iter_mut()
+                    .zip(d_cell.iter_mut())
+                    .zip(after)
+                    .zip(d_hidden)
+                    .zip(output)
+                {
+                    let t = tanh(*after);
+                    *d_c += d_h * o * (1.0 - t * t);
+                    *d_o = d_h * t * o * (1.0 - o);
+                }
+                for (((d_i, d_c), g), i) in
+                    d_input.iter_mut().zip(&*d_cell).zip(candidate).zip(input)
+                {
+                    *d_i = d_c * g * i * (1.0 - i);
+                }
+                for (((d_g, d_c), g), i) in d_candidate
+                    .iter_mut()
+                    .zip(&*d_cell)
+                    .zip(candidate)
+                    .zip(input)
+                {
+                    *d_g = d_c * i * (1.0 - g * g);
+                }
+                for (((d_f, d_c), before), f) in
+                    d_forget.iter_mut().zip(d_cell).zip(before).zip(forget)
+                {
+                    *d_f = *d_c * before * f * (1.0 - f);
+                    *d_c *= f;
                 }
             }
         },

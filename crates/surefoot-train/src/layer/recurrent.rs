@@ -94,7 +94,10 @@ impl Recurrent {
             (None, _) => (None, None),
             (Some(id), Cell::Gru { reset_after: true }) => {
                 let both = pass.parameter(id);
-                (Some(both.slice(0, 0, 1)), Some(both.slice(0, 1, 1)))
+                (
+                    Some(both.slice(0, 0, 1)),
+                    Some(both.slice(0, 1, 1).reshape(&[width])),
+                )
             }
             (Some(id), _) => (Some(pass.parameter(id).clone().reshape(&[1, width])), None),
         }
@@ -135,6 +138,7 @@ impl Recurrent {
             let step = Step {
                 layer: self,
                 recurrent,
+                turned: recurrent,
                 state_bias: state_bias.as_ref(),
             };
             hidden = step.forward(input, hidden, &mut cell, pass);
@@ -160,11 +164,12 @@ impl Recurrent {
         let batch = gradient.shape()[0];
         let width = self.gates() * self.units;
         let recurrent = pass.parameter(direction.recurrent_kernel);
-        let (_, state_bias) = self.biases(direction, pass);
+        let turned = B::settle(recurrent.clone().transpose());
         let step = Step {
             layer: self,
             recurrent,
-            state_bias: state_bias.as_ref(),
+            turned: &turned,
+            state_bias: None,
         };
         let by_step = self
             .return_sequences
@@ -223,6 +228,8 @@ impl Recurrent {
 struct Step<'a, B: Compute> {
     layer: &'a Recurrent,
     recurrent: &'a Tensor<B>,
+    /// The recurrent kernel with rows and columns exchanged; read going back.
+    turned: &'a Tensor<B>,
     state_bias: Option<&'a Tensor<B>>,
 }
 
@@ -238,7 +245,7 @@ impl<B: Compute> Step<'_, B> {
         pass.keep(&hidden);
         match self.layer.cell {
             Cell::Simple => {
-                let sum = input.add(&hidden.matmul(self.recurrent));
+                let sum = B::add_product(input, &hidden, self.recurrent);
                 gate(self.layer.activation, &sum, pass)
             }
             Cell::Lstm => self.lstm(input, hidden, cell, pass),
@@ -275,7 +282,7 @@ impl<B: Compute> Step<'_, B> {
         pass: &mut Pass<'_, B>,
     ) -> (Tensor<B>, Tensor<B>) {
         let hidden = pass.take();
-        let d_hidden = d_sum.matmul(&self.recurrent.clone().transpose());
+        let d_hidden = B::product(&d_sum, self.turned, None);
         products.add(hidden, d_sum.clone());
         (d_sum, d_hidden)
     }
@@ -293,7 +300,7 @@ impl<B: Compute> Step<'_, B> {
         cell: &mut Tensor<B>,
         pass: &mut Pass<'_, B>,
     ) -> Tensor<B> {
-        let sum = input.add(&hidden.matmul(self.recurrent));
+        let sum = B::add_product(input, &hidden, self.recurrent);
         pass.keep(cell);
         if self.is_standard() {
             let (gates, after, hidden) = B::lstm_step(sum, cell.clone());
@@ -355,10 +362,7 @@ impl<B: Compute> Step<'_, B> {
         let gates = self.layer.recurrent_activation;
         let (z, r, candidate);
         if reset_after {
-            let mut state = hidden.matmul(self.recurrent);
-            if let Some(bias) = self.state_bias {
-                state = state.add(bias);
-            }
+            let state = B::product(&hidden, self.recurrent, self.state_bias);
             z = gate(
                 gates,
                 &self.part(&input, 0).add(&self.part(&state, 0)),
@@ -418,9 +422,7 @@ impl<B: Compute> Step<'_, B> {
             let d_state = d_candidate.clone().mul(&r.output);
             let d_input = Tensor::concat(vec![d_z.clone(), d_r.clone(), d_candidate], 1);
             let d_product = Tensor::concat(vec![d_z, d_r, d_state], 1);
-            let d_hidden = d_product
-                .matmul(&self.recurrent.clone().transpose())
-                .add(&direct);
+            let d_hidden = B::add_product(direct, &d_product, self.turned);
             products.add(hidden, d_product);
             return (d_input, d_hidden);
         }

@@ -1,107 +1,36 @@
-//! A model, compiled: the plan's layers as stages, with the arrays they declare.
+//! From the plan's layers to stages, one layer after the other.
 
+use super::composite::{AttentionPlan, RecurrentPlan};
+use super::geometry::Geometry;
+use super::{Network, Subject, Units};
 use crate::compute::Compute;
 use crate::initialize::{Fans, site};
-use crate::kernel::conv::Window;
-use crate::layer::attention::{Attention, Projection};
 use crate::layer::conv::Conv;
 use crate::layer::dense::Dense;
 use crate::layer::embedding::{Embedding, PositionEmbedding};
 use crate::layer::norm::{Affine, BatchNorm, GroupNorm, LayerNorm};
-use crate::layer::pool::{GlobalPool, Pool, Summary};
-use crate::layer::recurrent::{Cell, Direction, Recurrent};
-use crate::layer::shape::Reshape;
+use crate::layer::pool::Summary;
+use crate::layer::recurrent::Cell;
 use crate::layer::{Activate, Dropout, Fork, Join, ParameterId, Stage};
 use crate::parameters::{Declaration, Role, Start};
-use std::ops::Range;
 use surefoot_diagnose::LayerInfo;
-use surefoot_plan::{Activation, Initializer, Layer, Padding, Regularizer, layer_names};
-
-/// A compiled model.
-pub struct Network<B: Compute> {
-    pub(crate) stages: Vec<Box<dyn Stage<B>>>,
-    /// What is watched, in order: one for every layer of the plan.
-    pub(crate) subjects: Vec<Subject>,
-    pub(crate) declarations: Vec<Declaration>,
-    /// Multiplications of one sample's forward pass, roughly.
-    pub(crate) work: u64,
-    /// Values put out by all layers for one sample.
-    pub(crate) outputs: u64,
-    /// Values of the last layer for one sample.
-    pub(crate) width: usize,
-    /// The first stage with something to learn; gradients need not go further back.
-    pub(crate) first_learning: Option<usize>,
-}
-
-/// A layer as it is watched.
-#[derive(Clone, Debug)]
-pub(crate) struct Subject {
-    pub(crate) info: LayerInfo,
-    /// The stage whose output is the layer's.
-    pub(crate) stage: usize,
-    /// Its arrays.
-    pub(crate) arrays: Range<ParameterId>,
-    /// How the units lie in the first array, if it has units.
-    pub(crate) units: Option<Units>,
-    pub(crate) activation: Option<Activation>,
-}
-
-/// How units lie in a kernel.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Units {
-    Columns(usize),
-    Rows(usize),
-}
-
-impl<B: Compute> Network<B> {
-    /// Compiles `layers` for samples of shape `input` (channels last). The plan has been checked
-    /// against that shape before.
-    pub fn new(layers: &[Layer], input: &[usize]) -> Self {
-        let mut builder = Builder {
-            network: Self {
-                stages: Vec::new(),
-                subjects: Vec::new(),
-                declarations: Vec::new(),
-                work: 0,
-                outputs: 0,
-                width: 0,
-                first_learning: None,
-            },
-            names: layer_names(layers).into_iter(),
-            shape: input.to_vec(),
-        };
-        builder.layers(layers);
-        let mut network = builder.network;
-        network.width = builder.shape.iter().product();
-        network
-    }
-
-    /// The static facts about the watched layers.
-    pub fn layers(&self) -> Vec<LayerInfo> {
-        self.subjects.iter().map(|s| s.info.clone()).collect()
-    }
-
-    /// How many parameters the model learns.
-    pub fn parameters(&self) -> u64 {
-        self.subjects.iter().map(|s| s.info.parameters).sum()
-    }
-}
+use surefoot_plan::{Initializer, Layer, Regularizer};
 
 /// What all arrays of a layer have in common while it is being compiled.
-struct Frame {
-    name: String,
-    first: ParameterId,
+pub(super) struct Frame {
+    pub(super) name: String,
+    pub(super) first: ParameterId,
 }
 
-struct Builder<B: Compute> {
-    network: Network<B>,
-    names: std::vec::IntoIter<String>,
+pub(super) struct Builder<B: Compute> {
+    pub(super) network: Network<B>,
+    pub(super) names: std::vec::IntoIter<String>,
     /// The shape after the stages so far, channels last.
-    shape: Vec<usize>,
+    pub(super) shape: Vec<usize>,
 }
 
 impl<B: Compute> Builder<B> {
-    fn layers(&mut self, layers: &[Layer]) {
+    pub(super) fn layers(&mut self, layers: &[Layer]) {
         for layer in layers {
             if let Layer::Residual(residual) = layer {
                 self.stage(Fork);
@@ -147,7 +76,7 @@ impl<B: Compute> Builder<B> {
         });
     }
 
-    fn stage(&mut self, stage: impl Stage<B> + 'static) {
+    pub(super) fn stage(&mut self, stage: impl Stage<B> + 'static) {
         self.network.stages.push(Box::new(stage));
     }
 
@@ -156,7 +85,7 @@ impl<B: Compute> Builder<B> {
         frame.first > 0
     }
 
-    fn channels(&self) -> usize {
+    pub(super) fn channels(&self) -> usize {
         self.shape.last().copied().unwrap_or(1)
     }
 
@@ -164,7 +93,7 @@ impl<B: Compute> Builder<B> {
         self.shape[..self.shape.len() - 1].iter().product()
     }
 
-    fn declare(&mut self, frame: &Frame, array: Array<'_>) -> ParameterId {
+    pub(super) fn declare(&mut self, frame: &Frame, array: Array<'_>) -> ParameterId {
         let len: usize = array.shape.iter().product();
         // Each value of a kernel is used once at every position.
         self.network
@@ -185,7 +114,7 @@ impl<B: Compute> Builder<B> {
         self.network.declarations.len() - 1
     }
 
-    fn bias(
+    pub(super) fn bias(
         &mut self,
         frame: &Frame,
         name: &str,
@@ -515,7 +444,7 @@ impl<B: Compute> Builder<B> {
         None
     }
 
-    fn matrix(
+    pub(super) fn matrix(
         &mut self,
         frame: &Frame,
         name: &str,
@@ -538,7 +467,13 @@ impl<B: Compute> Builder<B> {
         )
     }
 
-    fn affine(&mut self, frame: &Frame, prefix: &str, scale: bool, center: bool) -> Affine {
+    pub(super) fn affine(
+        &mut self,
+        frame: &Frame,
+        prefix: &str,
+        scale: bool,
+        center: bool,
+    ) -> Affine {
         let channels = self.channels();
         let mut array = |name: &str, value| {
             self.bias(
@@ -554,316 +489,14 @@ impl<B: Compute> Builder<B> {
             beta: center.then(|| array("beta", 0.0)),
         }
     }
-
-    fn pool1d(&mut self, summary: Summary, l: &surefoot_plan::Pool1d) {
-        let geometry = Geometry {
-            size: [1, l.pool_size],
-            stride: [1, l.strides.unwrap_or(l.pool_size)],
-            dilation: [1, 1],
-            padding: l.padding,
-        };
-        let window = geometry.window([1, self.shape[0]]);
-        self.shape[0] = window.output[1];
-        self.stage(Pool {
-            summary,
-            window,
-            sequence: true,
-        });
-    }
-
-    fn pool2d(&mut self, summary: Summary, l: &surefoot_plan::Pool2d) {
-        let geometry = Geometry {
-            size: l.pool_size,
-            stride: l.strides.unwrap_or(l.pool_size),
-            dilation: [1, 1],
-            padding: l.padding,
-        };
-        let window = geometry.window([self.shape[0], self.shape[1]]);
-        self.shape[..2].copy_from_slice(&window.output);
-        self.stage(Pool {
-            summary,
-            window,
-            sequence: false,
-        });
-    }
-
-    fn global_pool(&mut self, summary: Summary) {
-        let image = match self.shape[..] {
-            [height, width, _] => Some([height, width]),
-            _ => None,
-        };
-        self.shape = vec![self.channels()];
-        self.stage(GlobalPool { summary, image });
-    }
-
-    fn reshape(&mut self, to: Vec<usize>) {
-        let from = std::mem::replace(&mut self.shape, to.clone());
-        self.stage(Reshape { from, to });
-    }
-
-    fn recurrent(&mut self, frame: &Frame, plan: &RecurrentPlan) {
-        let [steps, features] = [self.shape[0], self.shape[1]];
-        let (gates, biases) = match plan.cell {
-            Cell::Simple => (1, 1),
-            Cell::Lstm => (4, 1),
-            Cell::Gru { reset_after } => (3, if reset_after { 2 } else { 1 }),
-        };
-        let width = gates * plan.units;
-        let prefixes: &[&str] = if plan.bidirectional {
-            &["forward_", "backward_"]
-        } else {
-            &[""]
-        };
-        let mut directions: Vec<Direction> = prefixes
-            .iter()
-            .map(|prefix| Direction {
-                kernel: self.matrix(
-                    frame,
-                    &format!("{prefix}kernel"),
-                    features,
-                    width,
-                    plan.kernel.0,
-                    plan.kernel.1,
-                ),
-                recurrent_kernel: self.matrix(
-                    frame,
-                    &format!("{prefix}recurrent_kernel"),
-                    plan.units,
-                    width,
-                    plan.recurrent.0,
-                    plan.recurrent.1,
-                ),
-                bias: None,
-                backwards: *prefix == "backward_",
-            })
-            .collect();
-        // Biases after all kernels, so that the kernels are one stretch of memory.
-        for (direction, prefix) in directions.iter_mut().zip(prefixes) {
-            direction.bias = plan.bias.map(|start| {
-                let shape = if biases == 2 {
-                    vec![2, width]
-                } else {
-                    vec![width]
-                };
-                self.declare(
-                    frame,
-                    Array {
-                        name: &format!("{prefix}bias"),
-                        shape,
-                        start,
-                        fans: Fans {
-                            fan_in: width,
-                            fan_out: width,
-                        },
-                        regularizer: Regularizer::default(),
-                        role: Role::Bias,
-                    },
-                )
-            });
-        }
-        let outputs = plan.units * directions.len();
-        self.stage(Recurrent {
-            cell: plan.cell,
-            units: plan.units,
-            steps,
-            activation: plan.activation,
-            recurrent_activation: plan.recurrent_activation,
-            return_sequences: plan.return_sequences,
-            directions,
-        });
-        self.shape = if plan.return_sequences {
-            vec![steps, outputs]
-        } else {
-            vec![outputs]
-        };
-    }
-
-    fn attention(&mut self, frame: &Frame, prefix: &str, plan: &AttentionPlan) -> Attention {
-        let features = self.channels();
-        let inner = plan.heads * plan.key_dim;
-        let mut project = |name: &str, rows, columns| Projection {
-            kernel: self.matrix(
-                frame,
-                &format!("{prefix}{name}_kernel"),
-                rows,
-                columns,
-                plan.kernel,
-                Regularizer::default(),
-            ),
-            bias: None,
-        };
-        let mut query = project("query", features, inner);
-        let mut key = project("key", features, inner);
-        let mut value = project("value", features, inner);
-        let mut output = project("output", inner, features);
-        if let Some(initializer) = plan.bias {
-            for (projection, name, len) in [
-                (&mut query, "query", inner),
-                (&mut key, "key", inner),
-                (&mut value, "value", inner),
-                (&mut output, "output", features),
-            ] {
-                projection.bias = Some(self.bias(
-                    frame,
-                    &format!("{prefix}{name}_bias"),
-                    vec![len],
-                    initializer,
-                    Regularizer::default(),
-                ));
-            }
-        }
-        Attention {
-            query,
-            key,
-            value,
-            output,
-            heads: plan.heads,
-            key_dim: plan.key_dim,
-            dropout: plan.dropout,
-            site: site(&format!("{}/attention", frame.name)),
-        }
-    }
-
-    fn transformer(&mut self, frame: &Frame, l: &surefoot_plan::Transformer) {
-        let features = self.channels();
-        let plan = AttentionPlan {
-            heads: l.num_heads,
-            key_dim: features / l.num_heads.max(1),
-            dropout: 0.0,
-            kernel: l.kernel_initializer,
-            bias: Some(Initializer::Zeros),
-        };
-        let attention = self.attention(frame, "attention_", &plan);
-        let none = Regularizer::default();
-        let mut dense = |name: &str, rows, columns, activation| Dense {
-            kernel: self.matrix(
-                frame,
-                &format!("{name}_kernel"),
-                rows,
-                columns,
-                l.kernel_initializer,
-                none,
-            ),
-            bias: Some(self.bias(
-                frame,
-                &format!("{name}_bias"),
-                vec![columns],
-                Initializer::Zeros,
-                none,
-            )),
-            activation,
-            with_input_gradient: true,
-        };
-        let inner = dense("feed_forward_1", features, l.feed_forward, l.activation);
-        let outer = dense(
-            "feed_forward_2",
-            l.feed_forward,
-            features,
-            Activation::Linear,
-        );
-        let norm = |affine| LayerNorm {
-            affine,
-            epsilon: l.epsilon,
-        };
-        let first = norm(self.affine(frame, "attention_norm_", true, true));
-        let second = norm(self.affine(frame, "feed_forward_norm_", true, true));
-        let dropout = |branch: &str| Dropout {
-            rate: l.dropout,
-            site: site(&format!("{}/{branch}", frame.name)),
-        };
-        self.stage(Fork);
-        if l.norm_first {
-            self.stage(first);
-            self.stage(attention);
-            self.stage(dropout("attention"));
-            self.stage(Join);
-            self.stage(Fork);
-            self.stage(second);
-            self.stage(inner);
-            self.stage(outer);
-            self.stage(dropout("feed_forward"));
-            self.stage(Join);
-        } else {
-            self.stage(attention);
-            self.stage(dropout("attention"));
-            self.stage(Join);
-            self.stage(first);
-            self.stage(Fork);
-            self.stage(inner);
-            self.stage(outer);
-            self.stage(dropout("feed_forward"));
-            self.stage(Join);
-            self.stage(second);
-        }
-    }
 }
 
 /// An array while it is being declared.
-struct Array<'a> {
-    name: &'a str,
-    shape: Vec<usize>,
-    start: Start,
-    fans: Fans,
-    regularizer: Regularizer,
-    role: Role,
-}
-
-struct RecurrentPlan {
-    cell: Cell,
-    units: usize,
-    activation: Activation,
-    recurrent_activation: Activation,
-    bias: Option<Start>,
-    kernel: (Initializer, Regularizer),
-    recurrent: (Initializer, Regularizer),
-    return_sequences: bool,
-    bidirectional: bool,
-}
-
-struct AttentionPlan {
-    heads: usize,
-    key_dim: usize,
-    dropout: f64,
-    kernel: Initializer,
-    bias: Option<Initializer>,
-}
-
-/// A window before it knows its input.
-struct Geometry {
-    size: [usize; 2],
-    stride: [usize; 2],
-    dilation: [usize; 2],
-    padding: Padding,
-}
-
-impl Geometry {
-    fn window(&self, input: [usize; 2]) -> Window {
-        let mut window = Window {
-            size: self.size,
-            stride: self.stride,
-            dilation: self.dilation,
-            before: [0, 0],
-            after: [0, 0],
-            input,
-            output: [0, 0],
-        };
-        for axis in 0..2 {
-            let span = (self.size[axis] - 1) * self.dilation[axis] + 1;
-            match self.padding {
-                Padding::Valid => {
-                    window.output[axis] =
-                        (input[axis] + self.stride[axis]).saturating_sub(span) / self.stride[axis];
-                }
-                Padding::Same => {
-                    // As TensorFlow: what is left over goes to the end.
-                    window.output[axis] = input[axis].div_ceil(self.stride[axis]);
-                    let needed = ((window.output[axis] - 1) * self.stride[axis] + span)
-                        .saturating_sub(input[axis]);
-                    window.before[axis] = needed / 2;
-                    window.after[axis] = needed - needed / 2;
-                }
-            }
-        }
-        window
-    }
+pub(super) struct Array<'a> {
+    pub(super) name: &'a str,
+    pub(super) shape: Vec<usize>,
+    pub(super) start: Start,
+    pub(super) fans: Fans,
+    pub(super) regularizer: Regularizer,
+    pub(super) role: Role,
 }

@@ -1,0 +1,274 @@
+//! Products of matrices.
+//!
+//! Large ones go to `gemm`, which first copies its operands into blocks. Where the right matrix is
+//! small enough to stay in cache and lies row by row, as the kernel of a dense or recurrent layer
+//! does, that copy costs as much as the product; [`narrow`] reads it where it is.
+
+use super::dispatch;
+use pulp::{Simd, WithSimd};
+
+/// A row-major matrix, or a column-major one seen through [`Matrix::transposed`].
+#[derive(Clone, Copy)]
+pub(crate) struct Matrix<'a> {
+    values: &'a [f32],
+    rows: usize,
+    columns: usize,
+    row_stride: usize,
+    column_stride: usize,
+}
+
+impl<'a> Matrix<'a> {
+    /// A matrix over `values`, rows one after the other.
+    pub(crate) fn new(values: &'a [f32], rows: usize, columns: usize) -> Self {
+        assert_eq!(values.len(), rows * columns, "a matrix fills its slice");
+        Self {
+            values,
+            rows,
+            columns,
+            row_stride: columns,
+            column_stride: 1,
+        }
+    }
+
+    /// The same values with rows and columns exchanged.
+    pub(crate) fn transposed(self) -> Self {
+        Self {
+            rows: self.columns,
+            columns: self.rows,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+            ..self
+        }
+    }
+}
+
+/// Values of a right matrix that is read in place.
+const SMALL: usize = 32 * 1024;
+/// Columns below which whole vectors do not pay.
+const NARROWEST: usize = 32;
+/// Rows above which a copy into blocks pays.
+const FEW_ROWS: usize = 128;
+
+/// `out = left * right`, or `out += left * right` if `accumulate`; `out` is row-major.
+pub(crate) fn multiply(out: &mut [f32], left: Matrix<'_>, right: Matrix<'_>, accumulate: bool) {
+    assert_eq!(left.columns, right.rows, "inner dimensions agree");
+    assert_eq!(
+        out.len(),
+        left.rows * right.columns,
+        "the product fills its slice"
+    );
+    let in_place = right.column_stride == 1
+        && right.values.len() <= SMALL
+        && right.columns >= NARROWEST
+        && left.rows <= FEW_ROWS;
+    if in_place {
+        dispatch(Narrow {
+            out,
+            left,
+            right: right.values,
+            columns: right.columns,
+            accumulate,
+        });
+    } else {
+        blocked(out, left, right, accumulate);
+    }
+}
+
+fn blocked(out: &mut [f32], left: Matrix<'_>, right: Matrix<'_>, accumulate: bool) {
+    let (rows, columns) = (left.rows, right.columns);
+    // SAFETY: `multiply` and `Matrix::new` have checked that every access is inside its slice, and
+    // `out` is borrowed exclusively, so it overlaps neither operand.
+    unsafe {
+        gemm::gemm(
+            rows,
+            columns,
+            left.columns,
+            out.as_mut_ptr(),
+            1,
+            columns as isize,
+            accumulate,
+            left.values.as_ptr(),
+            left.column_stride as isize,
+            left.row_stride as isize,
+            right.values.as_ptr(),
+            right.column_stride as isize,
+            right.row_stride as isize,
+            1.0,
+            1.0,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}
+
+/// A product with a right matrix that is read in place.
+struct Narrow<'a> {
+    out: &'a mut [f32],
+    left: Matrix<'a>,
+    right: &'a [f32],
+    columns: usize,
+    accumulate: bool,
+}
+
+/// Rows and vectors of columns computed at once: their sums fill the registers of AVX-512.
+const ROWS: usize = 8;
+const VECTORS: usize = 3;
+
+impl WithSimd for Narrow<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        let mut row = 0;
+        if S::F32_LANES >= 16 {
+            while row + ROWS <= self.left.rows {
+                self.rows::<S, ROWS>(simd, row);
+                row += ROWS;
+            }
+        }
+        while row + ROWS / 2 <= self.left.rows {
+            self.rows::<S, { ROWS / 2 }>(simd, row);
+            row += ROWS / 2;
+        }
+        while row < self.left.rows {
+            self.rows::<S, 1>(simd, row);
+            row += 1;
+        }
+    }
+}
+
+impl Narrow<'_> {
+    /// All columns of `N` rows from `row` on.
+    #[inline(always)]
+    fn rows<S: Simd, const N: usize>(&mut self, simd: S, row: usize) {
+        let mut column = 0;
+        while column + VECTORS * S::F32_LANES <= self.columns {
+            self.block::<S, N, VECTORS>(simd, row, column);
+            column += VECTORS * S::F32_LANES;
+        }
+        while column + S::F32_LANES <= self.columns {
+            self.block::<S, N, 1>(simd, row, column);
+            column += S::F32_LANES;
+        }
+        if column < self.columns {
+            self.edge::<S, N>(simd, row, column);
+        }
+    }
+
+    #[inline(always)]
+    fn block<S: Simd, const N: usize, const V: usize>(
+        &mut self,
+        simd: S,
+        row: usize,
+        column: usize,
+    ) {
+        let width = V * S::F32_LANES;
+        let mut sums = [[simd.splat_f32s(0.0); V]; N];
+        if self.accumulate {
+            for (sums, row) in sums.iter_mut().zip(row..) {
+                let from = &self.out[row * self.columns + column..][..width];
+                sums.copy_from_slice(S::as_simd_f32s(from).0);
+            }
+        }
+        for k in 0..self.left.columns {
+            let (right, _) = S::as_simd_f32s(&self.right[k * self.columns + column..][..width]);
+            for (sums, row) in sums.iter_mut().zip(row..) {
+                let scalar = simd.splat_f32s(self.left_at(row, k));
+                for v in 0..V {
+                    sums[v] = simd.mul_add_e_f32s(right[v], scalar, sums[v]);
+                }
+            }
+        }
+        for (sums, row) in sums.iter().zip(row..) {
+            let to = &mut self.out[row * self.columns + column..][..width];
+            S::as_mut_simd_f32s(to).0.copy_from_slice(sums);
+        }
+    }
+
+    /// The last columns, fewer than a vector.
+    #[inline(always)]
+    fn edge<S: Simd, const N: usize>(&mut self, simd: S, row: usize, column: usize) {
+        let width = self.columns - column;
+        let mut sums = [simd.splat_f32s(0.0); N];
+        if self.accumulate {
+            for (sum, row) in sums.iter_mut().zip(row..) {
+                let from = &self.out[row * self.columns + column..][..width];
+                *sum = simd.partial_load_f32s(from);
+            }
+        }
+        for k in 0..self.left.columns {
+            let from = &self.right[k * self.columns + column..][..width];
+            let right = simd.partial_load_f32s(from);
+            for (sum, row) in sums.iter_mut().zip(row..) {
+                let scalar = simd.splat_f32s(self.left_at(row, k));
+                *sum = simd.mul_add_e_f32s(right, scalar, *sum);
+            }
+        }
+        for (sum, row) in sums.iter().zip(row..) {
+            let to = &mut self.out[row * self.columns + column..][..width];
+            simd.partial_store_f32s(to, *sum);
+        }
+    }
+
+    #[inline(always)]
+    fn left_at(&self, row: usize, k: usize) -> f32 {
+        self.left.values[row * self.left.row_stride + k * self.left.column_stride]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(len: usize, salt: usize) -> Vec<f32> {
+        (0..len)
+            .map(|i| ((i * 23 + salt * 7) % 13) as f32 - 6.0)
+            .collect()
+    }
+
+    #[test]
+    fn products_are_those_of_the_definition() {
+        for [rows, inner, columns] in [
+            [1, 1, 1],
+            [3, 5, 7],
+            [13, 9, 32],
+            [8, 64, 256],
+            [21, 17, 75],
+            [150, 6, 40],
+            [5, 300, 130],
+        ] {
+            let (a, b, c) = (
+                values(rows * inner, 1),
+                values(inner * columns, 2),
+                values(rows * columns, 3),
+            );
+            for accumulate in [false, true] {
+                for transposed in [false, true] {
+                    let left = if transposed {
+                        Matrix::new(&a, inner, rows).transposed()
+                    } else {
+                        Matrix::new(&a, rows, inner)
+                    };
+                    let mut out = c.clone();
+                    multiply(&mut out, left, Matrix::new(&b, inner, columns), accumulate);
+                    for i in 0..rows {
+                        for j in 0..columns {
+                            let start = if accumulate { c[i * columns + j] } else { 0.0 };
+                            let want = (0..inner).fold(start, |sum, k| {
+                                let left = if transposed {
+                                    a[k * rows + i]
+                                } else {
+                                    a[i * inner + k]
+                                };
+                                sum + left * b[k * columns + j]
+                            });
+                            assert_eq!(out[i * columns + j], want, "{rows} x {inner} x {columns}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

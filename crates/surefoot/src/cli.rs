@@ -1,0 +1,58 @@
+//! The command line as a whole: the list of commands.
+
+use crate::command::{completions, train};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use clap::builder::Styles;
+use clap::builder::styling::{AnsiColor, Style};
+use clap::{Parser, Subcommand};
+
+const STYLES: Styles = Styles::styled()
+    .header(Style::new().bold())
+    .usage(Style::new().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default())
+    .error(AnsiColor::Red.on_default().bold())
+    .valid(AnsiColor::Green.on_default())
+    .invalid(AnsiColor::Yellow.on_default());
+
+const AFTER: &str = "\
+Exit codes: 0 done, 1 the answer is no, 2 the input is wrong, 3 something broke.
+
+`surefoot COMMAND --help` has examples.";
+
+/// Neural-network training that does not stumble.
+#[derive(Debug, Parser)]
+#[command(name = "surefoot", version, styles = STYLES, after_help = AFTER)]
+#[command(disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What can be asked for.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Train(train::Arguments),
+    Completions(completions::Arguments),
+}
+
+impl Command {
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        match self {
+            Self::Train(arguments) => train::run(&arguments),
+            Self::Completions(arguments) => Ok(completions::run(&arguments)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

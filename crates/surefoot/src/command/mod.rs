@@ -1,0 +1,4 @@
+//! The commands, a file each: `Arguments` with their help, and `run`.
+
+pub(crate) mod completions;
+pub(crate) mod train;

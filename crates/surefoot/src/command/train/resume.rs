@@ -1,0 +1,159 @@
+//! `--resume`: finds out what a run was started with.
+
+use super::Arguments;
+use super::environment;
+use super::job::{Job, apply_settings, folder_of, read_document, recorded_folder};
+use crate::failure::Failure;
+use crate::output::Console;
+use crate::output::summary::Ending;
+use std::path::{Path, PathBuf};
+use surefoot_diagnose::Split;
+use surefoot_plan::{Document, Plan, keras};
+use surefoot_record::{Digest, Event, Run};
+
+/// The header's entry for the copy of the Keras file in the run directory.
+pub(super) const KERAS_COPY: &str = "initial_model";
+
+/// What became of a run.
+pub(super) enum Reopened {
+    /// It is to be gone on with.
+    Job(Box<Job>),
+    /// It is over; that has been said.
+    Finished,
+}
+
+/// Opens the run in `dir` to go on with it.
+pub(super) fn reopen(
+    dir: &Path,
+    arguments: &Arguments,
+    console: &Console,
+) -> Result<Reopened, Failure> {
+    // Without a slash at its end, so that it can be printed with one.
+    let dir: PathBuf = dir.components().collect();
+    let run = Run::open(&dir)?;
+    let recorded = Document::parse(run.plan(), dir.join("plan.toml").display().to_string())?;
+    let plan = recorded.plan()?;
+    check_same_plan(&recorded, &plan, &dir, arguments)?;
+    if run.summary()?.is_some() {
+        tell_finished(&run, console)?;
+        return Ok(Reopened::Finished);
+    }
+    let base = match &arguments.plan {
+        Some(plan) => folder_of(plan)?,
+        None => recorded_folder(&run),
+    };
+    let keras = match run
+        .header()
+        .more
+        .get(KERAS_COPY)
+        .and_then(|name| name.as_str())
+    {
+        None => None,
+        Some(name) => Some(keras::load(&dir.join(name))?),
+    };
+    let text = run.plan().to_owned();
+    let mut job =
+        Job::prepare(recorded, plan, text, base, "run", keras).map_err(
+            |failure| match arguments.plan {
+                Some(_) => failure,
+                None => failure.help(format!(
+                    "if the data have moved with their plan, name it too: \
+                 surefoot train PLAN --resume {}",
+                    dir.display()
+                )),
+            },
+        )?;
+    if run
+        .header()
+        .environment
+        .data
+        .is_some_and(|data| data != Digest(job.data.digest))
+    {
+        return Err(Failure::input(format!(
+            "the data are not those that {} was started with",
+            dir.display()
+        ))
+        .help("restore them, or start a new run from its plan.toml"));
+    }
+    let now = environment::of(&job, arguments);
+    for difference in environment::differences(&run.header().environment, &now) {
+        console.warn(&format!(
+            "{difference}; the result may differ from that of an uninterrupted run"
+        ));
+    }
+    job.resumes = Some(run);
+    Ok(Reopened::Job(Box::new(job)))
+}
+
+/// A plan and settings on the command line must be those of the run.
+fn check_same_plan(
+    recorded: &Document,
+    plan: &Plan,
+    dir: &Path,
+    arguments: &Arguments,
+) -> Result<(), Failure> {
+    let document = match &arguments.plan {
+        Some(path) => read_document(path, arguments)?,
+        None => {
+            let mut document = recorded.clone();
+            apply_settings(&mut document, arguments)?;
+            document
+        }
+    };
+    let same = |given: &Plan| given == plan;
+    // A run of a Keras file may have been started from a plan without a model.
+    if document.plan().is_ok_and(|given| same(&given))
+        || document
+            .plan_with_model(plan.model.clone())
+            .is_ok_and(|given| same(&given))
+        || document.text() == recorded.text()
+    {
+        return Ok(());
+    }
+    let culprit = match &arguments.plan {
+        Some(path) => path.display().to_string(),
+        None => "the plan with these settings".to_owned(),
+    };
+    Err(Failure::input(format!(
+        "{culprit} is not the plan that {} was started with",
+        dir.display()
+    ))
+    .help(format!(
+        "leave it out to go on with the run's own: surefoot train --resume {}",
+        dir.display()
+    )))
+}
+
+fn tell_finished(run: &Run, console: &Console) -> Result<(), Failure> {
+    let Some(mut summary) = run.summary()? else {
+        return Ok(());
+    };
+    // It may have been copied or moved since.
+    summary.run = run.dir().display().to_string();
+    console.note(&format!(
+        "{} is finished; this is how it ended",
+        summary.run
+    ));
+    let test = run
+        .evaluations()?
+        .into_iter()
+        .rev()
+        .find(|e| e.split == Split::Test);
+    let best = run
+        .events()?
+        .into_iter()
+        .rev()
+        .find_map(|event| match event {
+            Event::Best { epoch, .. } => Some(epoch),
+            _ => None,
+        });
+    let ending = Ending {
+        summary: &summary,
+        epoch: best,
+        test: test.map(|evaluation| evaluation.metric),
+    };
+    console.say(&ending.text());
+    console.mention(&ending.next());
+    console.event(&summary);
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! What ends a command early, and how it is said.
+
+use crate::exit::Exit;
+use crate::output::{Role, to_stderr};
+use surefoot_data::DataError;
+use surefoot_plan::PlanError;
+use surefoot_plan::keras::KerasError;
+use surefoot_record::Error as RecordError;
+use surefoot_train::TrainError;
+
+/// Why a command could not do what it was asked to.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    /// What is wrong; may go over several lines.
+    message: String,
+    /// What to do, a sentence each.
+    help: Vec<String>,
+}
+
+impl Failure {
+    /// The input is wrong.
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self::new(Exit::WrongInput, message)
+    }
+
+    /// Something broke.
+    pub(crate) fn broken(message: impl Into<String>) -> Self {
+        Self::new(Exit::Broken, message)
+    }
+
+    fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            message: message.into(),
+            help: Vec::new(),
+        }
+    }
+
+    /// Adds what to do about it.
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help.push(help.into());
+        self
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    pub(crate) fn print(&self) {
+        let mut text = format!("{} {}", Role::Error.paint("error:"), self.message);
+        for help in &self.help {
+            text.push_str(&format!("\n  {} {help}", Role::Help.paint("help:")));
+        }
+        to_stderr(&text);
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        let text = error.to_string();
+        Self::input(text.strip_prefix("error: ").unwrap_or(&text))
+    }
+}
+
+impl From<DataError> for Failure {
+    fn from(error: DataError) -> Self {
+        Self::input(error.to_string())
+    }
+}
+
+impl From<KerasError> for Failure {
+    fn from(error: KerasError) -> Self {
+        Self::input(error.to_string())
+    }
+}
+
+impl From<RecordError> for Failure {
+    fn from(error: RecordError) -> Self {
+        let exit = match error {
+            RecordError::Io { .. }
+            | RecordError::Failed { .. }
+            | RecordError::Unrecordable { .. } => Exit::Broken,
+            // What is left is wrong with the run that was named.
+            _ => Exit::WrongInput,
+        };
+        Self::new(exit, error.to_string())
+    }
+}
+
+impl From<TrainError> for Failure {
+    fn from(error: TrainError) -> Self {
+        match error {
+            TrainError::Record(error) => error.into(),
+            error => Self::input(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_fails_is_not_the_input() {
+        let full = RecordError::Io {
+            action: "write",
+            path: "runs/x-001".into(),
+            source: std::io::ErrorKind::StorageFull.into(),
+        };
+        assert_eq!(Failure::from(full).exit(), Exit::Broken);
+        let locked = RecordError::Locked {
+            path: "runs/x-001".into(),
+        };
+        let locked = Failure::from(TrainError::from(locked));
+        assert_eq!(locked.exit(), Exit::WrongInput);
+    }
+}

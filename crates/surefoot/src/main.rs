@@ -1,0 +1,32 @@
+//! The `surefoot` command.
+//!
+//! A command is a file in [`command`]: its arguments, and what it does with the other crates. What
+//! it tells people goes through [`output`], what goes wrong is a [`Failure`](failure::Failure), printed here.
+
+mod cli;
+mod command;
+mod exit;
+mod failure;
+mod interrupt;
+mod output;
+mod panics;
+
+use clap::Parser;
+use cli::Cli;
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    panics::install();
+    // Usage errors end the process here, with exit code 2.
+    let cli = Cli::parse();
+    match cli.command.run() {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            failure.print();
+            failure.exit().into()
+        }
+    }
+}

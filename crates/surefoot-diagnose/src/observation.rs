@@ -12,8 +12,10 @@ pub struct Observation {
     pub epoch: u64,
     /// The loss of this training batch, regularisation included.
     pub loss: f64,
-    /// The metric of this training batch.
+    /// The metric of this training batch: accuracy, or R² for a regression.
     pub metric: Option<f64>,
+    /// The mean absolute error of this training batch, for a regression.
+    pub mae: Option<f64>,
     /// The learning rate the step was taken with.
     pub learning_rate: f64,
     /// The share of the batch predicted as the most predicted class.

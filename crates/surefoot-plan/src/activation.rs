@@ -1,6 +1,8 @@
 //! Activations.
 
-use crate::language::{Choice, Fields, Record, Variant, alias, any, positive, variant};
+use crate::language::{
+    Choice, Fields, Record, Variant, alias, any, non_negative, positive, variant,
+};
 
 /// A function applied to each value (softmax: to the last dimension).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -47,8 +49,10 @@ pub enum Activation {
 impl Record for Activation {
     fn fields<F: Fields>(&mut self, f: &mut F) {
         match self {
-            Self::LeakyRelu { negative_slope } => f.optional("negative_slope", negative_slope, any),
-            Self::Elu { alpha } => f.optional("alpha", alpha, any),
+            Self::LeakyRelu { negative_slope } => {
+                f.optional("negative_slope", negative_slope, non_negative)
+            }
+            Self::Elu { alpha } => f.optional("alpha", alpha, non_negative),
             Self::Gelu { approximate } => f.optional("approximate", approximate, any),
             Self::HardSigmoid { slope } => f.optional("slope", slope, positive),
             _ => {}

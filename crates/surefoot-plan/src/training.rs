@@ -26,7 +26,8 @@ pub struct Training {
     /// Into how many logical shards each batch is cut. The result depends on this number, never on
     /// the number of workers. Chosen from the size of the model and the batch if absent.
     pub shards: Option<usize>,
-    /// Write a checkpoint every so many steps; at the end of each epoch if absent.
+    /// Write a checkpoint every so many steps. If absent: at the end of an epoch, once about a
+    /// second's work has been done since the last.
     pub checkpoint_every: Option<u64>,
 }
 

@@ -83,6 +83,7 @@ pub(crate) fn observation(step: u64) -> Observation {
         },
         metric: (step % 2 == 1).then_some(0.5),
         learning_rate: 0.1,
+        mae: step.is_multiple_of(5).then_some(0.25),
         top_class_share: step.is_multiple_of(7).then_some(1.0),
         layers: if step % 6 == 5 {
             Vec::new()

@@ -10,7 +10,7 @@
 //! # fn observation(step: u64) -> Observation {
 //! #     Observation {
 //! #         step, epoch: 1, loss: 1.0, metric: None, learning_rate: 0.1,
-//! #         top_class_share: None, layers: Vec::new(), input: None,
+//! #         mae: None, top_class_share: None, layers: Vec::new(), input: None,
 //! #     }
 //! # }
 //! # fn main() -> surefoot_record::Result<()> {

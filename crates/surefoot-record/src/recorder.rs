@@ -89,6 +89,8 @@ impl Recorder {
             layer_count: header.header.layers.len(),
         };
         let events = Appender::create(&layout.events())?;
+        let checkpoints = layout.checkpoints();
+        fs::create_dir(&checkpoints).map_err(Error::io("create", &checkpoints))?;
         // The header makes the directory a run, so it comes last and at once.
         let json = serde_json::to_vec_pretty(&header).map_err(|error| Error::Unrecordable {
             what: "the header".to_owned(),

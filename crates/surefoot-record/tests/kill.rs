@@ -34,6 +34,7 @@ fn observation(step: u64, weights: &[f32]) -> Observation {
         loss: f64::from(weights[1]),
         metric: None,
         learning_rate: 0.1,
+        mae: None,
         top_class_share: None,
         layers: vec![layer; 4],
         input: Some(summary),

@@ -1,12 +1,9 @@
 //! Activations composed of Burn's operations, for devices without kernels of their own.
 
 use crate::compute::Compute;
-use crate::kernel::activation::{SELU_ALPHA, SELU_SCALE};
+use crate::kernel::activation::{GELU_CUBE, GELU_SCALE, SELU_ALPHA, SELU_SCALE};
 use crate::tensor::Tensor;
 use surefoot_plan::Activation;
-
-const GELU_SCALE: f32 = 0.797_884_6; // sqrt(2 / pi)
-const GELU_CUBE: f32 = 0.044_715;
 
 /// `activation(x)`
 pub(crate) fn forward<B: Compute>(activation: Activation, x: &Tensor<B>) -> Tensor<B> {

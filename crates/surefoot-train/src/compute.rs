@@ -35,13 +35,21 @@ pub enum Origin<B: Backend> {
 /// A device that can train.
 pub trait Compute: Backend {
     /// Calls `read` with the values of `tensor`, row-major.
+    ///
+    /// # Panics
+    ///
+    /// If the device fails to give them.
     fn read<R>(tensor: &Tensor<Self>, read: impl FnOnce(&[f32]) -> R) -> R {
-        let data = burn_std::reader::try_read_sync(Self::float_into_data(tensor.primitive()))
-            .and_then(Result::ok);
-        match data.as_ref().map(TensorData::as_slice::<f32>) {
-            Some(Ok(values)) => read(values),
-            // A device that fails to answer has lost its values; NaN is how a run sees that.
-            _ => read(&vec![f32::NAN; tensor.shape().iter().product()]),
+        let data = burn_std::reader::try_read_sync(Self::float_into_data(tensor.primitive()));
+        match data {
+            Some(Ok(data)) => match data.as_slice::<f32>() {
+                Ok(values) => read(values),
+                Err(error) => {
+                    panic!("the device gave back other values than it was given: {error:?}")
+                }
+            },
+            // Out of memory, or gone. Nothing that could be read afterwards would be true.
+            failure => panic!("the device failed: {:?}", failure.and_then(Result::err)),
         }
     }
 

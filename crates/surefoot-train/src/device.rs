@@ -60,11 +60,15 @@ macro_rules! on_device {
 #[cfg(feature = "cuda")]
 #[macro_export]
 macro_rules! on_cuda {
-    ($index:expr, |$backend:ident, $handle:ident| $body:expr) => {{
-        type $backend = $crate::Cuda;
-        let $handle = $crate::cuda_device($index);
-        $body
-    }};
+    ($index:expr, |$backend:ident, $handle:ident| $body:expr) => {
+        match $crate::cuda_device($index) {
+            Ok($handle) => {
+                type $backend = $crate::Cuda;
+                $body
+            }
+            Err(error) => Err(error.into()),
+        }
+    };
 }
 
 /// The GPU's half of [`on_device!`], in a build without it.

@@ -1,7 +1,7 @@
 //! Initial values, drawn by the key of each array.
 //!
-//! The site of a key is made from the array's name, not its position: when a remedy inserts a
-//! layer, the others keep the weights they had.
+//! The site of a key is made from the array's name, not its position: when a layer of another kind
+//! is inserted, the others keep the weights they had.
 
 use crate::parameters::{Declaration, Start};
 use surefoot_plan::Initializer;
@@ -64,8 +64,13 @@ pub(crate) fn initialize(declaration: &Declaration, seed: u64, values: &mut [f32
         Initializer::LecunNormal => scaled_normal(key, 1.0 / fan_in, values),
         Initializer::LecunUniform => scaled_uniform(key, 1.0 / fan_in, values),
         Initializer::Orthogonal { gain } => {
-            let columns = declaration.shape.last().copied().unwrap_or(1).max(1);
-            orthogonal(key, gain, values, columns);
+            // A convolution's filters are rows, however many dimensions each has.
+            let columns = match declaration.shape[..] {
+                [_, columns] => columns,
+                [filters, ..] => values.len() / filters.max(1),
+                [] => 1,
+            };
+            orthogonal(key, gain, values, columns.max(1));
         }
     }
 }
@@ -158,6 +163,17 @@ mod tests {
                 (got / want - 1.0).abs() < 0.03,
                 "{initializer:?}: {got} not {want}"
             );
+        }
+    }
+
+    #[test]
+    fn orthogonal_filters_are_orthonormal() {
+        let kernel = draw(Initializer::Orthogonal { gain: 1.0 }, &[8, 3, 3, 3], 27, 72);
+        for (i, a) in kernel.chunks_exact(27).enumerate() {
+            for (j, b) in kernel.chunks_exact(27).enumerate() {
+                let dot: f32 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+                assert!((dot - f32::from(u8::from(i == j))).abs() < 1e-5);
+            }
         }
     }
 

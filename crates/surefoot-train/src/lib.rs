@@ -44,9 +44,49 @@ pub use burn_flex::Flex as Cpu;
 #[cfg(feature = "cuda")]
 pub use burn_cuda::Cuda;
 
-/// The GPU of that number.
+/// The libraries whose version decides the bits of a run, with their versions.
+pub const LIBRARIES: [(&str, &str); 4] = [
+    ("burn", "0.22.1"),
+    ("gemm", "0.19.0"),
+    ("libm", "0.2.16"),
+    ("pulp", "0.22.3"),
+];
+
+/// The GPU of that number, if it is there and answers.
 #[cfg(feature = "cuda")]
 #[doc(hidden)]
-pub fn cuda_device(index: usize) -> <Cuda as burn_backend::BackendTypes>::Device {
-    burn_cuda::CudaDevice::new(index).into()
+pub fn cuda_device(
+    index: usize,
+) -> Result<<Cuda as burn_backend::BackendTypes>::Device, TrainError> {
+    let device = burn_cuda::CudaDevice::new(index).into();
+    // Burn panics where there is no driver or no such GPU, and only at the first operation.
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let answer = std::panic::catch_unwind(|| {
+        tensor::Tensor::<Cuda>::from_values(vec![1.0], &[1], &device).to_vec()
+    });
+    std::panic::set_hook(hook);
+    match answer {
+        Ok(values) if values == [1.0] => Ok(device),
+        _ => Err(TrainError::NoDevice(format!(
+            "cuda:{index} does not answer: is there such a GPU, and NVIDIA's driver and NVRTC?"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_libraries_have_the_versions_that_are_built() {
+        let manifest = include_str!("../Cargo.toml");
+        for (name, version) in super::LIBRARIES {
+            assert!(
+                manifest
+                    .lines()
+                    .filter(|line| line.starts_with(name))
+                    .all(|line| line.contains(&format!("\"={version}\""))),
+                "{name} is not {version}"
+            );
+        }
+    }
 }

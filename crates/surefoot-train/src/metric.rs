@@ -10,13 +10,55 @@ pub(crate) struct Tally {
     correct: u64,
     /// How often each class was predicted.
     predicted: Vec<u64>,
-    /// Of numbers: count, sum, sum of squares, and of errors: the sum of squares.
-    count: f64,
-    sum: f64,
-    squares: f64,
-    squared_error: f64,
+    /// One for each number that is predicted.
+    columns: Vec<Column>,
     /// The sum of losses.
     pub(crate) loss: f64,
+}
+
+/// The targets of one output of a regression, and how far off the predictions are.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Column {
+    count: f64,
+    mean: f64,
+    /// The sum of squared deviations from the mean.
+    variation: f64,
+    squared_error: f64,
+    absolute_error: f64,
+}
+
+impl Column {
+    fn add(&mut self, target: f64, prediction: f64) {
+        let error = prediction - target;
+        let one = Self {
+            count: 1.0,
+            mean: target,
+            variation: 0.0,
+            squared_error: error * error,
+            absolute_error: error.abs(),
+        };
+        *self = self.merge(&one);
+    }
+
+    /// Chan, Golub and LeVeque's pairwise update, which does not cancel.
+    fn merge(&self, other: &Self) -> Self {
+        let count = self.count + other.count;
+        let delta = other.mean - self.mean;
+        let share = other.count / count.max(1.0);
+        Self {
+            count,
+            mean: self.mean + delta * share,
+            variation: self.variation + other.variation + delta * delta * self.count * share,
+            squared_error: self.squared_error + other.squared_error,
+            absolute_error: self.absolute_error + other.absolute_error,
+        }
+    }
+
+    /// Absent for constant targets: what is left of them is rounding.
+    fn r2(&self) -> Option<f64> {
+        let rounding = self.count * (self.mean * f64::from(f32::EPSILON)).powi(2);
+        (self.variation > rounding).then(|| 1.0 - self.squared_error / self.variation)
+    }
 }
 
 impl Tally {
@@ -37,13 +79,9 @@ impl Tally {
             tally.samples += 1;
             match targets.task() {
                 Task::Regression => {
-                    for (k, &p) in row.iter().enumerate() {
-                        let y = targets.value(id, k, width);
-                        let error = f64::from(p) - y;
-                        tally.count += 1.0;
-                        tally.sum += y;
-                        tally.squares += y * y;
-                        tally.squared_error += error * error;
+                    tally.columns.resize(width, Column::default());
+                    for (k, (column, &p)) in tally.columns.iter_mut().zip(row).enumerate() {
+                        column.add(targets.value(id, k, width), f64::from(p));
                     }
                 }
                 Task::Binary | Task::MultiClass => {
@@ -70,10 +108,11 @@ impl Tally {
         for (a, b) in self.predicted.iter_mut().zip(&other.predicted) {
             *a += b;
         }
-        self.count += other.count;
-        self.sum += other.sum;
-        self.squares += other.squares;
-        self.squared_error += other.squared_error;
+        self.columns = match (&self.columns[..], &other.columns[..]) {
+            (mine, []) => mine.to_vec(),
+            ([], theirs) => theirs.to_vec(),
+            (mine, theirs) => mine.iter().zip(theirs).map(|(a, b)| a.merge(b)).collect(),
+        };
         self.loss += other.loss;
         self
     }
@@ -83,18 +122,27 @@ impl Tally {
         self.loss / self.samples as f64
     }
 
-    /// The task's metric, in which more is better; absent where it is not defined (R² of constant
-    /// targets).
+    /// The task's metric, in which more is better; absent where it is not defined: R² of constant
+    /// targets, or of predictions that are not numbers. That of several outputs is their mean.
     pub(crate) fn metric(&self, task: Task) -> Option<f64> {
         match task {
             Task::Regression => {
-                let variation = self.squares - self.sum * self.sum / self.count;
-                (variation > 0.0).then(|| 1.0 - self.squared_error / variation)
+                let each: Option<Vec<f64>> = self.columns.iter().map(Column::r2).collect();
+                let each = each.filter(|each| !each.is_empty())?;
+                let mean = each.iter().sum::<f64>() / each.len() as f64;
+                (!mean.is_nan()).then_some(mean)
             }
             Task::Binary | Task::MultiClass => {
                 (self.samples > 0).then(|| self.correct as f64 / self.samples as f64)
             }
         }
+    }
+
+    /// The mean absolute error of a regression.
+    pub(crate) fn mae(&self) -> Option<f64> {
+        let count: f64 = self.columns.iter().map(|c| c.count).sum();
+        let total: f64 = self.columns.iter().map(|c| c.absolute_error).sum();
+        (count > 0.0).then(|| total / count)
     }
 
     /// The share of samples predicted as the most predicted class.
@@ -157,11 +205,43 @@ mod tests {
         assert_eq!(r2(&[2.0, 2.0, 2.0]), Some(0.0));
     }
 
+    fn regression(targets: Vec<f32>, outputs: &[f32], width: usize) -> Tally {
+        let ids: Vec<usize> = (0..targets.len() / width).collect();
+        let targets = Targets::Values(targets);
+        let view = TargetView::new(&targets, Task::Regression);
+        Tally::of(outputs, width, view, &ids, Loss::Mse, 0.0)
+    }
+
     #[test]
     fn constant_targets_have_no_r2() {
-        let targets = Targets::Values(vec![2.0, 2.0]);
-        let view = TargetView::new(&targets, Task::Regression);
-        let tally = Tally::of(&[2.0, 2.0], 1, view, &[0, 1], Loss::Mse, 0.0);
+        for value in [2.0, 72.154, 1e-3] {
+            let tally = regression(vec![value; 50], &[value; 50], 1);
+            assert_eq!(tally.metric(Task::Regression), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn each_output_has_an_r2_of_its_own() {
+        // Two outputs far apart, each predicted by its mean: nothing is explained.
+        let targets = vec![-1.0, 999.0, 1.0, 1001.0];
+        let tally = regression(targets, &[0.0, 1000.0, 0.0, 1000.0], 2);
+        assert_eq!(tally.metric(Task::Regression), Some(0.0));
+        assert_eq!(tally.mae(), Some(1.0));
+    }
+
+    #[test]
+    fn a_large_mean_does_not_cancel_the_variation() {
+        let targets: Vec<f32> = (0..2560).map(|i| 1e8 + 16.0 * (i % 3) as f32).collect();
+        let mean = vec![1e8 + 16.0; 2560];
+        let r2 = regression(targets, &mean, 1)
+            .metric(Task::Regression)
+            .unwrap();
+        assert!(r2.abs() < 1e-3, "{r2}");
+    }
+
+    #[test]
+    fn a_prediction_that_is_no_number_has_no_r2() {
+        let tally = regression(vec![1.0, 2.0], &[1.0, f32::NAN], 1);
         assert_eq!(tally.metric(Task::Regression), None);
     }
 }

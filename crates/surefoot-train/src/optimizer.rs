@@ -176,8 +176,14 @@ impl Updater {
 }
 
 fn scale_to_norm(gradients: &mut [f32], limit: f64) {
-    let norm = surefoot_stats::moments(gradients).finish().l2;
-    if norm > limit {
+    let seen = surefoot_stats::moments(gradients).finish();
+    // The statistics leave out what is not finite; a norm does not.
+    let norm = match (seen.nan, seen.inf) {
+        (0, 0) => seen.l2,
+        (0, _) => f64::INFINITY,
+        _ => f64::NAN,
+    };
+    if norm > limit || norm.is_nan() {
         let factor = (limit / norm) as f32;
         gradients.iter_mut().for_each(|g| *g *= factor);
     }
@@ -299,4 +305,22 @@ fn each4(
             }
         },
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clipping_does_not_hide_what_is_not_finite() {
+        let mut gradients = [3.0, f32::INFINITY, -4.0];
+        scale_to_norm(&mut gradients, 1.0);
+        assert!(gradients[0] == 0.0 && gradients[1].is_nan());
+        let mut gradients = [3.0, f32::NAN];
+        scale_to_norm(&mut gradients, 1.0);
+        assert!(gradients[0].is_nan());
+        let mut gradients = [3.0, -4.0];
+        scale_to_norm(&mut gradients, 1.0);
+        assert_eq!(gradients, [0.6, -0.8]);
+    }
 }

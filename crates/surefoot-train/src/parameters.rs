@@ -111,10 +111,10 @@ impl Parameters {
             .position(|d| d.layer == layer && d.name == name)
     }
 
-    /// Replaces the values of one array; false if there is none of that name and size.
+    /// Replaces the values of one array; false if there is none of that name and shape.
     pub fn load(&mut self, weight: &Weight) -> bool {
         match self.find(&weight.layer, &weight.name) {
-            Some(id) if self.ranges[id].len() == weight.values.len() => {
+            Some(id) if self.declarations[id].shape == weight.shape => {
                 self.values[self.ranges[id].clone()].copy_from_slice(&weight.values);
                 true
             }

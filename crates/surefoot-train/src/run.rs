@@ -15,7 +15,7 @@ use crate::optimizer::Updater;
 use crate::parameters::{Parameters, Role};
 use crate::schedule::learning_rate;
 use crate::shard::{self, Batch, Examples};
-use crate::watch::{Rhythm, Traces, main_arrays};
+use crate::watch::{Observer, Rhythm, main_arrays};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use surefoot_data::{Dataset, Part};
@@ -77,11 +77,13 @@ pub struct Report {
     pub finished: bool,
     /// Steps done in all.
     pub steps: u64,
-    /// Time spent on steps and evaluations by this call.
+    /// Time that this call took: steps, evaluations, checkpoints.
     pub training: Duration,
-    /// The delivered model's evaluation: the best so far by the validation split, or by the
-    /// training split where there is none to validate with.
+    /// The delivered model's evaluation: the best so far by the validation split. Where there is
+    /// none, the last model is delivered, and judged by the training split.
     pub best: Option<Evaluation>,
+    /// The evaluation of the model as it was at the end.
+    pub last: Option<Evaluation>,
     /// The delivered model on the test split, if there is one.
     pub test: Option<Evaluation>,
     /// The digest of the delivered model.
@@ -89,6 +91,9 @@ pub struct Report {
     /// The delivered model.
     pub model: Vec<Weight>,
 }
+
+/// Workers that are of use in judging, however few the shards.
+const JUDGES: usize = 8;
 
 /// A run in the making, on one device.
 pub struct Run<'a, B: Compute> {
@@ -107,6 +112,7 @@ pub struct Run<'a, B: Compute> {
     rhythm: Rhythm,
     step: u64,
     best: Option<Best>,
+    last: Option<Evaluation>,
 }
 
 /// The best model so far.
@@ -143,9 +149,10 @@ impl<'a, B: Compute> Run<'a, B> {
         }
         let examples = |part: &Part| Examples::new(&part.features, &data.input_shape);
         let batch = plan.training.batch_size.min(data.train.len.max(1));
+        let shards = shards(plan, &network, batch).min(batch);
         Ok(Self {
             updater: Updater::new(plan.training.optimizer, parameters.learned()),
-            shards: shards(plan, &network, batch),
+            shards,
             rhythm: Rhythm::new(&plan.watch, &network, batch),
             train: examples(&data.train),
             validation: examples(&data.validation),
@@ -156,9 +163,11 @@ impl<'a, B: Compute> Run<'a, B> {
             device,
             network,
             parameters,
-            crew: Crew::new(workers),
+            // More workers than shards would have nothing to do but judge.
+            crew: Crew::new(workers.min(shards.max(JUDGES))),
             step: 0,
             best: None,
+            last: None,
         })
     }
 
@@ -210,7 +219,7 @@ impl<'a, B: Compute> Run<'a, B> {
                     epoch: (numbers[1] as u64).div_ceil(self.steps_per_epoch()),
                     split: self.judged_split(),
                     loss: numbers[2],
-                    // A metric that is not defined is stored as NaN; none is NaN itself.
+                    // A metric that is not defined is stored as NaN, which no metric is.
                     metric: Some(numbers[3]).filter(|m| !m.is_nan()),
                 },
             }),
@@ -226,9 +235,8 @@ impl<'a, B: Compute> Run<'a, B> {
         watcher: &mut dyn Watcher,
     ) -> Result<Report, TrainError> {
         let begun = Instant::now();
-        let mut idle = Duration::ZERO;
         let per_epoch = self.steps_per_epoch();
-        let total = per_epoch * self.plan.training.epochs;
+        let total = per_epoch.saturating_mul(self.plan.training.epochs);
         let samples = self.data.train.len as u64;
         let mut order = self.order(self.step / per_epoch);
         let mut finished = self.step >= total;
@@ -259,15 +267,13 @@ impl<'a, B: Compute> Run<'a, B> {
             }
             let due = match self.plan.training.checkpoint_every {
                 Some(every) => self.step.is_multiple_of(every),
-                None => epoch_ends,
+                None => epoch_ends && self.rhythm.saves(self.step - per_epoch, self.step),
             };
             finished = self.step == total;
             let stop = !finished && watcher.interrupted();
             // The last step's state is delivered as the model; it needs no checkpoint.
             if !finished && (due || stop) {
-                let paused = Instant::now();
                 recorder.checkpoint(&self.checkpoint())?;
-                idle += paused.elapsed();
             }
             if stop {
                 recorder.event(&Event::Interrupted { step: self.step })?;
@@ -275,8 +281,7 @@ impl<'a, B: Compute> Run<'a, B> {
                 break;
             }
         }
-        let training = begun.elapsed().saturating_sub(idle);
-        Ok(self.report(finished, training))
+        Ok(self.report(finished, begun.elapsed()))
     }
 
     /// One optimizer step on the training samples `ids`.
@@ -312,37 +317,35 @@ impl<'a, B: Compute> Run<'a, B> {
             unreachable!("an epoch has no empty batch")
         };
         let mut gradient = outcome.gradient;
-        let penalty = penalize(&self.parameters, Some(&mut gradient));
-        let observes = self.rhythm.observes(step);
-        let kept = observes.then(|| (gradient.clone(), self.parameters.values.clone()));
-        clip(&self.updater, &self.parameters, &mut gradient);
-        let learned = self.parameters.learned();
-        self.updater.update(
-            &mut self.parameters.values[..learned],
-            &gradient,
-            rate,
-            step,
-        );
-        follow(&mut self.parameters, moving);
-        self.step = step;
-        let (input, layers) = match &kept {
-            Some((gradient, before)) => Traces {
-                parameters: &self.parameters,
-                arrays: &self.arrays,
-                before,
-                gradient,
-                notes: &outcome.notes,
-                quartiles: self.rhythm.takes_quartiles(step),
-            }
-            .observe(&self.network, watch),
+        let observer = self.rhythm.observes(step).then(|| Observer {
+            watch,
+            arrays: &self.arrays,
+            quartiles: self.rhythm.takes_quartiles(step),
+        });
+        let (input, mut layers) = match &observer {
+            Some(observer) => observer.before(&self.network, &outcome.notes, &gradient),
             None => (None, Vec::new()),
         };
+        let penalty = penalize(&self.parameters, Some(&mut gradient));
+        clip(&self.updater, &self.parameters, &mut gradient);
+        let learned = self.parameters.learned();
+        let values = &mut self.parameters.values[..learned];
+        let before = observer
+            .filter(|_| watch.weights)
+            .map(|observer| (observer, values.to_vec()));
+        self.updater.update(values, &gradient, rate, step);
+        if let Some((observer, before)) = before {
+            observer.after(&mut layers, &before, values);
+        }
+        follow(&mut self.parameters, moving);
+        self.step = step;
         Observation {
             step,
             epoch: epoch + 1,
             loss: outcome.tally.mean_loss() + penalty,
             metric: outcome.tally.metric(self.data.task),
             learning_rate: rate,
+            mae: outcome.tally.mae(),
             top_class_share: outcome.tally.top_class_share(),
             layers,
             input,
@@ -365,6 +368,7 @@ impl<'a, B: Compute> Run<'a, B> {
         let evaluation = self.evaluate(split, epoch + 1);
         recorder.evaluation(&evaluation)?;
         watcher.evaluated(&evaluation);
+        self.last = Some(evaluation.clone());
         if self
             .best
             .as_ref()
@@ -436,7 +440,7 @@ impl<'a, B: Compute> Run<'a, B> {
         self.data.train.len.div_ceil(self.plan.training.batch_size) as u64
     }
 
-    /// The digest of all that the next step depends on, and of this step's loss.
+    /// The digest of all that the next step's parameters depend on, and of this step's loss.
     fn state_digest(&self, loss: f64) -> Digest {
         let mut digest = StateDigest::new();
         digest.update_u64("step", self.step);
@@ -445,6 +449,7 @@ impl<'a, B: Compute> Run<'a, B> {
         for slot in &self.updater.slots {
             digest.update_f32("optimizer", slot);
         }
+        digest.update_f64("momentum_product", self.updater.momentum_product);
         digest.finish()
     }
 
@@ -472,12 +477,16 @@ impl<'a, B: Compute> Run<'a, B> {
 
     fn report(&mut self, finished: bool, training: Duration) -> Report {
         let best = self.best.as_ref().map(|best| best.evaluation.clone());
-        if let Some(best) = &self.best {
-            self.parameters.values.clone_from(&best.values);
-        }
+        let delivered = match &self.best {
+            Some(best) => best.values.clone(),
+            None => self.parameters.values.clone(),
+        };
+        // The delivered model stands in for the last one while it is looked at.
+        let last = std::mem::replace(&mut self.parameters.values, delivered);
         let epoch = best.as_ref().map_or(0, |best| best.epoch);
         let test = (finished && self.data.test.len > 0).then(|| self.evaluate(Split::Test, epoch));
         let model: Vec<Weight> = self.parameters.weights().collect();
+        self.parameters.values = last;
         let mut digest = StateDigest::new();
         for weight in &model {
             digest.update_f32(&format!("{}.{}", weight.layer, weight.name), &weight.values);
@@ -487,6 +496,7 @@ impl<'a, B: Compute> Run<'a, B> {
             steps: self.step,
             training,
             best,
+            last: self.last.clone(),
             test,
             digest: digest.finish(),
             model,
@@ -564,20 +574,33 @@ fn shards<B: Compute>(plan: &Plan, network: &Network<B>, batch: usize) -> usize 
 
 /// Checks that every embedding has a row for every symbol of the data.
 fn check_symbols(plan: &Plan, data: &Dataset) -> Result<(), TrainError> {
-    if !data.integer_input || data.symbols == 0 {
+    if !data.integer_input {
         return Ok(());
     }
     let names = layer_names(&plan.model);
-    match (plan.model.first(), names.first()) {
-        (Some(Layer::Embedding(embedding)), Some(name)) if embedding.input_dim < data.symbols => {
-            Err(TrainError::TooFewSymbols {
-                layer: name.clone(),
+    for (layer, name) in leaves(&plan.model).into_iter().zip(names) {
+        if let Layer::Embedding(embedding) = layer
+            && embedding.input_dim < data.symbols
+        {
+            return Err(TrainError::TooFewSymbols {
+                layer: name,
                 rows: embedding.input_dim,
                 largest: data.symbols - 1,
-            })
+            });
         }
-        _ => Ok(()),
     }
+    Ok(())
+}
+
+/// The layers that do something themselves, in the order of [`layer_names`].
+fn leaves(layers: &[Layer]) -> Vec<&Layer> {
+    layers
+        .iter()
+        .flat_map(|layer| match layer {
+            Layer::Residual(residual) => leaves(&residual.layers),
+            other => vec![other],
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -609,5 +632,6 @@ mod tests {
         assert!(better(&evaluation(Some(0.1), 9.0), &nan));
         assert!(!better(&nan, &evaluation(Some(0.1), 9.0)));
         assert!(better(&evaluation(None, 1.0), &evaluation(None, f64::NAN)));
+        assert!(better(&evaluation(Some(0.1), 1.0), &evaluation(None, 0.5)));
     }
 }

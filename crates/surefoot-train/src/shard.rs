@@ -170,6 +170,7 @@ pub(crate) fn compute<B: Compute>(
 ) -> (Option<Outcome>, Vec<MovingUpdate>) {
     let uploaded = parameters.upload::<B>(device);
     // Empty shards, which a short last batch may have, contribute nothing.
+    let shards = shards.min(batch.ids.len());
     let parts: Vec<Range<usize>> = (0..shards)
         .map(|i| cut(batch.ids.len(), shards, i))
         .filter(|part| !part.is_empty())

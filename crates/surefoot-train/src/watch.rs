@@ -10,7 +10,8 @@ use surefoot_diagnose::LayerObservation;
 use surefoot_plan::{Cadence, Watch};
 use surefoot_stats::{Moments, Summary};
 
-/// The share of the training time that watching may cost by default.
+/// The share of the training time that watching may cost by default: half of it goes to moments,
+/// half to quartiles.
 const BUDGET: f64 = 0.03;
 
 // What the automatic cadence reckons with, in nanoseconds, measured by `bench/speed` on one core.
@@ -22,14 +23,18 @@ const NS_PER_VALUE_MOMENTS: f64 = 0.25;
 const NS_PER_VALUE_QUARTILES: f64 = 2.5;
 const NS_PER_SUBJECT_MOMENTS: f64 = 300.0;
 const NS_PER_SUBJECT_QUARTILES: f64 = 3_000.0;
+const NS_BETWEEN_CHECKPOINTS: f64 = 1e9;
 
-/// How often things are observed: every so many steps, or never.
+/// How often things are observed and saved: every so many steps, or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rhythm {
     /// Layers are observed at these steps.
     pub every: Option<u64>,
     /// And their quartiles at these.
     pub quartiles: Option<u64>,
+    /// By default a checkpoint is written at the end of the epoch in which another so many steps
+    /// are full: about a second's work.
+    pub checkpoints: u64,
 }
 
 impl Rhythm {
@@ -62,7 +67,16 @@ impl Rhythm {
             Cadence::Every(n) => Some(n.get().next_multiple_of(every)),
             Cadence::Auto => Some(steps_for(quartiles, training).next_multiple_of(every)),
         });
-        Self { every, quartiles }
+        Self {
+            every,
+            quartiles,
+            checkpoints: ((NS_BETWEEN_CHECKPOINTS / training).ceil() as u64).max(1),
+        }
+    }
+
+    /// Whether to save at the end of the epoch that took the steps from `before` to `after`.
+    pub(crate) fn saves(&self, before: u64, after: u64) -> bool {
+        before / self.checkpoints < after / self.checkpoints
     }
 
     /// Whether step `step` (from 1) is observed; the first always is.
@@ -83,85 +97,64 @@ impl Rhythm {
     }
 }
 
-/// The least number of steps over which `cost` is within the budget.
+/// The least number of steps over which `cost` is within its half of the budget.
 fn steps_for(cost: f64, training: f64) -> u64 {
-    ((cost / (BUDGET * training)).ceil() as u64).max(1)
+    ((cost / (0.5 * BUDGET * training)).ceil() as u64).max(1)
 }
 
-/// What a step left behind, for its observation.
-pub(crate) struct Traces<'a> {
-    pub(crate) parameters: &'a Parameters,
+/// The observation of a step's layers, taken in two looks: before the parameters move, and after.
+pub(crate) struct Observer<'a> {
+    pub(crate) watch: &'a Watch,
     /// Of each layer, as [`main_arrays`] gives them.
     pub(crate) arrays: &'a [Vec<Range<usize>>],
-    /// The parameters before the step.
-    pub(crate) before: &'a [f32],
-    pub(crate) gradient: &'a [f32],
-    pub(crate) notes: &'a [OutputNote],
     pub(crate) quartiles: bool,
 }
 
-impl Traces<'_> {
-    /// The input, and one observation a layer.
-    pub(crate) fn observe<B: Compute>(
+impl Observer<'_> {
+    /// The input, and of every layer its output and the gradient of the data's loss, in which a
+    /// dead unit is exactly zero (the penalty on its weights is not).
+    pub(crate) fn before<B: Compute>(
         &self,
         network: &Network<B>,
-        watch: &Watch,
+        notes: &[OutputNote],
+        gradient: &[f32],
     ) -> (Option<Summary>, Vec<LayerObservation>) {
-        let layers = network
-            .subjects
-            .iter()
-            .zip(self.arrays)
-            .enumerate()
-            .map(|(i, (subject, arrays))| self.layer(subject, arrays, self.notes.get(i + 1), watch))
-            .collect();
-        (self.notes.first().map(summary_of_note), layers)
+        let layers = network.subjects.iter().zip(self.arrays).enumerate();
+        let layers = layers.map(|(i, (subject, arrays))| {
+            let note = notes.get(i + 1);
+            let mut seen = LayerObservation {
+                output: note.map(summary_of_note),
+                saturated: note
+                    .and_then(|n| n.saturated)
+                    .map(|(count, of)| count as f64 / of.max(1) as f64),
+                ..LayerObservation::default()
+            };
+            if let Some(first) = arrays.first().filter(|_| self.watch.gradients) {
+                let summary = self.summary(gradient, arrays);
+                seen.dead_units = subject
+                    .units
+                    .map(|units| dead_units(units, &gradient[first.clone()], &summary));
+                seen.gradient = Some(summary);
+            }
+            seen
+        });
+        (notes.first().map(summary_of_note), layers.collect())
     }
 
-    fn layer(
-        &self,
-        subject: &Subject,
-        arrays: &[Range<usize>],
-        note: Option<&OutputNote>,
-        watch: &Watch,
-    ) -> LayerObservation {
-        let mut seen = LayerObservation {
-            output: note.map(summary_of_note),
-            saturated: note
-                .and_then(|n| n.saturated)
-                .map(|(count, of)| count as f64 / of.max(1) as f64),
-            ..LayerObservation::default()
-        };
-        let Some(first) = arrays.first() else {
-            return seen;
-        };
-        if watch.gradients {
-            let gradient = self.summary(self.gradient, arrays);
-            seen.dead_units = subject.units.map(|units| {
-                let kernel = &self.gradient[first.clone()];
-                match units {
-                    // Without a zero there is no unit of zeros.
-                    _ if gradient.zeros == 0 => 0.0,
-                    Units::Columns(n) => surefoot_stats::zero_columns(kernel, n),
-                    Units::Rows(n) => surefoot_stats::zero_rows(kernel, n),
-                }
-            });
-            seen.gradient = Some(gradient);
-        }
-        if watch.weights {
-            let weight = self.summary(&self.parameters.values, arrays);
+    /// Adds the weights, and how far the step moved them.
+    pub(crate) fn after(&self, layers: &mut [LayerObservation], before: &[f32], after: &[f32]) {
+        for (seen, arrays) in layers.iter_mut().zip(self.arrays) {
+            if arrays.is_empty() {
+                continue;
+            }
+            let weight = self.summary(after, arrays);
             let moved: f64 = arrays
                 .iter()
-                .map(|range| {
-                    squared_distance(
-                        &self.before[range.clone()],
-                        &self.parameters.values[range.clone()],
-                    )
-                })
+                .map(|range| squared_distance(&before[range.clone()], &after[range.clone()]))
                 .sum();
             seen.update_ratio = (weight.l2 > 0.0).then(|| moved.sqrt() / weight.l2);
             seen.weight = Some(weight);
         }
-        seen
     }
 
     fn summary(&self, values: &[f32], arrays: &[Range<usize>]) -> Summary {
@@ -182,6 +175,15 @@ impl Traces<'_> {
             summary.quartiles = surefoot_stats::quartiles_of_parts(&parts);
         }
         summary
+    }
+}
+
+fn dead_units(units: Units, kernel: &[f32], gradient: &Summary) -> f64 {
+    match units {
+        // Without a zero there is no unit of zeros.
+        _ if gradient.zeros == 0 => 0.0,
+        Units::Columns(n) => surefoot_stats::zero_columns(kernel, n),
+        Units::Rows(n) => surefoot_stats::zero_rows(kernel, n),
     }
 }
 
@@ -259,9 +261,24 @@ mod tests {
         let rhythm = Rhythm {
             every: Some(7),
             quartiles: None,
+            checkpoints: 100,
         };
         let observed: Vec<u64> = (1..20).filter(|&s| rhythm.observes(s)).collect();
         assert_eq!(observed, [1, 8, 15]);
         assert!(!rhythm.takes_quartiles(1));
+    }
+
+    #[test]
+    fn short_epochs_share_a_checkpoint() {
+        let rhythm = Rhythm {
+            every: None,
+            quartiles: None,
+            checkpoints: 100,
+        };
+        let saved: Vec<u64> = (1..=10)
+            .map(|epoch| epoch * 30)
+            .filter(|&step| rhythm.saves(step - 30, step))
+            .collect();
+        assert_eq!(saved, [120, 210, 300]);
     }
 }

@@ -19,9 +19,11 @@ fn regularizer() -> BoxedStrategy<Regularizer> {
 fn activation() -> BoxedStrategy<Activation> {
     prop_oneof![
         Just(Activation::Relu),
-        number().prop_map(|negative_slope| Activation::LeakyRelu { negative_slope }),
+        number().prop_map(|slope| Activation::LeakyRelu {
+            negative_slope: slope.abs(),
+        }),
         Just(Activation::leaky_relu()),
-        number().prop_map(|alpha| Activation::Elu { alpha }),
+        number().prop_map(|alpha| Activation::Elu { alpha: alpha.abs() }),
         Just(Activation::Selu),
         any::<bool>().prop_map(|approximate| Activation::Gelu { approximate }),
         Just(Activation::Silu),

@@ -11,6 +11,7 @@ pub(super) fn schema() -> Schema {
             field("epoch", Kind::Int, false),
             field("loss", Kind::Float, false),
             field("metric", Kind::Float, true),
+            field("mae", Kind::Float, true),
             field("learning_rate", Kind::Float, false),
             field("top_class_share", Kind::Float, true),
             // How many rows of the other table belong to the step: so a reader knows after a crash
@@ -28,6 +29,7 @@ pub(crate) fn push(batch: &mut Batch, observation: &Observation, layer_rows: usi
         .int(observation.epoch)
         .float(observation.loss)
         .float(observation.metric)
+        .float(observation.mae)
         .float(observation.learning_rate)
         .float(observation.top_class_share)
         .int(layer_rows as u64);
@@ -43,6 +45,7 @@ pub(crate) fn read(batch: &Batch, row: usize) -> Option<(Observation, u64)> {
         epoch: row.int()?,
         loss: row.float()?,
         metric: row.float(),
+        mae: row.float(),
         learning_rate: row.float()?,
         top_class_share: row.float(),
         layers: Vec::new(),

@@ -110,13 +110,13 @@ pub(crate) fn backward(
         ),
         Activation::LeakyRelu { negative_slope } => {
             let slope = negative_slope as f32;
-            each!(output, |y: f32| if y < 0.0 { slope } else { 1.0 });
+            each!(output, |y: f32| if y <= 0.0 { slope } else { 1.0 });
         }
         Activation::Elu { alpha } => {
             let alpha = alpha as f32;
-            each!(output, |y: f32| if y < 0.0 { y + alpha } else { 1.0 });
+            each!(output, |y: f32| if y <= 0.0 { y + alpha } else { 1.0 });
         }
-        Activation::Selu => each!(output, |y: f32| if y < 0.0 {
+        Activation::Selu => each!(output, |y: f32| if y <= 0.0 {
             y + SELU_SCALE * SELU_ALPHA
         } else {
             SELU_SCALE
@@ -158,8 +158,8 @@ pub(crate) fn backward(
     out
 }
 
-const GELU_SCALE: f32 = 0.797_884_6; // sqrt(2 / pi)
-const GELU_CUBE: f32 = 0.044_715;
+pub(crate) const GELU_SCALE: f32 = 0.797_884_6; // sqrt(2 / pi)
+pub(crate) const GELU_CUBE: f32 = 0.044_715;
 
 #[inline(always)]
 fn gelu_inner(v: f32) -> f32 {

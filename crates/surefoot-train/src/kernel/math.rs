@@ -2,7 +2,7 @@
 //!
 //! The standard library's are scalar calls whose bits depend on the system's C library. These are
 //! the classic Cephes reductions and polynomials, without branches, within 2 units in the last
-//! place over the whole range.
+//! place. Results below the smallest normal number are zero.
 
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
 // ln 2 split so that `n * LN2_HIGH` is exact for every exponent of an f32.
@@ -11,11 +11,14 @@ const LN2_LOW: f32 = -2.121_944_4e-4;
 // Adding and subtracting 1.5 * 2^23 rounds to the nearest whole number.
 const ROUND: f32 = 12_582_912.0;
 
+// The logarithm of the largest f32.
+const LARGEST: f32 = 88.722_83;
+
 /// `e^x`; 0 and infinity beyond the range of an f32, NaN for NaN.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     // Comparisons that are false for NaN, which so passes through to the end.
-    let bounded = if x > 88.7 { 88.7 } else { x };
+    let bounded = if x > LARGEST { LARGEST } else { x };
     let bounded = if bounded < -87.3 { -87.3 } else { bounded };
     let shifted = bounded * LOG2_E + ROUND;
     let n = shifted - ROUND;
@@ -33,7 +36,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     let half = whole >> 1;
     let power = |n: i32| f32::from_bits((n.wrapping_add(127) << 23) as u32);
     let y = y * power(half) * power(whole.wrapping_sub(half));
-    let y = if x > 88.722_8 { f32::INFINITY } else { y };
+    let y = if x > LARGEST { f32::INFINITY } else { y };
     if x < -87.3 { 0.0 } else { y }
 }
 
@@ -79,6 +82,19 @@ mod tests {
         agrees(exp, f64::exp, 87.0);
         agrees(tanh, f64::tanh, 12.0);
         agrees(sigmoid, |x| 1.0 / (1.0 + (-x).exp()), 80.0);
+    }
+
+    #[test]
+    fn exponentials_are_right_up_to_the_largest_number() {
+        for x in [88.0_f32, 88.7, 88.71, 88.722, LARGEST] {
+            let want = f64::from(x).exp();
+            assert!(
+                (f64::from(exp(x)) / want - 1.0).abs() < 5e-7,
+                "at {x}: {}",
+                exp(x)
+            );
+        }
+        assert_eq!(exp(88.73), f32::INFINITY);
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl<B: Compute> Stage<B> for Dense {
             self.with_input_gradient,
             pass,
         );
-        if image {
+        if image && self.with_input_gradient {
             channels_first(gradient)
         } else {
             gradient

@@ -303,8 +303,10 @@ impl GroupNorm {
     /// Any input to `[batch, groups, the rest]`, channels running slowest.
     fn grouped<B: Compute>(&self, x: Tensor<B>) -> Tensor<B> {
         let shape = x.shape();
-        let x = if shape.len() == 3 {
-            x.permute(&[0, 2, 1])
+        let x = if channels_run_fastest(&shape) {
+            let last = shape.len() - 1;
+            let axes: Vec<usize> = [0, last].into_iter().chain(1..last).collect();
+            x.permute(&axes)
         } else {
             x
         };
@@ -314,9 +316,12 @@ impl GroupNorm {
 
     /// The inverse of [`GroupNorm::grouped`].
     fn ungrouped<B: Compute>(x: Tensor<B>, shape: &[usize]) -> Tensor<B> {
-        if shape.len() == 3 {
-            x.reshape(&[shape[0], shape[2], shape[1]])
-                .permute(&[0, 2, 1])
+        if channels_run_fastest(shape) {
+            let last = shape.len() - 1;
+            let mut moved = vec![shape[0], shape[last]];
+            moved.extend(&shape[1..last]);
+            let axes: Vec<usize> = [0].into_iter().chain(2..=last).chain([1]).collect();
+            x.reshape(&moved).permute(&axes)
         } else {
             x.reshape(shape)
         }
@@ -328,6 +333,11 @@ impl GroupNorm {
         layout[axis] = shape[axis];
         layout
     }
+}
+
+/// Whether a tensor of this shape has its channels last and positions before them.
+fn channels_run_fastest(shape: &[usize]) -> bool {
+    !matches!(shape.len(), 2 | 4)
 }
 
 impl<B: Compute> Stage<B> for GroupNorm {

@@ -32,6 +32,8 @@ pub(crate) struct Recurrent {
     /// Of the gates; unused by the simple cell.
     pub(crate) recurrent_activation: Activation,
     pub(crate) return_sequences: bool,
+    /// Whether anything before this stage learns.
+    pub(crate) with_input_gradient: bool,
     /// One, or two whose outputs are concatenated.
     pub(crate) directions: Vec<Direction>,
 }
@@ -217,6 +219,9 @@ impl Recurrent {
         }
         let features = x.shape()[1];
         pass.learn(direction.kernel, x.transpose().matmul(&d_inputs));
+        if !self.with_input_gradient {
+            return d_inputs;
+        }
         d_inputs
             .matmul(&pass.parameter(direction.kernel).clone().transpose())
             .reshape(&[steps, batch, features])

@@ -55,7 +55,15 @@ impl<B: Compute> Builder<B> {
             .filter(|d| d.role != Role::Moving)
             .map(|d| d.shape.iter().product::<usize>() as u64)
             .sum();
-        let activation = layer.activation();
+        // Only where the activation is the last thing that happens to the outputs.
+        let activation = match layer {
+            Layer::Dense(_)
+            | Layer::Conv1d(_)
+            | Layer::Conv2d(_)
+            | Layer::SimpleRnn(_)
+            | Layer::Activation(_) => layer.activation(),
+            _ => None,
+        };
         network.outputs += self.shape.iter().product::<usize>() as u64;
         network.subjects.push(Subject {
             info: LayerInfo {
@@ -374,54 +382,60 @@ impl<B: Compute> Builder<B> {
                 self.network.work -= (steps * features * self.positions()) as u64;
                 self.stage(PositionEmbedding { table });
             }
-            Layer::SimpleRnn(l) => self.recurrent(
-                frame,
-                &RecurrentPlan {
-                    cell: Cell::Simple,
-                    units: l.units,
-                    activation: l.activation,
-                    recurrent_activation: l.activation,
-                    bias: l.use_bias.then_some(Start::Initializer(l.bias_initializer)),
-                    kernel: (l.kernel_initializer, l.kernel_regularizer),
-                    recurrent: (l.recurrent_initializer, l.recurrent_regularizer),
-                    return_sequences: l.return_sequences,
-                    bidirectional: l.bidirectional,
-                },
-            ),
-            Layer::Lstm(l) => self.recurrent(
-                frame,
-                &RecurrentPlan {
-                    cell: Cell::Lstm,
-                    units: l.units,
-                    activation: l.activation,
-                    recurrent_activation: l.recurrent_activation,
-                    bias: l.use_bias.then_some(if l.unit_forget_bias {
-                        Start::ForgetBias
-                    } else {
-                        Start::Initializer(l.bias_initializer)
-                    }),
-                    kernel: (l.kernel_initializer, l.kernel_regularizer),
-                    recurrent: (l.recurrent_initializer, l.recurrent_regularizer),
-                    return_sequences: l.return_sequences,
-                    bidirectional: l.bidirectional,
-                },
-            ),
-            Layer::Gru(l) => self.recurrent(
-                frame,
-                &RecurrentPlan {
-                    cell: Cell::Gru {
-                        reset_after: l.reset_after,
+            Layer::SimpleRnn(l) => {
+                return self.recurrent(
+                    frame,
+                    &RecurrentPlan {
+                        cell: Cell::Simple,
+                        units: l.units,
+                        activation: l.activation,
+                        recurrent_activation: l.activation,
+                        bias: l.use_bias.then_some(Start::Initializer(l.bias_initializer)),
+                        kernel: (l.kernel_initializer, l.kernel_regularizer),
+                        recurrent: (l.recurrent_initializer, l.recurrent_regularizer),
+                        return_sequences: l.return_sequences,
+                        bidirectional: l.bidirectional,
                     },
-                    units: l.units,
-                    activation: l.activation,
-                    recurrent_activation: l.recurrent_activation,
-                    bias: l.use_bias.then_some(Start::Initializer(l.bias_initializer)),
-                    kernel: (l.kernel_initializer, l.kernel_regularizer),
-                    recurrent: (l.recurrent_initializer, l.recurrent_regularizer),
-                    return_sequences: l.return_sequences,
-                    bidirectional: l.bidirectional,
-                },
-            ),
+                );
+            }
+            Layer::Lstm(l) => {
+                return self.recurrent(
+                    frame,
+                    &RecurrentPlan {
+                        cell: Cell::Lstm,
+                        units: l.units,
+                        activation: l.activation,
+                        recurrent_activation: l.recurrent_activation,
+                        bias: l.use_bias.then_some(if l.unit_forget_bias {
+                            Start::ForgetBias
+                        } else {
+                            Start::Initializer(l.bias_initializer)
+                        }),
+                        kernel: (l.kernel_initializer, l.kernel_regularizer),
+                        recurrent: (l.recurrent_initializer, l.recurrent_regularizer),
+                        return_sequences: l.return_sequences,
+                        bidirectional: l.bidirectional,
+                    },
+                );
+            }
+            Layer::Gru(l) => {
+                return self.recurrent(
+                    frame,
+                    &RecurrentPlan {
+                        cell: Cell::Gru {
+                            reset_after: l.reset_after,
+                        },
+                        units: l.units,
+                        activation: l.activation,
+                        recurrent_activation: l.recurrent_activation,
+                        bias: l.use_bias.then_some(Start::Initializer(l.bias_initializer)),
+                        kernel: (l.kernel_initializer, l.kernel_regularizer),
+                        recurrent: (l.recurrent_initializer, l.recurrent_regularizer),
+                        return_sequences: l.return_sequences,
+                        bidirectional: l.bidirectional,
+                    },
+                );
+            }
             Layer::MultiHeadAttention(l) => {
                 let key_dim = l.key_dim.unwrap_or(self.channels() / l.num_heads.max(1));
                 let attention = self.attention(

@@ -1,5 +1,6 @@
 //! Layers that take more than a stage or a few lines: pools, recurrent layers, attention.
 
+use super::Units;
 use super::build::{Array, Builder, Frame};
 use super::geometry::Geometry;
 use crate::compute::Compute;
@@ -61,7 +62,7 @@ impl<B: Compute> Builder<B> {
         self.stage(Reshape { from, to });
     }
 
-    pub(super) fn recurrent(&mut self, frame: &Frame, plan: &RecurrentPlan) {
+    pub(super) fn recurrent(&mut self, frame: &Frame, plan: &RecurrentPlan) -> Option<Units> {
         let [steps, features] = [self.shape[0], self.shape[1]];
         let (gates, biases) = match plan.cell {
             Cell::Simple => (1, 1),
@@ -129,6 +130,7 @@ impl<B: Compute> Builder<B> {
             activation: plan.activation,
             recurrent_activation: plan.recurrent_activation,
             return_sequences: plan.return_sequences,
+            with_input_gradient: frame.first > 0,
             directions,
         });
         self.shape = if plan.return_sequences {
@@ -136,6 +138,7 @@ impl<B: Compute> Builder<B> {
         } else {
             vec![outputs]
         };
+        Some(Units::Columns(width))
     }
 
     pub(super) fn attention(

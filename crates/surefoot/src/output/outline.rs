@@ -122,7 +122,7 @@ impl Overview<'_> {
                 "steps",
                 format!(
                     "{} in {} of {}, batches of {} in {}",
-                    grouped(steps * plan.training.epochs),
+                    grouped(steps.saturating_mul(plan.training.epochs)),
                     counted(plan.training.epochs, "epoch"),
                     grouped(steps),
                     grouped(plan.training.batch_size as u64),

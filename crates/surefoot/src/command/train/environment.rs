@@ -3,6 +3,7 @@
 use super::Arguments;
 use super::job::Job;
 use surefoot_record::{Digest, Environment};
+use surefoot_train::LIBRARIES;
 
 /// This process, with the device, the workers and the data of a job.
 pub(super) fn of(job: &Job, arguments: &Arguments) -> Environment {
@@ -10,6 +11,10 @@ pub(super) fn of(job: &Job, arguments: &Arguments) -> Environment {
         workers: arguments.workers(),
         device: arguments.device.to_string(),
         data: Some(Digest(job.data.digest)),
+        libraries: LIBRARIES
+            .iter()
+            .map(|(name, version)| ((*name).to_owned(), (*version).to_owned()))
+            .collect(),
         ..Environment::detect()
     }
 }

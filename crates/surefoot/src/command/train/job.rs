@@ -122,7 +122,12 @@ impl Job {
             } if self.keras_file.is_none() => {
                 let needed = largest + 1;
                 let error = ShapeError {
-                    path: vec![0],
+                    path: self
+                        .shapes
+                        .iter()
+                        .find(|shape| shape.name == *layer)
+                        .map(|shape| shape.path.clone())
+                        .unwrap_or_default(),
                     layer: layer.clone(),
                     message: format!("the data have symbols up to {largest}"),
                     label: Some(format!("`{layer}` has input_dim = {rows}")),
@@ -159,7 +164,7 @@ pub(super) fn apply_settings(
 
 /// The plan with the model of a Keras file, and what that was compiled with where the document
 /// does not state its own.
-fn plan_of_keras(document: &Document, keras: &KerasModel) -> Result<Plan, Failure> {
+pub(super) fn plan_of_keras(document: &Document, keras: &KerasModel) -> Result<Plan, Failure> {
     let mut plan = document.plan_with_model(keras.layers.clone())?;
     if let Some(loss) = keras.loss
         && !document.states("training.loss")

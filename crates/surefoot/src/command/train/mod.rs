@@ -74,7 +74,7 @@ pub(crate) struct Arguments {
     settings: Vec<(String, String)>,
 
     /// The seed of every random draw; the same as --set seed=N
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
 
     /// Threads that share the work of a step [default: all cores]
@@ -132,7 +132,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         None => Job::read(arguments, &console)?,
         Some(dir) => match resume::reopen(dir, arguments, &console)? {
             Reopened::Job(job) => *job,
-            Reopened::Finished => return Ok(Exit::Done),
+            Reopened::Finished(status) => return Ok(session::exit_of(status)),
         },
     };
     for note in &job.data.notes {

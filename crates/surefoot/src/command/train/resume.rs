@@ -2,14 +2,15 @@
 
 use super::Arguments;
 use super::environment;
-use super::job::{Job, apply_settings, folder_of, read_document, recorded_folder};
+use super::job::{Job, apply_settings, folder_of, plan_of_keras, read_document, recorded_folder};
 use crate::failure::Failure;
 use crate::output::Console;
 use crate::output::summary::Ending;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::Split;
-use surefoot_plan::{Document, Plan, keras};
-use surefoot_record::{Digest, Event, Run};
+use surefoot_plan::keras::{self, KerasModel};
+use surefoot_plan::{Document, Plan};
+use surefoot_record::{Digest, Event, Run, Status};
 
 /// The header's entry for the copy of the Keras file in the run directory.
 pub(super) const KERAS_COPY: &str = "initial_model";
@@ -18,8 +19,8 @@ pub(super) const KERAS_COPY: &str = "initial_model";
 pub(super) enum Reopened {
     /// It is to be gone on with.
     Job(Box<Job>),
-    /// It is over; that has been said.
-    Finished,
+    /// It is over, in that way; that has been said.
+    Finished(Status),
 }
 
 /// Opens the run in `dir` to go on with it.
@@ -33,15 +34,6 @@ pub(super) fn reopen(
     let run = Run::open(&dir)?;
     let recorded = Document::parse(run.plan(), dir.join("plan.toml").display().to_string())?;
     let plan = recorded.plan()?;
-    check_same_plan(&recorded, &plan, &dir, arguments)?;
-    if run.summary()?.is_some() {
-        tell_finished(&run, console)?;
-        return Ok(Reopened::Finished);
-    }
-    let base = match &arguments.plan {
-        Some(plan) => folder_of(plan)?,
-        None => recorded_folder(&run),
-    };
     let keras = match run
         .header()
         .more
@@ -50,6 +42,15 @@ pub(super) fn reopen(
     {
         None => None,
         Some(name) => Some(keras::load(&dir.join(name))?),
+    };
+    check_same_plan(&recorded, &plan, keras.as_ref(), &dir, arguments)?;
+    if let Some(summary) = run.summary()? {
+        tell_finished(&run, console)?;
+        return Ok(Reopened::Finished(summary.status));
+    }
+    let base = match &arguments.plan {
+        Some(plan) => folder_of(plan)?,
+        None => recorded_folder(&run),
     };
     let text = run.plan().to_owned();
     let mut job =
@@ -89,6 +90,7 @@ pub(super) fn reopen(
 fn check_same_plan(
     recorded: &Document,
     plan: &Plan,
+    keras: Option<&KerasModel>,
     dir: &Path,
     arguments: &Arguments,
 ) -> Result<(), Failure> {
@@ -101,11 +103,10 @@ fn check_same_plan(
         }
     };
     let same = |given: &Plan| given == plan;
-    // A run of a Keras file may have been started from a plan without a model.
+    // A run of a Keras file was started from a plan without a model, and perhaps without a loss.
     if document.plan().is_ok_and(|given| same(&given))
-        || document
-            .plan_with_model(plan.model.clone())
-            .is_ok_and(|given| same(&given))
+        || keras
+            .is_some_and(|keras| plan_of_keras(&document, keras).is_ok_and(|given| same(&given)))
         || document.text() == recorded.text()
     {
         return Ok(());

@@ -82,7 +82,9 @@ pub(super) fn run<B: Compute>(
         }
     };
     let dir = recorder.dir().display().to_string();
-    let steps = outline.steps_per_epoch * job.plan.training.epochs;
+    let steps = outline
+        .steps_per_epoch
+        .saturating_mul(job.plan.training.epochs);
     opening.step = Some(from);
     opening.run = Some(dir.clone());
     opening.event = "started";
@@ -118,10 +120,15 @@ pub(super) fn run<B: Compute>(
     console.say(&ending.text());
     console.mention(&ending.next());
     console.event(&summary);
-    Ok(match summary.status {
+    Ok(exit_of(summary.status))
+}
+
+/// A run that failed is a no.
+pub(super) fn exit_of(status: Status) -> Exit {
+    match status {
         Status::Normal | Status::Repaired => Exit::Done,
         Status::Failed => Exit::No,
-    })
+    }
 }
 
 /// From now on Ctrl-C asks.
@@ -211,7 +218,7 @@ fn summarize(report: &Report, outline: &Outline, last_loss: f64, run: String) ->
         remedies: Vec::new(),
         metric: MetricSummary {
             name: outline.metric.to_owned(),
-            before: metric,
+            before: report.last.as_ref().and_then(|last| last.metric),
             after: metric,
         },
         steps: report.steps,

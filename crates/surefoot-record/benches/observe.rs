@@ -53,6 +53,7 @@ fn observation(step: u64) -> Observation {
         loss: x,
         metric: Some(0.5),
         learning_rate: 0.01,
+        mae: None,
         top_class_share: Some(0.5),
         layers: vec![layer; LAYERS],
         input: Some(summary),

@@ -257,6 +257,16 @@ fn normalize_last_backward<B: Compute>(
         .mul(inverse)
 }
 
+/// The shape that broadcasts along the last dimension. Of full rank: not every device fills up the
+/// dimensions that are missing.
+fn last_only(shape: &[usize]) -> Vec<usize> {
+    let mut layout = vec![1; shape.len()];
+    if let (Some(to), Some(last)) = (layout.last_mut(), shape.last()) {
+        *to = *last;
+    }
+    layout
+}
+
 /// Normalises each sample over its last dimension (an image: over the channels of each position).
 pub(crate) struct LayerNorm {
     pub(crate) affine: Affine,
@@ -269,24 +279,18 @@ impl<B: Compute> Stage<B> for LayerNorm {
         let (normalized, inverse) = normalize_last(rows(x), self.epsilon);
         pass.keep(&inverse);
         pass.keep(&normalized);
-        let shape = normalized.shape();
-        let y = self
-            .affine
-            .forward(normalized, &shape[shape.len() - 1..], pass);
+        let layout = last_only(&normalized.shape());
+        let y = self.affine.forward(normalized, &layout, pass);
         if image { channels_first(y) } else { y }
     }
 
     fn backward(&self, gradient: Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
         let image = gradient.shape().len() == 4;
         let (normalized, inverse) = (pass.take(), pass.take());
-        let shape = normalized.shape();
-        let gradient = self.affine.backward(
-            rows(gradient),
-            &normalized,
-            &shape[shape.len() - 1..],
-            |x| x,
-            pass,
-        );
+        let layout = last_only(&normalized.shape());
+        let gradient = self
+            .affine
+            .backward(rows(gradient), &normalized, &layout, |x| x, pass);
         let d_x = normalize_last_backward(gradient, &normalized, &inverse);
         if image { channels_first(d_x) } else { d_x }
     }

@@ -153,7 +153,9 @@ fn a_killed_and_resumed_run_ends_like_one_left_alone() {
         let mut kills = 0;
         for attempt in 0_u64.. {
             let mut child = child(&dir);
-            let wait = (seed * 7919 + attempt * 104_729) % 60 + 5 + attempt;
+            // Short at first, so that the child dies even where it is quick, and ever longer, so
+            // that it ends even where it is slow.
+            let wait = 1 + (seed * 7919 + attempt * 104_729) % (4 + attempt);
             std::thread::sleep(Duration::from_millis(wait));
             child.kill().unwrap();
             if child.wait().unwrap().success() {

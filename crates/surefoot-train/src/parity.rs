@@ -293,6 +293,70 @@ fn optimizers_agree_with_recorded_values() {
     }
 }
 
+/// What has no counterpart in PyTorch as a module: gradients against slopes.
+#[test]
+fn layers_on_images_and_more_dimensions_have_the_gradients_of_their_slopes() {
+    for (model, input_shape) in [
+        (
+            r#"[{"layer":"dense","units":3,"activation":"tanh"},{"layer":"flatten"},{"layer":"dense","units":2}]"#,
+            "[3,2,2]",
+        ),
+        (
+            r#"[{"layer":"dropout","rate":0.0},{"layer":"dense","units":3,"activation":"softmax"},
+                {"layer":"dense","units":2},{"layer":"global_average_pool"}]"#,
+            "[2,3,2]",
+        ),
+        (
+            r#"[{"layer":"conv2d","filters":3,"kernel_size":2},{"layer":"layer_norm"},
+                {"layer":"flatten"},{"layer":"dense","units":2}]"#,
+            "[3,3,2]",
+        ),
+        (
+            r#"[{"layer":"dense","units":16},{"layer":"reshape","target_shape":[2,2,1,4]},
+                {"layer":"group_norm","groups":2},{"layer":"flatten"},{"layer":"dense","units":2}]"#,
+            "[3]",
+        ),
+        (
+            r#"[{"layer":"reshape","target_shape":[2,3,2]},{"layer":"conv2d","filters":2,"kernel_size":2},
+                {"layer":"reshape","target_shape":[-1]},{"layer":"dense","units":2}]"#,
+            "[12]",
+        ),
+    ] {
+        let model: Value = serde_json::from_str(model).unwrap();
+        let input_shape: Value = serde_json::from_str(input_shape).unwrap();
+        let width: usize = sizes(&input_shape).iter().product();
+        let batch = 3;
+        let values = |n: usize, salt: usize| -> Vec<f64> {
+            (0..n)
+                .map(|i| ((i * 31 + salt * 17) % 23) as f64 * 0.1 - 1.1)
+                .collect()
+        };
+        let case = serde_json::json!({
+            "name": model.to_string(), "model": model, "loss": "mse", "input_shape": input_shape,
+            "batch": batch, "input": values(batch * width, 1), "weights": [],
+            "targets": { "values": values(batch * 2, 2), "width": 2 },
+        });
+        let mut run = Case::new(&case);
+        let gradient = run.step(2).0.gradient;
+        for i in 0..run.parameters.learned() {
+            let step = 1e-2;
+            let at = run.parameters.values[i];
+            let mut loss = |value: f32| {
+                run.parameters.values[i] = value;
+                run.step(1).0.tally.loss
+            };
+            let slope = (loss(at + step) - loss(at - step)) / f64::from(2.0 * step);
+            loss(at);
+            let got = f64::from(gradient[i]);
+            assert!(
+                (got - slope).abs() < 5e-3 * (1.0 + slope.abs()),
+                "{}: parameter {i}: {got}, slope {slope}",
+                run.name
+            );
+        }
+    }
+}
+
 #[test]
 fn keras_files_give_the_outputs_that_keras_gave() {
     let folder = concat!(

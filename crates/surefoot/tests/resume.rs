@@ -105,7 +105,7 @@ fn ctrl_c_leaves_a_run_that_goes_on_to_the_same_bits() {
     let whole = folder.digest(&plan);
     for name in ["INT", "TERM"] {
         let child = folder.start(&[&["train"], &plan[..]].concat());
-        wait_for(&folder.path().join("runs/long-002/events.jsonl"));
+        wait_for(&folder.path().join("runs/long-002/header.json"));
         std::thread::sleep(Duration::from_millis(5));
         signal(&child, name);
         let outcome = Outcome::from(child.wait_with_output().unwrap());
@@ -149,7 +149,7 @@ fn a_run_has_one_process_at_a_time() {
         &LONG.replace("epochs = 150", "epochs = 100000"),
     );
     let mut first = folder.start(&["train", "long.toml"]);
-    wait_for(&folder.path().join("runs/long-001/events.jsonl"));
+    wait_for(&folder.path().join("runs/long-001/header.json"));
     let second = folder.run(&["train", "--resume", "runs/long-001"]);
     assert_eq!(second.code, Some(2));
     assert!(
@@ -188,7 +188,7 @@ fn killed(folder: &Folder, plan: &str) {
         "training.checkpoint_every=100000000",
     ];
     let mut child = folder.start(&[&["train", plan], &endless[..]].concat());
-    wait_for(&folder.path().join("runs/circles-001/events.jsonl"));
+    wait_for(&folder.path().join("runs/circles-001/header.json"));
     child.kill().unwrap();
     child.wait().unwrap();
 }
@@ -235,7 +235,7 @@ fn interrupted_table() -> Folder {
     let folder = Folder::with("plans/table.toml", TABLE_PLAN);
     folder.write("data/table.csv", &table(40));
     let child = folder.start(&["train", "plans/table.toml"]);
-    wait_for(&folder.path().join("runs/table-001/events.jsonl"));
+    wait_for(&folder.path().join("runs/table-001/header.json"));
     std::thread::sleep(Duration::from_millis(30));
     signal(&child, "INT");
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));

@@ -338,7 +338,7 @@ fn layers_on_images_and_more_dimensions_have_the_gradients_of_their_slopes() {
         });
         let mut run = Case::new(&case);
         let gradient = run.step(2).0.gradient;
-        for i in 0..run.parameters.learned() {
+        for (i, &got) in gradient.iter().enumerate() {
             let step = 1e-2;
             let at = run.parameters.values[i];
             let mut loss = |value: f32| {
@@ -347,7 +347,7 @@ fn layers_on_images_and_more_dimensions_have_the_gradients_of_their_slopes() {
             };
             let slope = (loss(at + step) - loss(at - step)) / f64::from(2.0 * step);
             loss(at);
-            let got = f64::from(gradient[i]);
+            let got = f64::from(got);
             assert!(
                 (got - slope).abs() < 5e-3 * (1.0 + slope.abs()),
                 "{}: parameter {i}: {got}, slope {slope}",

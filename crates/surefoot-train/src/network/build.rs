@@ -1,11 +1,10 @@
 //! From the plan's layers to stages, one layer after the other.
 
-use super::composite::{AttentionPlan, RecurrentPlan};
+use super::composite::{AttentionPlan, ConvPlan, RecurrentPlan};
 use super::geometry::Geometry;
 use super::{Network, Subject, Units};
 use crate::compute::Compute;
 use crate::initialize::{Fans, site};
-use crate::layer::conv::Conv;
 use crate::layer::dense::Dense;
 use crate::layer::embedding::{Embedding, PositionEmbedding};
 use crate::layer::norm::{Affine, BatchNorm, GroupNorm, LayerNorm};
@@ -89,7 +88,7 @@ impl<B: Compute> Builder<B> {
     }
 
     /// Whether anything before the next stage learns.
-    fn learns_before(&self, frame: &Frame) -> bool {
+    pub(super) fn learns_before(&self, frame: &Frame) -> bool {
         frame.first > 0
     }
 
@@ -147,7 +146,7 @@ impl<B: Compute> Builder<B> {
         )
     }
 
-    fn kernel(
+    pub(super) fn kernel(
         &mut self,
         frame: &Frame,
         name: &str,
@@ -202,84 +201,44 @@ impl<B: Compute> Builder<B> {
                 return Some(Units::Columns(l.units));
             }
             Layer::Conv1d(l) => {
-                let geometry = Geometry {
-                    size: [1, l.kernel_size],
-                    stride: [1, l.strides],
-                    dilation: [1, l.dilation_rate],
-                    padding: l.padding,
-                };
-                let window = geometry.window([1, self.shape[0]]);
-                let (input, taps) = (self.channels(), l.kernel_size);
-                self.shape = vec![window.output[1], l.filters];
-                let kernel = self.kernel(
+                return self.convolution(
                     frame,
-                    "kernel",
-                    vec![l.filters, input, taps],
-                    Fans {
-                        fan_in: input * taps,
-                        fan_out: l.filters * taps,
+                    &ConvPlan {
+                        geometry: Geometry {
+                            size: [1, l.kernel_size],
+                            stride: [1, l.strides],
+                            dilation: [1, l.dilation_rate],
+                            padding: l.padding,
+                        },
+                        sequence: true,
+                        filters: l.filters,
+                        activation: l.activation,
+                        kernel: (l.kernel_initializer, l.kernel_regularizer),
+                        bias: l
+                            .use_bias
+                            .then_some((l.bias_initializer, l.bias_regularizer)),
                     },
-                    l.kernel_initializer,
-                    l.kernel_regularizer,
                 );
-                let bias = l.use_bias.then(|| {
-                    self.bias(
-                        frame,
-                        "bias",
-                        vec![l.filters],
-                        l.bias_initializer,
-                        l.bias_regularizer,
-                    )
-                });
-                self.stage(Conv {
-                    kernel,
-                    bias,
-                    activation: l.activation,
-                    window,
-                    sequence: true,
-                    with_input_gradient: self.learns_before(frame),
-                });
-                return Some(Units::Rows(l.filters));
             }
             Layer::Conv2d(l) => {
-                let geometry = Geometry {
-                    size: l.kernel_size,
-                    stride: l.strides,
-                    dilation: l.dilation_rate,
-                    padding: l.padding,
-                };
-                let window = geometry.window([self.shape[0], self.shape[1]]);
-                let (input, taps) = (self.channels(), l.kernel_size[0] * l.kernel_size[1]);
-                self.shape = vec![window.output[0], window.output[1], l.filters];
-                let kernel = self.kernel(
+                return self.convolution(
                     frame,
-                    "kernel",
-                    vec![l.filters, input, l.kernel_size[0], l.kernel_size[1]],
-                    Fans {
-                        fan_in: input * taps,
-                        fan_out: l.filters * taps,
+                    &ConvPlan {
+                        geometry: Geometry {
+                            size: l.kernel_size,
+                            stride: l.strides,
+                            dilation: l.dilation_rate,
+                            padding: l.padding,
+                        },
+                        sequence: false,
+                        filters: l.filters,
+                        activation: l.activation,
+                        kernel: (l.kernel_initializer, l.kernel_regularizer),
+                        bias: l
+                            .use_bias
+                            .then_some((l.bias_initializer, l.bias_regularizer)),
                     },
-                    l.kernel_initializer,
-                    l.kernel_regularizer,
                 );
-                let bias = l.use_bias.then(|| {
-                    self.bias(
-                        frame,
-                        "bias",
-                        vec![l.filters],
-                        l.bias_initializer,
-                        l.bias_regularizer,
-                    )
-                });
-                self.stage(Conv {
-                    kernel,
-                    bias,
-                    activation: l.activation,
-                    window,
-                    sequence: false,
-                    with_input_gradient: self.learns_before(frame),
-                });
-                return Some(Units::Rows(l.filters));
             }
             Layer::MaxPool1d(l) => self.pool1d(Summary::Max, l),
             Layer::AveragePool1d(l) => self.pool1d(Summary::Average, l),

@@ -1,4 +1,4 @@
-//! Layers that take more than a stage or a few lines: pools, recurrent layers, attention.
+//! Layers that take more than a few lines: convolutions, pools, recurrent layers, attention.
 
 use super::Units;
 use super::build::{Array, Builder, Frame};
@@ -6,6 +6,7 @@ use super::geometry::Geometry;
 use crate::compute::Compute;
 use crate::initialize::{Fans, site};
 use crate::layer::attention::{Attention, Projection};
+use crate::layer::conv::Conv;
 use crate::layer::dense::Dense;
 use crate::layer::norm::LayerNorm;
 use crate::layer::pool::{GlobalPool, Pool, Summary};
@@ -16,6 +17,50 @@ use crate::parameters::{Role, Start};
 use surefoot_plan::{Activation, Initializer, Regularizer};
 
 impl<B: Compute> Builder<B> {
+    pub(super) fn convolution(&mut self, frame: &Frame, plan: &ConvPlan) -> Option<Units> {
+        let input = self.channels();
+        let area = if plan.sequence {
+            [1, self.shape[0]]
+        } else {
+            [self.shape[0], self.shape[1]]
+        };
+        let window = plan.geometry.window(area);
+        let [height, width] = plan.geometry.size;
+        let taps = height * width;
+        let kernel_shape = if plan.sequence {
+            self.shape = vec![window.output[1], plan.filters];
+            vec![plan.filters, input, width]
+        } else {
+            self.shape = vec![window.output[0], window.output[1], plan.filters];
+            vec![plan.filters, input, height, width]
+        };
+        let fans = Fans {
+            fan_in: input * taps,
+            fan_out: plan.filters * taps,
+        };
+        let (initializer, regularizer) = plan.kernel;
+        let kernel = self.kernel(
+            frame,
+            "kernel",
+            kernel_shape,
+            fans,
+            initializer,
+            regularizer,
+        );
+        let bias = plan.bias.map(|(initializer, regularizer)| {
+            self.bias(frame, "bias", vec![plan.filters], initializer, regularizer)
+        });
+        self.stage(Conv {
+            kernel,
+            bias,
+            activation: plan.activation,
+            window,
+            sequence: plan.sequence,
+            with_input_gradient: self.learns_before(frame),
+        });
+        Some(Units::Rows(plan.filters))
+    }
+
     pub(super) fn pool1d(&mut self, summary: Summary, l: &surefoot_plan::Pool1d) {
         let geometry = Geometry {
             size: [1, l.pool_size],
@@ -264,6 +309,16 @@ impl<B: Compute> Builder<B> {
             self.stage(second);
         }
     }
+}
+
+/// What the two convolutions have in common.
+pub(super) struct ConvPlan {
+    pub(super) geometry: Geometry,
+    pub(super) sequence: bool,
+    pub(super) filters: usize,
+    pub(super) activation: Activation,
+    pub(super) kernel: (Initializer, Regularizer),
+    pub(super) bias: Option<(Initializer, Regularizer)>,
 }
 
 /// What the three recurrent layers have in common.

@@ -56,7 +56,7 @@ class Case:
 CASES = [
     Case(
         "mlp",
-        "MLP 10x8, 1,000 circle samples, batch 32, 50 epochs (PyTorch on 1 thread, its faster way)",
+        "MLP 10x8, 1,000 circle samples, batch 32, 50 epochs (PyTorch on 1 thread)",
         (KERAS, PYTORCH, PYTORCH_FUSED, PYTORCH_LOADER),
         False,
     ),

@@ -96,7 +96,7 @@ impl Default for Watch {
 /// How often something is observed. In TOML: `"auto"`, `"never"` or a number of steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cadence {
-    /// As often as it costs at most 3% of the training, by counting operations.
+    /// As often as should cost 3% of the training, by counting operations.
     #[default]
     Auto,
     /// Not at all.

@@ -2,8 +2,7 @@
 //!
 //! Rules and constants are Keras 3's (`keras/src/optimizers`), which a plan names. They are
 //! written here, not taken from Burn, because Burn's differ in constants and lack some, and because
-//! a single pass over flat memory costs a small network a fiftieth of what an operation per
-//! tensor does.
+//! a single pass over flat memory spares a small network an operation for every tensor.
 
 use crate::kernel::vectorized;
 use surefoot_plan::{Algorithm, Optimizer};

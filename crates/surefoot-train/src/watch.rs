@@ -14,8 +14,9 @@ use surefoot_stats::{Moments, Summary};
 /// half to quartiles.
 const BUDGET: f64 = 0.03;
 
-// What the automatic cadence reckons with, in nanoseconds, measured by `bench/speed` on one core.
-// They are constants, not timings of this run: the clock must not decide what is recorded.
+// What the automatic cadence reckons with, in nanoseconds: rough, and on small convolutional networks
+// too hopeful (`docs/speed.md`). They are constants, not timings of this run: the clock must not
+// decide what is recorded.
 const NS_PER_MULTIPLICATION: f64 = 0.02;
 const NS_PER_STEP: f64 = 8_000.0;
 const NS_PER_LAYER: f64 = 2_500.0;

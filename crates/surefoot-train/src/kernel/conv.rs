@@ -2,9 +2,8 @@
 //! products of matrices, block by block.
 //!
 //! For the latter, each block of output rows has its windows laid out as the columns of a matrix (`im2col`), small
-//! enough to stay in cache until the product with the kernel has used it. Burn's `flex` lays out
-//! whole batches and derives the gradients from further convolutions; on networks of this size
-//! that takes two to three times as long (`bench/speed` prints the comparison).
+//! enough to stay in cache until the product with the kernel has used it.
+//! Burn's `flex` derives the gradients from further convolutions of whole batches instead.
 
 use super::{Matrix, direct, multiply};
 

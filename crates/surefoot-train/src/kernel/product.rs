@@ -2,7 +2,7 @@
 //!
 //! Large ones go to `gemm`, which first copies its operands into blocks. Where the right matrix is
 //! small enough to stay in cache and lies row by row, as the kernel of a dense or recurrent layer
-//! does, that copy costs as much as the product; [`narrow`] reads it where it is.
+//! does, that copy is a good part of the cost; [`Narrow`] reads it where it is.
 
 use super::dispatch;
 use pulp::{Simd, WithSimd};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use surefoot_stats::Summary;
 
 /// The numbers of one optimizer step.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Observation {
     /// The number of the optimizer step just done; the first is 1.
     pub step: u64,
@@ -25,6 +25,22 @@ pub struct Observation {
     pub layers: Vec<LayerObservation>,
     /// The batch that was fed in.
     pub input: Option<Summary>,
+}
+
+/// By hand, because the derived `clone_from` would not reuse the memory of the layers.
+impl Clone for Observation {
+    fn clone(&self) -> Self {
+        Self {
+            layers: self.layers.clone(),
+            ..*self
+        }
+    }
+
+    fn clone_from(&mut self, other: &Self) {
+        let mut layers = std::mem::take(&mut self.layers);
+        layers.clone_from(&other.layers);
+        *self = Self { layers, ..*other };
+    }
 }
 
 /// What is seen of one layer at one step. What was not observed is `None`.

@@ -121,7 +121,7 @@ fn main() {
         }
         let seen = black_box(observation(step));
         let a = Instant::now();
-        recorder.observe(seen);
+        recorder.observe(&seen);
         let b = Instant::now();
         recorder.digest(step, Digest(step.into()));
         let c = Instant::now();
@@ -160,7 +160,7 @@ fn main() {
 
     let mut recorder = begin(runs.path());
     for step in 1..=1600 {
-        recorder.observe(observation(step));
+        recorder.observe(&observation(step));
     }
     let begun = Instant::now();
     finish(recorder, 1600);
@@ -170,7 +170,7 @@ fn main() {
     let mut recorder = begin(runs.path());
     let (begun, processor) = (Instant::now(), processor_time());
     for step in 1..=steps {
-        recorder.observe(observation(step));
+        recorder.observe(&observation(step));
     }
     recorder.sync().expect("a disk with room");
     let each = begun.elapsed() / steps as u32;

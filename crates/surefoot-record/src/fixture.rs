@@ -141,7 +141,7 @@ impl Training {
         for weight in &mut self.weights {
             *weight = (*weight * 1.1 + self.step as f32).sin();
         }
-        recorder.observe(observation(self.step));
+        recorder.observe(&observation(self.step));
         recorder.digest(self.step, self.digest());
         if self.step.is_multiple_of(10) {
             recorder

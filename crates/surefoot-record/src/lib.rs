@@ -19,7 +19,7 @@
 //! let mut recorder = Recorder::create(runs, "circles", "seed = 1\n", Header::default())?;
 //! let dir = recorder.dir().to_owned();
 //! for step in 1..=10 {
-//!     recorder.observe(observation(step));
+//!     recorder.observe(&observation(step));
 //!     recorder.digest(step, Digest(step.into()));
 //! }
 //! recorder.checkpoint(&Checkpoint {

@@ -24,8 +24,8 @@ use crate::table::Schema;
 use crate::writer::{Chunk, Files, Writer};
 
 /// A chunk is handed to the writing thread when it has so many layers of so many steps together:
-/// half a megabyte, or 16 ms of the shortest steps,
-const CHUNK: usize = 1024;
+/// a quarter of a megabyte, or 1 ms of the shortest steps,
+const CHUNK: usize = 512;
 /// or when it is so old, so that a slow run can be followed.
 const CHUNK_AGE: Duration = Duration::from_secs(1);
 
@@ -159,10 +159,10 @@ impl Recorder {
     }
 
     /// Records a step. Steps come in order, each with as many layers as the header or with none.
-    pub fn observe(&mut self, observation: Observation) {
+    pub fn observe(&mut self, observation: &Observation) {
         self.last_step = observation.step;
         self.chunk_size += 1 + observation.layers.len();
-        self.chunk.observations.push(observation);
+        self.chunk.observe(observation);
         if self.chunk_size >= CHUNK || self.chunk_begun.elapsed() >= CHUNK_AGE {
             self.flush();
         }
@@ -177,10 +177,7 @@ impl Recorder {
     }
 
     fn flush(&mut self) {
-        let next = Chunk {
-            observations: Vec::with_capacity(self.chunk.observations.len()),
-            digests: Vec::with_capacity(self.chunk.digests.len()),
-        };
+        let next = self.writer.spent();
         self.writer.write(std::mem::replace(&mut self.chunk, next));
         self.chunk_size = 0;
         self.chunk_begun = Instant::now();
@@ -287,7 +284,7 @@ impl Recorder {
 impl Drop for Recorder {
     fn drop(&mut self) {
         // A failure has been returned by an earlier call or is of no interest any more.
-        if !self.chunk.observations.is_empty() || !self.chunk.digests.is_empty() {
+        if !self.chunk.is_empty() {
             self.flush();
         }
     }

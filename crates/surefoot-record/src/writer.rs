@@ -1,6 +1,6 @@
 //! The thread that encodes and writes, so that training does not wait for it.
 
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -18,11 +18,33 @@ use crate::table::{layers, steps};
 /// it is enough to ride out a slow disk for some tenths of a second of the shortest steps.
 const UNDER_WAY: usize = 8;
 
-/// What was observed since the last chunk.
+/// What was observed since the last chunk. Written ones come back and are filled again, so that
+/// no memory is asked for once a run is under way.
 #[derive(Debug, Default)]
 pub(crate) struct Chunk {
-    pub(crate) observations: Vec<Observation>,
+    /// The first `filled` are new; the others only lend their memory.
+    observations: Vec<Observation>,
+    filled: usize,
     pub(crate) digests: Vec<u8>,
+}
+
+impl Chunk {
+    pub(crate) fn observe(&mut self, observation: &Observation) {
+        match self.observations.get_mut(self.filled) {
+            Some(old) => old.clone_from(observation),
+            None => self.observations.push(observation.clone()),
+        }
+        self.filled += 1;
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.filled == 0 && self.digests.is_empty()
+    }
+
+    fn clear(&mut self) {
+        self.filled = 0;
+        self.digests.clear();
+    }
 }
 
 enum Message {
@@ -42,7 +64,7 @@ pub(crate) struct Files {
 
 impl Files {
     fn write(&mut self, chunk: &Chunk) -> Result<()> {
-        for observation in &chunk.observations {
+        for observation in &chunk.observations[..chunk.filled] {
             let layers = observation.layers.len();
             if layers != 0 && layers != self.layer_count {
                 return Err(Error::Unrecordable {
@@ -117,6 +139,8 @@ pub(crate) struct Writer {
     layout: Layout,
     /// `None` once the thread is to end.
     sender: Option<SyncSender<Message>>,
+    /// Chunks that were written come back here. The lock is never waited for.
+    spent: Mutex<Receiver<Chunk>>,
     thread: Option<JoinHandle<Files>>,
     /// Makes the directory durable as it was created. Beside the other, which must not wait that
     /// long. `None` when that has been seen to.
@@ -127,12 +151,13 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn start(layout: &Layout, files: Files) -> Result<Writer> {
         let (sender, receiver) = sync_channel(UNDER_WAY);
+        let (give_back, spent) = channel();
         let failure = Arc::new(Failure::default());
         let thread = std::thread::Builder::new()
             .name("record".to_owned())
             .spawn({
                 let failure = Arc::clone(&failure);
-                move || work(files, &receiver, &failure)
+                move || work(files, &receiver, &give_back, &failure)
             })
             .map_err(Error::io("start a thread to write", layout.dir()))?;
         let directory = std::thread::Builder::new()
@@ -150,6 +175,7 @@ impl Writer {
             directory: Mutex::new(Some(directory)),
             layout: layout.clone(),
             sender: Some(sender),
+            spent: Mutex::new(spent),
             thread: Some(thread),
             failure,
         })
@@ -160,6 +186,12 @@ impl Writer {
     /// [`check`]: Writer::check
     pub(crate) fn write(&self, chunk: Chunk) {
         self.send(Message::Chunk(chunk));
+    }
+
+    /// An empty chunk, with the memory of one that was written if there is one.
+    pub(crate) fn spent(&self) -> Chunk {
+        let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.try_recv().unwrap_or_default()
     }
 
     /// The first failure, if there was one.
@@ -222,16 +254,24 @@ impl Drop for Writer {
     }
 }
 
-fn work(mut files: Files, receiver: &Receiver<Message>, failure: &Failure) -> Files {
+fn work(
+    mut files: Files,
+    receiver: &Receiver<Message>,
+    give_back: &Sender<Chunk>,
+    failure: &Failure,
+) -> Files {
     for message in receiver {
         // After a failure nothing more is written: the record has no gaps.
         let failed = failure.is_set();
         match message {
             Message::Chunk(_) if failed => {}
-            Message::Chunk(chunk) => {
+            Message::Chunk(mut chunk) => {
                 if let Err(error) = files.write(&chunk) {
                     failure.set(error);
                 }
+                chunk.clear();
+                // Nobody there is nobody who needs it.
+                let _ = give_back.send(chunk);
             }
             Message::Sync(reply) => {
                 let marks = if failed { None } else { Some(files.sync()) };

@@ -75,7 +75,7 @@ fn train(dir: &Path) -> Result<()> {
         for weight in &mut weights {
             *weight = (*weight * 1.3 + step as f32).sin();
         }
-        recorder.observe(observation(step, &weights));
+        recorder.observe(&observation(step, &weights));
         recorder.digest(step, digest(&weights));
         if step.is_multiple_of(50) {
             let value = json!({"event": "pulse", "step": step});

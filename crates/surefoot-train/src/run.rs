@@ -19,7 +19,7 @@ use crate::watch::{Observer, Rhythm, main_arrays};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use surefoot_data::{Dataset, Part};
-use surefoot_diagnose::{Evaluation, LayerInfo, Observation, Split};
+use surefoot_diagnose::{Evaluation, LayerInfo, LayerObservation, Observation, Split};
 use surefoot_plan::{Layer, Plan, Weight, layer_names};
 use surefoot_random::{Key, Permutation, Purpose};
 use surefoot_record::{Array, Checkpoint, Digest, Event, Recorder, StateDigest, Values};
@@ -113,6 +113,9 @@ pub struct Run<'a, B: Compute> {
     step: u64,
     best: Option<Best>,
     last: Option<Evaluation>,
+    /// The layers as last observed, and the weights before the step: kept for their memory.
+    layers: Vec<LayerObservation>,
+    before: Vec<f32>,
 }
 
 /// The best model so far.
@@ -168,6 +171,8 @@ impl<'a, B: Compute> Run<'a, B> {
             step: 0,
             best: None,
             last: None,
+            layers: Vec::new(),
+            before: Vec::new(),
         })
     }
 
@@ -260,7 +265,8 @@ impl<'a, B: Compute> Run<'a, B> {
                 metric: observation.metric,
             });
             recorder.digest(self.step, self.state_digest(observation.loss));
-            recorder.observe(observation);
+            recorder.observe(&observation);
+            self.layers = observation.layers;
             let epoch_ends = within + 1 == per_epoch;
             if epoch_ends {
                 self.close_epoch(epoch, recorder, watcher)?;
@@ -322,20 +328,23 @@ impl<'a, B: Compute> Run<'a, B> {
             arrays: &self.arrays,
             quartiles: self.rhythm.takes_quartiles(step),
         });
-        let (input, mut layers) = match &observer {
-            Some(observer) => observer.before(&self.network, &outcome.notes, &gradient),
-            None => (None, Vec::new()),
-        };
+        let mut layers = std::mem::take(&mut self.layers);
+        layers.clear();
+        let input = observer.as_ref().and_then(|observer| {
+            observer.before(&self.network, &outcome.notes, &gradient, &mut layers)
+        });
         let penalty = penalize(&self.parameters, Some(&mut gradient));
         clip(&self.updater, &self.parameters, &mut gradient);
         let learned = self.parameters.learned();
         let values = &mut self.parameters.values[..learned];
-        let before = observer
-            .filter(|_| watch.weights)
-            .map(|observer| (observer, values.to_vec()));
+        let observer = observer.filter(|_| watch.weights);
+        if observer.is_some() {
+            self.before.clear();
+            self.before.extend_from_slice(values);
+        }
         self.updater.update(values, &gradient, rate, step);
-        if let Some((observer, before)) = before {
-            observer.after(&mut layers, &before, values);
+        if let Some(observer) = observer {
+            observer.after(&mut layers, &self.before, values);
         }
         follow(&mut self.parameters, moving);
         self.step = step;

@@ -112,34 +112,33 @@ pub(crate) struct Observer<'a> {
 }
 
 impl Observer<'_> {
-    /// The input, and of every layer its output and the gradient of the data's loss, in which a
-    /// dead unit is exactly zero (the penalty on its weights is not).
+    /// Fills in of every layer its output and the gradient of the data's loss, in which a dead unit is
+    /// exactly zero (the penalty on its weights is not), and gives what was fed in.
     pub(crate) fn before<B: Compute>(
         &self,
         network: &Network<B>,
         notes: &[OutputNote],
         gradient: &[f32],
-    ) -> (Option<Summary>, Vec<LayerObservation>) {
-        let layers = network.subjects.iter().zip(self.arrays).enumerate();
-        let layers = layers.map(|(i, (subject, arrays))| {
-            let note = notes.get(i + 1);
-            let mut seen = LayerObservation {
-                output: note.map(summary_of_note),
-                saturated: note
-                    .and_then(|n| n.saturated)
-                    .map(|(count, of)| count as f64 / of.max(1) as f64),
-                ..LayerObservation::default()
-            };
+        layers: &mut Vec<LayerObservation>,
+    ) -> Option<Summary> {
+        // Filled where they lie: a layer's statistics are half a kilobyte to move.
+        layers.resize(network.subjects.len(), LayerObservation::default());
+        let subjects = network.subjects.iter().zip(self.arrays);
+        for (i, ((subject, arrays), seen)) in subjects.zip(layers.iter_mut()).enumerate() {
+            if let Some(note) = notes.get(i + 1) {
+                seen.output = Some(summary_of_note(note));
+                seen.saturated = note
+                    .saturated
+                    .map(|(count, of)| count as f64 / of.max(1) as f64);
+            }
             if let Some(first) = arrays.first().filter(|_| self.watch.gradients) {
-                let summary = self.summary(gradient, arrays);
+                let gradients = seen.gradient.insert(self.summary(gradient, arrays));
                 seen.dead_units = subject
                     .units
-                    .map(|units| dead_units(units, &gradient[first.clone()], &summary));
-                seen.gradient = Some(summary);
+                    .map(|units| dead_units(units, &gradient[first.clone()], gradients));
             }
-            seen
-        });
-        (notes.first().map(summary_of_note), layers.collect())
+        }
+        notes.first().map(summary_of_note)
     }
 
     /// Adds the weights, and how far the step moved them.
@@ -217,8 +216,8 @@ pub(crate) fn main_arrays<B: Compute>(
 
 fn summary_of_note(note: &OutputNote) -> Summary {
     let mut summary = note.moments.finish();
-    if !note.values.is_empty() {
-        summary.quartiles = surefoot_stats::quartiles(&note.values);
+    if !note.sample.is_empty() {
+        summary.quartiles = surefoot_stats::quartiles(&note.sample);
     }
     summary
 }

@@ -115,7 +115,7 @@ fn many_steps_are_written_without_being_asked_to() {
     let runs = tempfile::tempdir().unwrap();
     let (mut recorder, dir) = begin(runs.path());
     for step in 1..=5000 {
-        recorder.observe(observation(step));
+        recorder.observe(&observation(step));
     }
     drop(recorder);
     assert_eq!(readable_steps(&dir), 5000);
@@ -160,7 +160,7 @@ fn a_full_disk_is_told_once_in_full_and_leaves_what_was_written() {
     files.layers.file.limit = Some(files.layers.file.length() + 100);
     recorder.writer = crate::writer::Writer::start(&recorder.layout, files).unwrap();
     for step in 16..3000 {
-        recorder.observe(observation(step));
+        recorder.observe(&observation(step));
     }
     let error = recorder.sync().unwrap_err();
     assert!(matches!(error, Error::Io { .. }));
@@ -190,7 +190,7 @@ fn an_observation_with_other_layers_is_refused() {
     let (mut recorder, _) = begin(runs.path());
     let mut wrong = observation(1);
     wrong.layers.pop();
-    recorder.observe(wrong);
+    recorder.observe(&wrong);
     let error = recorder.sync().unwrap_err().to_string();
     assert_eq!(
         error,
@@ -233,7 +233,7 @@ fn a_run_without_layers_is_a_run() {
     let dir = recorder.dir().to_owned();
     let mut bare = observation(5);
     bare.input = None;
-    recorder.observe(bare.clone());
+    recorder.observe(&bare);
     recorder.digest(5, Digest(1));
     Training::new().finish(recorder);
     let run = Run::open(&dir).unwrap();

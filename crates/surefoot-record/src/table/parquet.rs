@@ -17,8 +17,8 @@ use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use super::{Batch, Column, Data, Field, Kind, Schema};
 use crate::error::{Error, Result};
 
-/// Rows of a row group: some megabytes, which is what closing and reading need of memory.
-const GROUP_ROWS: usize = 32 * 1024;
+/// Rows of a row group: a megabyte or two, which is what closing and reading need of memory.
+const GROUP_ROWS: usize = 8 * 1024;
 
 /// Writes a file of all the batches that `next` gives. It is durable when this returns, and not
 /// there if this fails.
@@ -302,7 +302,7 @@ mod tests {
             read.append(&batch);
             groups += 1;
         }
-        assert_eq!(groups, 2);
+        assert_eq!(groups, 3);
         assert!(format!("{read:?}") == format!("{expected:?}"));
     }
 

@@ -66,7 +66,10 @@ fn begin(runs: &std::path::Path) -> Recorder {
         ..LayerInfo::default()
     };
     let header = Header {
-        layers: (0..LAYERS).map(layer).collect(),
+        facts: surefoot_diagnose::Facts {
+            layers: (0..LAYERS).map(layer).collect(),
+            ..Default::default()
+        },
         ..Header::default()
     };
     Recorder::create(runs, "bench", "", header).expect("a directory to write to")

@@ -1,10 +1,11 @@
 //! What happened in a run, in order: `events.jsonl`.
 
 use serde::{Deserialize, Serialize};
-use surefoot_diagnose::{Evaluation, Split};
+use surefoot_diagnose::{Evaluation, Finding, Problem, Split};
 
 use crate::digest::Digest;
 use crate::header::Environment;
+use crate::ledger::{Attempt, Outcome};
 
 /// Something that happened, one JSON object a line.
 ///
@@ -30,10 +31,10 @@ pub enum Event {
         /// What was evaluated.
         split: Split,
         /// The mean loss.
-        #[serde(with = "crate::number")]
+        #[serde(with = "surefoot_diagnose::number")]
         loss: f64,
         /// The metric.
-        #[serde(with = "crate::number::optional")]
+        #[serde(with = "surefoot_diagnose::number::optional")]
         metric: Option<f64>,
     },
     /// The model is the best so far.
@@ -45,7 +46,7 @@ pub enum Event {
         /// What it is best by: the name of a metric, or `loss`.
         by: String,
         /// Its value.
-        #[serde(with = "crate::number")]
+        #[serde(with = "surefoot_diagnose::number")]
         value: f64,
     },
     /// A checkpoint was written and is durable.
@@ -69,6 +70,29 @@ pub enum Event {
         /// What it runs on now.
         environment: Environment,
     },
+    /// A detector found something.
+    Finding(Finding),
+    /// The training was given up because of a problem.
+    Stopped {
+        /// Steps done.
+        step: u64,
+        /// The problem.
+        problem: Problem,
+    },
+    /// A remedy is tried: another run, in its own directory.
+    Attempt(Attempt),
+    /// How an attempt went.
+    Outcome(Outcome),
+    /// Which model is delivered.
+    Delivered {
+        /// Steps done by the plan as given.
+        step: u64,
+        /// The number of the attempt; 0 is the plan as given.
+        attempt: u32,
+        /// Its metric on the validation split.
+        #[serde(with = "surefoot_diagnose::number::optional")]
+        metric: Option<f64>,
+    },
     /// The run is over.
     Finished {
         /// Steps done.
@@ -89,6 +113,11 @@ impl Event {
             Event::Checkpoint { .. } => "checkpoint",
             Event::Interrupted { .. } => "interrupted",
             Event::Resumed { .. } => "resumed",
+            Event::Finding(_) => "finding",
+            Event::Stopped { .. } => "stopped",
+            Event::Attempt(_) => "attempt",
+            Event::Outcome(_) => "outcome",
+            Event::Delivered { .. } => "delivered",
             Event::Finished { .. } => "finished",
             Event::Other(value) => value["event"].as_str().unwrap_or("other"),
         }
@@ -103,7 +132,12 @@ impl Event {
             | Event::Checkpoint { step, .. }
             | Event::Interrupted { step }
             | Event::Resumed { step, .. }
+            | Event::Stopped { step, .. }
+            | Event::Delivered { step, .. }
             | Event::Finished { step } => *step,
+            Event::Finding(finding) => finding.step,
+            Event::Attempt(attempt) => attempt.step,
+            Event::Outcome(outcome) => outcome.step,
             Event::Other(value) => value["step"].as_u64().unwrap_or(0),
         }
     }
@@ -162,6 +196,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::ledger::Verdict;
+
+    fn finding() -> Finding {
+        Finding::new(Problem::DYING_RELU, 12, "Most units are dead.").with("dead", 0.9, 0.7)
+    }
 
     fn every_kind() -> Vec<Event> {
         vec![
@@ -192,8 +231,36 @@ mod tests {
                 step: 10,
                 environment: Environment::default(),
             },
+            Event::Finding(finding()),
+            Event::Stopped {
+                step: 12,
+                problem: Problem::DYING_RELU,
+            },
+            Event::Attempt(Attempt {
+                step: 12,
+                number: 1,
+                parent: 0,
+                problem: Problem::DYING_RELU,
+                remedies: vec!["S2".to_owned()],
+                change: "Every hidden ReLU becomes a SELU.".to_owned(),
+                diff: "-activation = \"relu\"\n+activation = \"selu\"\n".to_owned(),
+                run: "attempts/01".to_owned(),
+            }),
+            Event::Outcome(Outcome {
+                step: 12,
+                number: 1,
+                verdict: Verdict::NewProblem,
+                finding: Some(finding()),
+                metric: Some(f64::NEG_INFINITY),
+                steps: 40,
+            }),
+            Event::Delivered {
+                step: 12,
+                attempt: 1,
+                metric: Some(0.9),
+            },
             Event::Finished { step: 20 },
-            Event::Other(json!({"event": "finding", "step": 12, "problem": "dying_relu"})),
+            Event::Other(json!({"event": "seen", "step": 12, "what": "a cat"})),
         ]
     }
 

@@ -27,7 +27,10 @@ pub(crate) fn header() -> Header {
         ..LayerInfo::default()
     });
     Header {
-        layers: layers.to_vec(),
+        facts: surefoot_diagnose::Facts {
+            layers: layers.to_vec(),
+            ..Default::default()
+        },
         environment: Environment::detect(),
         ..Header::default()
     }

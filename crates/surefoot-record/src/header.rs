@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use surefoot_diagnose::LayerInfo;
+use surefoot_diagnose::Facts;
 
 use crate::digest::Digest;
 
@@ -15,22 +15,9 @@ pub const FORMAT: u32 = 1;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Header {
-    /// The observed layers in the order of [`Observation::layers`](surefoot_diagnose::Observation).
-    pub layers: Vec<LayerInfo>,
-    /// The kind of task as plans write it.
-    pub task: Option<String>,
-    /// The loss as plans write it.
-    pub loss: Option<String>,
-    /// The name of the metric.
-    pub metric: Option<String>,
-    /// How many classes there are, if the task is to tell classes apart.
-    pub classes: Option<usize>,
-    /// The number of samples of a batch.
-    pub batch_size: Option<usize>,
-    /// The number of optimizer steps of an epoch.
-    pub steps_per_epoch: Option<u64>,
-    /// The number of epochs planned.
-    pub epochs: Option<u64>,
+    /// What detectors reason with.
+    #[serde(flatten)]
+    pub facts: Facts,
     /// The layers are observed at every n-th step; 0 is never.
     pub observe_every: u64,
     /// What the run was started on.
@@ -111,20 +98,25 @@ pub(crate) struct StoredHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use surefoot_diagnose::LayerInfo;
 
     #[test]
     fn a_header_survives_json_with_what_it_does_not_know() {
         let mut header = Header {
-            layers: vec![LayerInfo {
-                name: "dense_1".to_owned(),
-                kind: "dense".to_owned(),
-                parameters: 30,
-                units: Some(10),
-                activation: Some("relu".to_owned()),
-                output_shape: vec![10],
-                frozen: false,
-            }],
-            epochs: Some(50),
+            facts: Facts {
+                layers: vec![LayerInfo {
+                    name: "dense_1".to_owned(),
+                    kind: "dense".to_owned(),
+                    parameters: 30,
+                    units: Some(10),
+                    activation: Some("relu".to_owned()),
+                    output_shape: vec![10],
+                    frozen: false,
+                }],
+                epochs: Some(50),
+                chance: Some(0.5),
+                ..Facts::default()
+            },
             environment: Environment::detect(),
             ..Header::default()
         };

@@ -84,9 +84,12 @@ impl Recorder {
         };
         let files = Files {
             steps: LiveTable::create(layout.steps(), Schema::steps())?,
-            layers: LiveTable::create(layout.layers(), Schema::layers(&header.header.layers))?,
+            layers: LiveTable::create(
+                layout.layers(),
+                Schema::layers(&header.header.facts.layers),
+            )?,
             digests: Appender::create(&layout.digests())?,
-            layer_count: header.header.layers.len(),
+            layer_count: header.header.facts.layers.len(),
         };
         let events = Appender::create(&layout.events())?;
         let checkpoints = layout.checkpoints();
@@ -293,7 +296,7 @@ impl Drop for Recorder {
 /// Layers are told apart by name in the tables.
 fn check_names(header: &Header) -> Result<()> {
     let mut names = std::collections::BTreeSet::new();
-    for layer in &header.layers {
+    for layer in &header.facts.layers {
         if !names.insert(&layer.name) {
             return Err(Error::Unrecordable {
                 what: "the header".to_owned(),

@@ -84,12 +84,12 @@ fn cut_files(layout: &Layout, header: &StoredHeader, stored: &Stored) -> Result<
 }
 
 fn open_files(layout: &Layout, header: &StoredHeader, marks: Marks) -> Result<Files> {
-    let schema = Schema::layers(&header.header.layers);
+    let schema = Schema::layers(&header.header.facts.layers);
     Ok(Files {
         steps: LiveTable::resume(layout.steps(), Schema::steps(), marks.steps)?,
         layers: LiveTable::resume(layout.layers(), schema, marks.layers)?,
         digests: Appender::open(&layout.digests(), marks.digests * digest_log::RECORD as u64)?,
-        layer_count: header.header.layers.len(),
+        layer_count: header.header.facts.layers.len(),
     })
 }
 

@@ -89,7 +89,7 @@ impl Run {
     }
 
     fn read_from(&self, closed: bool, with_layers: bool) -> Result<Observations> {
-        let infos = &self.header.header.layers;
+        let infos = &self.header.header.facts.layers;
         let steps = Rows::open(self.layout.steps(), Schema::steps(), closed)?;
         let layers = if with_layers {
             let schema = Schema::layers(infos);

@@ -52,10 +52,10 @@ pub struct MetricSummary {
     /// Its name.
     pub name: String,
     /// What the plan as given reached when trained to its end or to where it was stopped.
-    #[serde(with = "crate::number::optional")]
+    #[serde(with = "surefoot_diagnose::number::optional")]
     pub before: Option<f64>,
     /// What the delivered model has.
-    #[serde(with = "crate::number::optional")]
+    #[serde(with = "surefoot_diagnose::number::optional")]
     pub after: Option<f64>,
 }
 

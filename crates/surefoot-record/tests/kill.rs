@@ -53,7 +53,10 @@ fn begin(runs: &Path) -> PathBuf {
         ..LayerInfo::default()
     };
     let header = Header {
-        layers: (0..4).map(layer).collect(),
+        facts: surefoot_diagnose::Facts {
+            layers: (0..4).map(layer).collect(),
+            ..Default::default()
+        },
         ..Header::default()
     };
     let recorder = Recorder::create(runs, "kill", "seed = 1\n", header).unwrap();

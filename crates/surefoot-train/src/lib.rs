@@ -10,7 +10,9 @@ mod compute;
 mod crew;
 mod device;
 mod error;
+mod facts;
 mod initialize;
+mod journal;
 mod kernel;
 mod layer;
 mod loss;
@@ -31,10 +33,11 @@ pub use device::Device;
 #[doc(hidden)]
 pub use device::no_cuda;
 pub use error::TrainError;
+pub use journal::{Journal, Unrecorded};
 pub use metric::metric_name;
 pub use network::Network;
 pub use parameters::Parameters;
-pub use run::{Outline, Progress, Report, Run, Watcher};
+pub use run::{End, Outline, Progress, Report, Run, Watcher};
 pub use watch::Rhythm;
 
 /// Burn's CPU backend.

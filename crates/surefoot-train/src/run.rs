@@ -7,6 +7,7 @@
 use crate::compute::Compute;
 use crate::crew::Crew;
 use crate::error::TrainError;
+use crate::journal::Journal;
 use crate::layer::MovingUpdate;
 use crate::loss::TargetView;
 use crate::metric::{Tally, metric_name};
@@ -19,21 +20,40 @@ use crate::watch::{Observer, Rhythm, main_arrays};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use surefoot_data::{Dataset, Part};
-use surefoot_diagnose::{Evaluation, LayerInfo, LayerObservation, Observation, Split};
+use surefoot_diagnose::{Evaluation, Facts, LayerInfo, LayerObservation, Observation, Split};
 use surefoot_plan::{Layer, Plan, Weight, layer_names};
 use surefoot_random::{Key, Permutation, Purpose};
-use surefoot_record::{Array, Checkpoint, Digest, Event, Recorder, StateDigest, Values};
+use surefoot_record::{Array, Checkpoint, Digest, Event, StateDigest, Values};
 
 /// What happens while a run trains, for whoever looks on.
 pub trait Watcher {
     /// A step was done. `loss` and `metric` are those of its batch.
     fn step(&mut self, progress: &Progress);
 
+    /// The step was observed, with its layers if their turn had come.
+    fn observed(&mut self, _observation: &Observation) {}
+
     /// A part of the data was evaluated.
     fn evaluated(&mut self, evaluation: &Evaluation);
 
-    /// Whether to stop after this step.
+    /// Whether somebody asks to stop after this step, to go on later.
     fn interrupted(&self) -> bool;
+
+    /// Whether the run is not worth going on with.
+    fn hopeless(&self) -> bool {
+        false
+    }
+}
+
+/// Why a run is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All steps were done.
+    Finished,
+    /// Somebody asked to stop; it can be gone on with.
+    Interrupted,
+    /// It was not worth going on with.
+    Hopeless,
 }
 
 /// How far a run is.
@@ -68,13 +88,15 @@ pub struct Outline {
     pub rhythm: Rhythm,
     /// What the metric is called.
     pub metric: &'static str,
+    /// What a diagnosis reasons with.
+    pub facts: Facts,
 }
 
 /// How a run ended.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Whether all steps were done; false if it was interrupted.
-    pub finished: bool,
+    /// Why it ended.
+    pub end: End,
     /// Steps done in all.
     pub steps: u64,
     /// Time that this call took: steps, evaluations, checkpoints.
@@ -185,6 +207,12 @@ impl<'a, B: Compute> Run<'a, B> {
             shards: self.shards,
             rhythm: self.rhythm,
             metric: metric_name(self.data.task),
+            facts: crate::facts::of(
+                self.plan,
+                self.data,
+                self.network.layers(),
+                self.steps_per_epoch(),
+            ),
         }
     }
 
@@ -236,7 +264,7 @@ impl<'a, B: Compute> Run<'a, B> {
     /// Trains to the end, or until the watcher asks to stop, writing the record on the way.
     pub fn train(
         &mut self,
-        recorder: &mut Recorder,
+        journal: &mut impl Journal,
         watcher: &mut dyn Watcher,
     ) -> Result<Report, TrainError> {
         let begun = Instant::now();
@@ -244,7 +272,7 @@ impl<'a, B: Compute> Run<'a, B> {
         let total = per_epoch.saturating_mul(self.plan.training.epochs);
         let samples = self.data.train.len as u64;
         let mut order = self.order(self.step / per_epoch);
-        let mut finished = self.step >= total;
+        let mut end = End::Finished;
         while self.step < total {
             let epoch = self.step / per_epoch;
             let within = self.step % per_epoch;
@@ -264,30 +292,44 @@ impl<'a, B: Compute> Run<'a, B> {
                 loss: observation.loss,
                 metric: observation.metric,
             });
-            recorder.digest(self.step, self.state_digest(observation.loss));
-            recorder.observe(&observation);
+            if journal.wants_digests() {
+                journal.digest(self.step, self.state_digest(observation.loss));
+            }
+            journal.observe(&observation);
+            watcher.observed(&observation);
             self.layers = observation.layers;
             let epoch_ends = within + 1 == per_epoch;
             if epoch_ends {
-                self.close_epoch(epoch, recorder, watcher)?;
+                self.close_epoch(epoch, journal, watcher)?;
             }
             let due = match self.plan.training.checkpoint_every {
                 Some(every) => self.step.is_multiple_of(every),
                 None => epoch_ends && self.rhythm.saves(self.step - per_epoch, self.step),
             };
-            finished = self.step == total;
-            let stop = !finished && watcher.interrupted();
+            if watcher.hopeless() {
+                end = End::Hopeless;
+                break;
+            }
             // The last step's state is delivered as the model; it needs no checkpoint.
-            if !finished && (due || stop) {
-                recorder.checkpoint(&self.checkpoint())?;
+            if self.step == total {
+                break;
+            }
+            let stop = watcher.interrupted();
+            if due || stop {
+                journal.checkpoint(&self.checkpoint())?;
             }
             if stop {
-                recorder.event(&Event::Interrupted { step: self.step })?;
-                recorder.sync()?;
+                journal.event(&Event::Interrupted { step: self.step })?;
+                journal.sync()?;
+                end = End::Interrupted;
                 break;
             }
         }
-        Ok(self.report(finished, begun.elapsed()))
+        // Where an epoch was cut short, what was learned since the last evaluation is judged too.
+        if end == End::Hopeless && !self.step.is_multiple_of(per_epoch) {
+            self.judge(self.step.div_ceil(per_epoch), journal, watcher)?;
+        }
+        Ok(self.report(end, begun.elapsed()))
     }
 
     /// One optimizer step on the training samples `ids`.
@@ -361,21 +403,30 @@ impl<'a, B: Compute> Run<'a, B> {
         }
     }
 
-    /// Validates after an epoch and keeps the model if it is the best.
+    /// Validates after an epoch.
     fn close_epoch(
         &mut self,
         epoch: u64,
-        recorder: &mut Recorder,
+        journal: &mut impl Journal,
         watcher: &mut dyn Watcher,
     ) -> Result<(), TrainError> {
         let last = epoch + 1 == self.plan.training.epochs;
-        let split = self.judged_split();
         // Without a validation split the training split is judged once, at the end.
-        if split == Split::Train && !last {
+        if self.judged_split() == Split::Train && !last {
             return Ok(());
         }
-        let evaluation = self.evaluate(split, epoch + 1);
-        recorder.evaluation(&evaluation)?;
+        self.judge(epoch + 1, journal, watcher)
+    }
+
+    /// Evaluates the model and keeps it if it is the best.
+    fn judge(
+        &mut self,
+        epoch: u64,
+        journal: &mut impl Journal,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), TrainError> {
+        let evaluation = self.evaluate(self.judged_split(), epoch);
+        journal.evaluation(&evaluation)?;
         watcher.evaluated(&evaluation);
         self.last = Some(evaluation.clone());
         if self
@@ -387,9 +438,9 @@ impl<'a, B: Compute> Run<'a, B> {
                 Some(metric) => (metric_name(self.data.task), metric),
                 None => ("loss", evaluation.loss),
             };
-            recorder.event(&Event::Best {
+            journal.event(&Event::Best {
                 step: self.step,
-                epoch: epoch + 1,
+                epoch,
                 by: by.to_owned(),
                 value,
             })?;
@@ -484,7 +535,7 @@ impl<'a, B: Compute> Run<'a, B> {
         }
     }
 
-    fn report(&mut self, finished: bool, training: Duration) -> Report {
+    fn report(&mut self, end: End, training: Duration) -> Report {
         let best = self.best.as_ref().map(|best| best.evaluation.clone());
         let delivered = match &self.best {
             Some(best) => best.values.clone(),
@@ -493,7 +544,8 @@ impl<'a, B: Compute> Run<'a, B> {
         // The delivered model stands in for the last one while it is looked at.
         let last = std::mem::replace(&mut self.parameters.values, delivered);
         let epoch = best.as_ref().map_or(0, |best| best.epoch);
-        let test = (finished && self.data.test.len > 0).then(|| self.evaluate(Split::Test, epoch));
+        let test = (end == End::Finished && self.data.test.len > 0)
+            .then(|| self.evaluate(Split::Test, epoch));
         let model: Vec<Weight> = self.parameters.weights().collect();
         self.parameters.values = last;
         let mut digest = StateDigest::new();
@@ -501,7 +553,7 @@ impl<'a, B: Compute> Run<'a, B> {
             digest.update_f32(&format!("{}.{}", weight.layer, weight.name), &weight.values);
         }
         Report {
-            finished,
+            end,
             steps: self.step,
             training,
             best,

@@ -216,7 +216,7 @@ fn an_event_without_kind_or_step_is_refused() {
 fn two_layers_of_one_name_leave_no_directory_behind() {
     let runs = tempfile::tempdir().unwrap();
     let mut header = header();
-    header.layers[2].name = header.layers[0].name.clone();
+    header.facts.layers[2].name = header.facts.layers[0].name.clone();
     let error = Recorder::create(runs.path(), "x", PLAN, header).unwrap_err();
     assert!(
         error

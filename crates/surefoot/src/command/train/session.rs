@@ -15,7 +15,7 @@ use crate::output::{Console, Role, to_stderr};
 use serde::Serialize;
 use std::path::Path;
 use surefoot_record::{Array, Event, Header, MetricSummary, Recorder, RunSummary, Status};
-use surefoot_train::{Compute, Outline, Report, Run};
+use surefoot_train::{Compute, End, Outline, Report, Run};
 
 /// What programs are told before the first step.
 #[derive(Serialize)]
@@ -103,7 +103,7 @@ pub(super) fn run<B: Compute>(
     let last_loss = onlooker.loss;
     drop(onlooker);
     let report = report.map_err(|error| resumable(error.into()))?;
-    if !report.finished {
+    if report.end == End::Interrupted {
         tell_interrupted(&report, steps, dir, arguments.quiet, console);
         return Ok(Exit::Interrupted);
     }
@@ -146,16 +146,8 @@ fn listen(bar: Option<&Bar>, quiet: bool) -> Result<Interrupt, Failure> {
 
 /// Begins the record of a new run.
 fn create(job: &Job, arguments: &Arguments, outline: &Outline) -> Result<Recorder, Failure> {
-    let training = &job.plan.training;
     let mut header = Header {
-        layers: outline.layers.clone(),
-        task: Some(job.data.task.name().to_owned()),
-        loss: Some(training.loss.name().to_owned()),
-        metric: Some(outline.metric.to_owned()),
-        classes: Some(job.data.classes).filter(|&classes| classes > 0),
-        batch_size: Some(training.batch_size),
-        steps_per_epoch: Some(outline.steps_per_epoch),
-        epochs: Some(training.epochs),
+        facts: outline.facts.clone(),
         observe_every: outline.rhythm.every.unwrap_or(0),
         environment: environment::of(job, arguments),
         ..Header::default()

@@ -7,7 +7,8 @@
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserializer, Serialize, Serializer};
 
-pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+/// Writes a number.
+pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if value.is_finite() {
         value.serialize(serializer)
     } else if value.is_nan() {
@@ -19,7 +20,8 @@ pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::
     }
 }
 
-pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+/// Reads a number.
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     deserializer.deserialize_any(Number)
 }
 
@@ -55,20 +57,19 @@ impl Visitor<'_> for Number {
 }
 
 /// The same for a number that may be missing (`null`).
-pub(crate) mod optional {
+pub mod optional {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[derive(Serialize, Deserialize)]
     struct Present(#[serde(with = "super")] f64);
 
-    pub(crate) fn serialize<S: Serializer>(
-        value: &Option<f64>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    /// Writes a number or `null`.
+    pub fn serialize<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
         value.map(Present).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+    /// Reads a number or `null`.
+    pub fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<f64>, D::Error> {
         Ok(Option::<Present>::deserialize(deserializer)?.map(|Present(value)| value))

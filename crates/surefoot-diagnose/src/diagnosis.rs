@@ -1,0 +1,112 @@
+//! All detectors together on one run.
+
+use crate::curve::Curve;
+use crate::detector::{Context, Detector};
+use crate::detectors;
+use crate::facts::Facts;
+use crate::finding::{Finding, Problem};
+use crate::observation::{Evaluation, Observation};
+use crate::thresholds::Thresholds;
+
+/// The diagnosis of a run: takes observations as they come and gives findings as they are made.
+pub struct Diagnosis {
+    facts: Facts,
+    thresholds: Thresholds,
+    curve: Curve,
+    /// Those that have not found anything yet.
+    detectors: Vec<Box<dyn Detector>>,
+    findings: Vec<Finding>,
+}
+
+impl Diagnosis {
+    /// A diagnosis by all [`detectors`](detectors::all) that are not switched off.
+    pub fn new(facts: Facts, thresholds: Thresholds) -> Diagnosis {
+        Diagnosis::with(facts, thresholds, detectors::all())
+    }
+
+    /// A diagnosis by the given detectors, but those that are switched off.
+    pub fn with(
+        facts: Facts,
+        thresholds: Thresholds,
+        mut detectors: Vec<Box<dyn Detector>>,
+    ) -> Diagnosis {
+        detectors.retain(|detector| !thresholds.off.contains(&detector.problem()));
+        Diagnosis {
+            curve: Curve::new(&facts),
+            facts,
+            thresholds,
+            detectors,
+            findings: Vec::new(),
+        }
+    }
+
+    /// Looks at a step; gives what was found in it.
+    pub fn observe(&mut self, seen: &Observation) -> &[Finding] {
+        let block_ends = self.curve.push(seen, &self.facts);
+        self.ask(|detector, context| {
+            let found = detector.observe(seen, context);
+            found.or_else(|| block_ends.then(|| detector.review(context)).flatten())
+        })
+    }
+
+    /// Looks at an evaluation; gives what was found by it.
+    pub fn evaluate(&mut self, evaluation: &Evaluation) -> &[Finding] {
+        self.curve.evaluate(evaluation);
+        self.ask(|detector, context| detector.evaluate(evaluation, context))
+    }
+
+    /// Looks back when all steps are done; gives what was found then.
+    pub fn finish(&mut self) -> &[Finding] {
+        self.ask(|detector, context| detector.finish(context))
+    }
+
+    fn ask(
+        &mut self,
+        question: impl Fn(&mut dyn Detector, &Context<'_>) -> Option<Finding>,
+    ) -> &[Finding] {
+        let before = self.findings.len();
+        let context = Context {
+            facts: &self.facts,
+            curve: &self.curve,
+            thresholds: &self.thresholds,
+        };
+        let findings = &mut self.findings;
+        self.detectors.retain_mut(|detector| {
+            let found = question(detector.as_mut(), &context);
+            let go_on = found.is_none();
+            findings.extend(found);
+            go_on
+        });
+        &self.findings[before..]
+    }
+
+    /// What was found so far, in order.
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// The course of the run so far.
+    pub fn curve(&self) -> &Curve {
+        &self.curve
+    }
+
+    /// The facts it reasons with.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Whether something of that name was found.
+    pub fn found(&self, problem: &Problem) -> bool {
+        self.findings
+            .iter()
+            .any(|finding| finding.problem == *problem)
+    }
+}
+
+impl std::fmt::Debug for Diagnosis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Diagnosis")
+            .field("findings", &self.findings)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,88 @@
+//! Where a run writes what happens.
+
+use surefoot_diagnose::{Evaluation, Observation};
+use surefoot_record::{Checkpoint, Digest, Event, Recorder, Result};
+
+/// Takes down what happens in a run: a [`Recorder`], or [`Unrecorded`].
+pub trait Journal {
+    /// Whether digests are wanted; they cost a pass over the parameters.
+    fn wants_digests(&self) -> bool;
+
+    /// A step was observed.
+    fn observe(&mut self, observation: &Observation);
+
+    /// The digest of the state after a step.
+    fn digest(&mut self, step: u64, digest: Digest);
+
+    /// Something happened.
+    fn event(&mut self, event: &Event) -> Result<()>;
+
+    /// A split was evaluated.
+    fn evaluation(&mut self, evaluation: &Evaluation) -> Result<()>;
+
+    /// The state to go on from.
+    fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<()>;
+
+    /// Makes everything so far durable.
+    fn sync(&mut self) -> Result<()>;
+}
+
+impl Journal for Recorder {
+    fn wants_digests(&self) -> bool {
+        true
+    }
+
+    fn observe(&mut self, observation: &Observation) {
+        Recorder::observe(self, observation);
+    }
+
+    fn digest(&mut self, step: u64, digest: Digest) {
+        Recorder::digest(self, step, digest);
+    }
+
+    fn event(&mut self, event: &Event) -> Result<()> {
+        Recorder::event(self, event)
+    }
+
+    fn evaluation(&mut self, evaluation: &Evaluation) -> Result<()> {
+        Recorder::evaluation(self, evaluation)
+    }
+
+    fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<()> {
+        Recorder::checkpoint(self, checkpoint).map(|_| ())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        Recorder::sync(self)
+    }
+}
+
+/// The journal of a run that leaves nothing behind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unrecorded;
+
+impl Journal for Unrecorded {
+    fn wants_digests(&self) -> bool {
+        false
+    }
+
+    fn observe(&mut self, _: &Observation) {}
+
+    fn digest(&mut self, _: u64, _: Digest) {}
+
+    fn event(&mut self, _: &Event) -> Result<()> {
+        Ok(())
+    }
+
+    fn evaluation(&mut self, _: &Evaluation) -> Result<()> {
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, _: &Checkpoint) -> Result<()> {
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        Ok(())
+    }
+}

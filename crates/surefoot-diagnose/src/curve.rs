@@ -5,7 +5,7 @@
 //! small, and makes "for a twentieth of the training" a number of blocks.
 
 use crate::facts::Facts;
-use crate::observation::{Evaluation, Observation};
+use crate::observation::{Evaluation, LayerInfo, LayerObservation, Observation};
 use std::collections::VecDeque;
 
 /// Into how many blocks a training is cut, if it has that many steps.
@@ -21,6 +21,11 @@ pub struct Curve {
     layers: VecDeque<Vec<LayerBlock>>,
     open: Open,
     evaluations: Vec<Evaluation>,
+    opening: Opening,
+    /// The largest middle update ratio of any step after the first, and that step.
+    peak_update: (f64, u64),
+    /// The highest learning rate so far, and the last.
+    rate: (f64, f64),
     /// The step of the last observation.
     step: u64,
 }
@@ -64,6 +69,16 @@ pub struct LayerBlock {
     pub saturated: Option<f64>,
 }
 
+/// What the first steps of a run looked like: how it was set up shows before it has learned.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Opening {
+    /// For each layer the gain of its weights after the first step: their root mean square times
+    /// the root of how many of them a unit sums over. About 1 keeps the size of what goes through.
+    pub gains: Vec<Option<f64>>,
+    /// The root mean square of the input.
+    pub input: Option<f64>,
+}
+
 /// The block that is being filled.
 #[derive(Clone, Debug, Default)]
 struct Open {
@@ -105,6 +120,9 @@ impl Curve {
             layers: VecDeque::with_capacity(KEPT),
             open: Open::default(),
             evaluations: Vec::new(),
+            opening: Opening::default(),
+            peak_update: (0.0, 0),
+            rate: (0.0, 0.0),
             step: 0,
         }
     }
@@ -112,6 +130,10 @@ impl Curve {
     /// Adds a step; says whether it completed a block.
     pub(crate) fn push(&mut self, seen: &Observation, facts: &Facts) -> bool {
         self.step = seen.step;
+        self.rate = (self.rate.0.max(seen.learning_rate), seen.learning_rate);
+        if !seen.layers.is_empty() {
+            self.look_at_layers(seen, facts);
+        }
         let open = &mut self.open;
         if open.steps == 0 {
             open.first = seen.step;
@@ -143,6 +165,27 @@ impl Curve {
             self.close(facts);
         }
         full
+    }
+
+    fn look_at_layers(&mut self, seen: &Observation, facts: &Facts) {
+        if self.opening.gains.is_empty() {
+            let gain = |(layer, info): (&LayerObservation, &LayerInfo)| {
+                let (weight, units) = (layer.weight.as_ref()?, info.units? as f64);
+                Some(weight.l2 / units.max(1.0).sqrt())
+            };
+            self.opening.gains = seen.layers.iter().zip(&facts.layers).map(gain).collect();
+        }
+        if let Some(input) = &seen.input {
+            let size = (input.mean * input.mean + input.variance).sqrt();
+            let largest = self.opening.input.unwrap_or(0.0).max(size);
+            self.opening.input = Some(largest);
+        }
+        if let Some(middle) = median(seen.layers.iter().filter_map(|layer| layer.update_ratio))
+            && seen.step > 1
+            && middle > self.peak_update.0
+        {
+            self.peak_update = (middle, seen.step);
+        }
     }
 
     pub(crate) fn evaluate(&mut self, evaluation: &Evaluation) {
@@ -200,6 +243,39 @@ impl Curve {
         self.step
     }
 
+    /// What the first steps looked like.
+    pub fn opening(&self) -> &Opening {
+        &self.opening
+    }
+
+    /// The largest update ratio of any step, that of the middle layer, and the step it was at.
+    pub fn peak_update(&self) -> (f64, u64) {
+        self.peak_update
+    }
+
+    /// The learning rate as a share of the highest so far.
+    pub fn rate_left(&self) -> f64 {
+        if self.rate.0 > 0.0 {
+            self.rate.1 / self.rate.0
+        } else {
+            1.0
+        }
+    }
+
+    /// The update ratio of the middle layer in the last block.
+    pub fn update_ratio(&self) -> Option<f64> {
+        median(
+            self.last_layers()?
+                .iter()
+                .filter_map(|layer| layer.update_ratio),
+        )
+    }
+
+    /// How many steps a block has.
+    pub fn block_steps(&self) -> u64 {
+        self.block_steps
+    }
+
     /// The blocks that are complete.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
@@ -242,6 +318,14 @@ impl Curve {
             .reduce(f64::max)
     }
 
+    /// The mean loss of the last `n` blocks and that of the `n` before; `None` before there are so
+    /// many.
+    pub fn recent_losses(&self, n: usize) -> Option<(f64, f64)> {
+        let recent = self.recent(2 * n);
+        let loss = |blocks: &[Block]| mean(blocks.iter().map(|block| Some(block.loss)));
+        (recent.len() == 2 * n).then(|| Some((loss(&recent[n..])?, loss(&recent[..n])?)))?
+    }
+
     /// The share of the planned steps that are done; by blocks where the plan is not known.
     pub fn progress(&self, facts: &Facts) -> f64 {
         match facts.total_steps() {
@@ -249,6 +333,13 @@ impl Curve {
             _ => self.blocks.len() as f64 / BLOCKS as f64,
         }
     }
+}
+
+/// The middle one; the lower of two.
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_unstable_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
 /// The mean of values that are all there.

@@ -1,5 +1,6 @@
 //! What a detector says.
 
+use crate::detector::Context;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -158,6 +159,15 @@ impl Finding {
             limit: limit.into(),
         });
         self
+    }
+
+    /// The same with how much the run has learned so far, if that is known.
+    #[must_use]
+    pub(crate) fn with_skill(self, context: &Context<'_>) -> Finding {
+        match context.curve.recent_skill(4) {
+            Some(skill) => self.with("skill", skill, None),
+            None => self,
+        }
     }
 
     /// The number of that name among the evidence.

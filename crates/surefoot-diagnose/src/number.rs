@@ -76,6 +76,23 @@ pub mod optional {
     }
 }
 
+/// A number as one says it in a sentence: two or three digits.
+pub fn rough(value: f64) -> String {
+    let size = value.abs();
+    if size == 0.0 || !value.is_finite() {
+        format!("{value}")
+    } else if (0.01..1e5).contains(&size) {
+        let digits = (2 - size.log10().floor() as i32).clamp(0, 4) as usize;
+        let text = format!("{value:.digits$}");
+        match text.contains('.') {
+            true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+            false => text,
+        }
+    } else {
+        format!("{value:.1e}")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -93,6 +110,13 @@ mod tests {
         let text = serde_json::to_string(&Pair { sure, maybe }).unwrap();
         let pair = serde_json::from_str(&text).unwrap();
         (text, pair)
+    }
+
+    #[test]
+    fn rough_numbers_have_few_digits() {
+        let numbers = [0.0, 0.5, 12.345, 200.0, 54321.0, 1.23456e-6, f64::INFINITY];
+        let texts = numbers.map(super::rough);
+        assert_eq!(texts, ["0", "0.5", "12.3", "200", "54321", "1.2e-6", "inf"]);
     }
 
     #[test]

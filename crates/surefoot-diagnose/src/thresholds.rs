@@ -23,16 +23,18 @@ pub struct Thresholds {
     pub delta: f64,
     /// ω: the size of an input or output that is too large.
     pub omega: f64,
-    /// Θ: the accuracy that is good enough; nothing is wrong with a model that has it.
+    /// Θ: the accuracy below which a model has learned next to nothing. It is read as that of two
+    /// classes of equal size, as the paper's 0.6 was, and turned into a skill: 0.6 is a fifth of the
+    /// way from guessing to perfection.
     pub theta: f64,
     /// α: for how many blocks more than the first a symptom has to last. The paper has 0, in
     /// epochs: a block is a two-hundredth of the training, so some are needed to be sure.
     pub alpha: usize,
 
+    /// The metric that the user is content with: nothing is wrong with a model that has it.
+    pub good_enough: Option<f64>,
     /// The share of the training in which nothing is said to be slow: it has only begun.
     pub patience: f64,
-    /// A model whose skill stays below it has learned next to nothing.
-    pub no_skill: f64,
     /// A step that moves the weights by less than this part of them leads nowhere.
     pub least_update: f64,
     /// A step that moves the weights by more than this part of them destroys what they were.
@@ -60,14 +62,21 @@ impl Default for Thresholds {
             omega: 10.0,
             theta: 0.6,
             alpha: 3,
-            patience: 0.08,
-            no_skill: 0.1,
-            least_update: 1e-4,
+            good_enough: None,
+            patience: 0.06,
+            least_update: 3e-5,
             largest_update: 0.3,
             spike: 6.0,
             saturated: 0.9,
             over_fitting: 0.5,
             off: Vec::new(),
         }
+    }
+}
+
+impl Thresholds {
+    /// Θ as a skill.
+    pub(crate) fn low_skill(&self) -> f64 {
+        2.0 * self.theta - 1.0
     }
 }

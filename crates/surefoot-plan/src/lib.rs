@@ -67,7 +67,8 @@ pub use initializer::{Initializer, Regularizer};
 pub use layer::{
     ActivationLayer, BatchNorm, Conv1d, Conv2d, Dense, Dropout, Embedding, Flatten, GlobalPool,
     GroupNorm, Gru, Layer, LayerNorm, Lstm, MultiHeadAttention, Padding, Pool1d, Pool2d,
-    PositionEmbedding, Reshape, Residual, SimpleRnn, Transformer,
+    PositionEmbedding, Reshape, Residual, SimpleRnn, Transformer, output_activation,
+    output_position, walk_mut,
 };
 pub use names::layer_names;
 pub use optimizer::{Algorithm, Optimizer};

@@ -10,14 +10,14 @@ use surefoot_diagnose::LayerObservation;
 use surefoot_plan::{Cadence, Watch};
 use surefoot_stats::{Moments, Summary};
 
-/// The share of the training time that watching may cost by default: half of it goes to moments,
-/// half to quartiles.
-const BUDGET: f64 = 0.03;
+/// The shares of the training time that moments and quartiles may cost by default.
+const BUDGET_MOMENTS: f64 = 0.025;
+const BUDGET_QUARTILES: f64 = 0.005;
 
 // What the automatic cadence reckons with, in nanoseconds: rough, and on small convolutional networks
 // too hopeful (`docs/speed.md`). They are constants, not timings of this run: the clock must not
 // decide what is recorded.
-const NS_PER_MULTIPLICATION: f64 = 0.02;
+const NS_PER_MULTIPLICATION: f64 = 0.035;
 const NS_PER_STEP: f64 = 8_000.0;
 const NS_PER_LAYER: f64 = 2_500.0;
 const NS_PER_VALUE_MOMENTS: f64 = 0.25;
@@ -61,12 +61,14 @@ impl Rhythm {
             Cadence::Every(n) => Some(n.get()),
             // Small models are watched at every step: their steps are too short to count.
             Cadence::Auto if network.work as f64 * batch < 1e6 => Some(1),
-            Cadence::Auto => Some(steps_for(moments, training)),
+            Cadence::Auto => Some(steps_for(moments, BUDGET_MOMENTS * training)),
         };
         let quartiles = every.and_then(|every| match watch.quartiles {
             Cadence::Never => None,
             Cadence::Every(n) => Some(n.get().next_multiple_of(every)),
-            Cadence::Auto => Some(steps_for(quartiles, training).next_multiple_of(every)),
+            Cadence::Auto => {
+                Some(steps_for(quartiles, BUDGET_QUARTILES * training).next_multiple_of(every))
+            }
         });
         Self {
             every,
@@ -98,9 +100,9 @@ impl Rhythm {
     }
 }
 
-/// The least number of steps over which `cost` is within its half of the budget.
-fn steps_for(cost: f64, training: f64) -> u64 {
-    ((cost / (0.5 * BUDGET * training)).ceil() as u64).max(1)
+/// The least number of steps over which `cost` is within `budget` a step.
+fn steps_for(cost: f64, budget: f64) -> u64 {
+    ((cost / budget).ceil() as u64).max(1)
 }
 
 /// The observation of a step's layers, taken in two looks: before the parameters move, and after.

@@ -1,8 +1,79 @@
 //! The detectors, one a file.
 
+mod abnormal_data;
+mod constant_data;
+mod dying_relu;
+mod exploding_gradient;
+mod improper_loss;
+mod improper_output_activation;
+mod input_scale;
+mod loss_spike;
+mod non_finite_loss;
+mod one_class_predicted;
+mod oscillating_loss;
+mod over_fitting;
+mod saturated_activation;
+mod slow_convergence;
+mod suspicion;
+mod unchanged_weights;
+mod update_ratio;
+mod vanishing_gradient;
+
+pub use abnormal_data::AbnormalData;
+pub use constant_data::ConstantData;
+pub use dying_relu::DyingRelu;
+pub use exploding_gradient::ExplodingGradient;
+pub use improper_loss::ImproperLoss;
+pub use improper_output_activation::ImproperOutputActivation;
+pub use input_scale::InputScale;
+pub use loss_spike::LossSpike;
+pub use non_finite_loss::NonFiniteLoss;
+pub use one_class_predicted::OneClassPredicted;
+pub use oscillating_loss::OscillatingLoss;
+pub use over_fitting::OverFitting;
+pub use saturated_activation::SaturatedActivation;
+pub use slow_convergence::SlowConvergence;
+pub use unchanged_weights::UnchangedWeights;
+pub use update_ratio::UpdateRatio;
+pub use vanishing_gradient::VanishingGradient;
+
 use crate::detector::Detector;
 
-/// A new set of all detectors.
+/// A new set of all detectors. The eight problems of AutoTrainer come first; among them, those that
+/// name a cause before those that name what it does to the gradients.
 pub fn all() -> Vec<Box<dyn Detector>> {
-    vec![]
+    vec![
+        Box::new(AbnormalData::default()),
+        Box::new(ImproperOutputActivation::default()),
+        Box::new(ImproperLoss::default()),
+        Box::new(DyingRelu),
+        Box::new(ExplodingGradient::default()),
+        Box::new(VanishingGradient),
+        Box::new(OscillatingLoss),
+        Box::new(SlowConvergence),
+        Box::new(NonFiniteLoss),
+        Box::new(LossSpike::default()),
+        Box::new(SaturatedActivation),
+        Box::new(UnchangedWeights),
+        Box::new(UpdateRatio),
+        Box::new(OverFitting),
+        Box::new(OneClassPredicted),
+        Box::new(ConstantData),
+        Box::new(InputScale),
+    ]
+}
+
+#[cfg(test)]
+pub(crate) mod fixture;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn no_two_detectors_look_for_the_same() {
+        let problems: BTreeSet<_> = all().iter().map(|detector| detector.problem()).collect();
+        assert_eq!(problems.len(), all().len());
+    }
 }

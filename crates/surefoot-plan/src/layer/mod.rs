@@ -12,6 +12,7 @@ mod embedding;
 mod norm;
 mod pooling;
 mod recurrent;
+mod walk;
 
 pub use arrange::{Dropout, Flatten, Reshape};
 pub use attention::{MultiHeadAttention, Transformer};
@@ -21,6 +22,7 @@ pub use embedding::{Embedding, PositionEmbedding};
 pub use norm::{BatchNorm, GroupNorm, LayerNorm};
 pub use pooling::{GlobalPool, Pool1d, Pool2d};
 pub use recurrent::{Gru, Lstm, SimpleRnn};
+pub use walk::{output_activation, output_position, walk_mut};
 
 use crate::Activation;
 use crate::error::Fault;

@@ -1,0 +1,130 @@
+//! Abnormal data.
+
+use super::suspicion;
+use crate::detector::{Context, Detector, Quantity};
+use crate::finding::{Finding, Problem};
+use crate::observation::Observation;
+
+/// The training data are not prepared: values too large, or no numbers at all.
+///
+/// AutoTrainer: some layer's output has an L∞ norm of at least ω = 10, or is NaN, and
+/// `max(Acc) ≤ Θ`.
+///
+/// Changed: the *input* is looked at, not the output of any layer. Outputs beyond 10 are common in
+/// sound networks (a linear output that predicts house prices, any layer before a normalisation),
+/// and where they come from bad data the data show it themselves. Its size is the root mean square
+/// over the features with the widest spread, not the largest value: one value of 12 in standardised
+/// data is no abnormality.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AbnormalData {
+    /// The first step whose loss or gradients were no numbers.
+    broken: Option<u64>,
+}
+
+/// Whether the input is of a size that explains whatever goes wrong.
+pub(super) fn is_suspect(context: &Context<'_>) -> bool {
+    size(context).is_some_and(|size| size >= context.thresholds.omega)
+}
+
+fn size(context: &Context<'_>) -> Option<f64> {
+    let seen = context.curve.opening().input;
+    let spread = context.facts.input_spread;
+    match (seen, spread) {
+        // Symbols are numbered, not measured.
+        _ if reads_symbols(context) => None,
+        (Some(seen), Some(spread)) => Some(seen.max(spread)),
+        (seen, spread) => seen.or(spread),
+    }
+}
+
+fn reads_symbols(context: &Context<'_>) -> bool {
+    let first = context.facts.layers.first();
+    first.is_some_and(|layer| layer.kind == "embedding")
+}
+
+impl Detector for AbnormalData {
+    fn problem(&self) -> Problem {
+        Problem::ABNORMAL_DATA
+    }
+
+    fn needs(&self) -> &'static [Quantity] {
+        &[Quantity::Outputs]
+    }
+
+    fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
+        let input = seen.input.as_ref();
+        if let Some(input) = input.filter(|input| input.nan + input.inf > 0) {
+            let count = (input.nan + input.inf) as f64;
+            return Some(
+                Finding::new(
+                    self.problem(),
+                    seen.step,
+                    "The input has values that are not numbers, and they spread to everything \
+                     that is computed from them.",
+                )
+                .with("inputs that are no numbers", count, 0.0),
+            );
+        }
+        if !seen.loss.is_finite() && self.broken.is_none() {
+            self.broken = Some(seen.step);
+        }
+        (self.broken.is_some() && is_suspect(context)).then(|| finding(context))
+    }
+
+    fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
+        (is_suspect(context) && suspicion::is_behind(context)).then(|| finding(context))
+    }
+}
+
+fn finding(context: &Context<'_>) -> Finding {
+    let size = size(context).unwrap_or(f64::NAN);
+    Finding::new(
+        Problem::ABNORMAL_DATA,
+        context.step(),
+        format!(
+            "The inputs are about {} in size where a network expects about 1, and it is not \
+             learning from them.",
+            crate::number::rough(size)
+        ),
+    )
+    .since(1)
+    .with("size of the input", size, context.thresholds.omega)
+    .with_skill(context)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Course, facts};
+    use super::*;
+    use surefoot_stats::Summary;
+
+    #[test]
+    fn unscaled_inputs_that_are_not_learned_from_are_found() {
+        let course = Course::new(facts()).input(200.0, 80.0).skill(|_| 0.0);
+        let found = course.run(AbnormalData::default()).unwrap();
+        assert_eq!(found.problem, Problem::ABNORMAL_DATA);
+        assert!(found.step < 20, "{found:?}");
+    }
+
+    #[test]
+    fn unscaled_inputs_that_are_learned_from_are_left_alone() {
+        let course = Course::new(facts()).input(200.0, 80.0).skill(|p| 40.0 * p);
+        assert_eq!(course.run(AbnormalData::default()), None);
+    }
+
+    #[test]
+    fn an_input_that_is_no_number_is_found_at_once() {
+        let nan = Summary {
+            nan: 1,
+            ..Summary::default()
+        };
+        let mut course = Course::new(facts()).skill(|_| 0.9);
+        course.change(|step, seen| {
+            if step == 7 {
+                seen.input = Some(nan);
+            }
+        });
+        let found = course.run(AbnormalData::default()).unwrap();
+        assert_eq!(found.step, 7);
+    }
+}

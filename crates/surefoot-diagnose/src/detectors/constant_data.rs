@@ -1,0 +1,64 @@
+//! Constant data.
+
+use crate::detector::{Context, Detector, Quantity};
+use crate::finding::{Finding, Problem};
+use crate::observation::Observation;
+
+/// All labels are the same, or so are some input features: there is nothing to learn, or nothing to
+/// learn from there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConstantData;
+
+impl Detector for ConstantData {
+    fn problem(&self) -> Problem {
+        Problem::CONSTANT_DATA
+    }
+
+    fn needs(&self) -> &'static [Quantity] {
+        &[Quantity::Model]
+    }
+
+    fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
+        let finding = |sentence: String| Finding::new(self.problem(), seen.step, sentence).remark();
+        let constant_targets = context
+            .facts
+            .target_range
+            .is_some_and(|[low, high]| low == high);
+        if context.facts.chance == Some(1.0) || constant_targets {
+            let sentence = "All targets are the same: there is nothing to learn.".to_owned();
+            return Some(finding(sentence));
+        }
+        let share = context.facts.constant_inputs?;
+        // Pixels at the edge of every image are: only a large share is worth a word.
+        (share >= 0.5).then(|| {
+            let sentence = format!(
+                "{:.0}% of the input features are the same in every sample.",
+                100.0 * share
+            );
+            finding(sentence).with("constant features", share, 0.5)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Course, facts};
+    use super::*;
+    use crate::facts::Facts;
+
+    #[test]
+    fn constant_targets_and_features_are_found() {
+        let labels = Facts {
+            chance: Some(1.0),
+            ..facts()
+        };
+        let features = Facts {
+            constant_inputs: Some(0.75),
+            ..facts()
+        };
+        for facts in [labels, features] {
+            assert!(Course::new(facts).run(ConstantData).is_some());
+        }
+        assert_eq!(Course::new(facts()).run(ConstantData), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! Dying ReLU.
+
+use super::suspicion;
+use crate::detector::{Context, Detector, Quantity};
+use crate::finding::{Finding, Problem};
+
+/// A large share of the units put out zero whatever comes in, so their gradient is zero and they
+/// never learn again.
+///
+/// AutoTrainer: the gradient of at least γ = 70% of all neurons is zero in the last iterations, and
+/// `max(Acc) ≤ Θ`.
+///
+/// Changed: a single hidden layer that is dead as a whole is enough, because nothing behind it
+/// depends on the input any more. Only hidden layers count, only if the model has ReLUs, and the
+/// share must hold for several blocks: with small batches a live unit is often zero for one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DyingRelu;
+
+/// The share of a single layer's units from which on it is dead as a whole.
+const WHOLE: f64 = 0.98;
+
+impl Detector for DyingRelu {
+    fn problem(&self) -> Problem {
+        Problem::DYING_RELU
+    }
+
+    fn needs(&self) -> &'static [Quantity] {
+        &[Quantity::Model, Quantity::Gradients]
+    }
+
+    fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
+        if !context.facts.has_relu() || context.warming_up() {
+            return None;
+        }
+        let gamma = context.thresholds.gamma;
+        let needed = context.thresholds.alpha + 1;
+        let blocks: Vec<_> = context.curve.layers().rev().take(needed).collect();
+        if blocks.len() < needed || !suspicion::is_behind(context) {
+            return None;
+        }
+        if suspicion::has_plain_cause(context) {
+            return None;
+        }
+        let hidden = context.facts.layers.len().saturating_sub(1);
+        let dead = |i: usize| -> Option<f64> {
+            let shares = blocks
+                .iter()
+                .map(|layers| layers.get(i).and_then(|layer| layer.dead));
+            shares.reduce(|a, b| Some(a?.min(b?)))?
+        };
+        let (mut units, mut dead_units, mut worst) = (0.0, 0.0, 0.0_f64);
+        let mut layers = Vec::new();
+        for (i, info) in context.facts.layers[..hidden].iter().enumerate() {
+            let (Some(share), Some(count)) = (dead(i), info.units) else {
+                continue;
+            };
+            units += count as f64;
+            dead_units += share * count as f64;
+            worst = worst.max(share);
+            if share >= gamma {
+                layers.push(info.name.clone());
+            }
+        }
+        let share = if units > 0.0 { dead_units / units } else { 0.0 };
+        if share < gamma && worst < WHOLE {
+            return None;
+        }
+        let sentence = if share >= gamma {
+            format!(
+                "{:.0}% of the ReLU units put out zero for every sample; they have no gradient \
+                 and will not learn again.",
+                100.0 * share
+            )
+        } else {
+            "All units of a layer put out zero for every sample, so nothing gets through it, \
+             forwards or backwards."
+                .to_owned()
+        };
+        let first = context.curve.recent(needed).first()?.first;
+        Some(
+            Finding::new(self.problem(), context.step(), sentence)
+                .since(first)
+                .within(layers)
+                .with("dead units", share, gamma)
+                .with("dead units in the worst layer", worst, WHOLE)
+                .with("largest update ratio", context.curve.peak_update().0, None)
+                .with_skill(context),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Course, facts};
+    use super::*;
+
+    fn course(dead: f64, skill: f64) -> Course {
+        let mut course = Course::new(facts()).skill(move |_| skill);
+        course.change(move |_, seen| {
+            for layer in &mut seen.layers {
+                layer.dead_units = Some(dead);
+            }
+        });
+        course
+    }
+
+    #[test]
+    fn a_network_of_dead_units_is_found() {
+        let found = course(0.8, 0.0).run(DyingRelu).unwrap();
+        assert_eq!(found.layers, ["dense_1", "dense_2", "dense_3"]);
+        assert!(
+            found
+                .number("dead units")
+                .is_some_and(|share| (share - 0.8).abs() < 1e-9)
+        );
+    }
+
+    #[test]
+    fn a_single_dead_layer_is_enough() {
+        let mut course = Course::new(facts()).skill(|_| 0.0);
+        course.change(|_, seen| seen.layers[1].dead_units = Some(1.0));
+        let found = course.run(DyingRelu).unwrap();
+        assert_eq!(found.layers, ["dense_2"]);
+    }
+
+    #[test]
+    fn half_dead_or_learning_all_the_same_is_no_problem() {
+        assert_eq!(course(0.5, 0.0).run(DyingRelu), None);
+        assert_eq!(course(0.8, 0.95).run(DyingRelu), None);
+    }
+
+    #[test]
+    fn units_that_were_dead_for_one_batch_are_not() {
+        let mut course = Course::new(facts()).skill(|_| 0.0);
+        course.change(|step, seen| {
+            for layer in &mut seen.layers {
+                layer.dead_units = Some(if step % 3 == 0 { 0.2 } else { 1.0 });
+            }
+        });
+        assert_eq!(course.run(DyingRelu), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! Exploding gradient.
+
+use super::suspicion;
+use crate::detector::{Context, Detector, Quantity};
+use crate::finding::{Finding, Problem};
+use crate::observation::Observation;
+
+/// The gradient grows on its way back to the first layers, or is no number any more.
+///
+/// AutoTrainer: the norm of the first layer's gradient is at least β3 = 70 times the last layer's, or
+/// some gradient is NaN, and `max(Acc) ≤ Θ`.
+///
+/// Changed:
+/// - NaN and infinity are reported at once: no accuracy excuses them.
+/// - Weights that are too large for their layer (a gain far above 1) make signal and gradient grow
+///   layer by layer; where the run is behind, that is the same problem seen at its source, also
+///   where activations that saturate hide it from the ratio.
+/// - So is a loss that is many times that of a blind guess and stays there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExplodingGradient {
+    broken: bool,
+}
+
+/// The gain from which on weights are too large.
+const GAIN: f64 = 3.0;
+/// How many times the blind guess's loss is beyond all.
+const BEYOND: f64 = 20.0;
+
+impl Detector for ExplodingGradient {
+    fn problem(&self) -> Problem {
+        Problem::EXPLODING_GRADIENT
+    }
+
+    fn needs(&self) -> &'static [Quantity] {
+        &[Quantity::Gradients]
+    }
+
+    fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
+        let gradients = seen
+            .layers
+            .iter()
+            .filter_map(|layer| layer.gradient.as_ref());
+        let nonfinite: u64 = gradients.map(|summary| summary.nan + summary.inf).sum();
+        self.broken |= nonfinite > 0 || !seen.loss.is_finite();
+        if !self.broken || suspicion::has_plain_cause(context) {
+            return None;
+        }
+        let broken = |i: &usize| {
+            let output = seen.layers.get(*i).and_then(|layer| layer.output.as_ref());
+            output.is_some_and(|output| output.nan + output.inf > 0)
+        };
+        let first = (0..seen.layers.len()).find(broken);
+        let names = first.map(|i| context.facts.layers[i].name.clone());
+        let sentence = match &names {
+            Some(name) => format!(
+                "The numbers have grown until they were none any more; `{name}` is the first \
+                 layer that puts out NaN or infinity."
+            ),
+            None => "The numbers have grown until they were none any more.".to_owned(),
+        };
+        Some(
+            Finding::new(self.problem(), seen.step, sentence)
+                .within(names.into_iter().collect())
+                .with("loss", seen.loss, None)
+                .with("gradients that are no numbers", nonfinite as f64, 0.0)
+                .with("largest update ratio", context.curve.peak_update().0, None)
+                .with(
+                    "gain of the initial weights",
+                    suspicion::gain(context),
+                    None,
+                ),
+        )
+    }
+
+    fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
+        let needed = context.thresholds.alpha + 1;
+        if context.warming_up() || context.curve.layers().len() < needed {
+            return None;
+        }
+        if !suspicion::is_behind(context) || suspicion::has_plain_cause(context) {
+            return None;
+        }
+        let weighted = suspicion::weighted(context);
+        let (&first, &last) = (weighted.first()?, weighted.last()?);
+        let mut ratio = f64::INFINITY;
+        for layers in context.curve.layers().rev().take(needed) {
+            let (head, tail) = (layers.get(first)?, layers.get(last)?);
+            ratio = ratio.min(head.gradient_rms? / tail.gradient_rms?);
+        }
+        let gain = suspicion::gain(context);
+        let worst = context
+            .curve
+            .recent(needed)
+            .iter()
+            .map(|block| block.loss)
+            .fold(f64::INFINITY, f64::min);
+        let beyond = worst / context.facts.baseline_loss.unwrap_or(f64::INFINITY);
+        let grows = ratio >= context.thresholds.beta_3 && suspicion::has_learned_nothing(context);
+        if !(grows || gain >= GAIN || beyond >= BEYOND) {
+            return None;
+        }
+        let sentence = if grows {
+            format!(
+                "The gradient of the first layer is {} times that of the last: it grows on its \
+                 way back through the layers.",
+                crate::number::rough(ratio)
+            )
+        } else if gain >= GAIN {
+            format!(
+                "The weights are {} times too large for their layers: what goes through grows \
+                 from layer to layer, and so do the gradients.",
+                crate::number::rough(gain)
+            )
+        } else {
+            format!(
+                "The loss is {} times that of a blind guess.",
+                crate::number::rough(beyond)
+            )
+        };
+        Some(
+            Finding::new(self.problem(), context.step(), sentence)
+                .since(context.curve.recent(needed).first()?.first)
+                .with(
+                    "first layer by last layer",
+                    ratio,
+                    context.thresholds.beta_3,
+                )
+                .with("gain of the initial weights", gain, GAIN)
+                .with("loss by that of a blind guess", beyond, BEYOND)
+                .with("largest update ratio", context.curve.peak_update().0, None)
+                .with_skill(context),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Course, facts, gradient};
+    use super::*;
+    use surefoot_stats::Summary;
+
+    #[test]
+    fn a_gradient_that_is_no_number_is_found_at_once_with_the_first_layer() {
+        let nan = Summary {
+            nan: 3,
+            ..Summary::default()
+        };
+        let mut course = Course::new(facts()).skill(|_| 0.9);
+        course.change(|step, seen| {
+            if step == 12 {
+                seen.layers[1].output = Some(nan);
+                seen.layers[2].output = Some(nan);
+                seen.layers[0].gradient = Some(nan);
+            }
+        });
+        let found = course.run(ExplodingGradient::default()).unwrap();
+        assert_eq!(found.step, 12);
+        assert_eq!(found.layers, ["dense_2"]);
+    }
+
+    #[test]
+    fn a_gradient_that_grows_backwards_in_a_run_that_learns_nothing_is_found() {
+        let course = |skill: f64| {
+            let mut course = Course::new(facts()).skill(move |_| skill);
+            course.change(|_, seen| seen.layers[0].gradient = Some(gradient(500.0)));
+            course
+        };
+        assert!(course(0.0).run(ExplodingGradient::default()).is_some());
+        assert_eq!(course(0.95).run(ExplodingGradient::default()), None);
+    }
+
+    #[test]
+    fn huge_initial_weights_are_found_by_their_gain() {
+        let mut course = Course::new(facts()).skill(|_| 0.1);
+        course.change(|_, seen| {
+            for layer in &mut seen.layers {
+                layer.weight = Some(gradient(40.0));
+            }
+        });
+        let found = course.run(ExplodingGradient::default()).unwrap();
+        assert!(found.sentence.contains("too large"), "{}", found.sentence);
+    }
+}

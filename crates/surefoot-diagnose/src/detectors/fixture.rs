@@ -1,0 +1,136 @@
+//! Runs made up for the tests of detectors.
+
+use crate::detector::Detector;
+use crate::diagnosis::Diagnosis;
+use crate::facts::{Facts, Task};
+use crate::finding::Finding;
+use crate::observation::{LayerInfo, LayerObservation, Observation};
+use crate::thresholds::Thresholds;
+use surefoot_stats::Summary;
+
+/// Three dense ReLU layers and a sigmoid, two hundred steps on two classes of equal size.
+pub(crate) fn facts() -> Facts {
+    let layer = |name: &str, units: usize, activation: &str| LayerInfo {
+        name: name.to_owned(),
+        kind: "dense".to_owned(),
+        parameters: 64,
+        units: Some(units),
+        activation: Some(activation.to_owned()),
+        output_shape: vec![units],
+        frozen: false,
+    };
+    Facts {
+        layers: vec![
+            layer("dense_1", 16, "relu"),
+            layer("dense_2", 16, "relu"),
+            layer("dense_3", 16, "relu"),
+            layer("dense_4", 1, "sigmoid"),
+        ],
+        task: Some(Task::Binary),
+        loss: Some("binary_crossentropy".to_owned()),
+        classes: Some(2),
+        batch_size: Some(32),
+        steps_per_epoch: Some(20),
+        epochs: Some(10),
+        chance: Some(0.5),
+        baseline_loss: Some(std::f64::consts::LN_2),
+        ..Facts::default()
+    }
+}
+
+/// The same with another activation at the end.
+pub(crate) fn with_output(mut facts: Facts, activation: &str) -> Facts {
+    if let Some(last) = facts.layers.last_mut() {
+        last.activation = Some(activation.to_owned());
+    }
+    facts
+}
+
+/// A tensor of 64 values with that norm.
+pub(crate) fn gradient(norm: f64) -> Summary {
+    Summary {
+        count: 64,
+        l2: norm,
+        ..Summary::default()
+    }
+}
+
+/// The observations of a run.
+pub(crate) struct Course {
+    facts: Facts,
+    steps: Vec<Observation>,
+}
+
+impl Course {
+    /// A healthy run that learns nothing yet; see [`Course::skill`].
+    pub(crate) fn new(facts: Facts) -> Course {
+        let layer = LayerObservation {
+            gradient: Some(gradient(0.1)),
+            weight: Some(gradient(4.0)),
+            output: Some(gradient(1.0)),
+            dead_units: Some(0.0),
+            update_ratio: Some(0.002),
+            saturated: None,
+        };
+        let steps = (1..=facts.total_steps().unwrap_or(200)).map(|step| Observation {
+            step,
+            epoch: (step - 1) / 20 + 1,
+            loss: 0.0,
+            metric: None,
+            mae: None,
+            learning_rate: 0.001,
+            top_class_share: Some(0.5),
+            layers: vec![layer; facts.layers.len()],
+            input: Some(Summary {
+                count: 64,
+                variance: 1.0,
+                ..Summary::default()
+            }),
+        });
+        Course {
+            steps: steps.collect(),
+            facts,
+        }
+    }
+
+    /// Gives the run this skill, by its progress from 0 to 1.
+    pub(crate) fn skill(mut self, skill: impl Fn(f64) -> f64) -> Course {
+        let total = self.steps.len() as f64;
+        for seen in &mut self.steps {
+            let skill = skill(seen.step as f64 / total).min(1.0);
+            seen.loss = (1.0 - skill) * std::f64::consts::LN_2;
+            seen.metric = Some((0.5 + 0.5 * skill).clamp(0.0, 1.0));
+        }
+        self
+    }
+
+    /// Gives the input this mean and standard deviation.
+    pub(crate) fn input(mut self, mean: f64, deviation: f64) -> Course {
+        for seen in &mut self.steps {
+            if let Some(input) = &mut seen.input {
+                input.mean = mean;
+                input.variance = deviation * deviation;
+            }
+        }
+        self
+    }
+
+    /// Changes every step, by its number.
+    pub(crate) fn change(&mut self, change: impl Fn(u64, &mut Observation)) {
+        for seen in &mut self.steps {
+            change(seen.step, seen);
+        }
+    }
+
+    /// What `detector` finds in the run.
+    pub(crate) fn run(&self, detector: impl Detector + 'static) -> Option<Finding> {
+        let thresholds = Thresholds::default();
+        let mut diagnosis =
+            Diagnosis::with(self.facts.clone(), thresholds, vec![Box::new(detector)]);
+        for seen in &self.steps {
+            diagnosis.observe(seen);
+        }
+        diagnosis.finish();
+        diagnosis.findings().first().cloned()
+    }
+}

@@ -1,0 +1,115 @@
+//! Improper loss.
+
+use super::suspicion;
+use crate::detector::{Context, Detector, Quantity};
+use crate::facts::{Facts, Task};
+use crate::finding::{Finding, Problem};
+
+/// The loss does not suit the task: `L ∉ LossSet(T)`, and `max(Acc) ≤ Θ`.
+///
+/// Changed: a loss that is unusual but works is left alone, whatever the accuracy: how low it has to
+/// be is asked of the skill, and only after a while.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ImproperLoss {}
+
+/// Whether the loss does not suit the task.
+pub(super) fn is_suspect(facts: &Facts) -> bool {
+    expected(facts).is_some()
+}
+
+/// What would suit the task, if the loss does not.
+fn expected(facts: &Facts) -> Option<&'static str> {
+    let loss = facts.loss.as_deref()?;
+    let activation = facts.output_activation();
+    let width = facts
+        .output_layer()
+        .and_then(|layer| layer.output_shape.last().copied());
+    let positive = facts.target_range.is_none_or(|[low, _]| low >= 0.0);
+    match facts.task? {
+        Task::Binary if width.is_none_or(|width| width == 1) => match loss {
+            "binary_crossentropy" => None,
+            "hinge" if matches!(activation, Some("linear" | "tanh")) => None,
+            _ => Some("`binary_crossentropy`"),
+        },
+        Task::Binary | Task::MultiClass => match loss {
+            "categorical_crossentropy" | "sparse_categorical_crossentropy" => None,
+            // Of one-hot targets it is the cross-entropy.
+            "kl_divergence" => None,
+            "binary_crossentropy" if activation == Some("sigmoid") => None,
+            _ => Some("`sparse_categorical_crossentropy`"),
+        },
+        Task::Regression => match loss {
+            "mse" | "mae" | "huber" => None,
+            "poisson" if positive && matches!(activation, Some("softplus" | "relu")) => None,
+            _ => Some("`mse`"),
+        },
+    }
+}
+
+impl Detector for ImproperLoss {
+    fn problem(&self) -> Problem {
+        Problem::IMPROPER_LOSS
+    }
+
+    fn needs(&self) -> &'static [Quantity] {
+        &[Quantity::Model]
+    }
+
+    fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
+        let expected = expected(context.facts)?;
+        if !suspicion::is_behind(context) {
+            return None;
+        }
+        let loss = context.facts.loss.as_deref()?;
+        let task = match context.facts.task? {
+            Task::Binary => "two classes",
+            Task::MultiClass => "several classes",
+            Task::Regression => "numbers",
+        };
+        Some(
+            Finding::new(
+                self.problem(),
+                context.step(),
+                format!(
+                    "The loss is `{loss}`, but the targets are {task}: lowering it does not make \
+                     the predictions better. {expected} would."
+                ),
+            )
+            .since(1)
+            .with_skill(context),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Course, facts};
+    use super::*;
+
+    fn with_loss(loss: &str) -> Facts {
+        Facts {
+            loss: Some(loss.to_owned()),
+            ..facts()
+        }
+    }
+
+    #[test]
+    fn a_foreign_loss_that_does_not_learn_is_found() {
+        let found = Course::new(with_loss("poisson"))
+            .skill(|_| 0.2)
+            .run(ImproperLoss::default());
+        assert!(found.is_some_and(|f| f.sentence.contains("binary_crossentropy")));
+        let learns = Course::new(with_loss("mse")).skill(|p| 30.0 * p);
+        assert_eq!(learns.run(ImproperLoss::default()), None);
+    }
+
+    #[test]
+    fn the_usual_losses_are_usual() {
+        assert_eq!(expected(&with_loss("binary_crossentropy")), None);
+        let regression = Facts {
+            task: Some(Task::Regression),
+            ..with_loss("huber")
+        };
+        assert_eq!(expected(&regression), None);
+    }
+}

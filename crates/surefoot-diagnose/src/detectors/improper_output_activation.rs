@@ -1,0 +1,138 @@
+//! Improper output activation.
+
+use super::suspicion;
+use crate::detector::{Context, Detector, Quantity};
+use crate::facts::{Facts, Task};
+use crate::finding::{Finding, Problem};
+
+/// The activation of the last layer does not suit the task: `σ_n ∉ ActSet(T)`, and `max(Acc) ≤ Θ`.
+///
+/// Changed: what suits depends on the loss as well (logits are right where the loss expects them),
+/// and for a regression on the targets: a sigmoid is right for shares and hopeless for prices. How
+/// low an accuracy has to be is asked of the skill.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ImproperOutputActivation {}
+
+/// Whether the output does not suit the task.
+pub(super) fn is_suspect(facts: &Facts) -> bool {
+    mismatch(facts).is_some()
+}
+
+/// Why the output does not suit the task.
+fn mismatch(facts: &Facts) -> Option<String> {
+    let activation = facts.output_activation()?;
+    let loss = facts.loss.as_deref()?;
+    let width = facts
+        .output_layer()
+        .and_then(|layer| layer.output_shape.last().copied());
+    let why = |expected: &str| Some(format!("`{activation}` where {expected} is expected"));
+    let within = |low: f64, high: f64| {
+        let range = facts
+            .target_range
+            .unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
+        range[0] >= low && range[1] <= high
+    };
+    match facts.task? {
+        Task::Binary if loss == "hinge" => match activation {
+            // With a sigmoid it is the loss that does not suit.
+            "linear" | "tanh" | "sigmoid" => None,
+            _ => why("`linear` or `tanh`"),
+        },
+        Task::Binary | Task::MultiClass if facts.from_logits => match activation {
+            "linear" => None,
+            _ => why("`linear` (the loss takes logits)"),
+        },
+        Task::Binary if width.is_none_or(|width| width == 1) => match activation {
+            "sigmoid" | "hard_sigmoid" => None,
+            _ => why("`sigmoid`"),
+        },
+        Task::Binary | Task::MultiClass => match activation {
+            "softmax" => None,
+            "sigmoid" if loss == "binary_crossentropy" => None,
+            _ => why("`softmax`"),
+        },
+        Task::Regression => match activation {
+            "sigmoid" | "hard_sigmoid" | "softmax" if !within(0.0, 1.0) => {
+                why("an output that reaches all targets")
+            }
+            "tanh" if !within(-1.0, 1.0) => why("an output that reaches all targets"),
+            "relu" | "softplus" if !within(0.0, f64::INFINITY) => {
+                why("an output that reaches all targets")
+            }
+            // Once it is below zero for every sample it never comes back.
+            "relu" => why("`linear`"),
+            _ => None,
+        },
+    }
+}
+
+impl Detector for ImproperOutputActivation {
+    fn problem(&self) -> Problem {
+        Problem::IMPROPER_OUTPUT_ACTIVATION
+    }
+
+    fn needs(&self) -> &'static [Quantity] {
+        &[Quantity::Model]
+    }
+
+    fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
+        let why = mismatch(context.facts)?;
+        if !suspicion::is_behind(context) {
+            return None;
+        }
+        let output = context.facts.output_layer().map(|layer| layer.name.clone());
+        let task = match context.facts.task? {
+            Task::Binary => "telling two classes apart",
+            Task::MultiClass => "telling classes apart",
+            Task::Regression => "predicting numbers",
+        };
+        Some(
+            Finding::new(
+                self.problem(),
+                context.step(),
+                format!("The model ends with {why}: it cannot express the answers of {task}."),
+            )
+            .since(1)
+            .within(output.into_iter().collect())
+            .with_skill(context),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Course, facts, with_output};
+    use super::*;
+
+    #[test]
+    fn a_relu_for_a_probability_is_found_when_it_does_not_learn() {
+        let facts = with_output(facts(), "relu");
+        let found = Course::new(facts.clone())
+            .skill(|_| 0.1)
+            .run(ImproperOutputActivation::default());
+        assert!(found.is_some_and(|f| f.sentence.contains("`sigmoid`")));
+        let learns = Course::new(facts).skill(|p| 30.0 * p);
+        assert_eq!(learns.run(ImproperOutputActivation::default()), None);
+    }
+
+    #[test]
+    fn logits_are_right_where_the_loss_takes_them() {
+        let facts = Facts {
+            from_logits: true,
+            ..with_output(facts(), "linear")
+        };
+        assert_eq!(mismatch(&facts), None);
+    }
+
+    #[test]
+    fn a_bounded_output_is_right_for_bounded_targets_only() {
+        let regression = |range| Facts {
+            task: Some(Task::Regression),
+            loss: Some("mse".to_owned()),
+            target_range: Some(range),
+            ..with_output(facts(), "sigmoid")
+        };
+        assert_eq!(mismatch(&regression([0.0, 1.0])), None);
+        assert!(mismatch(&regression([0.0, 25.0])).is_some());
+    }
+}

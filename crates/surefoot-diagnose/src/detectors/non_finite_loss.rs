@@ -1,0 +1,62 @@
+//! NaN or infinite loss.
+
+use crate::detector::{Context, Detector, Quantity};
+use crate::finding::{Finding, Problem};
+use crate::observation::Observation;
+
+/// The loss is NaN or infinite. Says which layer was the first to put out such a value, if outputs
+/// were observed at that step.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NonFiniteLoss;
+
+impl Detector for NonFiniteLoss {
+    fn problem(&self) -> Problem {
+        Problem::NON_FINITE_LOSS
+    }
+
+    fn needs(&self) -> &'static [Quantity] {
+        &[Quantity::Loss]
+    }
+
+    fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
+        if seen.loss.is_finite() {
+            return None;
+        }
+        let broken = |output: &crate::Summary| output.nan + output.inf > 0;
+        let input = seen.input.as_ref().is_some_and(broken);
+        let layers = context.facts.layers.iter().zip(&seen.layers);
+        let first = layers
+            .filter(|(_, layer)| layer.output.as_ref().is_some_and(broken))
+            .map(|(info, _)| info.name.clone())
+            .next();
+        let sentence = match &first {
+            _ if input => "The loss is no number, and neither are some of the inputs.".to_owned(),
+            Some(name) => format!("The loss is no number; it began in `{name}`."),
+            None => "The loss is no number.".to_owned(),
+        };
+        Some(
+            Finding::new(self.problem(), seen.step, sentence)
+                .remark()
+                .within(first.into_iter().collect())
+                .with("loss", seen.loss, None)
+                .with("learning rate", seen.learning_rate, None),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Course, facts};
+    use super::*;
+
+    #[test]
+    fn a_loss_that_is_no_number_is_found_at_its_step() {
+        let mut course = Course::new(facts()).skill(|_| 0.5);
+        course.change(|step, seen| {
+            if step >= 30 {
+                seen.loss = f64::NAN;
+            }
+        });
+        assert_eq!(course.run(NonFiniteLoss).map(|f| f.step), Some(30));
+    }
+}

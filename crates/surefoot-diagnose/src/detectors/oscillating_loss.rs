@@ -1,0 +1,218 @@
+//! Oscillating loss.
+
+use super::suspicion;
+use crate::detector::{Context, Detector, Quantity};
+use crate::finding::{Finding, Problem};
+
+/// The loss goes up and down in large swings for a long time instead of down.
+///
+/// AutoTrainer: of all iterations, a share of at least η = 20% ends a swing between a local maximum
+/// and the next minimum of the accuracy that is at least ζ = 0.03 high.
+///
+/// Changed:
+/// - The swings are of the skill, so that a loss serves where there is no accuracy.
+/// - A batch is a sample, and its accuracy swings by chance alone: a swing counts only if it is also
+///   three times what that chance explains.
+/// - Swings count only while the run does not get better, and only if its steps are large enough to
+///   cause them: otherwise a noisy loss is that of a small batch and not a problem.
+/// - Steps that move the weights by a large part of themselves tear them out of shape. A run that
+///   had such steps and has learned nothing is restless, even where it has come to lie in a bad
+///   place since.
+/// - So is one that had learned and has lost it again, one whose loss settles above that of a blind
+///   guess, and one that normalises over batches of a few samples, which is noise.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OscillatingLoss;
+
+/// What share of the weights a step moves at least if the run swings by itself.
+const LIVELY: f64 = 0.02;
+/// What share of the weights a step moves at least that can have brought the run where it is.
+const MOVING: f64 = 1e-4;
+/// How much skill is lost in a relapse.
+const RELAPSE: f64 = 0.3;
+/// How far above a blind guess's loss a run has no business to stay.
+const WORSE_THAN_BLIND: f64 = 1.05;
+/// How many blocks a state has to last to be one.
+const LASTING: usize = 10;
+
+impl Detector for OscillatingLoss {
+    fn problem(&self) -> Problem {
+        Problem::OSCILLATING_LOSS
+    }
+
+    fn needs(&self) -> &'static [Quantity] {
+        &[Quantity::Loss]
+    }
+
+    fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
+        let curve = context.curve;
+        let progress = curve.progress(context.facts);
+        if context.warming_up() || progress < 0.05 || curve.blocks().len() < 10 {
+            return None;
+        }
+        if suspicion::has_plain_cause(context) {
+            return None;
+        }
+        let (sentence, since) = self.symptom(context)?;
+        Some(
+            Finding::new(self.problem(), context.step(), sentence)
+                .since(since)
+                .with(
+                    "share of large swings",
+                    swinging_share(context),
+                    context.thresholds.eta,
+                )
+                .with(
+                    "largest update ratio",
+                    curve.peak_update().0,
+                    suspicion::TEARING,
+                )
+                .with(
+                    "batch size",
+                    context.facts.batch_size.unwrap_or(0) as f64,
+                    None,
+                )
+                .with_skill(context),
+        )
+    }
+}
+
+impl OscillatingLoss {
+    /// What is wrong, if something is, and since when.
+    fn symptom(self, context: &Context<'_>) -> Option<(String, u64)> {
+        let curve = context.curve;
+        let (peak, at) = curve.peak_update();
+        let behind = suspicion::is_behind(context);
+        let start = curve.blocks().first()?.first;
+        if suspicion::normalises_few(context) && behind {
+            let count = context.facts.batch_size?;
+            let sentence = format!(
+                "Batch normalisation over {count} samples leaves little but noise of what goes \
+                 through it."
+            );
+            return Some((sentence, start));
+        }
+        if suspicion::was_torn(context) && suspicion::has_learned_nothing(context) {
+            let sentence = format!(
+                "A step changed the weights by {:.0}% of their size: the run jumps about instead \
+                 of going downhill.",
+                100.0 * peak
+            );
+            return Some((sentence, at));
+        }
+        let recent = curve.recent_skill(LASTING)?;
+        let best = curve.best_skill(LASTING)?;
+        if best - recent >= RELAPSE {
+            let sentence = format!(
+                "The run had learned, and has lost {:.0}% of it again.",
+                100.0 * (best - recent) / best.max(RELAPSE)
+            );
+            return Some((sentence, curve.recent(LASTING).first()?.first));
+        }
+        let (loss, before) = curve.recent_losses(2 * LASTING)?;
+        if suspicion::was_torn(context) && behind && loss > 0.9 * before {
+            let sentence = format!(
+                "A step changed the weights by {:.0}% of their size, and the run has come to a \
+                 halt where it has learned little.",
+                100.0 * peak
+            );
+            return Some((sentence, at));
+        }
+        let blind = WORSE_THAN_BLIND * context.facts.baseline_loss.unwrap_or(f64::INFINITY);
+        let moves = curve.update_ratio().is_none_or(|ratio| ratio >= MOVING);
+        if loss > blind && before > blind && loss > 0.9 * before && moves {
+            let sentence = format!(
+                "The loss stays at {}, above the {} of a blind guess.",
+                crate::number::rough(loss),
+                crate::number::rough(blind / WORSE_THAN_BLIND)
+            );
+            return Some((sentence, start));
+        }
+        let share = swinging_share(context);
+        let lively = curve.update_ratio().is_none_or(|ratio| ratio >= LIVELY);
+        let swings = share >= context.thresholds.eta && lively && behind && loss > 0.95 * before;
+        swings.then(|| {
+            let sentence = format!(
+                "In {:.0}% of the time the loss swung up or down by more than chance explains, \
+                 without getting lower.",
+                100.0 * share
+            );
+            (sentence, start)
+        })
+    }
+}
+
+/// The share of blocks that end a large swing of the skill.
+fn swinging_share(context: &Context<'_>) -> f64 {
+    let blocks = context.curve.blocks();
+    let skills: Vec<f64> = blocks.iter().filter_map(|block| block.skill).collect();
+    if skills.len() < 3 {
+        return 0.0;
+    }
+    // What a batch's accuracy varies by chance is at most that of a coin.
+    let steps = (blocks[0].last - blocks[0].first + 1) as f64;
+    let samples = context.facts.batch_size.unwrap_or(1) as f64 * steps;
+    let chance = context.facts.chance.unwrap_or(0.5);
+    let noise = 0.5 / samples.sqrt() / (1.0 - chance).max(0.1);
+    let large = (3.0 * noise).max(context.thresholds.zeta);
+    let mut turns = vec![skills[0]];
+    for window in skills.windows(3) {
+        if (window[1] - window[0]) * (window[2] - window[1]) < 0.0 {
+            turns.push(window[1]);
+        }
+    }
+    let swings = turns
+        .windows(2)
+        .filter(|pair| (pair[1] - pair[0]).abs() >= large);
+    swings.count() as f64 / skills.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Course, facts};
+    use super::*;
+
+    fn course(swing: f64, update: f64) -> Course {
+        let mut course = Course::new(facts()).skill(move |p| {
+            let up = (200.0 * p).round() as i64 % 2 == 0;
+            0.2 + if up { swing } else { -swing }
+        });
+        course.change(move |_, seen| {
+            for layer in &mut seen.layers {
+                layer.update_ratio = Some(update);
+            }
+        });
+        course
+    }
+
+    #[test]
+    fn large_swings_by_lively_steps_are_found() {
+        let found = course(0.4, 0.03).run(OscillatingLoss).unwrap();
+        assert!(found.sentence.contains("swung"), "{}", found.sentence);
+    }
+
+    #[test]
+    fn swings_that_chance_explains_are_not() {
+        assert_eq!(course(0.02, 0.03).run(OscillatingLoss), None);
+        assert_eq!(course(0.4, 0.001).run(OscillatingLoss), None);
+    }
+
+    #[test]
+    fn a_run_that_jumps_is_found_by_its_steps() {
+        let mut course = Course::new(facts()).skill(|_| 0.05);
+        course.change(|step, seen| {
+            for layer in &mut seen.layers {
+                layer.update_ratio = Some(if step == 5 { 0.4 } else { 0.001 });
+            }
+        });
+        let found = course.run(OscillatingLoss).unwrap();
+        assert!(found.sentence.contains("40%"), "{}", found.sentence);
+        assert_eq!(found.since, 5);
+    }
+
+    #[test]
+    fn a_run_that_loses_what_it_had_learned_is_found() {
+        let course = Course::new(facts()).skill(|p| if p < 0.5 { 0.95 } else { 0.3 });
+        let found = course.run(OscillatingLoss).unwrap();
+        assert!(found.sentence.contains("lost"), "{}", found.sentence);
+    }
+}

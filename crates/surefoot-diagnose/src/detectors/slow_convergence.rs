@@ -1,0 +1,163 @@
+//! Slow convergence.
+
+use super::suspicion;
+use crate::detector::{Context, Detector, Quantity};
+use crate::finding::{Finding, Problem};
+
+/// The loss is high and hardly gets lower.
+///
+/// AutoTrainer: from one iteration to the next the accuracy never rises by more than δ = 0.01.
+///
+/// Changed, because that is also true of every run that is nearly done, of one that starts well, and
+/// of every run that is watched closely enough:
+/// - A run is slow if its steps are: they move the weights by less than three hundred-thousandths
+///   of themselves (three times that counts in the last two thirds), where those of a run that
+///   learns move them by a thousandth; or if its learning rate has decayed to nothing before half
+///   of the steps were done. A run that learns, or has learned, is not slow however small its
+///   steps.
+/// - A network may stay at chance for half of the training and then learn all at once (parity does).
+///   As long as its steps are of a sound size that is waiting, not failing. Only when all steps are
+///   done and nothing was learned is it said that it was too slow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SlowConvergence;
+
+/// The share of the highest learning rate that is next to nothing.
+const DECAYED: f64 = 0.01;
+/// A skill that is next to perfect: what is left to learn is little.
+const NEARLY_DONE: f64 = 0.9;
+
+impl Detector for SlowConvergence {
+    fn problem(&self) -> Problem {
+        Problem::SLOW_CONVERGENCE
+    }
+
+    fn needs(&self) -> &'static [Quantity] {
+        &[Quantity::Loss]
+    }
+
+    fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
+        let curve = context.curve;
+        let thresholds = context.thresholds;
+        let progress = curve.progress(context.facts);
+        let needed = thresholds.alpha + 1;
+        if context.warming_up()
+            || !(thresholds.patience..0.8).contains(&progress)
+            || curve.layers().len() < needed
+        {
+            return None;
+        }
+        if suspicion::has_plain_cause(context) {
+            return None;
+        }
+        let weighted = suspicion::weighted(context);
+        let mut fastest = 0.0_f64;
+        for layers in curve.layers().rev().take(needed) {
+            let ratios = weighted.iter().filter_map(|&i| layers.get(i)?.update_ratio);
+            fastest = fastest.max(crate::curve::median(ratios)?);
+        }
+        let skill = curve.recent_skill(needed)?;
+        // At this speed, where will it be in the end?
+        let before = curve.blocks().len().checked_sub(3 * needed)?;
+        let earlier = mean_skill(context, before, before + needed)?;
+        let slope = (skill - earlier) / (2 * needed) as f64;
+        let left = (1.0 - progress) / progress * curve.blocks().len() as f64;
+        let projected = skill + slope.max(0.0) * left;
+        let limit = thresholds.least_update * if progress > 0.33 { 3.0 } else { 1.0 };
+        let decayed = curve.rate_left() < DECAYED && progress < 0.5;
+        let left_behind = curve.best_skill(needed)? < NEARLY_DONE && projected < NEARLY_DONE;
+        if !(left_behind && (fastest < limit || decayed)) || suspicion::was_torn(context) {
+            return None;
+        }
+        if fastest >= limit {
+            return Some(
+                Finding::new(
+                    self.problem(),
+                    context.step(),
+                    format!(
+                        "The learning rate has decayed to {:.1}% of what it was, and the run is \
+                         not nearly done.",
+                        100.0 * curve.rate_left()
+                    ),
+                )
+                .with("learning rate left", curve.rate_left(), DECAYED)
+                .with("update ratio", fastest, None)
+                .with("skill", skill, None),
+            );
+        }
+        Some(
+            Finding::new(
+                self.problem(),
+                context.step(),
+                format!(
+                    "A step changes the weights by {} of their size, where a thousandth is usual: \
+                     at this pace the run will not get anywhere.",
+                    crate::number::rough(fastest)
+                ),
+            )
+            .since(curve.recent(needed).first()?.first)
+            .with("update ratio", fastest, limit)
+            .with("learning rate left", curve.rate_left(), None)
+            .with("skill at the end at this pace", projected, NEARLY_DONE)
+            .with("skill", skill, None),
+        )
+    }
+
+    fn finish(&mut self, context: &Context<'_>) -> Option<Finding> {
+        let skill = context.curve.recent_skill(context.thresholds.alpha + 1)?;
+        let low = context.thresholds.low_skill();
+        if !suspicion::has_learned_nothing(context) || skill >= low {
+            return None;
+        }
+        Some(
+            Finding::new(
+                self.problem(),
+                context.step(),
+                "All steps are done, and the model predicts hardly better than a blind guess.",
+            )
+            .since(1)
+            .with("skill", skill, low),
+        )
+    }
+}
+
+fn mean_skill(context: &Context<'_>, from: usize, to: usize) -> Option<f64> {
+    let blocks = context.curve.blocks().get(from..to)?;
+    crate::curve::mean(blocks.iter().map(|block| block.skill))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Course, facts};
+    use super::*;
+
+    fn course(update: f64, skill: impl Fn(f64) -> f64 + 'static) -> Course {
+        let mut course = Course::new(facts()).skill(skill);
+        course.change(move |_, seen| {
+            for layer in &mut seen.layers {
+                layer.update_ratio = Some(update);
+            }
+        });
+        course
+    }
+
+    #[test]
+    fn tiny_steps_that_lead_nowhere_are_found_early() {
+        let found = course(1e-6, |p| 0.1 * p).run(SlowConvergence).unwrap();
+        assert!(found.step < 40, "{}", found.step);
+    }
+
+    #[test]
+    fn tiny_steps_of_a_run_that_is_done_or_gets_there_are_fine() {
+        assert_eq!(course(1e-6, |_| 0.95).run(SlowConvergence), None);
+        assert_eq!(course(5e-5, |p| 1.1 * p).run(SlowConvergence), None);
+    }
+
+    #[test]
+    fn waiting_at_chance_with_sound_steps_is_fine_until_the_end() {
+        let late = course(1e-3, |p| if p > 0.8 { 1.0 } else { 0.0 });
+        assert_eq!(late.run(SlowConvergence), None);
+        let never = course(1e-3, |_| 0.02).run(SlowConvergence).unwrap();
+        assert_eq!(never.step, 200);
+        assert!(never.sentence.starts_with("All steps are done"));
+    }
+}

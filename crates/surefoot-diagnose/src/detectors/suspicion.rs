@@ -1,0 +1,112 @@
+//! When a run may be said not to learn, and whether there is a plain reason for it.
+//!
+//! AutoTrainer's second symptom, everywhere, is an accuracy that "remains low": `max(Acc) ≤ Θ`. That
+//! is put here in a form that needs no accuracy and knows what low is: *skill*, which is 0 for the
+//! best prediction that does not look at the input and 1 for a perfect one. With classes of unequal
+//! size, or more than two, 60% can be excellent or worse than nothing; a skill cannot.
+
+use super::{abnormal_data, improper_loss, improper_output_activation};
+use crate::detector::Context;
+
+/// How many blocks a skill is averaged over: four, and as many as have so many samples together
+/// that their accuracy is not luck.
+pub(super) fn window(context: &Context<'_>) -> usize {
+    const SAMPLES: u64 = 256;
+    let batch = context.facts.batch_size.unwrap_or(32).max(1) as u64;
+    let block = context.curve.block_steps() * batch;
+    (SAMPLES.div_ceil(block) as usize).max(4)
+}
+
+/// Whether the run has so far learned little, by what may be asked of it by now: little after the
+/// first steps, most of it later.
+pub(super) fn is_behind(context: &Context<'_>) -> bool {
+    let progress = context.curve.progress(context.facts);
+    let Some(best) = best_skill(context) else {
+        return false;
+    };
+    match progress {
+        p if p < 0.03 => false,
+        p if p < 0.15 => best < 0.5,
+        _ => best < 0.9,
+    }
+}
+
+/// Whether the run has learned next to nothing: no block of it was better than guessing.
+pub(super) fn has_learned_nothing(context: &Context<'_>) -> bool {
+    best_skill(context).is_some_and(|best| best < context.thresholds.low_skill())
+}
+
+/// The best skill so far. An accuracy that the user calls good enough is good enough.
+fn best_skill(context: &Context<'_>) -> Option<f64> {
+    let best = context.curve.best_skill(window(context))?;
+    let user = context.thresholds.good_enough;
+    let good = user.is_some_and(|user| {
+        let reached = |metric: Option<f64>| metric.is_some_and(|metric| metric >= user);
+        context
+            .curve
+            .recent(window(context))
+            .iter()
+            .all(|block| reached(block.metric))
+    });
+    Some(if good { 1.0 } else { best })
+}
+
+/// Whether there is a plain reason for a run not to learn: unfit data, output or loss. Then what
+/// gradients do is an effect of it and not worth a finding of its own.
+pub(super) fn has_plain_cause(context: &Context<'_>) -> bool {
+    let off = |problem| context.thresholds.off.contains(&problem);
+    (abnormal_data::is_suspect(context) && !off(crate::Problem::ABNORMAL_DATA))
+        || (improper_output_activation::is_suspect(context.facts)
+            && !off(crate::Problem::IMPROPER_OUTPUT_ACTIVATION))
+        || (improper_loss::is_suspect(context.facts) && !off(crate::Problem::IMPROPER_LOSS))
+}
+
+/// The layers that have weights to watch: normalisation is left out, whose few weights have
+/// gradients of another size, and so are embeddings, of whose rows a batch meets only some.
+pub(super) fn weighted(context: &Context<'_>) -> Vec<usize> {
+    let layers = context.facts.layers.iter().enumerate();
+    layers
+        .filter(|(_, layer)| {
+            layer.parameters > 0
+                && !layer.frozen
+                && !layer.kind.ends_with("_norm")
+                && !layer.kind.ends_with("embedding")
+        })
+        .map(|(i, _)| i)
+        .collect()
+}
+
+/// The gain of the initial weights, that of the middle layer; NaN if it was not seen.
+pub(super) fn gain(context: &Context<'_>) -> f64 {
+    let gains = &context.curve.opening().gains;
+    let weighted = weighted(context);
+    // The output layer is often narrow, and what it puts out is not passed on.
+    let hidden = weighted.split_last().map_or(&[][..], |(_, hidden)| hidden);
+    let gains = hidden
+        .iter()
+        .filter_map(|&i| gains.get(i).copied().flatten());
+    crate::curve::median(gains).unwrap_or(f64::NAN)
+}
+
+/// The least number of samples that batch normalisation makes sense with.
+const FEW_SAMPLES: usize = 4;
+
+/// Whether there is batch normalisation over batches of a few samples.
+pub(super) fn normalises_few(context: &Context<'_>) -> bool {
+    let few = context
+        .facts
+        .batch_size
+        .is_some_and(|size| size <= FEW_SAMPLES);
+    let mut layers = context.facts.layers.iter();
+    few && layers.any(|layer| layer.kind == "batch_norm")
+}
+
+/// What share of the weights a step moves that tears them out of shape.
+pub(super) const TEARING: f64 = 0.08;
+
+/// Whether some step tore the weights out of shape. Weights that were tiny to begin with do not
+/// count: any step is large beside them.
+pub(super) fn was_torn(context: &Context<'_>) -> bool {
+    let gain = gain(context);
+    context.curve.peak_update().0 >= TEARING && (gain.is_nan() || gain >= 0.3)
+}

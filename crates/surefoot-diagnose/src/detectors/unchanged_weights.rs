@@ -1,0 +1,68 @@
+//! Weights that do not change.
+
+use super::suspicion;
+use crate::detector::{Context, Detector, Quantity};
+use crate::finding::{Finding, Problem};
+
+/// Weights that are meant to learn stay exactly as they are for several blocks: a layer that is cut
+/// off from the loss, or an optimizer that does nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UnchangedWeights;
+
+impl Detector for UnchangedWeights {
+    fn problem(&self) -> Problem {
+        Problem::UNCHANGED_WEIGHTS
+    }
+
+    fn needs(&self) -> &'static [Quantity] {
+        &[Quantity::Weights]
+    }
+
+    fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
+        let needed = context.thresholds.alpha + 1;
+        if context.curve.layers().len() < needed {
+            return None;
+        }
+        let still = |i: &usize| {
+            let mut blocks = context.curve.layers().rev().take(needed);
+            blocks.all(|layers| layers[*i].update_ratio == Some(0.0))
+        };
+        let layers: Vec<usize> = suspicion::weighted(context)
+            .into_iter()
+            .filter(still)
+            .collect();
+        if layers.is_empty() {
+            return None;
+        }
+        let name = |i: &usize| context.facts.layers[*i].name.clone();
+        let count = layers.len() as f64;
+        Some(
+            Finding::new(
+                self.problem(),
+                context.step(),
+                "Weights that should learn do not change at all.",
+            )
+            .remark()
+            .since(context.curve.recent(needed).first()?.first)
+            .within(layers.iter().map(name).collect())
+            .with("layers that stand still", count, 0.0),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Course, facts};
+    use super::*;
+
+    #[test]
+    fn a_layer_that_stands_still_is_found() {
+        let mut course = Course::new(facts()).skill(|_| 0.5);
+        course.change(|_, seen| seen.layers[2].update_ratio = Some(0.0));
+        assert_eq!(course.run(UnchangedWeights).unwrap().layers, ["dense_3"]);
+        assert_eq!(
+            Course::new(facts()).skill(|_| 0.5).run(UnchangedWeights),
+            None
+        );
+    }
+}

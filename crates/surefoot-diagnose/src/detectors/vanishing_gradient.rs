@@ -1,0 +1,147 @@
+//! Vanishing gradient.
+
+use super::suspicion;
+use crate::detector::{Context, Detector, Quantity};
+use crate::finding::{Finding, Problem};
+
+/// The gradient dies away on its way back to the first layers, which then do not learn.
+///
+/// AutoTrainer: the norm of the first layer's gradient is at most β1 = 1e-3 of the last layer's, and
+/// at most β2 = 1e-4, and `max(Acc) ≤ Θ`.
+///
+/// Changed:
+/// - A layer's gradient is measured by its root mean square where layers are compared, so that a
+///   wide layer does not look stronger than a narrow one.
+/// - With tiny weights the last layer's gradient vanishes with the others', and no ratio shows it:
+///   a first layer below a tenth of β2 is enough where the run has learned nothing.
+/// - A deep healthy network can start in that state and work itself out of it; its gradient then
+///   grows. So the symptom must last, and must not be on its way out.
+/// - Later, when a run that learns nothing has had its time, a milder decay counts (ten times β1 and
+///   β2), and sooner where hidden layers end in sigmoids, whose slope is a quarter at most.
+/// - After steps that tore the weights out of shape, what gradients do is an effect of those; that
+///   is [`OscillatingLoss`](super::OscillatingLoss).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VanishingGradient;
+
+/// The share of the training after which the milder decay counts.
+const LATE: f64 = 0.3;
+/// The same where hidden layers end in sigmoids.
+const SOON: f64 = 0.08;
+/// How many times the first gradient may grow over the blocks looked at and still be vanishing.
+const GROWTH: f64 = 1.5;
+
+fn has_sigmoids(context: &Context<'_>) -> bool {
+    let hidden = context.facts.layers.len().saturating_sub(1);
+    let sigmoid = |name: &str| matches!(name, "sigmoid" | "hard_sigmoid");
+    let layers = context.facts.layers[..hidden].iter();
+    layers
+        .filter(|layer| layer.activation.as_deref().is_some_and(sigmoid))
+        .count()
+        >= 2
+}
+
+impl Detector for VanishingGradient {
+    fn problem(&self) -> Problem {
+        Problem::VANISHING_GRADIENT
+    }
+
+    fn needs(&self) -> &'static [Quantity] {
+        &[Quantity::Model, Quantity::Gradients]
+    }
+
+    fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
+        let thresholds = context.thresholds;
+        let needed = 2 * (thresholds.alpha + 1);
+        let progress = context.curve.progress(context.facts);
+        if context.warming_up() || progress < 0.04 || context.curve.layers().len() < needed {
+            return None;
+        }
+        if !suspicion::has_learned_nothing(context)
+            || suspicion::has_plain_cause(context)
+            || suspicion::was_torn(context)
+            || suspicion::normalises_few(context)
+        {
+            return None;
+        }
+        let weighted = suspicion::weighted(context);
+        let (&first, &last) = (weighted.first()?, weighted.last()?);
+        let late = if has_sigmoids(context) { SOON } else { LATE };
+        let leniency = if progress >= late { 10.0 } else { 1.0 };
+        let beta_1 = thresholds.beta_1 * leniency;
+        let beta_2 = thresholds.beta_2 * leniency;
+        let (mut ratio, mut norm) = (0.0_f64, 0.0_f64);
+        let mut course = Vec::with_capacity(needed);
+        for layers in context.curve.layers().rev().take(needed) {
+            let (head, tail) = (layers.get(first)?, layers.get(last)?);
+            let decay = head.gradient_rms? / tail.gradient_rms?;
+            // Nothing at either end is another problem, unless nothing was ever there.
+            ratio = ratio.max(if decay.is_nan() { 0.0 } else { decay });
+            norm = norm.max(head.gradient?);
+            course.push(head.gradient?);
+        }
+        let vanishes = (norm <= beta_2 && ratio <= beta_1) || norm <= 0.1 * thresholds.beta_2;
+        let (newest, oldest) = (course.first()?, course.last()?);
+        if !vanishes || *newest > GROWTH * oldest {
+            return None;
+        }
+        let weak: Vec<String> = {
+            let layers = context.curve.last_layers()?;
+            weighted
+                .iter()
+                .filter(|&&i| layers[i].gradient.is_some_and(|norm| norm <= beta_2))
+                .map(|&i| context.facts.layers[i].name.clone())
+                .collect()
+        };
+        Some(
+            Finding::new(
+                self.problem(),
+                context.step(),
+                format!(
+                    "The gradient that reaches the first layer has a norm of {}: it dies away on \
+                     its way back through the layers, and what comes first does not learn.",
+                    crate::number::rough(norm)
+                ),
+            )
+            .since(context.curve.recent(needed).first()?.first)
+            .within(weak)
+            .with("gradient of the first layer", norm, beta_2)
+            .with("first layer by last layer", ratio, beta_1)
+            .with(
+                "gain of the initial weights",
+                suspicion::gain(context),
+                None,
+            )
+            .with_skill(context),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Course, facts, gradient};
+    use super::*;
+
+    fn course(first: impl Fn(u64) -> f64 + 'static, skill: f64) -> Course {
+        let mut course = Course::new(facts()).skill(move |_| skill);
+        course.change(move |step, seen| seen.layers[0].gradient = Some(gradient(first(step))));
+        course
+    }
+
+    #[test]
+    fn a_first_layer_without_gradient_in_a_run_that_learns_nothing_is_found() {
+        let found = course(|_| 1e-6, 0.0).run(VanishingGradient).unwrap();
+        assert_eq!(found.layers, ["dense_1"]);
+        assert!(found.step < 30);
+    }
+
+    #[test]
+    fn a_run_that_learns_is_left_alone() {
+        assert_eq!(course(|_| 1e-6, 0.6).run(VanishingGradient), None);
+    }
+
+    #[test]
+    fn a_gradient_that_works_itself_out_is_left_alone() {
+        let growing = course(|step| 1e-7 * 1.2_f64.powi(step as i32), 0.0);
+        assert_eq!(growing.run(VanishingGradient), None);
+    }
+}

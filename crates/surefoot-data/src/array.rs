@@ -3,7 +3,10 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use surefoot_plan::Missing;
+
 use crate::error::{DataError, Origin, Place, Position};
+use crate::missing::Gaps;
 use crate::samples::{Form, Labels, Measure, Samples, room};
 
 /// The kind of an array's numbers.
@@ -139,7 +142,7 @@ impl Array {
     }
 
     /// The numbers, each converted and then checked to be one that a model can compute with.
-    fn numbers<T>(&self, convert: impl Fn(f64) -> T) -> Result<Vec<T>, DataError> {
+    fn numbers<T>(&self, gaps: Gaps, convert: impl Fn(f64) -> T) -> Result<Vec<T>, DataError> {
         let count = self.bytes.len() / self.number.size();
         let mut numbers = room(&Origin::File(self.file.clone()), count, 1)?;
         let big = self.big_endian;
@@ -152,9 +155,7 @@ impl Array {
                         <$type>::from_le_bytes(bytes)
                     };
                     let number = number as f64;
-                    if !(number as f32).is_finite() {
-                        return Err(self.not_finite(numbers.len(), number));
-                    }
+                    let number = gaps.check(number, number, || self.place(numbers.len()))?;
                     numbers.push(convert(number));
                 }
             };
@@ -174,7 +175,7 @@ impl Array {
         Ok(numbers)
     }
 
-    fn not_finite(&self, at: usize, number: f64) -> DataError {
+    fn place(&self, at: usize) -> Box<Place> {
         let mut rest = at;
         let mut index: Vec<usize> = self
             .shape
@@ -188,21 +189,19 @@ impl Array {
             .collect();
         let sample = index.pop().unwrap_or_default();
         index.reverse();
-        let place = Box::new(Place {
+        Box::new(Place {
             file: self.file.clone(),
             position: Position::Element { sample, index },
-        });
-        let value = number.to_string();
-        if number.is_nan() {
-            DataError::Missing { place, value }
-        } else {
-            DataError::Infinite { place, value }
-        }
+        })
     }
 }
 
 /// The samples of an array of features and one of labels, samples first.
-pub(crate) fn paired(features: Array, labels: Array) -> Result<Samples, DataError> {
+pub(crate) fn paired(
+    features: Array,
+    labels: Array,
+    missing: Missing,
+) -> Result<Samples, DataError> {
     let count = features.shape[0];
     if count != labels.shape[0] {
         return Err(DataError::Unpaired {
@@ -223,7 +222,7 @@ pub(crate) fn paired(features: Array, labels: Array) -> Result<Samples, DataErro
             });
         }
     };
-    let values = features.numbers(|number| number as f32)?;
+    let values = features.numbers(Gaps::in_features(missing), |number| number as f32)?;
     let whole = !features.number.is_float() && values.iter().all(|&value| value >= 0.0);
     let shape = match &features.shape[1..] {
         [] => vec![1],
@@ -239,7 +238,7 @@ pub(crate) fn paired(features: Array, labels: Array) -> Result<Samples, DataErro
             Measure::Amounts
         },
         labels: Labels::Numbers {
-            values: labels.numbers(|number| number)?,
+            values: labels.numbers(Gaps::in_labels(missing), |number| number)?,
             width,
             form: if labels.number.is_float() {
                 Form::Floats
@@ -295,7 +294,9 @@ mod tests {
             big_endian,
             ..array(number, &shape, bytes).unwrap()
         };
-        array.numbers(|number| number).unwrap()
+        array
+            .numbers(Gaps::in_features(Missing::Refuse), |number| number)
+            .unwrap()
     }
 
     #[test]
@@ -345,13 +346,17 @@ mod tests {
         let mut bytes = vec![0; 2 * 3 * 4];
         bytes[16..20].copy_from_slice(&f32::NAN.to_le_bytes());
         let found = array(Number::F32, &[2, 3], &bytes).unwrap();
-        let error = found.numbers(|number| number).unwrap_err().to_string();
+        let refused = |array: Array| {
+            let gaps = Gaps::in_features(Missing::Refuse);
+            array.numbers(gaps, |number| number).unwrap_err()
+        };
+        let error = refused(found).to_string();
         assert!(
             error.starts_with("x.npy, element [1, 1]: the value is missing (NaN)"),
             "{error}"
         );
         let huge = array(Number::F64, &[1], &1e300_f64.to_le_bytes()).unwrap();
-        let error = huge.numbers(|number| number).unwrap_err();
+        let error = refused(huge);
         assert!(matches!(error, DataError::Infinite { .. }), "{error}");
     }
 
@@ -359,16 +364,21 @@ mod tests {
     fn features_and_labels_must_be_as_many() {
         let features = array(Number::U8, &[3, 1], &[1, 2, 3]).unwrap();
         let labels = array(Number::U8, &[2], &[0, 1]).unwrap();
-        let error = paired(features, labels).unwrap_err().to_string();
+        let error = paired(features, labels, Missing::Refuse)
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("has 3 samples and x.npy has 2"), "{error}");
     }
 
     #[test]
     fn small_whole_numbers_may_be_symbols() {
-        let labels = || array(Number::U8, &[2], &[0, 1]).unwrap();
-        let whole = paired(array(Number::I8, &[2], &[3, 4]).unwrap(), labels()).unwrap();
+        let read = |bytes| {
+            let labels = array(Number::U8, &[2], &[0, 1]).unwrap();
+            let features = array(Number::I8, &[2], bytes).unwrap();
+            paired(features, labels, Missing::Refuse).unwrap()
+        };
+        let whole = read(&[3, 4]);
         assert_eq!((whole.measure, whole.shape), (Measure::Whole, vec![1]));
-        let signed = paired(array(Number::I8, &[2], &[3, 0xff]).unwrap(), labels()).unwrap();
-        assert_eq!(signed.measure, Measure::Amounts);
+        assert_eq!(read(&[3, 0xff]).measure, Measure::Amounts);
     }
 }

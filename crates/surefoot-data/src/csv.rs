@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use ::csv::{ErrorKind, Reader, ReaderBuilder, StringRecord, Trim};
-use surefoot_plan::Task;
+use surefoot_plan::{Missing, Task};
 
 use crate::error::{DataError, Origin, Place, Position, shortened};
+use crate::missing::Gaps;
 use crate::samples::{Form, Labels, Measure, Samples};
 use crate::table::{Names, label_column};
 
@@ -14,17 +15,16 @@ pub(crate) fn csv(
     path: &Path,
     label: Option<&str>,
     task: Option<Task>,
+    missing: Missing,
 ) -> Result<Samples, DataError> {
     let bytes = std::fs::read(path).map_err(|cause| DataError::Unreadable {
         path: path.to_owned(),
         cause,
     })?;
-    let file = Text::open(path, &bytes, label)?;
+    let file = Text::open(path, &bytes, label, missing)?;
     let rows = file.rows()?;
     let labels = match rows.first_text {
-        Some(text) if file.are_classes(&text, rows.texts, rows.labels.len(), task)? => {
-            file.classes()?
-        }
+        Some(text) if file.are_classes(&text, rows.texts, rows.numbers, task)? => file.classes()?,
         _ => Labels::Numbers {
             values: rows.labels,
             width: 1,
@@ -66,18 +66,21 @@ struct Text<'a> {
     columns: Vec<String>,
     /// Which column is the label.
     label: usize,
+    missing: Missing,
 }
 
 /// All rows of a file.
 struct Rows {
     features: Vec<f32>,
-    /// Whether all features are whole numbers from 0.
+    /// Whether all features that are there are whole numbers from 0.
     whole: bool,
-    /// The label of each row, 0 where it is no number.
+    /// The label of each row, 0 where it is no number and NaN where it is missing.
     labels: Vec<f64>,
-    /// How many labels are no numbers.
+    /// How many labels are numbers.
+    numbers: usize,
+    /// How many are not.
     texts: usize,
-    /// The first label that is none.
+    /// The first that is not.
     first_text: Option<FirstText>,
 }
 
@@ -87,13 +90,19 @@ struct FirstText {
 }
 
 impl<'a> Text<'a> {
-    fn open(path: &'a Path, bytes: &'a [u8], label: Option<&str>) -> Result<Text<'a>, DataError> {
+    fn open(
+        path: &'a Path,
+        bytes: &'a [u8],
+        label: Option<&str>,
+        missing: Missing,
+    ) -> Result<Text<'a>, DataError> {
         let mut file = Text {
             path,
             bytes,
             delimiter: delimiter(bytes),
             columns: Vec::new(),
             label: 0,
+            missing,
         };
         let mut header = StringRecord::new();
         if !file.next(&mut file.reader(), &mut header)? {
@@ -179,6 +188,7 @@ impl<'a> Text<'a> {
             features: Vec::new(),
             whole: true,
             labels: Vec::new(),
+            numbers: 0,
             texts: 0,
             first_text: None,
         };
@@ -186,17 +196,20 @@ impl<'a> Text<'a> {
             for (column, cell) in record.iter().enumerate() {
                 if column == self.label {
                     let label = self.label(line, cell)?;
-                    if label.is_none() {
-                        rows.texts += 1;
-                        rows.first_text.get_or_insert_with(|| FirstText {
-                            line,
-                            value: shortened(cell),
-                        });
+                    match label {
+                        Some(number) => rows.numbers += usize::from(!number.is_nan()),
+                        None => {
+                            rows.texts += 1;
+                            rows.first_text.get_or_insert_with(|| FirstText {
+                                line,
+                                value: shortened(cell),
+                            });
+                        }
                     }
                     rows.labels.push(label.unwrap_or_default());
                 } else {
                     let feature = self.feature(line, column, cell)?;
-                    rows.whole &= feature >= 0.0 && feature.fract() == 0.0;
+                    rows.whole &= feature.is_nan() || feature >= 0.0 && feature.fract() == 0.0;
                     rows.features.push(feature);
                 }
             }
@@ -211,48 +224,31 @@ impl<'a> Text<'a> {
     }
 
     fn feature(&self, line: u64, column: usize, cell: &str) -> Result<f32, DataError> {
+        let gaps = Gaps::in_features(self.missing);
+        let place = || self.place(line, column);
         match cell.parse::<f64>() {
-            Ok(number) => Ok(self.finite(line, column, cell, number)? as f32),
+            Ok(number) => Ok(gaps.check(number, cell, place)? as f32),
             Err(_) if cell.eq_ignore_ascii_case("true") => Ok(1.0),
             Err(_) if cell.eq_ignore_ascii_case("false") => Ok(0.0),
-            Err(_) if is_missing(cell) => Err(self.missing(line, column, cell)),
+            Err(_) if is_missing(cell) => Ok(gaps.fill(shown(cell), place)? as f32),
             Err(_) => Err(DataError::NotANumber {
-                place: self.place(line, column),
+                place: place(),
                 value: shortened(cell),
                 advice: "correct it, or encode the column as numbers, or remove the column",
             }),
         }
     }
 
-    /// A label that is a number, or nothing if it is a name.
+    /// A label that is a number, NaN if it is missing, or nothing if it is a name.
     fn label(&self, line: u64, cell: &str) -> Result<Option<f64>, DataError> {
+        let gaps = Gaps::in_labels(self.missing);
+        let place = || self.place(line, self.label);
         match cell.parse::<f64>() {
-            Ok(number) => self.finite(line, self.label, cell, number).map(Some),
-            Err(_) if cell.is_empty() => Err(self.missing(line, self.label, cell)),
+            Ok(number) => gaps.check(number, cell, place).map(Some),
+            Err(_) if cell.is_empty() => gaps.fill(shown(cell), place).map(Some),
+            // Among numbers it says that there is none; among names it is one of them.
+            Err(_) if self.missing == Missing::Drop && is_missing(cell) => Ok(Some(f64::NAN)),
             Err(_) => Ok(None),
-        }
-    }
-
-    fn finite(&self, line: u64, column: usize, cell: &str, number: f64) -> Result<f64, DataError> {
-        if number.is_nan() {
-            Err(self.missing(line, column, cell))
-        } else if (number as f32).is_infinite() {
-            Err(DataError::Infinite {
-                place: self.place(line, column),
-                value: shortened(cell),
-            })
-        } else {
-            Ok(number)
-        }
-    }
-
-    fn missing(&self, line: u64, column: usize, cell: &str) -> DataError {
-        DataError::Missing {
-            place: self.place(line, column),
-            value: match cell {
-                "" => "an empty cell".into(),
-                _ => cell.to_owned(),
-            },
         }
     }
 
@@ -272,12 +268,12 @@ impl<'a> Text<'a> {
         &self,
         text: &FirstText,
         texts: usize,
-        labels: usize,
+        numbers: usize,
         task: Option<Task>,
     ) -> Result<bool, DataError> {
         let advice = match task {
             Some(Task::Binary | Task::MultiClass) => return Ok(true),
-            None if texts >= labels - texts => return Ok(true),
+            None if texts >= numbers => return Ok(true),
             None => {
                 "most labels are numbers: correct it, or say task = \"multi_class\" if it is the \
                  name of a class"
@@ -295,7 +291,10 @@ impl<'a> Text<'a> {
     fn classes(&self) -> Result<Labels, DataError> {
         let mut names = Names::default();
         self.each(|_, record| {
-            names.push(&record[self.label]);
+            let cell = &record[self.label];
+            let number = cell.parse::<f64>();
+            let missing = number.is_ok_and(|number| !(number as f32).is_finite());
+            names.push(if missing { "" } else { cell });
             Ok(())
         })?;
         Ok(names.labels())
@@ -312,6 +311,14 @@ fn delimiter(bytes: &[u8]) -> u8 {
         .into_iter()
         .find(|delimiter| header.contains(delimiter))
         .unwrap_or(b',')
+}
+
+/// A missing cell as messages name it.
+fn shown(cell: &str) -> &str {
+    match cell {
+        "" => "an empty cell",
+        _ => cell,
+    }
 }
 
 /// Whether a cell is one of the words that programs write for a value they do not have.

@@ -6,7 +6,7 @@ fn read_as(text: &[u8], label: Option<&str>, task: Option<Task>) -> Result<Sampl
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.csv");
     std::fs::write(&path, text).unwrap();
-    csv(&path, label, task).map_err(|error| {
+    csv(&path, label, task, Missing::Refuse).map_err(|error| {
         let message = error.to_string();
         message.replace(&path.display().to_string(), "t.csv")
     })
@@ -79,8 +79,8 @@ fn small_whole_numbers_may_be_symbols() {
 fn nan_names_line_and_column() {
     assert_eq!(
         error("a,b,y\n1,2,0\n3,NaN,1\n"),
-        "t.csv, line 3, column \"b\": the value is missing (NaN); drop the sample, or fill in a \
-         value such as the column's mean"
+        "t.csv, line 3, column \"b\": the value is missing (NaN); correct it, or set \
+         data.missing = \"drop\" to leave out such samples, or \"impute\" to fill in the mean"
     );
 }
 
@@ -201,7 +201,7 @@ fn a_saved_index_is_remarked_on() {
 
 #[test]
 fn a_missing_file_is_named() {
-    let error = csv(Path::new("nowhere/t.csv"), None, None).unwrap_err();
+    let error = csv(Path::new("nowhere/t.csv"), None, None, Missing::Refuse).unwrap_err();
     assert!(
         error.to_string().starts_with("cannot read nowhere/t.csv: "),
         "{error}"

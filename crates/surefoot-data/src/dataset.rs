@@ -93,7 +93,8 @@ impl Part {
     }
 }
 
-fn gather<T: Copy>(all: &[T], ids: &[u64], width: usize) -> Vec<T> {
+/// What belongs to some samples, `width` values each.
+pub(crate) fn gather<T: Copy>(all: &[T], ids: &[u64], width: usize) -> Vec<T> {
     let mut some = Vec::with_capacity(ids.len() * width);
     for &id in ids {
         some.extend_from_slice(&all[id as usize * width..][..width]);

@@ -98,25 +98,25 @@ pub enum DataError {
     },
 
     /// A missing value: an empty cell, a null or NaN.
-    #[error(
-        "{place}: the value is missing ({value}); drop the sample, or fill in a value such as the column's mean"
-    )]
+    #[error("{place}: the value is missing ({value}); {advice}")]
     Missing {
         /// Where.
         place: Box<Place>,
         /// What stands there.
         value: String,
+        /// What to do.
+        advice: &'static str,
     },
 
     /// A value that is infinite, or too large for the 32-bit floats that models compute with.
-    #[error(
-        "{place}: {value} is infinite or too large (the limit is 3.4e38); drop the sample, or cut the value off at a sensible limit"
-    )]
+    #[error("{place}: {value} is infinite or too large (the limit is 3.4e38); {advice}")]
     Infinite {
         /// Where.
         place: Box<Place>,
         /// What stands there.
         value: String,
+        /// What to do.
+        advice: &'static str,
     },
 
     /// A text where a number must be.
@@ -257,11 +257,13 @@ pub enum DataError {
         samples: usize,
     },
 
-    /// Scaling asked for symbols, whose numbers are names and not amounts.
-    #[error("{origin} gives symbols, which are numbered and not measured; set scale = \"none\"")]
-    ScaledSymbols {
+    /// Arithmetic asked for symbols, whose numbers are names and not amounts.
+    #[error("{origin} gives symbols, which are numbered and not measured; set {instead}")]
+    MeasuredSymbols {
         /// Where the symbols come from.
         origin: Origin,
+        /// The setting that leaves them as they are.
+        instead: &'static str,
     },
 
     /// A setting of a source that makes no sense.
@@ -296,6 +298,13 @@ pub enum Origin {
     Generator(&'static str),
     /// A file or folder.
     File(PathBuf),
+    /// What is left of another once incomplete samples are dropped.
+    Complete {
+        /// Where the samples come from.
+        of: Box<Origin>,
+        /// How many are dropped.
+        dropped: usize,
+    },
 }
 
 impl fmt::Display for Origin {
@@ -303,6 +312,10 @@ impl fmt::Display for Origin {
         match self {
             Origin::Generator(kind) => write!(f, "the generator {kind}"),
             Origin::File(path) => path.display().fmt(f),
+            Origin::Complete { of, dropped: 1 } => write!(f, "{of} without 1 incomplete sample"),
+            Origin::Complete { of, dropped } => {
+                write!(f, "{of} without {dropped} incomplete samples")
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
+use surefoot_plan::Missing;
 
 use crate::array::{Array, Number, damaged, paired};
 use crate::error::{DataError, Origin};
@@ -13,12 +14,12 @@ use crate::samples::Samples;
 const FORMAT: &str = "IDX";
 
 /// Features and labels, a file each. Images without channels get one.
-pub(crate) fn idx(features: &Path, labels: &Path) -> Result<Samples, DataError> {
+pub(crate) fn idx(features: &Path, labels: &Path, missing: Missing) -> Result<Samples, DataError> {
     let mut features = open(features)?;
     if features.shape.len() == 3 {
         features.shape.push(1);
     }
-    paired(features, open(labels)?)
+    paired(features, open(labels)?, missing)
 }
 
 fn open(path: &Path) -> Result<Array, DataError> {
@@ -110,7 +111,7 @@ pub(crate) mod tests {
         let images: Vec<u8> = (0..12).map(|i| i * 20).collect();
         std::fs::write(&x, gzipped(&file(0x08, &[2, 2, 3], &images))).unwrap();
         std::fs::write(&y, file(0x08, &[2], &[1, 0])).unwrap();
-        let samples = idx(&x, &y).unwrap();
+        let samples = idx(&x, &y, Missing::Refuse).unwrap();
         assert_eq!(samples.shape, [2, 3, 1]);
         assert!(
             samples

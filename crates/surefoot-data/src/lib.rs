@@ -2,9 +2,9 @@
 //!
 //! [`load`] turns the `data` of a plan into a [`Dataset`]: it makes up samples or reads them from
 //! CSV, Parquet, NumPy, IDX or image files, finds out what is to be learnt if the plan does not say,
-//! divides the samples into parts and scales the features. The result is a pure function of the
-//! plan, the seed and the files' contents: no clock, no order of a folder and no generator state
-//! takes part in it.
+//! divides the samples into parts, and cleans and scales the features. The result is a pure function
+//! of the plan, the seed and the files' contents: no clock, no order of a folder and no generator
+//! state takes part in it.
 //!
 //! Whatever is wrong with a file is a [`DataError`] that names the file and the place and says what
 //! to do; no file makes it panic.
@@ -15,10 +15,9 @@
 //! use surefoot_plan::{Data, Scale, Source, Split};
 //!
 //! let data = Data {
-//!     source: Source::Moons { samples: 100, noise: 0.1 },
-//!     task: None,
 //!     scale: Scale::Standardise,
 //!     split: Split { validation: 0.2, test: 0.1 },
+//!     ..Data::new(Source::Moons { samples: 100, noise: 0.1 })
 //! };
 //! let set = load(&data, 42, Path::new("."))?;
 //! assert_eq!((set.train.len, set.validation.len, set.test.len), (70, 20, 10));
@@ -27,12 +26,14 @@
 //! ```
 
 mod array;
+mod clean;
 mod csv;
 mod dataset;
 mod error;
 mod generate;
 mod idx;
 mod images;
+mod missing;
 mod npy;
 mod npz;
 mod parquet;
@@ -50,7 +51,7 @@ pub use scale::Scaling;
 use std::path::Path;
 
 use samples::{Measure, Samples};
-use surefoot_plan::{Data, Scale, Source, Task};
+use surefoot_plan::{Data, Missing, Outliers, Scale, Source};
 
 /// Loads the data of a plan. Files are relative to `base`, the plan's folder.
 ///
@@ -58,13 +59,14 @@ use surefoot_plan::{Data, Scale, Source, Task};
 ///
 /// Whatever is wrong with the plan's settings or with a file, see [`DataError`].
 pub fn load(data: &Data, seed: u64, base: &Path) -> Result<Dataset, DataError> {
-    let samples = read(&data.source, data.task, seed, base)?;
+    let samples = read(data, seed, base)?;
     prepare(samples, data, seed)
 }
 
 /// All samples of a source.
-fn read(source: &Source, task: Option<Task>, seed: u64, base: &Path) -> Result<Samples, DataError> {
-    match *source {
+fn read(data: &Data, seed: u64, base: &Path) -> Result<Samples, DataError> {
+    let missing = data.missing;
+    match data.source {
         Source::Circles {
             samples,
             noise,
@@ -109,24 +111,24 @@ fn read(source: &Source, task: Option<Task>, seed: u64, base: &Path) -> Result<S
         Source::Csv {
             ref path,
             ref label,
-        } => csv::csv(&base.join(path), label.as_deref(), task),
+        } => csv::csv(&base.join(path), label.as_deref(), data.task, missing),
         Source::Parquet {
             ref path,
             ref label,
-        } => parquet::parquet(&base.join(path), label.as_deref()),
+        } => parquet::parquet(&base.join(path), label.as_deref(), missing),
         Source::Npy {
             ref features,
             ref labels,
-        } => npy::npy(&base.join(features), &base.join(labels)),
+        } => npy::npy(&base.join(features), &base.join(labels), missing),
         Source::Npz {
             ref path,
             ref features,
             ref labels,
-        } => npz::npz(&base.join(path), features, labels),
+        } => npz::npz(&base.join(path), features, labels, missing),
         Source::Idx {
             ref features,
             ref labels,
-        } => idx::idx(&base.join(features), &base.join(labels)),
+        } => idx::idx(&base.join(features), &base.join(labels), missing),
         Source::Images {
             ref path,
             size,
@@ -135,8 +137,15 @@ fn read(source: &Source, task: Option<Task>, seed: u64, base: &Path) -> Result<S
     }
 }
 
-/// The data set of samples: targets, parts, scaling.
+/// The data set of samples: targets, parts, cleaning, scaling.
 fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataError> {
+    let (samples, kept) = match data.missing {
+        Missing::Drop => {
+            let (complete, kept) = samples.complete();
+            (complete, Some(kept))
+        }
+        Missing::Refuse | Missing::Impute => (samples, None),
+    };
     let count = samples.len();
     if count < 2 {
         let origin = samples.origin;
@@ -145,9 +154,10 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
             _ => DataError::OneSample { origin },
         });
     }
-    if samples.measure == Measure::Symbols && data.scale != Scale::None {
-        return Err(DataError::ScaledSymbols {
+    if let Some(instead) = arithmetic(data).filter(|_| samples.measure == Measure::Symbols) {
+        return Err(DataError::MeasuredSymbols {
             origin: samples.origin,
+            instead,
         });
     }
     let learnt = task::learnt(samples.labels, data.task, &samples.label_origin)?;
@@ -158,17 +168,27 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
     };
     let division = split::divide(data.split, count, seed)?;
     let width = samples.shape.iter().product();
-    let part = |ids| Part::gather(&samples.features, width, &learnt.targets, learnt.width, ids);
+    let part = |ids| {
+        let mut part = Part::gather(&samples.features, width, &learnt.targets, learnt.width, ids);
+        if let Some(kept) = &kept {
+            part.ids.iter_mut().for_each(|id| *id = kept[*id as usize]);
+        }
+        part
+    };
     let mut parts = [division.train, division.validation, division.test].map(part);
     drop(samples.features);
 
+    let mut notes = samples.notes;
+    let cleaned = clean::clean(&mut parts, data, &samples.shape);
+    // What was cut or filled in need not be a whole number any more.
+    let symbols = if cleaned.is_empty() { symbols } else { 0 };
+    notes.extend(cleaned);
     let scaling = Scaling::fit(data.scale, &parts[0].features, &samples.shape);
     if let Some(scaling) = &scaling {
         for part in &mut parts {
             scaling.apply(&mut part.features);
         }
     }
-    let mut notes = samples.notes;
     notes.extend(learnt.notes);
     let [train, validation, test] = parts;
     notes.extend(unlearnable(&train, [&validation, &test], &learnt.classes));
@@ -188,6 +208,19 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
         scaling,
         notes,
     })
+}
+
+/// The setting to use instead of the first that computes with features, if one does.
+fn arithmetic(data: &Data) -> Option<&'static str> {
+    if data.scale != Scale::None {
+        Some("scale = \"none\"")
+    } else if data.outliers != Outliers::Keep {
+        Some("outliers = \"keep\"")
+    } else if data.missing == Missing::Impute {
+        Some("missing = \"refuse\"")
+    } else {
+        None
+    }
 }
 
 /// A remark on classes that a model is judged by and never sees.
@@ -222,6 +255,8 @@ fn symbols(measure: Measure, shape: &[usize], features: &[f32]) -> usize {
     if last < LARGEST { last as usize + 1 } else { 0 }
 }
 
+#[cfg(test)]
+mod abnormal_tests;
 #[cfg(test)]
 mod robust_tests;
 #[cfg(test)]

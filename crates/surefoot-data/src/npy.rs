@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
+use surefoot_plan::Missing;
+
 use crate::array::{Array, Number, damaged, paired};
 use crate::error::{DataError, Origin, shortened};
 use crate::samples::Samples;
@@ -14,8 +16,8 @@ const FORMAT: &str = "NPY";
 const LONGEST_HEADER: usize = 1 << 16;
 
 /// What `np.save` wrote, features and labels in a file each.
-pub(crate) fn npy(features: &Path, labels: &Path) -> Result<Samples, DataError> {
-    paired(open(features)?, open(labels)?)
+pub(crate) fn npy(features: &Path, labels: &Path, missing: Missing) -> Result<Samples, DataError> {
+    paired(open(features)?, open(labels)?, missing)
 }
 
 fn open(path: &Path) -> Result<Array, DataError> {
@@ -234,7 +236,7 @@ pub(crate) mod tests {
         let values = [1.0, 2.0, 3.0, 4.0];
         std::fs::write(&x, file("'<f4'", false, "(2, 2)", &floats(&values))).unwrap();
         std::fs::write(&y, file("'|u1'", false, "(2,)", &[1, 0])).unwrap();
-        let samples = npy(&x, &y).unwrap();
+        let samples = npy(&x, &y, Missing::Refuse).unwrap();
         assert_eq!(samples.features, values);
         assert_eq!(samples.shape, [2]);
         assert!(matches!(
@@ -330,7 +332,12 @@ pub(crate) mod tests {
 
     #[test]
     fn a_missing_file_is_named() {
-        let error = npy(Path::new("no/x.npy"), Path::new("no/y.npy")).unwrap_err();
+        let error = npy(
+            Path::new("no/x.npy"),
+            Path::new("no/y.npy"),
+            Missing::Refuse,
+        )
+        .unwrap_err();
         assert!(
             error.to_string().starts_with("cannot read no/x.npy: "),
             "{error}"

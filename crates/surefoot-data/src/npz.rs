@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
+use surefoot_plan::Missing;
 use zip::ZipArchive;
 
 use crate::array::{Array, paired};
@@ -12,7 +13,12 @@ use crate::npy;
 use crate::samples::Samples;
 
 /// What `np.savez` or `np.savez_compressed` wrote.
-pub(crate) fn npz(path: &Path, features: &str, labels: &str) -> Result<Samples, DataError> {
+pub(crate) fn npz(
+    path: &Path,
+    features: &str,
+    labels: &str,
+    missing: Missing,
+) -> Result<Samples, DataError> {
     let unreadable = |cause| DataError::Unreadable {
         path: path.to_owned(),
         cause,
@@ -29,7 +35,7 @@ pub(crate) fn npz(path: &Path, features: &str, labels: &str) -> Result<Samples, 
         })?;
     let features = member(&mut archive, path, features)?;
     let labels = member(&mut archive, path, labels)?;
-    paired(features, labels)
+    paired(features, labels, missing)
 }
 
 fn member(
@@ -87,7 +93,7 @@ pub(crate) mod tests {
     fn read(bytes: &[u8], features: &str) -> Result<Samples, String> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), bytes).unwrap();
-        npz(file.path(), features, "y").map_err(|error| error.to_string())
+        npz(file.path(), features, "y", Missing::Refuse).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -112,7 +118,7 @@ pub(crate) mod tests {
     fn what_is_no_archive_is_refused() {
         let error = read(b"not a zip", "x").unwrap_err();
         assert!(error.contains("is not a valid NPZ file"), "{error}");
-        assert!(npz(&std::env::temp_dir(), "x", "y").is_err());
+        assert!(npz(&std::env::temp_dir(), "x", "y", Missing::Refuse).is_err());
     }
 
     #[test]

@@ -10,7 +10,10 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::{FileReader, SerializedFileReader};
 use ::parquet::schema::types::ColumnDescriptor;
 
+use surefoot_plan::Missing;
+
 use crate::error::{DataError, Origin, Place, Position, shortened};
+use crate::missing::Gaps;
 use crate::samples::{Form, Labels, Measure, Samples, room};
 use crate::table::{Names, label_column};
 
@@ -18,7 +21,11 @@ use crate::table::{Names, label_column};
 const BATCH: usize = 1 << 13;
 
 /// Reads a file.
-pub(crate) fn parquet(path: &Path, label: Option<&str>) -> Result<Samples, DataError> {
+pub(crate) fn parquet(
+    path: &Path,
+    label: Option<&str>,
+    missing: Missing,
+) -> Result<Samples, DataError> {
     let unreadable = |cause| DataError::Unreadable {
         path: path.to_owned(),
         cause,
@@ -38,7 +45,7 @@ pub(crate) fn parquet(path: &Path, label: Option<&str>) -> Result<Samples, DataE
         });
     }
     // The library has panicked on damaged files before; a run must not.
-    std::panic::catch_unwind(|| read(path, file, label)).unwrap_or_else(|_| {
+    std::panic::catch_unwind(|| read(path, file, label, missing)).unwrap_or_else(|_| {
         Err(DataError::Malformed {
             path: path.to_owned(),
             format: "Parquet",
@@ -47,7 +54,12 @@ pub(crate) fn parquet(path: &Path, label: Option<&str>) -> Result<Samples, DataE
     })
 }
 
-fn read(path: &Path, file: File, label: Option<&str>) -> Result<Samples, DataError> {
+fn read(
+    path: &Path,
+    file: File,
+    label: Option<&str>,
+    missing: Missing,
+) -> Result<Samples, DataError> {
     let table = Table {
         path,
         file: SerializedFileReader::new(file).map_err(|error| malformed(path, &error))?,
@@ -60,7 +72,7 @@ fn read(path: &Path, file: File, label: Option<&str>) -> Result<Samples, DataErr
         });
     }
     let label = label_column(path, &names, label)?;
-    let labels = table.labels(&columns[label])?;
+    let labels = table.labels(&columns[label], Gaps::in_labels(missing))?;
     let count = match &labels {
         Labels::Classes { ids, .. } => ids.len(),
         Labels::Numbers { values, .. } => values.len(),
@@ -83,9 +95,9 @@ fn read(path: &Path, file: File, label: Option<&str>) -> Result<Samples, DataErr
     for (place, column) in inputs.enumerate() {
         let mut rows = features.chunks_mut(width);
         let mut read = 0;
-        table.numbers(column, |number| {
+        table.numbers(column, Gaps::in_features(missing), |number| {
             read += 1;
-            whole &= number >= 0.0 && number.fract() == 0.0;
+            whole &= number.is_nan() || number >= 0.0 && number.fract() == 0.0;
             if let Some(row) = rows.next() {
                 row[place] = number as f32;
             }
@@ -163,10 +175,10 @@ impl Table<'_> {
         (columns.collect(), notes)
     }
 
-    fn labels(&self, column: &Column) -> Result<Labels, DataError> {
+    fn labels(&self, column: &Column, gaps: Gaps) -> Result<Labels, DataError> {
         if column.kind != Kind::Text {
             let mut values = Vec::new();
-            self.numbers(column, |number| values.push(number))?;
+            self.numbers(column, gaps, |number| values.push(number))?;
             return Ok(Labels::Numbers {
                 values,
                 width: 1,
@@ -180,11 +192,15 @@ impl Table<'_> {
                 return Ok(());
             };
             self.pull(&mut reader, column, &mut row, |row, bytes| {
-                let text = bytes
-                    .as_utf8()
-                    .map_err(|error| malformed(self.path, &error))?;
+                let text = match bytes {
+                    Some(bytes) => bytes
+                        .as_utf8()
+                        .map_err(|error| malformed(self.path, &error))?,
+                    None => "",
+                };
                 if text.is_empty() {
-                    return Err(self.missing(row, column, "an empty text"));
+                    let written = bytes.map_or("null", |_| "an empty text");
+                    gaps.fill(written, || self.place(row, column))?;
                 }
                 names.push(text);
                 Ok(())
@@ -193,57 +209,60 @@ impl Table<'_> {
         Ok(names.labels())
     }
 
-    /// Calls a function with each number of a column.
-    fn numbers(&self, column: &Column, mut push: impl FnMut(f64)) -> Result<(), DataError> {
+    /// Calls a function with each number of a column, NaN where one is missing.
+    fn numbers(
+        &self,
+        column: &Column,
+        gaps: Gaps,
+        mut push: impl FnMut(f64),
+    ) -> Result<(), DataError> {
         let unsigned = match column.kind {
             Kind::Number { unsigned } => unsigned,
             Kind::Text => return Err(self.not_read(column, "text")),
             Kind::Other(what) => return Err(self.not_read(column, what)),
         };
         let mut row = 0;
-        let mut check = |row, number: f64| {
-            if number.is_nan() {
-                return Err(self.missing(row, column, "NaN"));
-            }
-            if (number as f32).is_infinite() {
-                return Err(DataError::Infinite {
-                    place: self.place(row, column),
-                    value: number.to_string(),
-                });
-            }
-            push(number);
+        let mut check = |row, number: Option<f64>| {
+            let place = || self.place(row, column);
+            push(match number {
+                Some(number) => gaps.check(number, number, place)?,
+                None => gaps.fill("null", place)?,
+            });
             Ok(())
         };
         self.each_group(column, |reader| match reader {
             ColumnReader::BoolColumnReader(mut reader) => {
-                self.pull(&mut reader, column, &mut row, |row, &x| {
-                    check(row, f64::from(x))
+                self.pull(&mut reader, column, &mut row, |row, x| {
+                    check(row, x.map(|&x| f64::from(x)))
                 })
             }
             ColumnReader::Int32ColumnReader(mut reader) => {
-                self.pull(&mut reader, column, &mut row, |row, &x| {
-                    check(
-                        row,
+                self.pull(&mut reader, column, &mut row, |row, x| {
+                    let number = |&x| {
                         if unsigned {
                             f64::from(x as u32)
                         } else {
                             f64::from(x)
-                        },
-                    )
+                        }
+                    };
+                    check(row, x.map(number))
                 })
             }
             ColumnReader::Int64ColumnReader(mut reader) => {
-                self.pull(&mut reader, column, &mut row, |row, &x| {
-                    check(row, if unsigned { x as u64 as f64 } else { x as f64 })
+                self.pull(&mut reader, column, &mut row, |row, x| {
+                    let number = |&x| if unsigned { x as u64 as f64 } else { x as f64 };
+                    check(row, x.map(number))
                 })
             }
             ColumnReader::FloatColumnReader(mut reader) => {
-                self.pull(&mut reader, column, &mut row, |row, &x| {
-                    check(row, f64::from(x))
+                self.pull(&mut reader, column, &mut row, |row, x| {
+                    check(row, x.map(|&x| f64::from(x)))
                 })
             }
             ColumnReader::DoubleColumnReader(mut reader) => {
-                self.pull(&mut reader, column, &mut row, |row, &x| check(row, x))
+                self.pull(&mut reader, column, &mut row, |row, x| {
+                    check(row, x.copied())
+                })
             }
             _ => Err(self.not_read(column, "bytes")),
         })
@@ -266,13 +285,13 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// Calls a function with each value of a reader and its row, counted from 1.
+    /// Calls a function with each row of a reader, counted from 1, and its value, if it has one.
     fn pull<T: DataType>(
         &self,
         reader: &mut ColumnReaderImpl<T>,
         column: &Column,
         row: &mut u64,
-        mut visit: impl FnMut(u64, &T::T) -> Result<(), DataError>,
+        mut visit: impl FnMut(u64, Option<&T::T>) -> Result<(), DataError>,
     ) -> Result<(), DataError> {
         let (mut values, mut levels) = (Vec::new(), Vec::new());
         loop {
@@ -284,15 +303,14 @@ impl Table<'_> {
             if records == 0 {
                 return Ok(());
             }
-            if column.optional
-                && let Some(null) = levels.iter().position(|&level| level == 0)
-            {
-                let row = *row + null as u64 + 1;
-                return Err(self.missing(row, column, "null"));
+            // A column that cannot have nulls is stored without levels.
+            if !column.optional {
+                levels.resize(values.len(), 1);
             }
-            for value in &values {
+            let mut values = values.iter();
+            for &level in &levels {
                 *row += 1;
-                visit(*row, value)?;
+                visit(*row, if level == 0 { None } else { values.next() })?;
             }
         }
     }
@@ -305,13 +323,6 @@ impl Table<'_> {
                 column: column.name.clone(),
             },
         })
-    }
-
-    fn missing(&self, row: u64, column: &Column, value: &str) -> DataError {
-        DataError::Missing {
-            place: self.place(row, column),
-            value: value.to_owned(),
-        }
     }
 
     fn not_read(&self, column: &Column, what: &str) -> DataError {

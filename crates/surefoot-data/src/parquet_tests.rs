@@ -89,7 +89,7 @@ fn read(bytes: &[u8], label: Option<&str>) -> Result<Samples, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
     std::fs::write(&path, bytes).unwrap();
-    parquet(&path, label).map_err(|error| {
+    parquet(&path, label, Missing::Refuse).map_err(|error| {
         let message = error.to_string();
         message.replace(&path.display().to_string(), "t.parquet")
     })
@@ -256,5 +256,5 @@ fn files_without_samples_are_refused() {
             .unwrap_err()
             .contains("is not a valid Parquet file")
     );
-    assert!(parquet(&std::env::temp_dir(), None).is_err());
+    assert!(parquet(&std::env::temp_dir(), None, Missing::Refuse).is_err());
 }

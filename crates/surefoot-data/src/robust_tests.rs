@@ -73,15 +73,19 @@ fn load_bytes(bytes: &[u8], source: fn(PathBuf) -> Source) -> Result<Dataset, Da
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     fs::write(&path, bytes).unwrap();
-    let data = Data {
-        source: source(path),
-        task: None,
+    let mut data = Data {
+        missing: Missing::Drop,
+        outliers: Outliers::Clip,
         scale: Scale::Standardise,
         split: Split {
             validation: 0.3,
             test: 0.0,
         },
+        ..Data::new(source(path))
     };
+    // What is damaged goes farthest where gaps are let through.
+    let _ = load(&data, 1, Path::new(""));
+    data.missing = Missing::Refuse;
     load(&data, 1, Path::new(""))
 }
 

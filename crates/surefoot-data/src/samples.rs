@@ -1,6 +1,8 @@
 //! Samples as a source gives them, before anybody asks what they are for.
 
+use crate::dataset::gather;
 use crate::error::{DataError, Origin};
+use crate::table::Names;
 
 /// Everything a source has, in its own order.
 #[derive(Debug)]
@@ -11,7 +13,7 @@ pub(crate) struct Samples {
     pub(crate) label_origin: Origin,
     /// The shape of one sample, channels last.
     pub(crate) shape: Vec<usize>,
-    /// The features of all samples, one after the other.
+    /// The features of all samples, one after the other; NaN where one is missing.
     pub(crate) features: Vec<f32>,
     /// A name for each feature, where the source has names.
     pub(crate) feature_names: Vec<String>,
@@ -27,6 +29,33 @@ impl Samples {
     /// How many samples there are.
     pub(crate) fn len(&self) -> usize {
         self.labels.len()
+    }
+
+    /// The samples of which nothing is missing, and the number of each among all of them.
+    pub(crate) fn complete(mut self) -> (Samples, Vec<u64>) {
+        let count = self.len();
+        let width = self.shape.iter().product();
+        let whole = |&id: &u64| {
+            let features = &self.features[id as usize * width..][..width];
+            features.iter().all(|value| value.is_finite()) && !self.labels.lack(id as usize)
+        };
+        let kept: Vec<u64> = (0..count as u64).filter(whole).collect();
+        let dropped = count - kept.len();
+        if dropped > 0 {
+            self.notes.push(format!(
+                "samples of {} left out because a value is missing: {dropped} of {count}",
+                self.origin
+            ));
+            self.features = gather(&self.features, &kept, width);
+            self.labels = self.labels.gather(&kept);
+            for origin in [&mut self.origin, &mut self.label_origin] {
+                *origin = Origin::Complete {
+                    of: Box::new(origin.clone()),
+                    dropped,
+                };
+            }
+        }
+        (self, kept)
     }
 }
 
@@ -48,12 +77,12 @@ pub(crate) enum Labels {
     Classes {
         /// The class of each sample.
         ids: Vec<u32>,
-        /// The names of the classes.
+        /// The names of the classes; that of a missing label is empty.
         names: Vec<String>,
     },
     /// Numbers that are amounts or classes.
     Numbers {
-        /// `width` finite numbers a sample.
+        /// `width` numbers a sample; NaN where one is missing.
         values: Vec<f64>,
         /// How many numbers a sample has.
         width: usize,
@@ -67,6 +96,39 @@ impl Labels {
         match self {
             Labels::Classes { ids, .. } => ids.len(),
             Labels::Numbers { values, width, .. } => values.len() / width,
+        }
+    }
+
+    /// Whether a sample's label is missing.
+    fn lack(&self, sample: usize) -> bool {
+        match self {
+            Labels::Classes { ids, names } => names[ids[sample] as usize].is_empty(),
+            Labels::Numbers { values, width, .. } => {
+                let label = &values[sample * width..][..*width];
+                label.iter().any(|value| value.is_nan())
+            }
+        }
+    }
+
+    /// The labels of some samples, as if there had never been others.
+    fn gather(&self, kept: &[u64]) -> Labels {
+        match self {
+            Labels::Classes { ids, names } => {
+                let mut some = Names::default();
+                for &sample in kept {
+                    some.push(&names[ids[sample as usize] as usize]);
+                }
+                some.labels()
+            }
+            Labels::Numbers {
+                values,
+                width,
+                form,
+            } => Labels::Numbers {
+                values: gather(values, kept, *width),
+                width: *width,
+                form: *form,
+            },
         }
     }
 }

@@ -2,19 +2,17 @@
 
 use std::fs;
 
-use surefoot_plan::Split;
+use surefoot_plan::{Split, Task};
 
 use super::*;
 
 fn data(source: Source) -> Data {
     Data {
-        source,
-        task: None,
-        scale: Scale::None,
         split: Split {
             validation: 0.25,
             test: 0.25,
         },
+        ..Data::new(source)
     }
 }
 
@@ -69,7 +67,7 @@ fn a_data_set_knows_what_it_holds() {
 fn a_part_holds_the_samples_of_its_ids() {
     let (set, all) = (
         load(&blobs()).unwrap(),
-        read(&blobs().source, None, 42, Path::new("")).unwrap(),
+        read(&blobs(), 42, Path::new("")).unwrap(),
     );
     for part in [&set.train, &set.validation, &set.test] {
         for (&id, features) in part.ids.iter().zip(part.features.chunks(2)) {

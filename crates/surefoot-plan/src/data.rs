@@ -14,6 +14,10 @@ pub struct Data {
     pub source: Source,
     /// What the targets are; inferred from them if absent.
     pub task: Option<Task>,
+    /// What to do about missing features.
+    pub missing: Missing,
+    /// What to do about outliers among the features; fitted on the training part alone.
+    pub outliers: Outliers,
     /// How to scale the features; fitted on the training part alone.
     pub scale: Scale,
     /// How to divide the samples.
@@ -29,6 +33,28 @@ pub enum Task {
     MultiClass,
     /// One or more numbers.
     Regression,
+}
+
+/// What is done about features that are missing: empty, NaN or infinite.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Missing {
+    /// The first one is an error that names its place.
+    #[default]
+    Refuse,
+    /// Samples that lack a feature or a target are left out.
+    Drop,
+    /// The mean of the feature (images: of the channel) over the training part stands in.
+    Impute,
+}
+
+/// What is done about features far from the others of their kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Outliers {
+    /// They are left as they are.
+    #[default]
+    Keep,
+    /// They are cut to three times the interquartile range beyond the quartiles.
+    Clip,
 }
 
 /// How features are scaled.
@@ -67,6 +93,8 @@ impl Data {
         Self {
             source,
             task: None,
+            missing: Missing::Refuse,
+            outliers: Outliers::Keep,
             scale: Scale::None,
             split: Split::default(),
         }
@@ -82,6 +110,8 @@ impl Record for Data {
     fn fields<F: Fields>(&mut self, f: &mut F) {
         f.required("source", &mut self.source, any);
         f.maybe("task", &mut self.task, any);
+        f.optional("missing", &mut self.missing, any);
+        f.optional("outliers", &mut self.outliers, any);
         f.optional("scale", &mut self.scale, any);
         f.optional("split", &mut self.split, any);
     }
@@ -112,6 +142,48 @@ impl Task {
             Self::Binary => "binary",
             Self::MultiClass => "multi_class",
             Self::Regression => "regression",
+        }
+    }
+}
+
+impl Record for Missing {
+    fn fields<F: Fields>(&mut self, _: &mut F) {}
+}
+
+impl Choice for Missing {
+    const TAG: &'static str = "name";
+    const NOUN: &'static str = "a treatment of missing values";
+    const VARIANTS: &'static [Variant<Self>] = &[
+        variant("refuse", || Self::Refuse),
+        variant("drop", || Self::Drop),
+        variant("impute", || Self::Impute),
+    ];
+
+    fn variant(&self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Drop => "drop",
+            Self::Impute => "impute",
+        }
+    }
+}
+
+impl Record for Outliers {
+    fn fields<F: Fields>(&mut self, _: &mut F) {}
+}
+
+impl Choice for Outliers {
+    const TAG: &'static str = "name";
+    const NOUN: &'static str = "a treatment of outliers";
+    const VARIANTS: &'static [Variant<Self>] = &[
+        variant("keep", || Self::Keep),
+        variant("clip", || Self::Clip),
+    ];
+
+    fn variant(&self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Clip => "clip",
         }
     }
 }

@@ -47,6 +47,23 @@ fn what_is_stated_is_told_from_what_is_a_default() {
 }
 
 #[test]
+fn what_to_do_about_abnormal_data_is_printed_unless_it_is_the_default() {
+    let mut document = Document::parse(PLAN, "plan.toml").unwrap();
+    document.set("data.missing", "refuse").unwrap();
+    let printed = document.plan().unwrap().to_toml();
+    assert!(!printed.contains("missing") && !printed.contains("outliers"));
+    document.set("data.missing", "impute").unwrap();
+    document.set("data.outliers", "clip").unwrap();
+    let plan = document.plan().unwrap();
+    assert_eq!(
+        (plan.data.missing, plan.data.outliers),
+        (Missing::Impute, Outliers::Clip)
+    );
+    let printed = plan.to_toml();
+    assert!(printed.contains("missing = \"impute\"\noutliers = \"clip\"\n"));
+}
+
+#[test]
 fn the_loss_follows_from_the_task() {
     let loss = |text: &str| Plan::parse(text, "plan.toml").unwrap().training.loss;
     assert_eq!(

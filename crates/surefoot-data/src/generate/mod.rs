@@ -109,7 +109,8 @@ fn numbered(classes: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use surefoot_plan::Source;
+    use std::path::Path;
+    use surefoot_plan::{Data, Source};
     use xxhash_rust::xxh3::xxh3_128;
 
     /// One of each generator, small.
@@ -179,7 +180,7 @@ mod tests {
     ];
 
     fn made(source: &Source, seed: u64) -> Samples {
-        crate::read(source, None, seed, std::path::Path::new("")).unwrap()
+        crate::read(&Data::new(source.clone()), seed, Path::new("")).unwrap()
     }
 
     fn bytes(samples: &Samples) -> Vec<u8> {
@@ -229,7 +230,7 @@ mod tests {
             features: 3,
             noise: 0.0,
         };
-        let error = crate::read(&source, None, 0, std::path::Path::new("")).unwrap_err();
+        let error = crate::read(&Data::new(source), 0, Path::new("")).unwrap_err();
         assert!(matches!(error, DataError::TooLarge { .. }), "{error}");
     }
 
@@ -239,7 +240,7 @@ mod tests {
             samples: 10,
             noise: -1.0,
         };
-        let error = crate::read(&source, None, 0, std::path::Path::new("")).unwrap_err();
+        let error = crate::read(&Data::new(source), 0, Path::new("")).unwrap_err();
         assert_eq!(
             error.to_string(),
             "data.source (moons): noise = -1; it must be a finite number, 0 or more"

@@ -43,6 +43,8 @@ fn the_reference_has_every_name_and_key() {
     named_in_reference::<Padding>();
     named_in_reference::<Source>();
     named_in_reference::<Task>();
+    named_in_reference::<Missing>();
+    named_in_reference::<Outliers>();
     named_in_reference::<Scale>();
     named_in_reference::<Loss>();
     named_in_reference::<Optimizer>();
@@ -91,6 +93,8 @@ fn names_of_variants_are_their_own() {
     check::<Padding>();
     check::<Source>();
     check::<Task>();
+    check::<Missing>();
+    check::<Outliers>();
     check::<Scale>();
     check::<Loss>();
     check::<Optimizer>();

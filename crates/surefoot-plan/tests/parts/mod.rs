@@ -52,16 +52,24 @@ pub(super) fn data() -> BoxedStrategy<Data> {
         Just(Task::MultiClass),
         Just(Task::Regression)
     ];
+    let missing = prop_oneof![
+        Just(Missing::Refuse),
+        Just(Missing::Drop),
+        Just(Missing::Impute)
+    ];
+    let outliers = prop_oneof![Just(Outliers::Keep), Just(Outliers::Clip)];
     let scale = prop_oneof![
         Just(Scale::Standardise),
         Just(Scale::MinMax),
         Just(Scale::None)
     ];
     let split = (0.0..0.5, 0.0..0.5).prop_map(|(validation, test)| Split { validation, test });
-    (source(), option::of(task), scale, split)
-        .prop_map(|(source, task, scale, split)| Data {
+    (source(), option::of(task), missing, outliers, scale, split)
+        .prop_map(|(source, task, missing, outliers, scale, split)| Data {
             source,
             task,
+            missing,
+            outliers,
             scale,
             split,
         })

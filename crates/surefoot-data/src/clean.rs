@@ -1,0 +1,193 @@
+//! Abnormal features: outliers cut off and missing values filled in, as the training part suggests.
+
+use surefoot_plan::{Data, Missing, Outliers};
+use surefoot_stats::quartiles;
+
+use crate::dataset::Part;
+
+/// Values farther from the quartiles than so many interquartile ranges are outliers. Tukey calls
+/// those "far out"; of a normal distribution it is two values in a million.
+const FAR: f64 = 3.0;
+
+/// Cuts outliers off and fills in what is missing, as the plan says. Returns what was changed.
+///
+/// Outliers go first: a mean with them in it could be one itself, and means filled in first would
+/// narrow what passes for normal.
+pub(crate) fn clean(parts: &mut [Part; 3], data: &Data, shape: &[usize]) -> Vec<String> {
+    let channels = shape.last().map_or(1, |&channels| channels.max(1));
+    let mut notes = Vec::new();
+    if data.outliers == Outliers::Clip {
+        let clipped = clip(parts, channels);
+        if clipped > 0 {
+            notes.push(format!("features cut off as outliers: {clipped}"));
+        }
+    }
+    if data.missing == Missing::Impute {
+        let imputed = impute(parts, channels);
+        if imputed > 0 {
+            notes.push(format!(
+                "missing features replaced by the mean of the training part: {imputed}"
+            ));
+        }
+    }
+    notes
+}
+
+/// Cuts the outliers of each channel to the nearest value that is none. Returns how many there were.
+///
+/// The first part is what the limits are fitted on. A channel with half of its values the same has
+/// no spread to judge by and is left alone; missing values stay missing.
+fn clip(parts: &mut [Part; 3], channels: usize) -> usize {
+    let limits: Vec<(f32, f32)> = (0..channels)
+        .map(|channel| limits(&parts[0].features, channels, channel))
+        .collect();
+    let mut clipped = 0;
+    for part in parts {
+        for values in part.features.chunks_mut(channels) {
+            for (value, &(low, high)) in values.iter_mut().zip(&limits) {
+                if value.is_finite() && !(low..=high).contains(value) {
+                    *value = value.clamp(low, high);
+                    clipped += 1;
+                }
+            }
+        }
+    }
+    clipped
+}
+
+/// What is not an outlier in a channel.
+fn limits(features: &[f32], channels: usize, channel: usize) -> (f32, f32) {
+    let values: Vec<f32> = features
+        .iter()
+        .skip(channel)
+        .step_by(channels)
+        .copied()
+        .collect();
+    match quartiles(&values) {
+        Some(found) if found.q1 < found.q3 => {
+            let reach = FAR * (found.q3 - found.q1);
+            ((found.q1 - reach) as f32, (found.q3 + reach) as f32)
+        }
+        _ => (f32::NEG_INFINITY, f32::INFINITY),
+    }
+}
+
+/// Replaces missing values by the mean of their channel. Returns how many there were.
+///
+/// The means are those of the first part, 0 where all its values are missing.
+fn impute(parts: &mut [Part; 3], channels: usize) -> usize {
+    let means = means(&parts[0].features, channels);
+    let mut imputed = 0;
+    for part in parts {
+        for values in part.features.chunks_mut(channels) {
+            for (value, &mean) in values.iter_mut().zip(&means) {
+                if !value.is_finite() {
+                    *value = mean;
+                    imputed += 1;
+                }
+            }
+        }
+    }
+    imputed
+}
+
+/// The mean of what is there of each channel.
+fn means(features: &[f32], channels: usize) -> Vec<f32> {
+    let mut sums = vec![(0.0, 0_u64); channels];
+    for values in features.chunks(channels) {
+        for ((sum, count), &value) in sums.iter_mut().zip(values) {
+            if value.is_finite() {
+                *sum += f64::from(value);
+                *count += 1;
+            }
+        }
+    }
+    sums.into_iter()
+        .map(|(sum, count)| (sum / count.max(1) as f64) as f32)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::Targets;
+
+    const GAP: f32 = f32::NAN;
+
+    /// A training part and a validation part of these features.
+    fn parts(train: &[f32], validation: &[f32]) -> [Part; 3] {
+        [train, validation, &[]].map(|features| Part {
+            features: features.to_vec(),
+            targets: Targets::Values(Vec::new()),
+            len: 0,
+            ids: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn outliers_are_cut_to_three_ranges_beyond_the_quartiles() {
+        let mut found = parts(&[1.0, 2.0, 3.0, 4.0, 1000.0], &[-1000.0, 9.0]);
+        assert_eq!(clip(&mut found, 1), 2);
+        assert_eq!(found[0].features, [1.0, 2.0, 3.0, 4.0, 10.0]);
+        assert_eq!(found[1].features, [-4.0, 9.0]);
+    }
+
+    #[test]
+    fn the_limits_are_those_of_the_training_part() {
+        let mut found = parts(&[0.0, 1.0], &[50.0, 60.0, 70.0]);
+        assert_eq!(clip(&mut found, 1), 3);
+        assert_eq!(found[1].features, [2.25; 3]);
+    }
+
+    #[test]
+    fn each_channel_has_its_own_limits() {
+        let mut found = parts(&[1.0, 100.0, 2.0, 200.0, 3.0, 300.0], &[300.0, 300.0]);
+        assert_eq!(clip(&mut found, 2), 1);
+        assert_eq!(found[1].features, [5.5, 300.0]);
+    }
+
+    #[test]
+    fn a_channel_without_spread_is_left_alone() {
+        let values = [0.0, 0.0, 0.0, 0.0, 7.0];
+        let mut found = parts(&values, &[9.0]);
+        assert_eq!(clip(&mut found, 1), 0);
+        assert_eq!(found[0].features, values);
+    }
+
+    #[test]
+    fn nothing_is_cut_where_the_limits_are_beyond_all_numbers() {
+        let mut found = parts(&[f32::MIN, f32::MAX], &[]);
+        assert_eq!(clip(&mut found, 1), 0);
+    }
+
+    #[test]
+    fn a_gap_takes_no_part_in_the_limits_and_stays() {
+        let mut found = parts(&[1.0, 2.0, GAP, 3.0, 4.0], &[GAP, 99.0]);
+        assert_eq!(clip(&mut found, 1), 1);
+        assert!(found[0].features[2].is_nan() && found[1].features[0].is_nan());
+        assert_eq!(found[1].features[1], 7.75);
+    }
+
+    #[test]
+    fn a_gap_is_filled_with_the_mean_of_the_training_part() {
+        let mut found = parts(&[1.0, GAP, 3.0], &[GAP, 100.0]);
+        assert_eq!(impute(&mut found, 1), 2);
+        assert_eq!(found[0].features, [1.0, 2.0, 3.0]);
+        assert_eq!(found[1].features, [2.0, 100.0]);
+    }
+
+    #[test]
+    fn each_channel_has_its_own_mean() {
+        let mut found = parts(&[1.0, 10.0, GAP, 30.0, 3.0, GAP], &[]);
+        impute(&mut found, 2);
+        assert_eq!(found[0].features, [1.0, 10.0, 2.0, 30.0, 3.0, 20.0]);
+    }
+
+    #[test]
+    fn a_channel_that_training_never_sees_becomes_zero() {
+        let mut found = parts(&[GAP, GAP], &[GAP, 5.0]);
+        assert_eq!(impute(&mut found, 1), 3);
+        assert_eq!(found[0].features, [0.0, 0.0]);
+        assert_eq!(found[1].features, [0.0, 5.0]);
+    }
+}

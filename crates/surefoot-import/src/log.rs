@@ -116,12 +116,17 @@ impl Log {
             if !self.knows_epochs {
                 self.facts.steps_per_epoch = Some((self.steps.len() as u64 / epochs).max(1));
             }
-            self.facts.epochs = Some(epochs);
+            // A log may begin in the middle.
+            let before = self.steps.first().map_or(0, |seen| seen.epoch - 1);
+            self.facts.epochs = Some(epochs.saturating_sub(before).max(1));
         }
     }
 
     fn count_epochs(&mut self) {
-        let epochs = self.steps.last().map_or(1, |seen| seen.epoch).max(1);
+        let epochs = match self.steps.as_slice() {
+            [first, .., last] => last.epoch.saturating_sub(first.epoch) + 1,
+            _ => 1,
+        };
         self.facts.epochs = Some(epochs);
         // Rounded down, so that what is planned is there.
         self.facts.steps_per_epoch = Some((self.steps.len() as u64 / epochs).max(1));

@@ -192,6 +192,14 @@ fn what_was_planned_can_be_told() {
 }
 
 #[test]
+fn a_log_that_begins_in_the_middle_has_the_epochs_it_has() {
+    let mut log = log("epoch,loss\n10,3\n11,2\n12,1\n");
+    assert_eq!(log.facts.total_steps(), Some(3));
+    log.plan(Some(20), None);
+    assert_eq!(log.facts.total_steps(), Some(11));
+}
+
+#[test]
 fn a_file_without_a_loss_says_what_it_has() {
     assert_eq!(
         complaint("time,quality\n1,2\n", &[]),

@@ -103,7 +103,7 @@ impl Log {
         {
             let first = self.marks.first().copied().unwrap_or(0);
             for (seen, mark) in self.steps.iter_mut().zip(&self.marks) {
-                seen.epoch = (mark - first) / steps.max(1) + 1;
+                seen.epoch = ((mark - first) / steps.max(1)).saturating_add(1);
             }
             for evaluation in &mut self.evaluations {
                 let before = self.steps.get(evaluation.step.saturating_sub(1) as usize);

@@ -1,6 +1,7 @@
 //! CSV files as Keras, Lightning, Weights & Biases and people write them.
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
+use proptest::prelude::*;
 use std::collections::BTreeSet;
 use surefoot_diagnose::{Quantity, Split, Task};
 use surefoot_import::{Error, Format, Log, Map, Role, Unit, read};
@@ -258,4 +259,21 @@ fn a_folder_of_lightning_is_read_by_its_metrics() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("metrics.csv"), "step,loss\n1,2\n").unwrap();
     assert_eq!(losses(&read(dir.path(), &Map::new()).unwrap()), [2.0]);
+}
+
+proptest! {
+    #[test]
+    fn whatever_stands_in_the_cells_is_read_or_refused(
+        header in "(epoch,|step,|acc,|lr,|val_loss,){0,4}loss",
+        cells in "(nan|inf|-|[0-9]|1e300|\\.|,|,|\n){0,60}",
+    ) {
+        if let Ok(mut log) = read_with(&format!("{header}\n{cells}"), &[]) {
+            log.plan(None, Some(7));
+            log.plan(Some(3), None);
+            prop_assert!(!log.steps.is_empty());
+            prop_assert!(log.steps.iter().all(|seen| seen.epoch >= 1));
+            prop_assert!(log.steps.iter().zip(1..).all(|(seen, step)| seen.step == step));
+            prop_assert!(log.evaluations.is_sorted_by_key(|evaluation| evaluation.step));
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Event files, written by hand to the letter of the format.
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
+use proptest::prelude::*;
 use std::path::Path;
 use surefoot_import::{Error, Format, Log, Map, Unit, read};
 use tempfile::TempDir;
@@ -257,4 +258,17 @@ fn a_record_that_is_no_event_is_noticed() {
         error.contains("damaged at byte 0: a record is not an event"),
         "{error}"
     );
+}
+
+proptest! {
+    #[test]
+    fn whatever_stands_in_a_record_is_read_or_refused(data in prop::collection::vec(any::<u8>(), 0..60)) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.tfevents");
+        std::fs::write(&path, [simple(1, "loss", 1.0), record(&data)].concat()).unwrap();
+        match log(&path) {
+            Ok(log) => prop_assert!(!log.steps.is_empty()),
+            Err(error) => prop_assert!(error.to_string().contains("damaged at byte"), "{}", error),
+        }
+    }
 }

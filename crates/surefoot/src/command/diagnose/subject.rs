@@ -26,8 +26,7 @@ pub(super) enum Subject {
 impl Subject {
     /// Opens what is at `path`.
     pub(super) fn open(path: &Path, map: &Map) -> Result<Subject, Failure> {
-        let is_run = path.join("header.json").exists() || path.join("plan.toml").exists();
-        if !is_run {
+        if !path.join("header.json").exists() {
             let log = surefoot_import::read(path, map)?;
             return Ok(Subject::Log {
                 log: Box::new(log),

@@ -1,12 +1,13 @@
 //! All detectors together on one run.
 
 use crate::curve::Curve;
-use crate::detector::{Context, Detector};
+use crate::detector::{Context, Detector, Quantity};
 use crate::detectors;
 use crate::facts::Facts;
 use crate::finding::{Finding, Problem};
 use crate::observation::{Evaluation, Observation};
 use crate::thresholds::Thresholds;
+use std::collections::BTreeSet;
 
 /// The diagnosis of a run: takes observations as they come and gives findings as they are made.
 pub struct Diagnosis {
@@ -38,6 +39,26 @@ impl Diagnosis {
             detectors,
             findings: Vec::new(),
         }
+    }
+
+    /// Dismisses the detectors that need what is not `available`; says what each of them misses.
+    pub fn see_only(&mut self, available: &BTreeSet<Quantity>) -> Vec<(Problem, Vec<Quantity>)> {
+        let mut dismissed = Vec::new();
+        self.detectors.retain(|detector| {
+            let needs = detector.needs().iter().copied();
+            let missing: Vec<Quantity> = needs.filter(|need| !available.contains(need)).collect();
+            let stays = missing.is_empty();
+            if !stays {
+                dismissed.push((detector.problem(), missing));
+            }
+            stays
+        });
+        dismissed
+    }
+
+    /// What is looked for and not found so far.
+    pub fn looks_for(&self) -> Vec<Problem> {
+        self.detectors.iter().map(|d| d.problem()).collect()
     }
 
     /// Looks at a step; gives what was found in it.
@@ -108,5 +129,41 @@ impl std::fmt::Debug for Diagnosis {
         f.debug_struct("Diagnosis")
             .field("findings", &self.findings)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Needing(Problem, &'static [Quantity]);
+
+    impl Detector for Needing {
+        fn problem(&self) -> Problem {
+            self.0.clone()
+        }
+
+        fn needs(&self) -> &'static [Quantity] {
+            self.1
+        }
+    }
+
+    #[test]
+    fn detectors_that_cannot_see_are_dismissed() {
+        let mut diagnosis = Diagnosis::with(
+            Facts::default(),
+            Thresholds::default(),
+            vec![
+                Box::new(Needing(Problem::LOSS_SPIKE, &[Quantity::Loss])),
+                Box::new(Needing(
+                    Problem::DYING_RELU,
+                    &[Quantity::Loss, Quantity::Gradients, Quantity::Model],
+                )),
+            ],
+        );
+        let dismissed = diagnosis.see_only(&BTreeSet::from([Quantity::Loss]));
+        let missing = vec![Quantity::Gradients, Quantity::Model];
+        assert_eq!(dismissed, [(Problem::DYING_RELU, missing)]);
+        assert_eq!(diagnosis.looks_for(), [Problem::LOSS_SPIKE]);
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::exit::Exit;
 use crate::output::{Role, to_stderr};
+use std::io::ErrorKind;
 use surefoot_data::DataError;
+use surefoot_import::Error as ImportError;
 use surefoot_plan::PlanError;
 use surefoot_plan::keras::KerasError;
 use surefoot_record::Error as RecordError;
@@ -73,6 +75,31 @@ impl From<KerasError> for Failure {
     fn from(error: KerasError) -> Self {
         Self::input(error.to_string())
     }
+}
+
+impl From<ImportError> for Failure {
+    fn from(error: ImportError) -> Self {
+        let exit = match &error {
+            ImportError::Io { source, .. } if !is_wrong_path(source.kind()) => Exit::Broken,
+            _ => Exit::WrongInput,
+        };
+        let failure = Self::new(exit, error.to_string());
+        match error.is_about_names() {
+            true => failure.help(
+                "say which is which: --map loss=NAME; likewise metric, val_loss, val_metric, \
+                 learning_rate, step, epoch and grad_norm/LAYER",
+            ),
+            false => failure,
+        }
+    }
+}
+
+/// Whether another path would help.
+fn is_wrong_path(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::NotADirectory
+    )
 }
 
 impl From<RecordError> for Failure {

@@ -64,7 +64,9 @@ impl Detector for SlowConvergence {
         let projected = skill + slope.max(0.0) * left;
         let limit = thresholds.least_update * if progress > 0.33 { 3.0 } else { 1.0 };
         let decayed = curve.rate_left() < DECAYED && progress < 0.5;
-        let left_behind = curve.best_skill(needed)? < NEARLY_DONE && projected < NEARLY_DONE;
+        let left_behind = curve.best_skill(needed)? < NEARLY_DONE
+            && projected < NEARLY_DONE
+            && slope <= thresholds.delta;
         if !(left_behind && (fastest < limit || decayed)) || suspicion::was_torn(context) {
             return None;
         }

@@ -40,14 +40,11 @@ pub(super) fn has_learned_nothing(context: &Context<'_>) -> bool {
 fn best_skill(context: &Context<'_>) -> Option<f64> {
     let best = context.curve.best_skill(window(context))?;
     let user = context.thresholds.good_enough;
-    let good = user.is_some_and(|user| {
-        let reached = |metric: Option<f64>| metric.is_some_and(|metric| metric >= user);
-        context
-            .curve
-            .recent(window(context))
-            .iter()
-            .all(|block| reached(block.metric))
-    });
+    let good = context
+        .curve
+        .recent(window(context))
+        .iter()
+        .all(|block| block.metric.is_some_and(|metric| metric >= user));
     Some(if good { 1.0 } else { best })
 }
 

@@ -1,7 +1,8 @@
 //! What people and programs are told: where it goes, and in which colours.
 
+pub(crate) mod diagnosis;
 mod facts;
-mod number;
+pub(crate) mod number;
 pub(crate) mod outline;
 pub(crate) mod progress;
 pub(crate) mod summary;

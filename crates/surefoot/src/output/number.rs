@@ -39,6 +39,15 @@ pub(crate) fn loss(value: f64) -> String {
     }
 }
 
+/// Any number: four digits that matter, and no zeros that do not.
+pub(crate) fn short(value: f64) -> String {
+    let text = loss(value);
+    match text.contains('.') && !text.contains('e') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
 /// A time from seconds to hours.
 pub(crate) fn time(seconds: f64) -> String {
     let whole = seconds.round() as u64;
@@ -95,6 +104,12 @@ mod tests {
         assert_eq!(loss(0.0), "0.0000");
         assert_eq!(loss(f64::NAN), "NaN");
         assert_eq!(loss(1.5e9), "1.50e9");
+    }
+
+    #[test]
+    fn zeros_that_say_nothing_are_left_out() {
+        let texts = [0.0, 70.0, 0.25, 1e-5, f64::INFINITY].map(short);
+        assert_eq!(texts, ["0", "70", "0.25", "1.00e-5", "inf"]);
     }
 
     #[test]

@@ -1,0 +1,117 @@
+//! `surefoot diagnose`: what the detectors say about a run or a log.
+
+mod examine;
+mod settings;
+mod subject;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Console;
+use clap::Args;
+use examine::examine;
+use settings::Settings;
+use std::path::PathBuf;
+use subject::Subject;
+use surefoot_diagnose::detectors;
+use surefoot_import::{Map, Role};
+
+const EXAMPLES: &str = "\
+Examples:
+  surefoot diagnose runs/circles-001
+      What the detectors say about a recorded run, finished or not.
+
+  surefoot diagnose history.csv
+      The same for what Keras' CSVLogger, Lightning or a notebook wrote.
+
+  surefoot diagnose history.csv --map loss=cost --map val_loss=\"cost (dev)\"
+      Says which columns are which, where their names do not.
+
+  surefoot diagnose logs/fit --set facts.task=binary --set facts.epochs=50
+      A TensorBoard log directory, with facts that are not in it.
+
+  surefoot diagnose runs/circles-001 --set diagnose.theta=0.9 --set 'diagnose.off=[\"loss_spike\"]'
+      With another threshold, and without one of the detectors.
+
+  surefoot diagnose runs/circles-001 --json | tail -n 1
+      The result as one line of JSON.
+
+Exit codes: 0 no problem, 1 problems found, 2 the input is wrong, 3 something broke.";
+
+/// Look for problems in a run, a CSV of metrics or a TensorBoard log
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// A run directory, a CSV file, or a TensorBoard log directory or file
+    path: PathBuf,
+
+    /// Change a threshold (diagnose.theta=0.9) or state a fact (facts.task=binary)
+    ///
+    /// The thresholds are those of the detectors; `diagnose.off` is a list of problems not to look
+    /// for. The facts are `task` (binary, multi_class or regression), `chance` (the metric of the
+    /// best blind guess), `baseline_loss` (its loss), `epochs` and `steps_per_epoch`. May be given
+    /// several times.
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
+    settings: Vec<(String, String)>,
+
+    /// Say which column or tag is which, such as loss=my_column
+    ///
+    /// The names are loss, metric, val_loss, val_metric, learning_rate, step, epoch and
+    /// grad_norm/LAYER. What is not named is guessed. May be given several times.
+    #[arg(long = "map", value_name = "NAME=COLUMN", value_parser = mapping)]
+    map: Vec<(Role, String)>,
+
+    /// Print one JSON object a line on stdout, the result last
+    #[arg(long)]
+    json: bool,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("expected KEY=VALUE, such as diagnose.theta=0.9".to_owned()),
+    }
+}
+
+fn mapping(text: &str) -> Result<(Role, String), String> {
+    match text.split_once('=') {
+        Some((name, column)) => {
+            let role = name.trim().parse::<Role>();
+            let role = role.map_err(|error| error.to_string())?;
+            Ok((role, column.to_owned()))
+        }
+        None => Err("expected NAME=COLUMN, such as loss=my_column".to_owned()),
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let console = Console::new(arguments.json, false);
+    let detectors = detectors::all();
+    let settings = Settings::read(&arguments.settings, &detectors)?;
+    let map: Map = arguments.map.iter().cloned().collect();
+    let subject = Subject::open(&arguments.path, &map)?;
+    let report = examine(subject, settings, detectors)?;
+    report
+        .events()
+        .iter()
+        .for_each(|event| console.event(event));
+    console.say(&report.text());
+    Ok(match report.problems().next() {
+        Some(_) => Exit::No,
+        None => Exit::Done,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_may_have_an_equals_sign() {
+        assert_eq!(mapping("loss=a=b"), Ok((Role::Loss, "a=b".to_owned())));
+        assert!(mapping("loss").is_err_and(|error| error.contains("NAME=COLUMN")));
+        assert!(mapping("los=x").is_err_and(|error| error.contains("val_metric")));
+        assert!(setting("theta").is_err());
+    }
+}

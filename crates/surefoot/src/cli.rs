@@ -1,6 +1,6 @@
 //! The command line as a whole: the list of commands.
 
-use crate::command::{completions, train};
+use crate::command::{completions, report, train};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use clap::builder::Styles;
@@ -34,6 +34,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Train(train::Arguments),
+    Report(report::Arguments),
     Completions(completions::Arguments),
 }
 
@@ -41,6 +42,7 @@ impl Command {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         match self {
             Self::Train(arguments) => train::run(&arguments),
+            Self::Report(arguments) => report::run(&arguments),
             Self::Completions(arguments) => Ok(completions::run(&arguments)),
         }
     }

@@ -1,4 +1,5 @@
 //! The commands, a file each: `Arguments` with their help, and `run`.
 
 pub(crate) mod completions;
+pub(crate) mod report;
 pub(crate) mod train;

@@ -81,7 +81,7 @@ impl Chart<'_> {
     fn axes(&self) -> Markup {
         html! {
             g.axis {
-                @for tick in self.y.ticks(4) {
+                @for tick in self.y.ticks(5) {
                     @let y = percent(1.0 - tick.place);
                     line x1="0" x2="100%" y1=(y) y2=(y) {}
                     text x="-10" y=(y) dy="0.32em" text-anchor="end" {

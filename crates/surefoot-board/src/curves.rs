@@ -1,7 +1,7 @@
 //! The loss and the metric, before and after.
 
 use maud::{Markup, html};
-use surefoot_diagnose::Facts;
+use surefoot_diagnose::{Facts, Split};
 
 use crate::chart::{Chart, Line};
 use crate::marks::Mark;
@@ -89,50 +89,51 @@ impl Curves<'_> {
         }
     }
 
-    fn metric(&self) -> Markup {
+    fn metric_lines(&self) -> Vec<Line> {
         let lines = self.runs().into_iter().map(|(class, label, reading)| {
-            let points: Vec<Point> = metric_points(reading).collect();
+            let (points, broken): (Vec<Point>, Vec<Point>) =
+                metric_points(reading).partition(|point| point.1.is_finite());
             Line {
                 class,
                 label,
-                broken: broken(&points),
-                points: vec![
-                    points
-                        .into_iter()
-                        .filter(|point| point.1.is_finite())
-                        .collect(),
-                ],
                 trend: None,
-                dots: true,
+                // Dots that touch are a line.
+                dots: points.len() <= 60,
+                points: vec![points],
+                broken: broken.into_iter().map(|point| point.0).collect(),
             }
         });
         let mut lines: Vec<Line> = lines.collect();
         lines.retain(|line| !line.points[0].is_empty() || !line.broken.is_empty());
-        for line in &mut lines {
-            // Dots that touch are a line.
-            line.dots = line.points[0].len() <= 60;
+        lines
+    }
+
+    fn metric(&self) -> Markup {
+        let lines = self.metric_lines();
+        let name = capital(&words::metric_name(self.metric));
+        if lines.is_empty() {
+            return html! { p.quiet { (name) " was not evaluated, so there is no curve of it." } };
         }
-        let last = lines
-            .iter()
-            .flat_map(|line| &line.points[0])
-            .map(|point| point.0);
-        let last = last.fold(1.0, f64::max);
-        let name = words::metric_name(self.metric);
         if values(&lines).next().is_none() {
-            return html! { p.quiet { (capital(&name)) " was not evaluated, so there is nothing to show of it." } };
+            return html! { p.quiet { (name) " was never a number, so there is no curve of it." } };
         }
+        let runs = self.runs();
+        let epochs = runs
+            .iter()
+            .flat_map(|(_, _, reading)| metric_points(reading));
+        let last = epochs.map(|point| point.0).fold(1.0, f64::max);
         let marks: Vec<Mark> = match self.facts.steps_per_epoch {
             Some(steps) if steps > 0 => self.marks.iter().map(|m| m.per(steps as f64)).collect(),
             _ => Vec::new(),
         };
         let split = match self.readings.given.history.judged_split() {
-            Some(surefoot_diagnose::Split::Train) => "training",
+            Some(Split::Train) => "training",
             _ => "validation",
         };
         let cut = self.metric == "r2" && values(&lines).any(|value| value < LEAST_R2);
         let chart = Chart {
             id: "metric",
-            title: format!("{} on the {split} split (higher is better)", capital(&name)),
+            title: format!("{name} on the {split} split (higher is better)"),
             description: describe(&lines, |value| words::metric(self.metric, Some(value))),
             x: Scale::linear(0.0, last),
             y: self.metric_scale(&lines),
@@ -172,11 +173,6 @@ impl Curves<'_> {
 fn metric_points(reading: &Reading) -> impl Iterator<Item = Point> {
     let judged = reading.history.judged();
     judged.map(|e| (e.epoch as f64, e.metric.unwrap_or(f64::NAN)))
-}
-
-fn broken(points: &[Point]) -> Vec<f64> {
-    let broken = points.iter().filter(|point| !point.1.is_finite());
-    broken.map(|point| point.0).collect()
 }
 
 fn values(lines: &[Line]) -> impl Iterator<Item = f64> + Clone {

@@ -46,7 +46,7 @@ impl Heat<'_> {
             format!("{}-description", self.id),
         );
         html! {
-            figure.chart.heat {
+            figure.chart.heat style={ "--names: " (room(&rows)) "px" } {
                 figcaption { span.figure-title { (self.title) } }
                 svg.plot role="img" height=(short(height * rows.len() as f64))
                     aria-labelledby={ (title_id) " " (description_id) } {
@@ -217,6 +217,12 @@ fn names(rows: &[&Row], height: f64) -> Markup {
             }
         }
     }
+}
+
+/// How many pixels the names need at the left.
+fn room(rows: &[&Row]) -> usize {
+    let names = rows.iter().map(|row| shortened(&row.layer).chars().count());
+    names.max().unwrap_or(0) * 7 + 14
 }
 
 /// A long name without its middle.

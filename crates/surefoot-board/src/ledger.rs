@@ -32,7 +32,7 @@ impl Ledger<'_> {
                     (true, false) => p.quiet { "There was nothing to repair." },
                     (false, _) => {
                         p.quiet {
-                            "Each attempt is a run of its own, with a plan that differs from the one before in the lines shown."
+                            "Each attempt is a run of its own, with a plan that differs from the one it starts from in the lines shown."
                         }
                         ol.attempts { @for entry in attempts { li { (self.card(entry)) } } }
                         (self.undo())

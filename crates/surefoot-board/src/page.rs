@@ -181,10 +181,10 @@ impl Report<'_> {
         let ranges = maps
             .iter()
             .filter_map(|(_, _, reading)| reading.gradients.range());
-        // A scale of at least two decades, so that noise does not look like a difference.
+        // A scale of at least four decades, so that noise does not look like a difference.
         let range = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let range = range.map_or((-1.0, 1.0), |(low, high)| {
-            let lacking = (2.0 - (high - low)).max(0.0) / 2.0;
+            let lacking = (4.0 - (high - low)).max(0.0) / 2.0;
             (low - lacking, high + lacking)
         });
         html! {
@@ -197,6 +197,7 @@ impl Report<'_> {
                         "The gradient tells a layer how to change. The first row is the layer next to the input. "
                         "Rows of much the same colour are healthy; a row that is far darker than the others hardly learns, "
                         "one that is far brighter may be thrown about."
+                        @if !findings.is_empty() { " Numbers and frames mark the findings below." }
                     }
                     @for (attempt, title, reading) in maps {
                         (self.heat(attempt, title, reading, range, findings))

@@ -90,3 +90,18 @@ fn read_attempt(dir: &Path, run: &str) -> Option<Reading> {
     }
     Reading::of(&Run::open(&dir.join(run)).ok()?).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use surefoot_record::{Header, Recorder};
+
+    #[test]
+    fn only_what_is_inside_the_run_is_read() {
+        let runs = tempfile::tempdir().unwrap();
+        let other = Recorder::create(runs.path(), "other", "", Header::default()).unwrap();
+        assert!(read_attempt(runs.path(), "other-001").is_some());
+        assert!(read_attempt(other.dir(), "../other-001").is_none());
+        assert!(read_attempt(runs.path(), &other.dir().display().to_string()).is_none());
+    }
+}

@@ -104,9 +104,8 @@ impl Series {
         }
         let means: Vec<f64> = self.buckets.iter().map(Bucket::mean).collect();
         Some(self.unbroken(|bucket, at| {
-            // The window shrinks towards the ends, so that the trend begins and ends with the data.
-            let reach = reach.min(at).min(means.len() - 1 - at);
-            let mut window = means[at - reach..=at + reach].to_vec();
+            let window = at.saturating_sub(reach)..means.len().min(at + reach + 1);
+            let mut window = means[window].to_vec();
             window.retain(|mean| mean.is_finite());
             window.sort_by(f64::total_cmp);
             let middle = (bucket.min.0 + bucket.max.0) / 2.0;

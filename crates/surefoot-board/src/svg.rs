@@ -31,7 +31,9 @@ pub(crate) fn apart<T>(places: impl Iterator<Item = (f64, T)>, gap: f64) -> Vec<
 
 /// The ticks of a level axis below a plot, and what it measures.
 pub(crate) fn x_axis(scale: &Scale, name: &str) -> Markup {
-    let ticks = scale.ticks(5);
+    let mut ticks = scale.ticks(5);
+    // There is no half of a step, nor of an epoch.
+    ticks.retain(|tick| tick.value.fract() == 0.0);
     html! {
         @for tick in &ticks {
             @let x = percent(tick.place);

@@ -129,3 +129,14 @@ fn a_damaged_record_is_refused() {
     std::fs::write(dir.join("observations.steps.parquet"), "no table").unwrap();
     assert!(report(&Run::open(&dir).unwrap()).is_err());
 }
+
+#[test]
+fn a_long_run_of_a_deep_model_has_a_small_page() {
+    let runs = tempfile::tempdir().unwrap();
+    let mut script = healthy();
+    script.layers = (1..=34).map(|i| format!("conv2d_{i}")).collect();
+    script.steps = 100_000;
+    script.every = 10;
+    let page = page(&script.run(runs.path(), "long", Status::Normal));
+    assert!(page.len() < 200_000, "{}", page.len());
+}

@@ -2,4 +2,5 @@
 
 pub(crate) mod completions;
 pub(crate) mod diagnose;
+pub(crate) mod report;
 pub(crate) mod train;

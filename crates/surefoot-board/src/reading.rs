@@ -1,0 +1,107 @@
+//! What the page needs of a run's observations, read in one pass.
+
+use std::path::{Component, Path};
+
+use surefoot_record::{Attempt, Result, Run};
+
+use crate::gradients::Gradients;
+use crate::history::History;
+use crate::series::Series;
+
+/// The observations of one run, thinned.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub(crate) loss: Series,
+    pub(crate) gradients: Gradients,
+    /// The last step that was recorded.
+    pub(crate) last_step: u64,
+    /// How many steps the plan has, if that is known.
+    pub(crate) planned: Option<u64>,
+    /// What happened in this run.
+    pub(crate) history: History,
+}
+
+impl Reading {
+    fn of(run: &Run) -> Result<Reading> {
+        let header = run.header();
+        let mut reading = Reading {
+            loss: Series::default(),
+            gradients: Gradients::new(&header.facts.layers, header.observe_every),
+            last_step: 0,
+            planned: header.facts.total_steps(),
+            history: History::of(&run.events()?),
+        };
+        for observation in run.observations()? {
+            let observation = observation?;
+            reading.last_step = observation.step;
+            reading.loss.push(observation.step, observation.loss);
+            reading.gradients.push(&observation);
+        }
+        Ok(reading)
+    }
+}
+
+/// The plan as given and, if that is another, the delivered attempt.
+#[derive(Debug)]
+pub(crate) struct Readings {
+    pub(crate) given: Reading,
+    pub(crate) delivered: Option<Delivered>,
+}
+
+/// The delivered attempt.
+#[derive(Debug)]
+pub(crate) struct Delivered {
+    pub(crate) number: u32,
+    /// `None` if its record cannot be read any more.
+    pub(crate) reading: Option<Reading>,
+}
+
+impl Readings {
+    /// Reads both at the same time.
+    pub(crate) fn of(run: &Run, delivered: Option<&Attempt>) -> Result<Readings> {
+        let dir = run.dir();
+        std::thread::scope(|scope| {
+            let delivered = delivered.map(|attempt| {
+                let reading = scope.spawn(move || read_attempt(dir, &attempt.run));
+                (attempt.number, reading)
+            });
+            Ok(Readings {
+                given: Reading::of(run)?,
+                delivered: delivered.map(|(number, reading)| Delivered {
+                    number,
+                    // A page without that attempt is better than none.
+                    reading: reading.join().ok().flatten(),
+                }),
+            })
+        })
+    }
+
+    /// What can be read of the delivered attempt.
+    pub(crate) fn repaired(&self) -> Option<(u32, &Reading)> {
+        let delivered = self.delivered.as_ref()?;
+        Some((delivered.number, delivered.reading.as_ref()?))
+    }
+}
+
+fn read_attempt(dir: &Path, run: &str) -> Option<Reading> {
+    let inside = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+    if !Path::new(run).components().all(inside) {
+        return None;
+    }
+    Reading::of(&Run::open(&dir.join(run)).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use surefoot_record::{Header, Recorder};
+
+    #[test]
+    fn only_what_is_inside_the_run_is_read() {
+        let runs = tempfile::tempdir().unwrap();
+        let other = Recorder::create(runs.path(), "other", "", Header::default()).unwrap();
+        assert!(read_attempt(runs.path(), "other-001").is_some());
+        assert!(read_attempt(other.dir(), "../other-001").is_none());
+        assert!(read_attempt(runs.path(), &other.dir().display().to_string()).is_none());
+    }
+}

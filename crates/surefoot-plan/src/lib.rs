@@ -41,6 +41,7 @@
 //! [`Document`] keeps the text, so that settings can change it and shape errors can point into it.
 
 mod activation;
+mod care;
 mod data;
 mod document;
 mod error;
@@ -60,6 +61,7 @@ mod tree;
 mod weight;
 
 pub use activation::Activation;
+pub use care::{Diagnose, Repair};
 pub use data::{Data, Missing, Outliers, Scale, Split, Task};
 pub use document::Document;
 pub use error::{PlanError, Snippet};

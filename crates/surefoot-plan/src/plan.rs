@@ -5,7 +5,7 @@ use crate::error::{Fault, PlanError};
 use crate::language::{Fields, Reader, Record, Term, any, changed, tagged};
 use crate::shape::{self, LayerShape, ShapeError, TargetShape};
 use crate::tree::{Node, Tree};
-use crate::{Data, Layer, Loss, Source, Training, Watch};
+use crate::{Data, Diagnose, Layer, Loss, Repair, Source, Training, Watch};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -29,6 +29,10 @@ pub struct Plan {
     pub training: Training,
     /// What to observe, and how often.
     pub watch: Watch,
+    /// Where symptoms become problems.
+    pub diagnose: Diagnose,
+    /// How problems are repaired.
+    pub repair: Repair,
 }
 
 impl Plan {
@@ -42,6 +46,8 @@ impl Plan {
             model,
             training,
             watch: Watch::default(),
+            diagnose: Diagnose::default(),
+            repair: Repair::default(),
         }
     }
 
@@ -86,9 +92,15 @@ impl Plan {
         }
         let training = changed(&self.training, &start.training);
         section(&mut text, Some("[training]"), &training);
-        let watch = changed(&self.watch, &start.watch);
-        if !watch.is_empty() {
-            section(&mut text, Some("[watch]"), &watch);
+        let optional = [
+            ("[watch]", changed(&self.watch, &start.watch)),
+            ("[diagnose]", changed(&self.diagnose, &start.diagnose)),
+            ("[repair]", changed(&self.repair, &start.repair)),
+        ];
+        for (header, lines) in optional {
+            if !lines.is_empty() {
+                section(&mut text, Some(header), &lines);
+            }
         }
         text
     }
@@ -159,6 +171,14 @@ impl Plan {
         if let Some(entry) = reader.take("watch") {
             let watch = table(&entry.node, "watch", |f| plan.watch.fields(f));
             reader.attempt(watch);
+        }
+        if let Some(entry) = reader.take("diagnose") {
+            let diagnose = table(&entry.node, "diagnose", |f| plan.diagnose.fields(f));
+            reader.attempt(diagnose);
+        }
+        if let Some(entry) = reader.take("repair") {
+            let repair = table(&entry.node, "repair", |f| plan.repair.fields(f));
+            reader.attempt(repair);
         }
         reader.finish()?;
         Ok(plan)

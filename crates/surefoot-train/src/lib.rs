@@ -22,6 +22,7 @@ mod optimizer;
 mod parameters;
 #[cfg(test)]
 mod parity;
+mod repair;
 mod run;
 mod schedule;
 mod shard;
@@ -37,7 +38,8 @@ pub use journal::{Journal, Unrecorded};
 pub use metric::metric_name;
 pub use network::Network;
 pub use parameters::Parameters;
-pub use run::{End, Outline, Progress, Report, Run, Watcher};
+pub use repair::{Clerk, Delivered, Patient, Repaired, repair};
+pub use run::{End, Flow, Outline, Progress, Report, Run, Watcher};
 pub use watch::Rhythm;
 
 /// Burn's CPU backend.

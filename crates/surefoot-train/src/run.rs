@@ -36,13 +36,21 @@ pub trait Watcher {
     /// A part of the data was evaluated.
     fn evaluated(&mut self, evaluation: &Evaluation);
 
-    /// Whether somebody asks to stop after this step, to go on later.
-    fn interrupted(&self) -> bool;
+    /// What to do after this step.
+    fn flow(&self) -> Flow;
+}
 
-    /// Whether the run is not worth going on with.
-    fn hopeless(&self) -> bool {
-        false
-    }
+/// What to do after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The next one.
+    GoOn,
+    /// Wait: [`Run::train`] may be called again.
+    Pause,
+    /// Stop, so that it can be gone on with later, in another process.
+    Interrupt,
+    /// Stop for good: the run is not worth going on with.
+    GiveUp,
 }
 
 /// Why a run is over.
@@ -50,6 +58,8 @@ pub trait Watcher {
 pub enum End {
     /// All steps were done.
     Finished,
+    /// It waits.
+    Paused,
     /// Somebody asked to stop; it can be gone on with.
     Interrupted,
     /// It was not worth going on with.
@@ -198,6 +208,21 @@ impl<'a, B: Compute> Run<'a, B> {
         })
     }
 
+    /// Shares the work of a step among so many threads from now on. The bits stay the same.
+    pub fn set_workers(&mut self, workers: usize) {
+        let workers = workers.min(self.shards.max(JUDGES));
+        if workers != self.crew.size() {
+            self.crew = Crew::new(workers);
+        }
+    }
+
+    /// Takes for the initial values those of `weights` that fit a parameter by name and shape.
+    pub fn adopt(&mut self, weights: &[Weight]) {
+        for weight in weights {
+            self.parameters.load(weight);
+        }
+    }
+
     /// What is known of the run before it starts.
     pub fn outline(&self) -> Outline {
         Outline {
@@ -264,7 +289,7 @@ impl<'a, B: Compute> Run<'a, B> {
     /// Trains to the end, or until the watcher asks to stop, writing the record on the way.
     pub fn train(
         &mut self,
-        journal: &mut impl Journal,
+        journal: &mut dyn Journal,
         watcher: &mut dyn Watcher,
     ) -> Result<Report, TrainError> {
         let begun = Instant::now();
@@ -306,7 +331,8 @@ impl<'a, B: Compute> Run<'a, B> {
                 Some(every) => self.step.is_multiple_of(every),
                 None => epoch_ends && self.rhythm.saves(self.step - per_epoch, self.step),
             };
-            if watcher.hopeless() {
+            let flow = watcher.flow();
+            if flow == Flow::GiveUp {
                 end = End::Hopeless;
                 break;
             }
@@ -314,14 +340,17 @@ impl<'a, B: Compute> Run<'a, B> {
             if self.step == total {
                 break;
             }
-            let stop = watcher.interrupted();
-            if due || stop {
+            if due || flow == Flow::Interrupt {
                 journal.checkpoint(&self.checkpoint())?;
             }
-            if stop {
+            if flow == Flow::Interrupt {
                 journal.event(&Event::Interrupted { step: self.step })?;
                 journal.sync()?;
                 end = End::Interrupted;
+                break;
+            }
+            if flow == Flow::Pause {
+                end = End::Paused;
                 break;
             }
         }
@@ -407,7 +436,7 @@ impl<'a, B: Compute> Run<'a, B> {
     fn close_epoch(
         &mut self,
         epoch: u64,
-        journal: &mut impl Journal,
+        journal: &mut dyn Journal,
         watcher: &mut dyn Watcher,
     ) -> Result<(), TrainError> {
         let last = epoch + 1 == self.plan.training.epochs;
@@ -422,7 +451,7 @@ impl<'a, B: Compute> Run<'a, B> {
     fn judge(
         &mut self,
         epoch: u64,
-        journal: &mut impl Journal,
+        journal: &mut dyn Journal,
         watcher: &mut dyn Watcher,
     ) -> Result<(), TrainError> {
         let evaluation = self.evaluate(self.judged_split(), epoch);
@@ -607,7 +636,7 @@ pub(crate) fn penalize(parameters: &Parameters, mut gradient: Option<&mut [f32]>
 
 /// Whether `new` is better than `old`: by the metric, then by the loss. What cannot be measured is
 /// worse than anything that can.
-fn better(new: &Evaluation, old: &Evaluation) -> bool {
+pub(crate) fn better(new: &Evaluation, old: &Evaluation) -> bool {
     let metric = |e: &Evaluation| e.metric.unwrap_or(f64::NEG_INFINITY);
     let loss = |e: &Evaluation| {
         if e.loss.is_nan() {

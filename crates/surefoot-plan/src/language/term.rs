@@ -169,3 +169,19 @@ impl Term for Vec<i64> {
         format!("[{}]", numbers.join(", "))
     }
 }
+
+impl Term for Vec<String> {
+    const NOUN: &'static str = "a list of strings";
+
+    fn read(node: &Node, key: &str) -> Result<Self, Fault> {
+        match &node.value {
+            Tree::List(nodes) => nodes.iter().map(|node| String::read(node, key)).collect(),
+            _ => Err(Fault::kind(node, key, Self::NOUN)),
+        }
+    }
+
+    fn write(&self) -> String {
+        let texts: Vec<_> = self.iter().map(|text| quoted(text)).collect();
+        format!("[{}]", texts.join(", "))
+    }
+}

@@ -5,7 +5,7 @@ use crate::output::Console;
 use crate::output::progress::Bar;
 use surefoot_diagnose::Evaluation;
 use surefoot_record::Event;
-use surefoot_train::{Progress, Watcher};
+use surefoot_train::{Flow, Progress, Watcher};
 
 /// Costs a comparison a step when nobody watches.
 pub(super) struct Onlooker<'a> {
@@ -42,8 +42,12 @@ impl Watcher for Onlooker<'_> {
         }
     }
 
-    fn interrupted(&self) -> bool {
-        self.interrupt.asked()
+    fn flow(&self) -> Flow {
+        if self.interrupt.asked() {
+            Flow::Interrupt
+        } else {
+            Flow::GoOn
+        }
     }
 }
 

@@ -1,0 +1,63 @@
+//! S8: substitute the loss.
+
+use crate::remedy::{Case, Change, Remedy};
+use surefoot_diagnose::Task;
+use surefoot_plan::{Activation, Layer, Loss, Plan, output_activation, output_position};
+
+/// S8: the loss that the task asks for: cross-entropy for classes, the mean square for numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct SubstituteLoss;
+
+impl Remedy for SubstituteLoss {
+    fn id(&self) -> &'static str {
+        "S8"
+    }
+
+    fn title(&self) -> &'static str {
+        "substitute the loss"
+    }
+
+    fn apply(&self, plan: &Plan, case: &Case<'_>, dose: usize) -> Result<Change, String> {
+        if dose > 0 {
+            return Err("there is one loss that suits the task".to_owned());
+        }
+        let task = case.facts.task.ok_or("the task is not known")?;
+        let position = output_position(&plan.model).ok_or("the model has no output layer")?;
+        let one = matches!(&plan.model[position], Layer::Dense(dense) if dense.units == 1);
+        let from_logits = output_activation(&plan.model) == Activation::Linear;
+        let loss = match task {
+            Task::Regression => Loss::Mse,
+            Task::Binary if one => Loss::BinaryCrossentropy { from_logits },
+            Task::Binary | Task::MultiClass => Loss::SparseCategoricalCrossentropy { from_logits },
+        };
+        let mut changed = plan.clone();
+        changed.training.loss = loss;
+        let sentence = format!(
+            "Minimises {} instead of {}.",
+            loss.name(),
+            plan.training.loss.name()
+        );
+        Change::new(plan, changed, sentence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{facts, finding, plan};
+    use super::*;
+    use surefoot_diagnose::Problem;
+
+    #[test]
+    fn classes_get_cross_entropy() {
+        let (facts, finding) = (facts(), finding(Problem::IMPROPER_LOSS));
+        let case = Case {
+            finding: &finding,
+            facts: &facts,
+        };
+        let mut wrong = plan();
+        wrong.training.loss = Loss::Poisson;
+        let change = SubstituteLoss.apply(&wrong, &case, 0).unwrap();
+        assert_eq!(change.plan, plan());
+        assert!(SubstituteLoss.apply(&plan(), &case, 0).is_err());
+    }
+}

@@ -1,0 +1,79 @@
+//! S7: substitute the optimizer.
+
+use crate::remedy::{Case, Change, Remedy};
+use surefoot_plan::{Algorithm, Optimizer, Plan, Schedule};
+
+/// S7: another optimizer, with its default rate.
+///
+/// AutoTrainer takes one with momentum against oscillation and a random one against slowness. Here
+/// it is Adam for whoever has another, Nadam for whoever has Adam, then gradient descent with
+/// momentum; nothing is random. Clipping and weight decay stay; schedules, made for another rate, do
+/// not.
+#[derive(Clone, Copy, Debug)]
+pub struct SubstituteOptimizer;
+
+impl Remedy for SubstituteOptimizer {
+    fn id(&self) -> &'static str {
+        "S7"
+    }
+
+    fn title(&self) -> &'static str {
+        "substitute the optimizer"
+    }
+
+    fn apply(&self, plan: &Plan, _: &Case<'_>, dose: usize) -> Result<Change, String> {
+        let given = plan.training.optimizer;
+        let momentum = Optimizer::new(
+            Algorithm::Sgd {
+                momentum: 0.9,
+                nesterov: true,
+            },
+            0.01,
+        );
+        let candidates = [Optimizer::adam(), Optimizer::nadam(), momentum];
+        let mut others = candidates
+            .into_iter()
+            .filter(|other| other.algorithm.name() != given.algorithm.name());
+        let Some(other) = others.nth(dose) else {
+            return Err("all optimizers were tried".to_owned());
+        };
+        let mut changed = plan.clone();
+        changed.training.optimizer = Optimizer {
+            weight_decay: given.weight_decay,
+            clipvalue: given.clipvalue,
+            clipnorm: given.clipnorm,
+            global_clipnorm: given.global_clipnorm,
+            ..other
+        };
+        changed.training.schedule = Schedule::default();
+        let sentence = format!(
+            "Trains with {} at its default rate of {} instead of {} at {}.",
+            other.algorithm.name(),
+            other.learning_rate,
+            given.algorithm.name(),
+            given.learning_rate
+        );
+        Change::new(plan, changed, sentence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{facts, finding, plan};
+    use super::*;
+    use surefoot_diagnose::Problem;
+
+    #[test]
+    fn another_optimizer_is_another() {
+        let (facts, finding) = (facts(), finding(Problem::SLOW_CONVERGENCE));
+        let case = Case {
+            finding: &finding,
+            facts: &facts,
+        };
+        let names: Vec<&str> = (0..4)
+            .filter_map(|dose| SubstituteOptimizer.apply(&plan(), &case, dose).ok())
+            .map(|change| change.plan.training.optimizer.algorithm.name())
+            .collect();
+        assert_eq!(names, ["nadam", "sgd"]);
+    }
+}

@@ -1,0 +1,59 @@
+//! What a remedy is.
+
+use surefoot_diagnose::{Facts, Finding, Problem};
+use surefoot_plan::Plan;
+
+/// A change of plan that answers a problem.
+///
+/// A pure function: the same plan and case give the same change. What it changes can be printed
+/// with [`diff`](crate::diff), and undone by training the plan it started from.
+pub trait Remedy: Send + Sync {
+    /// Its id in records and on the command line: `S2`.
+    fn id(&self) -> &'static str;
+
+    /// What a person calls it.
+    fn title(&self) -> &'static str;
+
+    /// Whether it answers `problem`, for problems that [`order`](crate::order) does not know: those
+    /// of detectors from elsewhere.
+    fn answers(&self, _problem: &Problem) -> bool {
+        false
+    }
+
+    /// The changed plan, or why it does not apply.
+    ///
+    /// `dose` counts from 0: a remedy may have several forms or strengths, of which each is tried
+    /// on its own, and says that it does not apply when there are no more.
+    fn apply(&self, plan: &Plan, case: &Case<'_>, dose: usize) -> Result<Change, String>;
+}
+
+/// What a remedy is to answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// What was found.
+    pub finding: &'a Finding,
+    /// What is known of the run it was found in.
+    pub facts: &'a Facts,
+}
+
+/// What a remedy makes of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The plan after it.
+    pub plan: Plan,
+    /// What was done, in a sentence.
+    pub sentence: String,
+}
+
+impl Change {
+    /// A change to `plan`, unless it is none.
+    pub fn new(from: &Plan, plan: Plan, sentence: impl Into<String>) -> Result<Change, String> {
+        if plan == *from {
+            return Err("the plan is like that already".to_owned());
+        }
+        Ok(Change {
+            plan,
+            sentence: sentence.into(),
+        })
+    }
+}

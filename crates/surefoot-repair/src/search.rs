@@ -1,0 +1,342 @@
+//! The search for a remedy that works: AutoTrainer's scheduler (section 4.3).
+//!
+//! The same problem again means the next remedy; another problem means that the plan is kept and a
+//! new line of attack starts from it; when all remedies of all lines were tried, the search has
+//! failed. Unlike the paper's it tries some remedies side by side, judges them after a short
+//! probation, and lets only the best go on.
+
+use crate::diff::diff;
+use crate::order::order;
+use crate::remedy::{Case, Remedy};
+use std::collections::VecDeque;
+use surefoot_diagnose::{Facts, Finding};
+use surefoot_plan::Plan;
+
+/// How many problems deep a line of attack may go.
+const DEPTH: usize = 3;
+
+/// The search for a remedy.
+pub struct Search {
+    remedies: Vec<Box<dyn Remedy>>,
+    given: Plan,
+    lines: Vec<Line>,
+    /// Plans that were proposed, so that none is tried twice.
+    tried: Vec<Plan>,
+    proposed: u32,
+}
+
+/// What is tried from one plan.
+struct Line {
+    /// The number of the attempt it starts from; 0 is the plan as given.
+    attempt: u32,
+    plan: Plan,
+    remedies: Vec<String>,
+    finding: Finding,
+    facts: Facts,
+    /// Remedies and doses to be tried.
+    queue: VecDeque<(String, usize)>,
+    depth: usize,
+}
+
+/// A remedy to be tried.
+#[derive(Clone, Debug)]
+pub struct Proposal {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The attempt whose plan it changes; 0 is the plan as given.
+    pub parent: u32,
+    /// What it answers.
+    pub finding: Finding,
+    /// The ids of all remedies in its plan, in the order of their application.
+    pub remedies: Vec<String>,
+    /// What it changes, in a sentence.
+    pub sentence: String,
+    /// What it changes, as lines.
+    pub diff: String,
+    /// The plan to train.
+    pub plan: Plan,
+}
+
+/// How a proposal went in its probation.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The proposal.
+    pub proposal: Proposal,
+    /// The problem that ended it.
+    pub finding: Option<Finding>,
+    /// What is known of the run.
+    pub facts: Facts,
+    /// How much it had learned; see [`Block::skill`](surefoot_diagnose::Block::skill).
+    pub skill: Option<f64>,
+}
+
+/// What is to become of trials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judgement {
+    /// The best of its round, without a problem: it goes on.
+    GoesOn,
+    /// Without a problem, but another did better.
+    Outdone,
+    /// The same problem again.
+    Persists,
+    /// Another problem.
+    NewProblem,
+}
+
+impl Search {
+    /// A search for what answers `finding` in `plan`, of which `facts` are known.
+    pub fn new(
+        plan: Plan,
+        finding: Finding,
+        facts: Facts,
+        remedies: Vec<Box<dyn Remedy>>,
+    ) -> Search {
+        let mut search = Search {
+            remedies,
+            tried: vec![plan.clone()],
+            given: plan.clone(),
+            lines: Vec::new(),
+            proposed: 0,
+        };
+        search.open(0, plan, Vec::new(), finding, facts, 1);
+        search
+    }
+
+    fn open(
+        &mut self,
+        attempt: u32,
+        plan: Plan,
+        remedies: Vec<String>,
+        finding: Finding,
+        facts: Facts,
+        depth: usize,
+    ) {
+        let mut ids = order(&finding, &self.given.repair);
+        for remedy in &self.remedies {
+            let id = remedy.id().to_owned();
+            let wanted = !ids.contains(&id) && !self.given.repair.forbid.contains(&id);
+            if wanted && remedy.answers(&finding.problem) {
+                ids.push(id);
+            }
+        }
+        // Every remedy once, in order, before any is tried in another form.
+        let queue = (0..3).flat_map(|dose| ids.iter().map(move |id| (id.clone(), dose)));
+        self.lines.push(Line {
+            attempt,
+            plan,
+            remedies,
+            finding,
+            facts,
+            queue: queue.collect(),
+            depth,
+        });
+    }
+
+    /// What to try next, side by side; empty when all has been tried.
+    pub fn next_round(&mut self) -> Vec<Proposal> {
+        let abreast = self.given.repair.abreast;
+        let mut round = Vec::new();
+        while round.len() < abreast && (self.proposed as usize) < self.given.repair.attempts {
+            // The newest line first: it is the one that came furthest.
+            let Some(line) = self.lines.last_mut() else {
+                break;
+            };
+            let Some((id, dose)) = line.queue.pop_front() else {
+                // What was found on the way is dealt with before the line behind it goes on.
+                if !round.is_empty() {
+                    break;
+                }
+                self.lines.pop();
+                continue;
+            };
+            let Some(remedy) = self.remedies.iter().find(|remedy| remedy.id() == id) else {
+                continue;
+            };
+            let case = Case {
+                finding: &line.finding,
+                facts: &line.facts,
+            };
+            let Ok(change) = remedy.apply(&line.plan, &case, dose) else {
+                continue;
+            };
+            if self.tried.contains(&change.plan) {
+                continue;
+            }
+            self.tried.push(change.plan.clone());
+            self.proposed += 1;
+            let mut remedies = line.remedies.clone();
+            remedies.push(id);
+            round.push(Proposal {
+                number: self.proposed,
+                parent: line.attempt,
+                finding: line.finding.clone(),
+                remedies,
+                sentence: change.sentence,
+                diff: diff(&line.plan, &change.plan),
+                plan: change.plan,
+            });
+        }
+        round
+    }
+
+    /// Judges a round after its probation: which trial goes on, and why not the others. The best is
+    /// that without a problem and with the most skill; among equals the one that was to be tried
+    /// first. Problems that are new open a line of attack.
+    pub fn judge(&mut self, round: &[Trial]) -> Vec<Judgement> {
+        let skill = |trial: &Trial| {
+            trial
+                .skill
+                .filter(|s| !s.is_nan())
+                .unwrap_or(f64::NEG_INFINITY)
+        };
+        let mut best: Option<usize> = None;
+        for (i, trial) in round.iter().enumerate() {
+            let better = best.is_none_or(|best| skill(trial) > skill(&round[best]));
+            if trial.finding.is_none() && better {
+                best = Some(i);
+            }
+        }
+        let judge = |(i, trial): (usize, &Trial)| match &trial.finding {
+            None if best == Some(i) => Judgement::GoesOn,
+            None => Judgement::Outdone,
+            Some(found) if found.problem == trial.proposal.finding.problem => Judgement::Persists,
+            Some(_) => Judgement::NewProblem,
+        };
+        let judgements: Vec<Judgement> = round.iter().enumerate().map(judge).collect();
+        if best.is_none() {
+            let new = round.iter().zip(&judgements);
+            let new = new.filter(|(_, judgement)| **judgement == Judgement::NewProblem);
+            let most = new.reduce(|a, b| if skill(b.0) > skill(a.0) { b } else { a });
+            if let Some((trial, _)) = most {
+                self.follow(trial);
+            }
+        }
+        judgements
+    }
+
+    /// A trial that had gone on ran into `finding` after all.
+    pub fn stumbled(&mut self, trial: &Trial) {
+        if let Some(found) = &trial.finding
+            && found.problem != trial.proposal.finding.problem
+        {
+            self.follow(trial);
+        }
+    }
+
+    /// Opens a new line of attack where a trial met another problem.
+    fn follow(&mut self, trial: &Trial) {
+        let Some(finding) = trial.finding.clone() else {
+            return;
+        };
+        let depth = trial.proposal.remedies.len() + 1;
+        if depth > DEPTH {
+            return;
+        }
+        let proposal = &trial.proposal;
+        self.open(
+            proposal.number,
+            proposal.plan.clone(),
+            proposal.remedies.clone(),
+            finding,
+            trial.facts.clone(),
+            depth,
+        );
+    }
+
+    /// How deep the line is that is being tried.
+    pub fn depth(&self) -> usize {
+        self.lines.last().map_or(0, |line| line.depth)
+    }
+}
+
+impl std::fmt::Debug for Search {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Search")
+            .field("proposed", &self.proposed)
+            .field("lines", &self.lines.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remedies;
+    use crate::remedies::fixture::{facts, finding, plan};
+    use surefoot_diagnose::Problem;
+
+    fn search(problem: Problem) -> Search {
+        Search::new(plan(), finding(problem), facts(), remedies::all())
+    }
+
+    fn trial(proposal: &Proposal, found: Option<Problem>, skill: f64) -> Trial {
+        Trial {
+            proposal: proposal.clone(),
+            finding: found.map(finding),
+            facts: facts(),
+            skill: Some(skill),
+        }
+    }
+
+    #[test]
+    fn the_same_problem_again_means_the_next_remedy() {
+        let mut search = search(Problem::VANISHING_GRADIENT);
+        let round = search.next_round();
+        let ids: Vec<&str> = round.iter().map(|p| p.remedies[0].as_str()).collect();
+        assert_eq!(ids, ["S2", "S1"]);
+        let trials: Vec<Trial> = round
+            .iter()
+            .map(|proposal| trial(proposal, Some(Problem::VANISHING_GRADIENT), 0.0))
+            .collect();
+        assert_eq!(search.judge(&trials), [Judgement::Persists; 2]);
+        let next = search.next_round();
+        assert_eq!((next[0].number, next[0].parent), (3, 0));
+    }
+
+    #[test]
+    fn another_problem_means_a_new_line_from_that_plan() {
+        let mut search = search(Problem::VANISHING_GRADIENT);
+        let round = search.next_round();
+        let trials = [
+            trial(&round[0], Some(Problem::VANISHING_GRADIENT), 0.5),
+            trial(&round[1], Some(Problem::SLOW_CONVERGENCE), 0.1),
+        ];
+        let judged = search.judge(&trials);
+        assert_eq!(judged, [Judgement::Persists, Judgement::NewProblem]);
+        let next = search.next_round();
+        assert_eq!(next[0].parent, round[1].number);
+        assert_eq!(next[0].remedies, ["S1", "S7"]);
+    }
+
+    #[test]
+    fn the_best_of_those_without_a_problem_goes_on() {
+        let mut search = search(Problem::VANISHING_GRADIENT);
+        let round = search.next_round();
+        let trials = [trial(&round[0], None, 0.2), trial(&round[1], None, 0.6)];
+        let judged = search.judge(&trials);
+        assert_eq!(judged, [Judgement::Outdone, Judgement::GoesOn]);
+    }
+
+    #[test]
+    fn everything_is_tried_once_and_then_there_is_nothing_left() {
+        let mut search = search(Problem::DYING_RELU);
+        let mut plans: Vec<Plan> = vec![plan()];
+        loop {
+            let round = search.next_round();
+            if round.is_empty() {
+                break;
+            }
+            let trials: Vec<Trial> = round
+                .iter()
+                .map(|proposal| trial(proposal, Some(Problem::DYING_RELU), 0.0))
+                .collect();
+            for proposal in &round {
+                assert!(!plans.contains(&proposal.plan), "{}", proposal.sentence);
+                proposal.plan.validate().unwrap();
+                plans.push(proposal.plan.clone());
+            }
+            search.judge(&trials);
+        }
+        assert!(plans.len() > 5 && plans.len() <= 17, "{}", plans.len());
+    }
+}

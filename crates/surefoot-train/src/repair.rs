@@ -11,7 +11,7 @@ use crate::run::{End, Flow, Outline, Progress, Report, Run, Watcher, better};
 use std::sync::Arc;
 use surefoot_data::Dataset;
 use surefoot_diagnose::{
-    Block, Diagnosis, Evaluation, Facts, Finding, Observation, Severity, Thresholds,
+    Block, Detector, Diagnosis, Evaluation, Facts, Finding, Observation, Severity, Thresholds,
 };
 use surefoot_plan::{Plan, Weight};
 use surefoot_record::{Attempt, Outcome, Verdict};
@@ -43,6 +43,9 @@ pub struct Patient<'a> {
     pub report: &'a Report,
     /// The data of a plan.
     pub load: &'a (dyn Fn(&Plan) -> Result<Arc<Dataset>, String> + Sync),
+    /// The detectors that look at an attempt, made anew for each:
+    /// [`detectors::all`](surefoot_diagnose::detectors::all), and others from elsewhere.
+    pub detectors: &'a (dyn Fn() -> Vec<Box<dyn Detector>> + Sync),
     /// What to start from instead of random weights.
     pub weights: &'a [Weight],
     /// Threads to share.
@@ -199,7 +202,11 @@ impl<D: Clone> Bench<'_, D> {
                 proposal: proposal.clone(),
                 attempt,
                 examiner: Examiner {
-                    diagnosis: Diagnosis::new(outline.facts.clone(), self.thresholds.clone()),
+                    diagnosis: Diagnosis::with(
+                        outline.facts.clone(),
+                        self.thresholds.clone(),
+                        (self.patient.detectors)(),
+                    ),
                     found: None,
                     pause_at: self.probation(total),
                     step: 0,

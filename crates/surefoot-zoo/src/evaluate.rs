@@ -313,6 +313,7 @@ pub fn treat(plan: &Plan, dir: &Path, workers: usize) -> Result<Treated, String>
             stopped: report.steps,
             report: &report,
             load: &reload,
+            detectors: &surefoot_diagnose::detectors::all,
             weights: &[],
             workers,
         };

@@ -34,8 +34,8 @@ const SHORT: f64 = 0.05;
 const NEAR: f64 = 0.02;
 /// How near to its best seed a healthy plan ends on every seed.
 const STEADY: f64 = 0.1;
-/// What a healthy plan reaches at least.
-const LEARNED: f64 = 0.6;
+/// What a healthy plan reaches at least, as a share of the way from guessing to perfection.
+const LEARNED: f64 = 0.3;
 
 /// What became of a case.
 #[derive(Clone, Debug, Serialize)]
@@ -203,7 +203,7 @@ fn is_healthy(twins: &[Plain]) -> bool {
     let best = twins.iter().map(|twin| twin.last).fold(0.0, f64::max);
     let steady = twins
         .iter()
-        .all(|twin| twin.last >= (best - STEADY).max(LEARNED));
+        .all(|twin| twin.last >= best - STEADY && twin.skill() >= LEARNED);
     gap <= NEAR && steady
 }
 
@@ -219,8 +219,17 @@ fn seeded(plan: &Plan, seed: u64) -> Plan {
 struct Plain {
     last: f64,
     best: f64,
+    /// The metric of a guess.
+    chance: f64,
     /// The first problem found in it, if it was diagnosed.
     alarm: Option<String>,
+}
+
+impl Plain {
+    /// How far from guessing to perfection it came.
+    fn skill(&self) -> f64 {
+        (self.last - self.chance) / (1.0 - self.chance).max(1e-9)
+    }
 }
 
 /// The metric as a share: what is no number, or below guessing, is nothing.
@@ -253,6 +262,7 @@ fn plain(plan: &Plan, dir: &Path, diagnose: bool) -> Result<Plain, String> {
     Ok(Plain {
         last: share(report.last.as_ref()),
         best: share(report.best.as_ref()),
+        chance: run.outline().facts.chance.unwrap_or(0.0),
         alarm: examiner
             .problem()
             .map(|finding| finding.problem.id().to_owned()),

@@ -43,6 +43,33 @@ pub(crate) fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) ->
     lines.join("\n")
 }
 
+/// The lines of a text, broken between words to be no wider than that.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// The beginning of a text, no wider than that, with dots if there was more.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let beginning: String = text.chars().take(width.saturating_sub(1)).collect();
+    match width {
+        0 => String::new(),
+        _ => format!("{}…", beginning.trim_end()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +97,21 @@ mod tests {
             plain(&table(["layer", "size"], &rows)),
             "  layer      size\n  dense_1      24\n  a         1,024"
         );
+    }
+
+    #[test]
+    fn text_is_broken_between_words() {
+        assert_eq!(
+            wrapped("a bb ccc dddddddd e", 6),
+            ["a bb", "ccc", "dddddddd", "e"]
+        );
+        assert!(wrapped("", 6).is_empty());
+    }
+
+    #[test]
+    fn what_is_cut_says_so() {
+        assert_eq!(cut("a bb ccc", 8), "a bb ccc");
+        assert_eq!(cut("a bb ccc", 6), "a bb…");
+        assert_eq!(cut("a bb ccc", 0), "");
     }
 }

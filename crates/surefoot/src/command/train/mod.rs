@@ -1,7 +1,14 @@
 //! `surefoot train`: trains a plan, every layer watched, and records the run.
 
+mod approval;
+mod bookkeeper;
+mod care;
+mod delivery;
 mod environment;
+mod examiner;
 mod job;
+mod mending;
+mod record;
 mod resume;
 mod session;
 mod watcher;
@@ -82,6 +89,16 @@ pub(crate) struct Arguments {
     /// The result has the same bits for any number.
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
+
+    /// Only tell of problems: train to the end and try no remedy
+    #[arg(long)]
+    no_repair: bool,
+
+    /// Ask before a remedy is tried; needs a terminal
+    ///
+    /// Shows what it would change in the plan: y tries it, n goes on to the next, q ends the repair.
+    #[arg(long, conflicts_with = "no_repair")]
+    approve: bool,
 
     /// Go on with a run that was interrupted or killed
     #[arg(long, value_name = "RUN")]

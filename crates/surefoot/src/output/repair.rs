@@ -1,0 +1,230 @@
+//! What is found while a run trains, and what is tried about it.
+
+use super::Role;
+use super::facts::{cut, wrapped};
+use super::number::{grouped, metric, short};
+use surefoot_diagnose::{Finding, Severity};
+use surefoot_record::{Attempt, Outcome, Verdict};
+use surefoot_repair::remedies;
+
+/// Lines of text that are longer are hard to read.
+const READABLE: usize = 96;
+
+/// What was found at a step of so many. Below a `width` it is a paragraph for whoever watches, and
+/// otherwise a line.
+pub(crate) fn finding(finding: &Finding, steps: u64, width: Option<usize>) -> String {
+    let title = finding.problem.title();
+    let title = match finding.severity {
+        Severity::Problem => Role::Error.paint(format!("✗ {title}")),
+        Severity::Remark => Role::Quiet.paint(format!("· remark: {title}")),
+    };
+    let when = format!("at step {} of {}", grouped(finding.step), grouped(steps));
+    let Some(width) = width else {
+        return format!("{title} {when}: {}", finding.sentence);
+    };
+    let mut lines = vec![format!("  {title} {}", Role::Quiet.paint(when))];
+    let room = width.min(READABLE).saturating_sub(4);
+    let mut add = |text: &str, quiet: bool| {
+        lines.extend(wrapped(text, room).iter().map(|line| match quiet {
+            true => format!("    {}", Role::Quiet.paint(line)),
+            false => format!("    {line}"),
+        }));
+    };
+    let remark = finding.severity == Severity::Remark;
+    add(&finding.sentence, remark);
+    if !remark {
+        let evidence: Vec<String> = finding
+            .evidence
+            .iter()
+            .map(|evidence| {
+                let limit = evidence.limit.map(|l| format!(" (limit {})", short(l)));
+                let value = short(evidence.value);
+                format!("{} {value}{}", evidence.name, limit.unwrap_or_default())
+            })
+            .collect();
+        add(&evidence.join(", "), true);
+    }
+    lines.join("\n")
+}
+
+/// How an attempt stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Standing<'a> {
+    /// It is on probation.
+    Tried,
+    /// It was the best of its round.
+    GoesOn,
+    /// It is over.
+    Over(&'a Outcome),
+}
+
+/// An attempt as a line: its remedy, how it stands and what it changes. `metric` is the name of
+/// the metric.
+pub(crate) fn attempt(attempt: &Attempt, standing: Standing<'_>, name: &str) -> Line {
+    let remedy = attempt.remedies.last().map_or("", String::as_str);
+    let ids = attempt.remedies.join("+");
+    let (mark, role) = match standing {
+        Standing::Tried => ("→", Role::Quiet),
+        Standing::GoesOn => ("→", Role::Good),
+        Standing::Over(outcome) => match outcome.verdict {
+            Verdict::Repaired => ("✓", Role::Good),
+            Verdict::Persists | Verdict::NewProblem => ("✗", Role::Error),
+            Verdict::NoBetter | Verdict::Outdone => ("·", Role::Quiet),
+        },
+    };
+    Line {
+        number: attempt.number,
+        mark,
+        role,
+        remedy: format!("{ids} {}", title(remedy)),
+        result: result(standing, name),
+        change: attempt.change.clone(),
+    }
+}
+
+/// A line about an attempt.
+#[derive(Debug)]
+pub(crate) struct Line {
+    number: u32,
+    mark: &'static str,
+    role: Role,
+    remedy: String,
+    result: String,
+    change: String,
+}
+
+impl Line {
+    /// In colours.
+    pub(crate) fn painted(&self, width: Option<usize>) -> String {
+        let [number, mark, remedy, result, change] = self.cells(width);
+        let (mark, result) = (self.role.paint(mark), self.role.paint(result));
+        let change = Role::Quiet.paint(change);
+        format!("{number} {mark} {remedy}   {result}   {change}")
+    }
+
+    /// Without colours, for what is drawn.
+    pub(crate) fn plain(&self, width: Option<usize>) -> String {
+        anstream::adapter::strip_str(&self.painted(width)).to_string()
+    }
+
+    fn cells(&self, width: Option<usize>) -> [String; 5] {
+        let number = format!("{:>4}", self.number);
+        let remedy = format!("{:<28}", self.remedy);
+        let result = format!("{:<20}", self.result);
+        let taken = [&number, &remedy, &result].map(|cell| cell.chars().count());
+        let taken = taken.iter().sum::<usize>() + 9;
+        let change = match width {
+            None => self.change.clone(),
+            // What does not fit is in the report.
+            Some(width) => cut(&self.change, width.saturating_sub(taken)),
+        };
+        [number, self.mark.to_owned(), remedy, result, change]
+    }
+}
+
+fn result(standing: Standing<'_>, name: &str) -> String {
+    let outcome = match standing {
+        Standing::Tried => return "trying".to_owned(),
+        Standing::GoesOn => return "goes on".to_owned(),
+        Standing::Over(outcome) => outcome,
+    };
+    let title = outcome.verdict.title();
+    match (outcome.verdict, &outcome.finding) {
+        (Verdict::Repaired, _) => format!("{title}, {}", metric(name, outcome.metric)),
+        (Verdict::NewProblem, Some(finding)) => format!("now {}", finding.problem.title()),
+        _ => title.to_owned(),
+    }
+}
+
+/// What a person calls a remedy.
+pub(crate) fn title(id: &str) -> &'static str {
+    let all = remedies::all();
+    let remedy = all.iter().find(|remedy| remedy.id() == id);
+    remedy.map_or("", |remedy| remedy.title())
+}
+
+/// A proposal, for whoever has to say yes or no to it.
+pub(crate) fn question(number: u32, ids: &[String], sentence: &str, diff: &str) -> String {
+    let remedy = ids.last().map_or("", String::as_str);
+    let heading = format!("attempt {number}: {} {}", ids.join("+"), title(remedy));
+    let mut lines = vec![
+        String::new(),
+        format!("  {}", Role::Strong.paint(heading)),
+        format!("  {sentence}"),
+    ];
+    lines.extend(diff.lines().map(|line| {
+        let role = match line.as_bytes().first() {
+            Some(b'+') => Role::Good,
+            Some(b'-') => Role::Error,
+            _ => Role::Quiet,
+        };
+        format!("    {}", role.paint(line))
+    }));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use insta::assert_snapshot;
+    use surefoot_diagnose::Problem;
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    fn vanishing() -> Finding {
+        let sentence = "The gradient that reaches the first layer has a norm of 1.2e-9: it dies \
+                        away on its way back through the layers.";
+        Finding::new(Problem::VANISHING_GRADIENT, 96, sentence)
+            .with("gradient norm", 1.2e-9, 1e-4)
+            .with("skill", 0.01, None)
+    }
+
+    #[test]
+    fn a_finding_is_a_paragraph_for_whoever_watches_and_a_line_otherwise() {
+        assert_snapshot!(plain(&finding(&vanishing(), 1600, Some(60))), @"");
+        assert_snapshot!(plain(&finding(&vanishing(), 1600, None)), @"");
+        let remark = vanishing().remark();
+        assert_snapshot!(plain(&finding(&remark, 1600, Some(60))), @"");
+    }
+
+    #[test]
+    fn an_attempt_is_one_line_that_fits() {
+        let tried = Attempt {
+            step: 96,
+            number: 2,
+            parent: 0,
+            problem: Problem::VANISHING_GRADIENT,
+            remedies: vec!["S1".to_owned(), "S7".to_owned()],
+            change: "Trains with adam at its default rate of 0.001.".to_owned(),
+            diff: String::new(),
+            run: "attempts/attempt-002".to_owned(),
+        };
+        let outcome = Outcome {
+            step: 96,
+            number: 2,
+            verdict: Verdict::NewProblem,
+            finding: Some(vanishing()),
+            metric: Some(0.5),
+            steps: 40,
+        };
+        let mut repaired = outcome.clone();
+        repaired.verdict = Verdict::Repaired;
+        let lines = [
+            attempt(&tried, Standing::Tried, "accuracy").plain(Some(80)),
+            attempt(&tried, Standing::GoesOn, "accuracy").plain(Some(80)),
+            plain(&attempt(&tried, Standing::Over(&outcome), "accuracy").painted(Some(80))),
+            plain(&attempt(&tried, Standing::Over(&repaired), "accuracy").painted(None)),
+        ];
+        assert!(lines[..3].iter().all(|line| line.chars().count() <= 80));
+        assert_snapshot!(lines.join("\n"), @"");
+    }
+
+    #[test]
+    fn every_remedy_has_a_title() {
+        for remedy in remedies::all() {
+            assert!(!title(remedy.id()).is_empty());
+        }
+    }
+}

@@ -58,18 +58,6 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The beginning of a text, no wider than that, with dots if there was more.
-pub(crate) fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let beginning: String = text.chars().take(width.saturating_sub(1)).collect();
-    match width {
-        0 => String::new(),
-        _ => format!("{}…", beginning.trim_end()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,12 +94,5 @@ mod tests {
             ["a bb", "ccc", "dddddddd", "e"]
         );
         assert!(wrapped("", 6).is_empty());
-    }
-
-    #[test]
-    fn what_is_cut_says_so() {
-        assert_eq!(cut("a bb ccc", 8), "a bb ccc");
-        assert_eq!(cut("a bb ccc", 6), "a bb…");
-        assert_eq!(cut("a bb ccc", 0), "");
     }
 }

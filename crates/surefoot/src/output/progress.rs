@@ -32,7 +32,7 @@ impl Bar {
     pub(crate) fn new(bar: ProgressBar, metric: &'static str, heading: Option<String>) -> Self {
         let template = match heading {
             None => "{bar:10.cyan/dim} {wide_msg}",
-            Some(_) => "{prefix}\n     {bar:10.cyan/dim} {wide_msg}",
+            Some(_) => "{prefix}\n       {bar:10.cyan/dim} {wide_msg}",
         };
         let style = ProgressStyle::with_template(template)
             .unwrap_or_else(|_| ProgressStyle::default_bar())

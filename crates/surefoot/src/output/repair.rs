@@ -1,7 +1,7 @@
 //! What is found while a run trains, and what is tried about it.
 
 use super::Role;
-use super::facts::{cut, wrapped};
+use super::facts::wrapped;
 use super::number::{grouped, metric, short};
 use surefoot_diagnose::{Finding, Severity};
 use surefoot_record::{Attempt, Outcome, Verdict};
@@ -9,6 +9,9 @@ use surefoot_repair::remedies;
 
 /// Lines of text that are longer are hard to read.
 const READABLE: usize = 96;
+
+/// What stands before that which belongs to a numbered line.
+const INDENT: &str = "       ";
 
 /// What was found at a step of so many. Below a `width` it is a paragraph for whoever watches, and
 /// otherwise a line.
@@ -33,15 +36,12 @@ pub(crate) fn finding(finding: &Finding, steps: u64, width: Option<usize>) -> St
     let remark = finding.severity == Severity::Remark;
     add(&finding.sentence, remark);
     if !remark {
-        let evidence: Vec<String> = finding
-            .evidence
-            .iter()
-            .map(|evidence| {
-                let limit = evidence.limit.map(|l| format!(" (limit {})", short(l)));
-                let value = short(evidence.value);
-                format!("{} {value}{}", evidence.name, limit.unwrap_or_default())
-            })
-            .collect();
+        // The rest is for the report.
+        let beyond = finding.evidence.iter().filter_map(|evidence| {
+            let (value, limit) = (short(evidence.value), short(evidence.limit?));
+            Some(format!("{} {value} (limit {limit})", evidence.name))
+        });
+        let evidence: Vec<String> = beyond.collect();
         add(&evidence.join(", "), true);
     }
     lines.join("\n")
@@ -94,31 +94,25 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// In colours.
+    /// In colours. Below a `width`, what it changes has lines of its own.
     pub(crate) fn painted(&self, width: Option<usize>) -> String {
-        let [number, mark, remedy, result, change] = self.cells(width);
-        let (mark, result) = (self.role.paint(mark), self.role.paint(result));
-        let change = Role::Quiet.paint(change);
-        format!("{number} {mark} {remedy}   {result}   {change}")
+        let (number, remedy) = (self.number, &self.remedy);
+        let (mark, result) = (self.role.paint(self.mark), self.role.paint(&self.result));
+        let line = format!("{number:>4} {mark} {remedy:<28}   {result}");
+        match width {
+            None => format!("{line}   {}", Role::Quiet.paint(&self.change)),
+            Some(width) => {
+                let room = width.min(READABLE).saturating_sub(INDENT.len());
+                let change = wrapped(&self.change, room).into_iter();
+                let change = change.map(|text| format!("\n{INDENT}{}", Role::Quiet.paint(text)));
+                line + &change.collect::<String>()
+            }
+        }
     }
 
     /// Without colours, for what is drawn.
     pub(crate) fn plain(&self, width: Option<usize>) -> String {
         anstream::adapter::strip_str(&self.painted(width)).to_string()
-    }
-
-    fn cells(&self, width: Option<usize>) -> [String; 5] {
-        let number = format!("{:>4}", self.number);
-        let remedy = format!("{:<28}", self.remedy);
-        let result = format!("{:<20}", self.result);
-        let taken = [&number, &remedy, &result].map(|cell| cell.chars().count());
-        let taken = taken.iter().sum::<usize>() + 9;
-        let change = match width {
-            None => self.change.clone(),
-            // What does not fit is in the report.
-            Some(width) => cut(&self.change, width.saturating_sub(taken)),
-        };
-        [number, self.mark.to_owned(), remedy, result, change]
     }
 }
 
@@ -130,7 +124,7 @@ fn result(standing: Standing<'_>, name: &str) -> String {
     };
     let title = outcome.verdict.title();
     match (outcome.verdict, &outcome.finding) {
-        (Verdict::Repaired, _) => format!("{title}, {}", metric(name, outcome.metric)),
+        (Verdict::Repaired, _) => format!("{title}, {name} {}", metric(name, outcome.metric)),
         (Verdict::NewProblem, Some(finding)) => format!("now {}", finding.problem.title()),
         _ => title.to_owned(),
     }
@@ -183,14 +177,27 @@ mod tests {
 
     #[test]
     fn a_finding_is_a_paragraph_for_whoever_watches_and_a_line_otherwise() {
-        assert_snapshot!(plain(&finding(&vanishing(), 1600, Some(60))), @"");
-        assert_snapshot!(plain(&finding(&vanishing(), 1600, None)), @"");
+        assert_snapshot!(plain(&finding(&vanishing(), 1600, Some(60))), @r"
+        ✗ vanishing gradient at step 96 of 1,600
+          The gradient that reaches the first layer has a norm of
+          1.2e-9: it dies away on its way back through the layers.
+          gradient norm 1.20e-9 (limit 1.00e-4)
+        ");
+        let sentence = vanishing().sentence;
+        assert_eq!(
+            plain(&finding(&vanishing(), 1600, None)),
+            format!("✗ vanishing gradient at step 96 of 1,600: {sentence}")
+        );
         let remark = vanishing().remark();
-        assert_snapshot!(plain(&finding(&remark, 1600, Some(60))), @"");
+        assert_snapshot!(plain(&finding(&remark, 1600, Some(60))), @r"
+        · remark: vanishing gradient at step 96 of 1,600
+          The gradient that reaches the first layer has a norm of
+          1.2e-9: it dies away on its way back through the layers.
+        ");
     }
 
     #[test]
-    fn an_attempt_is_one_line_that_fits() {
+    fn an_attempt_says_how_it_stands_and_what_it_changes() {
         let tried = Attempt {
             step: 96,
             number: 2,
@@ -212,13 +219,23 @@ mod tests {
         let mut repaired = outcome.clone();
         repaired.verdict = Verdict::Repaired;
         let lines = [
-            attempt(&tried, Standing::Tried, "accuracy").plain(Some(80)),
-            attempt(&tried, Standing::GoesOn, "accuracy").plain(Some(80)),
-            plain(&attempt(&tried, Standing::Over(&outcome), "accuracy").painted(Some(80))),
-            plain(&attempt(&tried, Standing::Over(&repaired), "accuracy").painted(None)),
+            attempt(&tried, Standing::Tried, "accuracy").plain(Some(50)),
+            attempt(&tried, Standing::GoesOn, "accuracy").plain(Some(50)),
+            attempt(&tried, Standing::Over(&outcome), "accuracy").plain(Some(50)),
+            attempt(&tried, Standing::Over(&repaired), "accuracy").plain(None),
         ];
-        assert!(lines[..3].iter().all(|line| line.chars().count() <= 80));
-        assert_snapshot!(lines.join("\n"), @"");
+        assert_snapshot!(lines.join("\n"), @r"
+        2 → S1+S7 substitute the optimizer   trying
+            Trains with adam at its default rate of
+            0.001.
+        2 → S1+S7 substitute the optimizer   goes on
+            Trains with adam at its default rate of
+            0.001.
+        2 ✗ S1+S7 substitute the optimizer   now vanishing gradient
+            Trains with adam at its default rate of
+            0.001.
+        2 ✓ S1+S7 substitute the optimizer   repaired, accuracy 50.0%   Trains with adam at its default rate of 0.001.
+        ");
     }
 
     #[test]

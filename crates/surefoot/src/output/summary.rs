@@ -82,13 +82,18 @@ impl Ending<'_> {
                 Role::Literal.paint(query)
             );
         }
-        let report = Role::Literal.paint(format!("surefoot report {run}"));
-        let mut text = format!("\n  The model is in {model}.");
+        let mut lines = vec![("model", model)];
         if !self.summary.remedies.is_empty() {
             let plan = Role::Strong.paint(format!("{run}/plan.final.toml"));
-            text.push_str(&format!(" The plan with the remedies in it is {plan}."));
+            lines.push(("repaired plan", plan));
         }
-        format!("{text}\n  See what happened: {report}")
+        let report = Role::Literal.paint(format!("surefoot report {run}"));
+        lines.push(("see what happened", report));
+        let lines: Vec<_> = lines
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        format!("\n{}", facts(&lines))
     }
 
     fn status(&self) -> String {

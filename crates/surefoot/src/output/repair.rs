@@ -2,10 +2,10 @@
 
 use super::Role;
 use super::facts::wrapped;
-use super::number::{grouped, metric, short};
+use super::number::{self, grouped, short};
 use surefoot_diagnose::{Finding, Severity};
 use surefoot_record::{Attempt, Outcome, Verdict};
-use surefoot_repair::remedies;
+use surefoot_repair::{Proposal, remedies};
 
 /// Lines of text that are longer are hard to read.
 const READABLE: usize = 96;
@@ -58,11 +58,9 @@ pub(crate) enum Standing<'a> {
     Over(&'a Outcome),
 }
 
-/// An attempt as a line: its remedy, how it stands and what it changes. `metric` is the name of
-/// the metric.
-pub(crate) fn attempt(attempt: &Attempt, standing: Standing<'_>, name: &str) -> Line {
-    let remedy = attempt.remedies.last().map_or("", String::as_str);
-    let ids = attempt.remedies.join("+");
+/// An attempt as a line: its remedy, how it stands and what it changes. `metric` is what the metric
+/// is called.
+pub(crate) fn attempt(attempt: &Attempt, standing: Standing<'_>, metric: &str) -> Line {
     let (mark, role) = match standing {
         Standing::Tried => ("→", Role::Quiet),
         Standing::GoesOn => ("→", Role::Good),
@@ -76,8 +74,8 @@ pub(crate) fn attempt(attempt: &Attempt, standing: Standing<'_>, name: &str) -> 
         number: attempt.number,
         mark,
         role,
-        remedy: format!("{ids} {}", title(remedy)),
-        result: result(standing, name),
+        remedy: name(&attempt.remedies),
+        result: result(standing, metric),
         change: attempt.change.clone(),
     }
 }
@@ -116,7 +114,7 @@ impl Line {
     }
 }
 
-fn result(standing: Standing<'_>, name: &str) -> String {
+fn result(standing: Standing<'_>, metric: &str) -> String {
     let outcome = match standing {
         Standing::Tried => return "trying".to_owned(),
         Standing::GoesOn => return "goes on".to_owned(),
@@ -124,9 +122,26 @@ fn result(standing: Standing<'_>, name: &str) -> String {
     };
     let title = outcome.verdict.title();
     match (outcome.verdict, &outcome.finding) {
-        (Verdict::Repaired, _) => format!("{title}, {name} {}", metric(name, outcome.metric)),
+        (Verdict::Repaired, _) => {
+            let value = number::metric(metric, outcome.metric);
+            format!("{title}, {metric} {value}")
+        }
         (Verdict::NewProblem, Some(finding)) => format!("now {}", finding.problem.title()),
         _ => title.to_owned(),
+    }
+}
+
+/// That none of so many attempts repaired it, and what is delivered instead.
+pub(crate) fn failure(tried: u64, delivered: Option<u32>) -> String {
+    let none = match tried {
+        0 => "no remedy was tried".to_owned(),
+        1 => "the remedy did not help".to_owned(),
+        _ => format!("none of {tried} remedies helped"),
+    };
+    let none = Role::Error.paint(format!("✗ {none}"));
+    match delivered {
+        None => format!("     {none}: the plan as given is delivered"),
+        Some(number) => format!("     {none}: the best that was reached is attempt {number}"),
     }
 }
 
@@ -137,24 +152,37 @@ pub(crate) fn title(id: &str) -> &'static str {
     remedy.map_or("", |remedy| remedy.title())
 }
 
-/// A proposal, for whoever has to say yes or no to it.
-pub(crate) fn question(number: u32, ids: &[String], sentence: &str, diff: &str) -> String {
-    let remedy = ids.last().map_or("", String::as_str);
-    let heading = format!("attempt {number}: {} {}", ids.join("+"), title(remedy));
+/// What a proposal changes, for whoever has to say yes or no to it.
+pub(crate) fn proposal(proposal: &Proposal) -> String {
+    let number = proposal.number;
+    let heading = Role::Strong.paint(name(&proposal.remedies));
     let mut lines = vec![
         String::new(),
-        format!("  {}", Role::Strong.paint(heading)),
-        format!("  {sentence}"),
+        format!("{number:>4} {} {heading}", Role::Help.paint("?")),
+        format!("{INDENT}{}", proposal.sentence),
     ];
-    lines.extend(diff.lines().map(|line| {
+    lines.extend(proposal.diff.lines().map(|line| {
         let role = match line.as_bytes().first() {
             Some(b'+') => Role::Good,
             Some(b'-') => Role::Error,
             _ => Role::Quiet,
         };
-        format!("    {}", role.paint(line))
+        format!("{INDENT}{}", role.paint(line))
     }));
     lines.join("\n")
+}
+
+/// The question that goes with it.
+pub(crate) fn question(proposal: &Proposal) -> String {
+    let question = format!("Try {}?", name(&proposal.remedies));
+    let question = Role::Strong.paint(question);
+    format!("{INDENT}{question} [y]es, [n]o, [q]uit repairing: ")
+}
+
+/// The ids of remedies and what a person calls the last of them, which is the one that is new.
+fn name(ids: &[String]) -> String {
+    let last = ids.last().map_or("", String::as_str);
+    format!("{} {}", ids.join("+"), title(last))
 }
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Asks somebody whether a remedy may be tried.
 
 use crate::interrupt::Interrupt;
-use crate::output::repair::question;
-use crate::output::{Role, to_stderr, to_stderr_inline};
+use crate::output::{repair, to_stderr, to_stderr_inline};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use surefoot_repair::Proposal;
@@ -34,17 +33,9 @@ impl Answer {
 
 /// Shows a proposal on stderr and waits for the answer, or to be interrupted.
 pub(super) fn ask(proposal: &Proposal, interrupt: &Interrupt) -> Answer {
-    to_stderr(&question(
-        proposal.number,
-        &proposal.remedies,
-        &proposal.sentence,
-        &proposal.diff,
-    ));
+    to_stderr(&repair::proposal(proposal));
     loop {
-        to_stderr_inline(&format!(
-            "  {} ",
-            Role::Strong.paint("Try it? [y]es, [n]o, [q]uit repairing:")
-        ));
+        to_stderr_inline(&repair::question(proposal));
         match line(interrupt) {
             // The end of the input is no answer that will come.
             None => return Answer::Quit,

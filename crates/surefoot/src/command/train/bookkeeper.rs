@@ -35,6 +35,8 @@ pub(super) struct Bookkeeper<'a> {
     pub(super) open: Vec<(Attempt, Instant)>,
     /// That of the attempt that goes on.
     pub(super) bar: Option<Bar>,
+    /// How many attempts there were.
+    pub(super) tried: u64,
     /// Whether somebody said that nothing more is to be tried.
     pub(super) quits: bool,
 }
@@ -105,6 +107,7 @@ impl Clerk for Bookkeeper<'_> {
         let header = record::header(self.job, outline, environment, Care::Off);
         let recorder = Recorder::create_at(&dir, &plan.to_toml(), header)?;
         self.enter(&Event::Attempt(attempt.clone()))?;
+        self.tried += 1;
         self.open.push((attempt, Instant::now()));
         self.draw();
         Ok(Box::new(recorder))

@@ -7,6 +7,7 @@ use super::examiner::Examiner;
 use super::job::Job;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::output::repair::failure;
 use crate::output::screen::Screen;
 use std::sync::Arc;
 use surefoot_data::Dataset;
@@ -74,6 +75,7 @@ impl<D> Surgery<'_, D> {
             metric: self.metric,
             open: Vec::new(),
             bar: None,
+            tried: 0,
             quits: false,
         };
         let repaired = repair::<B>(
@@ -83,6 +85,7 @@ impl<D> Surgery<'_, D> {
             self.device,
             &mut bookkeeper,
         );
+        let tried = bookkeeper.tried;
         self.screen.clear();
         let repaired = repaired?;
         let ending = match &repaired.delivered {
@@ -101,8 +104,12 @@ impl<D> Surgery<'_, D> {
         examiner.recorder.event(&ending)?;
         if repaired.interrupted {
             examiner.recorder.sync()?;
-        } else {
-            self.screen.event(&ending);
+            return Ok(repaired);
+        }
+        self.screen.event(&ending);
+        if !repaired.solved {
+            let delivered = repaired.delivered.as_ref().map(|best| best.number);
+            self.screen.say(&failure(tried, delivered));
         }
         Ok(repaired)
     }

@@ -1,4 +1,4 @@
-//! `surefoot train`: trains a plan, every layer watched, and records the run.
+//! `surefoot train`: trains a plan, every layer watched, repairs what goes wrong, and records it all.
 
 mod approval;
 mod bookkeeper;
@@ -30,7 +30,14 @@ surefoot train [OPTIONS] <PLAN>
 const EXAMPLES: &str = "\
 Examples:
   surefoot train examples/circles.toml
-      Trains the plan; the record of the run is in runs/circles-001.
+      Trains the plan; the record of the run is in runs/circles-001. If a problem is found, the
+      training stops, remedies are tried, and the best model is delivered.
+
+  surefoot train examples/circles.toml --no-repair
+      Tells of problems and changes nothing.
+
+  surefoot train examples/circles.toml --approve
+      Shows what a remedy would change before it is tried, and asks.
 
   surefoot train examples/circles.toml --set training.epochs=5 --set model.0.units=32
       The same with some of its settings changed.
@@ -47,9 +54,10 @@ Examples:
   surefoot train examples/circles.toml --json | tail -n 1
       The summary as one line of JSON.
 
-Exit codes: 0 done, 1 training failed, 2 the input is wrong, 3 something broke, 130 interrupted.";
+Exit codes: 0 done, 1 training failed and could not be repaired, 2 the input is wrong,
+3 something broke, 130 interrupted.";
 
-/// Train a plan, or go on with a run
+/// Train a plan, and repair what goes wrong; or go on with a run
 #[derive(Debug, Args)]
 #[command(override_usage = USAGE, after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -64,7 +64,21 @@ impl Recorder {
     /// stored as it is given. The first event is written.
     pub fn create(runs: &Path, name: &str, plan_source: &str, header: Header) -> Result<Recorder> {
         check_names(&header)?;
-        let layout = Layout::create(runs, name)?;
+        Recorder::create_or_clear(Layout::create(runs, name)?, plan_source, header)
+    }
+
+    /// Begins a run as [`create`](Recorder::create) does, in the directory `dir`, which must not be
+    /// there yet.
+    pub fn create_at(dir: &Path, plan_source: &str, header: Header) -> Result<Recorder> {
+        check_names(&header)?;
+        if let Some(parent) = dir.parent() {
+            fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        }
+        fs::create_dir(dir).map_err(Error::io("create", dir))?;
+        Recorder::create_or_clear(Layout::of(dir), plan_source, header)
+    }
+
+    fn create_or_clear(layout: Layout, plan_source: &str, header: Header) -> Result<Recorder> {
         let created = Recorder::create_in(&layout, plan_source, header);
         if created.is_err() {
             // Nothing was recorded in it yet.

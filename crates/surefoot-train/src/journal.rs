@@ -25,6 +25,11 @@ pub trait Journal {
 
     /// Makes everything so far durable.
     fn sync(&mut self) -> Result<()>;
+
+    /// What it was taken down with, to end the record; none if there is no record.
+    fn into_recorder(self: Box<Self>) -> Option<Recorder> {
+        None
+    }
 }
 
 impl Journal for Recorder {
@@ -54,6 +59,10 @@ impl Journal for Recorder {
 
     fn sync(&mut self) -> Result<()> {
         Recorder::sync(self)
+    }
+
+    fn into_recorder(self: Box<Self>) -> Option<Recorder> {
+        Some(*self)
     }
 }
 

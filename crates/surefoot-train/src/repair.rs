@@ -9,6 +9,9 @@ use crate::error::TrainError;
 use crate::journal::Journal;
 use crate::run::{End, Flow, Outline, Progress, Report, Run, Watcher, better};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 use surefoot_data::Dataset;
 use surefoot_diagnose::{
     Block, Detector, Diagnosis, Evaluation, Facts, Finding, Observation, Severity, Thresholds,
@@ -28,6 +31,8 @@ const CHECK: f64 = 0.35;
 const SOME_SKILL: f64 = 0.2;
 /// What is left of a loss that is on its way down.
 const FALLING: f64 = 0.85;
+/// How often it is asked whether to stop while attempts are on probation.
+const ASK_EVERY: Duration = Duration::from_millis(50);
 
 /// What is to be repaired.
 pub struct Patient<'a> {
@@ -216,23 +221,30 @@ impl<D: Clone> Bench<'_, D> {
                 report: None,
             });
         }
-        probe(&mut running)?;
+        probe(&mut running, clerk)?;
         result.interrupted = clerk.interrupted();
+        if result.interrupted {
+            return Ok(());
+        }
         let trials: Vec<Trial> = running.iter().map(Running::trial).collect();
         let judgements = search.judge(&trials);
+        let mut best = None;
         for (running, judgement) in running.into_iter().zip(judgements) {
-            if judgement == Judgement::GoesOn && !result.interrupted {
-                self.to_the_end(running, search, clerk, result)?;
-            } else {
-                let verdict = match judgement {
-                    Judgement::Persists => Verdict::Persists,
-                    Judgement::NewProblem => Verdict::NewProblem,
-                    Judgement::GoesOn | Judgement::Outdone => Verdict::Outdone,
-                };
-                close(running, verdict, clerk, result)?;
-            }
+            let verdict = match judgement {
+                Judgement::GoesOn => {
+                    best = Some(running);
+                    continue;
+                }
+                Judgement::Outdone => Verdict::Outdone,
+                Judgement::Persists => Verdict::Persists,
+                Judgement::NewProblem => Verdict::NewProblem,
+            };
+            close(running, verdict, clerk, result)?;
         }
-        Ok(())
+        match best {
+            None => Ok(()),
+            Some(best) => self.to_the_end(best, search, clerk, result),
+        }
     }
 
     /// Trains the best of a round to its end.
@@ -322,8 +334,13 @@ fn draws_anew(proposal: &Proposal) -> bool {
 }
 
 /// Trains all of a round for their probation, at the same time.
-fn probe<B: Compute>(running: &mut [Running<'_, B>]) -> Result<(), TrainError> {
+fn probe<B: Compute>(
+    running: &mut [Running<'_, B>],
+    clerk: &mut dyn Clerk,
+) -> Result<(), TrainError> {
+    let stop = AtomicBool::new(false);
     let reports = std::thread::scope(|scope| {
+        let (alive, ended) = channel::<()>();
         let threads: Vec<_> = running
             .iter_mut()
             .map(|running| {
@@ -333,9 +350,23 @@ fn probe<B: Compute>(running: &mut [Running<'_, B>]) -> Result<(), TrainError> {
                     examiner,
                     ..
                 } = running;
-                scope.spawn(move || run.train(journal.as_mut(), examiner))
+                let mut probation = Probation {
+                    examiner,
+                    stop: &stop,
+                };
+                let alive = alive.clone();
+                scope.spawn(move || {
+                    let report = run.train(journal.as_mut(), &mut probation);
+                    drop(alive);
+                    report
+                })
             })
             .collect();
+        drop(alive);
+        // The clerk is this thread's, so it is asked from here until all have ended.
+        while ended.recv_timeout(ASK_EVERY) == Err(RecvTimeoutError::Timeout) {
+            stop.store(clerk.interrupted(), Ordering::Relaxed);
+        }
         let joined = threads.into_iter().map(|thread| {
             thread
                 .join()
@@ -485,6 +516,33 @@ impl Watcher for Examiner {
             Flow::Pause
         } else {
             Flow::GoOn
+        }
+    }
+}
+
+/// An examiner of one of several attempts at the same time, all of which may be stopped.
+struct Probation<'a> {
+    examiner: &'a mut Examiner,
+    stop: &'a AtomicBool,
+}
+
+impl Watcher for Probation<'_> {
+    fn step(&mut self, progress: &Progress) {
+        self.examiner.step(progress);
+    }
+
+    fn observed(&mut self, observation: &Observation) {
+        self.examiner.observed(observation);
+    }
+
+    fn evaluated(&mut self, evaluation: &Evaluation) {
+        self.examiner.evaluated(evaluation);
+    }
+
+    fn flow(&self) -> Flow {
+        match self.stop.load(Ordering::Relaxed) {
+            true => Flow::Pause,
+            false => self.examiner.flow(),
         }
     }
 }

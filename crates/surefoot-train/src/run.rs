@@ -354,8 +354,9 @@ impl<'a, B: Compute> Run<'a, B> {
                 break;
             }
         }
-        // Where an epoch was cut short, what was learned since the last evaluation is judged too.
-        if end == End::Hopeless && !self.step.is_multiple_of(per_epoch) {
+        // What was learned since the last evaluation is judged too.
+        let judged = self.last.as_ref().map(|last| last.step);
+        if end == End::Hopeless && judged != Some(self.step) {
             self.judge(self.step.div_ceil(per_epoch), journal, watcher)?;
         }
         Ok(self.report(end, begun.elapsed()))

@@ -4,10 +4,11 @@
 
 mod support;
 
+use serde_json::Value;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use support::{CIRCLES, Folder, KERAS_FILE, KERAS_PLAN, LONG, Outcome};
+use support::{CIRCLES, FAULTY, Folder, KERAS_FILE, KERAS_PLAN, LONG, Outcome};
 
 fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -167,7 +168,14 @@ fn a_run_of_a_keras_file_goes_on_from_its_weights() {
     folder.write("model.h5", "");
     std::fs::copy(KERAS_FILE, folder.path().join("model.h5")).unwrap();
     let never = "training.checkpoint_every=100000000";
-    let train = ["plan.toml", "--model", "model.h5", "--set", never];
+    let train = [
+        "plan.toml",
+        "--model",
+        "model.h5",
+        "--no-repair",
+        "--set",
+        never,
+    ];
     let whole = folder.digest(&train);
     let mut child = folder.start(&[&["train"], &train[..]].concat());
     wait_for(&folder.path().join("runs/plan-002/initial.h5"));
@@ -177,6 +185,93 @@ fn a_run_of_a_keras_file_goes_on_from_its_weights() {
     // All that is needed is in the run.
     std::fs::remove_file(folder.path().join("model.h5")).unwrap();
     assert_eq!(folder.digest(&["--resume", "runs/plan-002"]), whole);
+}
+
+/// What a run promises about itself, but for the time it took and its place.
+fn promised(outcome: &Outcome) -> Value {
+    let mut summary = outcome.summary();
+    for key in ["seconds", "run"] {
+        summary.as_object_mut().unwrap().remove(key);
+    }
+    summary
+}
+
+#[test]
+fn a_repair_killed_at_any_instant_starts_over_to_the_same_bits() {
+    let folder = Folder::with("deep.toml", FAULTY);
+    let whole = folder.run(&["train", "deep.toml", "--json"]);
+    assert_eq!(whole.summary()["status"], "repaired", "{}", whole.stderr);
+
+    // Killed this long after its first attempt began, and again after each resume.
+    let mut child = folder.start(&["train", "deep.toml"]);
+    let run = folder.path().join("runs/deep-002");
+    let (begun, stale) = (
+        run.join("attempts/attempt-001/header.json"),
+        run.join("attempts/stale"),
+    );
+    let mut kills = 0;
+    for milliseconds in [0, 9, 45, 20] {
+        wait_until("an attempt", || begun.exists() && !stale.exists());
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        child.kill().unwrap();
+        kills += u32::from(!child.wait().unwrap().success());
+        if !run.join("summary.json").exists() {
+            std::fs::write(&stale, "").unwrap();
+        }
+        child = folder.start(&["train", "--resume", "runs/deep-002", "--workers", "1"]);
+    }
+    assert!(child.wait().unwrap().success());
+    assert!(
+        kills > 1,
+        "killed only {kills} times: the repair is too short"
+    );
+    let outcome = folder.run(&["train", "--resume", "runs/deep-002", "--json"]);
+    assert_eq!(promised(&outcome), promised(&whole));
+    assert_same_record(&folder, "deep-002", "deep-001");
+    for attempt in ["attempt-001", "attempt-002"] {
+        let inside = |run: &str| format!("{run}/attempts/{attempt}");
+        assert_same_record(&folder, &inside("deep-002"), &inside("deep-001"));
+    }
+    assert!(!stale.exists());
+}
+
+#[test]
+fn ctrl_c_in_a_repair_leaves_a_run_that_goes_on_to_the_same_bits() {
+    let folder = Folder::with("deep.toml", &FAULTY.replace("epochs = 20", "epochs = 60"));
+    let whole = folder.run(&["train", "deep.toml", "--json"]);
+    let child = folder.start(&["train", "deep.toml"]);
+    wait_for(
+        &folder
+            .path()
+            .join("runs/deep-002/attempts/attempt-001/header.json"),
+    );
+    signal(&child, "INT");
+    let outcome = Outcome::from(child.wait_with_output().unwrap());
+    assert_eq!(outcome.code, Some(130), "{}", outcome.stderr);
+    for part in [
+        "interrupted while looking for a remedy",
+        "surefoot train --resume runs/deep-002",
+    ] {
+        assert!(outcome.stderr.contains(part), "{}", outcome.stderr);
+    }
+    let resumed = folder.run(&["train", "--resume", "runs/deep-002", "--json"]);
+    assert_eq!(promised(&resumed), promised(&whole));
+    assert_same_record(&folder, "deep-002", "deep-001");
+}
+
+#[test]
+fn a_run_that_was_not_to_be_repaired_goes_on_like_that() {
+    let plan = FAULTY.replace("epochs = 20", "epochs = 300");
+    let folder = Folder::with("deep.toml", &plan);
+    let child = folder.start(&["train", "deep.toml", "--no-repair"]);
+    wait_for(&folder.path().join("runs/deep-001/header.json"));
+    signal(&child, "INT");
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    let resumed = folder.run(&["train", "--resume", "runs/deep-001", "--json"]);
+    let summary = resumed.summary();
+    assert_eq!(summary["status"], "normal", "{}", resumed.stderr);
+    assert_eq!(summary["problems"][0], "vanishing_gradient");
+    assert!(!folder.path().join("runs/deep-001/attempts").exists());
 }
 
 /// A run of `plan`, killed before its first checkpoint.

@@ -265,3 +265,14 @@ fn so_many_checkpoints_are_kept_as_were_asked_for() {
     training.until(&mut recorder, 120);
     assert_eq!(run.checkpoint_steps().unwrap(), [120]);
 }
+
+#[test]
+fn a_run_can_have_a_place_of_its_own_once() {
+    let runs = tempfile::tempdir().unwrap();
+    let dir = runs.path().join("circles-001/attempts/attempt-003");
+    let recorder = Recorder::create_at(&dir, PLAN, header()).unwrap();
+    assert_eq!(recorder.dir(), dir);
+    assert_eq!(Run::open(&dir).unwrap().plan(), PLAN);
+    assert!(Recorder::create_at(&dir, PLAN, header()).is_err());
+    assert!(Run::open(&dir).is_ok(), "what was there is left as it is");
+}

@@ -43,6 +43,21 @@ pub(crate) fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) ->
     lines.join("\n")
 }
 
+/// The lines of a text, broken between words to be no wider than that.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +85,14 @@ mod tests {
             plain(&table(["layer", "size"], &rows)),
             "  layer      size\n  dense_1      24\n  a         1,024"
         );
+    }
+
+    #[test]
+    fn text_is_broken_between_words() {
+        assert_eq!(
+            wrapped("a bb ccc dddddddd e", 6),
+            ["a bb", "ccc", "dddddddd", "e"]
+        );
+        assert!(wrapped("", 6).is_empty());
     }
 }

@@ -5,6 +5,8 @@ mod facts;
 pub(crate) mod number;
 pub(crate) mod outline;
 pub(crate) mod progress;
+pub(crate) mod repair;
+pub(crate) mod screen;
 pub(crate) mod summary;
 
 use anstyle::{AnsiColor, Style};
@@ -66,6 +68,12 @@ pub(crate) fn to_stderr(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
+/// Prints on stderr without ending the line.
+pub(crate) fn to_stderr_inline(text: &str) {
+    let mut stderr = anstream::stderr().lock();
+    let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
+}
+
 /// Who listens: a person at a terminal, a program, or nobody.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Console {
@@ -93,6 +101,11 @@ impl Console {
     /// Whether to draw while something goes on.
     pub(crate) fn draws(&self) -> bool {
         self.watched && std::io::stderr().is_terminal()
+    }
+
+    /// Whether a person watches.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched
     }
 
     /// Tells people what they asked for.

@@ -1,7 +1,7 @@
 //! The progress bar.
 
 use super::number;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use std::time::{Duration, Instant};
 use surefoot_diagnose::Evaluation;
 use surefoot_train::Progress;
@@ -28,15 +28,20 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// A bar for a metric; it appears with the first step.
-    pub(crate) fn new(metric: &'static str) -> Self {
-        let style = ProgressStyle::with_template("{bar:10.cyan/dim} {wide_msg}")
+    /// A bar for a metric, below a line if one is given; it appears with the first step.
+    pub(crate) fn new(bar: ProgressBar, metric: &'static str, heading: Option<String>) -> Self {
+        let template = match heading {
+            None => "{bar:10.cyan/dim} {wide_msg}",
+            Some(_) => "{prefix}\n       {bar:10.cyan/dim} {wide_msg}",
+        };
+        let style = ProgressStyle::with_template(template)
             .unwrap_or_else(|_| ProgressStyle::default_bar())
             .progress_chars("━╸─");
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        bar.set_style(style);
+        bar.set_prefix(heading.unwrap_or_default());
         let now = Instant::now();
         Self {
-            bar: bar.with_style(style),
+            bar,
             metric,
             validation: None,
             begun: now,
@@ -45,11 +50,6 @@ impl Bar {
             drawn_step: 0,
             next: 0,
         }
-    }
-
-    /// A handle to print lines above the bar with.
-    pub(crate) fn handle(&self) -> ProgressBar {
-        self.bar.clone()
     }
 
     pub(crate) fn step(&mut self, progress: &Progress) {
@@ -61,6 +61,9 @@ impl Bar {
         if since < REDRAW && self.first.is_some() {
             self.next = progress.step + 1.max((progress.step - self.drawn_step) / 2);
             return;
+        }
+        if self.first.is_none() {
+            self.bar.reset();
         }
         let first = *self.first.get_or_insert(progress.step);
         self.bar.set_length(progress.steps);
@@ -122,8 +125,7 @@ mod tests {
 
     #[test]
     fn quick_steps_hardly_touch_the_bar() {
-        let mut bar = Bar::new("accuracy");
-        bar.bar.set_draw_target(ProgressDrawTarget::hidden());
+        let mut bar = Bar::new(ProgressBar::hidden(), "accuracy", None);
         let mut looked = 0;
         for step in 1..=1000 {
             looked += u64::from(step >= bar.next);
@@ -134,7 +136,7 @@ mod tests {
 
     #[test]
     fn the_message_says_how_it_goes() {
-        let mut bar = Bar::new("accuracy");
+        let mut bar = Bar::new(ProgressBar::hidden(), "accuracy", None);
         bar.validation = Some(0.5);
         let now = bar.begun + Duration::from_secs(5);
         assert_eq!(

@@ -3,6 +3,8 @@
 use super::Role;
 use super::facts::facts;
 use super::number::{counted, metric, time};
+use super::repair::title;
+use surefoot_diagnose::detectors;
 use surefoot_record::{RunSummary, Status};
 
 /// A summary with what is known besides.
@@ -21,9 +23,18 @@ impl Ending<'_> {
         let Self { summary, .. } = *self;
         let name = &summary.metric.name;
         let mut lines = vec![("status", self.status())];
+        if !summary.problems.is_empty() {
+            lines.push(("problems", self.problems()));
+        }
+        if !summary.remedies.is_empty() {
+            lines.push(("remedies", self.remedies()));
+        }
         let (before, after) = (summary.metric.before, summary.metric.after);
         let mut value = metric(name, after);
-        if before != after {
+        if !summary.remedies.is_empty() {
+            let after = Role::Strong.paint(value);
+            value = format!("{} → {after}", metric(name, before));
+        } else if before != after {
             value = format!("{} before, {value} after", metric(name, before));
         }
         if let Some(epoch) = self.epoch {
@@ -44,17 +55,45 @@ impl Ending<'_> {
         facts(&lines)
     }
 
-    /// How to read the record.
+    fn problems(&self) -> String {
+        let known: Vec<_> = detectors::all().iter().map(|d| d.problem()).collect();
+        let title = |id: &String| {
+            let problem = known.iter().find(|problem| problem.id() == id);
+            problem.map_or_else(|| id.clone(), |problem| problem.title())
+        };
+        let titles: Vec<String> = self.summary.problems.iter().map(title).collect();
+        titles.join(", ")
+    }
+
+    fn remedies(&self) -> String {
+        let ids = self.summary.remedies.iter();
+        let remedies: Vec<String> = ids.map(|id| format!("{id} {}", title(id))).collect();
+        remedies.join(", ")
+    }
+
+    /// What to do next.
     pub(crate) fn next(&self) -> String {
-        let query = format!(
-            "duckdb -c \"from '{}/observations.layers.parquet'\"",
-            self.summary.run
-        );
-        format!(
-            "\n  The model is in {}, everything observed in Parquet files beside it:\n  {}",
-            Role::Strong.paint(format!("{}/model.safetensors", self.summary.run)),
-            Role::Literal.paint(query)
-        )
+        let run = &self.summary.run;
+        let model = Role::Strong.paint(format!("{run}/model.safetensors"));
+        if self.summary.problems.is_empty() {
+            let query = format!("duckdb -c \"from '{run}/observations.layers.parquet'\"");
+            return format!(
+                "\n  The model is in {model}, everything observed in Parquet files beside it:\n  {}",
+                Role::Literal.paint(query)
+            );
+        }
+        let mut lines = vec![("model", model)];
+        if !self.summary.remedies.is_empty() {
+            let plan = Role::Strong.paint(format!("{run}/plan.final.toml"));
+            lines.push(("repaired plan", plan));
+        }
+        let report = Role::Literal.paint(format!("surefoot report {run}"));
+        lines.push(("see what happened", report));
+        let lines: Vec<_> = lines
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        format!("\n{}", facts(&lines))
     }
 
     fn status(&self) -> String {

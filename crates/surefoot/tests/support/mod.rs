@@ -247,3 +247,61 @@ source = { kind = "blobs", samples = 60, centers = 2, features = 3 }
 epochs = 1500
 loss = "mse"
 "#;
+
+/// Sigmoids so deep that no gradient reaches the first of them, which is found in the first epoch,
+/// after some checkpoints. S2 repairs it.
+pub(crate) const FAULTY: &str = r#"name = "deep"
+seed = 3
+
+[data]
+source = { kind = "circles", samples = 2000, noise = 0.05 }
+scale = "standardise"
+split = { validation = 0.2, test = 0.1 }
+
+[[model]]
+layer = "dense"
+units = 8
+activation = "sigmoid"
+
+[[model]]
+layer = "dense"
+units = 8
+activation = "sigmoid"
+
+[[model]]
+layer = "dense"
+units = 8
+activation = "sigmoid"
+
+[[model]]
+layer = "dense"
+units = 8
+activation = "sigmoid"
+
+[[model]]
+layer = "dense"
+units = 8
+activation = "sigmoid"
+
+[[model]]
+layer = "dense"
+units = 8
+activation = "sigmoid"
+
+[[model]]
+layer = "dense"
+units = 8
+activation = "sigmoid"
+
+[[model]]
+layer = "dense"
+units = 1
+activation = "sigmoid"
+
+[training]
+epochs = 20
+checkpoint_every = 12
+
+[repair]
+order = ["S2"]
+"#;

@@ -4,6 +4,7 @@ use super::Arguments;
 use crate::failure::Failure;
 use crate::output::Console;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use surefoot_data::Dataset;
 use surefoot_plan::keras::{self, KerasModel};
 use surefoot_plan::{Document, LayerShape, Plan, ShapeError, TargetShape, Task, Weight};
@@ -23,7 +24,7 @@ pub(crate) struct Job {
     pub(crate) name: String,
     /// The folder that the plan's files are relative to.
     pub(crate) base: PathBuf,
-    pub(crate) data: Dataset,
+    pub(crate) data: Arc<Dataset>,
     pub(crate) shapes: Vec<LayerShape>,
     /// What to start from instead of random weights.
     pub(crate) weights: Vec<Weight>,
@@ -80,21 +81,14 @@ impl Job {
                 data.input_shape
             )));
         }
-        let targets = match data.task {
-            Task::Binary => TargetShape::Binary,
-            Task::MultiClass => TargetShape::Classes(data.classes),
-            Task::Regression => TargetShape::Numbers(data.target_width),
-        };
-        let shapes = plan
-            .check_shapes(&data.input_shape, data.integer_input, &targets)
-            .map_err(|error| match keras {
-                None => Failure::from(document.shape_error(&error)),
-                // The layers are not in the document.
-                Some(_) => {
-                    let failure = Failure::input(error.to_string());
-                    error.help.into_iter().fold(failure, Failure::help)
-                }
-            })?;
+        let shapes = Self::shapes(&plan, &data).map_err(|error| match keras {
+            None => Failure::from(document.shape_error(&error)),
+            // The layers are not in the document.
+            Some(_) => {
+                let failure = Failure::input(error.to_string());
+                error.help.into_iter().fold(failure, Failure::help)
+            }
+        })?;
         Ok(Self {
             name: plan
                 .name
@@ -103,13 +97,23 @@ impl Job {
             plan,
             text,
             base,
-            data,
+            data: Arc::new(data),
             shapes,
             weights: keras.map_or_else(Vec::new, |keras| keras.weights),
             keras_file: None,
             resumes: None,
             document,
         })
+    }
+
+    /// The shapes of a plan's layers with its data.
+    pub(crate) fn shapes(plan: &Plan, data: &Dataset) -> Result<Vec<LayerShape>, ShapeError> {
+        let targets = match data.task {
+            Task::Binary => TargetShape::Binary,
+            Task::MultiClass => TargetShape::Classes(data.classes),
+            Task::Regression => TargetShape::Numbers(data.target_width),
+        };
+        plan.check_shapes(&data.input_shape, data.integer_input, &targets)
     }
 
     /// What the trainer refused, with the line of the plan where there is one.
@@ -140,8 +144,8 @@ impl Job {
     }
 
     /// What to add to the header so that the run can be resumed.
-    pub(crate) fn facts_for_resuming(&self) -> [(String, serde_json::Value); 1] {
-        [(BASE.to_owned(), self.base.to_string_lossy().into())]
+    pub(crate) fn fact_for_resuming(&self) -> (String, serde_json::Value) {
+        (BASE.to_owned(), self.base.to_string_lossy().into())
     }
 }
 

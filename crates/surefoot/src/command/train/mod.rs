@@ -1,7 +1,14 @@
-//! `surefoot train`: trains a plan, every layer watched, and records the run.
+//! `surefoot train`: trains a plan, every layer watched, repairs what goes wrong, and records it all.
 
+mod approval;
+mod bookkeeper;
+mod care;
+mod delivery;
 mod environment;
+mod examiner;
 mod job;
+mod mending;
+mod record;
 mod resume;
 mod session;
 mod watcher;
@@ -23,7 +30,14 @@ surefoot train [OPTIONS] <PLAN>
 const EXAMPLES: &str = "\
 Examples:
   surefoot train examples/circles.toml
-      Trains the plan; the record of the run is in runs/circles-001.
+      Trains the plan; the record of the run is in runs/circles-001. If a problem is found, the
+      training stops, remedies are tried, and the best model is delivered.
+
+  surefoot train examples/circles.toml --no-repair
+      Tells of problems and changes nothing.
+
+  surefoot train examples/circles.toml --approve
+      Shows what a remedy would change before it is tried, and asks.
 
   surefoot train examples/circles.toml --set training.epochs=5 --set model.0.units=32
       The same with some of its settings changed.
@@ -40,9 +54,10 @@ Examples:
   surefoot train examples/circles.toml --json | tail -n 1
       The summary as one line of JSON.
 
-Exit codes: 0 done, 1 training failed, 2 the input is wrong, 3 something broke, 130 interrupted.";
+Exit codes: 0 done, 1 training failed and could not be repaired, 2 the input is wrong,
+3 something broke, 130 interrupted.";
 
-/// Train a plan, or go on with a run
+/// Train a plan, and repair what goes wrong; or go on with a run
 #[derive(Debug, Args)]
 #[command(override_usage = USAGE, after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -82,6 +97,16 @@ pub(crate) struct Arguments {
     /// The result has the same bits for any number.
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
+
+    /// Only tell of problems: train to the end and try no remedy
+    #[arg(long)]
+    no_repair: bool,
+
+    /// Ask before a remedy is tried; needs a terminal
+    ///
+    /// Shows what it would change in the plan: y tries it, n goes on to the next, q ends the repair.
+    #[arg(long, conflicts_with = "no_repair")]
+    approve: bool,
 
     /// Go on with a run that was interrupted or killed
     #[arg(long, value_name = "RUN")]

@@ -140,14 +140,11 @@ fn tell_finished(run: &Run, console: &Console) -> Result<(), Failure> {
         .into_iter()
         .rev()
         .find(|e| e.split == Split::Test);
-    let best = run
-        .events()?
-        .into_iter()
-        .rev()
-        .find_map(|event| match event {
-            Event::Best { epoch, .. } => Some(epoch),
-            _ => None,
-        });
+    let best = delivered(run)?.unwrap_or(run.events()?);
+    let best = best.into_iter().rev().find_map(|event| match event {
+        Event::Best { epoch, .. } => Some(epoch),
+        _ => None,
+    });
     let ending = Ending {
         summary: &summary,
         epoch: best,
@@ -157,4 +154,20 @@ fn tell_finished(run: &Run, console: &Console) -> Result<(), Failure> {
     console.mention(&ending.next());
     console.event(&summary);
     Ok(())
+}
+
+/// The events of the attempt that a run delivered; none if it delivered the plan as given, or if
+/// its record is not there any more.
+fn delivered(run: &Run) -> Result<Option<Vec<Event>>, Failure> {
+    let events = run.events()?;
+    let number = events.iter().rev().find_map(|event| match event {
+        Event::Delivered { attempt, .. } => Some(*attempt),
+        _ => None,
+    });
+    let attempt = events.iter().find_map(|event| match event {
+        Event::Attempt(attempt) if Some(attempt.number) == number => Some(attempt),
+        _ => None,
+    });
+    let attempt = attempt.and_then(|attempt| Run::open(&run.dir().join(&attempt.run)).ok());
+    Ok(attempt.map(|attempt| attempt.events()).transpose()?)
 }

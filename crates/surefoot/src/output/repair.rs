@@ -1,0 +1,275 @@
+//! What is found while a run trains, and what is tried about it.
+
+use super::Role;
+use super::facts::wrapped;
+use super::number::{self, grouped, short};
+use surefoot_diagnose::{Finding, Severity};
+use surefoot_record::{Attempt, Outcome, Verdict};
+use surefoot_repair::{Proposal, remedies};
+
+/// Lines of text that are longer are hard to read.
+const READABLE: usize = 96;
+
+/// What stands before that which belongs to a numbered line.
+const INDENT: &str = "       ";
+
+/// What was found at a step of so many. Below a `width` it is a paragraph for whoever watches, and
+/// otherwise a line.
+pub(crate) fn finding(finding: &Finding, steps: u64, width: Option<usize>) -> String {
+    let title = finding.problem.title();
+    let title = match finding.severity {
+        Severity::Problem => Role::Error.paint(format!("✗ {title}")),
+        Severity::Remark => Role::Quiet.paint(format!("· remark: {title}")),
+    };
+    let when = format!("at step {} of {}", grouped(finding.step), grouped(steps));
+    let Some(width) = width else {
+        return format!("{title} {when}: {}", finding.sentence);
+    };
+    let mut lines = vec![format!("  {title} {}", Role::Quiet.paint(when))];
+    let room = width.min(READABLE).saturating_sub(4);
+    let mut add = |text: &str, quiet: bool| {
+        lines.extend(wrapped(text, room).iter().map(|line| match quiet {
+            true => format!("    {}", Role::Quiet.paint(line)),
+            false => format!("    {line}"),
+        }));
+    };
+    let remark = finding.severity == Severity::Remark;
+    add(&finding.sentence, remark);
+    if !remark {
+        // The rest is for the report.
+        let beyond = finding.evidence.iter().filter_map(|evidence| {
+            let (value, limit) = (short(evidence.value), short(evidence.limit?));
+            Some(format!("{} {value} (limit {limit})", evidence.name))
+        });
+        let evidence: Vec<String> = beyond.collect();
+        add(&evidence.join(", "), true);
+    }
+    lines.join("\n")
+}
+
+/// How an attempt stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Standing<'a> {
+    /// It is on probation.
+    Tried,
+    /// It was the best of its round.
+    GoesOn,
+    /// It is over.
+    Over(&'a Outcome),
+}
+
+/// An attempt as a line: its remedy, how it stands and what it changes. `metric` is what the metric
+/// is called.
+pub(crate) fn attempt(attempt: &Attempt, standing: Standing<'_>, metric: &str) -> Line {
+    let (mark, role) = match standing {
+        Standing::Tried => ("→", Role::Quiet),
+        Standing::GoesOn => ("→", Role::Good),
+        Standing::Over(outcome) => match outcome.verdict {
+            Verdict::Repaired => ("✓", Role::Good),
+            Verdict::Persists | Verdict::NewProblem => ("✗", Role::Error),
+            Verdict::NoBetter | Verdict::Outdone => ("·", Role::Quiet),
+        },
+    };
+    Line {
+        number: attempt.number,
+        mark,
+        role,
+        remedy: name(&attempt.remedies),
+        result: result(standing, metric),
+        change: attempt.change.clone(),
+    }
+}
+
+/// A line about an attempt.
+#[derive(Debug)]
+pub(crate) struct Line {
+    number: u32,
+    mark: &'static str,
+    role: Role,
+    remedy: String,
+    result: String,
+    change: String,
+}
+
+impl Line {
+    /// In colours. Below a `width`, what it changes has lines of its own.
+    pub(crate) fn painted(&self, width: Option<usize>) -> String {
+        let (number, remedy) = (self.number, &self.remedy);
+        let (mark, result) = (self.role.paint(self.mark), self.role.paint(&self.result));
+        let line = format!("{number:>4} {mark} {remedy:<28}   {result}");
+        match width {
+            None => format!("{line}   {}", Role::Quiet.paint(&self.change)),
+            Some(width) => {
+                let room = width.min(READABLE).saturating_sub(INDENT.len());
+                let change = wrapped(&self.change, room).into_iter();
+                let change = change.map(|text| format!("\n{INDENT}{}", Role::Quiet.paint(text)));
+                line + &change.collect::<String>()
+            }
+        }
+    }
+
+    /// Without colours, for what is drawn.
+    pub(crate) fn plain(&self, width: Option<usize>) -> String {
+        anstream::adapter::strip_str(&self.painted(width)).to_string()
+    }
+}
+
+fn result(standing: Standing<'_>, metric: &str) -> String {
+    let outcome = match standing {
+        Standing::Tried => return "trying".to_owned(),
+        Standing::GoesOn => return "goes on".to_owned(),
+        Standing::Over(outcome) => outcome,
+    };
+    let title = outcome.verdict.title();
+    match (outcome.verdict, &outcome.finding) {
+        (Verdict::Repaired, _) => {
+            let value = number::metric(metric, outcome.metric);
+            format!("{title}, {metric} {value}")
+        }
+        (Verdict::NewProblem, Some(finding)) => format!("now {}", finding.problem.title()),
+        _ => title.to_owned(),
+    }
+}
+
+/// That none of so many attempts repaired it, and what is delivered instead.
+pub(crate) fn failure(tried: u64, delivered: Option<u32>) -> String {
+    let none = match tried {
+        0 => "no remedy was tried".to_owned(),
+        1 => "the remedy did not help".to_owned(),
+        _ => format!("none of {tried} remedies helped"),
+    };
+    let none = Role::Error.paint(format!("✗ {none}"));
+    match delivered {
+        None => format!("     {none}: the plan as given is delivered"),
+        Some(number) => format!("     {none}: the best that was reached is attempt {number}"),
+    }
+}
+
+/// What a person calls a remedy.
+pub(crate) fn title(id: &str) -> &'static str {
+    let all = remedies::all();
+    let remedy = all.iter().find(|remedy| remedy.id() == id);
+    remedy.map_or("", |remedy| remedy.title())
+}
+
+/// What a proposal changes, for whoever has to say yes or no to it.
+pub(crate) fn proposal(proposal: &Proposal) -> String {
+    let number = proposal.number;
+    let heading = Role::Strong.paint(name(&proposal.remedies));
+    let mut lines = vec![
+        String::new(),
+        format!("{number:>4} {} {heading}", Role::Help.paint("?")),
+        format!("{INDENT}{}", proposal.sentence),
+    ];
+    lines.extend(proposal.diff.lines().map(|line| {
+        let role = match line.as_bytes().first() {
+            Some(b'+') => Role::Good,
+            Some(b'-') => Role::Error,
+            _ => Role::Quiet,
+        };
+        format!("{INDENT}{}", role.paint(line))
+    }));
+    lines.join("\n")
+}
+
+/// The question that goes with it.
+pub(crate) fn question(proposal: &Proposal) -> String {
+    let question = format!("Try {}?", name(&proposal.remedies));
+    let question = Role::Strong.paint(question);
+    format!("{INDENT}{question} [y]es, [n]o, [q]uit repairing: ")
+}
+
+/// The ids of remedies and what a person calls the last of them, which is the one that is new.
+fn name(ids: &[String]) -> String {
+    let last = ids.last().map_or("", String::as_str);
+    format!("{} {}", ids.join("+"), title(last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use insta::assert_snapshot;
+    use surefoot_diagnose::Problem;
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    fn vanishing() -> Finding {
+        let sentence = "The gradient that reaches the first layer has a norm of 1.2e-9: it dies \
+                        away on its way back through the layers.";
+        Finding::new(Problem::VANISHING_GRADIENT, 96, sentence)
+            .with("gradient norm", 1.2e-9, 1e-4)
+            .with("skill", 0.01, None)
+    }
+
+    #[test]
+    fn a_finding_is_a_paragraph_for_whoever_watches_and_a_line_otherwise() {
+        assert_snapshot!(plain(&finding(&vanishing(), 1600, Some(60))), @r"
+        ✗ vanishing gradient at step 96 of 1,600
+          The gradient that reaches the first layer has a norm of
+          1.2e-9: it dies away on its way back through the layers.
+          gradient norm 1.20e-9 (limit 1.00e-4)
+        ");
+        let sentence = vanishing().sentence;
+        assert_eq!(
+            plain(&finding(&vanishing(), 1600, None)),
+            format!("✗ vanishing gradient at step 96 of 1,600: {sentence}")
+        );
+        let remark = vanishing().remark();
+        assert_snapshot!(plain(&finding(&remark, 1600, Some(60))), @r"
+        · remark: vanishing gradient at step 96 of 1,600
+          The gradient that reaches the first layer has a norm of
+          1.2e-9: it dies away on its way back through the layers.
+        ");
+    }
+
+    #[test]
+    fn an_attempt_says_how_it_stands_and_what_it_changes() {
+        let tried = Attempt {
+            step: 96,
+            number: 2,
+            parent: 0,
+            problem: Problem::VANISHING_GRADIENT,
+            remedies: vec!["S1".to_owned(), "S7".to_owned()],
+            change: "Trains with adam at its default rate of 0.001.".to_owned(),
+            diff: String::new(),
+            run: "attempts/attempt-002".to_owned(),
+        };
+        let outcome = Outcome {
+            step: 96,
+            number: 2,
+            verdict: Verdict::NewProblem,
+            finding: Some(vanishing()),
+            metric: Some(0.5),
+            steps: 40,
+        };
+        let mut repaired = outcome.clone();
+        repaired.verdict = Verdict::Repaired;
+        let lines = [
+            attempt(&tried, Standing::Tried, "accuracy").plain(Some(50)),
+            attempt(&tried, Standing::GoesOn, "accuracy").plain(Some(50)),
+            attempt(&tried, Standing::Over(&outcome), "accuracy").plain(Some(50)),
+            attempt(&tried, Standing::Over(&repaired), "accuracy").plain(None),
+        ];
+        assert_snapshot!(lines.join("\n"), @r"
+        2 → S1+S7 substitute the optimizer   trying
+            Trains with adam at its default rate of
+            0.001.
+        2 → S1+S7 substitute the optimizer   goes on
+            Trains with adam at its default rate of
+            0.001.
+        2 ✗ S1+S7 substitute the optimizer   now vanishing gradient
+            Trains with adam at its default rate of
+            0.001.
+        2 ✓ S1+S7 substitute the optimizer   repaired, accuracy 50.0%   Trains with adam at its default rate of 0.001.
+        ");
+    }
+
+    #[test]
+    fn every_remedy_has_a_title() {
+        for remedy in remedies::all() {
+            assert!(!title(remedy.id()).is_empty());
+        }
+    }
+}

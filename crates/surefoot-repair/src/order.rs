@@ -24,9 +24,9 @@ pub fn order(finding: &Finding, wishes: &Repair) -> Vec<String> {
 
 fn by_problem(problem: &Problem) -> &'static [&'static str] {
     match problem.id() {
-        "vanishing_gradient" => &["S2", "S1", "S4", "S6", "E1"],
+        "vanishing_gradient" => &["S2", "S1", "S4", "E2", "S6", "E1"],
         "exploding_gradient" => &["S2", "S1", "S3", "S4", "S6", "E1"],
-        "dying_relu" => &["S2", "S1", "S4", "S6", "E1"],
+        "dying_relu" => &["S2", "S1", "S4", "E2", "S6", "E1"],
         "slow_convergence" => &["S7", "S6", "S4", "S2", "S1", "E1"],
         "oscillating_loss" => &["S7", "S6", "S4", "S5", "S1", "E1"],
         "improper_output_activation" => &["S2"],
@@ -48,6 +48,10 @@ fn by_evidence(finding: &Finding) -> Vec<&'static str> {
     let (huge, tiny) = (gain >= 3.0, gain < 0.3);
     if huge || tiny {
         ids.push("S4");
+    }
+    // Very deep networks need a way around their layers, whatever else they need.
+    if number("depth") >= 20.0 && !huge {
+        ids.push("E2");
     }
     // A few samples a step are noise, to batch normalisation above all.
     if batch > 0.0 && batch < 8.0 {

@@ -329,7 +329,7 @@ impl<D: Clone> Bench<'_, D> {
 
 /// Whether the last remedy of a proposal draws weights anew, so that those given are not to be used.
 fn draws_anew(proposal: &Proposal) -> bool {
-    let drawing = |id: &String| matches!(id.as_str(), "S2" | "S4" | "E1");
+    let drawing = |id: &String| matches!(id.as_str(), "S2" | "S4" | "E1" | "E2");
     proposal.remedies.iter().any(drawing)
 }
 

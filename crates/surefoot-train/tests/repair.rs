@@ -132,6 +132,7 @@ fn repaired(plan: &Plan, stop_after: u32) -> (Repaired, Notes) {
         report: &report,
         load: &|plan| Ok(data_of(plan)),
         weights: &[],
+        detectors: &surefoot_diagnose::detectors::all,
         workers: 2,
     };
     let mut notes = Notes {

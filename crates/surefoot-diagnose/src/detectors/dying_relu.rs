@@ -91,6 +91,7 @@ impl Detector for DyingRelu {
                     suspicion::gain(context),
                     None,
                 )
+                .with("depth", suspicion::weighted(context).len() as f64, None)
                 .with_skill(context),
         )
     }

@@ -134,6 +134,7 @@ impl Detector for ExplodingGradient {
                 .with("gain of the initial weights", gain, GAIN)
                 .with("loss by that of a blind guess", beyond, BEYOND)
                 .with("largest update ratio", context.curve.peak_update().0, None)
+                .with("depth", suspicion::weighted(context).len() as f64, None)
                 .with_skill(context),
         )
     }

@@ -115,6 +115,7 @@ impl Detector for VanishingGradient {
                 suspicion::gain(context),
                 None,
             )
+            .with("depth", suspicion::weighted(context).len() as f64, None)
             .with_skill(context),
         )
     }

@@ -9,6 +9,7 @@ mod learning_rate;
 mod loss;
 mod optimizer;
 mod recipe;
+mod residual;
 mod substitute;
 
 pub use batch_norm::BatchNormalisation;
@@ -20,6 +21,7 @@ pub use learning_rate::LearningRate;
 pub use loss::SubstituteLoss;
 pub use optimizer::SubstituteOptimizer;
 pub use recipe::SoundRecipe;
+pub use residual::ResidualConnections;
 pub use substitute::SubstituteActivation;
 
 use crate::remedy::Remedy;
@@ -37,6 +39,7 @@ pub fn all() -> Vec<Box<dyn Remedy>> {
         Box::new(SubstituteLoss),
         Box::new(InputData),
         Box::new(SoundRecipe),
+        Box::new(ResidualConnections),
     ]
 }
 

@@ -30,7 +30,7 @@ impl Default for PrematureDecay {
             // Below the usual drops, to a half, a fifth or a tenth, after which runs still learn.
             little_rate: 0.05,
             // The mean of a tenth of the training is that steady, whatever its batches do.
-            little_change: 0.01,
+            little_change: 0.02,
             // The last of it is what a decay is for.
             nearly_done: 0.9,
         }

@@ -1,7 +1,7 @@
 //! Abnormal features: outliers cut off and missing values filled in, as the training part suggests.
 
 use surefoot_plan::{Data, Missing, Outliers};
-use surefoot_stats::quartiles;
+use surefoot_stats::{Quartiles, quartiles};
 
 use crate::dataset::Part;
 
@@ -35,8 +35,8 @@ pub(crate) fn clean(parts: &mut [Part; 3], data: &Data, shape: &[usize]) -> Vec<
 
 /// Cuts the outliers of each channel to the nearest value that is none. Returns how many there were.
 ///
-/// The first part is what the limits are fitted on. A channel with half of its values the same has
-/// no spread to judge by and is left alone; missing values stay missing.
+/// The first part is what the limits are fitted on. A channel without spread is left alone; missing
+/// values stay missing.
 fn clip(parts: &mut [Part; 3], channels: usize) -> usize {
     let limits: Vec<(f32, f32)> = (0..channels)
         .map(|channel| limits(&parts[0].features, channels, channel))
@@ -63,13 +63,33 @@ fn limits(features: &[f32], channels: usize, channel: usize) -> (f32, f32) {
         .step_by(channels)
         .copied()
         .collect();
-    match quartiles(&values) {
-        Some(found) if found.q1 < found.q3 => {
-            let reach = FAR * (found.q3 - found.q1);
-            ((found.q1 - reach) as f32, (found.q3 + reach) as f32)
-        }
-        _ => (f32::NEG_INFINITY, f32::INFINITY),
+    let Some(found) = quartiles(&values) else {
+        return EVERYTHING;
+    };
+    if found.q1 < found.q3 {
+        return reach(&found);
     }
+    // Half of the values are the same, as in images on a plain ground: the others decide.
+    let ground = found.median as f32;
+    let others: Vec<f32> = values
+        .into_iter()
+        .filter(|&value| value != ground)
+        .collect();
+    match quartiles(&others) {
+        Some(found) if found.q1 < found.q3 => {
+            let (low, high) = reach(&found);
+            (low.min(ground), high.max(ground))
+        }
+        _ => EVERYTHING,
+    }
+}
+
+/// The limits of a channel without spread.
+const EVERYTHING: (f32, f32) = (f32::NEG_INFINITY, f32::INFINITY);
+
+fn reach(found: &Quartiles) -> (f32, f32) {
+    let reach = FAR * (found.q3 - found.q1);
+    ((found.q1 - reach) as f32, (found.q3 + reach) as f32)
 }
 
 /// Replaces missing values by the mean of their channel. Returns how many there were.
@@ -130,6 +150,15 @@ mod tests {
         assert_eq!(clip(&mut found, 1), 2);
         assert_eq!(found[0].features, [1.0, 2.0, 3.0, 4.0, 10.0]);
         assert_eq!(found[1].features, [-4.0, 9.0]);
+    }
+
+    #[test]
+    fn on_a_plain_ground_the_other_values_decide() {
+        let mut features = vec![0.0; 20];
+        features.extend([1.0, 2.0, 3.0, 4.0, 9000.0]);
+        let mut found = parts(&features, &[]);
+        assert_eq!(clip(&mut found, 1), 1);
+        assert_eq!(found[0].features[24], 10.0);
     }
 
     #[test]

@@ -45,16 +45,17 @@ fn by_evidence(finding: &Finding) -> Vec<&'static str> {
     let batch = number("batch size");
     let mut ids = Vec::new();
     // Weights several times too large or too small for their layers.
-    if gain >= 3.0 || gain < 0.3 {
+    let (huge, tiny) = (gain >= 3.0, gain < 0.3);
+    if huge || tiny {
         ids.push("S4");
     }
     // A few samples a step are noise, to batch normalisation above all.
     if batch > 0.0 && batch < 8.0 {
         ids.push("S5");
     }
-    // Steps that tore the weights out of shape.
-    if update >= 0.08 && !(gain < 0.3) {
-        ids.push("S6");
+    // Steps that tore the weights out of shape: another rate, or an optimizer that finds its own.
+    if update >= 0.08 && !tiny {
+        ids.extend(["S6", "S7"]);
     }
     ids
 }
@@ -78,7 +79,7 @@ mod tests {
     #[test]
     fn evidence_of_a_cause_puts_its_remedy_first() {
         let torn = found(Problem::DYING_RELU).with("largest update ratio", 0.5, None);
-        assert_eq!(order(&torn, &Repair::default())[..2], ["S6", "S2"]);
+        assert_eq!(order(&torn, &Repair::default())[..3], ["S6", "S7", "S2"]);
         let huge =
             found(Problem::EXPLODING_GRADIENT).with("gain of the initial weights", 9.0, None);
         assert_eq!(order(&huge, &Repair::default())[0], "S4");

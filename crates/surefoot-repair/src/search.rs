@@ -12,6 +12,8 @@ use std::collections::VecDeque;
 use surefoot_diagnose::{Facts, Finding};
 use surefoot_plan::Plan;
 
+/// By how much more skill a trial beats one that was to be tried before it.
+const CLEARLY: f64 = 0.1;
 /// How many problems deep a line of attack may go.
 const DEPTH: usize = 3;
 
@@ -22,6 +24,8 @@ pub struct Search {
     lines: Vec<Line>,
     /// Plans that were proposed, so that none is tried twice.
     tried: Vec<Plan>,
+    /// Those that had no problem and showed no skill either: some networks learn late.
+    reserve: Vec<Trial>,
     proposed: u32,
 }
 
@@ -55,6 +59,8 @@ pub struct Proposal {
     pub diff: String,
     /// The plan to train.
     pub plan: Plan,
+    /// Whether it is to go on to its end even if it shows no skill on the way.
+    pub last_hope: bool,
 }
 
 /// How a proposal went in its probation.
@@ -96,6 +102,7 @@ impl Search {
             tried: vec![plan.clone()],
             given: plan.clone(),
             lines: Vec::new(),
+            reserve: Vec::new(),
             proposed: 0,
         };
         search.open(0, plan, Vec::new(), finding, facts, 1);
@@ -141,6 +148,11 @@ impl Search {
             let Some(line) = self.lines.last_mut() else {
                 break;
             };
+            let other_forms = line.queue.front().is_some_and(|(_, dose)| *dose > 0);
+            if other_forms && round.is_empty() && !self.reserve.is_empty() {
+                // Before remedies are tried in other forms.
+                break;
+            }
             let Some((id, dose)) = line.queue.pop_front() else {
                 // What was found on the way is dealt with before the line behind it goes on.
                 if !round.is_empty() {
@@ -174,24 +186,40 @@ impl Search {
                 sentence: change.sentence,
                 diff: diff(&line.plan, &change.plan),
                 plan: change.plan,
+                last_hope: false,
             });
         }
+        if round.is_empty() {
+            round.extend(self.last_hope());
+        }
         round
+    }
+
+    /// The best of those that showed no skill, to be trained to its end after all.
+    fn last_hope(&mut self) -> Option<Proposal> {
+        let best = (0..self.reserve.len()).reduce(|a, b| {
+            if skill(&self.reserve[b]) > skill(&self.reserve[a]) {
+                b
+            } else {
+                a
+            }
+        })?;
+        let reserved = self.reserve.swap_remove(best).proposal;
+        self.proposed += 1;
+        Some(Proposal {
+            number: self.proposed,
+            last_hope: true,
+            ..reserved
+        })
     }
 
     /// Judges a round after its probation: which trial goes on, and why not the others. The best is
     /// that without a problem and with the most skill; among equals the one that was to be tried
     /// first. Problems that are new open a line of attack.
     pub fn judge(&mut self, round: &[Trial]) -> Vec<Judgement> {
-        let skill = |trial: &Trial| {
-            trial
-                .skill
-                .filter(|s| !s.is_nan())
-                .unwrap_or(f64::NEG_INFINITY)
-        };
         let mut best: Option<usize> = None;
         for (i, trial) in round.iter().enumerate() {
-            let better = best.is_none_or(|best| skill(trial) > skill(&round[best]));
+            let better = best.is_none_or(|best| skill(trial) > skill(&round[best]) + CLEARLY);
             if trial.finding.is_none() && better {
                 best = Some(i);
             }
@@ -214,7 +242,13 @@ impl Search {
         judgements
     }
 
-    /// A trial that had gone on ran into `finding` after all.
+    /// A trial that had gone on has no problem, but has not learned anything either by the time that
+    /// others would have. They are tried before it is trained to its end.
+    pub fn postpone(&mut self, trial: Trial) {
+        self.reserve.push(trial);
+    }
+
+    /// A trial that had gone on ran into a problem after all.
     pub fn stumbled(&mut self, trial: &Trial) {
         if let Some(found) = &trial.finding
             && found.problem != trial.proposal.finding.problem
@@ -247,6 +281,12 @@ impl Search {
     pub fn depth(&self) -> usize {
         self.lines.last().map_or(0, |line| line.depth)
     }
+}
+
+/// A trial's skill; the least there is if it is not known.
+fn skill(trial: &Trial) -> f64 {
+    let known = trial.skill.filter(|skill| !skill.is_nan());
+    known.unwrap_or(f64::NEG_INFINITY)
 }
 
 impl std::fmt::Debug for Search {
@@ -315,6 +355,22 @@ mod tests {
         let trials = [trial(&round[0], None, 0.2), trial(&round[1], None, 0.6)];
         let judged = search.judge(&trials);
         assert_eq!(judged, [Judgement::Outdone, Judgement::GoesOn]);
+    }
+
+    #[test]
+    fn what_was_postponed_is_the_last_hope() {
+        let mut wrong = plan();
+        if let Some(place) = wrong.model[2].activation_mut() {
+            *place = surefoot_plan::Activation::Relu;
+        }
+        let finding = finding(Problem::IMPROPER_OUTPUT_ACTIVATION);
+        let mut search = Search::new(wrong, finding, facts(), remedies::all());
+        let round = search.next_round();
+        assert_eq!(round.len(), 1);
+        search.postpone(trial(&round[0], None, 0.05));
+        let last = search.next_round();
+        assert!(last[0].last_hope && last[0].plan == round[0].plan);
+        assert!(search.next_round().is_empty());
     }
 
     #[test]

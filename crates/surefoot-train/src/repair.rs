@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use surefoot_data::Dataset;
-use surefoot_diagnose::{Diagnosis, Evaluation, Facts, Finding, Observation, Severity, Thresholds};
+use surefoot_diagnose::{
+    Block, Detector, Diagnosis, Evaluation, Facts, Finding, Observation, Severity, Thresholds,
+};
 use surefoot_plan::{Plan, Weight};
 use surefoot_record::{Attempt, Outcome, Verdict};
 use surefoot_repair::{Judgement, Proposal, Search, Trial};
@@ -22,6 +24,13 @@ use surefoot_repair::{Judgement, Proposal, Search, Trial};
 /// problem, so that it shows again if it persists, within these bounds.
 const PROBATION: [f64; 2] = [0.06, 0.15];
 
+/// The share of its steps after which an attempt that has not learned anything makes room for
+/// others.
+const CHECK: f64 = 0.35;
+/// The skill that counts as having learned something.
+const SOME_SKILL: f64 = 0.2;
+/// What is left of a loss that is on its way down.
+const FALLING: f64 = 0.85;
 /// How often it is asked whether to stop while attempts are on probation.
 const ASK_EVERY: Duration = Duration::from_millis(50);
 
@@ -39,6 +48,9 @@ pub struct Patient<'a> {
     pub report: &'a Report,
     /// The data of a plan.
     pub load: &'a (dyn Fn(&Plan) -> Result<Arc<Dataset>, String> + Sync),
+    /// The detectors that look at an attempt, made anew for each:
+    /// [`detectors::all`](surefoot_diagnose::detectors::all), and others from elsewhere.
+    pub detectors: &'a (dyn Fn() -> Vec<Box<dyn Detector>> + Sync),
     /// What to start from instead of random weights.
     pub weights: &'a [Weight],
     /// Threads to share.
@@ -195,7 +207,11 @@ impl<D: Clone> Bench<'_, D> {
                 proposal: proposal.clone(),
                 attempt,
                 examiner: Examiner {
-                    diagnosis: Diagnosis::new(outline.facts.clone(), self.thresholds.clone()),
+                    diagnosis: Diagnosis::with(
+                        outline.facts.clone(),
+                        self.thresholds.clone(),
+                        (self.patient.detectors)(),
+                    ),
                     found: None,
                     pause_at: self.probation(total),
                     step: 0,
@@ -240,14 +256,19 @@ impl<D: Clone> Bench<'_, D> {
         result: &mut Repaired,
     ) -> Result<(), TrainError> {
         running.run.set_workers(self.patient.workers);
-        running.examiner.pause_at = u64::MAX;
-        let number = running.proposal.number;
-        let mut onlooker = Onlooker {
-            examiner: &mut running.examiner,
-            clerk,
-            number,
-        };
-        let report = running.run.train(running.journal.as_mut(), &mut onlooker)?;
+        let total = running.examiner.diagnosis.facts().total_steps();
+        let check = (total.unwrap_or(u64::MAX) as f64 * CHECK) as u64;
+        let mut report = running.go_on(check, clerk)?;
+        if report.end == End::Paused {
+            let trial = running.trial();
+            if !running.proposal.last_hope && !running.examiner.is_getting_somewhere() {
+                running.report = Some(report);
+                close(running, Verdict::NoBetter, clerk, result)?;
+                search.postpone(trial);
+                return Ok(());
+            }
+            report = running.go_on(u64::MAX, clerk)?;
+        }
         if report.end == End::Interrupted {
             result.interrupted = true;
             return Ok(());
@@ -410,6 +431,17 @@ fn close<B: Compute>(
 }
 
 impl<B: Compute> Running<'_, B> {
+    /// Trains to step `until`, or to the end.
+    fn go_on(&mut self, until: u64, clerk: &mut dyn Clerk) -> Result<Report, TrainError> {
+        self.examiner.pause_at = until;
+        let mut onlooker = Onlooker {
+            examiner: &mut self.examiner,
+            clerk,
+            number: self.proposal.number,
+        };
+        self.run.train(self.journal.as_mut(), &mut onlooker)
+    }
+
     fn trial(&self) -> Trial {
         Trial {
             proposal: self.proposal.clone(),
@@ -429,6 +461,20 @@ struct Examiner {
 }
 
 impl Examiner {
+    /// Whether the attempt has learned something, or its loss is on its way down.
+    fn is_getting_somewhere(&self) -> bool {
+        let curve = self.diagnosis.curve();
+        let skilled = curve
+            .recent_skill(8)
+            .is_none_or(|skill| skill >= SOME_SKILL);
+        let blocks = curve.blocks();
+        let quarter = (blocks.len() / 4).max(1);
+        let mean = |part: &[Block]| part.iter().map(|b| b.loss).sum::<f64>() / part.len() as f64;
+        let first = mean(&blocks[..quarter.min(blocks.len())]);
+        let last = mean(&blocks[blocks.len().saturating_sub(quarter)..]);
+        skilled || last < FALLING * first
+    }
+
     fn note(&mut self, before: usize) {
         let new = &self.diagnosis.findings()[before..];
         let problem = new

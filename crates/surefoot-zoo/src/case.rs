@@ -54,7 +54,7 @@ fn case(seed: u64, number: u64) -> Case {
 }
 
 /// The next fault in turn that can be done to the plan.
-fn inject(twin: &Plan, habitat: Habitat, number: u64, dice: &Dice) -> Option<Injected> {
+pub(crate) fn inject(twin: &Plan, habitat: Habitat, number: u64, dice: &Dice) -> Option<Injected> {
     let degree = dice.pick(&[Degree::Mild, Degree::Severe]);
     let turn = (number / 10 * FAULTY_IN_TEN + number % 10) as usize;
     (0..Fault::ALL.len()).find_map(|skipped| {

@@ -91,6 +91,18 @@ impl Fault {
         Fault::Outliers,
     ];
 
+    /// Its name in tables and filters.
+    pub fn name(self) -> String {
+        let mut name = String::new();
+        for letter in format!("{self:?}").chars() {
+            if letter.is_uppercase() && !name.is_empty() {
+                name.push('_');
+            }
+            name.extend(letter.to_lowercase());
+        }
+        name
+    }
+
     /// The problem it is made to cause.
     pub fn problem(self) -> Problem {
         match self {
@@ -114,7 +126,7 @@ impl Fault {
     /// A rate that is too high shows in a ReLU network as dead units, elsewhere as a loss that
     /// jumps or explodes; weights too large explode, or saturate what is bounded so that gradients
     /// vanish. Those are names for one cause.
-    pub fn is(self, problem: &Problem) -> bool {
+    pub fn is(self, problem: &str) -> bool {
         let also: &[Problem] = match self {
             Fault::HugeInitialWeights => &[
                 Problem::VANISHING_GRADIENT,
@@ -133,7 +145,7 @@ impl Fault {
             Fault::ReluOutput => &[Problem::DYING_RELU],
             _ => &[],
         };
-        *problem == self.problem() || also.contains(problem)
+        problem == self.problem().id() || also.iter().any(|other| other.id() == problem)
     }
 
     /// Does it to `plan`, if it can be done to it; says what is to be done to its data.

@@ -23,10 +23,24 @@ pub enum Habitat {
     Parity,
     Linear,
     Friedman,
+    Mnist,
+    FashionMnist,
+    Cifar10,
+    Imdb,
+    Reuters,
 }
 
 impl Habitat {
-    /// All of them, each as often as it occurs in the zoo.
+    /// Those that are real data, in files.
+    pub(crate) const REAL: [Habitat; 5] = [
+        Habitat::Mnist,
+        Habitat::FashionMnist,
+        Habitat::Cifar10,
+        Habitat::Imdb,
+        Habitat::Reuters,
+    ];
+
+    /// Those that are generated, each as often as it occurs in the zoo.
     pub(crate) const ALL: [Habitat; 13] = [
         Habitat::Circles,
         Habitat::Blobs,
@@ -55,6 +69,11 @@ impl Habitat {
             Habitat::Parity => "parity",
             Habitat::Linear => "linear",
             Habitat::Friedman => "friedman",
+            Habitat::Mnist => "mnist",
+            Habitat::FashionMnist => "fashion_mnist",
+            Habitat::Cifar10 => "cifar10",
+            Habitat::Imdb => "imdb",
+            Habitat::Reuters => "reuters",
         }
     }
 
@@ -65,26 +84,25 @@ impl Habitat {
 
     /// Whether its inputs are amounts, which can be scaled; those of the others are symbols.
     pub(crate) fn has_amounts(self) -> bool {
-        !matches!(self, Habitat::Copy | Habitat::Parity)
+        !matches!(
+            self,
+            Habitat::Copy | Habitat::Parity | Habitat::Imdb | Habitat::Reuters
+        )
     }
 }
 
-/// A healthy plan.
+/// A healthy plan on generated data.
 pub(crate) fn plan(habitat: Habitat, dice: &Dice) -> Plan {
-    let mut plan = match habitat {
-        Habitat::Circles | Habitat::Blobs | Habitat::Moons | Habitat::Spirals => {
-            plane(habitat, dice)
-        }
+    match habitat {
         Habitat::Shapes => shapes(dice),
         Habitat::Copy | Habitat::Parity => sequence(habitat, dice),
         Habitat::Linear | Habitat::Friedman => regression(habitat, dice),
-    };
-    plan.data.split.test = 0.0;
-    plan
+        _ => plane(habitat, dice),
+    }
 }
 
 /// An activation with the initializer that suits it.
-fn activation(dice: &Dice) -> (Activation, Initializer) {
+pub(crate) fn activation(dice: &Dice) -> (Activation, Initializer) {
     dice.pick(&[
         (Activation::Relu, Initializer::HeNormal),
         (Activation::Relu, Initializer::HeUniform),
@@ -138,7 +156,7 @@ fn hidden(depth: usize, width: usize, dice: &Dice) -> Vec<Layer> {
     layers
 }
 
-fn optimizer(dice: &Dice, rate: f64) -> Optimizer {
+pub(crate) fn optimizer(dice: &Dice, rate: f64) -> Optimizer {
     let with = |optimizer: Optimizer, learning_rate: f64| Optimizer {
         learning_rate,
         ..optimizer

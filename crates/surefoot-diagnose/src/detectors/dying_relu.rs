@@ -38,7 +38,9 @@ impl Detector for DyingRelu {
         if blocks.len() < needed || !suspicion::is_behind(context) {
             return None;
         }
-        if suspicion::has_plain_cause(context) {
+        // Next to nothing goes through tiny weights, and what does is rounded to zero.
+        let tiny = suspicion::gain(context) < 0.3 && !suspicion::was_torn(context);
+        if suspicion::has_plain_cause(context) || tiny {
             return None;
         }
         let hidden = context.facts.layers.len().saturating_sub(1);
@@ -84,6 +86,11 @@ impl Detector for DyingRelu {
                 .with("dead units", share, gamma)
                 .with("dead units in the worst layer", worst, WHOLE)
                 .with("largest update ratio", context.curve.peak_update().0, None)
+                .with(
+                    "gain of the initial weights",
+                    suspicion::gain(context),
+                    None,
+                )
                 .with_skill(context),
         )
     }

@@ -95,7 +95,13 @@ impl Detector for ExplodingGradient {
             .map(|block| block.loss)
             .fold(f64::INFINITY, f64::min);
         let beyond = worst / context.facts.baseline_loss.unwrap_or(f64::INFINITY);
-        let grows = ratio >= context.thresholds.beta_3 && suspicion::has_learned_nothing(context);
+        // A sound network may start like this; one that gets better is on its way out.
+        let stuck = context
+            .curve
+            .recent_losses(2 * needed)
+            .is_some_and(|(now, before)| now > 0.97 * before);
+        let grows =
+            ratio >= context.thresholds.beta_3 && suspicion::has_learned_nothing(context) && stuck;
         if !(grows || gain >= GAIN || beyond >= BEYOND) {
             return None;
         }

@@ -27,8 +27,6 @@ pub struct OscillatingLoss;
 const LIVELY: f64 = 0.02;
 /// What share of the weights a step moves at least that can have brought the run where it is.
 const MOVING: f64 = 1e-4;
-/// How much skill is lost in a relapse.
-const RELAPSE: f64 = 0.3;
 /// How far above a blind guess's loss a run has no business to stay.
 const WORSE_THAN_BLIND: f64 = 1.05;
 /// How many blocks a state has to last to be one.
@@ -99,14 +97,19 @@ impl OscillatingLoss {
             );
             return Some((sentence, at));
         }
-        let recent = curve.recent_skill(LASTING)?;
-        let best = curve.best_skill(LASTING)?;
-        if best - recent >= RELAPSE {
+        // Torn weights explain a relapse; without them it has to last to be one.
+        let lasting = if suspicion::was_torn(context) {
+            LASTING
+        } else {
+            suspicion::LASTING
+        };
+        if suspicion::has_relapsed(context, lasting) {
+            let (recent, best) = (curve.recent_skill(lasting)?, curve.best_skill(lasting)?);
             let sentence = format!(
                 "The run had learned, and has lost {:.0}% of it again.",
-                100.0 * (best - recent) / best.max(RELAPSE)
+                100.0 * (best - recent) / best.max(best - recent)
             );
-            return Some((sentence, curve.recent(LASTING).first()?.first));
+            return Some((sentence, curve.recent(lasting).first()?.first));
         }
         let (loss, before) = curve.recent_losses(2 * LASTING)?;
         if suspicion::was_torn(context) && behind && loss > 0.9 * before {

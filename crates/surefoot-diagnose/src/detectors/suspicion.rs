@@ -27,8 +27,22 @@ pub(super) fn is_behind(context: &Context<'_>) -> bool {
     match progress {
         p if p < 0.03 => false,
         p if p < 0.15 => best < 0.5,
-        _ => best < 0.9,
+        _ => best < 0.9 || has_relapsed(context, LASTING),
     }
+}
+
+/// How many blocks a relapse has to last that has no other sign.
+pub(super) const LASTING: usize = 40;
+/// How much skill is lost in a relapse.
+const RELAPSE: f64 = 0.3;
+
+/// Whether the run had learned and has lost much of it again, for so many blocks.
+pub(super) fn has_relapsed(context: &Context<'_>, blocks: usize) -> bool {
+    let recent = context.curve.recent_skill(blocks);
+    let best = context.curve.best_skill(blocks);
+    recent
+        .zip(best)
+        .is_some_and(|(recent, best)| best - recent >= RELAPSE)
 }
 
 /// Whether the run has learned next to nothing: no block of it was better than guessing.

@@ -17,7 +17,8 @@ use crate::finding::{Finding, Problem};
 /// - A deep healthy network can start in that state and work itself out of it; its gradient then
 ///   grows. So the symptom must last, and must not be on its way out.
 /// - Later, when a run that learns nothing has had its time, a milder decay counts (ten times β1 and
-///   β2), and sooner where hidden layers end in sigmoids, whose slope is a quarter at most.
+///   β2); sooner, and milder still, where hidden layers end in sigmoids, whose slope is a quarter at
+///   most.
 /// - After steps that tore the weights out of shape, what gradients do is an effect of those; that
 ///   is [`OscillatingLoss`](super::OscillatingLoss).
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,8 +66,11 @@ impl Detector for VanishingGradient {
         }
         let weighted = suspicion::weighted(context);
         let (&first, &last) = (weighted.first()?, weighted.last()?);
-        let late = if has_sigmoids(context) { SOON } else { LATE };
-        let leniency = if progress >= late { 10.0 } else { 1.0 };
+        let leniency = match has_sigmoids(context) {
+            true if progress >= SOON => 30.0,
+            false if progress >= LATE => 10.0,
+            _ => 1.0,
+        };
         let beta_1 = thresholds.beta_1 * leniency;
         let beta_2 = thresholds.beta_2 * leniency;
         let (mut ratio, mut norm) = (0.0_f64, 0.0_f64);

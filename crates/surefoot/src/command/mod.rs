@@ -4,3 +4,4 @@ pub(crate) mod completions;
 pub(crate) mod diagnose;
 pub(crate) mod report;
 pub(crate) mod train;
+pub(crate) mod zoo;

@@ -63,6 +63,7 @@ impl<D> Surgery<'_, D> {
             report,
             load: &|plan| load(plan, self.job),
             weights: &self.job.weights,
+            detectors: &surefoot_diagnose::detectors::all,
             workers: self.arguments.workers(),
         };
         let mut bookkeeper = Bookkeeper {

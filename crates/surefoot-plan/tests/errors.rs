@@ -338,7 +338,8 @@ error: unknown key `trainning`
   --> plan.toml:16:2
    |
 16 | [trainning]
-   |  ^^^^^^^^^ expected one of: version, name, seed, data, model, training, watch
+   |  ^^^^^^^^^
+   = note: expected one of: version, name, seed, data, model, training, watch, diagnose, repair
    = help: did you mean `training`?
 "#);
 }

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 use surefoot_data::Dataset;
-use surefoot_diagnose::{Diagnosis, Evaluation, Finding, Observation, Severity, Thresholds};
+use surefoot_diagnose::{
+    Diagnosis, Evaluation, Finding, Observation, Severity, Thresholds, detectors,
+};
 use surefoot_plan::Plan;
 use surefoot_record::{Attempt, Outcome, Verdict};
 use surefoot_repair::{Proposal, Search, remedies, thresholds};
@@ -131,6 +133,7 @@ fn repaired(plan: &Plan, stop_after: u32) -> (Repaired, Notes) {
         stopped: report.steps,
         report: &report,
         load: &|plan| Ok(data_of(plan)),
+        detectors: &detectors::all,
         weights: &[],
         detectors: &surefoot_diagnose::detectors::all,
         workers: 2,

@@ -138,6 +138,17 @@ fn an_attempt_is_a_run_that_can_be_read_and_trained_again() {
 }
 
 #[test]
+fn a_diagnosis_of_the_record_says_what_was_said_live() {
+    let folder = faulty();
+    let settings = ["--set", "diagnose.beta_2=0.00001"];
+    let live = train(&folder, &[&["--json"][..], &settings].concat());
+    let again = folder.run(&["diagnose", "runs/deep-001", "--json"]);
+    let (live, again) = (live.events(), again.events());
+    assert!(!of_kind(&live, "finding").is_empty());
+    assert_eq!(of_kind(&live, "finding"), of_kind(&again, "finding"));
+}
+
+#[test]
 fn the_plan_as_given_is_delivered_if_nothing_is_better() {
     let folder = faulty();
     let outcome = train(&folder, &[&["--json"][..], &USELESS].concat());

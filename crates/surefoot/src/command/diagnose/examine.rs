@@ -39,7 +39,8 @@ pub(super) fn examine(
     while let Some(evaluation) = evaluations.next_if(|next| next.step <= steps) {
         diagnosis.evaluate(evaluation);
     }
-    if subject.is_over()? || planned.is_some_and(|planned| steps >= planned) {
+    // A run that was given up did not come to its end, though it is over.
+    if planned.is_some_and(|planned| steps >= planned) {
         diagnosis.finish();
     }
 

@@ -88,9 +88,9 @@ fn mapping(text: &str) -> Result<(Role, String), String> {
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let console = Console::new(arguments.json, false);
     let detectors = detectors::all();
-    let settings = Settings::read(&arguments.settings, &detectors)?;
     let map: Map = arguments.map.iter().cloned().collect();
     let subject = Subject::open(&arguments.path, &map)?;
+    let settings = Settings::read(&arguments.settings, subject.thresholds(), &detectors)?;
     let report = examine(subject, settings, detectors)?;
     report
         .events()

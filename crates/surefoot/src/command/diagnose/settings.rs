@@ -25,11 +25,16 @@ const FACTS: &str =
     "facts.task, facts.chance, facts.baseline_loss, facts.epochs and facts.steps_per_epoch";
 
 impl Settings {
+    /// What `settings` make of these thresholds, and the facts they state.
     pub(super) fn read(
         settings: &[(String, String)],
+        thresholds: Thresholds,
         detectors: &[Box<dyn Detector>],
     ) -> Result<Settings, Failure> {
-        let mut read = Settings::default();
+        let mut read = Settings {
+            thresholds,
+            given: Given::default(),
+        };
         for (key, value) in settings {
             let set = match key.split_once('.') {
                 Some(("diagnose", _)) => read.thresholds.set(key, value),
@@ -113,7 +118,11 @@ mod tests {
     use super::*;
 
     fn read(key: &str, value: &str) -> Result<Settings, Failure> {
-        Settings::read(&[(key.to_owned(), value.to_owned())], &[])
+        Settings::read(
+            &[(key.to_owned(), value.to_owned())],
+            Thresholds::default(),
+            &[],
+        )
     }
 
     #[test]

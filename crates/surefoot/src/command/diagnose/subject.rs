@@ -5,8 +5,9 @@ use crate::failure::Failure;
 use crate::output::number::{counted, grouped};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use surefoot_diagnose::{Evaluation, Facts, Observation, Quantity, Split};
+use surefoot_diagnose::{Evaluation, Facts, Observation, Quantity, Split, Thresholds};
 use surefoot_import::{Log, Map, Unit};
+use surefoot_plan::Plan;
 use surefoot_record::Run;
 
 /// A run or a log that can be read.
@@ -96,12 +97,14 @@ impl Subject {
         Ok(())
     }
 
-    /// Whether it came to its end, whatever was planned.
-    pub(super) fn is_over(&self) -> Result<bool, Failure> {
-        Ok(match self {
-            Subject::Run { run, .. } => run.summary()?.is_some(),
-            Subject::Log { .. } => false,
-        })
+    /// The thresholds that it was made with, as far as it states them.
+    pub(super) fn thresholds(&self) -> Thresholds {
+        let Subject::Run { run, .. } = self else {
+            return Thresholds::default();
+        };
+        let plan = Plan::parse(run.plan(), "plan.toml").ok();
+        let stated = plan.and_then(|plan| surefoot_repair::thresholds(&plan).ok());
+        stated.unwrap_or_default()
     }
 
     /// What can be seen in it.

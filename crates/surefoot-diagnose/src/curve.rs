@@ -22,7 +22,7 @@ pub struct Curve {
     open: Open,
     evaluations: Vec<Evaluation>,
     opening: Opening,
-    /// The largest middle update ratio of any step after the first, and that step.
+    /// The largest middle update ratio of any step, and that step.
     peak_update: (f64, u64),
     /// The highest learning rate so far, and the last.
     rate: (f64, f64),
@@ -181,7 +181,6 @@ impl Curve {
             self.opening.input = Some(largest);
         }
         if let Some(middle) = median(seen.layers.iter().filter_map(|layer| layer.update_ratio))
-            && seen.step > 1
             && middle > self.peak_update.0
         {
             self.peak_update = (middle, seen.step);

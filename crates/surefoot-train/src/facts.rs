@@ -73,6 +73,13 @@ fn blind(train: &Part, classes: usize, loss: Loss) -> (Option<f64>, Option<f64>)
                 let mean = mean(k);
                 match loss {
                     Loss::Mse => Some(column(k).map(|v| (v - mean).powi(2)).sum::<f64>() / n),
+                    Loss::Huber { delta } => {
+                        let each = column(k).map(|v| match (v - mean).abs() {
+                            d if d <= delta => 0.5 * d * d,
+                            d => delta * (d - 0.5 * delta),
+                        });
+                        Some(each.sum::<f64>() / n)
+                    }
                     // About the mean: a little more than about the median.
                     Loss::Mae => Some(column(k).map(|v| (v - mean).abs()).sum::<f64>() / n),
                     _ => None,

@@ -135,7 +135,6 @@ fn repaired(plan: &Plan, stop_after: u32) -> (Repaired, Notes) {
         load: &|plan| Ok(data_of(plan)),
         detectors: &detectors::all,
         weights: &[],
-        detectors: &surefoot_diagnose::detectors::all,
         workers: 2,
     };
     let mut notes = Notes {

@@ -147,7 +147,12 @@ impl OscillatingLoss {
 /// The share of blocks that end a large swing of the skill.
 fn swinging_share(context: &Context<'_>) -> f64 {
     let blocks = context.curve.blocks();
-    let skills: Vec<f64> = blocks.iter().filter_map(|block| block.skill).collect();
+    // By the loss where that can be: an accuracy jumps when a boundary moves by a hair.
+    let by_loss = |loss: f64| Some(1.0 - loss / context.facts.baseline_loss?);
+    let skills: Vec<f64> = blocks
+        .iter()
+        .filter_map(|block| by_loss(block.loss).or(block.skill))
+        .collect();
     if skills.len() < 3 {
         return 0.0;
     }

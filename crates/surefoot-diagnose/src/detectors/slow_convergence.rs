@@ -11,7 +11,7 @@ use crate::finding::{Finding, Problem};
 /// Changed, because that is also true of every run that is nearly done, of one that starts well, and
 /// of every run that is watched closely enough:
 /// - A run is slow if its steps are: they move the weights by less than three hundred-thousandths
-///   of themselves (later up to three times that, and eight times where much is left to learn), where those of a run that
+///   of themselves (twice that after the first eighth), where those of a run that
 ///   learns move them by a thousandth; or if its learning rate has decayed to nothing before half
 ///   of the steps were done. A run that learns, or has learned, is not slow however small its
 ///   steps.
@@ -23,8 +23,6 @@ pub struct SlowConvergence;
 
 /// The share of the highest learning rate that is next to nothing.
 const DECAYED: f64 = 0.01;
-/// A skill that a run should have when nearly half of the steps are done.
-const HALF_DONE: f64 = 0.75;
 /// A skill that is next to perfect: what is left to learn is little.
 const NEARLY_DONE: f64 = 0.9;
 
@@ -64,12 +62,7 @@ impl Detector for SlowConvergence {
         let slope = (skill - earlier) / (2 * needed) as f64;
         let left = (1.0 - progress) / progress * curve.blocks().len() as f64;
         let projected = skill + slope.max(0.0) * left;
-        let leniency = match progress {
-            p if p > 0.4 && skill < HALF_DONE => 8.0,
-            p if p > 0.33 => 3.0,
-            p if p > 0.12 => 2.0,
-            _ => 1.0,
-        };
+        let leniency = if progress > 0.12 { 2.0 } else { 1.0 };
         let limit = thresholds.least_update * leniency;
         let decayed = curve.rate_left() < DECAYED && progress < 0.5;
         let left_behind = curve.best_skill(needed)? < NEARLY_DONE

@@ -87,8 +87,13 @@ pub(super) fn weighted(context: &Context<'_>) -> Vec<usize> {
         .collect()
 }
 
-/// The gain of the initial weights, that of the middle layer; NaN if it was not seen.
+/// The gain of the initial weights, that of the middle layer; NaN if it was not seen, as after a
+/// first step that has torn them.
 pub(super) fn gain(context: &Context<'_>) -> f64 {
+    let (update, at) = context.curve.peak_update();
+    if at == 1 && update >= TEARING {
+        return f64::NAN;
+    }
     let gains = &context.curve.opening().gains;
     let weighted = weighted(context);
     // The output layer is often narrow, and what it puts out is not passed on.

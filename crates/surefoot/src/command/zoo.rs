@@ -24,15 +24,15 @@ Examples:
   surefoot zoo --json | tail -n 1
       The tables as one line of JSON.
 
-Seeds below 100 are for development: detectors and remedies were made looking at them. What is
-reported comes from seeds of 100 and more.";
+Seeds up to 100 are for development: detectors and remedies were made looking at them. What is
+reported comes from seeds above.";
 
 /// Try detectors and remedies on plans made from a seed
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The seed of the zoo
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 101)]
     seed: u64,
 
     /// How many plans to make

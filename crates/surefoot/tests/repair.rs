@@ -5,7 +5,7 @@ mod support;
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use support::{CIRCLES, FAULTY, Folder, Outcome};
+use support::{CIRCLES, FAULTY, Folder, KERAS_FILE, Outcome};
 
 /// What differs from machine to machine is left out of snapshots.
 macro_rules! stable {
@@ -192,4 +192,49 @@ fn wishes_that_cannot_be_met_are_named_before_anything_runs() {
         assert_snapshot!(name, outcome.shown());
     }
     assert!(folder.runs().is_empty());
+}
+
+#[test]
+fn the_example_of_every_problem_is_found_and_repaired() {
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/problems");
+    let mut plans: Vec<_> = std::fs::read_dir(examples)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
+    plans.sort();
+    assert_eq!(plans.len(), 8);
+    for plan in plans {
+        let folder = Folder::new();
+        let outcome = folder.run(&["train", plan.to_str().unwrap(), "--json", "--quiet"]);
+        let summary = outcome.summary();
+        let problem = plan.file_stem().unwrap().to_str().unwrap().replace('-', "_");
+        assert_eq!(summary["status"], "repaired", "{summary}");
+        assert_eq!(summary["problems"][0], problem, "{summary}");
+        let metric = |key: &str| summary["metric"][key].as_f64().unwrap();
+        assert!(metric("after") > metric("before") + 0.3, "{summary}");
+    }
+}
+
+#[test]
+fn a_keras_model_is_repaired_like_any_other() {
+    let plan = r#"
+[data]
+source = { kind = "blobs", samples = 400, centers = 2, features = 3, spread = 1.0 }
+scale = "standardise"
+
+[training]
+epochs = 60
+optimizer = { name = "adam", learning_rate = 1e-8 }
+loss = "mse"
+"#;
+    let folder = Folder::with("blobs.toml", plan);
+    let outcome = folder.run(&["train", "blobs.toml", "--model", KERAS_FILE, "--json"]);
+    let summary = outcome.summary();
+    assert_eq!(summary["status"], "repaired", "{summary}");
+    assert_eq!(summary["metric"]["name"], "accuracy");
+    // Its layers come from the file, so the plan as delivered has them written out.
+    let run = folder.path().join(summary["run"].as_str().unwrap());
+    let delivered = std::fs::read_to_string(run.join("plan.final.toml")).unwrap();
+    assert!(delivered.contains("[[model]]"), "{delivered}");
 }

@@ -46,7 +46,8 @@ pub struct Block {
     /// The mean share of the most predicted class.
     pub top_class_share: Option<f64>,
     /// How much better than a prediction that does not look at the input: 0 is no better, 1 is
-    /// perfect. By the metric or by the loss, whichever is better.
+    /// perfect. By the metric or by the loss, whichever is better; where neither can be judged, how
+    /// far the loss has come down since the first block.
     pub skill: Option<f64>,
 }
 
@@ -203,7 +204,7 @@ impl Curve {
             loss_spread: variance.max(0.0).sqrt(),
             metric,
             top_class_share: open.top.get(),
-            skill: skill(facts, loss, metric),
+            skill: skill(facts, loss, metric).or_else(|| self.gain_since_start(loss)),
         });
         if open
             .layers
@@ -235,6 +236,13 @@ impl Curve {
             });
             self.layers.push_back(layers.collect());
         }
+    }
+
+    /// How far the loss has come down from where it began: what stands in for the skill where nothing
+    /// is known of the task, as in the logs of others.
+    fn gain_since_start(&self, loss: f64) -> Option<f64> {
+        let first = self.blocks.first().map_or(loss, |block| block.loss);
+        (first > 0.0).then(|| 1.0 - loss / first)
     }
 
     /// The step of the last observation.
@@ -403,6 +411,17 @@ mod tests {
         assert!((first.loss_spread - 2.0_f64.sqrt()).abs() < 1e-12);
         assert_eq!(curve.recent_skill(3), Some(0.5));
         assert_eq!(curve.progress(&facts), 1.0);
+    }
+
+    #[test]
+    fn where_nothing_is_known_the_loss_is_measured_by_its_beginning() {
+        let facts = Facts::default();
+        let mut curve = Curve::new(&facts);
+        for i in 1..=20 {
+            curve.push(&step(i, if i <= 10 { 4.0 } else { 1.0 }), &facts);
+        }
+        let skills: Vec<_> = curve.blocks().iter().map(|block| block.skill).collect();
+        assert_eq!(skills, [Some(0.0), Some(0.75)]);
     }
 
     #[test]

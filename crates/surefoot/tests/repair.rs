@@ -200,7 +200,10 @@ fn the_example_of_every_problem_is_found_and_repaired() {
     let mut plans: Vec<_> = std::fs::read_dir(examples)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "toml")
+        })
         .collect();
     plans.sort();
     assert_eq!(plans.len(), 8);
@@ -208,7 +211,12 @@ fn the_example_of_every_problem_is_found_and_repaired() {
         let folder = Folder::new();
         let outcome = folder.run(&["train", plan.to_str().unwrap(), "--json", "--quiet"]);
         let summary = outcome.summary();
-        let problem = plan.file_stem().unwrap().to_str().unwrap().replace('-', "_");
+        let problem = plan
+            .file_stem()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .replace('-', "_");
         assert_eq!(summary["status"], "repaired", "{summary}");
         assert_eq!(summary["problems"][0], problem, "{summary}");
         let metric = |key: &str| summary["metric"][key].as_f64().unwrap();

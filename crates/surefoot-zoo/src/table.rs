@@ -181,7 +181,10 @@ impl Tables {
                     .iter()
                     .map(|(id, count)| format!("{id} {count}"))
                     .collect();
-                let ours = format!("{} of {}", ours.join(", "), found.detected);
+                let ours = match ours.is_empty() {
+                    true => format!("none of {}", found.detected),
+                    false => format!("{} of {}", ours.join(", "), found.detected),
+                };
                 let _ = writeln!(text, "{id:<28}{ours:<44}{paper}");
             }
         }
@@ -200,7 +203,8 @@ impl Line {
         let count = |what: &dyn Fn(&Treated) -> bool| treated.iter().filter(|t| what(t)).count();
         let mean = |what: &dyn Fn(&Treated) -> Option<f64>| {
             let values: Vec<f64> = treated.iter().filter_map(|t| what(t)).collect();
-            values.iter().sum::<f64>() / values.len().max(1) as f64
+            // The sum of nothing is -0.
+            (0.0 + values.iter().sum::<f64>()) / values.len().max(1) as f64
         };
         let mut remedies = BTreeMap::new();
         for treated in treated.iter().filter(|treated| treated.repaired) {

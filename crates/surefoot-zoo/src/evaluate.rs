@@ -11,6 +11,7 @@ use crate::fault::{Degree, Fault};
 use crate::habitat::Habitat;
 use crate::spoil::spoil;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -56,6 +57,8 @@ pub struct Row {
     pub twin: Vec<f64>,
     /// Problems that were found in the healthy twin, of each seed: false alarms.
     pub alarms: Vec<String>,
+    /// Everything that was found in the twin on any seed, remarks too.
+    pub findings: BTreeSet<String>,
     /// What is known of the plan with the fault.
     pub faulty: Option<Faulty>,
 }
@@ -163,6 +166,10 @@ fn look_at(case: &Case, dir: &Path) -> Result<(Row, Option<Short>), String> {
         healthy,
         twin: twins.iter().map(|twin| twin.last).collect(),
         alarms: twins.iter().filter_map(|twin| twin.alarm.clone()).collect(),
+        findings: twins
+            .iter()
+            .flat_map(|twin| twin.findings.clone())
+            .collect(),
         faulty: None,
     };
     let Some(injected) = case.injected.as_ref().filter(|_| healthy) else {
@@ -223,6 +230,8 @@ struct Plain {
     chance: f64,
     /// The first problem found in it, if it was diagnosed.
     alarm: Option<String>,
+    /// Everything found in it.
+    findings: Vec<String>,
 }
 
 impl Plain {
@@ -266,6 +275,12 @@ fn plain(plan: &Plan, dir: &Path, diagnose: bool) -> Result<Plain, String> {
         alarm: examiner
             .problem()
             .map(|finding| finding.problem.id().to_owned()),
+        findings: examiner
+            .diagnosis
+            .iter()
+            .flat_map(Diagnosis::findings)
+            .map(|finding| finding.problem.id().to_owned())
+            .collect(),
     })
 }
 

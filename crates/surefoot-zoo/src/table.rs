@@ -4,6 +4,7 @@ use crate::evaluate::{Row, Treated};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use surefoot_diagnose::detectors;
 
 /// What became of some cases together.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -47,6 +48,9 @@ pub struct Tables {
     pub healthy: u64,
     /// Healthy plans in which a problem was found on any seed.
     pub false_alarms: u64,
+    /// In how many healthy plans each detector found something on any seed. Remarks are not false
+    /// by that: a sound run may have a spike.
+    pub found_in_healthy: BTreeMap<String, u64>,
     /// All buggy plans.
     pub all: Line,
     /// By the problem that the fault was made to cause.
@@ -96,6 +100,13 @@ impl Tables {
             }
             data.entry(row.data.name()).or_default().push(treated);
         }
+        let mut found_in_healthy: BTreeMap<String, u64> = detectors::all()
+            .iter()
+            .map(|detector| (detector.problem().id().to_owned(), 0))
+            .collect();
+        for id in healthy.iter().flat_map(|row| &row.findings) {
+            *found_in_healthy.entry(id.clone()).or_default() += 1;
+        }
         let all: Vec<&Treated> = buggy.iter().map(|(_, treated)| *treated).collect();
         Tables {
             event: "zoo",
@@ -103,6 +114,7 @@ impl Tables {
             cases: rows.len() as u64,
             healthy: healthy.len() as u64,
             false_alarms: healthy.iter().filter(|row| !row.alarms.is_empty()).count() as u64,
+            found_in_healthy,
             all: Line::new(&all),
             problems: problems
                 .into_iter()
@@ -188,6 +200,11 @@ impl Tables {
                 let _ = writeln!(text, "{id:<28}{ours:<44}{paper}");
             }
         }
+        let _ = writeln!(text, "\n{:<28}found in healthy plans", "detector");
+        for (id, count) in &self.found_in_healthy {
+            let share = 100.0 * *count as f64 / self.healthy.max(1) as f64;
+            let _ = writeln!(text, "{id:<28}{count:>4} ({share:.1}%)");
+        }
         let _ = write!(
             text,
             "\nDetected, right and repaired are percentages (right and repaired: of the detected); \
@@ -250,6 +267,7 @@ mod tests {
             healthy: true,
             twin: vec![1.0; 3],
             alarms: Vec::new(),
+            findings: ["loss_spike".to_owned()].into(),
             faulty: Some(Faulty {
                 plain: vec![0.5; 3],
                 buggy: true,
@@ -278,6 +296,8 @@ mod tests {
         assert_eq!((line.delay, line.after), (0.05, 0.75));
         assert_eq!(line.remedies["S6"], 1);
         assert_eq!(tables.data["circles"], *line);
+        assert_eq!(tables.found_in_healthy["loss_spike"], 2);
+        assert_eq!(tables.found_in_healthy["dying_relu"], 0);
         assert!(
             tables.text().contains("slow_convergence"),
             "{}",

@@ -5,13 +5,16 @@ use crate::finding::{Finding, Problem};
 use crate::observation::Observation;
 
 /// The loss of a step is far above those before it: six standard deviations above the mean of the
-/// last 128, as OLMo-core and Levanter have it, and twice that mean. Losses that are no numbers are
-/// left out of mean and deviation, so one of them does not blind it to all that follows.
+/// last 128, as OLMo-core and Levanter have it, twice that mean, and half of what the run began with:
+/// near zero the losses of batches differ many times over. Losses that are no numbers are left out of
+/// mean and deviation, so one of them does not blind it to all that follows.
 #[derive(Clone, Debug, Default)]
 pub struct LossSpike {
     recent: std::collections::VecDeque<f64>,
     sum: f64,
     squares: f64,
+    /// The mean of the first losses.
+    start: Option<f64>,
 }
 
 /// How many losses a spike is measured against.
@@ -36,7 +39,12 @@ impl Detector for LossSpike {
         let count = self.recent.len() as f64;
         let mean = self.sum / count;
         let deviation = (self.squares / count - mean * mean).max(0.0).sqrt();
-        let limit = (mean + context.thresholds.spike * deviation).max(2.0 * mean);
+        if self.recent.len() == LEAST {
+            self.start.get_or_insert(mean);
+        }
+        let limit = (mean + context.thresholds.spike * deviation)
+            .max(2.0 * mean)
+            .max(0.5 * self.start.unwrap_or(f64::INFINITY));
         if self.recent.len() >= LEAST && deviation > 0.0 && mean > 0.0 && loss > limit {
             return Some(
                 Finding::new(

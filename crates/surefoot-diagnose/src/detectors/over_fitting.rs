@@ -4,10 +4,14 @@ use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::observation::{Evaluation, Split};
 
-/// The validation loss has risen far above its best while the training loss went on falling.
+/// The validation loss has risen far above its best while the training loss went on falling, and the
+/// metric, where there is one, has suffered: a classifier that is surer of the same answers has not
+/// fitted too much.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OverFitting;
 
+/// By how much the metric has fallen where it has suffered.
+const SUFFERED: f64 = 0.02;
 /// For how many evaluations it must not have been near its best.
 const LASTING: usize = 3;
 
@@ -33,6 +37,11 @@ impl Detector for OverFitting {
         let recent = losses.iter().rev().take(LASTING);
         if losses.len() <= LASTING || !recent.clone().all(|e| e.loss > limit && e.step > best.step)
         {
+            return None;
+        }
+        let best_metric = losses.iter().filter_map(|e| e.metric).reduce(f64::max);
+        let suffered = |(best, now): (f64, f64)| best - now > SUFFERED;
+        if !best_metric.zip(evaluation.metric).is_none_or(suffered) {
             return None;
         }
         let blocks = context.curve.blocks();

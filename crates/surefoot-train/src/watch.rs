@@ -14,9 +14,8 @@ use surefoot_stats::{Moments, Summary};
 const BUDGET_MOMENTS: f64 = 0.025;
 const BUDGET_QUARTILES: f64 = 0.005;
 
-// What the automatic cadence reckons with, in nanoseconds: rough, and on small convolutional networks
-// too hopeful (`docs/speed.md`). They are constants, not timings of this run: the clock must not
-// decide what is recorded.
+// What the automatic cadence reckons with, in nanoseconds: rough (`docs/speed.md` has what it comes
+// to). They are constants, not timings of this run: the clock must not decide what is recorded.
 const NS_PER_MULTIPLICATION: f64 = 0.035;
 const NS_PER_STEP: f64 = 8_000.0;
 const NS_PER_LAYER: f64 = 2_500.0;

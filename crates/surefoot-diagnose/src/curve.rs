@@ -6,6 +6,7 @@
 
 use crate::facts::Facts;
 use crate::observation::{Evaluation, LayerInfo, LayerObservation, Observation};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
 /// Into how many blocks a training is cut, if it has that many steps.
@@ -26,8 +27,18 @@ pub struct Curve {
     peak_update: (f64, u64),
     /// The highest learning rate so far, and the last.
     rate: (f64, f64),
+    /// The best means of skills so far, for each number of blocks that was asked for.
+    peaks: RefCell<Vec<Peak>>,
     /// The step of the last observation.
     step: u64,
+}
+
+/// The best mean skill of so many consecutive blocks, among the first `seen`.
+#[derive(Clone, Copy, Debug)]
+struct Peak {
+    window: usize,
+    seen: usize,
+    best: Option<f64>,
 }
 
 /// Some consecutive steps.
@@ -124,6 +135,7 @@ impl Curve {
             opening: Opening::default(),
             peak_update: (0.0, 0),
             rate: (0.0, 0.0),
+            peaks: RefCell::default(),
             step: 0,
         }
     }
@@ -319,10 +331,27 @@ impl Curve {
 
     /// The best mean skill of any `n` consecutive blocks.
     pub fn best_skill(&self, n: usize) -> Option<f64> {
-        self.blocks
-            .windows(n)
-            .filter_map(|window| mean(window.iter().map(|block| block.skill)))
-            .reduce(f64::max)
+        // Every detector asks at every block, so only what is new is looked at.
+        let mut peaks = self.peaks.borrow_mut();
+        let known = match peaks.iter().position(|peak| peak.window == n) {
+            Some(known) => known,
+            None => {
+                peaks.push(Peak {
+                    window: n,
+                    seen: 0,
+                    best: None,
+                });
+                peaks.len() - 1
+            }
+        };
+        let peak = &mut peaks[known];
+        let from = (peak.seen + 1).saturating_sub(n);
+        let new = self.blocks[from.min(self.blocks.len())..].windows(n);
+        for skill in new.filter_map(|window| mean(window.iter().map(|block| block.skill))) {
+            peak.best = Some(peak.best.map_or(skill, |best| best.max(skill)));
+        }
+        peak.seen = self.blocks.len();
+        peak.best
     }
 
     /// The mean loss of the last `n` blocks and that of the `n` before; `None` before there are so
@@ -411,6 +440,35 @@ mod tests {
         assert!((first.loss_spread - 2.0_f64.sqrt()).abs() < 1e-12);
         assert_eq!(curve.recent_skill(3), Some(0.5));
         assert_eq!(curve.progress(&facts), 1.0);
+    }
+
+    #[test]
+    fn the_best_skill_is_the_same_however_often_it_is_asked_for() {
+        let facts = Facts {
+            steps_per_epoch: Some(100),
+            epochs: Some(1),
+            baseline_loss: Some(1.0),
+            ..Facts::default()
+        };
+        let (mut often, mut once) = (Curve::new(&facts), Curve::new(&facts));
+        for i in 1..=100 {
+            let seen = Observation {
+                metric: None,
+                ..step(i, 0.5 + 0.5 * (0.3 * i as f64).sin())
+            };
+            often.push(&seen, &facts);
+            once.push(&seen, &facts);
+            if i % 3 == 0 {
+                often.best_skill(4);
+            }
+        }
+        let windows = once.blocks().windows(4);
+        let naive = windows
+            .filter_map(|window| mean(window.iter().map(|block| block.skill)))
+            .reduce(f64::max);
+        assert_eq!(often.best_skill(4), naive);
+        assert_eq!(once.best_skill(4), naive);
+        assert_eq!(once.best_skill(101), None);
     }
 
     #[test]

@@ -1,0 +1,17 @@
+//! The randomness of training programs.
+//!
+//! [`calculus`] is a small language for it: state, generators, keyed draws, reads of the
+//! environment, loops, checkpoints. Its types say where each value comes from, and from them follows
+//! what a checkpoint must save.
+//!
+//! Training scripts in Python are read into that language, and what its types show is reported as
+//! [`Finding`]s.
+
+pub mod calculus;
+mod finding;
+mod rule;
+mod source;
+
+pub use finding::{Finding, Note};
+pub use rule::{NoSuchRule, Rule};
+pub use source::{FileId, Place, Source, Sources};

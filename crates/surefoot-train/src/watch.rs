@@ -13,6 +13,10 @@ use surefoot_stats::{Moments, Summary};
 /// The shares of the training time that moments and quartiles may cost by default.
 const BUDGET_MOMENTS: f64 = 0.025;
 const BUDGET_QUARTILES: f64 = 0.005;
+/// The share that moments may cost where a step is short: there they are never cheap.
+const BUDGET_MOMENTS_SMALL: f64 = 0.1;
+/// The multiplications below which a step is short.
+const SMALL: f64 = 1e6;
 
 // What the automatic cadence reckons with, in nanoseconds: rough (`docs/speed.md` has what it comes
 // to). They are constants, not timings of this run: the clock must not decide what is recorded.
@@ -38,8 +42,10 @@ pub struct Rhythm {
 }
 
 impl Rhythm {
-    /// The rhythm of a plan's `[watch]`; where it says `auto`, the densest within the budget.
-    pub fn new<B: Compute>(watch: &Watch, network: &Network<B>, batch: usize) -> Self {
+    /// The rhythm of a plan's `[watch]` in a training of `steps` steps. Where it says `auto`, the
+    /// densest within the budget, but each block of the diagnosis is looked into once: in a short
+    /// training a few steps decide, and the costs are small.
+    pub fn new<B: Compute>(watch: &Watch, network: &Network<B>, batch: usize, steps: u64) -> Self {
         let layers = network.subjects.len() as f64;
         let batch = batch as f64;
         let training = NS_PER_STEP
@@ -58,9 +64,17 @@ impl Rhythm {
         let every = match watch.every {
             Cadence::Never => None,
             Cadence::Every(n) => Some(n.get()),
-            // Small models are watched at every step: their steps are too short to count.
-            Cadence::Auto if network.work as f64 * batch < 1e6 => Some(1),
-            Cadence::Auto => Some(steps_for(moments, BUDGET_MOMENTS * training)),
+            Cadence::Auto => {
+                let small = network.work as f64 * batch < SMALL;
+                let share = if small {
+                    BUDGET_MOMENTS_SMALL
+                } else {
+                    BUDGET_MOMENTS
+                };
+                Some(
+                    steps_for(moments, share * training).min(surefoot_diagnose::block_steps(steps)),
+                )
+            }
         };
         let quartiles = every.and_then(|every| match watch.quartiles {
             Cadence::Never => None,

@@ -29,11 +29,16 @@ const NS_PER_SUBJECT_MOMENTS: f64 = 300.0;
 const NS_PER_SUBJECT_QUARTILES: f64 = 3_000.0;
 const NS_BETWEEN_CHECKPOINTS: f64 = 1e9;
 
+/// How many first steps are observed one by one by default: how a plan was set up shows in them.
+const OPENING: u64 = 16;
+
 /// How often things are observed and saved: every so many steps, or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rhythm {
     /// Layers are observed at these steps.
     pub every: Option<u64>,
+    /// So are all of the first steps, up to this one.
+    pub opening: u64,
     /// And their quartiles at these.
     pub quartiles: Option<u64>,
     /// By default a checkpoint is written at the end of the epoch in which another so many steps
@@ -85,6 +90,10 @@ impl Rhythm {
         });
         Self {
             every,
+            opening: match watch.every {
+                Cadence::Auto => OPENING,
+                _ => 0,
+            },
             quartiles,
             checkpoints: ((NS_BETWEEN_CHECKPOINTS / training).ceil() as u64).max(1),
         }
@@ -97,7 +106,8 @@ impl Rhythm {
 
     /// Whether step `step` (from 1) is observed; the first always is.
     pub(crate) fn observes(&self, step: u64) -> bool {
-        self.every.is_some_and(|n| (step - 1).is_multiple_of(n))
+        self.every
+            .is_some_and(|n| step <= self.opening || (step - 1).is_multiple_of(n))
     }
 
     pub(crate) fn takes_quartiles(&self, step: u64) -> bool {
@@ -272,9 +282,22 @@ mod tests {
     }
 
     #[test]
+    fn the_first_steps_are_observed_one_by_one() {
+        let rhythm = Rhythm {
+            every: Some(7),
+            opening: 3,
+            quartiles: None,
+            checkpoints: 100,
+        };
+        let observed: Vec<u64> = (1..20).filter(|&s| rhythm.observes(s)).collect();
+        assert_eq!(observed, [1, 2, 3, 8, 15]);
+    }
+
+    #[test]
     fn the_first_step_is_always_observed() {
         let rhythm = Rhythm {
             every: Some(7),
+            opening: 0,
             quartiles: None,
             checkpoints: 100,
         };
@@ -287,6 +310,7 @@ mod tests {
     fn short_epochs_share_a_checkpoint() {
         let rhythm = Rhythm {
             every: None,
+            opening: 0,
             quartiles: None,
             checkpoints: 100,
         };

@@ -79,7 +79,7 @@ impl Detector for OscillatingLoss {
     fn finish(&mut self, context: &Context<'_>) -> Option<Finding> {
         let of_validation = |evaluation: &&Evaluation| evaluation.split == Split::Validation;
         let evaluations = || context.curve.evaluations().iter().filter(of_validation);
-        let last = evaluations().last()?;
+        let last = evaluations().next_back()?;
         let skill = skill_of(last, context)?;
         let best = evaluations()
             .filter_map(|evaluation| Some((skill_of(evaluation, context)?, evaluation)))

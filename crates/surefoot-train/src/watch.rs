@@ -17,6 +17,8 @@ const BUDGET_QUARTILES: f64 = 0.005;
 const BUDGET_MOMENTS_SMALL: f64 = 0.1;
 /// The multiplications below which a step is short.
 const SMALL: f64 = 1e6;
+/// Those below which a short training may be watched beyond the budget.
+const MEDIUM: f64 = 1e7;
 
 // What the automatic cadence reckons with, in nanoseconds: rough (`docs/speed.md` has what it comes
 // to). They are constants, not timings of this run: the clock must not decide what is recorded.
@@ -48,8 +50,8 @@ pub struct Rhythm {
 
 impl Rhythm {
     /// The rhythm of a plan's `[watch]` in a training of `steps` steps. Where it says `auto`, the
-    /// densest within the budget, but each block of the diagnosis is looked into once: in a short
-    /// training a few steps decide, and the costs are small.
+    /// densest within the budget. Of a network that is not large, each block of the diagnosis is looked
+    /// into once: in a short training a few steps decide, and the costs are small.
     pub fn new<B: Compute>(watch: &Watch, network: &Network<B>, batch: usize, steps: u64) -> Self {
         let layers = network.subjects.len() as f64;
         let batch = batch as f64;
@@ -70,15 +72,18 @@ impl Rhythm {
             Cadence::Never => None,
             Cadence::Every(n) => Some(n.get()),
             Cadence::Auto => {
-                let small = network.work as f64 * batch < SMALL;
-                let share = if small {
+                let work = network.work as f64 * batch;
+                let share = if work < SMALL {
                     BUDGET_MOMENTS_SMALL
                 } else {
                     BUDGET_MOMENTS
                 };
-                Some(
-                    steps_for(moments, share * training).min(surefoot_diagnose::block_steps(steps)),
-                )
+                let affordable = steps_for(moments, share * training);
+                Some(if work < MEDIUM {
+                    affordable.min(surefoot_diagnose::block_steps(steps))
+                } else {
+                    affordable
+                })
             }
         };
         let quartiles = every.and_then(|every| match watch.quartiles {

@@ -125,9 +125,8 @@ impl Mean {
 impl Curve {
     /// The course of a run that has not begun.
     pub fn new(facts: &Facts) -> Curve {
-        let total = facts.total_steps().unwrap_or(10 * BLOCKS);
         Curve {
-            block_steps: (total / BLOCKS).max(1),
+            block_steps: block_steps(facts.total_steps().unwrap_or(10 * BLOCKS)),
             blocks: Vec::new(),
             layers: VecDeque::with_capacity(KEPT),
             open: Open::default(),
@@ -193,8 +192,13 @@ impl Curve {
             let largest = self.opening.input.unwrap_or(0.0).max(size);
             self.opening.input = Some(largest);
         }
-        if let Some(middle) = median(seen.layers.iter().filter_map(|layer| layer.update_ratio))
-            && middle > self.peak_update.0
+        let ratios = || seen.layers.iter().filter_map(|layer| layer.update_ratio);
+        // Most steps are below the peak: counting tells, and needs no sorting.
+        let peak = self.peak_update.0;
+        let not_above = ratios().filter(|ratio| ratio.total_cmp(&peak).is_le());
+        if 2 * not_above.count() < ratios().count()
+            && let Some(middle) = median(ratios())
+            && middle > peak
         {
             self.peak_update = (middle, seen.step);
         }
@@ -369,6 +373,11 @@ impl Curve {
             _ => self.blocks.len() as f64 / BLOCKS as f64,
         }
     }
+}
+
+/// How many steps a block of a training of `total` steps has.
+pub fn block_steps(total: u64) -> u64 {
+    (total / BLOCKS).max(1)
 }
 
 /// The middle one; the lower of two.

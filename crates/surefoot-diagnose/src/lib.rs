@@ -16,7 +16,7 @@ pub mod number;
 mod observation;
 mod thresholds;
 
-pub use crate::curve::{Block, Curve, LayerBlock, Opening};
+pub use crate::curve::{Block, Curve, LayerBlock, Opening, block_steps};
 pub use crate::detector::{Context, Detector, Quantity};
 pub use crate::diagnosis::Diagnosis;
 pub use crate::facts::{Facts, Task};

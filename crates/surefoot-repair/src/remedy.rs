@@ -20,6 +20,12 @@ pub trait Remedy: Send + Sync {
         false
     }
 
+    /// Whether it draws weights anew, so that a training that was to start from given weights starts
+    /// from fresh ones.
+    fn draws_weights(&self) -> bool {
+        false
+    }
+
     /// The changed plan, or why it does not apply.
     ///
     /// `dose` counts from 0: a remedy may have several forms or strengths, of which each is tried

@@ -35,6 +35,7 @@ struct Line {
     attempt: u32,
     plan: Plan,
     remedies: Vec<String>,
+    draws_weights: bool,
     finding: Finding,
     facts: Facts,
     /// Remedies and doses to be tried.
@@ -53,6 +54,8 @@ pub struct Proposal {
     pub finding: Finding,
     /// The ids of all remedies in its plan, in the order of their application.
     pub remedies: Vec<String>,
+    /// Whether one of them [draws weights anew](Remedy::draws_weights).
+    pub draws_weights: bool,
     /// What it changes, in a sentence.
     pub sentence: String,
     /// What it changes, as lines.
@@ -126,12 +129,15 @@ impl Search {
                 ids.push(id);
             }
         }
+        let mut drawing = self.remedies.iter().filter(|remedy| remedy.draws_weights());
+        let draws_weights = drawing.any(|remedy| remedies.iter().any(|id| id == remedy.id()));
         // Every remedy once, in order, before any is tried in another form.
         let queue = (0..3).flat_map(|dose| ids.iter().map(move |id| (id.clone(), dose)));
         self.lines.push(Line {
             attempt,
             plan,
             remedies,
+            draws_weights,
             finding,
             facts,
             queue: queue.collect(),
@@ -183,6 +189,7 @@ impl Search {
                 parent: line.attempt,
                 finding: line.finding.clone(),
                 remedies,
+                draws_weights: line.draws_weights || remedy.draws_weights(),
                 sentence: change.sentence,
                 diff: diff(&line.plan, &change.plan),
                 plan: change.plan,

@@ -194,7 +194,7 @@ impl<D: Clone> Bench<'_, D> {
             let Ok(mut run) = Run::<B>::new(&proposal.plan, data, &[], workers, device) else {
                 continue;
             };
-            if !draws_anew(proposal) {
+            if !proposal.draws_weights {
                 run.adopt(self.patient.weights);
             }
             let outline = run.outline();
@@ -325,12 +325,6 @@ impl<D: Clone> Bench<'_, D> {
         // At least the dozen blocks that the slowest detectors look back.
         ((total as f64 * share).ceil() as u64).max(16)
     }
-}
-
-/// Whether the last remedy of a proposal draws weights anew, so that those given are not to be used.
-fn draws_anew(proposal: &Proposal) -> bool {
-    let drawing = |id: &String| matches!(id.as_str(), "S2" | "S4" | "E1" | "E2");
-    proposal.remedies.iter().any(drawing)
 }
 
 /// Trains all of a round for their probation, at the same time.

@@ -185,10 +185,11 @@ impl<'a, B: Compute> Run<'a, B> {
         let examples = |part: &Part| Examples::new(&part.features, &data.input_shape);
         let batch = plan.training.batch_size.min(data.train.len.max(1));
         let shards = shards(plan, &network, batch).min(batch);
+        let steps = steps_per_epoch(plan, data).saturating_mul(plan.training.epochs);
         Ok(Self {
             updater: Updater::new(plan.training.optimizer, parameters.learned()),
             shards,
-            rhythm: Rhythm::new(&plan.watch, &network, batch),
+            rhythm: Rhythm::new(&plan.watch, &network, batch, steps),
             train: examples(&data.train),
             validation: examples(&data.validation),
             test: examples(&data.test),
@@ -527,7 +528,7 @@ impl<'a, B: Compute> Run<'a, B> {
     }
 
     fn steps_per_epoch(&self) -> u64 {
-        self.data.train.len.div_ceil(self.plan.training.batch_size) as u64
+        steps_per_epoch(self.plan, self.data)
     }
 
     /// The digest of all that the next step's parameters depend on, and of this step's loss.
@@ -593,6 +594,10 @@ impl<'a, B: Compute> Run<'a, B> {
             model,
         }
     }
+}
+
+fn steps_per_epoch(plan: &Plan, data: &Dataset) -> u64 {
+    data.train.len.div_ceil(plan.training.batch_size) as u64
 }
 
 /// Moves the moving statistics towards a batch's.

@@ -13,6 +13,12 @@ use surefoot_stats::{Moments, Summary};
 /// The shares of the training time that moments and quartiles may cost by default.
 const BUDGET_MOMENTS: f64 = 0.025;
 const BUDGET_QUARTILES: f64 = 0.005;
+/// The share that moments may cost where a step is short: there they are never cheap.
+const BUDGET_MOMENTS_SMALL: f64 = 0.1;
+/// The multiplications below which a step is short.
+const SMALL: f64 = 1e6;
+/// Those below which a short training may be watched beyond the budget.
+const MEDIUM: f64 = 1e7;
 
 // What the automatic cadence reckons with, in nanoseconds: rough (`docs/speed.md` has what it comes
 // to). They are constants, not timings of this run: the clock must not decide what is recorded.
@@ -25,11 +31,16 @@ const NS_PER_SUBJECT_MOMENTS: f64 = 300.0;
 const NS_PER_SUBJECT_QUARTILES: f64 = 3_000.0;
 const NS_BETWEEN_CHECKPOINTS: f64 = 1e9;
 
+/// How many first steps are observed one by one by default: how a plan was set up shows in them.
+const OPENING: u64 = 16;
+
 /// How often things are observed and saved: every so many steps, or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rhythm {
     /// Layers are observed at these steps.
     pub every: Option<u64>,
+    /// So are all of the first steps, up to this one.
+    pub opening: u64,
     /// And their quartiles at these.
     pub quartiles: Option<u64>,
     /// By default a checkpoint is written at the end of the epoch in which another so many steps
@@ -38,8 +49,10 @@ pub struct Rhythm {
 }
 
 impl Rhythm {
-    /// The rhythm of a plan's `[watch]`; where it says `auto`, the densest within the budget.
-    pub fn new<B: Compute>(watch: &Watch, network: &Network<B>, batch: usize) -> Self {
+    /// The rhythm of a plan's `[watch]` in a training of `steps` steps. Where it says `auto`, the
+    /// densest within the budget. Of a network that is not large, each block of the diagnosis is looked
+    /// into once: in a short training a few steps decide, and the costs are small.
+    pub fn new<B: Compute>(watch: &Watch, network: &Network<B>, batch: usize, steps: u64) -> Self {
         let layers = network.subjects.len() as f64;
         let batch = batch as f64;
         let training = NS_PER_STEP
@@ -58,9 +71,20 @@ impl Rhythm {
         let every = match watch.every {
             Cadence::Never => None,
             Cadence::Every(n) => Some(n.get()),
-            // Small models are watched at every step: their steps are too short to count.
-            Cadence::Auto if network.work as f64 * batch < 1e6 => Some(1),
-            Cadence::Auto => Some(steps_for(moments, BUDGET_MOMENTS * training)),
+            Cadence::Auto => {
+                let work = network.work as f64 * batch;
+                let share = if work < SMALL {
+                    BUDGET_MOMENTS_SMALL
+                } else {
+                    BUDGET_MOMENTS
+                };
+                let affordable = steps_for(moments, share * training);
+                Some(if work < MEDIUM {
+                    affordable.min(surefoot_diagnose::block_steps(steps))
+                } else {
+                    affordable
+                })
+            }
         };
         let quartiles = every.and_then(|every| match watch.quartiles {
             Cadence::Never => None,
@@ -71,6 +95,10 @@ impl Rhythm {
         });
         Self {
             every,
+            opening: match watch.every {
+                Cadence::Auto => OPENING,
+                _ => 0,
+            },
             quartiles,
             checkpoints: ((NS_BETWEEN_CHECKPOINTS / training).ceil() as u64).max(1),
         }
@@ -83,7 +111,8 @@ impl Rhythm {
 
     /// Whether step `step` (from 1) is observed; the first always is.
     pub(crate) fn observes(&self, step: u64) -> bool {
-        self.every.is_some_and(|n| (step - 1).is_multiple_of(n))
+        self.every
+            .is_some_and(|n| step <= self.opening || (step - 1).is_multiple_of(n))
     }
 
     pub(crate) fn takes_quartiles(&self, step: u64) -> bool {
@@ -258,9 +287,22 @@ mod tests {
     }
 
     #[test]
+    fn the_first_steps_are_observed_one_by_one() {
+        let rhythm = Rhythm {
+            every: Some(7),
+            opening: 3,
+            quartiles: None,
+            checkpoints: 100,
+        };
+        let observed: Vec<u64> = (1..20).filter(|&s| rhythm.observes(s)).collect();
+        assert_eq!(observed, [1, 2, 3, 8, 15]);
+    }
+
+    #[test]
     fn the_first_step_is_always_observed() {
         let rhythm = Rhythm {
             every: Some(7),
+            opening: 0,
             quartiles: None,
             checkpoints: 100,
         };
@@ -273,6 +315,7 @@ mod tests {
     fn short_epochs_share_a_checkpoint() {
         let rhythm = Rhythm {
             every: None,
+            opening: 0,
             quartiles: None,
             checkpoints: 100,
         };

@@ -66,7 +66,10 @@ impl Watcher for Critic {
 fn give_up(plan: &Plan, data: &Dataset, at: u64) -> (Report, Critic) {
     let mut run = Run::<Cpu>::new(plan, data, &[], 1, Default::default()).unwrap();
     let mut critic = Critic {
-        diagnosis: Diagnosis::new(run.outline().facts, thresholds(plan).unwrap()),
+        diagnosis: Diagnosis::new(
+            run.outline().facts,
+            thresholds(plan, &detectors::all()).unwrap(),
+        ),
         at,
         step: 0,
     };

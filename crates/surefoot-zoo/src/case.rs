@@ -44,7 +44,11 @@ fn case(seed: u64, number: u64) -> Case {
     let habitat = Habitat::ALL[(number % Habitat::ALL.len() as u64) as usize];
     let mut twin = habitat::plan(habitat, &dice);
     twin.name = Some(format!("zoo-{number:03}"));
-    let injected = (number % 10 < FAULTY_IN_TEN).then(|| inject(&twin, habitat, number, &dice));
+    let is_faulty = number % 10 < FAULTY_IN_TEN;
+    if is_faulty {
+        Fault::ALL[turn(number) % Fault::ALL.len()].suit(&mut twin);
+    }
+    let injected = is_faulty.then(|| inject(&twin, habitat, number, &dice));
     Case {
         number,
         habitat,
@@ -53,12 +57,16 @@ fn case(seed: u64, number: u64) -> Case {
     }
 }
 
+/// How many faulty cases come before that of `number`.
+fn turn(number: u64) -> usize {
+    (number / 10 * FAULTY_IN_TEN + number % 10) as usize
+}
+
 /// The next fault in turn that can be done to the plan.
 pub(crate) fn inject(twin: &Plan, habitat: Habitat, number: u64, dice: &Dice) -> Option<Injected> {
     let degree = dice.pick(&[Degree::Mild, Degree::Severe]);
-    let turn = (number / 10 * FAULTY_IN_TEN + number % 10) as usize;
     (0..Fault::ALL.len()).find_map(|skipped| {
-        let fault = Fault::ALL[(turn + skipped) % Fault::ALL.len()];
+        let fault = Fault::ALL[(turn(number) + skipped) % Fault::ALL.len()];
         let mut plan = twin.clone();
         let spoiled = fault.inject(&mut plan, habitat, degree, dice)?;
         Some(Injected {
@@ -95,7 +103,8 @@ mod tests {
             .collect();
         assert!((220..=250).contains(&faults.len()), "{}", faults.len());
         for fault in Fault::ALL {
-            assert!(faults.contains(&fault), "{fault:?}");
+            let count = faults.iter().filter(|&&other| other == fault).count();
+            assert!(count >= 8, "{count} of {fault:?}");
         }
     }
 }

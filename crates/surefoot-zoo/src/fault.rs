@@ -148,6 +148,25 @@ impl Fault {
         problem == self.problem().id() || also.iter().any(|other| other.id() == problem)
     }
 
+    /// Makes of a healthy plan another one that it can be done to: only ReLUs can die, and few plans
+    /// would have them otherwise. Layers of other kinds than dense and convolutional stay.
+    pub(crate) fn suit(self, plan: &mut Plan) {
+        if self.problem() != Problem::DYING_RELU {
+            return;
+        }
+        each_hidden(plan, |layer| {
+            if is_plain(layer) {
+                set_initializer(layer, Initializer::HeNormal);
+            }
+            if (is_plain(layer) || matches!(layer, Layer::Activation(_)))
+                && let Some(activation) = layer.activation_mut()
+                && *activation != Activation::Linear
+            {
+                *activation = Activation::Relu;
+            }
+        });
+    }
+
     /// Does it to `plan`, if it can be done to it; says what is to be done to its data.
     pub(crate) fn inject(
         self,
@@ -212,22 +231,18 @@ impl Fault {
                 unprotect(plan);
             }
             Fault::NegativeBiases => {
-                let mut rectified = false;
-                walk_mut(&mut plan.model, &mut |layer, output| {
-                    let relu = layer.activation() == Some(Activation::Relu);
-                    if !output
-                        && relu
-                        && let Some(bias) = layer.bias_initializer_mut()
-                    {
-                        *bias = Initializer::Constant {
-                            value: -by(2.0, 10.0),
-                        };
-                        rectified = true;
-                    }
-                });
-                if !rectified {
+                if !has_relu(plan) {
                     return None;
                 }
+                unprotect(plan);
+                let value = -by(2.0, 10.0);
+                each_hidden(plan, |layer| {
+                    if is_plain(layer)
+                        && let Some(bias) = layer.bias_initializer_mut()
+                    {
+                        *bias = Initializer::Constant { value };
+                    }
+                });
             }
             Fault::KillingRate => {
                 if !has_relu(plan) {
@@ -378,7 +393,11 @@ fn is_deep(plan: &Plan) -> bool {
     let mut plan = plan.clone();
     let mut depth = 0;
     each_hidden(&mut plan, |layer| {
-        depth += usize::from(matches!(layer, Layer::Dense(_) | Layer::Conv2d(_)));
+        depth += usize::from(is_plain(layer));
     });
     depth >= 4
+}
+
+fn is_plain(layer: &Layer) -> bool {
+    matches!(layer, Layer::Dense(_) | Layer::Conv2d(_))
 }

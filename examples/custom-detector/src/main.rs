@@ -93,7 +93,8 @@ fn train(plan: &Plan, detectors: Vec<Box<dyn Detector>>) -> Result<Trained> {
     let data = load(plan)?;
     let mut run = Run::<Cpu>::new(plan, &data, &[], 1, Default::default())?;
     let outline = run.outline();
-    let diagnosis = Diagnosis::with(outline.facts.clone(), thresholds(plan)?, detectors);
+    let thresholds = thresholds(plan, &detectors)?;
+    let diagnosis = Diagnosis::with(outline.facts.clone(), thresholds, detectors);
     let mut doctor = Doctor(diagnosis);
     let report = run.train(&mut Unrecorded, &mut doctor)?;
     if report.end == End::Finished {
@@ -121,7 +122,7 @@ fn treat(plan: &Plan, given: &Trained, finding: Finding) -> Result<Repaired> {
         weights: &[],
         workers: 2,
     };
-    let (thresholds, device) = (thresholds(plan)?, Default::default());
+    let (thresholds, device) = (thresholds(plan, &detectors())?, Default::default());
     Ok(repair::<Cpu>(
         &patient,
         search,

@@ -39,7 +39,8 @@ impl Detector for DyingRelu {
             return None;
         }
         // Next to nothing goes through tiny weights, and what does is rounded to zero.
-        let tiny = suspicion::gain(context) < 0.3 && !suspicion::was_torn(context);
+        let tiny =
+            suspicion::gain(context) < suspicion::SMALL_GAIN && !suspicion::was_torn(context);
         if suspicion::has_plain_cause(context) || tiny {
             return None;
         }

@@ -105,7 +105,11 @@ impl Detector for ExplodingGradient {
         if !(grows || gain >= GAIN || beyond >= BEYOND) {
             return None;
         }
-        let sentence = if grows {
+        let sentence = if grows && ratio.is_infinite() {
+            "The last layer has no gradient and the first has one: it grows on its way back through \
+             the layers."
+                .to_owned()
+        } else if grows {
             format!(
                 "The gradient of the first layer is {} times that of the last: it grows on its \
                  way back through the layers.",
@@ -174,6 +178,17 @@ mod tests {
         };
         assert!(course(0.0).run(ExplodingGradient::default()).is_some());
         assert_eq!(course(0.95).run(ExplodingGradient::default()), None);
+    }
+
+    #[test]
+    fn a_last_layer_without_gradient_is_not_called_a_ratio() {
+        let mut course = Course::new(facts()).skill(|_| 0.0);
+        course.change(|_, seen| {
+            seen.layers[0].gradient = Some(gradient(500.0));
+            seen.layers[3].gradient = Some(gradient(0.0));
+        });
+        let found = course.run(ExplodingGradient::default()).unwrap();
+        assert!(found.sentence.contains("no gradient"), "{}", found.sentence);
     }
 
     #[test]

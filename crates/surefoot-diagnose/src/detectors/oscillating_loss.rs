@@ -3,6 +3,7 @@
 use super::suspicion;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::observation::{Evaluation, Split};
 
 /// The loss goes up and down in large swings for a long time instead of down.
 ///
@@ -18,7 +19,8 @@ use crate::finding::{Finding, Problem};
 /// - Steps that move the weights by a large part of themselves tear them out of shape. A run that
 ///   had such steps and has learned nothing is restless, even where it has come to lie in a bad
 ///   place since.
-/// - So is one that had learned and has lost it again, one whose loss settles above that of a blind
+/// - After steps of a few samples, which are no average, less is enough, if the run lies still since.
+/// - So is one that had learned and has lost it again, if only in the end, one whose loss settles above that of a blind
 ///   guess, and one that normalises over batches of a few samples, which is noise.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OscillatingLoss;
@@ -72,6 +74,50 @@ impl Detector for OscillatingLoss {
                 .with_skill(context),
         )
     }
+
+    /// A relapse in the last epochs is too short for the course to show it.
+    fn finish(&mut self, context: &Context<'_>) -> Option<Finding> {
+        let of_validation = |evaluation: &&Evaluation| evaluation.split == Split::Validation;
+        let evaluations = || context.curve.evaluations().iter().filter(of_validation);
+        let last = evaluations().next_back()?;
+        let skill = skill_of(last, context)?;
+        let best = evaluations()
+            .filter_map(|evaluation| Some((skill_of(evaluation, context)?, evaluation)))
+            .reduce(|a, b| if b.0 > a.0 { b } else { a })?;
+        let lost = best.0 - skill;
+        if lost < suspicion::RELAPSE || suspicion::has_plain_cause(context) {
+            return None;
+        }
+        Some(
+            Finding::new(
+                self.problem(),
+                context.step(),
+                format!(
+                    "The run had learned by epoch {}, and has lost {:.0}% of it again in the end.",
+                    best.1.epoch,
+                    100.0 * lost / best.0.max(lost)
+                ),
+            )
+            .since(best.1.step)
+            .with("skill lost", lost, suspicion::RELAPSE)
+            .with(
+                "largest update ratio",
+                context.curve.peak_update().0,
+                suspicion::TEARING,
+            )
+            .with(
+                "batch size",
+                context.facts.batch_size.unwrap_or(0) as f64,
+                None,
+            )
+            .with("skill", skill, None),
+        )
+    }
+}
+
+/// The skill of an evaluation.
+fn skill_of(evaluation: &Evaluation, context: &Context<'_>) -> Option<f64> {
+    crate::curve::skill(context.facts, evaluation.loss, evaluation.metric)
 }
 
 impl OscillatingLoss {
@@ -122,7 +168,9 @@ impl OscillatingLoss {
         }
         let blind = WORSE_THAN_BLIND * context.facts.baseline_loss.unwrap_or(f64::INFINITY);
         let moves = curve.update_ratio().is_none_or(|ratio| ratio >= MOVING);
-        if loss > blind && before > blind && loss > 0.9 * before && moves {
+        // A sure classifier that errs at times has a high loss and a skill all the same.
+        let unskilled = curve.recent_skill(2 * LASTING)? < context.thresholds.low_skill();
+        if loss > blind && before > blind && loss > 0.9 * before && moves && unskilled {
             let sentence = format!(
                 "The loss stays at {}, above the {} of a blind guess.",
                 crate::number::rough(loss),
@@ -178,6 +226,7 @@ fn swinging_share(context: &Context<'_>) -> f64 {
 mod tests {
     use super::super::fixture::{Course, facts};
     use super::*;
+    use crate::{Diagnosis, Facts, Thresholds};
 
     fn course(swing: f64, update: f64) -> Course {
         let mut course = Course::new(facts()).skill(move |p| {
@@ -215,6 +264,58 @@ mod tests {
         let found = course.run(OscillatingLoss).unwrap();
         assert!(found.sentence.contains("40%"), "{}", found.sentence);
         assert_eq!(found.since, 5);
+    }
+
+    #[test]
+    fn a_run_thrown_by_single_samples_is_found_where_it_lies_still() {
+        let course = |batch: usize, after: f64| {
+            let facts = Facts {
+                batch_size: Some(batch),
+                ..facts()
+            };
+            let mut course = Course::new(facts).skill(|_| 0.05);
+            course.change(move |step, seen| {
+                for layer in &mut seen.layers {
+                    layer.update_ratio = Some(if step == 5 { 0.03 } else { after });
+                }
+            });
+            course
+        };
+        assert!(course(2, 1e-5).run(OscillatingLoss).is_some());
+        assert_eq!(course(2, 2e-3).run(OscillatingLoss), None);
+        assert_eq!(course(32, 1e-5).run(OscillatingLoss), None);
+    }
+
+    #[test]
+    fn a_sure_classifier_that_errs_at_times_is_left_alone() {
+        let mut course = Course::new(facts()).skill(|_| 0.5);
+        course.change(|_, seen| seen.loss = 0.9);
+        assert_eq!(course.run(OscillatingLoss), None);
+    }
+
+    #[test]
+    fn a_relapse_in_the_last_epoch_is_found_in_the_end() {
+        let found = |last: f64| {
+            let mut diagnosis = Diagnosis::with(
+                facts(),
+                Thresholds::default(),
+                vec![Box::new(OscillatingLoss)],
+            );
+            for (epoch, metric) in [(1, 0.7), (2, 0.98), (3, last)] {
+                diagnosis.evaluate(&Evaluation {
+                    epoch,
+                    step: 20 * epoch,
+                    split: Split::Validation,
+                    loss: 1.0,
+                    metric: Some(metric),
+                });
+            }
+            diagnosis.finish().first().cloned()
+        };
+        let relapse = found(0.6).unwrap();
+        assert_eq!(relapse.since, 40);
+        assert!(relapse.sentence.contains("epoch 2"), "{}", relapse.sentence);
+        assert_eq!(found(0.9), None);
     }
 
     #[test]

@@ -68,7 +68,10 @@ impl Detector for SlowConvergence {
         let left_behind = curve.best_skill(needed)? < NEARLY_DONE
             && projected < NEARLY_DONE
             && slope <= thresholds.delta;
-        if !(left_behind && (fastest < limit || decayed)) || suspicion::was_torn(context) {
+        if !(left_behind && (fastest < limit || decayed))
+            || suspicion::was_torn(context)
+            || suspicion::normalises_few(context)
+        {
             return None;
         }
         if fastest >= limit {

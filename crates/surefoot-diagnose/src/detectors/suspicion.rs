@@ -34,7 +34,7 @@ pub(super) fn is_behind(context: &Context<'_>) -> bool {
 /// How many blocks a relapse has to last that has no other sign.
 pub(super) const LASTING: usize = 40;
 /// How much skill is lost in a relapse.
-const RELAPSE: f64 = 0.3;
+pub(super) const RELAPSE: f64 = 0.3;
 
 /// Whether the run had learned and has lost much of it again, for so many blocks.
 pub(super) fn has_relapsed(context: &Context<'_>, blocks: usize) -> bool {
@@ -104,25 +104,42 @@ pub(super) fn gain(context: &Context<'_>) -> f64 {
     crate::curve::median(gains).unwrap_or(f64::NAN)
 }
 
-/// The least number of samples that batch normalisation makes sense with.
+/// So few samples are no average, and nothing to normalise over.
 const FEW_SAMPLES: usize = 4;
 
 /// Whether there is batch normalisation over batches of a few samples.
 pub(super) fn normalises_few(context: &Context<'_>) -> bool {
-    let few = context
-        .facts
-        .batch_size
-        .is_some_and(|size| size <= FEW_SAMPLES);
     let mut layers = context.facts.layers.iter();
-    few && layers.any(|layer| layer.kind == "batch_norm")
+    has_few_samples(context) && layers.any(|layer| layer.kind == "batch_norm")
 }
+
+/// Whether a step sees only a few samples.
+fn has_few_samples(context: &Context<'_>) -> bool {
+    let size = context.facts.batch_size;
+    size.is_some_and(|size| size <= FEW_SAMPLES)
+}
+
+/// The gain below which weights are tiny.
+pub(super) const SMALL_GAIN: f64 = 0.3;
 
 /// What share of the weights a step moves that tears them out of shape.
 pub(super) const TEARING: f64 = 0.08;
 
-/// Whether some step tore the weights out of shape. Weights that were tiny to begin with do not
+/// What share of the weights a step of a few samples moves that throws a run, if it lies still
+/// afterwards.
+const THROWING: f64 = 0.01;
+/// How many times smaller than the largest step those of a run are that lies still.
+const STILL: f64 = 50.0;
+
+/// Whether some step tore the weights out of shape, or a few samples, which are no average of
+/// anything, threw them where nothing moves any more. Weights that were tiny to begin with do not
 /// count: any step is large beside them.
 pub(super) fn was_torn(context: &Context<'_>) -> bool {
     let gain = gain(context);
-    context.curve.peak_update().0 >= TEARING && (gain.is_nan() || gain >= 0.3)
+    let (peak, _) = context.curve.peak_update();
+    // As large as the steps would be now at the rate of then.
+    let now = context.curve.update_ratio();
+    let still = now.is_some_and(|now| now * STILL <= peak * context.curve.rate_left());
+    let thrown = has_few_samples(context) && peak >= THROWING && still;
+    (peak >= TEARING || thrown) && (gain.is_nan() || gain >= SMALL_GAIN)
 }

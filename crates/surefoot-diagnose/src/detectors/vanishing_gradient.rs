@@ -19,6 +19,8 @@ use crate::finding::{Finding, Problem};
 /// - Later, when a run that learns nothing has had its time, a milder decay counts (ten times β1 and
 ///   β2); sooner, and milder still, where hidden layers end in sigmoids, whose slope is a quarter at
 ///   most.
+/// - Weights that are many times too small for their layers (a gain far below 1) are the same problem
+///   seen at its source, as those too large are in [`ExplodingGradient`](super::ExplodingGradient).
 /// - After steps that tore the weights out of shape, what gradients do is an effect of those; that
 ///   is [`OscillatingLoss`](super::OscillatingLoss).
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +30,8 @@ pub struct VanishingGradient;
 const LATE: f64 = 0.3;
 /// The same where hidden layers end in sigmoids.
 const SOON: f64 = 0.08;
+/// The gain at which weights are so small that little gets through.
+const STARVING: f64 = 0.1;
 /// How many times the first gradient may grow over the blocks looked at and still be vanishing.
 const GROWTH: f64 = 1.5;
 
@@ -85,7 +89,9 @@ impl Detector for VanishingGradient {
         }
         let vanishes = (norm <= beta_2 && ratio <= beta_1) || norm <= 0.1 * thresholds.beta_2;
         let (newest, oldest) = (course.first()?, course.last()?);
-        if !vanishes || *newest > GROWTH * oldest {
+        let gain = suspicion::gain(context);
+        let starved = gain <= STARVING && progress >= SOON;
+        if !(starved || vanishes && *newest <= GROWTH * oldest) {
             return None;
         }
         let weak: Vec<String> = {
@@ -96,27 +102,28 @@ impl Detector for VanishingGradient {
                 .map(|&i| context.facts.layers[i].name.clone())
                 .collect()
         };
+        let sentence = if vanishes {
+            format!(
+                "The gradient that reaches the first layer has a norm of {}: it dies away on its \
+                 way back through the layers, and what comes first does not learn.",
+                crate::number::rough(norm)
+            )
+        } else {
+            format!(
+                "The weights are {} times too small for their layers: what goes through dies away \
+                 from layer to layer, and so do the gradients.",
+                crate::number::rough(1.0 / gain)
+            )
+        };
         Some(
-            Finding::new(
-                self.problem(),
-                context.step(),
-                format!(
-                    "The gradient that reaches the first layer has a norm of {}: it dies away on \
-                     its way back through the layers, and what comes first does not learn.",
-                    crate::number::rough(norm)
-                ),
-            )
-            .since(context.curve.recent(needed).first()?.first)
-            .within(weak)
-            .with("gradient of the first layer", norm, beta_2)
-            .with("first layer by last layer", ratio, beta_1)
-            .with(
-                "gain of the initial weights",
-                suspicion::gain(context),
-                None,
-            )
-            .with("depth", suspicion::weighted(context).len() as f64, None)
-            .with_skill(context),
+            Finding::new(self.problem(), context.step(), sentence)
+                .since(context.curve.recent(needed).first()?.first)
+                .within(weak)
+                .with("gradient of the first layer", norm, beta_2)
+                .with("first layer by last layer", ratio, beta_1)
+                .with("gain of the initial weights", gain, STARVING)
+                .with("depth", suspicion::weighted(context).len() as f64, None)
+                .with_skill(context),
         )
     }
 }
@@ -142,6 +149,23 @@ mod tests {
     #[test]
     fn a_run_that_learns_is_left_alone() {
         assert_eq!(course(|_| 1e-6, 0.6).run(VanishingGradient), None);
+    }
+
+    #[test]
+    fn tiny_initial_weights_in_a_run_that_learns_nothing_are_found_by_their_gain() {
+        let course = |skill: f64| {
+            let mut course = Course::new(facts()).skill(move |_| skill);
+            course.change(|step, seen| {
+                for layer in &mut seen.layers {
+                    layer.weight = Some(gradient(0.2));
+                }
+                seen.layers[0].gradient = Some(gradient(1e-3 * 1.2_f64.powi(step as i32)));
+            });
+            course
+        };
+        let found = course(0.0).run(VanishingGradient).unwrap();
+        assert!(found.sentence.contains("too small"), "{}", found.sentence);
+        assert_eq!(course(0.6).run(VanishingGradient), None);
     }
 
     #[test]

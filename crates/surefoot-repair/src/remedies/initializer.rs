@@ -31,6 +31,10 @@ impl Remedy for SubstituteInitializer {
         "substitute initializers"
     }
 
+    fn draws_weights(&self) -> bool {
+        true
+    }
+
     fn apply(&self, plan: &Plan, _: &Case<'_>, dose: usize) -> Result<Change, String> {
         if dose > 0 {
             return Err("there is one initializer that suits each activation".to_owned());

@@ -22,6 +22,10 @@ impl Remedy for SoundRecipe {
         "start from a sound recipe"
     }
 
+    fn draws_weights(&self) -> bool {
+        true
+    }
+
     fn apply(&self, plan: &Plan, _: &Case<'_>, dose: usize) -> Result<Change, String> {
         let rate = match dose {
             0 => 0.003,

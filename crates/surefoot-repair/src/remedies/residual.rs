@@ -27,6 +27,10 @@ impl Remedy for ResidualConnections {
         "add residual connections"
     }
 
+    fn draws_weights(&self) -> bool {
+        true
+    }
+
     fn apply(&self, plan: &Plan, _: &Case<'_>, dose: usize) -> Result<Change, String> {
         if dose > 0 {
             return Err("they are added once".to_owned());

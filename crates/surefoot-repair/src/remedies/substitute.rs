@@ -22,6 +22,10 @@ impl Remedy for SubstituteActivation {
         "substitute activations"
     }
 
+    fn draws_weights(&self) -> bool {
+        true
+    }
+
     fn apply(&self, plan: &Plan, case: &Case<'_>, dose: usize) -> Result<Change, String> {
         if case.finding.problem == Problem::IMPROPER_OUTPUT_ACTIVATION {
             return if dose == 0 {

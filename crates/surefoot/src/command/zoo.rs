@@ -24,7 +24,7 @@ Examples:
   surefoot zoo --json | tail -n 1
       The tables as one line of JSON.
 
-Seeds up to 100 are for development: detectors and remedies were made looking at them. What is
+Seeds up to 101 are for development: detectors and remedies were made looking at them. What is
 reported comes from seeds above.";
 
 /// Try detectors and remedies on plans made from a seed
@@ -32,7 +32,7 @@ reported comes from seeds above.";
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The seed of the zoo
-    #[arg(long, value_name = "N", default_value_t = 101)]
+    #[arg(long, value_name = "N", default_value_t = 102)]
     seed: u64,
 
     /// How many plans to make

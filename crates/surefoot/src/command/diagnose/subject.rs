@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::number::{counted, grouped};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use surefoot_diagnose::{Evaluation, Facts, Observation, Quantity, Split, Thresholds};
+use surefoot_diagnose::{Evaluation, Facts, Observation, Quantity, Split, Thresholds, detectors};
 use surefoot_import::{Log, Map, Unit};
 use surefoot_plan::Plan;
 use surefoot_record::Run;
@@ -103,7 +103,8 @@ impl Subject {
             return Thresholds::default();
         };
         let plan = Plan::parse(run.plan(), "plan.toml").ok();
-        let stated = plan.and_then(|plan| surefoot_repair::thresholds(&plan).ok());
+        let detectors = detectors::all();
+        let stated = plan.and_then(|plan| surefoot_repair::thresholds(&plan, &detectors).ok());
         stated.unwrap_or_default()
     }
 

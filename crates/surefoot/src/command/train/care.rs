@@ -4,7 +4,7 @@ use super::Arguments;
 use super::job::Job;
 use crate::failure::Failure;
 use std::io::IsTerminal;
-use surefoot_diagnose::Thresholds;
+use surefoot_diagnose::{Thresholds, detectors};
 use surefoot_plan::Plan;
 use surefoot_repair::remedies;
 
@@ -85,5 +85,5 @@ pub(super) fn thresholds(plan: &Plan) -> Result<Thresholds, Failure> {
             )));
         }
     }
-    surefoot_repair::thresholds(plan).map_err(Failure::input)
+    surefoot_repair::thresholds(plan, &detectors::all()).map_err(Failure::input)
 }

@@ -8,6 +8,7 @@ use surefoot_diagnose::Evaluation;
 use crate::array::Array;
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint_dir;
+use crate::digest::Digest;
 use crate::digest_log::{self, DigestLog};
 use crate::error::{Error, Result};
 use crate::event::{Event, parse_lines};
@@ -51,6 +52,16 @@ impl Run {
     /// The plan as given.
     pub fn plan(&self) -> &str {
         &self.plan
+    }
+
+    /// An error unless the plan is the one that the run was started with.
+    pub fn check_plan(&self) -> Result<()> {
+        match Digest::of(self.plan.as_bytes()) == self.header.plan_digest {
+            true => Ok(()),
+            false => Err(Error::PlanChanged {
+                path: self.layout.plan(),
+            }),
+        }
     }
 
     /// The plan as delivered, if the run came to that.

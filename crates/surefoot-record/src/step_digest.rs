@@ -6,8 +6,8 @@ use crate::digest::Digest;
 
 /// What a part of a step's digest covers.
 ///
-/// In the order in which a step comes to them, so that of several that differ the least is the
-/// first.
+/// In the order in which it says most to hear of them where several differ: the batch makes the
+/// loss, the loss makes what is learned, and a layer says more than all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
@@ -15,12 +15,12 @@ pub enum Quantity {
     Batch,
     /// The loss of the batch.
     Loss,
-    /// The optimizer's memory after the step.
-    Optimizer,
     /// What a layer has learned after the step.
     Parameters,
     /// The moving statistics of a layer's normalisation after the step.
     Statistics,
+    /// The optimizer's memory after the step, of all layers.
+    Optimizer,
 }
 
 impl Quantity {

@@ -194,7 +194,7 @@ impl<D: Clone> Bench<'_, D> {
             let Ok(mut run) = Run::<B>::new(&proposal.plan, data, &[], workers, device) else {
                 continue;
             };
-            if !draws_anew(proposal) {
+            if !draws_anew(&proposal.remedies) {
                 run.adopt(self.patient.weights);
             }
             let outline = run.outline();
@@ -327,10 +327,10 @@ impl<D: Clone> Bench<'_, D> {
     }
 }
 
-/// Whether the last remedy of a proposal draws weights anew, so that those given are not to be used.
-fn draws_anew(proposal: &Proposal) -> bool {
+/// Whether one of an attempt's remedies draws weights anew, so that those given are not used.
+pub fn draws_anew(remedies: &[String]) -> bool {
     let drawing = |id: &String| matches!(id.as_str(), "S2" | "S4" | "E1" | "E2");
-    proposal.remedies.iter().any(drawing)
+    remedies.iter().any(drawing)
 }
 
 /// Trains all of a round for their probation, at the same time.

@@ -1,16 +1,15 @@
 //! What a run is executed on.
 
-use super::Arguments;
-use super::job::Job;
+use std::collections::BTreeSet;
 use surefoot_record::{Digest, Environment};
-use surefoot_train::LIBRARIES;
+use surefoot_train::{Device, LIBRARIES};
 
-/// This process, with the device, the workers and the data of a job.
-pub(super) fn of(job: &Job, arguments: &Arguments) -> Environment {
+/// This process, with some workers on a device.
+pub(crate) fn of(data: Digest, workers: usize, device: Device) -> Environment {
     Environment {
-        workers: arguments.workers(),
-        device: arguments.device.to_string(),
-        data: Some(Digest(job.data.digest)),
+        workers,
+        device: device.to_string(),
+        data: Some(data),
         libraries: LIBRARIES
             .iter()
             .map(|(name, version)| ((*name).to_owned(), (*version).to_owned()))
@@ -21,7 +20,7 @@ pub(super) fn of(job: &Job, arguments: &Arguments) -> Environment {
 
 /// What may make a run go on to other bits than it would have, a sentence each. The number of
 /// workers and threads does not.
-pub(super) fn differences(then: &Environment, now: &Environment) -> Vec<String> {
+pub(crate) fn differences(then: &Environment, now: &Environment) -> Vec<String> {
     let facts = [
         ("surefoot", &then.surefoot, &now.surefoot),
         ("the platform", &then.platform, &now.platform),
@@ -39,8 +38,18 @@ pub(super) fn differences(then: &Environment, now: &Environment) -> Vec<String> 
             list(&now.cpu_features)
         ));
     }
-    if then.libraries != now.libraries {
-        differences.push("the libraries that compute have other versions".to_owned());
+    let libraries = then.libraries.keys().chain(now.libraries.keys());
+    for name in libraries.collect::<BTreeSet<_>>() {
+        let version = |environment: &Environment| match environment.libraries.get(name) {
+            Some(version) => version.clone(),
+            None => "not there".to_owned(),
+        };
+        let (then, now) = (version(then), version(now));
+        if then != now {
+            differences.push(format!(
+                "{name} was {then} when the run was started and is {now}"
+            ));
+        }
     }
     differences
 }
@@ -71,11 +80,13 @@ mod tests {
     fn a_difference_names_both_sides() {
         let then = Environment {
             cpu_features: vec!["avx2".to_owned()],
+            libraries: [("burn".to_owned(), "0.22.1".to_owned())].into(),
             ..Environment::detect()
         };
         let now = Environment {
             device: "cuda:0".to_owned(),
             cpu_features: Vec::new(),
+            libraries: [("burn".to_owned(), "0.23.0".to_owned())].into(),
             ..then.clone()
         };
         assert_eq!(
@@ -83,6 +94,7 @@ mod tests {
             [
                 "the device was cpu when the run was started and is cuda:0",
                 "the processor had avx2 when the run was started and has no vector instructions",
+                "burn was 0.22.1 when the run was started and is 0.23.0",
             ]
         );
     }

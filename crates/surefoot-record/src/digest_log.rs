@@ -87,6 +87,14 @@ impl DigestLog {
         self.find(step).map(|index| self.digest(index))
     }
 
+    /// What is kept of one part, by its place in the header, for every step.
+    pub fn part(&self, place: usize) -> impl Iterator<Item = (u64, u64)> + '_ {
+        (0..self.len).filter_map(move |index| {
+            let part = self.parts_of(index).nth(place)?;
+            Some((self.step(index), part))
+        })
+    }
+
     /// Where the record of a step is: nearly always at the same distance from the first.
     fn find(&self, step: u64) -> Option<usize> {
         let first = self.len.checked_sub(1).map(|_| self.step(0))?;
@@ -142,6 +150,10 @@ mod tests {
                     assert_eq!(read, (record.step, record.digest));
                     let whole = (record.digest, record.parts.clone());
                     assert_eq!(log.at(record.step), Some(whole));
+                }
+                for (place, digest) in (0..parts).zip(0..) {
+                    let column: Vec<u64> = log.part(place).map(|(_, part)| part).collect();
+                    assert_eq!(column, vec![digest; log.len()]);
                 }
             }
         }

@@ -262,3 +262,219 @@ fn digest_of(updater: &Updater) -> Digest {
     }
     Digest::of(&bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{End, Flow, Progress, Watcher};
+    use crate::{Cpu, Unrecorded};
+    use std::path::Path;
+    use surefoot_data::Dataset;
+    use surefoot_plan::{Document, Plan};
+
+    /// With everything that a checkpoint can hold. The metric is always 1, so that the loss decides
+    /// which model is the best, and it is soon at its best.
+    const PLAN: &str = r#"
+seed = 4
+[data]
+source = { kind = "blobs", samples = 60, centers = 2, features = 2, spread = 0.2 }
+split = { validation = 0.3, test = 0.0 }
+[[model]]
+layer = "dense"
+units = 4
+activation = "tanh"
+[[model]]
+layer = "batch_norm"
+momentum = 0.5
+[[model]]
+layer = "dense"
+units = 1
+activation = "sigmoid"
+[training]
+epochs = 12
+batch_size = 8
+optimizer = { name = "nadam", learning_rate = 0.3 }
+"#;
+
+    fn load() -> (Plan, Dataset) {
+        let plan = Document::parse(PLAN, "plan.toml").unwrap().plan().unwrap();
+        let data = surefoot_data::load(&plan.data, plan.seed, Path::new(".")).unwrap();
+        (plan, data)
+    }
+
+    fn start<'a>((plan, data): &'a (Plan, Dataset)) -> Run<'a, Cpu> {
+        Run::new(plan, data, &[], 1, Default::default()).unwrap()
+    }
+
+    struct Nobody;
+
+    impl Watcher for Nobody {
+        fn step(&mut self, _: &Progress) {}
+        fn evaluated(&mut self, _: &Evaluation) {}
+        fn flow(&self) -> Flow {
+            Flow::GoOn
+        }
+    }
+
+    /// What a run comes to: all that is promised of it.
+    fn outcome(mut run: Run<'_, Cpu>) -> String {
+        let report = run.train(&mut Unrecorded, &mut Nobody).unwrap();
+        assert_eq!(report.end, End::Finished);
+        let last = run.standing_digest().digest;
+        format!("{:?} {:?} {last} {}", report.best, report.last, report.digest)
+    }
+
+    /// A checkpoint in the middle of an epoch, after the best model of all.
+    fn interrupted(job: &(Plan, Dataset)) -> Checkpoint {
+        let mut best = start(job);
+        let whole = best.train(&mut Unrecorded, &mut Nobody).unwrap();
+        let after = whole.best.unwrap().step + 2;
+        assert!(after < whole.steps, "the best model is the last");
+        struct Until(u64, u64);
+        impl Watcher for Until {
+            fn step(&mut self, progress: &Progress) {
+                self.1 = progress.step;
+            }
+            fn evaluated(&mut self, _: &Evaluation) {}
+            fn flow(&self) -> Flow {
+                match self.1 == self.0 {
+                    true => Flow::Pause,
+                    false => Flow::GoOn,
+                }
+            }
+        }
+        let mut run = start(job);
+        run.train(&mut Unrecorded, &mut Until(after, 0)).unwrap();
+        assert_ne!(run.step % run.steps_per_epoch(), 0);
+        run.checkpoint()
+    }
+
+    /// What a checkpoint holds under a name, made what it is in a run that has just begun.
+    fn forget(run: &mut Run<'_, Cpu>, member: &str, fresh: Run<'_, Cpu>) {
+        let best = run.best.as_mut().unwrap();
+        match member {
+            "step" => run.step = 0,
+            "parameters" => run.parameters.values = fresh.parameters.values,
+            "optimizer.N" => run.updater.slots = fresh.updater.slots,
+            "momentum_product" => {
+                run.updater.momentum_product = fresh.updater.momentum_product;
+            }
+            "best.parameters" => best.values = fresh.parameters.values,
+            "best.step" => best.evaluation.step = 0,
+            "best.loss" => best.evaluation.loss = f64::INFINITY,
+            "best.metric" => best.evaluation.metric = None,
+            other => panic!("no way to leave out {other}"),
+        }
+    }
+
+    #[test]
+    fn leaving_out_any_member_of_a_checkpoint_changes_the_outcome() {
+        let job = load();
+        let whole = outcome(start(&job));
+        let checkpoint = interrupted(&job);
+        let resumed = |forgotten: Option<&str>| {
+            let mut run = start(&job);
+            run.restore(&checkpoint).unwrap();
+            if let Some(member) = forgotten {
+                forget(&mut run, member, start(&job));
+            }
+            outcome(run)
+        };
+        assert_eq!(resumed(None), whole);
+        for member in CHECKPOINT_MEMBERS {
+            assert_ne!(resumed(Some(member.name)), whole, "without {}", member.name);
+        }
+    }
+
+    #[test]
+    fn each_array_of_the_optimizer_is_a_member() {
+        let job = load();
+        let whole = outcome(start(&job));
+        let checkpoint = interrupted(&job);
+        for slot in 0..2 {
+            let mut run = start(&job);
+            run.restore(&checkpoint).unwrap();
+            run.updater.slots[slot].fill(0.0);
+            assert_ne!(outcome(run), whole, "without optimizer.{slot}");
+        }
+    }
+
+    #[test]
+    fn the_members_are_what_a_checkpoint_holds() {
+        let held = interrupted(&load()).arrays;
+        let mut held: Vec<String> = held.into_iter().map(|array| array.name).collect();
+        held.retain(|name| name != "optimizer.1");
+        let listed = CHECKPOINT_MEMBERS.iter().map(|member| member.name);
+        let listed: Vec<String> = listed
+            .filter(|name| *name != "step")
+            .map(|name| name.replace('N', "0"))
+            .collect();
+        assert_eq!(held, listed);
+    }
+
+    #[test]
+    fn a_checkpoint_without_one_of_its_arrays_is_refused() {
+        let job = load();
+        let whole = interrupted(&job);
+        for place in 0..whole.arrays.len() {
+            let mut torn = whole.clone();
+            let array = torn.arrays.remove(place);
+            // Without its model there is no best at all, and that is a checkpoint too.
+            if array.name == "best.parameters" {
+                continue;
+            }
+            let error = start(&job).restore(&torn).unwrap_err().to_string();
+            assert!(error.contains(&array.name), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_digest_covers_every_value_of_the_state() {
+        let job = load();
+        let mut run = start(&job);
+        run.execute();
+        let parts = run.seal.parts().to_vec();
+        let digest = |run: &mut Run<'_, Cpu>, loss: f64| run.step_digest(loss).clone();
+        let before = digest(&mut run, 0.5);
+        let mut changed = |change: &dyn Fn(&mut Run<'_, Cpu>), part: DigestPart| {
+            let mut other = start(&job);
+            other.execute();
+            change(&mut other);
+            let after = digest(&mut other, 0.5);
+            assert_ne!(after.digest, before.digest, "{part:?}");
+            let differing: Vec<&DigestPart> = parts
+                .iter()
+                .zip(before.parts.iter().zip(&after.parts))
+                .filter(|(_, (before, after))| before != after)
+                .map(|(part, _)| part)
+                .collect();
+            assert_eq!(differing, [&part]);
+        };
+        let flip = |value: &mut f32| *value = f32::from_bits(value.to_bits() ^ 1);
+        for (id, array) in run.parameters.declarations().iter().enumerate() {
+            let quantity = match array.role {
+                Role::Moving => Quantity::Statistics,
+                _ => Quantity::Parameters,
+            };
+            for place in run.parameters.range(id) {
+                let part = DigestPart::of_layer(quantity, &array.layer);
+                changed(&|run| flip(&mut run.parameters.values[place]), part);
+            }
+        }
+        for slot in 0..2 {
+            for place in 0..run.parameters.learned() {
+                changed(
+                    &|run| flip(&mut run.updater.slots[slot][place]),
+                    DigestPart::of(Quantity::Optimizer),
+                );
+            }
+        }
+        let product = |run: &mut Run<'_, Cpu>| run.updater.momentum_product *= 0.5;
+        changed(&product, DigestPart::of(Quantity::Optimizer));
+        let swap = |run: &mut Run<'_, Cpu>| run.samples.swap(0, 1);
+        changed(&swap, DigestPart::of(Quantity::Batch));
+        assert_ne!(digest(&mut run, 0.25).digest, before.digest);
+        run.step += 1;
+        assert_ne!(digest(&mut run, 0.5).digest, before.digest);
+    }
+}

@@ -138,8 +138,7 @@ impl Arguments {
     }
 
     fn workers(&self) -> usize {
-        let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        self.workers.unwrap_or(cores).get()
+        super::workers(self.workers)
     }
 }
 

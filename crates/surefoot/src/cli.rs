@@ -1,8 +1,6 @@
 //! The command line as a whole: the list of commands.
 
-use crate::command::{
-    capsule, compare, completions, diagnose, replay, report, train, zoo,
-};
+use crate::command::{capsule, compare, completions, diagnose, replay, report, train, zoo};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use clap::builder::Styles;

@@ -77,7 +77,8 @@ impl<B: Compute> Run<'_, B> {
             facts: CapsuleFacts {
                 step: self.step + 1,
                 epoch: self.step / self.steps_per_epoch() + 1,
-                training: training.map_err(|error| TrainError::ForeignCapsule(error.to_string()))?,
+                training: training
+                    .map_err(|error| TrainError::ForeignCapsule(error.to_string()))?,
                 ..facts
             },
             arrays,

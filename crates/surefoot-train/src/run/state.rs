@@ -321,7 +321,10 @@ optimizer = { name = "nadam", learning_rate = 0.3 }
         let report = run.train(&mut Unrecorded, &mut Nobody).unwrap();
         assert_eq!(report.end, End::Finished);
         let last = run.standing_digest().digest;
-        format!("{:?} {:?} {last} {}", report.best, report.last, report.digest)
+        format!(
+            "{:?} {:?} {last} {}",
+            report.best, report.last, report.digest
+        )
     }
 
     /// A checkpoint in the middle of an epoch, after the best model of all.
@@ -436,7 +439,7 @@ optimizer = { name = "nadam", learning_rate = 0.3 }
         let parts = run.seal.parts().to_vec();
         let digest = |run: &mut Run<'_, Cpu>, loss: f64| run.step_digest(loss).clone();
         let before = digest(&mut run, 0.5);
-        let mut changed = |change: &dyn Fn(&mut Run<'_, Cpu>), part: DigestPart| {
+        let changed = |change: &dyn Fn(&mut Run<'_, Cpu>), part: DigestPart| {
             let mut other = start(&job);
             other.execute();
             change(&mut other);

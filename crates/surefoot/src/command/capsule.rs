@@ -125,7 +125,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 /// The first step whose loss is no number to go on with.
 fn first_non_finite(record: &Record, log: &DigestLog) -> Result<u64, Failure> {
     let parts = &record.header().digest_parts;
-    let place = parts.iter().position(|part| part.quantity == Quantity::Loss);
+    let place = parts
+        .iter()
+        .position(|part| part.quantity == Quantity::Loss);
     let mut losses = log.part(place.unwrap_or(usize::MAX));
     let found = losses.find(|(_, bits)| !f64::from_bits(*bits).is_finite());
     found.map(|(step, _)| step).ok_or_else(|| {

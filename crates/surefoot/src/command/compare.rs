@@ -137,7 +137,12 @@ fn first_difference(one: &Side, other: &Side) -> Result<Option<Parting>, Failure
             _ => Ok(None),
         };
     };
-    let at = |side: &Side| side.log.at(step).map(|(_, parts)| parts).unwrap_or_default();
+    let at = |side: &Side| {
+        side.log
+            .at(step)
+            .map(|(_, parts)| parts)
+            .unwrap_or_default()
+    };
     let (mine, theirs) = (at(one), at(other));
     // Plans with other layers have other parts: those that both have are compared.
     let both: Vec<(&Part, u64, u64)> = one
@@ -188,15 +193,27 @@ fn first_observed(
             norms: [a.l2, b.l2],
         })
     };
-    let names: Vec<&str> = header.facts.layers.iter().map(|l| l.name.as_str()).collect();
+    let names: Vec<&str> = header
+        .facts
+        .layers
+        .iter()
+        .map(|l| l.name.as_str())
+        .collect();
     let layers = || names.iter().zip(a.layers.iter().zip(&b.layers));
-    let outputs = layers()
-        .find_map(|(name, (a, b))| differ("output", Some(name), a.output.as_ref(), b.output.as_ref()));
-    let gradients = layers().rev().find_map(|(name, (a, b))| {
-        differ("gradient", Some(name), a.gradient.as_ref(), b.gradient.as_ref())
+    let outputs = layers().find_map(|(name, (a, b))| {
+        differ("output", Some(name), a.output.as_ref(), b.output.as_ref())
     });
-    let weights = layers()
-        .find_map(|(name, (a, b))| differ("weight", Some(name), a.weight.as_ref(), b.weight.as_ref()));
+    let gradients = layers().rev().find_map(|(name, (a, b))| {
+        differ(
+            "gradient",
+            Some(name),
+            a.gradient.as_ref(),
+            b.gradient.as_ref(),
+        )
+    });
+    let weights = layers().find_map(|(name, (a, b))| {
+        differ("weight", Some(name), a.weight.as_ref(), b.weight.as_ref())
+    });
     differ("input", None, a.input.as_ref(), b.input.as_ref())
         .or(outputs)
         .or(gradients)

@@ -93,7 +93,10 @@ impl Comparison {
         let where_from = match found.step {
             0 => Role::Error.paint("they part before the first step"),
             step => {
-                lines.push(format!("equal up to step {}", grouped(step - 1)));
+                lines.push(match step {
+                    1 => "equal before the first step".to_owned(),
+                    _ => format!("equal up to step {}", grouped(step - 1)),
+                });
                 Role::Error.paint(format!("at step {} they part", grouped(step)))
             }
         };

@@ -151,7 +151,10 @@ impl Verdict {
             lines.push(format!("  also {rest}"));
         }
         if self.checked > 0 {
-            lines.push(format!("  {} before it agree", counted(self.checked, "digest")));
+            lines.push(format!(
+                "  {} before it agree",
+                counted(self.checked, "digest")
+            ));
         }
         lines.push(format!("  {effort}"));
         lines.join("\n")

@@ -57,11 +57,7 @@ pub(super) fn reopen(
 }
 
 /// A plan and settings on the command line must be those of the run.
-fn check_same_plan(
-    recorded: &Recorded,
-    dir: &Path,
-    arguments: &Arguments,
-) -> Result<(), Failure> {
+fn check_same_plan(recorded: &Recorded, dir: &Path, arguments: &Arguments) -> Result<(), Failure> {
     let document = match &arguments.plan {
         Some(path) => read_document(path, arguments)?,
         None => {

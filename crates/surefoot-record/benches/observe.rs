@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use surefoot_diagnose::{LayerInfo, LayerObservation, Observation, Quartiles, Summary};
 use surefoot_record::{
-    Array, Checkpoint, Digest, Header, MetricSummary, Recorder, RunSummary, Status,
+    Array, Checkpoint, Digest, Header, MetricSummary, Part, Quantity, Recorder, RunSummary, Status,
+    StepDigest,
 };
 
 const LAYERS: usize = 3;
@@ -70,6 +71,7 @@ fn begin(runs: &std::path::Path) -> Recorder {
             layers: (0..LAYERS).map(layer).collect(),
             ..Default::default()
         },
+        digest_parts: vec![Part::of(Quantity::Loss); LAYERS + 3],
         ..Header::default()
     };
     Recorder::create(runs, "bench", "", header).expect("a directory to write to")
@@ -117,16 +119,19 @@ fn main() {
     let mut recorder = begin(runs.path());
     println!("create                      {:>10.1?}", begun.elapsed());
     let (mut observe, mut digest, mut total) = (Vec::new(), Vec::new(), Duration::ZERO);
+    let parts = vec![Digest(0); LAYERS + 3];
+    let mut sealed = StepDigest::default();
     for step in 1..=steps {
         let begun = Instant::now();
         while begun.elapsed() < STEP {
             std::hint::spin_loop();
         }
         let seen = black_box(observation(step));
+        sealed.seal(step, &parts);
         let a = Instant::now();
         recorder.observe(&seen);
         let b = Instant::now();
-        recorder.digest(step, Digest(step.into()));
+        recorder.digest(&sealed);
         let c = Instant::now();
         observe.push(b - a);
         digest.push(c - b);

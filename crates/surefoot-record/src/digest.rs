@@ -4,7 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use twox_hash::XxHash3_128;
 use xxhash_rust::xxh3::Xxh3;
+
+use crate::array::put_all;
 
 /// A 128-bit hash, shown as 32 hexadecimal digits.
 ///
@@ -16,7 +19,29 @@ pub struct Digest(pub u128);
 impl Digest {
     /// The digest of some bytes.
     pub fn of(bytes: &[u8]) -> Digest {
-        Digest(xxhash_rust::xxh3::xxh3_128(bytes))
+        Digest(XxHash3_128::oneshot(bytes))
+    }
+
+    /// The digest of numbers: that of their little-endian bytes, on every machine.
+    pub fn of_f32(values: &[f32]) -> Digest {
+        if cfg!(target_endian = "little") {
+            Digest::of(bytemuck::cast_slice(values))
+        } else {
+            let mut bytes = Vec::new();
+            put_all(&mut bytes, values, f32::to_le_bytes);
+            Digest::of(&bytes)
+        }
+    }
+
+    /// The digest of counters, likewise.
+    pub fn of_u64(values: &[u64]) -> Digest {
+        if cfg!(target_endian = "little") {
+            Digest::of(bytemuck::cast_slice(values))
+        } else {
+            let mut bytes = Vec::new();
+            put_all(&mut bytes, values, u64::to_le_bytes);
+            Digest::of(&bytes)
+        }
     }
 }
 
@@ -188,6 +213,21 @@ mod tests {
         let mut by_number = StateDigest::new();
         by_number.update_f32("x", &values);
         assert_eq!(by_number.finish(), of(&[("x", &bytes)]));
+    }
+
+    #[test]
+    fn in_one_call_or_piece_by_piece_it_is_the_same_hash() {
+        for len in [0, 1, 7, 60, 61, 255, 256, 1000, 100_000] {
+            let values: Vec<f32> = (0..len).map(|i| i as f32 * 0.37 - 5.0).collect();
+            let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+            let mut pieces = Xxh3::new();
+            bytes.chunks(100).for_each(|piece| pieces.update(piece));
+            assert_eq!(Digest::of_f32(&values), Digest(pieces.digest128()));
+            assert_eq!(Digest::of(&bytes), Digest(pieces.digest128()));
+        }
+        let counters = [1, u64::MAX, 7];
+        let bytes: Vec<u8> = counters.iter().flat_map(|v| v.to_le_bytes()).collect();
+        assert_eq!(Digest::of_u64(&counters), Digest::of(&bytes));
     }
 
     #[test]

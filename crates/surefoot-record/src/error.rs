@@ -62,6 +62,20 @@ pub enum Error {
         /// The latest version that can be read.
         known: u32,
     },
+    /// The record was written by an earlier version.
+    #[error(
+        "{} has format version {found}, whose digests and checkpoints are not those of version {known}; \
+         use the surefoot it was recorded with, or start a new run from its plan.toml",
+        path.display()
+    )]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// The version it is written in.
+        found: u32,
+        /// The version that is needed.
+        known: u32,
+    },
     /// The content of a file is not what was written.
     #[error("{} is damaged: {reason}", path.display())]
     Damaged {

@@ -13,6 +13,7 @@ use crate::digest::{Digest, StateDigest};
 use crate::header::{Environment, Header};
 use crate::recorder::Recorder;
 use crate::run::Run;
+use crate::step_digest::{Part, Quantity, StepDigest};
 use crate::summary::{MetricSummary, RunSummary, Status};
 
 pub(crate) const PLAN: &str = "seed = 7\n[model]\nlayers = []\n";
@@ -31,6 +32,7 @@ pub(crate) fn header() -> Header {
             layers: layers.to_vec(),
             ..Default::default()
         },
+        digest_parts: vec![Part::of(Quantity::Parameters)],
         environment: Environment::detect(),
         ..Header::default()
     }
@@ -138,6 +140,12 @@ impl Training {
         digest.finish()
     }
 
+    pub(crate) fn step_digest(&self) -> StepDigest {
+        let mut digest = StepDigest::default();
+        digest.seal(self.step, &[self.digest()]);
+        digest
+    }
+
     /// A step with all that is recorded of it: an evaluation every 10, a checkpoint every 20.
     pub(crate) fn step(&mut self, recorder: &mut Recorder) {
         self.step += 1;
@@ -145,7 +153,7 @@ impl Training {
             *weight = (*weight * 1.1 + self.step as f32).sin();
         }
         recorder.observe(&observation(self.step));
-        recorder.digest(self.step, self.digest());
+        recorder.digest(&self.step_digest());
         if self.step.is_multiple_of(10) {
             recorder
                 .evaluation(&Evaluation {

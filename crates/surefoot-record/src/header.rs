@@ -1,14 +1,17 @@
 //! What is known of a run before its first step.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use surefoot_diagnose::Facts;
 
 use crate::digest::Digest;
+use crate::error::{Error, Result};
+use crate::step_digest::Part;
 
 /// The version of the record's format that this crate writes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The static facts of a run: what a reader needs to make sense of the observations without the
 /// plan.
@@ -20,6 +23,8 @@ pub struct Header {
     pub facts: Facts,
     /// The layers are observed at every n-th step; 0 is never.
     pub observe_every: u64,
+    /// What the parts of a step's digest cover, in their order.
+    pub digest_parts: Vec<Part>,
     /// What the run was started on.
     pub environment: Environment,
     /// More, for whoever knows what it means.
@@ -93,6 +98,21 @@ pub(crate) struct StoredHeader {
     pub(crate) plan_digest: Digest,
     #[serde(flatten)]
     pub(crate) header: Header,
+}
+
+impl StoredHeader {
+    /// An error if the record is of an older format: it can be read, but its digests and
+    /// checkpoints are not those of today.
+    pub(crate) fn check_current(&self, path: &Path) -> Result<()> {
+        if self.format >= FORMAT {
+            return Ok(());
+        }
+        Err(Error::Older {
+            path: path.to_owned(),
+            found: self.format,
+            known: FORMAT,
+        })
+    }
 }
 
 #[cfg(test)]

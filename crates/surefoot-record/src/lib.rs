@@ -5,13 +5,18 @@
 //!
 //! ```
 //! use serde_json::json;
-//! use surefoot_record::{Array, Checkpoint, Digest, Environment, Header, Recorder, Run};
+//! use surefoot_record::{Array, Checkpoint, Environment, Header, Recorder, Run, StepDigest};
 //! # use surefoot_diagnose::Observation;
 //! # fn observation(step: u64) -> Observation {
 //! #     Observation {
 //! #         step, epoch: 1, loss: 1.0, metric: None, learning_rate: 0.1,
 //! #         mae: None, top_class_share: None, layers: Vec::new(), input: None,
 //! #     }
+//! # }
+//! # fn digest(step: u64) -> StepDigest {
+//! #     let mut digest = StepDigest::default();
+//! #     digest.seal(step, &[]);
+//! #     digest
 //! # }
 //! # fn main() -> surefoot_record::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();
@@ -20,7 +25,7 @@
 //! let dir = recorder.dir().to_owned();
 //! for step in 1..=10 {
 //!     recorder.observe(&observation(step));
-//!     recorder.digest(step, Digest(step.into()));
+//!     recorder.digest(&digest(step));
 //! }
 //! recorder.checkpoint(&Checkpoint {
 //!     step: 10,
@@ -39,6 +44,7 @@
 
 mod append;
 mod array;
+mod capsule;
 mod checkpoint;
 mod checkpoint_dir;
 mod digest;
@@ -56,13 +62,17 @@ mod observations;
 mod recorder;
 mod resume;
 mod run;
+mod sealed;
+mod step_digest;
 mod summary;
 mod table;
 mod writer;
 
 pub use crate::array::{Array, Values};
+pub use crate::capsule::{Capsule, CapsuleFacts};
 pub use crate::checkpoint::Checkpoint;
 pub use crate::digest::{Digest, NotADigest, StateDigest};
+pub use crate::digest_log::DigestLog;
 pub use crate::error::{Error, Result};
 pub use crate::event::Event;
 pub use crate::header::{Environment, FORMAT, Header};
@@ -70,4 +80,5 @@ pub use crate::ledger::{Attempt, Outcome, Verdict};
 pub use crate::observations::Observations;
 pub use crate::recorder::Recorder;
 pub use crate::run::Run;
+pub use crate::step_digest::{Part, Quantity, StepDigest};
 pub use crate::summary::{MetricSummary, RunSummary, Status};

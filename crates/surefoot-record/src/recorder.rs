@@ -19,6 +19,7 @@ use crate::layout::Layout;
 use crate::live_table::LiveTable;
 use crate::model::{self, write_atomically};
 use crate::resume;
+use crate::step_digest::StepDigest;
 use crate::summary::RunSummary;
 use crate::table::Schema;
 use crate::writer::{Chunk, Files, Writer};
@@ -104,6 +105,7 @@ impl Recorder {
             )?,
             digests: Appender::create(&layout.digests())?,
             layer_count: header.header.facts.layers.len(),
+            part_count: header.header.digest_parts.len(),
         };
         let events = Appender::create(&layout.events())?;
         let checkpoints = layout.checkpoints();
@@ -185,10 +187,12 @@ impl Recorder {
         }
     }
 
-    /// Records the digest of the state after a step. Steps come in order.
-    pub fn digest(&mut self, step: u64, digest: Digest) {
-        digest_log::push(&mut self.chunk.digests, step, digest);
-        if self.chunk.digests.len() >= CHUNK * digest_log::RECORD {
+    /// Records the digest of the state after a step, with as many parts as the header. Steps come
+    /// in order.
+    pub fn digest(&mut self, step: &StepDigest) {
+        let parts = self.header.header.digest_parts.len();
+        self.chunk.digest(step, parts);
+        if self.chunk.digests.len() >= CHUNK * digest_log::record_size(parts) {
             self.flush();
         }
     }

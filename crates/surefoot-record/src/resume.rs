@@ -28,6 +28,7 @@ pub(crate) fn resume(
     let layout = Layout::of(dir);
     // Before the lock, which would leave a file in a directory that is not a run.
     let header = layout.read_header()?;
+    header.check_current(&layout.header())?;
     let lock = layout.lock()?;
     if layout.summary().exists() {
         layout.remove_lock();
@@ -85,11 +86,14 @@ fn cut_files(layout: &Layout, header: &StoredHeader, stored: &Stored) -> Result<
 
 fn open_files(layout: &Layout, header: &StoredHeader, marks: Marks) -> Result<Files> {
     let schema = Schema::layers(&header.header.facts.layers);
+    let part_count = header.header.digest_parts.len();
+    let digests = marks.digests * digest_log::record_size(part_count) as u64;
     Ok(Files {
         steps: LiveTable::resume(layout.steps(), Schema::steps(), marks.steps)?,
         layers: LiveTable::resume(layout.layers(), schema, marks.layers)?,
-        digests: Appender::open(&layout.digests(), marks.digests * digest_log::RECORD as u64)?,
+        digests: Appender::open(&layout.digests(), digests)?,
         layer_count: header.header.facts.layers.len(),
+        part_count,
     })
 }
 

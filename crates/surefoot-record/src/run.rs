@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint_dir;
 use crate::digest::Digest;
-use crate::digest_log;
+use crate::digest_log::{self, DigestLog};
 use crate::error::{Error, Result};
 use crate::event::{Event, parse_lines};
 use crate::header::{Header, StoredHeader};
@@ -52,6 +52,16 @@ impl Run {
     /// The plan as given.
     pub fn plan(&self) -> &str {
         &self.plan
+    }
+
+    /// An error unless the plan is the one that the run was started with.
+    pub fn check_plan(&self) -> Result<()> {
+        match Digest::of(self.plan.as_bytes()) == self.header.plan_digest {
+            true => Ok(()),
+            false => Err(Error::PlanChanged {
+                path: self.layout.plan(),
+            }),
+        }
     }
 
     /// The plan as delivered, if the run came to that.
@@ -118,8 +128,22 @@ impl Run {
     }
 
     /// The digests of the states after the steps, in order.
-    pub fn digests(&self) -> Result<Vec<(u64, Digest)>> {
-        digest_log::read(&self.layout.digests())
+    ///
+    /// Fails if they are of an older kind that cannot be compared with those of today, or if the
+    /// run is over and some are missing.
+    pub fn digests(&self) -> Result<DigestLog> {
+        self.header.check_current(&self.layout.header())?;
+        let path = self.layout.digests();
+        let log = digest_log::read(&path, self.header().digest_parts.len())?;
+        if self.summary()?.is_some() {
+            let last = log.last_step().unwrap_or(0);
+            let steps = self.events()?.last().map_or(0, Event::step);
+            if last < steps {
+                let reason = format!("it ends at step {last}, and the run at step {steps}");
+                return Err(Error::damaged(&path, reason));
+            }
+        }
+        Ok(log)
     }
 
     /// The newest checkpoint that is whole; `None` if the run never came to one.

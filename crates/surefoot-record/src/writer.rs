@@ -12,6 +12,7 @@ use crate::digest_log;
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::live_table::LiveTable;
+use crate::step_digest::StepDigest;
 use crate::table::{layers, steps};
 
 /// Chunks under way at most. With those of [`CHUNK`](crate::recorder) this bounds the memory, and
@@ -26,6 +27,8 @@ pub(crate) struct Chunk {
     observations: Vec<Observation>,
     filled: usize,
     pub(crate) digests: Vec<u8>,
+    /// A step whose digest has not as many parts as the header says.
+    misfit: Option<u64>,
 }
 
 impl Chunk {
@@ -37,6 +40,14 @@ impl Chunk {
         self.filled += 1;
     }
 
+    /// Adds the digest of a step, which should have so many parts.
+    pub(crate) fn digest(&mut self, step: &StepDigest, parts: usize) {
+        if step.parts.len() != parts {
+            self.misfit.get_or_insert(step.step);
+        }
+        digest_log::push(&mut self.digests, step);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.filled == 0 && self.digests.is_empty()
     }
@@ -44,6 +55,7 @@ impl Chunk {
     fn clear(&mut self) {
         self.filled = 0;
         self.digests.clear();
+        self.misfit = None;
     }
 }
 
@@ -60,6 +72,8 @@ pub(crate) struct Files {
     pub(crate) layers: LiveTable,
     pub(crate) digests: Appender,
     pub(crate) layer_count: usize,
+    /// How many parts a digest has.
+    pub(crate) part_count: usize,
 }
 
 impl Files {
@@ -78,6 +92,12 @@ impl Files {
             let rows = layers::push(&mut self.layers.pending, observation);
             steps::push(&mut self.steps.pending, observation, rows);
         }
+        if let Some(step) = chunk.misfit {
+            return Err(Error::Unrecordable {
+                what: format!("the digest of step {step}"),
+                reason: format!("it has not the {} parts of the header", self.part_count),
+            });
+        }
         // In this order: a step that is there has its layers.
         self.layers.write()?;
         self.steps.write()?;
@@ -94,7 +114,7 @@ impl Files {
         Ok(Marks {
             steps: self.steps.rows(),
             layers: self.layers.rows(),
-            digests: self.digests.length() / digest_log::RECORD as u64,
+            digests: self.digests.length() / digest_log::record_size(self.part_count) as u64,
         })
     }
 }

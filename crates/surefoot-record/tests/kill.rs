@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::json;
 use surefoot_diagnose::{LayerInfo, LayerObservation, Observation, Summary};
 use surefoot_record::{
-    Array, Checkpoint, Digest, Environment, Event, Header, MetricSummary, Recorder, Result, Run,
-    RunSummary, StateDigest, Status,
+    Array, Checkpoint, Digest, Environment, Event, Header, MetricSummary, Part, Quantity, Recorder,
+    Result, Run, RunSummary, Status, StepDigest,
 };
 
 const STEPS: u64 = 3000;
@@ -41,10 +41,10 @@ fn observation(step: u64, weights: &[f32]) -> Observation {
     }
 }
 
-fn digest(weights: &[f32]) -> Digest {
-    let mut state = StateDigest::new();
-    state.update_f32("weights", weights);
-    state.finish()
+fn digest(step: u64, weights: &[f32]) -> StepDigest {
+    let mut digest = StepDigest::default();
+    digest.seal(step, &[Digest::of_f32(weights)]);
+    digest
 }
 
 fn begin(runs: &Path) -> PathBuf {
@@ -57,6 +57,7 @@ fn begin(runs: &Path) -> PathBuf {
             layers: (0..4).map(layer).collect(),
             ..Default::default()
         },
+        digest_parts: vec![Part::of(Quantity::Parameters)],
         ..Header::default()
     };
     let recorder = Recorder::create(runs, "kill", "seed = 1\n", header).unwrap();
@@ -79,7 +80,7 @@ fn train(dir: &Path) -> Result<()> {
             *weight = (*weight * 1.3 + step as f32).sin();
         }
         recorder.observe(&observation(step, &weights));
-        recorder.digest(step, digest(&weights));
+        recorder.digest(&digest(step, &weights));
         if step.is_multiple_of(50) {
             let value = json!({"event": "pulse", "step": step});
             recorder.event(&Event::Other(value))?;
@@ -105,7 +106,7 @@ fn train(dir: &Path) -> Result<()> {
         },
         steps: step,
         seconds: 0.0,
-        digest: digest(&weights),
+        digest: digest(step, &weights).digest,
         run: String::new(),
     })
 }

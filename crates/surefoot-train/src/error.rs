@@ -44,6 +44,9 @@ pub enum TrainError {
         /// What does not fit.
         reason: String,
     },
+    /// A capsule cannot be repeated.
+    #[error("the capsule cannot be repeated: {0}")]
+    ForeignCapsule(String),
     /// The device is not there.
     #[error("{0}")]
     NoDevice(String),

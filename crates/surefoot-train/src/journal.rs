@@ -1,18 +1,18 @@
 //! Where a run writes what happens.
 
 use surefoot_diagnose::{Evaluation, Observation};
-use surefoot_record::{Checkpoint, Digest, Event, Recorder, Result};
+use surefoot_record::{Checkpoint, Event, Recorder, Result, StepDigest};
 
 /// Takes down what happens in a run: a [`Recorder`], or [`Unrecorded`].
 pub trait Journal {
-    /// Whether digests are wanted; they cost a pass over the parameters.
+    /// Whether digests are wanted; they cost a pass over the parameters and the optimizer's memory.
     fn wants_digests(&self) -> bool;
 
     /// A step was observed.
     fn observe(&mut self, observation: &Observation);
 
-    /// The digest of the state after a step.
-    fn digest(&mut self, step: u64, digest: Digest);
+    /// The digest of the state after a step, and before the first.
+    fn digest(&mut self, step: &StepDigest);
 
     /// Something happened.
     fn event(&mut self, event: &Event) -> Result<()>;
@@ -41,8 +41,8 @@ impl Journal for Recorder {
         Recorder::observe(self, observation);
     }
 
-    fn digest(&mut self, step: u64, digest: Digest) {
-        Recorder::digest(self, step, digest);
+    fn digest(&mut self, step: &StepDigest) {
+        Recorder::digest(self, step);
     }
 
     fn event(&mut self, event: &Event) -> Result<()> {
@@ -77,7 +77,7 @@ impl Journal for Unrecorded {
 
     fn observe(&mut self, _: &Observation) {}
 
-    fn digest(&mut self, _: u64, _: Digest) {}
+    fn digest(&mut self, _: &StepDigest) {}
 
     fn event(&mut self, _: &Event) -> Result<()> {
         Ok(())

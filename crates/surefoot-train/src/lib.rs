@@ -39,6 +39,8 @@ pub use metric::metric_name;
 pub use network::Network;
 pub use parameters::Parameters;
 pub use repair::{Clerk, Delivered, Patient, Repaired, repair};
+pub use run::capsule::{Origin, Repeated, repeat};
+pub use run::state::{CHECKPOINT_MEMBERS, Member};
 pub use run::{End, Flow, Outline, Progress, Report, Run, Watcher};
 pub use watch::Rhythm;
 
@@ -50,11 +52,14 @@ pub use burn_flex::Flex as Cpu;
 pub use burn_cuda::Cuda;
 
 /// The libraries whose version decides the bits of a run, with their versions.
-pub const LIBRARIES: [(&str, &str); 4] = [
+pub const LIBRARIES: [(&str, &str); 6] = [
     ("burn", "0.22.1"),
+    ("cubecl", "0.11.3"),
     ("gemm", "0.19.0"),
     ("libm", "0.2.16"),
     ("pulp", "0.22.3"),
+    // Not a library, and it decides as much.
+    ("rustc", env!("SUREFOOT_RUSTC")),
 ];
 
 /// The GPU of that number, if it is there and answers.
@@ -85,11 +90,14 @@ mod tests {
     fn the_libraries_have_the_versions_that_are_built() {
         let manifest = include_str!("../Cargo.toml");
         for (name, version) in super::LIBRARIES {
+            if name == "rustc" {
+                assert!(version.starts_with("1."), "{version}");
+                continue;
+            }
+            let mut lines = manifest.lines().filter(|line| line.starts_with(name));
+            let pinned = format!("\"={version}\"");
             assert!(
-                manifest
-                    .lines()
-                    .filter(|line| line.starts_with(name))
-                    .all(|line| line.contains(&format!("\"={version}\""))),
+                lines.clone().count() > 0 && lines.all(|line| line.contains(&pinned)),
                 "{name} is not {version}"
             );
         }

@@ -42,6 +42,11 @@ impl Updater {
         }
     }
 
+    /// Whether there is a product of momentum coefficients to remember.
+    pub(crate) fn multiplies_momentum(&self) -> bool {
+        matches!(self.rule.algorithm, Algorithm::Nadam { .. })
+    }
+
     /// Moves `weights` along `gradients` with learning rate `rate`; `step` counts from 1.
     pub(crate) fn update(&mut self, weights: &mut [f32], gradients: &[f32], rate: f64, step: u64) {
         if self.rule.weight_decay > 0.0 {

@@ -148,10 +148,10 @@ impl Case {
             &Default::default(),
         );
         let mut after = self.parameters.clone();
-        crate::run::follow(&mut after, moving);
+        crate::run::step::follow(&mut after, moving);
         let mut outcome = outcome.unwrap();
         outcome.tally.loss = outcome.tally.mean_loss()
-            + crate::run::penalize(&self.parameters, Some(&mut outcome.gradient));
+            + crate::run::step::penalize(&self.parameters, Some(&mut outcome.gradient));
         (outcome, after)
     }
 
@@ -269,7 +269,7 @@ fn optimizers_agree_with_recorded_values() {
                 &[rate as f32],
                 &[floats(&case["learning_rates"])[i]],
             );
-            crate::run::clip(&updater, &run.parameters, &mut outcome.gradient);
+            crate::run::step::clip(&updater, &run.parameters, &mut outcome.gradient);
             updater.update(
                 &mut run.parameters.values[..learned],
                 &outcome.gradient,

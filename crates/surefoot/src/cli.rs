@@ -1,6 +1,6 @@
 //! The command line as a whole: the list of commands.
 
-use crate::command::{completions, diagnose, report, train, zoo};
+use crate::command::{capsule, compare, completions, diagnose, replay, report, train, zoo};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use clap::builder::Styles;
@@ -35,6 +35,9 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Train(train::Arguments),
     Diagnose(diagnose::Arguments),
+    Replay(replay::Arguments),
+    Compare(compare::Arguments),
+    Capsule(capsule::Arguments),
     Report(report::Arguments),
     Zoo(zoo::Arguments),
     Completions(completions::Arguments),
@@ -45,6 +48,9 @@ impl Command {
         match self {
             Self::Train(arguments) => train::run(&arguments),
             Self::Diagnose(arguments) => diagnose::run(&arguments),
+            Self::Replay(arguments) => replay::run(&arguments),
+            Self::Compare(arguments) => compare::run(&arguments),
+            Self::Capsule(arguments) => capsule::run(&arguments),
             Self::Report(arguments) => report::run(&arguments),
             Self::Zoo(arguments) => zoo::run(&arguments),
             Self::Completions(arguments) => Ok(completions::run(&arguments)),

@@ -9,9 +9,10 @@ use crate::digest::Digest;
 use crate::error::Error;
 use crate::event::Event;
 use crate::fixture::*;
-use crate::header::Header;
+use crate::header::{Environment, Header};
 use crate::recorder::Recorder;
 use crate::run::Run;
+use crate::step_digest::StepDigest;
 
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).unwrap();
@@ -49,7 +50,8 @@ fn a_finished_run_has_the_promised_files_and_all_that_was_recorded() {
     assert_eq!(run.plan(), PLAN);
     assert_eq!(run.header(), &header());
     assert_eq!(run.digests().unwrap().len(), 55);
-    assert_eq!(run.digests().unwrap()[54], (55, training.digest()));
+    let digest = run.digests().unwrap().digest_at(55);
+    assert_eq!(digest, Some(training.step_digest().digest));
     assert_eq!(run.evaluations().unwrap().len(), 5);
     assert_eq!(run.checkpoint_steps().unwrap(), [40, 20]);
     assert_eq!(run.checkpoint_at(20).unwrap().step, 20);
@@ -234,7 +236,7 @@ fn a_run_without_layers_is_a_run() {
     let mut bare = observation(5);
     bare.input = None;
     recorder.observe(&bare);
-    recorder.digest(5, Digest(1));
+    recorder.digest(&digest_of(5, 0));
     Training::new().finish(recorder);
     let run = Run::open(&dir).unwrap();
     let read: Vec<_> = run.observations().unwrap().map(Result::unwrap).collect();
@@ -275,4 +277,52 @@ fn a_run_can_have_a_place_of_its_own_once() {
     assert_eq!(Run::open(&dir).unwrap().plan(), PLAN);
     assert!(Recorder::create_at(&dir, PLAN, header()).is_err());
     assert!(Run::open(&dir).is_ok(), "what was there is left as it is");
+}
+
+fn digest_of(step: u64, parts: usize) -> StepDigest {
+    let mut digest = StepDigest::default();
+    digest.seal(step, &vec![Digest(1); parts]);
+    digest
+}
+
+#[test]
+fn a_digest_with_other_parts_than_the_header_is_refused() {
+    let runs = tempfile::tempdir().unwrap();
+    let (mut recorder, _) = begin(runs.path());
+    recorder.digest(&digest_of(1, 1));
+    recorder.digest(&digest_of(2, 3));
+    let error = recorder.sync().unwrap_err().to_string();
+    assert!(error.contains("the digest of step 2"), "{error}");
+}
+
+#[test]
+fn digests_that_a_finished_run_has_lost_are_missed() {
+    let runs = tempfile::tempdir().unwrap();
+    let (mut recorder, dir) = begin(runs.path());
+    let mut training = Training::new();
+    training.until(&mut recorder, 5);
+    training.finish(recorder);
+    let path = dir.join("digests.bin");
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() - 1]).unwrap();
+    let error = Run::open(&dir).unwrap().digests().unwrap_err();
+    let message = error.to_string();
+    assert!(message.contains("digests.bin is damaged"), "{message}");
+    assert!(message.contains("at step 4"), "{message}");
+}
+
+#[test]
+fn digests_of_an_older_format_are_not_taken_for_those_of_today() {
+    let runs = tempfile::tempdir().unwrap();
+    let (mut recorder, dir) = begin(runs.path());
+    Training::new().until(&mut recorder, 3);
+    drop(recorder);
+    let path = dir.join("header.json");
+    let header = fs::read_to_string(&path).unwrap();
+    fs::write(&path, header.replace("\"format\": 2", "\"format\": 1")).unwrap();
+    let run = Run::open(&dir).unwrap();
+    assert!(run.observations().is_ok());
+    assert!(matches!(run.digests(), Err(Error::Older { found: 1, .. })));
+    let resumed = Recorder::resume(&dir, &Environment::default());
+    assert!(matches!(resumed, Err(Error::Older { found: 1, .. })));
 }

@@ -1,7 +1,18 @@
 //! The commands, a file each: `Arguments` with their help, and `run`.
 
+pub(crate) mod capsule;
+pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod diagnose;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod train;
 pub(crate) mod zoo;
+
+use std::num::NonZeroUsize;
+
+/// How many threads share the work of a step: as many as asked for, or all cores.
+fn workers(asked: Option<NonZeroUsize>) -> usize {
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    asked.unwrap_or(cores).get()
+}

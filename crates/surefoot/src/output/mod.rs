@@ -1,12 +1,15 @@
 //! What people and programs are told: where it goes, and in which colours.
 
+pub(crate) mod compare;
 pub(crate) mod diagnosis;
 mod facts;
 pub(crate) mod number;
 pub(crate) mod outline;
 pub(crate) mod progress;
 pub(crate) mod repair;
+pub(crate) mod replay;
 pub(crate) mod screen;
+pub(crate) mod step;
 pub(crate) mod summary;
 
 use anstyle::{AnsiColor, Style};

@@ -8,6 +8,7 @@ use super::delivery;
 use super::environment;
 use super::job::Job;
 use super::record::{self, ATTEMPTS};
+use super::recorded::{ADOPTED, KERAS_COPY};
 use crate::interrupt::Interrupt;
 use crate::output::progress::Bar;
 use crate::output::repair::{Standing, attempt as line};
@@ -16,9 +17,9 @@ use std::time::Instant;
 use surefoot_diagnose::Evaluation;
 use surefoot_plan::Plan;
 use surefoot_record::{
-    Attempt, Environment, Event, MetricSummary, Outcome, Recorder, Result, RunSummary, Status,
+    Attempt, Event, MetricSummary, Outcome, Recorder, Result, RunSummary, Status,
 };
-use surefoot_repair::Proposal;
+use surefoot_repair::{Proposal, remedies};
 use surefoot_train::{Clerk, Journal, Outline, Progress, Report};
 
 /// The clerk of a repair.
@@ -68,13 +69,13 @@ impl Bookkeeper<'_> {
         self.screen.draw(&lines);
     }
 
-    fn environment(&self, plan: &Plan) -> Environment {
-        let environment = environment::of(self.job, self.arguments);
-        let same = plan.data == self.job.plan.data;
-        Environment {
-            data: environment.data.filter(|_| same),
-            ..environment
-        }
+    /// Where the weights are that an attempt starts from where they fit, as its header has it.
+    fn adopted(&self, attempt: &Attempt) -> Option<(String, serde_json::Value)> {
+        let file = self.recorder.header().more.get(KERAS_COPY)?.as_str()?;
+        let draws_anew = remedies::all().iter().any(|remedy| {
+            remedy.draws_weights() && attempt.remedies.iter().any(|id| id == remedy.id())
+        });
+        (!draws_anew).then(|| (ADOPTED.to_owned(), format!("../../{file}").into()))
     }
 }
 
@@ -102,9 +103,11 @@ impl Clerk for Bookkeeper<'_> {
     ) -> Result<Box<dyn Journal + Send>> {
         let attempt = Self::placed(attempt);
         let dir = self.recorder.dir().join(&attempt.run);
-        let environment = self.environment(plan);
+        let (workers, device) = (self.arguments.workers(), self.arguments.device);
+        let environment = environment::of(outline.data, workers, device);
         // Whoever goes on with it alone wants to know how it ends.
-        let header = record::header(self.job, outline, environment, Care::Off);
+        let mut header = record::header(self.job, outline, environment, Care::Off);
+        header.more.extend(self.adopted(&attempt));
         let recorder = Recorder::create_at(&dir, &plan.to_toml(), header)?;
         self.enter(&Event::Attempt(attempt.clone()))?;
         self.tried += 1;

@@ -5,7 +5,7 @@ use crate::output::screen::Screen;
 use std::cell::Cell;
 use std::rc::Rc;
 use surefoot_diagnose::{Diagnosis, Evaluation, Finding, Observation, Severity};
-use surefoot_record::{Checkpoint, Digest, Error, Event, Recorder, Result, Run};
+use surefoot_record::{Checkpoint, Error, Event, Recorder, Result, Run, StepDigest};
 use surefoot_train::Journal;
 
 /// Set when a problem was found.
@@ -127,8 +127,8 @@ impl Journal for Examiner<'_> {
         }
     }
 
-    fn digest(&mut self, step: u64, digest: Digest) {
-        self.recorder.digest(step, digest);
+    fn digest(&mut self, step: &StepDigest) {
+        self.recorder.digest(step);
     }
 
     fn event(&mut self, event: &Event) -> Result<()> {

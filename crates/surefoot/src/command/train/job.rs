@@ -28,6 +28,8 @@ pub(crate) struct Job {
     pub(crate) shapes: Vec<LayerShape>,
     /// What to start from instead of random weights.
     pub(crate) weights: Vec<Weight>,
+    /// What to start from where it fits, as an attempt of a repair does.
+    pub(crate) adopted: Vec<Weight>,
     /// The Keras file that model and weights came from.
     pub(crate) keras_file: Option<PathBuf>,
     /// The run to go on with.
@@ -100,6 +102,7 @@ impl Job {
             data: Arc::new(data),
             shapes,
             weights: keras.map_or_else(Vec::new, |keras| keras.weights),
+            adopted: Vec::new(),
             keras_file: None,
             resumes: None,
             document,

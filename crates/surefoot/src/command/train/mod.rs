@@ -4,11 +4,12 @@ mod approval;
 mod bookkeeper;
 mod care;
 mod delivery;
-mod environment;
+pub(crate) mod environment;
 mod examiner;
-mod job;
+pub(crate) mod job;
 mod mending;
 mod record;
+pub(crate) mod recorded;
 mod resume;
 mod session;
 mod watcher;
@@ -137,8 +138,7 @@ impl Arguments {
     }
 
     fn workers(&self) -> usize {
-        let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        self.workers.unwrap_or(cores).get()
+        super::workers(self.workers)
     }
 }
 

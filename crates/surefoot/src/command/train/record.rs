@@ -3,7 +3,7 @@
 use super::Arguments;
 use super::care::Care;
 use super::job::Job;
-use super::resume::KERAS_COPY;
+use super::recorded::KERAS_COPY;
 use crate::failure::Failure;
 use std::path::Path;
 use surefoot_record::{Environment, Header, Recorder};
@@ -17,6 +17,7 @@ pub(super) fn header(job: &Job, outline: &Outline, environment: Environment, car
     let mut header = Header {
         facts: outline.facts.clone(),
         observe_every: outline.rhythm.every.unwrap_or(0),
+        digest_parts: outline.digest_parts.clone(),
         environment,
         ..Header::default()
     };

@@ -2,18 +2,15 @@
 
 use super::Arguments;
 use super::environment;
-use super::job::{Job, apply_settings, folder_of, plan_of_keras, read_document, recorded_folder};
+use super::job::{Job, apply_settings, folder_of, plan_of_keras, read_document};
+use super::recorded::Recorded;
 use crate::failure::Failure;
 use crate::output::Console;
 use crate::output::summary::Ending;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::Split;
-use surefoot_plan::keras::{self, KerasModel};
-use surefoot_plan::{Document, Plan};
+use surefoot_plan::Plan;
 use surefoot_record::{Digest, Event, Run, Status};
-
-/// The header's entry for the copy of the Keras file in the run directory.
-pub(super) const KERAS_COPY: &str = "initial_model";
 
 /// What became of a run.
 pub(super) enum Reopened {
@@ -32,51 +29,24 @@ pub(super) fn reopen(
     // Without a slash at its end, so that it can be printed with one.
     let dir: PathBuf = dir.components().collect();
     let run = Run::open(&dir)?;
-    let recorded = Document::parse(run.plan(), dir.join("plan.toml").display().to_string())?;
-    let plan = recorded.plan()?;
-    let keras = match run
-        .header()
-        .more
-        .get(KERAS_COPY)
-        .and_then(|name| name.as_str())
-    {
-        None => None,
-        Some(name) => Some(keras::load(&dir.join(name))?),
-    };
-    check_same_plan(&recorded, &plan, keras.as_ref(), &dir, arguments)?;
+    let recorded = Recorded::read(&run)?;
+    check_same_plan(&recorded, &dir, arguments)?;
     if let Some(summary) = run.summary()? {
         tell_finished(&run, console)?;
         return Ok(Reopened::Finished(summary.status));
     }
-    let base = match &arguments.plan {
-        Some(plan) => folder_of(plan)?,
-        None => recorded_folder(&run),
-    };
-    let text = run.plan().to_owned();
-    let mut job =
-        Job::prepare(recorded, plan, text, base, "run", keras).map_err(
-            |failure| match arguments.plan {
-                Some(_) => failure,
-                None => failure.help(format!(
-                    "if the data have moved with their plan, name it too: \
-                 surefoot train PLAN --resume {}",
-                    dir.display()
-                )),
-            },
-        )?;
-    if run
-        .header()
-        .environment
-        .data
-        .is_some_and(|data| data != Digest(job.data.digest))
-    {
-        return Err(Failure::input(format!(
-            "the data are not those that {} was started with",
+    let base = arguments.plan.as_deref().map(folder_of).transpose()?;
+    let job = recorded.job(&run, base);
+    let mut job = job.map_err(|failure| match arguments.plan {
+        Some(_) => failure,
+        None => failure.help(format!(
+            "if the data have moved with their plan, name it too: \
+             surefoot train PLAN --resume {}",
             dir.display()
-        ))
-        .help("restore them, or start a new run from its plan.toml"));
-    }
-    let now = environment::of(&job, arguments);
+        )),
+    })?;
+    let data = Digest(job.data.digest);
+    let now = environment::of(data, arguments.workers(), arguments.device);
     for difference in environment::differences(&run.header().environment, &now) {
         console.warn(&format!(
             "{difference}; the result may differ from that of an uninterrupted run"
@@ -87,27 +57,23 @@ pub(super) fn reopen(
 }
 
 /// A plan and settings on the command line must be those of the run.
-fn check_same_plan(
-    recorded: &Document,
-    plan: &Plan,
-    keras: Option<&KerasModel>,
-    dir: &Path,
-    arguments: &Arguments,
-) -> Result<(), Failure> {
+fn check_same_plan(recorded: &Recorded, dir: &Path, arguments: &Arguments) -> Result<(), Failure> {
     let document = match &arguments.plan {
         Some(path) => read_document(path, arguments)?,
         None => {
-            let mut document = recorded.clone();
+            let mut document = recorded.document.clone();
             apply_settings(&mut document, arguments)?;
             document
         }
     };
-    let same = |given: &Plan| given == plan;
+    let same = |given: &Plan| *given == recorded.plan;
     // A run of a Keras file was started from a plan without a model, and perhaps without a loss.
     if document.plan().is_ok_and(|given| same(&given))
-        || keras
+        || recorded
+            .keras
+            .as_ref()
             .is_some_and(|keras| plan_of_keras(&document, keras).is_ok_and(|given| same(&given)))
-        || document.text() == recorded.text()
+        || document.text() == recorded.document.text()
     {
         return Ok(());
     }

@@ -54,6 +54,7 @@ pub(super) fn run<B: Compute>(
     let workers = arguments.workers();
     let mut run = Run::<B>::new(&job.plan, &job.data, &job.weights, workers, device.clone())
         .map_err(|error| job.explain(error))?;
+    run.adopt(&job.adopted);
     let outline = run.outline();
     let overview = Overview {
         plan: &job.plan,
@@ -77,7 +78,7 @@ pub(super) fn run<B: Compute>(
 
     let screen = Screen::new(console);
     let interrupt = listen(&screen, arguments.quiet)?;
-    let now = environment::of(job, arguments);
+    let now = environment::of(outline.data, workers, arguments.device);
     let (recorder, checkpoint) = match &job.resumes {
         None => {
             let header = record::header(job, &outline, now, care);

@@ -1,0 +1,221 @@
+//! `surefoot capsule`: packs one step of a run into a file that repeats it anywhere.
+
+use super::replay::stretch;
+use super::train::job::Job;
+use super::train::recorded::Recorded;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::number::{counted, grouped};
+use crate::output::replay::Disagreement;
+use crate::output::screen::Screen;
+use crate::output::{Console, Role, to_stderr};
+use clap::Args;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use surefoot_record::{Capsule, CapsuleFacts, Checkpoint, DigestLog, Quantity, Run as Record};
+use surefoot_train::{Compute, Device, Run, on_device};
+
+const EXAMPLES: &str = "\
+Examples:
+  surefoot capsule runs/circles-001 --step 17
+      Packs step 17 into circles-001-step-17.capsule: the plan, the state before the step, its
+      samples, and the digest that it should come to.
+
+  surefoot capsule runs/exploding-001
+      Packs the first step whose loss is NaN or infinite.
+
+  surefoot replay circles-001-step-17.capsule
+      Repeats the step, here or elsewhere, without the run and without the data.
+
+Exit codes: 0 done, 1 the run could not be repeated up to that step, 2 the input is wrong,
+3 something broke, 130 interrupted.";
+
+/// Pack one step of a run into a file that repeats it anywhere
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The run directory
+    run: PathBuf,
+
+    /// The step [default: the first whose loss is NaN or infinite]
+    #[arg(long, value_name = "STEP")]
+    step: Option<u64>,
+
+    /// The file to write [default: NAME-step-STEP.capsule]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// The folder that the plan's files are relative to, if they have moved
+    #[arg(long, value_name = "DIR")]
+    base: Option<PathBuf>,
+
+    /// Threads that share the work of a step [default: all cores]
+    #[arg(long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
+
+    /// Where to compute: cpu, cuda or cuda:N
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: Device,
+
+    /// Print one JSON object with the file's name on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let console = Console::new(arguments.json, false);
+    // Without a slash at its end, so that it can be printed with one.
+    let dir: PathBuf = arguments.run.components().collect();
+    let record = Record::open(&dir)?;
+    let log = record.digests()?;
+    let step = match arguments.step {
+        Some(step) => step,
+        None => first_non_finite(&record, &log)?,
+    };
+    let last = log.last_step().unwrap_or(0);
+    if step == 0 || step > last {
+        return Err(Failure::input(format!(
+            "step {} is not in the record: {} has steps 1 to {}",
+            grouped(step),
+            dir.display(),
+            grouped(last)
+        )));
+    }
+    let job = Recorded::read(&record)?.job(&record, arguments.base.clone())?;
+    let packing = Packing {
+        console: &console,
+        record: &record,
+        log: &log,
+        job: &job,
+        begin: stretch::nearest(&record, step - 1, &console)?,
+        step,
+        workers: super::workers(arguments.workers),
+    };
+    let packed = on_device!(arguments.device, |B, device| packing.pack::<B>(device))?;
+    let capsule = match packed {
+        Packed::Capsule(capsule) => capsule,
+        Packed::Not(exit) => return Ok(exit),
+    };
+    let file = arguments.output.clone();
+    let file = file.unwrap_or_else(|| default_name(&dir, step));
+    capsule.write(&file)?;
+    let bytes = std::fs::metadata(&file).map_or(0, |metadata| metadata.len());
+    let file = file.display().to_string();
+    console.say(&format!(
+        "  capsule   {}   step {}, {}",
+        Role::Strong.paint(&file),
+        grouped(step),
+        counted(bytes, "byte")
+    ));
+    let command = Role::Literal.paint(format!("surefoot replay {file}"));
+    console.mention(&format!("  repeat it with   {command}"));
+    console.event(&serde_json::json!({
+        "event": "capsule",
+        "file": file,
+        "run": dir.display().to_string(),
+        "step": step,
+        "epoch": capsule.facts.epoch,
+        "bytes": bytes,
+        "digest": capsule.facts.digest,
+    }));
+    Ok(Exit::Done)
+}
+
+/// The first step whose loss is no number to go on with.
+fn first_non_finite(record: &Record, log: &DigestLog) -> Result<u64, Failure> {
+    let parts = &record.header().digest_parts;
+    let place = parts
+        .iter()
+        .position(|part| part.quantity == Quantity::Loss);
+    let mut losses = log.part(place.unwrap_or(usize::MAX));
+    let found = losses.find(|(_, bits)| !f64::from_bits(*bits).is_finite());
+    found.map(|(step, _)| step).ok_or_else(|| {
+        let name = record.dir().display();
+        Failure::input(format!("every loss of {name} is finite"))
+            .help("say which step to pack: --step STEP")
+    })
+}
+
+fn default_name(run: &Path, step: u64) -> PathBuf {
+    let name = run.file_name().unwrap_or_default().to_string_lossy();
+    format!("{name}-step-{step}.capsule").into()
+}
+
+enum Packed {
+    Capsule(Box<Capsule>),
+    /// Why not has been said.
+    Not(Exit),
+}
+
+struct Packing<'a> {
+    console: &'a Console,
+    record: &'a Record,
+    log: &'a DigestLog,
+    job: &'a Job,
+    begin: Option<Checkpoint>,
+    step: u64,
+    workers: usize,
+}
+
+impl Packing<'_> {
+    fn pack<B: Compute>(&self, device: B::Device) -> Result<Packed, Failure> {
+        let job = self.job;
+        let mut run = Run::<B>::new(&job.plan, &job.data, &job.weights, self.workers, device)
+            .map_err(|error| job.explain(error))?;
+        run.adopt(&job.adopted);
+        let outline = run.outline();
+        if let Some(checkpoint) = &self.begin {
+            run.restore(checkpoint)?;
+        }
+        let screen = Screen::new(self.console);
+        let interrupt = Interrupt::listen(|| {})?;
+        let names = &self.record.header().digest_parts;
+        let mut found = None;
+        let mut bar = screen.bar(outline.metric, None);
+        run.replay(self.step - 1, |progress, digest| {
+            if let Some(bar) = &mut bar {
+                bar.step(progress);
+            }
+            let recorded = self.log.at(digest.step);
+            let wrong = recorded.filter(|(recorded, _)| *recorded != digest.digest);
+            found = wrong
+                .map(|(_, parts)| Disagreement::new(digest.step, names, &parts, &digest.parts));
+            found.is_none() && !interrupt.asked()
+        });
+        if let Some(bar) = bar {
+            bar.clear();
+        }
+        if let Some(found) = found {
+            let name = self.record.dir().display();
+            let head = Role::Error.paint(format!("step {} does not agree", found.step));
+            let what = found.what("now, recorded as");
+            self.console.say(&format!(
+                "{name}: {head}: {what}\n  the state before step {} cannot be had here",
+                self.step
+            ));
+            self.console.event(&found.event());
+            return Ok(Packed::Not(Exit::No));
+        }
+        if run.step() + 1 < self.step {
+            to_stderr(&format!("interrupted after step {}", run.step()));
+            return Ok(Packed::Not(Exit::Interrupted));
+        }
+        let Some((digest, parts)) = self.log.at(self.step) else {
+            let message = format!("step {} is not in the record", self.step);
+            return Err(Failure::input(message));
+        };
+        let capsule = run.pack(CapsuleFacts {
+            step: self.step,
+            epoch: 0,
+            run: self.record.dir().display().to_string(),
+            plan: self.record.plan().to_owned(),
+            environment: self.record.header().environment.clone(),
+            digest_parts: names.clone(),
+            digest,
+            parts,
+            training: serde_json::Value::Null,
+        })?;
+        Ok(Packed::Capsule(Box::new(capsule)))
+    }
+}

@@ -1,7 +1,7 @@
 //! Programs as text, the way [`parse`](super::parse()) reads them.
 
 use std::collections::BTreeSet;
-use std::fmt::{self, Write};
+use std::fmt;
 
 use super::outline::{outline, written};
 use super::parse::{KEYWORDS, word};

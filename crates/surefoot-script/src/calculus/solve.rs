@@ -89,7 +89,7 @@ pub(super) fn worker_cause(flow: &Flow, node: Node) -> Option<WorkerDependence> 
         Kind::Collect(_, Reduction::Ring) => WorkerCause::Ring,
         Kind::Collect(_, Reduction::Unordered) => WorkerCause::Unordered,
         Kind::Output(true) => WorkerCause::Output,
-        Kind::SharedHead => WorkerCause::Shared(definition.variable?),
+        Kind::SharedHead | Kind::SharedExit => WorkerCause::Shared(definition.variable?),
         _ => return None,
     };
     Some(WorkerDependence {

@@ -1,6 +1,7 @@
 //! A language for the randomness of a training program.
 
 mod flow;
+mod intern;
 mod interpreter;
 mod live;
 mod meaning;
@@ -11,6 +12,7 @@ mod recompute;
 mod scoped;
 mod solve;
 mod syntax;
+mod token;
 mod types;
 mod typing;
 

@@ -130,6 +130,23 @@ fn nothing_is_saved_in_vain() {
     assert!(hold(Class::Fresh, 400, law) > 500);
 }
 
+/// That a program computes the same thing twice can make a member idle.
+#[test]
+fn members_of_programs_that_repeat_themselves_may_be_idle() {
+    let is_needed = |set: &str| {
+        let program = parse(&format!(
+            "for i < n {{\n if c(x) {{\n y := {set}\n ckpt L\n }}\n out y\n x := g(x)\n}}"
+        ));
+        let program = program.unwrap();
+        let typing = infer(&program);
+        let x = typing.save(Label(0)).unwrap().members[0].variable;
+        assert_eq!(program.name(x), "x");
+        is_missed(&program, &typing, Omission::Member(x), "L")
+    };
+    assert!(!is_needed("f(a)"));
+    assert!(is_needed("f(a, i)"));
+}
+
 /// What a program puts out on several numbers of workers, with several schedules.
 fn on_workers(program: &Program, interpretation: Interpretation) -> Vec<Vec<u64>> {
     let all = [1, 2, 3, 4, 8].into_iter();

@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use programs::{Class, number, programs};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
+use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
 use surefoot_script::calculus::{
     Execution, Interpretation, Label, Omission, Program, Typing, WorkerCause, infer, parse, resume,
     run,
@@ -19,8 +19,10 @@ fn hold(
     law: impl Fn(&Program, &Cell<u32>) -> Result<(), TestCaseError>,
 ) -> u32 {
     let tested = Cell::new(0);
+    // The same programs every time: that a member is missed is found by a search with an end.
     let config = Config {
         cases,
+        rng_seed: RngSeed::Fixed(1),
         failure_persistence: None,
         max_shrink_iters: 400,
         ..Config::default()
@@ -82,8 +84,8 @@ fn a_restart_from_what_is_saved_repeats_the_run() {
         }
         Ok(())
     };
-    assert!(hold(Class::Any, 1500, law) > 5000);
-    assert!(hold(Class::Fresh, 500, law) > 1000);
+    assert!(hold(Class::Any, 4000, law) > 15_000);
+    assert!(hold(Class::Fresh, 1500, law) > 5000);
 }
 
 /// Whether leaving something out shows in some interpretation.
@@ -127,7 +129,7 @@ fn nothing_is_saved_in_vain() {
         }
         Ok(())
     };
-    assert!(hold(Class::Fresh, 400, law) > 500);
+    assert!(hold(Class::Fresh, 1200, law) > 1500);
 }
 
 /// That a program computes the same thing twice can make a member idle.
@@ -180,7 +182,7 @@ fn accepted_programs_are_the_same_on_any_number_of_workers() {
         }
         Ok(())
     };
-    assert!(hold(Class::Any, 1500, law) > 500);
+    assert!(hold(Class::Any, 4000, law) > 1000);
 }
 
 /// A shared generator is left aside: where nothing is used of it but how far it was moved, the order
@@ -200,7 +202,7 @@ fn programs_that_are_not_accepted_differ_with_the_workers() {
         prop_assert!(differs, "the same on all workers");
         Ok(())
     };
-    assert!(hold(Class::Fresh, 400, law) > 50);
+    assert!(hold(Class::Fresh, 1000, law) > 200);
 }
 
 /// A draw by rank, a draw from a shared generator, a ring or an unordered reduction, with its
@@ -241,7 +243,7 @@ fn a_fault_put_into_an_accepted_program_is_rejected_and_shows() {
         }
         Ok(())
     };
-    assert!(hold(Class::Any, 100, law) > 100);
+    assert!(hold(Class::Any, 300, law) > 300);
 }
 
 #[test]
@@ -265,5 +267,5 @@ fn printed_programs_read_as_the_same_programs() {
         prop_assert_eq!(named(program), named(&read));
         Ok(())
     };
-    hold(Class::Any, 300, law);
+    hold(Class::Any, 500, law);
 }

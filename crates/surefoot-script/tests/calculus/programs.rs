@@ -27,7 +27,6 @@ pub(crate) fn programs(class: Class) -> impl Strategy<Value = Program> {
             pool: Vec::new(),
             counters: Vec::new(),
             in_map: false,
-            outputs: 0,
         };
         // The longer the way of a value, the rarer the interpretations in which it is gone.
         let variables = if class == Class::Any { 6 } else { 4 };
@@ -90,7 +89,6 @@ struct Writer {
     pool: Vec<Variable>,
     counters: Vec<Variable>,
     in_map: bool,
-    outputs: u32,
 }
 
 const SITE: Site = Site(0);
@@ -176,7 +174,6 @@ impl Writer {
     }
 
     fn output(&mut self) -> Statement {
-        self.outputs += 1;
         Statement::Output {
             operands: self.operands(),
             site: SITE,

@@ -26,7 +26,7 @@ pub struct Member {
 ///
 /// The epoch, the order of samples, the learning rate and all random draws follow from the number
 /// of steps done. Optimizers without memory have no `optimizer.N`, only Nadam has a
-/// `momentum_product`, and before the first evaluation there is no `best`.
+/// `optimizer.momentum_product`, and before the first evaluation there is no `best`.
 pub const CHECKPOINT_MEMBERS: [Member; 8] = [
     Member {
         name: "step",
@@ -41,7 +41,7 @@ pub const CHECKPOINT_MEMBERS: [Member; 8] = [
         why: "the optimizer would begin without the gradients it has seen",
     },
     Member {
-        name: "momentum_product",
+        name: "optimizer.momentum_product",
         why: "Nadam would correct its momentum as in its first step",
     },
     Member {
@@ -72,7 +72,7 @@ impl<B: Compute> Run<'_, B> {
             *slot = saved.floats(&format!("optimizer.{i}"), slot.len())?;
         }
         if self.updater.multiplies_momentum() {
-            self.updater.momentum_product = saved.double("momentum_product")?;
+            self.updater.momentum_product = saved.double("optimizer.momentum_product")?;
         }
         self.best = match checkpoint.array("best.parameters") {
             None => None,
@@ -105,7 +105,7 @@ impl<B: Compute> Run<'_, B> {
         }
         if self.updater.multiplies_momentum() {
             let product = self.updater.momentum_product;
-            arrays.push(double("momentum_product", product));
+            arrays.push(double("optimizer.momentum_product", product));
         }
         if let Some(Best { evaluation, values }) = &self.best {
             arrays.push(flat("best.parameters", values));
@@ -359,7 +359,7 @@ optimizer = { name = "nadam", learning_rate = 0.3 }
             "step" => run.step = 0,
             "parameters" => run.parameters.values = fresh.parameters.values,
             "optimizer.N" => run.updater.slots = fresh.updater.slots,
-            "momentum_product" => {
+            "optimizer.momentum_product" => {
                 run.updater.momentum_product = fresh.updater.momentum_product;
             }
             "best.parameters" => best.values = fresh.parameters.values,

@@ -67,6 +67,8 @@ pub(crate) enum Environment {
 /// What a layer does when it is called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layer {
+    /// It has parameters or buffers.
+    pub has_parameters: bool,
     /// Its initial parameters are drawn.
     pub draws_parameters: bool,
     /// It draws when it is called in training.
@@ -81,6 +83,7 @@ impl Layer {
     /// What two of them do together.
     pub(crate) fn and(self, other: Layer) -> Layer {
         Layer {
+            has_parameters: self.has_parameters || other.has_parameters,
             draws_parameters: self.draws_parameters || other.draws_parameters,
             draws: self.draws || other.draws,
             keeps_statistics: self.keeps_statistics || other.keeps_statistics,

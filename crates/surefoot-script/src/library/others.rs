@@ -42,6 +42,7 @@ pub(super) fn effect(root: &str, name: &str) -> Option<Effect> {
         | "unidecode" | "inflect" | "pyarrow" | "tables" | "zarr" | "xarray" => Effect::Pure,
         "timm" => match name {
             "create_model" | "models.create_model" => Effect::Module(Layer {
+                has_parameters: true,
                 draws_parameters: true,
                 draws: false,
                 keeps_statistics: true,

@@ -7,12 +7,14 @@ use super::{Effect, Environment, Family, Global, Layer, Sampler, Switch};
 use Effect::*;
 
 const PLAIN: Layer = Layer {
+    has_parameters: false,
     draws_parameters: false,
     draws: false,
     keeps_statistics: false,
     nondeterministic: None,
 };
 const WEIGHTS: Layer = Layer {
+    has_parameters: true,
     draws_parameters: true,
     ..PLAIN
 };
@@ -21,7 +23,13 @@ const DROPOUT: Layer = Layer {
     ..PLAIN
 };
 const STATISTICS: Layer = Layer {
+    has_parameters: true,
     keeps_statistics: true,
+    ..PLAIN
+};
+/// Layers whose parameters begin with ones and zeros.
+const CONSTANT: Layer = Layer {
+    has_parameters: true,
     ..PLAIN
 };
 const WEIGHTS_AND_DROPOUT: Layer = Layer {
@@ -191,6 +199,8 @@ fn layer(name: &str) -> Effect {
         | "RReLU" => Module(DROPOUT),
         "BatchNorm1d" | "BatchNorm2d" | "BatchNorm3d" | "SyncBatchNorm" | "LazyBatchNorm1d"
         | "LazyBatchNorm2d" | "LazyBatchNorm3d" => Module(STATISTICS),
+        "LayerNorm" | "RMSNorm" | "GroupNorm" | "InstanceNorm1d" | "InstanceNorm2d"
+        | "InstanceNorm3d" | "PReLU" => Module(CONSTANT),
         "DataParallel" => Same,
         _ => match unsteady_layer(name) {
             Some(operation) => Module(Layer {

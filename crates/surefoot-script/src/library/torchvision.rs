@@ -17,6 +17,7 @@ pub(super) fn effect(name: &str) -> Option<Effect> {
         {
             // Batch normalisation in most of them, dropout in some.
             Effect::Module(Layer {
+                has_parameters: true,
                 draws_parameters: true,
                 draws: drops_out(last),
                 keeps_statistics: true,

@@ -568,7 +568,8 @@ impl<'a> Lift<'a> {
     ) {
         let value = value.unwrap_or_else(Value::constant);
         // What a checkpoint holds is passed on, not restored, by a call.
-        if let Shape::Loaded(..) | Shape::Parameters(_) = value.shape {
+        // An object keeps the name of whoever made it.
+        if let Shape::Loaded(..) | Shape::Parameters(_) | Shape::Object(_) = value.shape {
             if let Owner::Frame(frame) = owner {
                 let slot = super::scope::Slot {
                     shape: value.shape,
@@ -694,7 +695,11 @@ impl<'a> Lift<'a> {
             "encoder",
             "decoder",
         ]) {
-            self.make_module(Layer::default(), site)
+            let layer = Layer {
+                has_parameters: true,
+                ..Layer::default()
+            };
+            self.make_module(layer, site)
         } else if is(&["optimizer", "optim", "optimiser"]) {
             self.make(
                 Kind::Optimizer {

@@ -243,7 +243,7 @@ impl<'a> Lift<'a> {
         let mut roots: Vec<ObjectId> = Vec::new();
         for (number, id) in self.models.iter().enumerate() {
             let root = self.root(*id);
-            if models.has(number) && !roots.contains(&root) {
+            if models.has(number) && self.has_parameters(root) && !roots.contains(&root) {
                 roots.push(root);
             }
         }
@@ -255,7 +255,7 @@ impl<'a> Lift<'a> {
         let mut roots: Vec<ObjectId> = Vec::new();
         for id in &self.models {
             let root = self.root(*id);
-            if !roots.contains(&root) {
+            if self.has_parameters(root) && !roots.contains(&root) {
                 roots.push(root);
             }
         }
@@ -292,6 +292,20 @@ impl<'a> Lift<'a> {
     /// Whether an object is a model or a layer.
     pub(super) fn is_module(&self, id: ObjectId) -> bool {
         matches!(self.object(id).kind, Kind::Module { .. })
+    }
+
+    /// Whether a model has anything to train.
+    fn has_parameters(&self, id: ObjectId) -> bool {
+        matches!(
+            self.object(id).kind,
+            Kind::Module {
+                layer: Layer {
+                    has_parameters: true,
+                    ..
+                },
+                ..
+            }
+        )
     }
 
     /// Whether a model is in training mode.

@@ -9,6 +9,9 @@ use super::value::{FrameId, Models, ObjectId, Shape, Value};
 use crate::FileId;
 use crate::calculus::{Operand, Site, Variable};
 
+/// What a call gives back is called; it names nothing.
+pub(super) const RESULT: &str = "result";
+
 /// The names of a module, a class body or a call.
 #[derive(Clone, Debug)]
 pub(super) struct Frame<'a> {
@@ -247,7 +250,7 @@ impl<'a> Lift<'a> {
         match value.shape {
             Shape::Object(id) => {
                 let object = self.object_mut(id);
-                if object.name.is_none() {
+                if object.name.is_none() && shown != RESULT {
                     object.name = Some(shown.to_owned());
                 }
                 Slot {
@@ -289,6 +292,7 @@ impl<'a> Lift<'a> {
             | Shape::Int(_)
             | Shape::Text(_)
             | Shape::Range
+            | Shape::Settings
             | Shape::Distribution) => {
                 self.compute(variable, "copy", value.operands, site);
                 Slot {
@@ -323,7 +327,7 @@ impl<'a> Lift<'a> {
         };
         if matches!(
             slot.shape,
-            Shape::None | Shape::Bool(_) | Shape::Int(_) | Shape::Text(_)
+            Shape::None | Shape::Bool(_) | Shape::Int(_) | Shape::Text(_) | Shape::Settings
         ) {
             let mut slot = slot.clone();
             slot.shape = Shape::Plain;

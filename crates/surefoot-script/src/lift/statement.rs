@@ -10,7 +10,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::Lift;
 use super::object::Kind;
-use super::scope::Owner;
+use super::scope::{Owner, RESULT};
 use super::value::{Class, Code, Function, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Statement, Variable};
 use crate::library::{self, Effect};
@@ -110,12 +110,8 @@ impl<'a> Lift<'a> {
     /// Joins a value to what the call gives back.
     pub(super) fn give_back(&mut self, value: Value<'a>, range: TextRange) {
         let site = self.site(range);
-        let value = match value.shape {
-            Shape::Loaded(..) => value,
-            _ => value,
-        };
         let owner = Owner::Frame(self.current);
-        self.bind(owner, "return", "result", value, site);
+        self.bind(owner, "return", RESULT, value, site);
     }
 
     /// A return inside loops leaves them.
@@ -589,6 +585,12 @@ impl<'a> Lift<'a> {
         let mut operands = vec![Operand::Variable(cell)];
         operands.extend(self.data(value).operands);
         self.compute(cell, "parameter", operands, site);
+        let root = self.root(id);
+        for id in [id, root] {
+            if let Kind::Module { layer, .. } = &mut self.object_mut(id).kind {
+                layer.has_parameters = true;
+            }
+        }
         let id = self.actual(id);
         let slot = super::scope::Slot {
             shape: Shape::Parameters(Rc::new([id])),

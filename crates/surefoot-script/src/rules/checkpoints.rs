@@ -1,7 +1,9 @@
 //! What checkpoints lack.
 
+use std::collections::BTreeSet;
+
 use super::{Script, code, generator_name, listed};
-use crate::calculus::{Label, Member as Needed, Reason, Site, Variable};
+use crate::calculus::{Label, Member as Needed, Reason, Site, Statement, Variable};
 use crate::lift::facts::{Holdings, Loop, LoopId, Role, Save, Thing};
 use crate::{Checkpoint, Finding, Member, MemberKind, Rule};
 
@@ -185,8 +187,14 @@ fn parts(
         Some(save) => &save.frames,
         None => &script.lifted.loops[loops[0].0 as usize].frames,
     };
+    let outermost = script.lifted.loops[loops[0].0 as usize].counter;
+    let written = written_in(&script.lifted.program.body, outermost).unwrap_or_default();
     let mut parts: Vec<Part> = Vec::new();
     for member in &needed.members {
+        // What comes before the loops is done again by a restart.
+        if !written.contains(&member.variable) {
+            continue;
+        }
         let Some(mut part) = part_of(script, member, site) else {
             continue;
         };
@@ -343,4 +351,59 @@ fn positions(script: &Script<'_>, loops: &[LoopId], holdings: &Holdings) -> Vec<
         });
     }
     parts
+}
+
+/// The variables that the loop with this counter writes.
+fn written_in(statements: &[Statement], counter: Variable) -> Option<BTreeSet<Variable>> {
+    statements.iter().find_map(|statement| match statement {
+        Statement::For {
+            counter: it, body, ..
+        } if *it == counter => {
+            let mut written = BTreeSet::new();
+            gather_written(body, &mut written);
+            Some(written)
+        }
+        Statement::For { body, .. } | Statement::Map { body, .. } => written_in(body, counter),
+        Statement::If {
+            then, otherwise, ..
+        } => written_in(then, counter).or_else(|| written_in(otherwise, counter)),
+        _ => None,
+    })
+}
+
+fn gather_written(statements: &[Statement], written: &mut BTreeSet<Variable>) {
+    for statement in statements {
+        match statement {
+            Statement::Compute { target, .. }
+            | Statement::Nondeterministic { target, .. }
+            | Statement::Fold { target, .. }
+            | Statement::Keyed { target, .. }
+            | Statement::Read { target, .. } => {
+                written.insert(*target);
+            }
+            Statement::Draw {
+                target, generator, ..
+            } => {
+                written.extend([*target, *generator]);
+            }
+            Statement::Seed { generator, .. } => {
+                written.insert(*generator);
+            }
+            Statement::If {
+                then, otherwise, ..
+            } => {
+                gather_written(then, written);
+                gather_written(otherwise, written);
+            }
+            Statement::For { body, counter, .. } => {
+                written.insert(*counter);
+                gather_written(body, written);
+            }
+            Statement::Map { body, target, .. } => {
+                written.insert(*target);
+                gather_written(body, written);
+            }
+            Statement::Checkpoint { .. } | Statement::Output { .. } => {}
+        }
+    }
 }

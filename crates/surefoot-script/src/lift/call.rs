@@ -726,7 +726,7 @@ impl<'a> Lift<'a> {
                 sampler: None,
                 generator: None,
                 has_workers: false,
-                has_init: false,
+                init: None,
                 collate: None,
                 is_opaque: true,
             };

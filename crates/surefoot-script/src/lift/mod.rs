@@ -98,6 +98,8 @@ pub(crate) struct Lift<'a> {
     /// The generators of the processes that load data now, if they do.
     worker_globals: Option<BTreeMap<Global, ObjectId>>,
     worker_has_init: bool,
+    /// Whether a sample of a data set is being made.
+    sampling: usize,
     /// The first object that those processes make themselves.
     worker_first: u32,
     clock: u32,
@@ -147,6 +149,7 @@ impl<'a> Lift<'a> {
             workers: BTreeMap::new(),
             worker_globals: None,
             worker_has_init: false,
+            sampling: 0,
             worker_first: 0,
             clock: 0,
             facts: Lifted::default(),
@@ -278,6 +281,30 @@ impl<'a> Lift<'a> {
             };
             self.facts.things.push(thing);
         }
+        // What turned out to be the same has one variable.
+        for index in 0..self.objects.len() {
+            let from = self.objects[index].cell;
+            if self.objects[index].same.is_some() {
+                let id = ObjectId(u32::try_from(index).unwrap_or(u32::MAX));
+                let to = self.object(id).cell;
+                for restore in self
+                    .facts
+                    .restores
+                    .iter_mut()
+                    .filter(|it| it.variable == from)
+                {
+                    restore.variable = to;
+                }
+                for rewrite in self
+                    .facts
+                    .rewrites
+                    .iter_mut()
+                    .filter(|it| it.variable == from)
+                {
+                    rewrite.variable = to;
+                }
+            }
+        }
         self.facts.program = self.program;
         (self.facts, self.entered)
     }
@@ -371,10 +398,14 @@ impl<'a> Lift<'a> {
     fn read_environment(&mut self, what: Environment, call: &str, site: Site) -> Variable {
         let target = self.program.variable("read");
         let symbol = self.function(call);
+        let in_worker = self.worker_globals.is_some();
         self.facts.reads.push(Read {
             what,
             site,
             call: call.to_owned(),
+            taken_at: None,
+            variable: target,
+            in_worker,
         });
         self.emit(Statement::Read {
             target,
@@ -382,6 +413,29 @@ impl<'a> Lift<'a> {
             site,
         });
         target
+    }
+
+    /// Notes where the order of something is made use of.
+    fn note_taken(&mut self, value: &Value<'a>, range: TextRange) {
+        match &value.shape {
+            Shape::Unordered(_, order) => {
+                let site = self.site(range);
+                if let Some(read) = self
+                    .facts
+                    .reads
+                    .iter_mut()
+                    .find(|read| read.variable == *order)
+                {
+                    read.taken_at.get_or_insert(site);
+                }
+            }
+            Shape::Zip(parts) => {
+                for part in parts.iter() {
+                    self.note_taken(part, range);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// An operation that may give other bits for the same input.
@@ -451,15 +505,13 @@ impl<'a> Lift<'a> {
 
     /// Whether what happens now is an evaluation of the model.
     fn is_evaluation(&self) -> bool {
-        let models = self.trained.iter().filter_map(|cell| {
-            self.models
-                .iter()
-                .find(|id| self.object(**id).cell == *cell)
-        });
+        let mut models = self
+            .models
+            .iter()
+            .filter(|id| self.object(**id).owner.is_none());
         if self.no_grad > 0
-            && !self.trained.is_empty()
-            && models.clone().count() > 0
-            && models.clone().all(|id| !self.trains(*id))
+            && !self.models.is_empty()
+            && models.all(|id| !self.trains(*id) || !self.has_parameters(*id))
         {
             return true;
         }

@@ -29,7 +29,13 @@ pub(super) struct Part {
 pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) -> Vec<Checkpoint> {
     let mut checkpoints = Vec::new();
     for save in resumable(script) {
-        let parts = parts(script, save.label, save.site, &save.loops, Some(save));
+        let parts = parts(
+            script,
+            save_label(script, save),
+            save.site,
+            &save.loops,
+            Some(save),
+        );
         report(script, save, &parts, findings);
         checkpoints.push(checkpoint(script, save.site, true, parts));
     }
@@ -54,6 +60,15 @@ pub(super) fn resumable<'s>(script: &'s Script<'_>) -> impl Iterator<Item = &'s 
             .first()
             .is_some_and(|id| loops[id.0 as usize].trains)
     })
+}
+
+/// A resumed run begins with the next round, not in the middle of the one that saved.
+pub(super) fn save_label(script: &Script<'_>, save: &Save) -> Label {
+    let innermost = save
+        .loops
+        .last()
+        .and_then(|id| script.lifted.loops[id.0 as usize].end);
+    innermost.unwrap_or(save.label)
 }
 
 fn report(script: &Script<'_>, save: &Save, parts: &[Part], findings: &mut Vec<Finding>) {

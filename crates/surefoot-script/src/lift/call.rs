@@ -460,6 +460,8 @@ impl<'a> Lift<'a> {
             class: function.class.clone(),
             receiver: function.receiver,
             loops: self.loops.len(),
+            site,
+            is_quiet: is_quiet(function),
             frame,
         });
         self.current = frame;

@@ -112,8 +112,8 @@ pub(crate) struct Draw {
     pub purpose: Purpose,
     /// The loops around it, outermost first.
     pub loops: Vec<LoopId>,
-    /// Whether it is part of an evaluation.
-    pub evaluates: bool,
+    /// Where an evaluation leads to it, if one does.
+    pub evaluation: Option<Site>,
     /// Whether it happens in a process that loads data.
     pub in_worker: bool,
     /// Whether each of these processes has its own copy of the generator, and nothing seeds it there.

@@ -115,6 +115,21 @@ struct Call<'a> {
     /// How many loops there were around the call.
     loops: usize,
     frame: FrameId,
+    /// Where it was called.
+    site: Site,
+    /// Whether it is decorated to compute no gradients.
+    is_quiet: bool,
+}
+
+impl Call<'_> {
+    /// Whether a function evaluates the model, by its name.
+    fn evaluates(&self) -> bool {
+        const NAMES: [&str; 5] = ["eval", "valid", "test", "infer", "visual"];
+        let name = self.code.name().trim_start_matches('_');
+        NAMES.iter().any(|it| name.starts_with(it))
+            || name.contains("_eval")
+            || name.contains("_valid")
+    }
 }
 
 impl<'a> Lift<'a> {
@@ -366,7 +381,7 @@ impl<'a> Lift<'a> {
     ) -> Value<'a> {
         let target = self.program.variable("drawn");
         let cell = self.object(generator).cell;
-        let evaluates = self.is_evaluation();
+        let evaluation = self.is_evaluation().then(|| self.evaluation_site(site));
         let moment = self.moment();
         let loops = self.loops.clone();
         let generator = self.actual(generator);
@@ -380,7 +395,7 @@ impl<'a> Lift<'a> {
             site,
             purpose,
             loops,
-            evaluates,
+            evaluation,
             in_worker,
             is_copied,
             moment,
@@ -515,14 +530,17 @@ impl<'a> Lift<'a> {
         {
             return true;
         }
-        const NAMES: [&str; 5] = ["eval", "valid", "test", "infer", "visual"];
-        self.calls.iter().any(|call| {
-            let name = call.code.name();
-            let name = name.trim_start_matches('_');
-            NAMES.iter().any(|it| name.starts_with(it))
-                || name.contains("_eval")
-                || name.contains("_valid")
-        })
+        self.calls.iter().any(Call::evaluates)
+    }
+
+    /// Where an evaluation leads to what happens now: a call in it, if there is one.
+    fn evaluation_site(&self, site: Site) -> Site {
+        let evaluation = self
+            .calls
+            .iter()
+            .rposition(|call| call.evaluates() || call.is_quiet);
+        let next = evaluation.and_then(|at| self.calls.get(at + 1));
+        next.map_or(site, |call| call.site)
     }
 
     /// Notes that a variable is trained.

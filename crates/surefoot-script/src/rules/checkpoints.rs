@@ -206,8 +206,9 @@ fn parts(
     let written = written_in(&script.lifted.program.body, outermost).unwrap_or_default();
     let mut parts: Vec<Part> = Vec::new();
     for member in &needed.members {
-        // What comes before the loops is done again by a restart.
-        if !written.contains(&member.variable) {
+        // What comes before the loops is done again by a restart, and so is what can be
+        // recomputed where the script saves.
+        if !written.contains(&member.variable) || !is_needed_at_save(script, save, member) {
             continue;
         }
         let Some(mut part) = part_of(script, member, site) else {
@@ -244,6 +245,12 @@ fn parts(
     });
     parts.extend(positions(script, loops, holdings));
     parts
+}
+
+/// Whether a member is one at the save itself too, and not only at the end of that round.
+fn is_needed_at_save(script: &Script<'_>, save: Option<&Save>, member: &Needed) -> bool {
+    let at_save = save.and_then(|save| script.typing.save(save.label));
+    at_save.is_none_or(|needed| needed.member(member.variable).is_some())
 }
 
 fn part_of(script: &Script<'_>, member: &Needed, site: Site) -> Option<Part> {

@@ -147,6 +147,9 @@ fn examine(
 ) -> Option<(Found, BTreeSet<usize>)> {
     let entry = entered.map_or(Entry::Script, Entry::Library);
     let (lifted, functions) = lift(project, file, entry);
+    if !lifted.matters() {
+        return Some((Found::default(), functions));
+    }
     let typing = infer(&lifted.program);
     let script = rules::Script {
         lifted: &lifted,

@@ -49,6 +49,8 @@ pub(crate) struct Lifted {
     pub rewrites: Vec<Rewrite>,
     /// Variables that people named, and the frame each lives in, if it is no attribute.
     pub named: BTreeMap<Variable, Option<FrameId>>,
+    /// Whether the program puts anything out.
+    pub puts_out: bool,
     /// Whether the script may run on a GPU.
     pub uses_cuda: bool,
     /// Whether it asks for deterministic algorithms.
@@ -312,6 +314,11 @@ pub(crate) struct Rewrite {
 }
 
 impl Lifted {
+    /// Whether anything is trained, so that the rest can matter.
+    pub(crate) fn matters(&self) -> bool {
+        self.puts_out || self.loops.iter().any(|it| it.trains)
+    }
+
     /// Where a statement comes from.
     pub(crate) fn place(&self, site: Site) -> Place {
         self.sites[site.0 as usize].clone()

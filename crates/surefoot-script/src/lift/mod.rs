@@ -13,6 +13,7 @@ mod call;
 mod comprehension;
 mod expression;
 pub(crate) mod facts;
+mod interest;
 mod library_call;
 mod loader;
 mod loops;
@@ -23,7 +24,7 @@ mod scope;
 mod statement;
 mod value;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use ruff_text_size::TextRange;
@@ -75,12 +76,15 @@ pub(crate) struct Lift<'a> {
     module_frames: BTreeMap<FileId, FrameId>,
     slot_variables: HashMap<(bool, u32, &'a str), Variable>,
     objects: Vec<Object<'a>>,
+    /// The variables of their states.
+    cells: HashSet<Variable>,
     models: Vec<ObjectId>,
     globals: BTreeMap<Global, ObjectId>,
     /// Models that are called through a copy, innermost last.
     copies: Vec<(ObjectId, ObjectId)>,
     journal: Vec<Change<'a>>,
-    branches: usize,
+    /// How many frames and objects there were where each open branch began.
+    marks: Vec<(usize, usize)>,
     loops: Vec<LoopId>,
     /// What tells, inside each loop, that it was left early.
     stops: Vec<Option<Variable>>,
@@ -146,11 +150,12 @@ impl<'a> Lift<'a> {
             module_frames: BTreeMap::new(),
             slot_variables: HashMap::new(),
             objects: Vec::new(),
+            cells: HashSet::new(),
             models: Vec::new(),
             globals: BTreeMap::new(),
             copies: Vec::new(),
             journal: Vec::new(),
-            branches: 0,
+            marks: Vec::new(),
             loops: Vec::new(),
             stops: Vec::new(),
             calls: Vec::new(),
@@ -212,7 +217,8 @@ impl<'a> Lift<'a> {
             match statement {
                 ruff_python_ast::Stmt::FunctionDef(code) => {
                     let address = std::ptr::from_ref(code) as usize;
-                    if entered.contains(&address) || self.entered.contains(&address) {
+                    let is_known = entered.contains(&address) || self.entered.contains(&address);
+                    if is_known || !interest::trains(&code.body) {
                         continue;
                     }
                     if let Some(Value {
@@ -231,6 +237,9 @@ impl<'a> Lift<'a> {
                     else {
                         continue;
                     };
+                    if !interest::trains(&code.body) {
+                        continue;
+                    }
                     let site = self.site(code.name.range);
                     self.enter_class(&class, entered, site);
                 }
@@ -339,6 +348,7 @@ impl<'a> Lift<'a> {
     }
 
     fn emit(&mut self, statement: Statement) {
+        self.facts.puts_out |= matches!(statement, Statement::Output { .. });
         self.emitted += 1;
         if let Some(block) = self.blocks.last_mut() {
             block.push(statement);

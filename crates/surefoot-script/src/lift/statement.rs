@@ -397,16 +397,15 @@ impl<'a> Lift<'a> {
                 continue;
             }
             let bound = alias.asname.as_ref().map_or(name, |it| it.as_str());
-            let from_module = found.and_then(|found| {
-                let frame = self.run_module(found, false);
-                self.frame(frame)
-                    .slots
-                    .get(name)
-                    .map(|slot| self.read(slot))
-            });
             let separator = if module.is_empty() { "" } else { "." };
-            let value = from_module
-                .unwrap_or_else(|| self.module_value(file, &format!("{base}{separator}{name}")));
+            let full = format!("{base}{separator}{name}");
+            let value = match (self.project.modules.resolve(file, &full), found) {
+                (None, Some(found)) => {
+                    self.run_eagerly(found);
+                    Value::of(Shape::Import(found, name))
+                }
+                _ => self.module_value(file, &full),
+            };
             self.declare(bound, value);
         }
     }
@@ -436,10 +435,17 @@ impl<'a> Lift<'a> {
     fn module_value(&mut self, importer: crate::FileId, name: &str) -> Value<'a> {
         match self.project.modules.resolve(importer, name) {
             Some(file) => {
-                self.run_module(file, false);
+                self.run_eagerly(file);
                 Value::of(Shape::Module(file))
             }
             None => Value::library(library::canonical(name)),
+        }
+    }
+
+    /// Runs a module at its import if it does something that others rely on.
+    fn run_eagerly(&mut self, file: crate::FileId) {
+        if self.project.script(file).seeds_when_imported {
+            self.run_module(file, false);
         }
     }
 
@@ -721,7 +727,7 @@ impl<'a> Lift<'a> {
 
     /// Whether a variable is the state of an object.
     fn is_cell(&self, variable: Variable) -> bool {
-        self.objects.iter().any(|object| object.cell == variable)
+        self.cells.contains(&variable)
     }
 
     fn augment(&mut self, target: &'a Expr, operator: Operator, value: &'a Expr, range: TextRange) {

@@ -130,7 +130,7 @@ impl<'a> Lift<'a> {
             }
             Expr::SetComp(it) => {
                 let content = self.comprehension(&it.generators, &[&it.elt], false, it.range());
-                let content = self.combine([&content]);
+                let content = super::builtin::without_order(content, self);
                 self.unordered(Environment::SetOrder, "set", content, it.range())
             }
             Expr::DictComp(it) => match &it.key {
@@ -139,14 +139,12 @@ impl<'a> Lift<'a> {
                 }
                 None => self.comprehension(&it.generators, &[&it.value], true, it.range()),
             },
+            // A text made of values is a name of something: what it names does not depend on it.
             Expr::FString(it) => {
-                let elements: Vec<&'a Expr> =
-                    it.value.elements().filter_map(interpolated).collect();
-                let values: Vec<Value<'a>> = elements
-                    .into_iter()
-                    .map(|element| self.eval(element))
-                    .collect();
-                self.combine(&values)
+                for element in it.value.elements().filter_map(interpolated) {
+                    self.eval(element);
+                }
+                Value::constant()
             }
             Expr::TString(_) => Value::constant(),
             Expr::Await(it) => self.eval(&it.value),
@@ -378,6 +376,7 @@ impl<'a> Lift<'a> {
         range: TextRange,
     ) -> Value<'a> {
         match (&left.shape, &right.shape) {
+            (Shape::Text(_), _) if operator == Operator::Mod => return Value::constant(),
             (Shape::Loaded(..), _) if right.operands.is_empty() => return left,
             (_, Shape::Loaded(..)) if left.operands.is_empty() => return right,
             (Shape::Object(a), Shape::Object(b)) if operator == Operator::Add => {

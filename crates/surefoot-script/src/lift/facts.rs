@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::value::{FrameId, LoadId, ObjectId};
 use crate::Place;
 use crate::Rule;
-use crate::calculus::{Label, Program, Site, Variable};
+use crate::calculus::{Label, Operand, Program, Site, Variable};
 use crate::library::{Environment, Family, Global};
 
 /// A loop: an index into [`Lifted::loops`].
@@ -49,8 +49,8 @@ pub(crate) struct Lifted {
     pub rewrites: Vec<Rewrite>,
     /// Variables that people named, and the frame each lives in, if it is no attribute.
     pub named: BTreeMap<Variable, Option<FrameId>>,
-    /// Whether the program puts anything out.
-    pub puts_out: bool,
+    /// Whether it trains anything.
+    pub trains: bool,
     /// Whether the script may run on a GPU.
     pub uses_cuda: bool,
     /// Whether it asks for deterministic algorithms.
@@ -146,6 +146,8 @@ pub(crate) struct Seed {
     pub generator: ObjectId,
     /// Where.
     pub site: Site,
+    /// What the seed is computed from.
+    pub operands: Vec<Operand>,
     /// Whether it is in a loop.
     pub in_loop: bool,
     /// When.
@@ -316,7 +318,7 @@ pub(crate) struct Rewrite {
 impl Lifted {
     /// Whether anything is trained, so that the rest can matter.
     pub(crate) fn matters(&self) -> bool {
-        self.puts_out || self.loops.iter().any(|it| it.trains)
+        self.trains
     }
 
     /// Where a statement comes from.

@@ -92,6 +92,8 @@ pub(crate) struct Lift<'a> {
     /// The statement being executed, outside of constructors of models.
     statement: Option<Site>,
     no_grad: usize,
+    /// Whether the head of a loop is being bound, which names nothing.
+    in_head: bool,
     tries: usize,
     trained: Vec<Variable>,
     entered: BTreeSet<usize>,
@@ -161,6 +163,7 @@ impl<'a> Lift<'a> {
             calls: Vec::new(),
             statement: None,
             no_grad: 0,
+            in_head: false,
             tries: 0,
             trained: Vec::new(),
             entered: BTreeSet::new(),
@@ -187,6 +190,7 @@ impl<'a> Lift<'a> {
         self.frames[frame.0 as usize].module = Some(frame);
         self.module_frames.insert(file, frame);
         let before = std::mem::replace(&mut self.current, frame);
+        let statement = self.statement;
         let calls = std::mem::take(&mut self.calls);
         let name = if is_main { "__main__" } else { "module" };
         self.declare("__name__", Value::of(Shape::Text(name)));
@@ -203,6 +207,7 @@ impl<'a> Lift<'a> {
                 .contains("use_deterministic_algorithms(True");
         }
         self.run_block(&script.module.body);
+        self.statement = statement;
         self.calls = calls;
         self.current = before;
         frame
@@ -256,6 +261,7 @@ impl<'a> Lift<'a> {
             .copied()
             .map(Operand::Variable)
             .collect();
+        self.facts.trains = !trained.is_empty();
         if !trained.is_empty() {
             self.emit(Statement::Output {
                 operands: trained,
@@ -348,7 +354,6 @@ impl<'a> Lift<'a> {
     }
 
     fn emit(&mut self, statement: Statement) {
-        self.facts.puts_out |= matches!(statement, Statement::Output { .. });
         self.emitted += 1;
         if let Some(block) = self.blocks.last_mut() {
             block.push(statement);

@@ -548,6 +548,7 @@ impl<'a> Lift<'a> {
                 self.backward(&data, site);
                 return Value::constant();
             }
+            "strftime" | "isoformat" | "format" => return Value::constant(),
             "glob" | "rglob" | "iterdir" => {
                 whole.depend_on(&data);
                 return self.unordered(Environment::FileOrder, name, whole, range);

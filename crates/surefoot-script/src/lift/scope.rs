@@ -286,8 +286,9 @@ impl<'a> Lift<'a> {
         let models = value.models;
         match value.shape {
             Shape::Object(id) => {
+                let names = !self.in_head;
                 let object = self.object_mut(id);
-                if object.name.is_none() && shown != RESULT {
+                if names && object.name.is_none() && shown != RESULT {
                     object.name = Some(shown.to_owned());
                 }
                 Slot {

@@ -352,7 +352,9 @@ impl<'a> Lift<'a> {
         );
         let body = self.new_frame(Some(self.current), module, file);
         let before = std::mem::replace(&mut self.current, body);
+        let statement = self.statement;
         self.run_block(&code.body);
+        self.statement = statement;
         self.current = before;
         let class = Class {
             code,
@@ -769,20 +771,30 @@ impl<'a> Lift<'a> {
                     }
                 } else {
                     whole.depend_on(&self.data(&by));
+                    if let ([Operand::Variable(variable), ..], true) =
+                        (&whole.operands[..], by.models.is_empty())
+                    {
+                        self.note_count(*variable);
+                    }
                 }
                 self.assign(target, whole, range);
             }
         }
     }
 
-    /// `x += 1`: tells how far the loops around it have come.
-    fn count(&mut self, target: &'a Expr, variable: Variable, site: Site) {
+    /// What is added up tells how far the loops around it have come.
+    fn note_count(&mut self, variable: Variable) {
         for id in self.loops.clone() {
             let positions = &mut self.facts.loops[id.0 as usize].positions;
             if !positions.contains(&variable) {
                 positions.push(variable);
             }
         }
+    }
+
+    /// `x += 1`: tells how far the loops around it have come.
+    fn count(&mut self, target: &'a Expr, variable: Variable, site: Site) {
+        self.note_count(variable);
         self.compute(variable, "succ", vec![Operand::Variable(variable)], site);
         let (owner, name) = match target {
             Expr::Name(name) => (self.owner_of(name.id.as_str()), name.id.as_str()),

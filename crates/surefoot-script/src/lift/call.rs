@@ -74,17 +74,14 @@ impl<'a> Lift<'a> {
             let value = self.eval(&keyword.value);
             match &keyword.arg {
                 Some(name) => arguments.named.push((name.as_str(), value)),
-                None => match value.as_object().map(|id| &self.object(id).kind) {
-                    Some(Kind::Container(container)) => {
-                        arguments.named.extend(
-                            container
-                                .entries
-                                .iter()
-                                .map(|(name, value, _)| (*name, value.clone())),
-                        );
+                None => {
+                    let kind = value.as_object().map(|id| &self.object(id).kind);
+                    if let Some(Kind::Container(container)) = kind {
+                        let entries = container.entries.iter();
+                        let named = entries.map(|(name, value, _)| (*name, value.clone()));
+                        arguments.named.extend(named);
                     }
-                    _ => {}
-                },
+                }
             }
         }
         arguments

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::value::{FrameId, LoadId, ObjectId};
+use super::value::{FrameId, ObjectId};
 use crate::Place;
 use crate::Rule;
 use crate::calculus::{Label, Operand, Program, Site, Variable};
@@ -165,8 +165,6 @@ pub(crate) struct Save {
     pub loops: Vec<LoopId>,
     /// What is saved.
     pub holdings: Holdings,
-    /// What the file is called in the script.
-    pub file: Option<String>,
     /// The frames whose names can be seen from here or from its callers.
     pub frames: Vec<FrameId>,
 }
@@ -240,10 +238,6 @@ pub(crate) struct Load {
 /// Something put back from a checkpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Restore {
-    /// Which load it comes from.
-    pub load: LoadId,
-    /// Under which keys.
-    pub keys: Vec<String>,
     /// The variable that is written.
     pub variable: Variable,
     /// The object, if it is one.
@@ -331,10 +325,5 @@ impl Lifted {
         self.things
             .iter()
             .find(|thing| thing.cell == variable || thing.gradients == Some(variable))
-    }
-
-    /// The thing that is this object.
-    pub(crate) fn thing_of(&self, object: ObjectId) -> Option<&Thing> {
-        self.things.iter().find(|thing| thing.object == object)
     }
 }

@@ -29,7 +29,6 @@ impl<'a> Lift<'a> {
                 site,
                 loops,
                 holdings,
-                file,
                 frames,
             });
             self.emit(Statement::Checkpoint { label, site });
@@ -207,22 +206,12 @@ impl<'a> Lift<'a> {
     }
 
     /// Notes that something is put back from a checkpoint.
-    pub(super) fn note_restore(
-        &mut self,
-        load: LoadId,
-        keys: &[&'a str],
-        variable: Variable,
-        object: Option<ObjectId>,
-        site: Site,
-    ) {
+    pub(super) fn note_restore(&mut self, variable: Variable, object: ObjectId, site: Site) {
         let in_loop = !self.loops.is_empty();
         let moment = self.moment();
-        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
         self.facts.restores.push(Restore {
-            load,
-            keys,
             variable,
-            object,
+            object: Some(object),
             site,
             in_loop,
             moment,
@@ -233,10 +222,9 @@ impl<'a> Lift<'a> {
     pub(super) fn put_back(&mut self, id: ObjectId, state: &Value<'a>, site: Site) {
         let cell = self.cell(id);
         match &state.shape {
-            Shape::Loaded(load, keys) => {
-                let (load, keys) = (*load, keys.clone());
+            Shape::Loaded(..) => {
                 let root = self.root(id);
-                self.note_restore(load, &keys, cell, Some(root), site);
+                self.note_restore(cell, root, site);
                 // Weights that are always loaded replace those that were drawn.
                 if self.marks.is_empty()
                     && self.tries == 0

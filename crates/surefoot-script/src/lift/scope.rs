@@ -215,16 +215,12 @@ impl<'a> Lift<'a> {
         site: Site,
     ) {
         let variable = self.variable_of(owner, name, shown);
-        if let Shape::Loaded(load, keys) = &value.shape
+        if let Shape::Loaded(_, keys) = &value.shape
             && !keys.is_empty()
         {
-            let load = *load;
-            let keys = keys.iter().map(|key| (*key).to_owned()).collect();
             let in_loop = !self.loops.is_empty();
             let moment = self.moment();
             self.facts.restores.push(Restore {
-                load,
-                keys,
                 variable,
                 object: None,
                 site,

@@ -21,12 +21,14 @@ import io
 import json
 import multiprocessing
 import os
+import queue
 import random
 import runpy
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import tomllib
 import traceback
@@ -262,6 +264,7 @@ class Worker:
     """A process that does jobs."""
 
     def __init__(self, number: int) -> None:
+        self.lock = threading.Lock()
         self.process = subprocess.Popen(
             [sys.executable, "-W", "ignore", __file__, "--work", str(number)],
             stdin=subprocess.PIPE,
@@ -273,9 +276,10 @@ class Worker:
     def perform(self, job: Job) -> Outcome:
         """Has the job done."""
         assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps(dataclasses.asdict(job)) + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
+        with self.lock:
+            self.process.stdin.write(json.dumps(dataclasses.asdict(job)) + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline()
         if not answer:
             return Outcome("", 0, "the process of the script died")
         return Outcome(*json.loads(answer))
@@ -381,15 +385,24 @@ def main(names: list[str]) -> int:
     scripts = [script for name in names or everything if (script := expected(name))]
     workers = [Worker(number) for number in WORKERS]
     verdicts = []
-    for script in scripts:
-        verdict = judge(script, workers[0], workers[1])
-        verdicts.append(verdict)
-        state = "WRONG" if verdict.wrong else "ok"
-        print(f"{state:5} {script.name:32} {verdict.runs:3} runs {verdict.seconds:5.1f} s", flush=True)
-        for line in verdict.wrong:
-            print(f"      {line}")
-        if names:
-            for line in verdict.done:
+    pairs = [(workers[i], workers[1 - i]) for i in (0, 1)]
+    free = queue.SimpleQueue[tuple[Worker, Worker]]()
+    for pair in pairs:
+        free.put(pair)
+
+    def judged(script: Expected) -> Verdict:
+        pair = free.get()
+        try:
+            return judge(script, *pair)
+        finally:
+            free.put(pair)
+
+    with concurrent.futures.ThreadPoolExecutor(len(workers)) as pool:
+        for verdict in pool.map(judged, scripts):
+            verdicts.append(verdict)
+            state = "WRONG" if verdict.wrong else "ok"
+            print(f"{state:5} {verdict.name:32} {verdict.runs:3} runs {verdict.seconds:5.1f} s", flush=True)
+            for line in verdict.wrong + (verdict.done if names else []):
                 print(f"      {line}")
     for worker in workers:
         worker.end()

@@ -137,14 +137,11 @@ def other_world() -> None:
     time.time = lambda: clock() + 86_399.5
 
 
-def forget(code: Path) -> None:
-    """Undoes what the script before may have left behind; generators get fresh entropy."""
+def forget() -> None:
+    """Undoes what the script before may have set; generators get fresh entropy."""
     import numpy
     import torch
 
-    for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", None) or "").startswith(str(code)):
-            del sys.modules[name]
     torch.use_deterministic_algorithms(False)
     torch.set_grad_enabled(True)
     torch.set_default_dtype(torch.float32)
@@ -156,7 +153,7 @@ def forget(code: Path) -> None:
 
 def execute(script: Path, arguments: list[str], interruption: Interruption) -> bool:
     """Runs the script; false when it was interrupted."""
-    forget(script.parent)
+    forget()
     argv, path, environment = sys.argv, sys.path[:], dict(os.environ)
     sys.argv = [str(script), *arguments]
     sys.path.insert(0, str(script.parent))
@@ -167,6 +164,9 @@ def execute(script: Path, arguments: list[str], interruption: Interruption) -> b
         return False
     finally:
         sys.argv, sys.path[:] = argv, path
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None) or "").startswith(str(script.parent)):
+                del sys.modules[name]
         os.environ.clear()
         os.environ.update(environment)
     return True
@@ -247,6 +247,7 @@ def work(number: int) -> None:
     """Does the jobs that come in, one a line, and answers each with its outcome."""
     answers = sys.stdout
     warnings.simplefilter("ignore")
+    sys.dont_write_bytecode = True
     # Data loaders' processes are copies of this one: scripts in `__main__` need not be importable.
     multiprocessing.set_start_method("fork")
     if number != WORKERS[0]:
@@ -299,7 +300,7 @@ class Expected(NamedTuple):
     resume: tuple[str, ...]
     interrupt: int
     shows: set[str]
-    members: dict[str, str]
+    members: dict[str, tuple[str, int]]
 
     def job(self, form: str, interrupt: int = 0, without: str = "") -> Job:
         """A run of the script."""
@@ -313,14 +314,15 @@ def expected(name: str) -> Expected | None:
     if "run" not in table:
         return None
     run = table["run"]
+    interrupt = run.get("interrupt", 2)
     return Expected(
         name,
         run.get("checkpoint", ""),
         tuple(run.get("resume", ())),
-        run.get("interrupt", 2),
+        interrupt,
         {finding["shows"] for finding in table["finding"]},
         {
-            member["name"]: member["restored"]
+            member["name"]: (member["restored"], member.get("interrupt", interrupt))
             for member in table.get("member", ())
             if member.get("shows") != "none"
         },
@@ -367,8 +369,8 @@ def judge(script: Expected, here: Worker, there: Worker) -> Verdict:
         for interrupt in sorted({1, script.interrupt}):
             resumed = bits(here, script.job("sound", interrupt))
             expect(True, sound, resumed, f"sound, resumed from checkpoint {interrupt}")
-        for member, restored in script.members.items():
-            less = bits(here, script.job("sound", script.interrupt, restored))
+        for member, (restored, interrupt) in script.members.items():
+            less = bits(here, script.job("sound", interrupt, restored))
             expect(False, sound, less, f"sound, resumed without {member}")
         if "rerun" not in script.shows:
             resumed = bits(here, script.job("faulty", script.interrupt))

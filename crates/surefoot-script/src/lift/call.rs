@@ -10,7 +10,7 @@ use super::object::{Kind, Loader};
 use super::scope::Owner;
 use super::value::{Arguments, Class, Code, Function, ObjectId, Shape, Value};
 use super::{Call, DEEPEST, Lift};
-use crate::calculus::Site;
+use crate::calculus::{Operand, Site};
 use crate::library::{self, Effect, Layer};
 
 impl<'a> Lift<'a> {
@@ -579,7 +579,16 @@ impl<'a> Lift<'a> {
             }
             return;
         }
+        // A parameter is its argument, under another name.
+        let original = match (value.is_data(), &value.operands[..]) {
+            (true, [Operand::Variable(original)]) => Some(*original),
+            _ => None,
+        };
         self.bind(owner, name, name, value, site);
+        if let Some(original) = original {
+            let parameter = self.variable_of(owner, name, name);
+            self.same_value.insert(parameter, original);
+        }
     }
 
     /// Whether a function yields; looked up once.

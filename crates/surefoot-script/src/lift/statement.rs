@@ -761,8 +761,8 @@ impl<'a> Lift<'a> {
                     }
                 } else {
                     whole.depend_on(&self.data(&by));
-                    if let ([Operand::Variable(variable), ..], true) =
-                        (&whole.operands[..], by.models.is_empty())
+                    let is_sum = operator == Operator::Add && by.models.is_empty();
+                    if let ([Operand::Variable(variable), ..], true) = (&whole.operands[..], is_sum)
                     {
                         self.note_count(*variable);
                     }

@@ -183,7 +183,7 @@ fn evaluation_draws() {
 fn orders_clocks_and_hashes() {
     let data = |value: &str| {
         script(
-            SEED,
+            "torch.manual_seed(0)\nfrom multiprocessing import Pool\npool = Pool()",
             &format!("    x = x + len(str({value}))\n    x = x + torch.tensor({value})"),
         )
     };

@@ -1,5 +1,7 @@
 //! Every rule on a script that breaks it and on one that does not.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 
 use surefoot_script::{Checked, Rule, Settings, check};

@@ -83,7 +83,12 @@ fn check_project(mut project: Project, _settings: &Settings) -> Checked {
         unreadable: std::mem::take(&mut project.unreadable),
         ..Checked::default()
     };
-    let files: Vec<FileId> = (0..).map(FileId).take(project.given).collect();
+    let given = project.relevant.iter().take(project.given);
+    let files: Vec<FileId> = (0..)
+        .zip(given)
+        .filter(|(_, relevant)| **relevant)
+        .map(|(file, _)| FileId(file))
+        .collect();
     let scripts = parallel::map(&files, |file| examine(&project, *file, None));
     let mut entered = BTreeSet::new();
     let mut found: Vec<Report> = Vec::new();

@@ -1,6 +1,6 @@
 //! Every rule on a script that breaks it and on one that does not.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
 use std::fs;
 

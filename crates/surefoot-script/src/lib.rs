@@ -8,10 +8,22 @@
 //! [`Finding`]s.
 
 pub mod calculus;
+mod check;
+mod checkpoint;
 mod finding;
+mod library;
+mod lift;
+mod parallel;
+mod project;
 mod rule;
+mod rules;
 mod source;
+mod suppression;
+mod unreadable;
 
+pub use check::{Checked, NoSuchVersion, Settings, TorchVersion, check};
+pub use checkpoint::{Checkpoint, Member, MemberKind};
 pub use finding::{Finding, Note};
 pub use rule::{NoSuchRule, Rule};
 pub use source::{FileId, Place, Source, Sources};
+pub use unreadable::{Reason, Unreadable};

@@ -48,11 +48,13 @@ pub enum Rule {
     Precision,
     /// A call that cannot be resolved takes part in the training.
     UnknownCall,
+    /// A comment that silences findings names a rule that does not exist.
+    UnknownSuppression,
 }
 
 impl Rule {
     /// All of them, in the order in which they are documented.
-    pub const ALL: [Rule; 21] = [
+    pub const ALL: [Rule; 22] = [
         Rule::MissingState,
         Rule::MissingGenerator,
         Rule::MissingPosition,
@@ -74,6 +76,7 @@ impl Rule {
         Rule::Autotune,
         Rule::Precision,
         Rule::UnknownCall,
+        Rule::UnknownSuppression,
     ];
 
     /// Its name in suppressions, outputs and documents.
@@ -100,12 +103,13 @@ impl Rule {
             Rule::Autotune => "autotune",
             Rule::Precision => "precision",
             Rule::UnknownCall => "unknown_call",
+            Rule::UnknownSuppression => "unknown_suppression",
         }
     }
 
     /// Whether it is told for completeness and does not count as a finding by itself.
     pub fn is_remark(self) -> bool {
-        matches!(self, Rule::UnknownCall)
+        matches!(self, Rule::UnknownCall | Rule::UnknownSuppression)
     }
 }
 

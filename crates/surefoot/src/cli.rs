@@ -1,6 +1,6 @@
 //! The command line as a whole: the list of commands.
 
-use crate::command::{completions, diagnose, report, train, zoo};
+use crate::command::{check, completions, diagnose, report, train, zoo};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use clap::builder::Styles;
@@ -35,6 +35,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Train(train::Arguments),
     Diagnose(diagnose::Arguments),
+    Check(check::Arguments),
     Report(report::Arguments),
     Zoo(zoo::Arguments),
     Completions(completions::Arguments),
@@ -45,6 +46,7 @@ impl Command {
         match self {
             Self::Train(arguments) => train::run(&arguments),
             Self::Diagnose(arguments) => diagnose::run(&arguments),
+            Self::Check(arguments) => check::run(&arguments),
             Self::Report(arguments) => report::run(&arguments),
             Self::Zoo(arguments) => zoo::run(&arguments),
             Self::Completions(arguments) => Ok(completions::run(&arguments)),

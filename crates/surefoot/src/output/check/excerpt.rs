@@ -1,0 +1,187 @@
+//! Findings with the lines they are about.
+//!
+//! `annotate-snippets` draws them: tabs, wide characters, long lines and ranges over several lines
+//! are its business, and what it draws looks like the errors of plans.
+
+use super::Unread;
+use crate::output::Role;
+use crate::output::facts::wrapped;
+use annotate_snippets::{
+    Annotation, AnnotationKind, Level, Renderer, Snippet, normalize_untrusted_str,
+};
+use std::ops::Range;
+use surefoot_script::{FileId, Finding, Note, Place, Source, Sources};
+
+/// A note longer than this goes below the lines.
+const LABEL: usize = 60;
+
+/// Of a range over more lines, the body of a loop for instance, the first line says enough.
+const LINES: usize = 8;
+
+/// A finding: its rule and message, its line and those of its notes, and what to do.
+pub(super) fn finding(finding: &Finding, sources: &Sources, width: usize) -> String {
+    let rule = finding.rule.id();
+    let message = paragraphs(&finding.message, width - rule.len() - ": ".len());
+    let level = Level::ERROR.with_name(rule);
+    let mut group = level.primary_title(message).elements([snippet(
+        sources,
+        finding.place.file,
+        Some(&finding.place),
+        &finding.notes,
+    )]);
+    for file in other_files(finding) {
+        group = group.element(snippet(sources, file, None, &finding.notes));
+    }
+    for note in finding.notes.iter().filter(|note| label(note).is_none()) {
+        let source = sources.get(note.place.file);
+        let (line, _) = source.line_and_column(note.place.range.start);
+        let place = match note.place.file == finding.place.file {
+            true => format!("line {line}"),
+            false => format!("{}:{line}", source.path.display()),
+        };
+        let text = below(&format!("{place}: {}", note.text), width);
+        group = group.element(Level::NOTE.message(text));
+    }
+    if !finding.help.is_empty() {
+        group = group.element(Level::HELP.message(below(&finding.help, width)));
+    }
+    renderer(width).render(&[group])
+}
+
+/// A place without a finding.
+pub(super) fn place(title: &str, place: &Place, sources: &Sources, width: usize) -> String {
+    let group = Level::INFO.no_name().primary_title(title).element(snippet(
+        sources,
+        place.file,
+        Some(place),
+        &[],
+    ));
+    renderer(width).render(&[group])
+}
+
+/// Why something cannot be checked, with the line that is wrong where there is one.
+pub(super) fn unread(unread: &Unread, width: usize) -> String {
+    let path = unread.unreadable.path.display().to_string();
+    let (level, name) = match unread.named {
+        true => (Level::ERROR, "error: "),
+        false => (Level::WARNING, "warning: "),
+    };
+    let message = format!("{path} cannot be checked: {}", unread.unreadable.reason);
+    let title = level.primary_title(paragraphs(&message, width - name.len()));
+    let group = match (unread.unreadable.at, &unread.line) {
+        (Some((line, column)), Some(text)) => {
+            let at = text.char_indices().nth(column.saturating_sub(1));
+            let at = at.map_or(text.len(), |(at, _)| at);
+            let end = text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
+            title.element(
+                Snippet::source(text)
+                    .path(path)
+                    .line_start(line)
+                    .annotation(AnnotationKind::Primary.span(at..end)),
+            )
+        }
+        _ => annotate_snippets::Group::with_title(title),
+    };
+    renderer(width).render(&[group])
+}
+
+/// The files of notes, besides that of the finding, each once.
+fn other_files(finding: &Finding) -> Vec<FileId> {
+    let mut files = Vec::new();
+    for note in &finding.notes {
+        let file = note.place.file;
+        if file != finding.place.file && !files.contains(&file) {
+            files.push(file);
+        }
+    }
+    files
+}
+
+/// The lines of one file: those of a place, and of the notes that are in the file.
+fn snippet<'a>(
+    sources: &'a Sources,
+    file: FileId,
+    place: Option<&Place>,
+    notes: &'a [Note],
+) -> Snippet<'a, Annotation<'a>> {
+    let source = sources.get(file);
+    let notes: Vec<&Note> = notes.iter().filter(|it| it.place.file == file).collect();
+    let places = place.into_iter().chain(notes.iter().map(|it| &it.place));
+    let whole = places
+        .map(|place| shown(source, &place.range))
+        .reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
+        .unwrap_or(0..0);
+    // Only the lines in question: the drawing takes as long as the text it is given.
+    let text = &source.text;
+    let start = text[..whole.start].rfind('\n').map_or(0, |at| at + 1);
+    let end = text[whole.end..]
+        .find('\n')
+        .map_or(text.len(), |at| whole.end + at);
+    let (line, _) = source.line_and_column(start);
+    let within = |place: &Place| {
+        let range = shown(source, &place.range);
+        range.start - start..range.end - start
+    };
+    let primary = place.map(|place| AnnotationKind::Primary.span(within(place)));
+    let context = notes.iter().map(|note| {
+        let annotation = AnnotationKind::Context.span(within(&note.place));
+        annotation.label(label(note))
+    });
+    Snippet::source(&text[start..end])
+        .path(source.path.display().to_string())
+        .line_start(line)
+        .annotations(primary.into_iter().chain(context))
+}
+
+/// The part of a range that is underlined; always within the text.
+fn shown(source: &Source, range: &Range<usize>) -> Range<usize> {
+    let text = &source.text;
+    let start = text.floor_char_boundary(range.start);
+    let end = text.floor_char_boundary(range.end).max(start);
+    let lines = text[start..end].split('\n');
+    match lines.clone().count() > LINES {
+        true => start..start + lines.clone().next().map_or(0, str::len),
+        false => start..end,
+    }
+}
+
+/// What is written beside the line of a note, unless it is too long for that.
+fn label(note: &Note) -> Option<&str> {
+    let text = note.text.as_str();
+    (text.chars().count() <= LABEL && !text.contains('\n')).then_some(text)
+}
+
+/// Text below the lines, after `   = help: `.
+fn below(text: &str, width: usize) -> String {
+    const INDENT: usize = 14;
+    let lines: Vec<String> = paragraphs(text, width - INDENT)
+        .split('\n')
+        .map(normalize_untrusted_str)
+        .collect();
+    lines.join("\n")
+}
+
+/// Sentences are broken to fit; lines of code, which are indented, stay as they are.
+fn paragraphs(text: &str, width: usize) -> String {
+    let lines = text.lines().flat_map(|line| {
+        match line.trim().is_empty() || line.starts_with(char::is_whitespace) {
+            true => vec![line.to_owned()],
+            false => wrapped(line, width),
+        }
+    });
+    lines.collect::<Vec<String>>().join("\n")
+}
+
+/// In the colours of all other output.
+fn renderer(width: usize) -> Renderer {
+    Renderer::styled()
+        .term_width(width)
+        .error(Role::Error.style())
+        .warning(Role::Warning.style())
+        .info(Role::Strong.style())
+        .note(Role::Help.style())
+        .help(Role::Help.style())
+        .context(Role::Help.style())
+        .line_num(Role::Quiet.style())
+        .emphasis(Role::Strong.style())
+}

@@ -1,12 +1,15 @@
 //! A check, from paths to findings.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::calculus::infer;
+use crate::lift::{Entry, lift};
 use crate::project::Project;
 use crate::suppression::Suppressions;
-use crate::{Checkpoint, FileId, Finding, Sources, Unreadable, parallel};
+use crate::{Checkpoint, FileId, Finding, Place, Sources, Unreadable, parallel, rules};
 
 /// What a check assumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,16 +73,45 @@ pub fn check(paths: &[PathBuf], settings: &Settings) -> Checked {
     parallel::with_deep_stack(|| check_project(Project::read(paths), settings))
 }
 
+/// Everything that was found in one file.
+type Found = (Vec<Finding>, Vec<Checkpoint>);
+
 fn check_project(mut project: Project, _settings: &Settings) -> Checked {
     let mut checked = Checked {
         files: project.given,
         unreadable: std::mem::take(&mut project.unreadable),
         ..Checked::default()
     };
+    let files: Vec<FileId> = (0..).map(FileId).take(project.given).collect();
+    let scripts = parallel::map(&files, |file| examine(&project, *file, None));
+    let mut entered = BTreeSet::new();
+    let mut found: Vec<Found> = Vec::new();
+    for outcome in scripts {
+        if let Some((findings, functions)) = outcome {
+            found.push(findings);
+            entered.extend(functions);
+        }
+    }
+    // What no script called is looked at with arguments that are not known.
+    let rest = parallel::map(&files, |file| examine(&project, *file, Some(&entered)));
+    found.extend(rest.into_iter().flatten().map(|(findings, _)| findings));
+
     let suppressions: Vec<Suppressions> = (0..)
         .zip(&project.scripts)
         .map(|(file, script)| Suppressions::of(script, FileId(file)))
         .collect();
+    let mut findings: Vec<Finding> = Vec::new();
+    for (of_script, checkpoints) in found {
+        findings.extend(of_script);
+        checked.checkpoints.extend(checkpoints);
+    }
+    let key = |place: &Place| (place.file, place.range.start, place.range.end);
+    findings.sort_by(|a, b| (key(&a.place), a.rule).cmp(&(key(&b.place), b.rule)));
+    findings.dedup_by(|a, b| a.rule == b.rule && a.place == b.place);
+    checked
+        .checkpoints
+        .sort_by_key(|it| (key(&it.place), it.members.len()));
+    checked.checkpoints.dedup_by(|a, b| a.place == b.place);
     checked.sources = Sources(
         project
             .scripts
@@ -87,8 +119,39 @@ fn check_project(mut project: Project, _settings: &Settings) -> Checked {
             .map(|script| script.source)
             .collect(),
     );
+    for finding in findings {
+        let source = checked.sources.get(finding.place.file);
+        let (first, _) = source.line_and_column(finding.place.range.start);
+        let (last, _) = source.line_and_column(finding.place.range.end);
+        let silence = &suppressions[finding.place.file.0 as usize];
+        if silence.silence(finding.rule, first..last + 1) {
+            checked.suppressed += 1;
+        } else {
+            checked.findings.push(finding);
+        }
+    }
     for silence in suppressions {
         checked.findings.extend(silence.unknown);
     }
     checked
+        .findings
+        .sort_by(|a, b| (key(&a.place), a.rule).cmp(&(key(&b.place), b.rule)));
+    checked
+}
+
+/// Lifts a file and applies the rules: as a script, or what was not entered as part of one.
+fn examine(
+    project: &Project,
+    file: FileId,
+    entered: Option<&BTreeSet<usize>>,
+) -> Option<(Found, BTreeSet<usize>)> {
+    let entry = entered.map_or(Entry::Script, Entry::Library);
+    let (lifted, functions) = lift(project, file, entry);
+    let typing = infer(&lifted.program);
+    let script = rules::Script {
+        lifted: &lifted,
+        typing: &typing,
+        project,
+    };
+    Some((rules::apply(&script), functions))
 }

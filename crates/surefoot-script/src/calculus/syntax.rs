@@ -13,6 +13,10 @@
 
 use std::fmt;
 
+/// The name of the one function with a meaning of its own. `succ(x, c..)` is `x` and an amount that
+/// the constants `c..` determine, one if there are none.
+pub const SUCCESSOR: &str = "succ";
+
 /// A variable of a program: an index into [`Program::variables`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Variable(pub u32);
@@ -57,7 +61,8 @@ pub enum Reduction {
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statement {
-    /// `x := f(e..)`: the same operands give the same value.
+    /// `x := f(e..)`: the same operands give the same value. The function called
+    /// [`SUCCESSOR`] counts: its value is its first operand, more by a constant amount.
     Compute {
         /// What is written.
         target: Variable,
@@ -88,7 +93,8 @@ pub enum Statement {
         /// Where it comes from.
         site: Site,
     },
-    /// `x := draw g e..`: depends on the generator, and moves it on.
+    /// `x := draw g e..`: depends on the generator, and moves it on. How far is a matter of the
+    /// statement, not of the operands.
     Draw {
         /// What is written.
         target: Variable,
@@ -143,7 +149,8 @@ pub enum Statement {
         /// Where it comes from.
         site: Site,
     },
-    /// `for i < e s`; the bound is taken once, before the first iteration.
+    /// `for i < e s`; the bound is taken once, before the first iteration. The counter is set at the
+    /// beginning of each iteration, and afterwards keeps what it had in the last.
     For {
         /// Counts iterations, from zero.
         counter: Variable,
@@ -168,8 +175,9 @@ pub enum Statement {
         /// Where it comes from.
         site: Site,
     },
-    /// `x := map j < e { s; e } reduce T`. What the body writes is its own, but for generators from
-    /// outside that it draws from.
+    /// `x := map j < e { s; e } reduce T`. What the body writes is its own, but for generators that
+    /// it may draw from before it has made them itself: those are shared by all elements. Checkpoints
+    /// in the body are none.
     Map {
         /// What is written.
         target: Variable,
@@ -223,6 +231,11 @@ impl Program {
     /// The name of a variable.
     pub fn name(&self, variable: Variable) -> &str {
         &self.variables[variable.0 as usize]
+    }
+
+    /// The name of a symbol.
+    pub fn symbol_name(&self, symbol: Symbol) -> &str {
+        &self.symbols[symbol.0 as usize]
     }
 }
 

@@ -1,0 +1,323 @@
+//! What a lifted script is beside its program: who is who, and what happened when.
+
+use std::collections::BTreeMap;
+
+use super::value::{FrameId, LoadId, ObjectId};
+use crate::Place;
+use crate::Rule;
+use crate::calculus::{Label, Program, Site, Variable};
+use crate::library::{Environment, Family, Global};
+
+/// A loop: an index into [`Lifted::loops`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct LoopId(pub u32);
+
+/// The order of events, as they follow each other in the text of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Moment(pub u32);
+
+/// A script in the calculus.
+#[derive(Debug, Default)]
+pub(crate) struct Lifted {
+    /// The program.
+    pub program: Program,
+    /// Where its statements come from.
+    pub sites: Vec<Place>,
+    /// What has a state.
+    pub things: Vec<Thing>,
+    /// Every draw.
+    pub draws: Vec<Draw>,
+    /// Every seeding.
+    pub seeds: Vec<Seed>,
+    /// Every save.
+    pub saves: Vec<Save>,
+    /// Every loop.
+    pub loops: Vec<Loop>,
+    /// Every load, and which of its keys are used.
+    pub loads: Vec<Load>,
+    /// Everything that is put back from a checkpoint.
+    pub restores: Vec<Restore>,
+    /// What is read from the environment.
+    pub reads: Vec<Read>,
+    /// Operations that may give other bits for the same input.
+    pub unsteady: Vec<Unsteady>,
+    /// Switches that make a script less repeatable.
+    pub switches: Vec<SwitchSet>,
+    /// Calls that could not be resolved and take part in training.
+    pub unknown: Vec<Unknown>,
+    /// Writes of cells outside of training steps: made anew, initialised.
+    pub rewrites: Vec<Rewrite>,
+    /// Variables that people named, and the frame each lives in, if it is no attribute.
+    pub named: BTreeMap<Variable, Option<FrameId>>,
+    /// Whether the script may run on a GPU.
+    pub uses_cuda: bool,
+    /// Whether it asks for deterministic algorithms.
+    pub asks_for_determinism: bool,
+    /// Whether this is code that others call, entered with arguments that are not known.
+    pub is_library: bool,
+}
+
+/// Something with a state.
+#[derive(Clone, Debug)]
+pub(crate) struct Thing {
+    /// The object.
+    pub object: ObjectId,
+    /// The variable of its state.
+    pub cell: Variable,
+    /// That of its gradients, if it is a model.
+    pub gradients: Option<Variable>,
+    /// What people call it.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// Where it is made.
+    pub site: Site,
+    /// Whether it is part of another one.
+    pub is_part: bool,
+}
+
+/// What has a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Role {
+    /// Parameters and buffers.
+    Model,
+    /// An optimizer.
+    Optimizer,
+    /// A learning-rate schedule.
+    Scheduler,
+    /// A gradient scaler.
+    Scaler,
+    /// A moving average of a model.
+    Average,
+    /// A generator that was made.
+    Generator(Family),
+    /// A generator that is always there.
+    Global(Global),
+    /// A generator of a process that loads data.
+    Worker(Global),
+    /// A list, a dictionary, a queue.
+    Container,
+    /// Another object with a state of its own.
+    State,
+}
+
+/// A draw from a generator.
+#[derive(Clone, Debug)]
+pub(crate) struct Draw {
+    /// The generator.
+    pub generator: ObjectId,
+    /// Where to look.
+    pub site: Site,
+    /// What for.
+    pub purpose: Purpose,
+    /// The loops around it, outermost first.
+    pub loops: Vec<LoopId>,
+    /// Whether it is part of an evaluation.
+    pub evaluates: bool,
+    /// Whether it happens in a process that loads data.
+    pub in_worker: bool,
+    /// Whether each of these processes has its own copy of the generator, and nothing seeds it there.
+    pub is_copied: bool,
+    /// When.
+    pub moment: Moment,
+}
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Initial parameters.
+    Parameters,
+    /// The order of the data.
+    Order,
+    /// The seed of the processes that load data.
+    WorkerSeed,
+    /// Dropout and the like.
+    Layer,
+    /// Anything else.
+    Values,
+}
+
+/// A seeding of a generator.
+#[derive(Clone, Debug)]
+pub(crate) struct Seed {
+    /// The generator.
+    pub generator: ObjectId,
+    /// Where.
+    pub site: Site,
+    /// Whether it is in a loop.
+    pub in_loop: bool,
+    /// When.
+    pub moment: Moment,
+}
+
+/// A call that saves.
+#[derive(Clone, Debug)]
+pub(crate) struct Save {
+    /// The checkpoint of the program.
+    pub label: Label,
+    /// The call.
+    pub site: Site,
+    /// The loops around it, outermost first.
+    pub loops: Vec<LoopId>,
+    /// What is saved.
+    pub holdings: Holdings,
+    /// What the file is called in the script.
+    pub file: Option<String>,
+    /// The frames whose names can be seen from here or from its callers.
+    pub frames: Vec<FrameId>,
+}
+
+/// What a value holds on to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holdings {
+    /// Objects whose state is in it.
+    pub objects: Vec<ObjectId>,
+    /// Variables that are in it.
+    pub variables: Vec<Variable>,
+    /// Its keys, and what is under each.
+    pub keys: Vec<Key>,
+    /// Whether there may be more in it than is known.
+    pub is_open: bool,
+}
+
+/// An entry of a checkpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    /// Its name.
+    pub name: String,
+    /// Where it is put in.
+    pub site: Option<Site>,
+    /// What is under it.
+    pub holdings: Holdings,
+}
+
+/// A loop of the script.
+#[derive(Clone, Debug)]
+pub(crate) struct Loop {
+    /// The loop.
+    pub site: Site,
+    /// The loop around it.
+    pub parent: Option<LoopId>,
+    /// Its counter in the program.
+    pub counter: Variable,
+    /// What people call how far it has come.
+    pub name: Option<String>,
+    /// Variables that tell how far it has come.
+    pub positions: Vec<Variable>,
+    /// Whether it goes through data.
+    pub is_over_data: bool,
+    /// Whether a step of an optimizer happens in it.
+    pub trains: bool,
+    /// Whether the script writes `while`.
+    pub is_while: bool,
+    /// A checkpoint at the end of its body.
+    pub end: Option<Label>,
+    /// The frames whose names can be seen from there or from its callers.
+    pub frames: Vec<FrameId>,
+    /// When it begins.
+    pub moment: Moment,
+}
+
+/// A call that loads.
+#[derive(Clone, Debug)]
+pub(crate) struct Load {
+    /// The call.
+    pub site: Site,
+    /// Keys that are read from it.
+    pub keys: Vec<String>,
+    /// Whether it goes where its use cannot be followed.
+    pub escapes: bool,
+    /// What the file is called in the script.
+    pub file: Option<String>,
+}
+
+/// Something put back from a checkpoint.
+#[derive(Clone, Debug)]
+pub(crate) struct Restore {
+    /// Which load it comes from.
+    pub load: LoadId,
+    /// Under which keys.
+    pub keys: Vec<String>,
+    /// The variable that is written.
+    pub variable: Variable,
+    /// The object, if it is one.
+    pub object: Option<ObjectId>,
+    /// Where.
+    pub site: Site,
+    /// The loops around it.
+    pub in_loop: bool,
+    /// When.
+    pub moment: Moment,
+}
+
+/// Something read from the environment.
+#[derive(Clone, Debug)]
+pub(crate) struct Read {
+    /// What.
+    pub what: Environment,
+    /// Where.
+    pub site: Site,
+    /// What is called, as people write it.
+    pub call: String,
+}
+
+/// An operation that may give other bits for the same input.
+#[derive(Clone, Debug)]
+pub(crate) struct Unsteady {
+    /// Which.
+    pub operation: &'static str,
+    /// Where.
+    pub site: Site,
+}
+
+/// A switch that is set.
+#[derive(Clone, Debug)]
+pub(crate) struct SwitchSet {
+    /// The finding it makes.
+    pub rule: Rule,
+    /// Where.
+    pub site: Site,
+}
+
+/// A call that could not be resolved.
+#[derive(Clone, Debug)]
+pub(crate) struct Unknown {
+    /// What is called.
+    pub callee: String,
+    /// Where.
+    pub site: Site,
+    /// What of the training it is given.
+    pub given: String,
+}
+
+/// A cell that is written anew outside of a training step.
+#[derive(Clone, Debug)]
+pub(crate) struct Rewrite {
+    /// The variable.
+    pub variable: Variable,
+    /// Where.
+    pub site: Site,
+    /// Whether it is in a loop.
+    pub in_loop: bool,
+    /// When.
+    pub moment: Moment,
+}
+
+impl Lifted {
+    /// Where a statement comes from.
+    pub(crate) fn place(&self, site: Site) -> Place {
+        self.sites[site.0 as usize].clone()
+    }
+
+    /// The thing whose state or gradients this variable is.
+    pub(crate) fn thing(&self, variable: Variable) -> Option<&Thing> {
+        self.things
+            .iter()
+            .find(|thing| thing.cell == variable || thing.gradients == Some(variable))
+    }
+
+    /// The thing that is this object.
+    pub(crate) fn thing_of(&self, object: ObjectId) -> Option<&Thing> {
+        self.things.iter().find(|thing| thing.object == object)
+    }
+}

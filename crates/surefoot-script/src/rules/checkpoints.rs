@@ -1,0 +1,409 @@
+//! What checkpoints lack.
+
+use std::collections::BTreeSet;
+
+use super::{Script, code, generator_name, listed};
+use crate::calculus::{Label, Member as Needed, Reason, Site, Statement, Variable};
+use crate::lift::facts::{Holdings, Loop, LoopId, Role, Save, Thing};
+use crate::{Checkpoint, Finding, Member, MemberKind, Rule};
+
+/// Something that has to be saved.
+pub(super) struct Part {
+    /// What people call it.
+    pub name: String,
+    /// What it is.
+    pub kind: MemberKind,
+    /// What has its state, if it is an object.
+    pub thing: Option<Thing>,
+    /// Why.
+    pub reason: String,
+    /// Whether it is saved.
+    pub saved: bool,
+    /// Where it is needed next.
+    pub used_at: Option<Site>,
+    /// The loop it is the position of, and whether that goes through data.
+    pub position: Option<(LoopId, bool)>,
+}
+
+/// Checks every save in a training loop, and derives what each training loop must save.
+pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) -> Vec<Checkpoint> {
+    let mut checkpoints = Vec::new();
+    for save in resumable(script) {
+        let parts = parts(script, save.label, save.site, &save.loops, Some(save));
+        report(script, save, &parts, findings);
+        checkpoints.push(checkpoint(script, save.site, true, parts));
+    }
+    for (index, looped) in script.lifted.loops.iter().enumerate() {
+        let id = LoopId(u32::try_from(index).unwrap_or(u32::MAX));
+        let has_save = resumable(script).any(|save| save.loops.contains(&id));
+        if let (Some(label), false) = (looped.end, has_save) {
+            let parts = parts(script, label, looped.site, &[id], None);
+            if !parts.is_empty() {
+                checkpoints.push(checkpoint(script, looped.site, false, parts));
+            }
+        }
+    }
+    checkpoints
+}
+
+/// Saves that a run could go on from: those in a loop that trains.
+pub(super) fn resumable<'s>(script: &'s Script<'_>) -> impl Iterator<Item = &'s Save> {
+    let loops = &script.lifted.loops;
+    script.lifted.saves.iter().filter(|save| {
+        save.loops
+            .first()
+            .is_some_and(|id| loops[id.0 as usize].trains)
+    })
+}
+
+fn report(script: &Script<'_>, save: &Save, parts: &[Part], findings: &mut Vec<Finding>) {
+    if save.holdings.is_open {
+        return;
+    }
+    let missing = |kind: MemberKind| {
+        parts
+            .iter()
+            .filter(|part| !part.saved && part.kind == kind)
+            .collect::<Vec<_>>()
+    };
+    let is_of_data = |part: &&&Part| part.position.is_some_and(|(_, is_data)| is_data);
+    let positions = missing(MemberKind::Position);
+    let mut states = missing(MemberKind::State);
+    states.extend(positions.iter().filter(|part| !is_of_data(part)));
+    if !states.is_empty() {
+        let names: Vec<String> = states
+            .iter()
+            .map(|part| format!("`{}`", part.name))
+            .collect();
+        let message = format!(
+            "This checkpoint does not hold {}. A run resumed from it goes on with other values than the one that was stopped.",
+            listed(&names)
+        );
+        let help = format!("Save it as well: {}", code::entries(&states));
+        findings.push(with_notes(
+            script,
+            Rule::MissingState,
+            save.site,
+            message,
+            help,
+            &states,
+        ));
+    }
+    let generators = missing(MemberKind::Generator);
+    if !generators.is_empty() {
+        let names: Vec<String> = generators
+            .iter()
+            .filter_map(|part| part.thing.as_ref())
+            .map(generator_name)
+            .collect();
+        let message = format!(
+            "This checkpoint does not hold the state of {}. A run resumed from it draws other numbers than the one that was stopped.",
+            listed(&names)
+        );
+        let help = format!("Save it as well: {}", code::entries(&generators));
+        findings.push(with_notes(
+            script,
+            Rule::MissingGenerator,
+            save.site,
+            message,
+            help,
+            &generators,
+        ));
+    }
+    let data: Vec<&Part> = positions.iter().filter(is_of_data).copied().collect();
+    if let Some(first) = data.first() {
+        let around = first.used_at.map_or_else(String::new, |site| {
+            format!(" at {}", script.line(site, save.site))
+        });
+        let message = format!(
+            "This checkpoint is made in the middle of the loop over the data{around} and does not say how far that has come. A run resumed from it begins the pass again."
+        );
+        let help = format!(
+            "Save the number of the batch and skip to it after a restart: {}",
+            code::entries(&data)
+        );
+        findings.push(with_notes(
+            script,
+            Rule::MissingPosition,
+            save.site,
+            message,
+            help,
+            &data,
+        ));
+    }
+}
+
+fn with_notes(
+    script: &Script<'_>,
+    rule: Rule,
+    site: Site,
+    message: String,
+    help: String,
+    parts: &[&Part],
+) -> Finding {
+    let mut finding = script.finding(rule, site, message, help);
+    for part in parts {
+        if let Some(used_at) = part.used_at {
+            finding
+                .notes
+                .push(script.note(used_at, part.reason.clone()));
+        }
+    }
+    finding
+}
+
+fn checkpoint(script: &Script<'_>, site: Site, saves: bool, parts: Vec<Part>) -> Checkpoint {
+    let (save, restore) = code::both(&parts);
+    let members = parts.into_iter().map(|part| Member {
+        name: part.name,
+        kind: part.kind,
+        reason: part.reason,
+        saved: part.saved,
+        used_at: part.used_at.map(|site| script.place(site)),
+    });
+    Checkpoint {
+        place: script.place(site),
+        saves,
+        members: members.collect(),
+        save,
+        restore,
+    }
+}
+
+/// What has to be saved at a label, in the order state, generators, positions.
+fn parts(
+    script: &Script<'_>,
+    label: Label,
+    site: Site,
+    loops: &[LoopId],
+    save: Option<&Save>,
+) -> Vec<Part> {
+    let Some(needed) = script.typing.save(label) else {
+        return Vec::new();
+    };
+    let nothing = Holdings::default();
+    let holdings = save.map_or(&nothing, |save| &save.holdings);
+    let frames = match save {
+        Some(save) => &save.frames,
+        None => &script.lifted.loops[loops[0].0 as usize].frames,
+    };
+    let outermost = script.lifted.loops[loops[0].0 as usize].counter;
+    let written = written_in(&script.lifted.program.body, outermost).unwrap_or_default();
+    let mut parts: Vec<Part> = Vec::new();
+    for member in &needed.members {
+        // What comes before the loops is done again by a restart.
+        if !written.contains(&member.variable) {
+            continue;
+        }
+        let Some(mut part) = part_of(script, member, site) else {
+            continue;
+        };
+        let is_local = script
+            .lifted
+            .named
+            .get(&member.variable)
+            .copied()
+            .flatten()
+            .is_some_and(|frame| !frames.contains(&frame));
+        let is_position = loops.iter().any(|id| {
+            script.lifted.loops[id.0 as usize]
+                .positions
+                .contains(&member.variable)
+        });
+        if is_local
+            || (is_position && part.thing.is_none())
+            || parts
+                .iter()
+                .any(|it| it.name == part.name && it.kind == part.kind)
+        {
+            continue;
+        }
+        part.saved = holds(holdings, member.variable, part.thing.as_ref());
+        parts.push(part);
+    }
+    parts.sort_by_key(|part| {
+        (
+            part.kind,
+            part.thing.as_ref().map_or(Role::State, |thing| thing.role),
+        )
+    });
+    parts.extend(positions(script, loops, holdings));
+    parts
+}
+
+fn part_of(script: &Script<'_>, member: &Needed, site: Site) -> Option<Part> {
+    let variable = member.variable;
+    let thing = script.lifted.thing(variable);
+    let (name, kind) = match thing {
+        Some(thing) if thing.is_part => return None,
+        Some(thing) => match thing.role {
+            Role::Worker(_) => return None,
+            Role::Global(_) | Role::Generator(_) => (thing.name.clone(), MemberKind::Generator),
+            _ if thing.gradients == Some(variable) => (
+                format!("the gradients of {}", thing.name),
+                MemberKind::State,
+            ),
+            Role::Container | Role::State if !is_named(script, thing) => return None,
+            _ => (thing.name.clone(), MemberKind::State),
+        },
+        None if script.lifted.named.contains_key(&variable) => {
+            (script.name_of(variable).to_owned(), MemberKind::State)
+        }
+        None => return None,
+    };
+    let thing = thing.filter(|thing| thing.cell == variable).cloned();
+    let shown = match (&thing, kind) {
+        (Some(thing), MemberKind::Generator) => capitalized(&generator_name(thing)),
+        _ => format!("`{name}`"),
+    };
+    let reason = sentence(script, member, &shown, site);
+    Some(Part {
+        name,
+        kind,
+        thing,
+        reason,
+        saved: false,
+        used_at: Some(member.used_at),
+        position: None,
+    })
+}
+
+/// Whether somebody gave an object a name.
+fn is_named(script: &Script<'_>, thing: &Thing) -> bool {
+    thing.name != script.name_of(thing.cell)
+}
+
+fn sentence(script: &Script<'_>, member: &Needed, shown: &str, site: Site) -> String {
+    let line = |at: Site| script.line(at, site);
+    match member.reason {
+        Reason::Moved { drawn_at, .. } => format!("{shown} is drawn from at {}.", line(drawn_at)),
+        Reason::Carried { around } => format!(
+            "{shown} is carried from round to round of the loop at {}.",
+            line(around)
+        ),
+        Reason::Derived { from, around } => match script.lifted.named.contains_key(&from) {
+            true => format!(
+                "{shown} is computed from `{}`, which the loop at {} carries from round to round.",
+                script.name_of(from),
+                line(around)
+            ),
+            false => format!(
+                "{shown} depends on earlier rounds of the loop at {}.",
+                line(around)
+            ),
+        },
+        Reason::Shared { site: at, .. } => format!(
+            "{shown} depends on the order in which workers draw at {}.",
+            line(at)
+        ),
+        Reason::External { .. } => {
+            format!("{shown} changes as the training goes on, and is needed again.")
+        }
+    }
+}
+
+pub(super) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().collect::<String>() + letters.as_str()
+    })
+}
+
+/// Whether a save holds a variable, as itself or as the state of an object.
+pub(super) fn holds(holdings: &Holdings, variable: Variable, thing: Option<&Thing>) -> bool {
+    holdings.variables.contains(&variable)
+        || thing.is_some_and(|thing| holdings.objects.contains(&thing.object))
+}
+
+/// How far the loops around a save have come.
+fn positions(script: &Script<'_>, loops: &[LoopId], holdings: &Holdings) -> Vec<Part> {
+    let all = &script.lifted.loops;
+    let mut parts = Vec::new();
+    for (depth, id) in loops.iter().enumerate() {
+        let looped: &Loop = &all[id.0 as usize];
+        // What a `while` counts is state like any other.
+        if looped.is_while || !looped.trains {
+            continue;
+        }
+        // A count over inner rounds tells the outer round too.
+        let saved = loops[depth..].iter().any(|id| {
+            all[id.0 as usize]
+                .positions
+                .iter()
+                .any(|it| holdings.variables.contains(it))
+        });
+        let name = looped.name.clone().unwrap_or_else(|| {
+            if looped.is_over_data {
+                "batch".to_owned()
+            } else {
+                "round".to_owned()
+            }
+        });
+        let reason = format!("The loop goes on from `{name}`.");
+        parts.push(Part {
+            name,
+            kind: MemberKind::Position,
+            thing: None,
+            reason,
+            saved,
+            used_at: Some(looped.site),
+            position: Some((*id, looped.is_over_data)),
+        });
+    }
+    parts
+}
+
+/// The variables that the loop with this counter writes.
+fn written_in(statements: &[Statement], counter: Variable) -> Option<BTreeSet<Variable>> {
+    statements.iter().find_map(|statement| match statement {
+        Statement::For {
+            counter: it, body, ..
+        } if *it == counter => {
+            let mut written = BTreeSet::new();
+            gather_written(body, &mut written);
+            Some(written)
+        }
+        Statement::For { body, .. } | Statement::Map { body, .. } => written_in(body, counter),
+        Statement::If {
+            then, otherwise, ..
+        } => written_in(then, counter).or_else(|| written_in(otherwise, counter)),
+        _ => None,
+    })
+}
+
+fn gather_written(statements: &[Statement], written: &mut BTreeSet<Variable>) {
+    for statement in statements {
+        match statement {
+            Statement::Compute { target, .. }
+            | Statement::Nondeterministic { target, .. }
+            | Statement::Fold { target, .. }
+            | Statement::Keyed { target, .. }
+            | Statement::Read { target, .. } => {
+                written.insert(*target);
+            }
+            Statement::Draw {
+                target, generator, ..
+            } => {
+                written.extend([*target, *generator]);
+            }
+            Statement::Seed { generator, .. } => {
+                written.insert(*generator);
+            }
+            Statement::If {
+                then, otherwise, ..
+            } => {
+                gather_written(then, written);
+                gather_written(otherwise, written);
+            }
+            Statement::For { body, counter, .. } => {
+                written.insert(*counter);
+                gather_written(body, written);
+            }
+            Statement::Map { body, target, .. } => {
+                written.insert(*target);
+                gather_written(body, written);
+            }
+            Statement::Checkpoint { .. } | Statement::Output { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What another execution finds different and lets reach data or parameters.
+
+use super::Script;
+use crate::library::Environment;
+use crate::{Finding, Rule};
+
+/// Looks at every read of the environment that reaches an output.
+pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
+    let reaching = script.reaching();
+    for read in &script.lifted.reads {
+        if !reaching.iter().any(|origin| origin.site == read.site) {
+            continue;
+        }
+        let call = &read.call;
+        let (rule, message, help) = match read.what {
+            Environment::Entropy => (
+                Rule::UnseededGenerator,
+                "This generator begins with entropy from the system, and what it draws reaches the training: every run is another one.".to_owned(),
+                "Give it a seed.",
+            ),
+            Environment::Clock => (Rule::Clock, format!("`{call}` reads the clock, and what it gives reaches the training: every run is another one."), "Take a seed from the settings instead, and record it."),
+            Environment::Identity => (Rule::Clock, format!("`{call}` gives something else in every run, and that reaches the training."), "Use a fixed value, or one from the settings."),
+            Environment::FileOrder => (
+                Rule::FileOrder,
+                format!("`{call}` lists files in whatever order the file system has them, and that order reaches the training: another machine trains another model."),
+                "Sort what it gives: `sorted(...)`.",
+            ),
+            Environment::SetOrder => (
+                Rule::SetOrder,
+                "The order of this set reaches the training, and for texts it differs from run to run.".to_owned(),
+                "Sort it before its order matters: `sorted(...)`.",
+            ),
+            Environment::Hash => (Rule::HashOrder, "`hash` of a text differs from run to run, and this one reaches the training.".to_owned(), "Use a hash that is always the same, from `hashlib` or `zlib.crc32`."),
+            Environment::Arrival => (Rule::ArrivalOrder, format!("`{call}` gives results in the order in which they arrive, and that order reaches the training."), "Keep the order of the tasks: `map` instead, or sort by an index."),
+        };
+        findings.push(script.finding(rule, read.site, message, help.to_owned()));
+    }
+}

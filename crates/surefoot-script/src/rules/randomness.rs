@@ -1,0 +1,195 @@
+//! Generators: never seeded, seeded by rank, copied into workers, drawn from by an evaluation.
+
+use super::{Script, generator_name};
+use crate::calculus::WorkerCause;
+use crate::library::Global;
+use crate::lift::facts::{Draw, Purpose, Role, Thing};
+use crate::{Finding, Rule};
+
+/// Looks at every generator.
+pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
+    for thing in &script.lifted.things {
+        match thing.role {
+            Role::Global(global) => {
+                unseeded(script, thing, global, findings);
+                by_rank(script, thing, findings);
+                evaluations(script, thing, findings);
+            }
+            Role::Generator(_) => {
+                by_rank(script, thing, findings);
+                evaluations(script, thing, findings);
+                copied(script, thing, findings);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn draws<'s>(script: &'s Script<'_>, thing: &Thing) -> impl Iterator<Item = &'s Draw> {
+    let object = thing.object;
+    script
+        .lifted
+        .draws
+        .iter()
+        .filter(move |draw| draw.generator == object)
+}
+
+fn unseeded(script: &Script<'_>, thing: &Thing, global: Global, findings: &mut Vec<Finding>) {
+    let lifted = script.lifted;
+    if lifted.is_library
+        || lifted
+            .seeds
+            .iter()
+            .any(|seed| seed.generator == thing.object)
+    {
+        return;
+    }
+    let name = format!("entropy of {}", script.name_of(thing.cell));
+    if !script
+        .reaching()
+        .iter()
+        .any(|origin| script.symbol(origin) == Some(&name))
+    {
+        return;
+    }
+    let of = |purpose: Purpose| draws(script, thing).find(|draw| draw.purpose == purpose);
+    let first = of(Purpose::Parameters)
+        .or_else(|| of(Purpose::Values))
+        .or_else(|| of(Purpose::Layer))
+        .or_else(|| of(Purpose::Order))
+        .or_else(|| of(Purpose::WorkerSeed));
+    let Some(first) = first else { return };
+    let (what, rule) = match first.purpose {
+        Purpose::Parameters => ("The initial parameters are drawn", Rule::UnseededGenerator),
+        Purpose::Order => ("The order of the data is drawn", Rule::UnseededShuffle),
+        Purpose::Layer => ("Dropout is drawn", Rule::UnseededGenerator),
+        Purpose::WorkerSeed => (
+            "The seeds of the loading processes are drawn",
+            Rule::UnseededGenerator,
+        ),
+        Purpose::Values => (
+            "Numbers that reach the training are drawn",
+            Rule::UnseededGenerator,
+        ),
+    };
+    let message = format!(
+        "{what} from {}, which is never seeded: every run is another one.",
+        generator_name(thing)
+    );
+    let call = match global {
+        Global::Torch => "torch.manual_seed(seed)",
+        Global::NumPy => "np.random.seed(seed)",
+        Global::Python => "random.seed(seed)",
+        Global::TensorFlow => "tf.random.set_seed(seed)",
+    };
+    let mut finding = script.finding(
+        rule,
+        first.site,
+        message,
+        format!("Seed it once, before anything draws: `{call}`."),
+    );
+    let others = draws(script, thing).filter(|draw| {
+        draw.site != first.site
+            && !draw.in_worker
+            && draw.purpose != Purpose::WorkerSeed
+            && draw.purpose != Purpose::Parameters
+    });
+    let mut told = Vec::new();
+    for other in others {
+        let line = script.line(other.site, first.site);
+        if told.len() < 3 && !told.contains(&line) {
+            finding
+                .notes
+                .push(script.note(other.site, "This draws from it too."));
+            told.push(line);
+        }
+    }
+    findings.push(finding);
+}
+
+fn by_rank(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {
+    let Some(dependence) = script.typing.state(thing.cell).workers else {
+        return;
+    };
+    if dependence.cause != WorkerCause::Rank || draws(script, thing).next().is_none() {
+        return;
+    }
+    let Some(seed) = script
+        .lifted
+        .seeds
+        .iter()
+        .rev()
+        .find(|seed| seed.generator == thing.object)
+    else {
+        return;
+    };
+    let message = format!(
+        "{} is seeded by the rank of the process: another number of processes trains another model.",
+        super::checkpoints::capitalized(&generator_name(thing))
+    );
+    let help =
+        "Seed every process alike and key what must differ by the sample, not by the process."
+            .to_owned();
+    findings.push(script.finding(Rule::RankKeyed, seed.site, message, help));
+}
+
+fn copied(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {
+    let Some(draw) = draws(script, thing).find(|draw| draw.is_copied) else {
+        return;
+    };
+    let message = format!(
+        "Every loading process has its own copy of {}: they all draw the same numbers, and the same again in every epoch.",
+        generator_name(thing)
+    );
+    let help =
+        "Make the generator in a `worker_init_fn`, from `torch.utils.data.get_worker_info().seed`."
+            .to_owned();
+    let mut finding = script.finding(Rule::UnseededWorkers, draw.site, message, help);
+    finding
+        .notes
+        .push(script.note(thing.site, "It is made here, before the processes start."));
+    findings.push(finding);
+}
+
+fn evaluations(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {
+    let loops = &script.lifted.loops;
+    let in_training = |draw: &&Draw| {
+        draw.loops
+            .first()
+            .is_some_and(|id| loops[id.0 as usize].trains)
+            && draw.purpose != Purpose::WorkerSeed
+            && draw.purpose != Purpose::Parameters
+    };
+    let Some(trained) = draws(script, thing)
+        .filter(in_training)
+        .find(|draw| !draw.evaluates)
+    else {
+        return;
+    };
+    let Some(draw) = draws(script, thing)
+        .filter(in_training)
+        .find(|draw| draw.evaluates && draw.site != trained.site)
+    else {
+        return;
+    };
+    let what = match draw.purpose {
+        Purpose::Order => "shuffles its data",
+        _ => "draws",
+    };
+    let message = format!(
+        "The evaluation {what} from {}, which training draws from as well, at {}: how often one evaluates changes what is trained.",
+        generator_name(thing),
+        script.line(trained.site, draw.site)
+    );
+    let help = match draw.purpose {
+        Purpose::Order => {
+            "Do not shuffle the data of an evaluation, or give its loader a generator of its own: `generator=torch.Generator().manual_seed(seed)`."
+        }
+        _ => "Give the evaluation a generator of its own.",
+    };
+    let mut finding = script.finding(Rule::EvaluationDraws, draw.site, message, help.to_owned());
+    finding
+        .notes
+        .push(script.note(trained.site, "Training draws here."));
+    findings.push(finding);
+}

@@ -1,0 +1,135 @@
+//! What is saved and not restored, or restored too early.
+
+use super::checkpoints::{holds, resumable};
+use super::{Script, generator_name};
+use crate::lift::facts::{Key, Load, Restore, Role, Save};
+use crate::{Finding, Rule};
+
+/// Compares what is saved with what is loaded.
+pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
+    for save in resumable(script) {
+        not_restored(script, save, findings);
+    }
+    for restore in &script.lifted.restores {
+        if !restore.in_loop {
+            restored_early(script, restore, findings);
+        }
+    }
+}
+
+fn not_restored(script: &Script<'_>, save: &Save, findings: &mut Vec<Finding>) {
+    let is_of_it = |load: &&Load| {
+        save.holdings
+            .keys
+            .iter()
+            .any(|key| load.keys.contains(&key.name))
+    };
+    let loads: Vec<&Load> = script.lifted.loads.iter().filter(is_of_it).collect();
+    if loads.is_empty() || loads.iter().any(|load| load.escapes) {
+        return;
+    }
+    for key in &save.holdings.keys {
+        if loads.iter().any(|load| load.keys.contains(&key.name)) || !is_needed(script, save, key) {
+            continue;
+        }
+        let message = format!(
+            "`{}` is saved here, and nothing restores it: a resumed run begins with another value.",
+            key.name
+        );
+        let help = format!(
+            "Put it back where the checkpoint is loaded, at {}: `checkpoint[\"{}\"]`.",
+            script.line(loads[0].site, save.site),
+            key.name
+        );
+        let mut finding = script.finding(
+            Rule::NotRestored,
+            key.site.unwrap_or(save.site),
+            message,
+            help,
+        );
+        finding
+            .notes
+            .push(script.note(loads[0].site, "The checkpoint is loaded here."));
+        findings.push(finding);
+    }
+}
+
+/// Whether what a key holds has to be in the checkpoint.
+fn is_needed(script: &Script<'_>, save: &Save, key: &Key) -> bool {
+    let Some(needed) = script.typing.save(save.label) else {
+        return false;
+    };
+    let is_member = needed.members.iter().any(|member| {
+        holds(
+            &key.holdings,
+            member.variable,
+            script.lifted.thing(member.variable),
+        )
+    });
+    let is_position = save.loops.iter().any(|id| {
+        let looped = &script.lifted.loops[id.0 as usize];
+        looped.trains
+            && looped
+                .positions
+                .iter()
+                .any(|it| key.holdings.variables.contains(it))
+    });
+    is_member || is_position
+}
+
+fn restored_early(script: &Script<'_>, restore: &Restore, findings: &mut Vec<Finding>) {
+    let lifted = script.lifted;
+    let begin = lifted
+        .loops
+        .iter()
+        .filter(|it| it.parent.is_none() && it.trains && it.moment > restore.moment)
+        .map(|it| it.moment)
+        .min();
+    let Some(begin) = begin else { return };
+    let between = |moment| moment > restore.moment && moment < begin;
+    let Some(thing) = lifted.thing(restore.variable) else {
+        return;
+    };
+    let later = match thing.role {
+        Role::Global(_) | Role::Generator(_) => {
+            let drawn = lifted.draws.iter().find(|draw| {
+                draw.generator == thing.object && between(draw.moment) && draw.loops.is_empty()
+            });
+            let seeded = lifted.seeds.iter().find(|seed| {
+                seed.generator == thing.object && between(seed.moment) && !seed.in_loop
+            });
+            let drawn = drawn.map(|draw| (draw.site, "draws from it"));
+            drawn.or_else(|| seeded.map(|seed| (seed.site, "seeds it")))
+        }
+        _ => {
+            let rewritten = lifted
+                .rewrites
+                .iter()
+                .find(|it| it.variable == restore.variable && between(it.moment) && !it.in_loop);
+            let rewritten = rewritten.map(|it| (it.site, "writes it anew"));
+            // Made again under the same name: what was restored is thrown away.
+            let again = lifted.things.iter().find(|it| {
+                it.role == thing.role
+                    && it.name == thing.name
+                    && it.object > thing.object
+                    && !it.is_part
+            });
+            rewritten.or_else(|| again.map(|it| (it.site, "makes it again")))
+        }
+    };
+    let Some((site, what)) = later else { return };
+    let name = match thing.role {
+        Role::Global(_) | Role::Generator(_) => generator_name(thing),
+        _ => format!("`{}`", thing.name),
+    };
+    let message = format!(
+        "The state of {name} is restored here, but {} still {what} before training goes on.",
+        script.line(site, restore.site)
+    );
+    let help = "Restore it last, right before the training loop.".to_owned();
+    let mut finding = script.finding(Rule::RestoredEarly, restore.site, message, help);
+    finding
+        .notes
+        .push(script.note(site, format!("This {what}.")));
+    findings.push(finding);
+}

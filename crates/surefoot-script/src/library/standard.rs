@@ -16,7 +16,7 @@ pub(super) fn effect(root: &str, name: &str) -> Option<Effect> {
             Effect::Read(Environment::FileOrder)
         }
         ("os", "urandom" | "getrandom") | ("secrets", _) => Effect::Read(Environment::Entropy),
-        ("os", "getpid" | "getppid") | ("uuid", "uuid1" | "uuid4") | ("tempfile", _) => {
+        ("os", "getpid" | "getppid") | ("uuid", "uuid1" | "uuid4") => {
             Effect::Read(Environment::Identity)
         }
         (

@@ -70,6 +70,7 @@ impl<'a> Lift<'a> {
                     .last()
                     .cloned()
                     .unwrap_or_else(Value::constant);
+                self.note_taken(&last, range);
                 match last.shape {
                     Shape::Unordered(..)
                     | Shape::Tuple(_)

@@ -460,6 +460,8 @@ impl<'a> Lift<'a> {
             class: function.class.clone(),
             receiver: function.receiver,
             loops: self.loops.len(),
+            site,
+            is_quiet: is_quiet(function),
             frame,
         });
         self.current = frame;
@@ -726,7 +728,7 @@ impl<'a> Lift<'a> {
                 sampler: None,
                 generator: None,
                 has_workers: false,
-                has_init: false,
+                init: None,
                 collate: None,
                 is_opaque: true,
             };

@@ -30,8 +30,12 @@ impl<'a> Lift<'a> {
         self.compute(gathered, "empty", Vec::new(), site);
         let mut order = None;
         let mut counters = Vec::new();
+        let mut conditions = Vec::new();
         for generator in generators {
             let iterated = self.eval(&generator.iter);
+            if !matches!(iterated.shape, Shape::Unordered(..)) {
+                self.note_taken(&iterated, range);
+            }
             self.begin_pass(&iterated, site);
             let counter = self.program.variable("round");
             self.blocks.push(Vec::new());
@@ -53,11 +57,15 @@ impl<'a> Lift<'a> {
             }
             self.assign(&generator.target, element, generator.range());
             for condition in &generator.ifs {
-                self.eval(condition);
+                let condition = self.eval(condition);
+                conditions.push(self.data(&condition));
             }
         }
         let values: Vec<Value<'a>> = elements.iter().map(|element| self.eval(element)).collect();
         let mut whole = self.combine(&values);
+        for condition in &conditions {
+            whole.depend_on(condition);
+        }
         self.branches -= 1;
         self.journal.truncate(mark);
         self.current = before;

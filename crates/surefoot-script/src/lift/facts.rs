@@ -112,8 +112,8 @@ pub(crate) struct Draw {
     pub purpose: Purpose,
     /// The loops around it, outermost first.
     pub loops: Vec<LoopId>,
-    /// Whether it is part of an evaluation.
-    pub evaluates: bool,
+    /// Where an evaluation leads to it, if one does.
+    pub evaluation: Option<Site>,
     /// Whether it happens in a process that loads data.
     pub in_worker: bool,
     /// Whether each of these processes has its own copy of the generator, and nothing seeds it there.
@@ -208,6 +208,8 @@ pub(crate) struct Loop {
     pub is_over_data: bool,
     /// Whether a step of an optimizer happens in it.
     pub trains: bool,
+    /// Generators that are drawn from when it begins to go through data.
+    pub pass_draws: Vec<ObjectId>,
     /// Whether the script writes `while`.
     pub is_while: bool,
     /// A checkpoint at the end of its body.
@@ -259,6 +261,12 @@ pub(crate) struct Read {
     pub site: Site,
     /// What is called, as people write it.
     pub call: String,
+    /// Where the order of a set is first made use of.
+    pub taken_at: Option<Site>,
+    /// What is read.
+    pub variable: Variable,
+    /// Whether a process that loads data reads it.
+    pub in_worker: bool,
 }
 
 /// An operation that may give other bits for the same input.

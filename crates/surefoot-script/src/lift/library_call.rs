@@ -44,7 +44,7 @@ impl<'a> Lift<'a> {
                     .generator_of(&arguments)
                     .unwrap_or_else(|| self.global(global));
                 let whole = self.combine(arguments.all());
-                let mut drawn = self.draw(generator, Purpose::Values, whole.operands, site);
+                let mut drawn = self.draw(generator, purpose_of(name), whole.operands, site);
                 drawn.models = whole.models;
                 drawn
             }
@@ -340,6 +340,10 @@ impl<'a> Lift<'a> {
                     whole.operands = self.unsteady(operation, whole.operands, site);
                 }
                 whole
+            }
+            "torch.initial_seed" => {
+                let generator = self.global(Global::Torch);
+                Value::plain(vec![Operand::Variable(self.object(generator).cell)])
             }
             "os.getenv" => self.environment_variable(&first()?),
             _ if name.starts_with("torch.distributions.") && is_class(name) => {
@@ -653,7 +657,10 @@ impl<'a> Lift<'a> {
             sampler: sampler.cloned(),
             generator: self.generator_of(arguments),
             has_workers,
-            has_init: arguments.may_be_true(10, "worker_init_fn"),
+            init: arguments
+                .get(9, "worker_init_fn")
+                .filter(|it| !matches!(it.shape, Shape::None))
+                .cloned(),
             collate: arguments
                 .get(6, "collate_fn")
                 .filter(|it| !it.is_data())
@@ -829,6 +836,14 @@ impl<'a> Lift<'a> {
             self.write_cell(id, whole.operands.clone(), site);
         }
         whole
+    }
+}
+
+/// What a function draws, by its name.
+fn purpose_of(name: &str) -> Purpose {
+    match name.rsplit('.').next() {
+        Some("shuffle" | "permutation" | "randperm" | "permuted") => Purpose::Order,
+        _ => Purpose::Values,
     }
 }
 

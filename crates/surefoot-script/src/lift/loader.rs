@@ -59,6 +59,16 @@ impl<'a> Lift<'a> {
                     site,
                 });
             }
+            if let Some(init) = &loader.init {
+                let before = self.worker_globals.replace(globals);
+                let arguments = Arguments {
+                    positional: vec![Value::constant()],
+                    named: Vec::new(),
+                };
+                let range = self.range_of(site);
+                self.call_value(init.clone(), arguments, range);
+                self.worker_globals = before;
+            }
         }
     }
 
@@ -92,13 +102,17 @@ impl<'a> Lift<'a> {
                     return None;
                 };
                 let bound = self.bind_method(&function, id);
-                let place = self.facts.sites[site.0 as usize].range.clone();
-                let range = TextRange::new(size(place.start), size(place.end));
+                let range = self.range_of(site);
                 let order = self.enter(&bound, Arguments::default(), range);
                 Some(self.data(&order))
             }
             _ => None,
         }
+    }
+
+    fn range_of(&self, site: Site) -> TextRange {
+        let place = &self.facts.sites[site.0 as usize].range;
+        TextRange::new(size(place.start), size(place.end))
     }
 
     /// The generators of the processes of a loader.
@@ -136,7 +150,7 @@ impl<'a> Lift<'a> {
                 );
                 if loader.has_workers && !loader.is_opaque {
                     self.worker_globals = Some(self.workers_of(id, site));
-                    self.worker_has_init = loader.has_init;
+                    self.worker_has_init = loader.init.is_some();
                     self.worker_first = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
                 }
                 let sample = self.sample(&loader.dataset, &index, range);
@@ -228,6 +242,19 @@ impl<'a> Lift<'a> {
         let Some(id) = dataset.as_object() else {
             return self.combine([dataset, index]);
         };
+        self.sampling += 1;
+        let sample = self.sample_of(id, dataset, index, range);
+        self.sampling -= 1;
+        sample
+    }
+
+    fn sample_of(
+        &mut self,
+        id: ObjectId,
+        dataset: &Value<'a>,
+        index: &Value<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
         match self.object(id).kind.clone() {
             Kind::Dataset {
                 from,

@@ -19,6 +19,7 @@ const UNROLLED: usize = 8;
 impl<'a> Lift<'a> {
     pub(super) fn run_for(&mut self, it: &'a StmtFor) {
         let iterated = self.eval(&it.iter);
+        self.note_taken(&iterated, it.iter.range());
         if let Some(elements) = self.unrolled(&iterated) {
             for element in elements {
                 self.assign(&it.target, element, it.target.range());
@@ -67,7 +68,12 @@ impl<'a> Lift<'a> {
                 self.forget_literal(Owner::Object(receiver), field);
             }
         }
+        let drawn = self.facts.draws.len();
         self.begin_pass(iterated, site);
+        let pass_draws = self.facts.draws[drawn..]
+            .iter()
+            .map(|draw| draw.generator)
+            .collect();
         let stop = assigned.leaves.then(|| {
             let stop = self.program.variable("left early");
             self.compute(stop, "going on", Vec::new(), site);
@@ -88,6 +94,7 @@ impl<'a> Lift<'a> {
             is_while: test.is_some(),
             end: None,
             frames: Vec::new(),
+            pass_draws,
             moment,
         });
         self.loops.push(id);
@@ -155,7 +162,12 @@ impl<'a> Lift<'a> {
     /// A checkpoint at the end of each round of the outermost loop that trains.
     fn end_round(&mut self, id: LoopId, site: Site) {
         let looped = &self.facts.loops[id.0 as usize];
-        if looped.parent.is_none() && looped.trains {
+        let saves = self
+            .facts
+            .saves
+            .iter()
+            .any(|save| save.loops.last() == Some(&id));
+        if saves || (looped.parent.is_none() && looped.trains) {
             let label = self.program.label("end of the round");
             let frames = self.open_frames();
             let looped = &mut self.facts.loops[id.0 as usize];

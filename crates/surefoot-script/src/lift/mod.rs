@@ -98,6 +98,8 @@ pub(crate) struct Lift<'a> {
     /// The generators of the processes that load data now, if they do.
     worker_globals: Option<BTreeMap<Global, ObjectId>>,
     worker_has_init: bool,
+    /// Whether a sample of a data set is being made.
+    sampling: usize,
     /// The first object that those processes make themselves.
     worker_first: u32,
     clock: u32,
@@ -113,6 +115,21 @@ struct Call<'a> {
     /// How many loops there were around the call.
     loops: usize,
     frame: FrameId,
+    /// Where it was called.
+    site: Site,
+    /// Whether it is decorated to compute no gradients.
+    is_quiet: bool,
+}
+
+impl Call<'_> {
+    /// Whether a function evaluates the model, by its name.
+    fn evaluates(&self) -> bool {
+        const NAMES: [&str; 5] = ["eval", "valid", "test", "infer", "visual"];
+        let name = self.code.name().trim_start_matches('_');
+        NAMES.iter().any(|it| name.starts_with(it))
+            || name.contains("_eval")
+            || name.contains("_valid")
+    }
 }
 
 impl<'a> Lift<'a> {
@@ -147,6 +164,7 @@ impl<'a> Lift<'a> {
             workers: BTreeMap::new(),
             worker_globals: None,
             worker_has_init: false,
+            sampling: 0,
             worker_first: 0,
             clock: 0,
             facts: Lifted::default(),
@@ -278,6 +296,30 @@ impl<'a> Lift<'a> {
             };
             self.facts.things.push(thing);
         }
+        // What turned out to be the same has one variable.
+        for index in 0..self.objects.len() {
+            let from = self.objects[index].cell;
+            if self.objects[index].same.is_some() {
+                let id = ObjectId(u32::try_from(index).unwrap_or(u32::MAX));
+                let to = self.object(id).cell;
+                for restore in self
+                    .facts
+                    .restores
+                    .iter_mut()
+                    .filter(|it| it.variable == from)
+                {
+                    restore.variable = to;
+                }
+                for rewrite in self
+                    .facts
+                    .rewrites
+                    .iter_mut()
+                    .filter(|it| it.variable == from)
+                {
+                    rewrite.variable = to;
+                }
+            }
+        }
         self.facts.program = self.program;
         (self.facts, self.entered)
     }
@@ -339,7 +381,7 @@ impl<'a> Lift<'a> {
     ) -> Value<'a> {
         let target = self.program.variable("drawn");
         let cell = self.object(generator).cell;
-        let evaluates = self.is_evaluation();
+        let evaluation = self.is_evaluation().then(|| self.evaluation_site(site));
         let moment = self.moment();
         let loops = self.loops.clone();
         let generator = self.actual(generator);
@@ -353,7 +395,7 @@ impl<'a> Lift<'a> {
             site,
             purpose,
             loops,
-            evaluates,
+            evaluation,
             in_worker,
             is_copied,
             moment,
@@ -371,10 +413,14 @@ impl<'a> Lift<'a> {
     fn read_environment(&mut self, what: Environment, call: &str, site: Site) -> Variable {
         let target = self.program.variable("read");
         let symbol = self.function(call);
+        let in_worker = self.worker_globals.is_some();
         self.facts.reads.push(Read {
             what,
             site,
             call: call.to_owned(),
+            taken_at: None,
+            variable: target,
+            in_worker,
         });
         self.emit(Statement::Read {
             target,
@@ -382,6 +428,29 @@ impl<'a> Lift<'a> {
             site,
         });
         target
+    }
+
+    /// Notes where the order of something is made use of.
+    fn note_taken(&mut self, value: &Value<'a>, range: TextRange) {
+        match &value.shape {
+            Shape::Unordered(_, order) => {
+                let site = self.site(range);
+                if let Some(read) = self
+                    .facts
+                    .reads
+                    .iter_mut()
+                    .find(|read| read.variable == *order)
+                {
+                    read.taken_at.get_or_insert(site);
+                }
+            }
+            Shape::Zip(parts) => {
+                for part in parts.iter() {
+                    self.note_taken(part, range);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// An operation that may give other bits for the same input.
@@ -451,26 +520,27 @@ impl<'a> Lift<'a> {
 
     /// Whether what happens now is an evaluation of the model.
     fn is_evaluation(&self) -> bool {
-        let models = self.trained.iter().filter_map(|cell| {
-            self.models
-                .iter()
-                .find(|id| self.object(**id).cell == *cell)
-        });
+        let mut models = self
+            .models
+            .iter()
+            .filter(|id| self.object(**id).owner.is_none());
         if self.no_grad > 0
-            && !self.trained.is_empty()
-            && models.clone().count() > 0
-            && models.clone().all(|id| !self.trains(*id))
+            && !self.models.is_empty()
+            && models.all(|id| !self.trains(*id) || !self.has_parameters(*id))
         {
             return true;
         }
-        const NAMES: [&str; 5] = ["eval", "valid", "test", "infer", "visual"];
-        self.calls.iter().any(|call| {
-            let name = call.code.name();
-            let name = name.trim_start_matches('_');
-            NAMES.iter().any(|it| name.starts_with(it))
-                || name.contains("_eval")
-                || name.contains("_valid")
-        })
+        self.calls.iter().any(Call::evaluates)
+    }
+
+    /// Where an evaluation leads to what happens now: a call in it, if there is one.
+    fn evaluation_site(&self, site: Site) -> Site {
+        let evaluation = self
+            .calls
+            .iter()
+            .rposition(|call| call.evaluates() || call.is_quiet);
+        let next = evaluation.and_then(|at| self.calls.get(at + 1));
+        next.map_or(site, |call| call.site)
     }
 
     /// Notes that a variable is trained.

@@ -129,7 +129,7 @@ pub(super) struct Loader<'a> {
     /// Whether other processes load.
     pub has_workers: bool,
     /// What those processes call first.
-    pub has_init: bool,
+    pub init: Option<Value<'a>>,
     /// What makes a batch of elements.
     pub collate: Option<Value<'a>>,
     /// Whether nothing is known of how it was made.
@@ -295,7 +295,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Whether a model has anything to train.
-    fn has_parameters(&self, id: ObjectId) -> bool {
+    pub(super) fn has_parameters(&self, id: ObjectId) -> bool {
         matches!(
             self.object(id).kind,
             Kind::Module {

@@ -226,9 +226,36 @@ impl<'a> Lift<'a> {
                 return;
             }
         }
+        self.note_rebinding(owner, name, &value, site);
         self.note_derived_position(variable, &value);
         let slot = self.store(variable, value, shown, site);
         self.set(owner, name, Some(slot));
+    }
+
+    /// A name that is given another object loses what was restored into the one before.
+    fn note_rebinding(&mut self, owner: Owner, name: &str, value: &Value<'a>, site: Site) {
+        let Some(Slot {
+            shape: Shape::Object(before),
+            ..
+        }) = self.slot(owner, name)
+        else {
+            return;
+        };
+        let before = self.actual(*before);
+        let Some(now) = value.as_object().map(|id| self.actual(id)) else {
+            return;
+        };
+        if now > before
+            && self.role(now) == self.role(before)
+            && self
+                .facts
+                .restores
+                .iter()
+                .any(|it| it.object == Some(before))
+        {
+            let cell = self.cell(before);
+            self.note_rewrite(cell, site);
+        }
     }
 
     /// What is computed from the position of a loop alone tells the position too.
@@ -425,6 +452,8 @@ impl<'a> Lift<'a> {
             (Shape::Int(a), Shape::Int(b)) if a == b => Shape::Int(a),
             (Shape::Text(a), Shape::Text(b)) if a == b => Shape::Text(a),
             (Shape::None, Shape::None) => Shape::None,
+            (Shape::None, loaded @ Shape::Loaded(..))
+            | (loaded @ Shape::Loaded(..), Shape::None) => loaded,
             (Shape::None | Shape::Loaded(..), shape) | (shape, Shape::None | Shape::Loaded(..)) => {
                 shape
             }
@@ -516,7 +545,7 @@ impl<'a> Lift<'a> {
                 let mut both = (**one).clone();
                 both.shuffles |= other.shuffles;
                 both.has_workers |= other.has_workers;
-                both.has_init |= other.has_init;
+                both.init = both.init.or_else(|| other.init.clone());
                 *one = std::rc::Rc::new(both);
             }
             (Kind::Container(one), Kind::Container(_)) => one.is_closed = false,

@@ -224,6 +224,12 @@ impl<'a> Lift<'a> {
                 _ => None,
             },
             Expr::Name(name) if name.id == "TYPE_CHECKING" => Some(false),
+            // Data sets are made with switches, and keep them.
+            Expr::Attribute(_) if self.sampling > 0 => match value.shape {
+                Shape::Bool(holds) => Some(holds),
+                Shape::None => Some(false),
+                _ => None,
+            },
             _ => None,
         }
     }

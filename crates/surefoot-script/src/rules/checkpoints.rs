@@ -29,7 +29,13 @@ pub(super) struct Part {
 pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) -> Vec<Checkpoint> {
     let mut checkpoints = Vec::new();
     for save in resumable(script) {
-        let parts = parts(script, save.label, save.site, &save.loops, Some(save));
+        let parts = parts(
+            script,
+            save_label(script, save),
+            save.site,
+            &save.loops,
+            Some(save),
+        );
         report(script, save, &parts, findings);
         checkpoints.push(checkpoint(script, save.site, true, parts));
     }
@@ -54,6 +60,15 @@ pub(super) fn resumable<'s>(script: &'s Script<'_>) -> impl Iterator<Item = &'s 
             .first()
             .is_some_and(|id| loops[id.0 as usize].trains)
     })
+}
+
+/// A resumed run begins with the next round, not in the middle of the one that saved.
+pub(super) fn save_label(script: &Script<'_>, save: &Save) -> Label {
+    let innermost = save
+        .loops
+        .last()
+        .and_then(|id| script.lifted.loops[id.0 as usize].end);
+    innermost.unwrap_or(save.label)
 }
 
 fn report(script: &Script<'_>, save: &Save, parts: &[Part], findings: &mut Vec<Finding>) {
@@ -191,8 +206,9 @@ fn parts(
     let written = written_in(&script.lifted.program.body, outermost).unwrap_or_default();
     let mut parts: Vec<Part> = Vec::new();
     for member in &needed.members {
-        // What comes before the loops is done again by a restart.
-        if !written.contains(&member.variable) {
+        // What comes before the loops is done again by a restart, and so is what can be
+        // recomputed where the script saves.
+        if !written.contains(&member.variable) || !is_needed_at_save(script, save, member) {
             continue;
         }
         let Some(mut part) = part_of(script, member, site) else {
@@ -229,6 +245,12 @@ fn parts(
     });
     parts.extend(positions(script, loops, holdings));
     parts
+}
+
+/// Whether a member is one at the save itself too, and not only at the end of that round.
+fn is_needed_at_save(script: &Script<'_>, save: Option<&Save>, member: &Needed) -> bool {
+    let at_save = save.and_then(|save| script.typing.save(save.label));
+    at_save.is_none_or(|needed| needed.member(member.variable).is_some())
 }
 
 fn part_of(script: &Script<'_>, member: &Needed, site: Site) -> Option<Part> {

@@ -12,7 +12,16 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
             continue;
         }
         let call = &read.call;
+        let site = match read.what {
+            Environment::SetOrder => read.taken_at.unwrap_or(read.site),
+            _ => read.site,
+        };
         let (rule, message, help) = match read.what {
+            Environment::Entropy if read.in_worker => (
+                Rule::UnseededWorkers,
+                "In the processes that load data this generator is seeded by the system, and what it draws reaches the training: every run is another one.".to_owned(),
+                "Seed it from `torch.initial_seed()`, which differs between processes and follows from the loader's generator.",
+            ),
             Environment::Entropy => (
                 Rule::UnseededGenerator,
                 "This generator begins with entropy from the system, and what it draws reaches the training: every run is another one.".to_owned(),
@@ -33,6 +42,6 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
             Environment::Hash => (Rule::HashOrder, "`hash` of a text differs from run to run, and this one reaches the training.".to_owned(), "Use a hash that is always the same, from `hashlib` or `zlib.crc32`."),
             Environment::Arrival => (Rule::ArrivalOrder, format!("`{call}` gives results in the order in which they arrive, and that order reaches the training."), "Keep the order of the tasks: `map` instead, or sort by an index."),
         };
-        findings.push(script.finding(rule, read.site, message, help.to_owned()));
+        findings.push(script.finding(rule, site, message, help.to_owned()));
     }
 }

@@ -162,16 +162,17 @@ fn evaluations(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) 
     };
     let Some(trained) = draws(script, thing)
         .filter(in_training)
-        .find(|draw| !draw.evaluates)
+        .find(|draw| draw.evaluation.is_none())
     else {
         return;
     };
     let Some(draw) = draws(script, thing)
         .filter(in_training)
-        .find(|draw| draw.evaluates && draw.site != trained.site)
+        .find(|draw| draw.evaluation.is_some())
     else {
         return;
     };
+    let site = draw.evaluation.unwrap_or(draw.site);
     let what = match draw.purpose {
         Purpose::Order => "shuffles its data",
         _ => "draws",
@@ -179,7 +180,7 @@ fn evaluations(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) 
     let message = format!(
         "The evaluation {what} from {}, which training draws from as well, at {}: how often one evaluates changes what is trained.",
         generator_name(thing),
-        script.line(trained.site, draw.site)
+        script.line(trained.site, site)
     );
     let help = match draw.purpose {
         Purpose::Order => {
@@ -187,9 +188,20 @@ fn evaluations(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) 
         }
         _ => "Give the evaluation a generator of its own.",
     };
-    let mut finding = script.finding(Rule::EvaluationDraws, draw.site, message, help.to_owned());
+    let mut finding = script.finding(Rule::EvaluationDraws, site, message, help.to_owned());
     finding
         .notes
         .push(script.note(trained.site, "Training draws here."));
     findings.push(finding);
+    let shuffle = draws(script, thing)
+        .filter(in_training)
+        .find(|draw| draw.evaluation.is_none() && draw.purpose == Purpose::Order);
+    if let (Some(shuffle), Role::Global(_)) = (shuffle, thing.role) {
+        let message = format!(
+            "The order of the training data is drawn from {}, which the evaluation draws from as well: it changes with how often one evaluates.",
+            generator_name(thing)
+        );
+        let help = "Give the loader a generator of its own: `generator=torch.Generator().manual_seed(seed)`.".to_owned();
+        findings.push(script.finding(Rule::UnseededShuffle, shuffle.site, message, help));
+    }
 }

@@ -1,6 +1,6 @@
 //! What is saved and not restored, or restored too early.
 
-use super::checkpoints::{holds, resumable};
+use super::checkpoints::{holds, resumable, save_label};
 use super::{Script, generator_name};
 use crate::lift::facts::{Key, Load, Restore, Role, Save};
 use crate::{Finding, Rule};
@@ -9,6 +9,7 @@ use crate::{Finding, Rule};
 pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
     for save in resumable(script) {
         not_restored(script, save, findings);
+        restored_before_the_pass(script, save, findings);
     }
     for restore in &script.lifted.restores {
         if !restore.in_loop {
@@ -54,9 +55,51 @@ fn not_restored(script: &Script<'_>, save: &Save, findings: &mut Vec<Finding>) {
     }
 }
 
+/// In the middle of a pass the generator has already been drawn from for it; a restart that puts it back
+/// and then begins the pass draws once more.
+fn restored_before_the_pass(script: &Script<'_>, save: &Save, findings: &mut Vec<Finding>) {
+    for id in &save.loops {
+        let looped = &script.lifted.loops[id.0 as usize];
+        let is_saved = looped
+            .positions
+            .iter()
+            .any(|it| save.holdings.variables.contains(it));
+        for generator in looped.pass_draws.iter().filter(|_| is_saved) {
+            let Some(thing) = script
+                .lifted
+                .things
+                .iter()
+                .find(|thing| thing.object == *generator)
+            else {
+                continue;
+            };
+            let restore = script
+                .lifted
+                .restores
+                .iter()
+                .find(|it| it.variable == thing.cell && !it.in_loop);
+            let Some(restore) = restore.filter(|_| save.holdings.objects.contains(generator))
+            else {
+                continue;
+            };
+            let name = generator_name(thing);
+            let message = format!(
+                "The state of {name} is restored here, but the loop at {} draws from it when it begins, once more than in the run that was stopped in the middle of it.",
+                script.line(looped.site, restore.site)
+            );
+            let help = "Give the loader a generator of its own, `generator=torch.Generator()`, or restore the state after its iterator is made.".to_owned();
+            let mut finding = script.finding(Rule::RestoredEarly, restore.site, message, help);
+            finding
+                .notes
+                .push(script.note(looped.site, "Going through the data draws here."));
+            findings.push(finding);
+        }
+    }
+}
+
 /// Whether what a key holds has to be in the checkpoint.
 fn is_needed(script: &Script<'_>, save: &Save, key: &Key) -> bool {
-    let Some(needed) = script.typing.save(save.label) else {
+    let Some(needed) = script.typing.save(save_label(script, save)) else {
         return false;
     };
     let is_member = needed.members.iter().any(|member| {

@@ -17,7 +17,9 @@ fn found(text: &str) -> Vec<Finding> {
 fn wrong(is_wrong: impl Fn(Rule) -> Option<Vec<Finding>>) -> Vec<String> {
     let wrong = Rule::ALL.into_iter().filter_map(|rule| {
         let findings = is_wrong(rule)?;
-        let told = findings.iter().map(|it| format!("\n    {}: {}", it.rule, it.message));
+        let told = findings
+            .iter()
+            .map(|it| format!("\n    {}: {}", it.rule, it.message));
         Some(format!("{rule}:{}", told.collect::<String>()))
     });
     wrong.collect()

@@ -102,7 +102,6 @@ fn tabs_wide_characters_and_long_lines_keep_their_carets() {
         format!("if True:\n\t{line}  # tab"),
         format!("名前 = \"日本語 🙂\"; {line}"),
         format!("{padding}{line}; {padding}"),
-        "torch.manual_seed(\n    int(\n        time.time()\n    )\n)".to_owned(),
     ];
     let folder = Folder::new();
     let shown = cases.map(|case| {

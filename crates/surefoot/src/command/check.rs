@@ -122,7 +122,7 @@ fn explained(rule: &str) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let rule: Rule = rule.parse().map_err(|error: NoSuchRule| {
-        Failure::input(error.to_string()).help(format!("there are\n{}", explain::list()))
+        Failure::input(error.to_string()).help(format!("the rules are\n{}", explain::list()))
     })?;
     to_stdout(&explain::page(rule));
     Ok(Exit::Done)

@@ -3,23 +3,21 @@
 use super::excerpt;
 use crate::output::Role;
 use crate::output::facts::wrapped;
-use surefoot_script::{Checkpoint, Member, MemberKind, Sources};
+use surefoot_script::{Checkpoint, MemberKind, Sources};
 
 /// For people.
 pub(super) fn text(checkpoint: &Checkpoint, sources: &Sources, width: usize) -> String {
     let missing = checkpoint.members.iter().filter(|it| !it.saved).count();
     let title = match (checkpoint.saves, checkpoint.members.len(), missing) {
         (_, 0, _) => "nothing has to be saved here".to_owned(),
-        (false, count, _) => {
-            format!("nothing is saved in this loop; to resume it, it needs {count}")
-        }
+        (false, ..) => "this loop saves no checkpoint; to be resumed, it has to".to_owned(),
         (true, _, 0) => "this checkpoint saves all that it has to".to_owned(),
         (true, count, missing) => {
-            format!("this checkpoint has to save {count}, and lacks {missing} of them")
+            format!("this checkpoint lacks {missing} of {count} things that it has to save")
         }
     };
     let mut parts = vec![excerpt::place(&title, &checkpoint.place, sources, width)];
-    parts.extend(members(checkpoint, sources, width));
+    parts.extend(members(checkpoint, width));
     for (name, code) in [
         ("to save", &checkpoint.save),
         ("to restore", &checkpoint.restore),
@@ -41,7 +39,7 @@ pub(super) fn text(checkpoint: &Checkpoint, sources: &Sources, width: usize) -> 
 }
 
 /// Each with whether it is saved and why it has to be.
-fn members(checkpoint: &Checkpoint, sources: &Sources, width: usize) -> Option<String> {
+fn members(checkpoint: &Checkpoint, width: usize) -> Option<String> {
     let names = checkpoint.members.iter().map(|it| it.name.chars().count());
     let names = names.max()?;
     let lines = checkpoint.members.iter().map(|member| {
@@ -51,25 +49,13 @@ fn members(checkpoint: &Checkpoint, sources: &Sources, width: usize) -> Option<S
         };
         let kind = kind(member.kind);
         let indent = 2 + 2 + names + 3 + KIND + 3;
-        let reason = reason(member, sources);
-        let reason = wrapped(&reason, width.saturating_sub(indent).max(30));
+        let reason = wrapped(&member.reason, width.saturating_sub(indent).max(30));
         let reason = reason.join(&format!("\n{:indent$}", ""));
         let name = &member.name;
         let kind = Role::Quiet.paint(format!("{kind:<KIND$}"));
         format!("  {mark} {name:<names$}   {kind}   {reason}")
     });
     Some(lines.collect::<Vec<_>>().join("\n"))
-}
-
-fn reason(member: &Member, sources: &Sources) -> String {
-    match &member.used_at {
-        None => member.reason.clone(),
-        Some(place) => {
-            let source = sources.get(place.file);
-            let (line, _) = source.line_and_column(place.range.start);
-            format!("{} ({}:{line})", member.reason, source.path.display())
-        }
-    }
 }
 
 /// The longest of the kinds.

@@ -7,13 +7,13 @@ use super::Unread;
 use crate::output::Role;
 use crate::output::facts::wrapped;
 use annotate_snippets::{
-    Annotation, AnnotationKind, Level, Renderer, Snippet, normalize_untrusted_str,
+    Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet, normalize_untrusted_str,
 };
 use std::ops::Range;
 use surefoot_script::{FileId, Finding, Note, Place, Source, Sources};
 
 /// A note longer than this goes below the lines.
-const LABEL: usize = 60;
+const LABEL: usize = 72;
 
 /// Of a range over more lines, the body of a loop for instance, the first line says enough.
 const LINES: usize = 8;
@@ -80,7 +80,11 @@ pub(super) fn unread(unread: &Unread, width: usize) -> String {
                     .annotation(AnnotationKind::Primary.span(at..end)),
             )
         }
-        _ => annotate_snippets::Group::with_title(title),
+        // At the end of the file there is no line to show.
+        (Some((line, column)), None) => {
+            title.element(Origin::path(path).line(line).char_column(column))
+        }
+        (None, _) => Group::with_title(title),
     };
     renderer(width).render(&[group])
 }

@@ -2,9 +2,12 @@
 
 use super::Report;
 use crate::output::Role;
-use crate::output::facts::facts;
+use crate::output::facts::{facts, wrapped};
 use crate::output::number::{counted, grouped};
 use surefoot_script::{Finding, Rule};
+
+/// Where the values of the last lines begin, at the most.
+const INDENT: usize = "  not checked   ".len();
 
 impl Report {
     /// How many findings each rule has, in the order of the rules; none that has none.
@@ -50,7 +53,10 @@ impl Report {
                 let each = by_rule
                     .iter()
                     .map(|(rule, count)| format!("{rule} {count}"));
-                rows.insert(0, ("by rule", each.collect::<Vec<_>>().join(", ")));
+                let each = each.collect::<Vec<_>>().join(", ");
+                let each = wrapped(&each, self.text_width() - INDENT);
+                let names = std::iter::once("by rule").chain(std::iter::repeat(""));
+                rows.splice(0..0, names.zip(each));
                 let explain = format!("surefoot check --explain {rule}");
                 rows.push(("more", Role::Literal.paint(explain)));
                 let total = counted(self.counted_findings().count() as u64, "finding");

@@ -61,6 +61,19 @@ fn the_derived_checkpoint_is_shown_with_the_code_to_write() {
 }
 
 #[test]
+fn the_example_is_what_the_guide_shows() {
+    let script = include_str!("../../../examples/scripts/resume.py");
+    let guide = include_str!("../../../docs/check.md");
+    let folder = Folder::with("examples/scripts/resume.py", script);
+    let path = "examples/scripts/resume.py";
+    let findings = check(&folder, &[path]).stdout;
+    let checkpoint = check(&folder, &[path, "--checkpoint"]).stdout;
+    for line in findings.lines().chain(checkpoint.lines()) {
+        assert!(guide.contains(line.trim_end()), "the guide lacks: {line}");
+    }
+}
+
+#[test]
 fn nothing_found_is_one_line() {
     let folder = Folder::with("train.py", sound());
     assert_snapshot!(check(&folder, &["train.py"]).shown());

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::check::{Report, Unread, explain, sarif};
+use crate::output::check::{Report, Spot, Unread, explain, sarif};
 use crate::output::{Console, to_stderr, to_stdout};
 use clap::Args;
 use std::path::{Component, Path, PathBuf};
@@ -142,20 +142,23 @@ fn exit(report: &Report) -> Exit {
 
 /// Adds what people want to see of a file that cannot be checked.
 fn unread(unreadable: Unreadable, named: &[PathBuf]) -> Unread {
-    let line = unreadable
-        .at
-        .and_then(|(line, _)| line_of(&unreadable.path, line));
     Unread {
         named: named.iter().any(|path| is_same(path, &unreadable.path)),
-        line,
+        spot: unreadable.at.and_then(|at| spot(&unreadable.path, at)),
         unreadable,
     }
 }
 
-/// A line of a file, if it can still be read.
-fn line_of(path: &Path, line: usize) -> Option<String> {
+/// The line that is wrong, if the file can still be read. The end of a file is after its last line.
+fn spot(path: &Path, (line, column): (usize, usize)) -> Option<Spot> {
     let text = std::fs::read_to_string(path).ok()?;
-    text.lines().nth(line.checked_sub(1)?).map(str::to_owned)
+    let lines: Vec<&str> = text.lines().collect();
+    let (line, column) = match line <= lines.len() {
+        true => (line, column),
+        false => (lines.len(), lines.last()?.chars().count() + 1),
+    };
+    let text = lines.get(line.checked_sub(1)?)?.to_string();
+    Some(Spot { line, column, text })
 }
 
 /// Whether two paths are spelt alike but for `.` in them.

@@ -3,11 +3,11 @@
 //! `annotate-snippets` draws them: tabs, wide characters, long lines and ranges over several lines
 //! are its business, and what it draws looks like the errors of plans.
 
-use super::Unread;
+use super::{Spot, Unread};
 use crate::output::Role;
 use crate::output::facts::wrapped;
 use annotate_snippets::{
-    Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet, normalize_untrusted_str,
+    Annotation, AnnotationKind, Group, Level, Renderer, Snippet, normalize_untrusted_str,
 };
 use std::ops::Range;
 use surefoot_script::{FileId, Finding, Note, Place, Source, Sources};
@@ -68,23 +68,19 @@ pub(super) fn unread(unread: &Unread, width: usize) -> String {
     };
     let message = format!("{path} cannot be checked: {}", unread.unreadable.reason);
     let title = level.primary_title(paragraphs(&message, width - name.len()));
-    let group = match (unread.unreadable.at, &unread.line) {
-        (Some((line, column)), Some(text)) => {
+    let group = match &unread.spot {
+        Some(Spot { line, column, text }) => {
             let at = text.char_indices().nth(column.saturating_sub(1));
             let at = at.map_or(text.len(), |(at, _)| at);
             let end = text[at..].chars().next().map_or(at, |c| at + c.len_utf8());
             title.element(
                 Snippet::source(text)
                     .path(path)
-                    .line_start(line)
+                    .line_start(*line)
                     .annotation(AnnotationKind::Primary.span(at..end)),
             )
         }
-        // At the end of the file there is no line to show.
-        (Some((line, column)), None) => {
-            title.element(Origin::path(path).line(line).char_column(column))
-        }
-        (None, _) => Group::with_title(title),
+        None => Group::with_title(title),
     };
     renderer(width).render(&[group])
 }
@@ -188,4 +184,82 @@ fn renderer(width: usize) -> Renderer {
         .context(Role::Help.style())
         .line_num(Role::Quiet.style())
         .emphasis(Role::Strong.style())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use surefoot_script::Rule;
+
+    fn sources(text: &str) -> Sources {
+        Sources(vec![Source {
+            path: "train.py".into(),
+            text: text.into(),
+        }])
+    }
+
+    fn at(range: Range<usize>) -> Place {
+        Place {
+            file: FileId(0),
+            range,
+        }
+    }
+
+    fn drawn(text: &str, range: Range<usize>, notes: Vec<Note>) -> String {
+        let it = Finding {
+            rule: Rule::Clock,
+            place: at(range),
+            message: "It is so.".into(),
+            help: "Write\n    seed = 1\ninstead.".into(),
+            notes,
+        };
+        let text = finding(&it, &sources(text), 80);
+        anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[test]
+    fn any_range_of_any_text_can_be_drawn() {
+        let text = "é\t日\r\n\n🙂x\u{7}\u{202e}\n";
+        for start in 0..text.len() + 2 {
+            for end in 0..text.len() + 2 {
+                assert!(drawn(text, start..end, Vec::new()).contains("--> train.py:"));
+            }
+        }
+        assert!(drawn("", 0..0, Vec::new()).contains("--> train.py:1:1"));
+    }
+
+    #[test]
+    fn of_a_long_range_the_first_line_is_shown() {
+        let text = format!("for x in y:\n{}", "    step(x)\n".repeat(20));
+        let drawn = drawn(&text, 0..text.len(), Vec::new());
+        assert!(drawn.contains("1 | for x in y:\n  | ^^^^^^^^^^^\n"));
+        assert!(!drawn.contains("step(x)"));
+    }
+
+    #[test]
+    fn a_note_is_beside_its_line_or_below_if_it_is_long() {
+        let note = |text: &str| Note {
+            place: at(6..11),
+            text: text.into(),
+        };
+        let short = drawn("seed\n\nmodel\n", 0..4, vec![note("It goes here.")]);
+        assert!(short.contains("3 | model\n  | ----- It goes here.\n"));
+        let long = "It goes here, ".repeat(8);
+        let long = drawn("seed\n\nmodel\n", 0..4, vec![note(&long)]);
+        assert!(long.contains("3 | model\n  | -----\n"));
+        assert!(long.contains("= note: line 3: It goes here, It goes here,"));
+    }
+
+    #[test]
+    fn code_in_a_help_keeps_its_lines() {
+        let drawn = drawn("seed\n", 0..4, Vec::new());
+        let help = "= help: Write\n              seed = 1\n          instead.";
+        assert!(drawn.contains(help), "{drawn}");
+    }
+
+    #[test]
+    fn text_cannot_steer_the_terminal() {
+        let drawn = drawn("x = '\u{1b}[2J'\n", 0..1, Vec::new());
+        assert!(!drawn.contains('\u{1b}'));
+    }
 }

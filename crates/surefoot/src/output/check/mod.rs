@@ -35,8 +35,16 @@ pub(crate) struct Unread {
     pub(crate) unreadable: Unreadable,
     /// Whether it was asked for by its name, and not met in a directory.
     pub(crate) named: bool,
-    /// The line that is wrong, where one is.
-    pub(crate) line: Option<String>,
+    /// What is wrong in it, where that is a line.
+    pub(crate) spot: Option<Spot>,
+}
+
+/// A line that is wrong. It is none of the sources of a check: those are Python.
+#[derive(Debug)]
+pub(crate) struct Spot {
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+    pub(crate) text: String,
 }
 
 impl Report {

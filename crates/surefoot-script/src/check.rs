@@ -8,8 +8,9 @@ use std::str::FromStr;
 use crate::calculus::infer;
 use crate::lift::{Entry, lift};
 use crate::project::Project;
+use crate::rules::{self, Report};
 use crate::suppression::Suppressions;
-use crate::{Checkpoint, FileId, Finding, Place, Sources, Unreadable, parallel, rules};
+use crate::{Checkpoint, FileId, Finding, Place, Sources, Unreadable, parallel};
 
 /// What a check assumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,9 +74,6 @@ pub fn check(paths: &[PathBuf], settings: &Settings) -> Checked {
     parallel::with_deep_stack(|| check_project(Project::read(paths), settings))
 }
 
-/// Everything that was found in one file.
-type Found = (Vec<Finding>, Vec<Checkpoint>);
-
 fn check_project(mut project: Project, _settings: &Settings) -> Checked {
     let mut checked = Checked {
         files: project.given,
@@ -85,25 +83,29 @@ fn check_project(mut project: Project, _settings: &Settings) -> Checked {
     let files: Vec<FileId> = (0..).map(FileId).take(project.given).collect();
     let scripts = parallel::map(&files, |file| examine(&project, *file, None));
     let mut entered = BTreeSet::new();
-    let mut found: Vec<Found> = Vec::new();
-    for outcome in scripts {
-        if let Some((findings, functions)) = outcome {
-            found.push(findings);
-            entered.extend(functions);
-        }
+    let mut found: Vec<Report> = Vec::new();
+    for (report, functions) in scripts {
+        found.push(report);
+        entered.extend(functions);
     }
     // What no script called is looked at with arguments that are not known.
     let rest = parallel::map(&files, |file| examine(&project, *file, Some(&entered)));
-    found.extend(rest.into_iter().flatten().map(|(findings, _)| findings));
+    found.extend(rest.into_iter().map(|(report, _)| report));
 
     let suppressions: Vec<Suppressions> = (0..)
         .zip(&project.scripts)
         .map(|(file, script)| Suppressions::of(script, FileId(file)))
         .collect();
     let mut findings: Vec<Finding> = Vec::new();
-    for (of_script, checkpoints) in found {
-        findings.extend(of_script);
-        checked.checkpoints.extend(checkpoints);
+    let mut told = BTreeSet::new();
+    for report in found {
+        findings.extend(report.findings);
+        checked.checkpoints.extend(report.checkpoints);
+        for (callee, finding) in report.unknown {
+            if told.insert(callee) {
+                findings.push(finding);
+            }
+        }
     }
     let key = |place: &Place| (place.file, place.range.start, place.range.end);
     findings.sort_by(|a, b| (key(&a.place), a.rule).cmp(&(key(&b.place), b.rule)));
@@ -144,14 +146,17 @@ fn examine(
     project: &Project,
     file: FileId,
     entered: Option<&BTreeSet<usize>>,
-) -> Option<(Found, BTreeSet<usize>)> {
+) -> (Report, BTreeSet<usize>) {
     let entry = entered.map_or(Entry::Script, Entry::Library);
     let (lifted, functions) = lift(project, file, entry);
+    if !lifted.matters() {
+        return (Report::default(), functions);
+    }
     let typing = infer(&lifted.program);
     let script = rules::Script {
         lifted: &lifted,
         typing: &typing,
         project,
     };
-    Some((rules::apply(&script), functions))
+    (rules::apply(&script), functions)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::value::{FrameId, LoadId, ObjectId};
 use crate::Place;
 use crate::Rule;
-use crate::calculus::{Label, Program, Site, Variable};
+use crate::calculus::{Label, Operand, Program, Site, Variable};
 use crate::library::{Environment, Family, Global};
 
 /// A loop: an index into [`Lifted::loops`].
@@ -49,6 +49,8 @@ pub(crate) struct Lifted {
     pub rewrites: Vec<Rewrite>,
     /// Variables that people named, and the frame each lives in, if it is no attribute.
     pub named: BTreeMap<Variable, Option<FrameId>>,
+    /// Whether it trains anything.
+    pub trains: bool,
     /// Whether the script may run on a GPU.
     pub uses_cuda: bool,
     /// Whether it asks for deterministic algorithms.
@@ -144,6 +146,8 @@ pub(crate) struct Seed {
     pub generator: ObjectId,
     /// Where.
     pub site: Site,
+    /// What the seed is computed from.
+    pub operands: Vec<Operand>,
     /// Whether it is in a loop.
     pub in_loop: bool,
     /// When.
@@ -312,6 +316,11 @@ pub(crate) struct Rewrite {
 }
 
 impl Lifted {
+    /// Whether anything is trained, so that the rest can matter.
+    pub(crate) fn matters(&self) -> bool {
+        self.trains
+    }
+
     /// Where a statement comes from.
     pub(crate) fn place(&self, site: Site) -> Place {
         self.sites[site.0 as usize].clone()

@@ -22,7 +22,9 @@ impl<'a> Lift<'a> {
         self.note_taken(&iterated, it.iter.range());
         if let Some(elements) = self.unrolled(&iterated) {
             for element in elements {
+                self.in_head = true;
                 self.assign(&it.target, element, it.target.range());
+                self.in_head = false;
                 self.run_block(&it.body);
             }
             self.run_block(&it.orelse);
@@ -33,7 +35,9 @@ impl<'a> Lift<'a> {
         let target = &*it.target;
         self.run_loop(&it.body, site, name, &iterated, None, |lift, counter| {
             let element = lift.element(&iterated, counter, it.iter.range());
+            lift.in_head = true;
             lift.assign(target, element, target.range());
+            lift.in_head = false;
             lift.note_positions(target, &iterated);
         });
         self.run_block(&it.orelse);

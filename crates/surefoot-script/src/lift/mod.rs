@@ -13,6 +13,7 @@ mod call;
 mod comprehension;
 mod expression;
 pub(crate) mod facts;
+mod interest;
 mod library_call;
 mod loader;
 mod loops;
@@ -23,7 +24,7 @@ mod scope;
 mod statement;
 mod value;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use ruff_text_size::TextRange;
@@ -75,12 +76,15 @@ pub(crate) struct Lift<'a> {
     module_frames: BTreeMap<FileId, FrameId>,
     slot_variables: HashMap<(bool, u32, &'a str), Variable>,
     objects: Vec<Object<'a>>,
+    /// The variables of their states.
+    cells: HashSet<Variable>,
     models: Vec<ObjectId>,
     globals: BTreeMap<Global, ObjectId>,
     /// Models that are called through a copy, innermost last.
     copies: Vec<(ObjectId, ObjectId)>,
     journal: Vec<Change<'a>>,
-    branches: usize,
+    /// How many frames and objects there were where each open branch began.
+    marks: Vec<(usize, usize)>,
     loops: Vec<LoopId>,
     /// What tells, inside each loop, that it was left early.
     stops: Vec<Option<Variable>>,
@@ -88,6 +92,8 @@ pub(crate) struct Lift<'a> {
     /// The statement being executed, outside of constructors of models.
     statement: Option<Site>,
     no_grad: usize,
+    /// Whether the head of a loop is being bound, which names nothing.
+    in_head: bool,
     tries: usize,
     trained: Vec<Variable>,
     entered: BTreeSet<usize>,
@@ -146,16 +152,18 @@ impl<'a> Lift<'a> {
             module_frames: BTreeMap::new(),
             slot_variables: HashMap::new(),
             objects: Vec::new(),
+            cells: HashSet::new(),
             models: Vec::new(),
             globals: BTreeMap::new(),
             copies: Vec::new(),
             journal: Vec::new(),
-            branches: 0,
+            marks: Vec::new(),
             loops: Vec::new(),
             stops: Vec::new(),
             calls: Vec::new(),
             statement: None,
             no_grad: 0,
+            in_head: false,
             tries: 0,
             trained: Vec::new(),
             entered: BTreeSet::new(),
@@ -182,6 +190,7 @@ impl<'a> Lift<'a> {
         self.frames[frame.0 as usize].module = Some(frame);
         self.module_frames.insert(file, frame);
         let before = std::mem::replace(&mut self.current, frame);
+        let statement = self.statement;
         let calls = std::mem::take(&mut self.calls);
         let name = if is_main { "__main__" } else { "module" };
         self.declare("__name__", Value::of(Shape::Text(name)));
@@ -198,6 +207,7 @@ impl<'a> Lift<'a> {
                 .contains("use_deterministic_algorithms(True");
         }
         self.run_block(&script.module.body);
+        self.statement = statement;
         self.calls = calls;
         self.current = before;
         frame
@@ -212,7 +222,8 @@ impl<'a> Lift<'a> {
             match statement {
                 ruff_python_ast::Stmt::FunctionDef(code) => {
                     let address = std::ptr::from_ref(code) as usize;
-                    if entered.contains(&address) || self.entered.contains(&address) {
+                    let is_known = entered.contains(&address) || self.entered.contains(&address);
+                    if is_known || !interest::trains(&code.body) {
                         continue;
                     }
                     if let Some(Value {
@@ -231,6 +242,9 @@ impl<'a> Lift<'a> {
                     else {
                         continue;
                     };
+                    if !interest::trains(&code.body) {
+                        continue;
+                    }
                     let site = self.site(code.name.range);
                     self.enter_class(&class, entered, site);
                 }
@@ -247,6 +261,7 @@ impl<'a> Lift<'a> {
             .copied()
             .map(Operand::Variable)
             .collect();
+        self.facts.trains = !trained.is_empty();
         if !trained.is_empty() {
             self.emit(Statement::Output {
                 operands: trained,

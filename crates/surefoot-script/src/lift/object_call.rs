@@ -172,6 +172,9 @@ impl<'a> Lift<'a> {
             }
             _ => {}
         }
+        if matches!(self.object(id).kind, Kind::Container(_)) {
+            return self.call_container_method(id, name, arguments, range, site);
+        }
         match self.object(id).kind.clone() {
             Kind::Module { .. } => self.call_model_method(id, name, arguments, range, site),
             Kind::Optimizer { models, .. } => match name {
@@ -236,7 +239,7 @@ impl<'a> Lift<'a> {
                 _ => self.state_and(id, &arguments),
             },
             Kind::Generator(_) => self.call_generator_method(id, name, arguments, site),
-            Kind::Container(_) => self.call_container_method(id, name, arguments, range, site),
+            Kind::Container(_) => Value::constant(),
             Kind::Dataset { from, .. } => match name {
                 "__getitem__" => self.element_of_object(
                     id,
@@ -545,6 +548,7 @@ impl<'a> Lift<'a> {
                 self.backward(&data, site);
                 return Value::constant();
             }
+            "strftime" | "isoformat" | "format" => return Value::constant(),
             "glob" | "rglob" | "iterdir" => {
                 whole.depend_on(&data);
                 return self.unordered(Environment::FileOrder, name, whole, range);

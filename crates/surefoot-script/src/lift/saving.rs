@@ -238,7 +238,7 @@ impl<'a> Lift<'a> {
                 let root = self.root(id);
                 self.note_restore(load, &keys, cell, Some(root), site);
                 // Weights that are always loaded replace those that were drawn.
-                if self.branches == 0
+                if self.marks.is_empty()
                     && self.tries == 0
                     && self.is_module(root)
                     && self.loops.is_empty()

@@ -39,7 +39,7 @@ pub(super) struct Slot<'a> {
 }
 
 /// What a slot belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
     /// A frame.
     Frame(FrameId),
@@ -85,9 +85,26 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Binds a slot, and remembers what it was.
+    /// Binds a slot, and remembers what it was. What a branch made itself needs no memory.
     fn set(&mut self, owner: Owner, name: &'a str, slot: Option<Slot<'a>>) {
-        let slots_before = match owner {
+        let before = self.replace(owner, name, slot);
+        if let Some((frames, objects)) = self.marks.last() {
+            let is_older = match owner {
+                Owner::Frame(frame) => (frame.0 as usize) < *frames,
+                Owner::Object(object) => (object.0 as usize) < *objects,
+            };
+            if is_older {
+                self.journal.push(Change {
+                    owner,
+                    name,
+                    before,
+                });
+            }
+        }
+    }
+
+    fn replace(&mut self, owner: Owner, name: &'a str, slot: Option<Slot<'a>>) -> Option<Slot<'a>> {
+        match owner {
             Owner::Frame(frame) => {
                 let slots = &mut self.frames[frame.0 as usize].slots;
                 match slot {
@@ -102,13 +119,6 @@ impl<'a> Lift<'a> {
                     None => fields.remove(name),
                 }
             }
-        };
-        if self.branches > 0 {
-            self.journal.push(Change {
-                owner,
-                name,
-                before: slots_before,
-            });
         }
     }
 
@@ -276,8 +286,9 @@ impl<'a> Lift<'a> {
         let models = value.models;
         match value.shape {
             Shape::Object(id) => {
+                let names = !self.in_head;
                 let object = self.object_mut(id);
-                if object.name.is_none() && shown != RESULT {
+                if names && object.name.is_none() && shown != RESULT {
                     object.name = Some(shown.to_owned());
                 }
                 Slot {
@@ -370,43 +381,35 @@ impl<'a> Lift<'a> {
     ) -> Vec<Vec<crate::calculus::Statement>> {
         let first_new = self.objects.len();
         let mut blocks = Vec::new();
-        let mut outcomes: Vec<Vec<(Owner, &'a str, Option<Slot<'a>>)>> = Vec::new();
+        let mut keys: Vec<(Owner, &'a str)> = Vec::new();
+        let mut known = HashMap::new();
+        let mut outcomes: Vec<HashMap<usize, Option<Slot<'a>>>> = Vec::new();
         for side in sides {
             let mark = self.journal.len();
-            self.branches += 1;
+            self.marks.push((self.frames.len(), self.objects.len()));
             self.blocks.push(Vec::new());
             side(self);
             blocks.push(self.blocks.pop().unwrap_or_default());
-            self.branches -= 1;
-            let changes = self.journal.split_off(mark);
-            let mut after: Vec<(Owner, &'a str, Option<Slot<'a>>)> = Vec::new();
-            for change in changes.into_iter().rev() {
+            self.marks.pop();
+            let mut after = HashMap::new();
+            for change in self.journal.split_off(mark).into_iter().rev() {
+                let key = *known.entry((change.owner, change.name)).or_insert_with(|| {
+                    keys.push((change.owner, change.name));
+                    keys.len() - 1
+                });
                 let now = self.slot(change.owner, change.name).cloned();
-                match after
-                    .iter()
-                    .position(|(owner, name, _)| *owner == change.owner && *name == change.name)
-                {
-                    Some(_) => {}
-                    None => after.push((change.owner, change.name, now)),
-                }
-                self.restore(change);
+                after.entry(key).or_insert(now);
+                self.replace(change.owner, change.name, change.before);
             }
             outcomes.push(after);
         }
-        let mut keys: Vec<(Owner, &'a str)> = Vec::new();
-        for (owner, name, _) in outcomes.iter().flatten() {
-            if !keys.contains(&(*owner, *name)) {
-                keys.push((*owner, name));
-            }
-        }
-        for (owner, name) in keys {
+        for (key, (owner, name)) in keys.into_iter().enumerate() {
             let mut joined: Option<Option<Slot<'a>>> = None;
             for (index, outcome) in outcomes.iter().enumerate() {
-                let after = outcome.iter().find(|(o, n, _)| *o == owner && *n == name);
-                let after = after.map_or_else(
-                    || self.slot(owner, name).cloned(),
-                    |(_, _, slot)| slot.clone(),
-                );
+                let after = match outcome.get(&key) {
+                    Some(slot) => slot.clone(),
+                    None => self.slot(owner, name).cloned(),
+                };
                 joined = Some(match joined {
                     None => after,
                     Some(other) => self.join(other, after, first_new, blocks.get_mut(index)),
@@ -415,12 +418,6 @@ impl<'a> Lift<'a> {
             self.set(owner, name, joined.flatten());
         }
         blocks
-    }
-
-    fn restore(&mut self, change: Change<'a>) {
-        let branches = std::mem::take(&mut self.branches);
-        self.set(change.owner, change.name, change.before);
-        self.branches = branches;
     }
 
     /// What a slot may be after either of two branches. Objects of the same kind become one.

@@ -352,7 +352,9 @@ impl<'a> Lift<'a> {
         );
         let body = self.new_frame(Some(self.current), module, file);
         let before = std::mem::replace(&mut self.current, body);
+        let statement = self.statement;
         self.run_block(&code.body);
+        self.statement = statement;
         self.current = before;
         let class = Class {
             code,
@@ -397,16 +399,15 @@ impl<'a> Lift<'a> {
                 continue;
             }
             let bound = alias.asname.as_ref().map_or(name, |it| it.as_str());
-            let from_module = found.and_then(|found| {
-                let frame = self.run_module(found, false);
-                self.frame(frame)
-                    .slots
-                    .get(name)
-                    .map(|slot| self.read(slot))
-            });
             let separator = if module.is_empty() { "" } else { "." };
-            let value = from_module
-                .unwrap_or_else(|| self.module_value(file, &format!("{base}{separator}{name}")));
+            let full = format!("{base}{separator}{name}");
+            let value = match (self.project.modules.resolve(file, &full), found) {
+                (None, Some(found)) => {
+                    self.run_eagerly(found);
+                    Value::of(Shape::Import(found, name))
+                }
+                _ => self.module_value(file, &full),
+            };
             self.declare(bound, value);
         }
     }
@@ -436,10 +437,17 @@ impl<'a> Lift<'a> {
     fn module_value(&mut self, importer: crate::FileId, name: &str) -> Value<'a> {
         match self.project.modules.resolve(importer, name) {
             Some(file) => {
-                self.run_module(file, false);
+                self.run_eagerly(file);
                 Value::of(Shape::Module(file))
             }
             None => Value::library(library::canonical(name)),
+        }
+    }
+
+    /// Runs a module at its import if it does something that others rely on.
+    fn run_eagerly(&mut self, file: crate::FileId) {
+        if self.project.script(file).seeds_when_imported {
+            self.run_module(file, false);
         }
     }
 
@@ -721,7 +729,7 @@ impl<'a> Lift<'a> {
 
     /// Whether a variable is the state of an object.
     fn is_cell(&self, variable: Variable) -> bool {
-        self.objects.iter().any(|object| object.cell == variable)
+        self.cells.contains(&variable)
     }
 
     fn augment(&mut self, target: &'a Expr, operator: Operator, value: &'a Expr, range: TextRange) {
@@ -763,20 +771,30 @@ impl<'a> Lift<'a> {
                     }
                 } else {
                     whole.depend_on(&self.data(&by));
+                    if let ([Operand::Variable(variable), ..], true) =
+                        (&whole.operands[..], by.models.is_empty())
+                    {
+                        self.note_count(*variable);
+                    }
                 }
                 self.assign(target, whole, range);
             }
         }
     }
 
-    /// `x += 1`: tells how far the loops around it have come.
-    fn count(&mut self, target: &'a Expr, variable: Variable, site: Site) {
+    /// What is added up tells how far the loops around it have come.
+    fn note_count(&mut self, variable: Variable) {
         for id in self.loops.clone() {
             let positions = &mut self.facts.loops[id.0 as usize].positions;
             if !positions.contains(&variable) {
                 positions.push(variable);
             }
         }
+    }
+
+    /// `x += 1`: tells how far the loops around it have come.
+    fn count(&mut self, target: &'a Expr, variable: Variable, site: Site) {
+        self.note_count(variable);
         self.compute(variable, "succ", vec![Operand::Variable(variable)], site);
         let (owner, name) = match target {
             Expr::Name(name) => (self.owner_of(name.id.as_str()), name.id.as_str()),

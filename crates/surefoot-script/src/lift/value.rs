@@ -80,6 +80,8 @@ pub(crate) enum Shape<'a> {
     Class(Rc<Class<'a>>),
     /// A module of the project.
     Module(FileId),
+    /// A name of a module of the project that nobody looked up yet.
+    Import(FileId, &'a str),
     /// Something of a library, by its qualified name.
     Library(Rc<str>),
     /// A method of a library's object that is not called yet.

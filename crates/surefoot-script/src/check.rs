@@ -1,5 +1,6 @@
 //! A check, from paths to findings.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
@@ -108,11 +109,11 @@ fn check_project(mut project: Project, _settings: &Settings) -> Checked {
         }
     }
     let key = |place: &Place| (place.file, place.range.start, place.range.end);
-    findings.sort_by(|a, b| (key(&a.place), a.rule).cmp(&(key(&b.place), b.rule)));
+    findings.sort_by_key(|it| (key(&it.place), it.rule));
     findings.dedup_by(|a, b| a.rule == b.rule && a.place == b.place);
     checked
         .checkpoints
-        .sort_by_key(|it| (key(&it.place), it.members.len()));
+        .sort_by_key(|it| (key(&it.place), Reverse(it.members.len())));
     checked.checkpoints.dedup_by(|a, b| a.place == b.place);
     checked.sources = Sources(
         project
@@ -135,9 +136,7 @@ fn check_project(mut project: Project, _settings: &Settings) -> Checked {
     for silence in suppressions {
         checked.findings.extend(silence.unknown);
     }
-    checked
-        .findings
-        .sort_by(|a, b| (key(&a.place), a.rule).cmp(&(key(&b.place), b.rule)));
+    checked.findings.sort_by_key(|it| (key(&it.place), it.rule));
     checked
 }
 

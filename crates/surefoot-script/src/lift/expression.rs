@@ -545,6 +545,8 @@ impl<'a> Lift<'a> {
                 let from = from.clone();
                 self.data(&from)
             }
+            // Groups of parameters are part of the optimizer, and written through.
+            Kind::Optimizer { .. } if name == "param_groups" => Value::object(id),
             Kind::Plain | Kind::Transform { .. } => Value::constant(),
             _ if is_method_name(name) => Value::of(Shape::Method(id, name)),
             _ => Value {
@@ -598,6 +600,9 @@ impl<'a> Lift<'a> {
         let cell = Operand::Variable(self.cell(id));
         let found = match &self.object(id).kind {
             Kind::Module { .. } => return Value::object(id),
+            Kind::Optimizer { .. } if !matches!(index.shape, Shape::Text(_)) => {
+                return Value::object(id);
+            }
             Kind::Container(container) => match &index.shape {
                 Shape::Text(key) => container
                     .entries

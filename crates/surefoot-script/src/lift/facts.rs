@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::value::{FrameId, LoadId, ObjectId};
+use super::value::{FrameId, ObjectId};
 use crate::Place;
 use crate::Rule;
 use crate::calculus::{Label, Operand, Program, Site, Variable};
@@ -49,6 +49,8 @@ pub(crate) struct Lifted {
     pub rewrites: Vec<Rewrite>,
     /// Variables that people named, and the frame each lives in, if it is no attribute.
     pub named: BTreeMap<Variable, Option<FrameId>>,
+    /// The attribute of an object that a variable or an object is kept in.
+    pub kept_in: BTreeMap<Kept, (ObjectId, String)>,
     /// Whether it trains anything.
     pub trains: bool,
     /// Whether the script may run on a GPU.
@@ -57,6 +59,15 @@ pub(crate) struct Lifted {
     pub asks_for_determinism: bool,
     /// Whether this is code that others call, entered with arguments that are not known.
     pub is_library: bool,
+}
+
+/// What an attribute can keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Kept {
+    /// Data.
+    Variable(Variable),
+    /// Something with a state.
+    Object(ObjectId),
 }
 
 /// Something with a state.
@@ -165,10 +176,10 @@ pub(crate) struct Save {
     pub loops: Vec<LoopId>,
     /// What is saved.
     pub holdings: Holdings,
-    /// What the file is called in the script.
-    pub file: Option<String>,
     /// The frames whose names can be seen from here or from its callers.
     pub frames: Vec<FrameId>,
+    /// What the objects that others are kept in are called there.
+    pub names: BTreeMap<ObjectId, String>,
 }
 
 /// What a value holds on to.
@@ -220,6 +231,8 @@ pub(crate) struct Loop {
     pub end: Option<Label>,
     /// The frames whose names can be seen from there or from its callers.
     pub frames: Vec<FrameId>,
+    /// What the objects that others are kept in are called there.
+    pub names: BTreeMap<ObjectId, String>,
     /// When it begins.
     pub moment: Moment,
 }
@@ -240,10 +253,6 @@ pub(crate) struct Load {
 /// Something put back from a checkpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Restore {
-    /// Which load it comes from.
-    pub load: LoadId,
-    /// Under which keys.
-    pub keys: Vec<String>,
     /// The variable that is written.
     pub variable: Variable,
     /// The object, if it is one.
@@ -331,10 +340,5 @@ impl Lifted {
         self.things
             .iter()
             .find(|thing| thing.cell == variable || thing.gradients == Some(variable))
-    }
-
-    /// The thing that is this object.
-    pub(crate) fn thing_of(&self, object: ObjectId) -> Option<&Thing> {
-        self.things.iter().find(|thing| thing.object == object)
     }
 }

@@ -1,5 +1,6 @@
 //! Loops of Python.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use ruff_python_ast::statement_visitor::{StatementVisitor, walk_stmt};
@@ -98,6 +99,7 @@ impl<'a> Lift<'a> {
             is_while: test.is_some(),
             end: None,
             frames: Vec::new(),
+            names: BTreeMap::new(),
             pass_draws,
             moment,
         });
@@ -174,9 +176,11 @@ impl<'a> Lift<'a> {
         if saves || (looped.parent.is_none() && looped.trains) {
             let label = self.program.label("end of the round");
             let frames = self.open_frames();
+            let names = self.visible_names();
             let looped = &mut self.facts.loops[id.0 as usize];
             looped.end = Some(label);
             looped.frames = frames;
+            looped.names = names;
             self.emit(Statement::Checkpoint { label, site });
         }
     }

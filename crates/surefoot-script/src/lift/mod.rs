@@ -37,7 +37,8 @@ use crate::{FileId, Place};
 use facts::{Draw, Lifted, LoopId, Purpose, Read, Thing, Unsteady};
 use object::{Kind, Object};
 use scope::{Change, Frame};
-use value::{Class, Code, FrameId, Function, ObjectId, Shape, Value};
+pub(crate) use value::ObjectId;
+use value::{Class, Code, FrameId, Function, Shape, Value};
 
 /// Statements after which functions are no longer entered, so that no script takes forever.
 const MOST_STATEMENTS: usize = 20_000;
@@ -78,6 +79,10 @@ pub(crate) struct Lift<'a> {
     objects: Vec<Object<'a>>,
     /// The variables of their states.
     cells: HashSet<Variable>,
+    /// Parameters of functions, and the variables that were passed for them.
+    same_value: HashMap<Variable, Variable>,
+    /// Variables that keep the state of a model aside.
+    kept_states: HashSet<Variable>,
     models: Vec<ObjectId>,
     globals: BTreeMap<Global, ObjectId>,
     /// Models that are called through a copy, innermost last.
@@ -153,6 +158,8 @@ impl<'a> Lift<'a> {
             slot_variables: HashMap::new(),
             objects: Vec::new(),
             cells: HashSet::new(),
+            same_value: HashMap::new(),
+            kept_states: HashSet::new(),
             models: Vec::new(),
             globals: BTreeMap::new(),
             copies: Vec::new(),

@@ -145,8 +145,6 @@ pub(super) struct Container<'a> {
     pub entries: Vec<(&'a str, Value<'a>, Site)>,
     /// Whether all its contents are known.
     pub is_closed: bool,
-    /// Whether it is a set.
-    pub is_set: bool,
 }
 
 impl<'a> Lift<'a> {

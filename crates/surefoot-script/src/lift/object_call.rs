@@ -155,15 +155,13 @@ impl<'a> Lift<'a> {
     ) -> Value<'a> {
         let site = self.site(range);
         match (name, arguments.positional.first()) {
-            ("state_dict", _) => {
-                if !matches!(self.object(id).kind, Kind::Plain) {
-                    let root = self.root(id);
-                    return Value {
-                        shape: Shape::State(Rc::new([root])),
-                        operands: Vec::new(),
-                        models: self.models_of(root),
-                    };
-                }
+            ("state_dict", _) if !matches!(self.object(id).kind, Kind::Plain) => {
+                let root = self.root(id);
+                return Value {
+                    shape: Shape::State(Rc::new([root])),
+                    operands: Vec::new(),
+                    models: self.models_of(root),
+                };
             }
             ("load_state_dict", Some(state)) => {
                 let state = state.clone();
@@ -485,12 +483,11 @@ impl<'a> Lift<'a> {
                     self.write_cell(id, whole.operands, site);
                 }
                 if let Some(Value {
-                    shape: Shape::Loaded(load, keys),
+                    shape: Shape::Loaded(..),
                     ..
                 }) = arguments.positional.first()
                 {
-                    let (load, keys) = (*load, keys.clone());
-                    self.note_restore(load, &keys, self.cell(id), Some(id), site);
+                    self.note_restore(self.cell(id), id, site);
                 }
                 Value::plain(vec![cell])
             }

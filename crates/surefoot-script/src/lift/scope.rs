@@ -1,9 +1,9 @@
 //! Names, what they are bound to, and what becomes of them where branches meet.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::Lift;
-use super::facts::Restore;
+use super::facts::{Kept, Restore};
 use super::object::Kind;
 use super::value::{FrameId, Models, ObjectId, Shape, Value};
 use crate::FileId;
@@ -215,16 +215,12 @@ impl<'a> Lift<'a> {
         site: Site,
     ) {
         let variable = self.variable_of(owner, name, shown);
-        if let Shape::Loaded(load, keys) = &value.shape
+        if let Shape::Loaded(_, keys) = &value.shape
             && !keys.is_empty()
         {
-            let load = *load;
-            let keys = keys.iter().map(|key| (*key).to_owned()).collect();
             let in_loop = !self.loops.is_empty();
             let moment = self.moment();
             self.facts.restores.push(Restore {
-                load,
-                keys,
                 variable,
                 object: None,
                 site,
@@ -236,10 +232,51 @@ impl<'a> Lift<'a> {
                 return;
             }
         }
+        self.note_keeper(owner, name, variable, &value);
         self.note_rebinding(owner, name, &value, site);
         self.note_derived_position(variable, &value);
         let slot = self.store(variable, value, shown, site);
         self.set(owner, name, Some(slot));
+    }
+
+    /// Notes which attribute of which object keeps something.
+    fn note_keeper(&mut self, owner: Owner, name: &str, variable: Variable, value: &Value<'a>) {
+        let Owner::Object(owner) = owner else { return };
+        let kept = match value.as_object() {
+            Some(id) => Kept::Object(self.actual(id)),
+            None => Kept::Variable(variable),
+        };
+        let keeper = (self.actual(owner), name.to_owned());
+        self.facts.kept_in.entry(kept).or_insert(keeper);
+    }
+
+    /// What objects of the project are called where the script is now: `self`, or a name of a call
+    /// that is open.
+    pub(super) fn visible_names(&self) -> BTreeMap<ObjectId, String> {
+        let mut names = BTreeMap::new();
+        let calls = self.calls.iter().rev();
+        if let Some(receiver) = calls.clone().next().and_then(|call| call.receiver) {
+            names.insert(self.actual(receiver), "self".to_owned());
+        }
+        let frames = calls
+            .map(|call| call.frame)
+            .chain(self.frame(self.current).module);
+        for frame in frames {
+            let mut here: Vec<(&str, ObjectId)> = Vec::new();
+            for (name, slot) in &self.frame(frame).slots {
+                if let Shape::Object(id) = slot.shape
+                    && matches!(self.object(id).kind, Kind::Plain)
+                    && *name != "self"
+                {
+                    here.push((name, self.actual(id)));
+                }
+            }
+            here.sort_unstable();
+            for (name, id) in here {
+                names.entry(id).or_insert_with(|| name.to_owned());
+            }
+        }
+        names
     }
 
     /// A name that is given another object loses what was restored into the one before.
@@ -317,6 +354,9 @@ impl<'a> Lift<'a> {
             Shape::Unordered(..) | Shape::State(_)
                 if !value.operands.is_empty() || matches!(value.shape, Shape::Unordered(..)) =>
             {
+                if matches!(value.shape, Shape::State(_)) && !models.is_empty() {
+                    self.kept_states.insert(variable);
+                }
                 self.compute(variable, "copy", value.operands, site);
                 Slot {
                     shape: value.shape,

@@ -132,7 +132,6 @@ impl<'a> Lift<'a> {
             &branch.body,
             &branch.elif_else_clauses,
             rest,
-            branch.range(),
         )
     }
 
@@ -142,7 +141,6 @@ impl<'a> Lift<'a> {
         body: &'a [Stmt],
         clauses: &'a [ElifElseClause],
         rest: &'a [Stmt],
-        range: TextRange,
     ) -> bool {
         let Some(test) = test else {
             self.run_block(body);
@@ -160,7 +158,7 @@ impl<'a> Lift<'a> {
             }
             return match clauses.split_first() {
                 Some((clause, others)) => {
-                    self.run_branch(clause.test.as_ref(), &clause.body, others, rest, range)
+                    self.run_branch(clause.test.as_ref(), &clause.body, others, rest)
                 }
                 None => false,
             };
@@ -183,13 +181,9 @@ impl<'a> Lift<'a> {
             },
             &mut |lift| {
                 let done = match clauses.split_first() {
-                    Some((clause, others)) => lift.run_branch(
-                        clause.test.as_ref(),
-                        &clause.body,
-                        others,
-                        rest_of_others,
-                        range,
-                    ),
+                    Some((clause, others)) => {
+                        lift.run_branch(clause.test.as_ref(), &clause.body, others, rest_of_others)
+                    }
                     None => false,
                 };
                 if !done {
@@ -215,7 +209,7 @@ impl<'a> Lift<'a> {
         match test {
             Expr::Compare(compare) if matches!(&*compare.left, Expr::Name(name) if name.id == "__name__") =>
             {
-                let is_main = matches!(self.look_up("__name__").map(|it| it.shape), Some(Shape::Text(text)) if &*text == "__main__");
+                let is_main = matches!(self.look_up("__name__").map(|it| it.shape), Some(Shape::Text(text)) if text == "__main__");
                 Some(is_main)
             }
             Expr::BooleanLiteral(it) => Some(it.value),
@@ -356,12 +350,7 @@ impl<'a> Lift<'a> {
         self.run_block(&code.body);
         self.statement = statement;
         self.current = before;
-        let class = Class {
-            code,
-            file,
-            body,
-            bases,
-        };
+        let class = Class { code, body, bases };
         self.declare(code.name.as_str(), Value::of(Shape::Class(Rc::new(class))));
     }
 
@@ -624,13 +613,14 @@ impl<'a> Lift<'a> {
             self.compute(cell, "write", all, site);
             if self.loops.is_empty() {
                 self.note_rewrite(cell, site);
-            } else {
+            } else if self.holds_gradients(&operands) {
                 self.note_trained(cell);
-                if !self.calls.iter().any(|call| call.code.name() == "__init__")
-                    && self.holds_gradients(&operands)
-                {
-                    self.note_step();
-                }
+                self.note_step();
+            } else if operands.iter().any(
+                |it| matches!(it, Operand::Variable(it) if *it != cell && self.cells.contains(it)),
+            ) {
+                // An average of another model.
+                self.note_trained(cell);
             }
         }
     }
@@ -771,8 +761,8 @@ impl<'a> Lift<'a> {
                     }
                 } else {
                     whole.depend_on(&self.data(&by));
-                    if let ([Operand::Variable(variable), ..], true) =
-                        (&whole.operands[..], by.models.is_empty())
+                    let is_sum = operator == Operator::Add && by.models.is_empty();
+                    if let ([Operand::Variable(variable), ..], true) = (&whole.operands[..], is_sum)
                     {
                         self.note_count(*variable);
                     }

@@ -148,8 +148,6 @@ pub(crate) enum Code<'a> {
 pub(crate) struct Class<'a> {
     /// Its code.
     pub code: &'a StmtClassDef,
-    /// The file it is in.
-    pub file: FileId,
     /// Its own names.
     pub body: FrameId,
     /// What it inherits from.

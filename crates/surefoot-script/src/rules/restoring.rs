@@ -149,8 +149,7 @@ fn restored_early(script: &Script<'_>, restore: &Restore, findings: &mut Vec<Fin
                 .rewrites
                 .iter()
                 .find(|it| it.variable == restore.variable && between(it.moment) && !it.in_loop);
-            let rewritten = rewritten.map(|it| (it.site, "writes it anew"));
-            rewritten
+            rewritten.map(|it| (it.site, "writes it anew"))
         }
     };
     let Some((site, what)) = later else { return };

@@ -10,6 +10,7 @@
 pub mod calculus;
 mod check;
 mod checkpoint;
+mod explain;
 mod finding;
 mod library;
 mod lift;
@@ -23,6 +24,7 @@ mod unreadable;
 
 pub use check::{Checked, NoSuchVersion, Settings, TorchVersion, check};
 pub use checkpoint::{Checkpoint, Member, MemberKind};
+pub use explain::Explanation;
 pub use finding::{Finding, Note};
 pub use rule::{NoSuchRule, Rule};
 pub use source::{FileId, Place, Source, Sources};

@@ -1,6 +1,6 @@
 //! The command line as a whole: the list of commands.
 
-use crate::command::{capsule, compare, completions, diagnose, replay, report, train, zoo};
+use crate::command::{capsule, check, compare, completions, diagnose, replay, report, train, zoo};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use clap::builder::Styles;
@@ -38,6 +38,7 @@ pub(crate) enum Command {
     Replay(replay::Arguments),
     Compare(compare::Arguments),
     Capsule(capsule::Arguments),
+    Check(check::Arguments),
     Report(report::Arguments),
     Zoo(zoo::Arguments),
     Completions(completions::Arguments),
@@ -51,6 +52,7 @@ impl Command {
             Self::Replay(arguments) => replay::run(&arguments),
             Self::Compare(arguments) => compare::run(&arguments),
             Self::Capsule(arguments) => capsule::run(&arguments),
+            Self::Check(arguments) => check::run(&arguments),
             Self::Report(arguments) => report::run(&arguments),
             Self::Zoo(arguments) => zoo::run(&arguments),
             Self::Completions(arguments) => Ok(completions::run(&arguments)),

@@ -78,11 +78,17 @@ fn walk(
             if !name.starts_with('.') && !SKIPPED.contains(&&*name) && !is_environment(&path) {
                 walk(&path, files, seen, unreadable);
             }
-        } else if path.extension().is_some_and(|it| it == "py")
-            && path.is_file()
-            && seen.insert(path.clone())
-        {
-            files.push(path);
+        } else if path.extension().is_some_and(|it| it == "py") {
+            match fs::metadata(&path) {
+                Ok(data) if data.is_file() => {
+                    if seen.insert(path.clone()) {
+                        files.push(path);
+                    }
+                }
+                // A directory behind a link, or something that nobody wrote.
+                Ok(_) => {}
+                Err(error) => unreadable.push(because(path, of_system(&error))),
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The commands, a file each: `Arguments` with their help, and `run`.
 
 pub(crate) mod capsule;
+pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod diagnose;

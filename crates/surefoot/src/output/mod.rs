@@ -1,5 +1,6 @@
 //! What people and programs are told: where it goes, and in which colours.
 
+pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
 mod facts;
@@ -16,6 +17,9 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
+
+/// The width of a terminal that does not say.
+const USUAL_WIDTH: usize = 80;
 
 /// What a piece of text is, which decides how it looks on a terminal.
 #[derive(Clone, Copy, Debug)]
@@ -106,9 +110,12 @@ impl Console {
         self.watched && std::io::stderr().is_terminal()
     }
 
-    /// Whether a person watches.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.watched
+    /// How wide a line may be; `None` where nobody watches and no line is too long.
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.watched.then(|| {
+            let size = terminal_size::terminal_size();
+            size.map_or(USUAL_WIDTH, |(width, _)| width.0.into())
+        })
     }
 
     /// Tells people what they asked for.

@@ -5,9 +5,6 @@ use super::progress::Bar;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-/// The width of a terminal that does not say.
-const USUAL_WIDTH: usize = 80;
-
 /// A console, and what is drawn at its end if a person watches.
 #[derive(Clone, Debug)]
 pub(crate) struct Screen {
@@ -79,9 +76,6 @@ impl Screen {
 
     /// How wide a line may be; `None` where nobody watches and no line is too long.
     pub(crate) fn width(&self) -> Option<usize> {
-        self.console.is_watched().then(|| {
-            let size = terminal_size::terminal_size();
-            size.map_or(USUAL_WIDTH, |(width, _)| width.0.into())
-        })
+        self.console.width()
     }
 }

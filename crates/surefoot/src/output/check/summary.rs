@@ -1,0 +1,75 @@
+//! How a check ends: what was checked, and how much of what was found.
+
+use super::Report;
+use crate::output::Role;
+use crate::output::facts::{facts, wrapped};
+use crate::output::number::{counted, grouped};
+use surefoot_script::{Finding, Rule};
+
+/// Where the values of the last lines begin, at the most.
+const INDENT: usize = "  not checked   ".len();
+
+impl Report {
+    /// How many findings each rule has, in the order of the rules; none that has none.
+    pub(super) fn by_rule(&self) -> Vec<(Rule, usize)> {
+        let count = |rule: Rule| {
+            let same = |finding: &&Finding| finding.rule == rule;
+            (rule, self.counted_findings().filter(same).count())
+        };
+        let all = Rule::ALL.into_iter().map(count);
+        all.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// How many lines the checked files have.
+    pub(super) fn lines(&self) -> usize {
+        let sources = self.checked.sources.0.iter().take(self.checked.files);
+        sources.map(|source| source.text.lines().count()).sum()
+    }
+
+    /// For people: the last lines.
+    pub(crate) fn summary(&self) -> String {
+        let files = counted(self.checked.files as u64, "file");
+        let lines = counted(self.lines() as u64, "line");
+        let by_rule = self.by_rule();
+        let mut rows = Vec::new();
+        if self.checked.suppressed > 0 {
+            let silenced = counted(self.checked.suppressed as u64, "finding");
+            rows.push(("suppressed", format!("{silenced}, by comments")));
+        }
+        let remarks = self.remarks().count();
+        if remarks > 0 {
+            rows.push(("remarks", grouped(remarks as u64)));
+        }
+        if !self.unread.is_empty() {
+            rows.push(("not checked", counted(self.unread.len() as u64, "path")));
+        }
+        let head = match by_rule.first() {
+            _ if self.checked.files == 0 => Role::Warning.paint("nothing was checked"),
+            None => {
+                let nothing = Role::Good.paint("nothing found");
+                format!("{nothing} in {files} ({lines})")
+            }
+            Some((rule, _)) => {
+                let each = by_rule
+                    .iter()
+                    .map(|(rule, count)| format!("{rule} {count}"));
+                let each = each.collect::<Vec<_>>().join(", ");
+                let each = wrapped(&each, self.text_width() - INDENT);
+                let names = std::iter::once("by rule").chain(std::iter::repeat(""));
+                rows.splice(0..0, names.zip(each));
+                let explain = format!("surefoot check --explain {rule}");
+                rows.push(("more", Role::Literal.paint(explain)));
+                let total = counted(self.counted_findings().count() as u64, "finding");
+                format!("{} in {files} ({lines})", Role::Error.paint(total))
+            }
+        };
+        let rows: Vec<(String, String)> = rows
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        match rows.is_empty() {
+            true => head,
+            false => format!("{head}\n{}", facts(&rows)),
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! `surefoot check`: what it says about scripts, and about what is none. What the rules find is
+//! theirs to test.
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
+
+mod support;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+use support::{Folder, Outcome};
+use surefoot_script::Rule;
+
+/// A script with one finding: the clock is a seed.
+fn faulty() -> &'static str {
+    Rule::Clock.explanation().faulty
+}
+
+/// A script with none.
+fn sound() -> &'static str {
+    Rule::Clock.explanation().sound
+}
+
+fn check(folder: &Folder, arguments: &[&str]) -> Outcome {
+    folder.run(&[&["check"], arguments].concat())
+}
+
+/// The lines of JSON of one kind.
+fn of(events: &[Value], event: &str) -> Vec<Value> {
+    let same = events.iter().filter(|it| it["event"] == event);
+    same.cloned().collect()
+}
+
+/// The last line of JSON.
+fn last(folder: &Folder, arguments: &[&str]) -> Value {
+    let events = check(folder, &[arguments, &["--json"]].concat()).events();
+    let last = events.last().cloned().unwrap_or_default();
+    assert_eq!(last["event"], "check");
+    last
+}
+
+#[test]
+fn help_has_every_option_and_examples() {
+    assert_snapshot!(check(&Folder::new(), &["--help"]).shown());
+}
+
+#[test]
+fn a_finding_is_shown_with_its_line() {
+    let folder = Folder::with("train.py", faulty());
+    assert_snapshot!(check(&folder, &["train.py"]).shown());
+}
+
+#[test]
+fn a_checkpoint_that_lacks_something_is_shown_with_it() {
+    let folder = Folder::with("train.py", Rule::MissingState.explanation().faulty);
+    assert_snapshot!(check(&folder, &["train.py"]).shown());
+}
+
+#[test]
+fn the_derived_checkpoint_is_shown_with_the_code_to_write() {
+    let folder = Folder::with("train.py", Rule::MissingGenerator.explanation().faulty);
+    assert_snapshot!(check(&folder, &["train.py", "--checkpoint"]).shown());
+}
+
+#[test]
+fn the_example_is_what_the_guide_shows() {
+    let script = include_str!("../../../examples/scripts/resume.py");
+    let guide = include_str!("../../../docs/check.md");
+    let folder = Folder::with("examples/scripts/resume.py", script);
+    let path = "examples/scripts/resume.py";
+    let findings = check(&folder, &[path]).stdout;
+    let checkpoint = check(&folder, &[path, "--checkpoint"]).stdout;
+    for line in findings.lines().chain(checkpoint.lines()) {
+        assert!(guide.contains(line.trim_end()), "the guide lacks: {line}");
+    }
+}
+
+#[test]
+fn nothing_found_is_one_line() {
+    let folder = Folder::with("train.py", sound());
+    assert_snapshot!(check(&folder, &["train.py"]).shown());
+}
+
+#[test]
+fn a_silenced_finding_is_counted() {
+    let line = "torch.manual_seed(int(time.time()))";
+    let text = faulty().replace(line, &format!("{line}  # surefoot: ignore[clock]"));
+    let folder = Folder::with("train.py", &text);
+    assert_snapshot!(check(&folder, &["train.py"]).shown());
+}
+
+#[test]
+fn unknown_calls_are_remarks_at_the_end() {
+    let folder = Folder::with("train.py", Rule::UnknownCall.explanation().faulty);
+    let outcome = check(&folder, &["train.py"]);
+    assert_snapshot!(outcome.shown());
+}
+
+#[test]
+fn of_many_findings_of_a_rule_the_rest_is_told_by_place() {
+    let folder = Folder::new();
+    for number in 0..12 {
+        folder.write(&format!("train_{number:02}.py"), faulty());
+    }
+    let outcome = check(&folder, &[]);
+    assert_eq!(outcome.code, Some(1));
+    assert_eq!(outcome.stdout.matches(" --> ").count(), 8);
+    assert!(outcome.stdout.contains("clock: 4 more\n  train_08.py:"));
+    assert!(outcome.stdout.contains("12 findings in 12 files"));
+}
+
+#[test]
+fn tabs_wide_characters_and_long_lines_keep_their_carets() {
+    let line = "torch.manual_seed(int(time.time()))";
+    let padding = format!("x = [{}]; ", "1, ".repeat(100));
+    let cases = [
+        format!("if True:\n\t{line}  # tab"),
+        format!("名前 = \"日本語 🙂\"; {line}"),
+        format!("{padding}{line}; {padding}"),
+    ];
+    let folder = Folder::new();
+    let shown = cases.map(|case| {
+        folder.write("train.py", &faulty().replace(line, &case));
+        check(&folder, &["train.py"]).stdout
+    });
+    assert_snapshot!(shown.join("\n"));
+}
+
+#[test]
+fn programs_are_told_a_line_each_and_the_summary_last() {
+    let folder = Folder::with("train.py", Rule::MissingState.explanation().faulty);
+    folder.write("old.py", "print \"x\"\n");
+    folder.write("other.py", Rule::UnknownCall.explanation().faulty);
+    let outcome = check(&folder, &[".", "--json"]);
+    let events = outcome.events();
+    let finding = &of(&events, "finding")[0];
+    assert_eq!(finding["rule"], "missing_state");
+    assert_eq!(finding["file"], "train.py");
+    for key in ["line", "column", "end_line", "end_column"] {
+        assert!(finding[key].as_u64().unwrap() > 0, "{key}");
+    }
+    assert!(finding["help"].as_str().unwrap().contains("optimizer"));
+    assert!(finding["notes"].is_array());
+    assert_eq!(of(&events, "unknown")[0]["rule"], "unknown_call");
+    let checkpoint = &of(&events, "checkpoint")[0];
+    let members = checkpoint["members"].as_array().unwrap();
+    let optimizer = members.iter().find(|it| it["name"] == "optimizer").unwrap();
+    assert_eq!(optimizer["saved"], false);
+    assert_eq!(optimizer["kind"], "state");
+    assert!(checkpoint["save"].as_str().unwrap().contains("optimizer"));
+    let unreadable = &of(&events, "unreadable")[0];
+    assert_eq!(unreadable["file"], "old.py");
+    assert_eq!(unreadable["line"], 1);
+    assert_eq!(unreadable["named"], false);
+    let summary = events.last().unwrap();
+    assert_eq!(summary["event"], "check");
+    assert_eq!(summary["files"], 2);
+    assert_eq!(summary["unreadable"], 1);
+    assert_eq!(summary["by_rule"]["missing_state"], 1);
+    assert_eq!(summary["findings"], of(&events, "finding").len());
+    assert_eq!(outcome.code, Some(1));
+}
+
+#[test]
+fn quiet_leaves_the_exit_code_and_json() {
+    let folder = Folder::with("train.py", faulty());
+    let outcome = check(&folder, &["train.py", "--quiet"]);
+    assert_eq!((outcome.code, &*outcome.stdout), (Some(1), ""));
+    assert_eq!(outcome.stderr, "");
+    let outcome = check(&folder, &["train.py", "--quiet", "--json"]);
+    assert_eq!(outcome.stderr, "");
+    assert_eq!(outcome.events().last().unwrap()["findings"], 1);
+}
+
+#[test]
+fn rules_are_explained_and_listed() {
+    let folder = Folder::new();
+    assert_snapshot!(check(&folder, &["--explain", "missing_generator"]).shown());
+    assert_snapshot!(check(&folder, &["--explain"]).shown());
+    assert_snapshot!(check(&folder, &["--explain", "missing"]).shown());
+}
+
+#[test]
+fn a_version_of_torch_is_a_version() {
+    let folder = Folder::with("train.py", sound());
+    let outcome = check(&folder, &["train.py", "--torch", "new"]);
+    assert_eq!(outcome.code, Some(2));
+    assert!(outcome.stderr.contains("no version of PyTorch"));
+    let outcome = check(&folder, &["train.py", "--torch", "2.4"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+}
+
+/// What GitHub's code scanning asks of a document.
+#[test]
+fn sarif_has_what_code_scanning_needs() {
+    let folder = Folder::with("a dir/train.py", Rule::MissingState.explanation().faulty);
+    folder.write("a dir/other.py", Rule::SetOrder.explanation().faulty);
+    folder.write("old.py", "print \"x\"\n");
+    let outcome = check(&folder, &["--sarif"]);
+    assert_eq!(outcome.code, Some(1));
+    let log: Value = serde_json::from_str(&outcome.stdout).unwrap();
+    assert_eq!(log["version"], "2.1.0");
+    assert!(log["$schema"].as_str().unwrap().contains("sarif-2.1.0"));
+    let run = &log["runs"][0];
+    assert_eq!(run["columnKind"], "unicodeCodePoints");
+    let driver = &run["tool"]["driver"];
+    assert_eq!(driver["name"], "surefoot");
+    let rules = driver["rules"].as_array().unwrap();
+    assert_eq!(rules.len(), Rule::ALL.len());
+    for rule in rules {
+        for text in ["shortDescription", "fullDescription", "help"] {
+            assert!(!rule[text]["text"].as_str().unwrap().is_empty(), "{rule}");
+        }
+        let level = rule["defaultConfiguration"]["level"].as_str().unwrap();
+        assert!(["note", "warning"].contains(&level));
+    }
+    let results = run["results"].as_array().unwrap();
+    assert!(results.len() >= 2);
+    for result in results {
+        let rule = &rules[result["ruleIndex"].as_u64().unwrap() as usize];
+        assert_eq!(rule["id"], result["ruleId"]);
+        assert!(!result["message"]["text"].as_str().unwrap().is_empty());
+        let related = result["relatedLocations"].as_array().unwrap();
+        for location in result["locations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .chain(related)
+        {
+            let place = &location["physicalLocation"];
+            let uri = place["artifactLocation"]["uri"].as_str().unwrap();
+            assert!(uri.starts_with("a%20dir/"), "{uri}");
+            let number = |key: &str| place["region"][key].as_u64().unwrap();
+            let start = (number("startLine"), number("startColumn"));
+            assert!(start >= (1, 1));
+            assert!((number("endLine"), number("endColumn")) > start);
+        }
+        for location in related {
+            assert!(!location["message"]["text"].as_str().unwrap().is_empty());
+            assert!(location["id"].is_u64());
+        }
+    }
+    let invocation = &run["invocations"][0];
+    assert_eq!(invocation["executionSuccessful"], true);
+    let notification = &invocation["toolExecutionNotifications"][0];
+    assert!(
+        notification["message"]["text"]
+            .as_str()
+            .unwrap()
+            .contains("Python 2")
+    );
+}
+
+#[test]
+fn files_that_are_no_python_are_told_and_the_others_checked() {
+    let folder = Folder::with("train.py", faulty());
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    write("elf.py", b"\x7fELF\x02\x01\x01\x00\x00\x00\xff\xfe\xf0");
+    let utf16: Vec<u8> = "import torch\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    write("utf16.py", &[&[0xff, 0xfe][..], &utf16].concat());
+    write("prose.py", b"Dear reader, this is no program.\n");
+    write("old.py", b"import os\nprint \"epoch\", os.getpid()\n");
+    write("empty.py", b"");
+    write("cut.py", b"def train(model):\n    for x in (1, 2\n");
+    assert_snapshot!(check(&folder, &["."]).shown());
+}
+
+#[test]
+fn a_file_that_was_named_and_is_no_python_is_wrong_input() {
+    let folder = Folder::with("train.py", faulty());
+    folder.write("old.py", "print \"x\"\n");
+    let outcome = check(&folder, &["./old.py", "train.py"]);
+    assert_eq!(outcome.code, Some(2));
+    assert!(
+        outcome
+            .stderr
+            .starts_with("error: old.py cannot be checked: it is Python 2")
+    );
+    assert!(outcome.stdout.contains("train.py:"), "the other is checked");
+    let outcome = check(&folder, &["."]);
+    assert_eq!(outcome.code, Some(1));
+    assert!(outcome.stderr.starts_with("warning: old.py"));
+}
+
+#[test]
+fn paths_without_python_are_wrong_input() {
+    let folder = Folder::new();
+    assert_snapshot!(check(&folder, &["nowhere.py", "."]).shown());
+    folder.write("only/old.py", "print \"x\"\n");
+    assert_eq!(
+        check(&folder, &["only"]).code,
+        Some(2),
+        "nothing could be read"
+    );
+}
+
+#[test]
+fn an_empty_file_has_nothing_to_find() {
+    let folder = Folder::with("empty.py", "");
+    let outcome = check(&folder, &["empty.py"]);
+    assert_eq!(outcome.code, Some(0));
+    assert_eq!(outcome.stdout, "nothing found in 1 file (0 lines)\n");
+}
+
+#[test]
+fn a_file_of_fifty_thousand_lines_is_checked() {
+    let mut text = faulty().to_owned();
+    for number in 0..50_000 {
+        text.push_str(&format!("value_{number} = {number}\n"));
+    }
+    let folder = Folder::with("long.py", &text);
+    let summary = last(&folder, &["long.py"]);
+    assert!(summary["lines"].as_u64().unwrap() > 50_000);
+    assert_eq!(summary["by_rule"]["clock"], 1);
+}
+
+#[test]
+fn files_that_import_each_other_are_checked() {
+    let folder = Folder::with("one.py", &format!("import two\n{}", faulty()));
+    folder.write("two.py", "import one\nfrom one import model\n");
+    let summary = last(&folder, &["."]);
+    assert_eq!(summary["files"], 2);
+    assert_eq!(summary["by_rule"]["clock"], 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_nowhere_or_round_do_no_harm() {
+    use std::os::unix::fs::symlink;
+    let folder = Folder::with("train.py", faulty());
+    let at = |name: &str| folder.path().join(name);
+    symlink("gone.py", at("broken.py")).unwrap();
+    symlink("round.py", at("round.py")).unwrap();
+    symlink(".", at("again")).unwrap();
+    let summary = last(&folder, &["."]);
+    assert_eq!(summary["files"], 1);
+    assert_eq!(summary["findings"], 1);
+    assert_eq!(summary["unreadable"], 2, "both links are told");
+    let refused = |name: &str| {
+        let outcome = check(&folder, &[name]);
+        assert_eq!(outcome.code, Some(2), "{name}");
+        outcome.stderr
+    };
+    assert!(refused("broken.py").contains("broken.py cannot be checked: there is no such file"));
+    assert!(refused("round.py").contains("round.py cannot be checked: it cannot be read"));
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket.py")).unwrap();
+    assert!(refused("socket.py").contains("socket.py cannot be checked: it is not a file"));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_may_not_be_read_is_told() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::with("train.py", faulty());
+    folder.write("secret.py", "x = 1\n");
+    let secret = folder.path().join("secret.py");
+    std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o000)).unwrap();
+    if std::fs::read(&secret).is_ok() {
+        return; // Nothing is refused to the superuser.
+    }
+    let outcome = check(&folder, &["."]);
+    assert_eq!(outcome.code, Some(1));
+    assert!(
+        outcome
+            .stderr
+            .contains("secret.py cannot be checked: it cannot be read")
+    );
+}
+
+#[test]
+fn colours_are_for_terminals() {
+    let folder = Folder::with("train.py", faulty());
+    let plain = check(&folder, &["train.py"]).stdout;
+    assert!(!plain.contains('\u{1b}'));
+    let mut forced = folder.command(&["check", "train.py"]);
+    let coloured: Outcome = forced.env("CLICOLOR_FORCE", "1").output().unwrap().into();
+    assert!(coloured.stdout.contains("\u{1b}[1m\u{1b}[31mclock"));
+    let mut refused = folder.command(&["check", "train.py"]);
+    let refused: Outcome = refused.env("NO_COLOR", "1").output().unwrap().into();
+    assert_eq!(refused.stdout, plain);
+}

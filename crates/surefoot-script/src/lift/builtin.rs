@@ -89,12 +89,18 @@ impl<'a> Lift<'a> {
                     self.begin_pass(&first, site);
                     Value::of(Shape::Iterator(id))
                 }
+                Shape::Object(id) if self.pipeline(id).is_some() => {
+                    let site = self.site(range);
+                    self.begin_pass(&first, site);
+                    first
+                }
                 _ => first,
             },
             ("next", Some(first)) => {
                 let counter = self.program.variable("round");
                 let site = self.site(range);
                 self.compute(counter, "any", Vec::new(), site);
+                self.note_iterator(&first);
                 self.element(&first, counter, range)
             }
             ("map", Some(function)) => {

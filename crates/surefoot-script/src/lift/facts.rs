@@ -1,6 +1,6 @@
 //! What a lifted script is beside its program: who is who, and what happened when.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::value::{FrameId, LoadId, ObjectId};
 use crate::Place;
@@ -49,6 +49,12 @@ pub(crate) struct Lifted {
     pub rewrites: Vec<Rewrite>,
     /// Variables that people named, and the frame each lives in, if it is no attribute.
     pub named: BTreeMap<Variable, Option<FrameId>>,
+    /// Generators of processes that load data, which nobody seeds.
+    pub unseeded_processes: Vec<ObjectId>,
+    /// Keys that are made from others.
+    pub folds: Vec<Fold>,
+    /// Variables that hold keys.
+    pub keys: BTreeSet<Variable>,
     /// Whether the script may run on a GPU.
     pub uses_cuda: bool,
     /// Whether it asks for deterministic algorithms.
@@ -118,6 +124,10 @@ pub(crate) struct Draw {
     pub in_worker: bool,
     /// Whether each of these processes has its own copy of the generator, and nothing seeds it there.
     pub is_copied: bool,
+    /// Whether it is in a function that applies a model without training it.
+    pub is_probe: bool,
+    /// What is drawn.
+    pub target: Variable,
     /// When.
     pub moment: Moment,
 }
@@ -165,6 +175,8 @@ pub(crate) struct Save {
     pub file: Option<String>,
     /// The frames whose names can be seen from here or from its callers.
     pub frames: Vec<FrameId>,
+    /// Whether it is a checkpoint only if it turns out to hold something that must be saved.
+    pub is_candidate: bool,
 }
 
 /// What a value holds on to.
@@ -210,6 +222,8 @@ pub(crate) struct Loop {
     pub trains: bool,
     /// Generators that are drawn from when it begins to go through data.
     pub pass_draws: Vec<ObjectId>,
+    /// What it takes data from that goes on from round to round, and what people call it.
+    pub iterator: Option<(ObjectId, String)>,
     /// Whether the script writes `while`.
     pub is_while: bool,
     /// A checkpoint at the end of its body.
@@ -267,6 +281,15 @@ pub(crate) struct Read {
     pub variable: Variable,
     /// Whether a process that loads data reads it.
     pub in_worker: bool,
+}
+
+/// A key made from another one and numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Fold {
+    /// The key.
+    pub variable: Variable,
+    /// Where.
+    pub site: Site,
 }
 
 /// An operation that may give other bits for the same input.

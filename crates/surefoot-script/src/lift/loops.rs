@@ -95,6 +95,7 @@ impl<'a> Lift<'a> {
             end: None,
             frames: Vec::new(),
             pass_draws,
+            iterator: None,
             moment,
         });
         self.loops.push(id);
@@ -160,7 +161,7 @@ impl<'a> Lift<'a> {
     }
 
     /// A checkpoint at the end of each round of the outermost loop that trains.
-    fn end_round(&mut self, id: LoopId, site: Site) {
+    pub(super) fn end_round(&mut self, id: LoopId, site: Site) {
         let looped = &self.facts.loops[id.0 as usize];
         let saves = self
             .facts
@@ -246,7 +247,7 @@ impl<'a> Lift<'a> {
         match &iterated.shape {
             Shape::Object(id) => matches!(
                 self.object(*id).kind,
-                Kind::Loader(_) | Kind::Dataset { .. } | Kind::Plain
+                Kind::Loader(_) | Kind::Dataset { .. } | Kind::Plain | Kind::Framework(_)
             ),
             Shape::Iterator(_) => true,
             Shape::Zip(parts) => parts.iter().any(|part| self.is_data(part)),
@@ -273,9 +274,11 @@ impl<'a> Lift<'a> {
                 whole.models = iterated.models;
                 whole
             }
-            Shape::Parameters(_) | Shape::State(_) | Shape::Settings | Shape::Loaded(..) => {
-                iterated.clone()
-            }
+            Shape::Parameters(_)
+            | Shape::State(_)
+            | Shape::Settings
+            | Shape::Loaded(..)
+            | Shape::Key => iterated.clone(),
             Shape::Object(id) => {
                 let id = *id;
                 self.element_of_object(id, by_counter, range)
@@ -334,9 +337,9 @@ fn position_name(target: &Expr, iterated: &Value<'_>) -> Option<String> {
 
 /// What the body of a loop writes.
 #[derive(Default)]
-struct Assigned<'a> {
+pub(super) struct Assigned<'a> {
     names: Vec<&'a str>,
-    fields: Vec<&'a str>,
+    pub fields: Vec<&'a str>,
     leaves: bool,
     inner: usize,
 }
@@ -379,7 +382,8 @@ impl<'a> StatementVisitor<'a> for Assigned<'a> {
     }
 }
 
-fn assigned(body: &[Stmt]) -> Assigned<'_> {
+/// What a body writes.
+pub(super) fn assigned(body: &[Stmt]) -> Assigned<'_> {
     let mut found = Assigned::default();
     found.visit_body(body);
     found

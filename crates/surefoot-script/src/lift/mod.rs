@@ -13,14 +13,21 @@ mod call;
 mod comprehension;
 mod expression;
 pub(crate) mod facts;
+mod fit;
+mod framework;
+mod jax;
+mod keras;
 mod library_call;
+mod lightning;
 mod loader;
 mod loops;
 mod object;
 mod object_call;
+mod pipeline;
 mod saving;
 mod scope;
 mod statement;
+mod tensorflow;
 mod value;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -34,6 +41,7 @@ use crate::project::Project;
 use crate::{FileId, Place};
 
 use facts::{Draw, Lifted, LoopId, Purpose, Read, Thing, Unsteady};
+use framework::Frameworks;
 use object::{Kind, Object};
 use scope::{Change, Frame};
 use value::{Class, Code, FrameId, Function, ObjectId, Shape, Value};
@@ -74,6 +82,8 @@ pub(crate) struct Lift<'a> {
     current: FrameId,
     module_frames: BTreeMap<FileId, FrameId>,
     slot_variables: HashMap<(bool, u32, &'a str), Variable>,
+    /// The variables of the parts of tuples.
+    part_variables: HashMap<(Variable, usize), Variable>,
     objects: Vec<Object<'a>>,
     models: Vec<ObjectId>,
     globals: BTreeMap<Global, ObjectId>,
@@ -103,6 +113,7 @@ pub(crate) struct Lift<'a> {
     /// The first object that those processes make themselves.
     worker_first: u32,
     clock: u32,
+    frameworks: Frameworks<'a>,
     facts: Lifted,
 }
 
@@ -119,6 +130,8 @@ struct Call<'a> {
     site: Site,
     /// Whether it is decorated to compute no gradients.
     is_quiet: bool,
+    /// How many draws there were before it.
+    draws: usize,
 }
 
 impl Call<'_> {
@@ -145,6 +158,7 @@ impl<'a> Lift<'a> {
             current: FrameId(0),
             module_frames: BTreeMap::new(),
             slot_variables: HashMap::new(),
+            part_variables: HashMap::new(),
             objects: Vec::new(),
             models: Vec::new(),
             globals: BTreeMap::new(),
@@ -167,6 +181,7 @@ impl<'a> Lift<'a> {
             sampling: 0,
             worker_first: 0,
             clock: 0,
+            frameworks: Frameworks::default(),
             facts: Lifted::default(),
         };
         lift.facts.sites.push(Place { file, range: 0..0 });
@@ -187,15 +202,23 @@ impl<'a> Lift<'a> {
         self.declare("__name__", Value::of(Shape::Text(name)));
         let project = self.project;
         let script = project.script(file);
+        self.frameworks.uses_jax |= script.source.text.contains("jax");
+        self.frameworks.saves_arrays |= script.source.text.contains("savez");
         if !self.facts.uses_cuda {
             let text = &script.source.text;
-            self.facts.uses_cuda = text.contains("cuda");
+            self.facts.uses_cuda = ["cuda", "\"GPU", "'GPU", "gpu:"]
+                .iter()
+                .any(|word| text.contains(word));
         }
         if !self.facts.asks_for_determinism {
-            self.facts.asks_for_determinism = script
-                .source
-                .text
-                .contains("use_deterministic_algorithms(True");
+            let text = &script.source.text;
+            self.facts.asks_for_determinism = [
+                "use_deterministic_algorithms(True",
+                "enable_op_determinism(",
+                "TF_DETERMINISTIC_OPS",
+            ]
+            .iter()
+            .any(|word| text.contains(word));
         }
         self.run_block(&script.module.body);
         self.calls = calls;
@@ -398,6 +421,8 @@ impl<'a> Lift<'a> {
             evaluation,
             in_worker,
             is_copied,
+            is_probe: false,
+            target,
             moment,
         });
         self.emit(Statement::Draw {
@@ -520,6 +545,9 @@ impl<'a> Lift<'a> {
 
     /// Whether what happens now is an evaluation of the model.
     fn is_evaluation(&self) -> bool {
+        if self.frameworks.evaluating > 0 {
+            return true;
+        }
         let mut models = self
             .models
             .iter()
@@ -531,6 +559,17 @@ impl<'a> Lift<'a> {
             return true;
         }
         self.calls.iter().any(Call::evaluates)
+    }
+
+    /// The function that is executed applies a model without training it: what it drew may be for no more
+    /// than that.
+    fn note_probe(&mut self) {
+        let Some(call) = self.calls.last().filter(|call| call.loops > 0) else {
+            return;
+        };
+        for draw in &mut self.facts.draws[call.draws..] {
+            draw.is_probe = true;
+        }
     }
 
     /// Where an evaluation leads to what happens now: a call in it, if there is one.
@@ -578,7 +617,11 @@ impl<'a> Lift<'a> {
             Shape::Object(id) => {
                 if !matches!(
                     self.object(*id).kind,
-                    Kind::Plain | Kind::Transform { .. } | Kind::Loader(_) | Kind::Sampler { .. }
+                    Kind::Plain
+                        | Kind::Transform { .. }
+                        | Kind::Loader(_)
+                        | Kind::Sampler { .. }
+                        | Kind::Framework(_)
                 ) {
                     data.operands.push(Operand::Variable(self.cell(*id)));
                 }

@@ -259,7 +259,7 @@ impl<'a> Lift<'a> {
     }
 
     /// What is computed from the position of a loop alone tells the position too.
-    fn note_derived_position(&mut self, variable: Variable, value: &Value<'a>) {
+    pub(super) fn note_derived_position(&mut self, variable: Variable, value: &Value<'a>) {
         if value.operands.is_empty() || !value.is_data() {
             return;
         }
@@ -287,18 +287,13 @@ impl<'a> Lift<'a> {
                 }
             }
             Shape::Tuple(ref parts) => {
-                let mut whole = Value::constant();
-                whole.depend_on(&value);
-                self.compute(variable, "tuple", whole.operands, site);
-                let parts = parts.iter().map(|part| {
-                    let mut part = part.clone();
-                    if part.is_data() {
-                        part.operands = vec![Operand::Variable(variable)];
-                    }
-                    part
-                });
+                let parts: Vec<Value<'a>> = parts
+                    .iter()
+                    .enumerate()
+                    .map(|(index, part)| self.store_part(variable, index, part, shown, site))
+                    .collect();
                 Slot {
-                    shape: Shape::Tuple(parts.collect()),
+                    shape: Shape::Tuple(parts.into()),
                     variable: None,
                     models,
                 }
@@ -320,7 +315,11 @@ impl<'a> Lift<'a> {
             | Shape::Text(_)
             | Shape::Range
             | Shape::Settings
+            | Shape::Key
             | Shape::Distribution) => {
+                if matches!(shape, Shape::Key) {
+                    self.facts.keys.insert(variable);
+                }
                 self.compute(variable, "copy", value.operands, site);
                 Slot {
                     shape,
@@ -334,6 +333,34 @@ impl<'a> Lift<'a> {
                 models,
             },
         }
+    }
+
+    /// Keeps a part of a tuple in a variable of its own.
+    fn store_part(
+        &mut self,
+        whole: Variable,
+        index: usize,
+        part: &Value<'a>,
+        shown: &str,
+        site: Site,
+    ) -> Value<'a> {
+        if !part.is_data() && !matches!(part.shape, Shape::Tuple(_)) {
+            return part.clone();
+        }
+        let shown = format!("{shown}[{index}]");
+        let variable = match self.part_variables.get(&(whole, index)) {
+            Some(variable) => *variable,
+            None => {
+                let variable = self.program.variable(&shown);
+                if let Some(frame) = self.facts.named.get(&whole).copied() {
+                    self.facts.named.insert(variable, frame);
+                }
+                self.part_variables.insert((whole, index), variable);
+                variable
+            }
+        };
+        let slot = self.store(variable, part.clone(), &shown, site);
+        self.read(&slot)
     }
 
     /// Binds a name in the current frame without anything happening in the program.
@@ -452,6 +479,7 @@ impl<'a> Lift<'a> {
             (Shape::Int(a), Shape::Int(b)) if a == b => Shape::Int(a),
             (Shape::Text(a), Shape::Text(b)) if a == b => Shape::Text(a),
             (Shape::None, Shape::None) => Shape::None,
+            (Shape::Key, Shape::Key) => Shape::Key,
             (Shape::None, loaded @ Shape::Loaded(..))
             | (loaded @ Shape::Loaded(..), Shape::None) => loaded,
             (Shape::None | Shape::Loaded(..), shape) | (shape, Shape::None | Shape::Loaded(..)) => {

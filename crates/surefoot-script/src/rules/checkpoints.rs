@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::held::through_copies;
 use super::{Script, code, generator_name, listed};
 use crate::calculus::{Label, Member as Needed, Reason, Site, Statement, Variable};
 use crate::lift::facts::{Holdings, Loop, LoopId, Role, Save, Thing};
@@ -59,7 +60,28 @@ pub(super) fn resumable<'s>(script: &'s Script<'_>) -> impl Iterator<Item = &'s 
         save.loops
             .first()
             .is_some_and(|id| loops[id.0 as usize].trains)
+            && (!save.is_candidate || is_proven(script, save))
     })
+}
+
+/// Whether a save of values holds something that must be saved, and tells how far the training is or is
+/// loaded again.
+fn is_proven(script: &Script<'_>, save: &Save) -> bool {
+    let (Some(needed), Some(outermost)) = (script.typing.save(save.label), save.loops.first())
+    else {
+        return false;
+    };
+    let counter = script.lifted.loops[outermost.0 as usize].counter;
+    let held = through_copies(&script.lifted.program, counter, &save.holdings.variables);
+    let holds_state = needed
+        .members
+        .iter()
+        .any(|member| held.contains(&member.variable));
+    let holds_position = save.loops.iter().any(|id| {
+        let positions = &script.lifted.loops[id.0 as usize].positions;
+        positions.iter().any(|it| held.contains(it))
+    });
+    holds_state && (holds_position || !script.lifted.loads.is_empty())
 }
 
 /// A resumed run begins with the next round, not in the middle of the one that saved.
@@ -108,8 +130,10 @@ fn report(script: &Script<'_>, save: &Save, parts: &[Part], findings: &mut Vec<F
     if !generators.is_empty() {
         let names: Vec<String> = generators
             .iter()
-            .filter_map(|part| part.thing.as_ref())
-            .map(generator_name)
+            .map(|part| match &part.thing {
+                Some(thing) => generator_name(thing),
+                None => format!("the key `{}`", part.name),
+            })
             .collect();
         let message = format!(
             "This checkpoint does not hold the state of {}. A run resumed from it draws other numbers than the one that was stopped.",
@@ -204,6 +228,7 @@ fn parts(
     };
     let outermost = script.lifted.loops[loops[0].0 as usize].counter;
     let written = written_in(&script.lifted.program.body, outermost).unwrap_or_default();
+    let held = through_copies(&script.lifted.program, outermost, &holdings.variables);
     let mut parts: Vec<Part> = Vec::new();
     for member in &needed.members {
         // What comes before the loops is done again by a restart, and so is what can be
@@ -234,7 +259,8 @@ fn parts(
         {
             continue;
         }
-        part.saved = holds(holdings, member.variable, part.thing.as_ref());
+        part.saved = holds(holdings, member.variable, part.thing.as_ref())
+            || held.contains(&member.variable);
         parts.push(part);
     }
     parts.sort_by_key(|part| {
@@ -269,7 +295,12 @@ fn part_of(script: &Script<'_>, member: &Needed, site: Site) -> Option<Part> {
             _ => (thing.name.clone(), MemberKind::State),
         },
         None if script.lifted.named.contains_key(&variable) => {
-            (script.name_of(variable).to_owned(), MemberKind::State)
+            let kind = if script.lifted.keys.contains(&variable) {
+                MemberKind::Generator
+            } else {
+                MemberKind::State
+            };
+            (script.name_of(variable).to_owned(), kind)
         }
         None => return None,
     };
@@ -343,6 +374,17 @@ fn positions(script: &Script<'_>, loops: &[LoopId], holdings: &Holdings) -> Vec<
     let mut parts = Vec::new();
     for (depth, id) in loops.iter().enumerate() {
         let looped: &Loop = &all[id.0 as usize];
+        if let (Some((iterator, name)), true) = (&looped.iterator, looped.trains) {
+            parts.push(Part {
+                name: name.clone(),
+                kind: MemberKind::Position,
+                thing: None,
+                reason: format!("The data goes on from where `{name}` is."),
+                saved: holdings.objects.contains(iterator),
+                used_at: Some(looped.site),
+                position: Some((*id, true)),
+            });
+        }
         // What a `while` counts is state like any other.
         if looped.is_while || !looped.trains {
             continue;

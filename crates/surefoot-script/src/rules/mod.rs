@@ -3,6 +3,7 @@
 mod checkpoints;
 mod code;
 mod environment;
+mod held;
 mod randomness;
 mod restoring;
 mod switches;
@@ -113,7 +114,7 @@ fn global_name(global: Global) -> &'static str {
         Global::Torch => "PyTorch's generator",
         Global::NumPy => "NumPy's global generator",
         Global::Python => "Python's global generator",
-        Global::TensorFlow => "TensorFlow's global generator",
+        Global::TensorFlow => "the global generator of Keras and TensorFlow",
     }
 }
 

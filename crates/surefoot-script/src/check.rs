@@ -1,5 +1,6 @@
 //! A check, from paths to findings.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
@@ -8,8 +9,9 @@ use std::str::FromStr;
 use crate::calculus::infer;
 use crate::lift::{Entry, lift};
 use crate::project::Project;
+use crate::rules::{self, Report};
 use crate::suppression::Suppressions;
-use crate::{Checkpoint, FileId, Finding, Place, Sources, Unreadable, parallel, rules};
+use crate::{Checkpoint, FileId, Finding, Place, Sources, Unreadable, parallel};
 
 /// What a check assumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,9 +75,6 @@ pub fn check(paths: &[PathBuf], settings: &Settings) -> Checked {
     parallel::with_deep_stack(|| check_project(Project::read(paths), settings))
 }
 
-/// Everything that was found in one file.
-type Found = (Vec<Finding>, Vec<Checkpoint>);
-
 fn check_project(mut project: Project, _settings: &Settings) -> Checked {
     let mut checked = Checked {
         files: project.given,
@@ -85,32 +84,36 @@ fn check_project(mut project: Project, _settings: &Settings) -> Checked {
     let files: Vec<FileId> = (0..).map(FileId).take(project.given).collect();
     let scripts = parallel::map(&files, |file| examine(&project, *file, None));
     let mut entered = BTreeSet::new();
-    let mut found: Vec<Found> = Vec::new();
-    for outcome in scripts {
-        if let Some((findings, functions)) = outcome {
-            found.push(findings);
-            entered.extend(functions);
-        }
+    let mut found: Vec<Report> = Vec::new();
+    for (report, functions) in scripts {
+        found.push(report);
+        entered.extend(functions);
     }
     // What no script called is looked at with arguments that are not known.
     let rest = parallel::map(&files, |file| examine(&project, *file, Some(&entered)));
-    found.extend(rest.into_iter().flatten().map(|(findings, _)| findings));
+    found.extend(rest.into_iter().map(|(report, _)| report));
 
     let suppressions: Vec<Suppressions> = (0..)
         .zip(&project.scripts)
         .map(|(file, script)| Suppressions::of(script, FileId(file)))
         .collect();
     let mut findings: Vec<Finding> = Vec::new();
-    for (of_script, checkpoints) in found {
-        findings.extend(of_script);
-        checked.checkpoints.extend(checkpoints);
+    let mut told = BTreeSet::new();
+    for report in found {
+        findings.extend(report.findings);
+        checked.checkpoints.extend(report.checkpoints);
+        for (callee, finding) in report.unknown {
+            if told.insert(callee) {
+                findings.push(finding);
+            }
+        }
     }
     let key = |place: &Place| (place.file, place.range.start, place.range.end);
-    findings.sort_by(|a, b| (key(&a.place), a.rule).cmp(&(key(&b.place), b.rule)));
+    findings.sort_by_key(|it| (key(&it.place), it.rule));
     findings.dedup_by(|a, b| a.rule == b.rule && a.place == b.place);
     checked
         .checkpoints
-        .sort_by_key(|it| (key(&it.place), it.members.len()));
+        .sort_by_key(|it| (key(&it.place), Reverse(it.members.len())));
     checked.checkpoints.dedup_by(|a, b| a.place == b.place);
     checked.sources = Sources(
         project
@@ -133,9 +136,7 @@ fn check_project(mut project: Project, _settings: &Settings) -> Checked {
     for silence in suppressions {
         checked.findings.extend(silence.unknown);
     }
-    checked
-        .findings
-        .sort_by(|a, b| (key(&a.place), a.rule).cmp(&(key(&b.place), b.rule)));
+    checked.findings.sort_by_key(|it| (key(&it.place), it.rule));
     checked
 }
 
@@ -144,14 +145,17 @@ fn examine(
     project: &Project,
     file: FileId,
     entered: Option<&BTreeSet<usize>>,
-) -> Option<(Found, BTreeSet<usize>)> {
+) -> (Report, BTreeSet<usize>) {
     let entry = entered.map_or(Entry::Script, Entry::Library);
     let (lifted, functions) = lift(project, file, entry);
+    if !lifted.matters() {
+        return (Report::default(), functions);
+    }
     let typing = infer(&lifted.program);
     let script = rules::Script {
         lifted: &lifted,
         typing: &typing,
         project,
     };
-    Some((rules::apply(&script), functions))
+    (rules::apply(&script), functions)
 }

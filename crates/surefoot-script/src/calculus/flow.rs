@@ -9,9 +9,7 @@ use std::ops::Range;
 
 use super::outline::{Item, shared, written};
 use super::scoped::Scoped;
-use super::syntax::{
-    Label, Operand, Program, Reduction, SUCCESSOR, Site, Statement, Symbol, Variable,
-};
+use super::syntax::{Label, Operand, Program, Reduction, Site, Statement, Symbol, Variable};
 
 /// A node: an index into [`Flow::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,7 +36,7 @@ pub(super) enum Kind {
     /// The number of the element of the map with this number.
     Element(u32),
     Apply(Symbol),
-    /// One of [`SUCCESSOR`]'s, with nothing but constants after the first operand.
+    /// A function that counts.
     Count,
     Nondeterministic(Symbol),
     Read(Symbol),
@@ -241,7 +239,7 @@ impl Reader<'_> {
                 site,
             } => {
                 let edges = self.operands(None, operands, at(site));
-                let kind = if self.counts(*function, operands) {
+                let kind = if self.program.counts(*function, operands) {
                     Kind::Count
                 } else {
                     Kind::Apply(*function)
@@ -344,15 +342,6 @@ impl Reader<'_> {
                 self.flow.outputs.push(node);
             }
         }
-    }
-
-    fn counts(&self, function: Symbol, operands: &[Operand]) -> bool {
-        self.program.symbol_name(function) == SUCCESSOR
-            && operands.split_first().is_some_and(|(_, amount)| {
-                amount
-                    .iter()
-                    .all(|operand| matches!(operand, Operand::Constant(_)))
-            })
     }
 
     fn conditional(&mut self, item: &Item<'_>, condition: Node, place: Place) {

@@ -8,28 +8,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::syntax::{Label, Operand, Program, Reduction, Site, Statement, Symbol, Variable};
-
-/// Words that cannot be names without backquotes.
-pub(super) const KEYWORDS: [&str; 18] = [
-    "ckpt",
-    "draw",
-    "else",
-    "env",
-    "fold",
-    "for",
-    "if",
-    "map",
-    "nd",
-    "out",
-    "rank",
-    "reduce",
-    "ring",
-    "rnd",
-    "seed",
-    "tree",
-    "unordered",
-    "workers",
-];
+use super::token::{Token, What, tokens};
 
 /// Text that is no program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,119 +43,6 @@ pub fn parse(text: &str) -> Result<Program, ParseError> {
     }
     parser.program.body = body;
     Ok(parser.program)
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum What {
-    Keyword(&'static str),
-    Name(String),
-    Sign(&'static str),
-    /// The end of a statement.
-    Stop,
-    End,
-}
-
-#[derive(Clone, Debug)]
-struct Token {
-    what: What,
-    line: u32,
-    column: u32,
-}
-
-/// `:=` before its parts.
-const SIGNS: [&str; 7] = [":=", "(", ")", ",", "{", "}", "<"];
-
-fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
-    let mut tokens = Vec::new();
-    let mut last = (1, 1);
-    for (line, content) in (1..).zip(text.lines()) {
-        let mut rest = content;
-        let column = |rest: &str| {
-            let done = &content[..content.len() - rest.len()];
-            u32::try_from(done.chars().count())
-                .unwrap_or(u32::MAX)
-                .saturating_add(1)
-        };
-        loop {
-            rest = rest.trim_start();
-            let here = column(rest);
-            last = (line, here);
-            let Some(first) = rest.chars().next().filter(|c| *c != '#') else {
-                break;
-            };
-            let mut push = |what| {
-                tokens.push(Token {
-                    what,
-                    line,
-                    column: here,
-                });
-            };
-            let length = if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
-                push(What::Sign(sign));
-                sign.len()
-            } else if first == ';' {
-                push(What::Stop);
-                1
-            } else if first == '`' {
-                let Some(length) = rest[1..].find('`') else {
-                    return Err(ParseError {
-                        line,
-                        column: here,
-                        expected: "a backquote that closes the name",
-                        found: "the end of the line".into(),
-                    });
-                };
-                push(What::Name(rest[1..=length].to_owned()));
-                length + 2
-            } else {
-                let word = word(rest);
-                match KEYWORDS.iter().find(|keyword| **keyword == word) {
-                    Some(keyword) => push(What::Keyword(keyword)),
-                    None if !word.is_empty() => push(What::Name(word.to_owned())),
-                    None => {
-                        return Err(ParseError {
-                            line,
-                            column: here,
-                            expected: "a name, a number or a sign",
-                            found: format!("`{first}`"),
-                        });
-                    }
-                }
-                word.len()
-            };
-            rest = &rest[length..];
-        }
-        tokens.push(Token {
-            what: What::Stop,
-            line,
-            column: last.1,
-        });
-    }
-    tokens.push(Token {
-        what: What::End,
-        line: last.0,
-        column: last.1,
-    });
-    Ok(tokens)
-}
-
-/// The name or number at the beginning of the text.
-pub(super) fn word(text: &str) -> &str {
-    let signed = text.starts_with('-');
-    let number = text[usize::from(signed)..].starts_with(|c: char| c.is_ascii_digit());
-    if signed && !number {
-        return "";
-    }
-    let mut before = '-';
-    let length = text
-        .find(|c: char| {
-            let exponent = number && matches!(before, 'e' | 'E') && matches!(c, '+' | '-');
-            let sign = before == '-' && c == '-' && signed;
-            before = c;
-            !(c.is_alphanumeric() || matches!(c, '_' | '.' | '~') || exponent || sign)
-        })
-        .unwrap_or(text.len());
-    &text[..length]
 }
 
 /// The names that are written.
@@ -509,5 +375,98 @@ impl Parser {
         let found = found.ok_or_else(|| self.wrong("`tree`, `ring` or `unordered`"))?;
         self.at += 1;
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_written_somewhere_is_a_variable_and_all_else_a_constant() {
+        let program = parse("out y x 1\nx := f(y)").unwrap();
+        assert_eq!(program.variables, ["x"]);
+        assert_eq!(program.symbols, ["y", "1", "f"]);
+        let Statement::Output { operands, .. } = &program.body[0] else {
+            panic!("{program}")
+        };
+        let x = Operand::Variable(Variable(0));
+        let constants = [0, 1].map(|at| Operand::Constant(Symbol(at)));
+        assert_eq!(*operands, [constants[0], x, constants[1]]);
+    }
+
+    #[test]
+    fn statements_end_with_lines_or_semicolons_and_sites_are_lines() {
+        let program = parse("# nothing\n\nx := f(); y := g() # more\nout x").unwrap();
+        let sites = program.body.iter().map(|statement| match statement {
+            Statement::Compute { site, .. } | Statement::Output { site, .. } => site.0,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(sites.collect::<Vec<_>>(), [3, 3, 4]);
+    }
+
+    #[test]
+    fn errors_name_line_and_column_and_what_was_expected() {
+        let cases = [
+            (
+                "x := f(a",
+                "line 1, column 9: expected `,` or `)`, found the end of the statement",
+            ),
+            (
+                "x := f",
+                "line 1, column 7: expected `(`, found the end of the statement",
+            ),
+            (
+                "out a\n x f()",
+                "line 2, column 4: expected `:=`, found `f`",
+            ),
+            (
+                "for i < n {\nout i",
+                "line 2, column 6: expected a statement or `}`, found the end of the text",
+            ),
+            (
+                "é := map j < n {\n} reduce tree",
+                "line 2, column 1: expected the result of the map, found `}`",
+            ),
+            (
+                "x := map j < n { j } reduce any",
+                "line 1, column 29: expected `tree`, `ring` or `unordered`, found `any`",
+            ),
+            (
+                "x := map j < n { j; k } reduce tree",
+                "line 1, column 21: expected `}` after the result, found `k`",
+            ),
+            (
+                "x := rnd()",
+                "line 1, column 9: expected `(` and a key, found `(`",
+            ),
+            (
+                "out x }",
+                "line 1, column 7: expected a statement, found `}`",
+            ),
+            (
+                "x := `f()",
+                "line 1, column 6: expected a backquote that closes the name, found the end of the line",
+            ),
+            (
+                "x := f(é) ?",
+                "line 1, column 11: expected a name, a number or a sign, found `?`",
+            ),
+            (
+                "tree := f()",
+                "line 1, column 1: expected a statement, found `tree`",
+            ),
+            (
+                "x := ckpt L",
+                "line 1, column 6: expected a function or an operation, found `ckpt`",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(error(text), expected, "{text}");
+        }
     }
 }

@@ -1,11 +1,11 @@
 //! Programs as text, the way [`parse`](super::parse()) reads them.
 
 use std::collections::BTreeSet;
-use std::fmt::{self, Write};
+use std::fmt;
 
 use super::outline::{outline, written};
-use super::parse::{KEYWORDS, word};
 use super::syntax::{Label, Operand, Program, Statement, Symbol, Variable};
+use super::token::{KEYWORDS, word};
 
 /// Different things that have the same name get `~2`, `~3` and so on after it.
 impl fmt::Display for Program {

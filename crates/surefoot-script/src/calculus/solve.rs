@@ -3,19 +3,16 @@
 //! Nodes that depend on each other have the same sources, so strongly connected components are
 //! visited, each after those it depends on.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use super::flow::{Flow, Kind, Node};
+use super::intern::{Key, SetId, Sets, TypeId, Types};
 use super::syntax::Reduction;
 use super::types::{Origin, OriginKind, Quality, Type, WorkerCause, WorkerDependence};
 
 /// The types of nodes.
 pub(super) struct Solution {
-    /// All types there are.
-    types: Vec<Type>,
-    /// For each node its type, an index.
-    of: Vec<u32>,
+    pub(super) types: Types,
+    /// For each node its type.
+    of: Vec<TypeId>,
     /// For each node that is history, where that begins: a value that a loop carries round, or a
     /// shared generator.
     root: Vec<Option<Node>>,
@@ -38,35 +35,22 @@ impl Solution {
             solver.component(nodes);
         }
         let Solver { sets, facts, .. } = solver;
-        let sets: Vec<Arc<[Origin]>> = sets.sets;
-
-        let mut types = Vec::new();
-        let mut known = HashMap::new();
-        let of = facts
-            .iter()
-            .map(|fact| {
-                let key = (fact.quality(), fact.sources, fact.workers);
-                *known.entry(key).or_insert_with(|| {
-                    types.push(Type {
-                        quality: fact.quality(),
-                        sources: Arc::clone(&sets[fact.sources as usize]),
-                        workers: fact.workers,
-                    });
-                    types.len() as u32 - 1
-                })
-            })
-            .collect();
+        let mut types = Types::new(sets);
         Solution {
-            types,
-            of,
+            of: facts.iter().map(|fact| types.keep(fact.key())).collect(),
             root: facts.iter().map(|fact| fact.root).collect(),
+            types,
             component,
             members,
         }
     }
 
     pub(super) fn get(&self, node: Node) -> &Type {
-        &self.types[self.of[node.index()] as usize]
+        self.types.get(self.id(node))
+    }
+
+    pub(super) fn id(&self, node: Node) -> TypeId {
+        self.of[node.index()]
     }
 
     /// Where the history of a node begins.
@@ -89,7 +73,7 @@ pub(super) fn worker_cause(flow: &Flow, node: Node) -> Option<WorkerDependence> 
         Kind::Collect(_, Reduction::Ring) => WorkerCause::Ring,
         Kind::Collect(_, Reduction::Unordered) => WorkerCause::Unordered,
         Kind::Output(true) => WorkerCause::Output,
-        Kind::SharedHead => WorkerCause::Shared(definition.variable?),
+        Kind::SharedHead | Kind::SharedExit => WorkerCause::Shared(definition.variable?),
         _ => return None,
     };
     Some(WorkerDependence {
@@ -123,7 +107,7 @@ struct Facts {
     keyed: bool,
     /// Something from outside is in it.
     external: bool,
-    sources: u32,
+    sources: SetId,
     workers: Option<WorkerDependence>,
     root: Option<Node>,
 }
@@ -134,7 +118,7 @@ impl Default for Facts {
             closed: true,
             keyed: false,
             external: false,
-            sources: 0,
+            sources: SetId::default(),
             workers: None,
             root: None,
         }
@@ -142,6 +126,14 @@ impl Default for Facts {
 }
 
 impl Facts {
+    fn key(&self) -> Key {
+        Key {
+            quality: self.quality(),
+            sources: self.sources,
+            workers: self.workers,
+        }
+    }
+
     fn quality(&self) -> Quality {
         match self {
             Facts {
@@ -253,54 +245,6 @@ impl Solver<'_> {
             Kind::Exit(_) => !inside(self.flow.edges(node)[0]),
             _ => false,
         }
-    }
-}
-
-/// Sets of origins, each kept once.
-struct Sets {
-    sets: Vec<Arc<[Origin]>>,
-    known: HashMap<Arc<[Origin]>, u32>,
-    unions: HashMap<(u32, u32), u32>,
-}
-
-impl Default for Sets {
-    fn default() -> Self {
-        let empty: Arc<[Origin]> = Arc::new([]);
-        Sets {
-            sets: vec![Arc::clone(&empty)],
-            known: HashMap::from([(empty, 0)]),
-            unions: HashMap::new(),
-        }
-    }
-}
-
-impl Sets {
-    fn keep(&mut self, set: Vec<Origin>) -> u32 {
-        let set: Arc<[Origin]> = set.into();
-        *self.known.entry(set).or_insert_with_key(|set| {
-            self.sets.push(Arc::clone(set));
-            self.sets.len() as u32 - 1
-        })
-    }
-
-    fn single(&mut self, origin: Origin) -> u32 {
-        self.keep(vec![origin])
-    }
-
-    fn union(&mut self, one: u32, other: u32) -> u32 {
-        let (one, other) = (one.min(other), one.max(other));
-        if one == other || one == 0 {
-            return other;
-        }
-        if let Some(known) = self.unions.get(&(one, other)) {
-            return *known;
-        }
-        let mut all = [&*self.sets[one as usize], &*self.sets[other as usize]].concat();
-        all.sort_unstable();
-        all.dedup();
-        let union = self.keep(all);
-        self.unions.insert((one, other), union);
-        union
     }
 }
 

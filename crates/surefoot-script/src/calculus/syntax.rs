@@ -14,7 +14,7 @@
 use std::fmt;
 
 /// The name of the one function with a meaning of its own. `succ(x, c..)` is `x` and an amount that
-/// the constants `c..` determine, one if there are none.
+/// the constants `c..` determine, one if there are none. With other operands it is like any other.
 pub const SUCCESSOR: &str = "succ";
 
 /// A variable of a program: an index into [`Program::variables`].
@@ -231,6 +231,14 @@ impl Program {
     /// The name of a variable.
     pub fn name(&self, variable: Variable) -> &str {
         &self.variables[variable.0 as usize]
+    }
+
+    /// Whether a function applied to these operands adds a constant amount to the first.
+    pub(super) fn counts(&self, function: Symbol, operands: &[Operand]) -> bool {
+        let is_constant = |operand: &Operand| matches!(operand, Operand::Constant(_));
+        self.symbol_name(function) == SUCCESSOR
+            && !operands.is_empty()
+            && operands[1..].iter().all(is_constant)
     }
 
     /// The name of a symbol.

@@ -100,24 +100,6 @@ impl Type {
             .iter()
             .filter(|origin| origin.kind.is_external())
     }
-
-    /// The type of what depends on both.
-    #[must_use]
-    pub fn join(&self, other: &Type) -> Type {
-        let sources = if self.sources == other.sources {
-            Arc::clone(&self.sources)
-        } else {
-            let mut all = [&*self.sources, &*other.sources].concat();
-            all.sort_unstable();
-            all.dedup();
-            all.into()
-        };
-        Type {
-            quality: self.quality.max(other.quality),
-            sources,
-            workers: self.workers.or(other.workers),
-        }
-    }
 }
 
 /// What a checkpoint must hold.

@@ -1,8 +1,10 @@
 //! The types of a program, and what its checkpoints must save.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::flow::{Flow, Kind, Loop, Node, Stop};
+use super::intern::{TypeId, Types};
 use super::live::{Live, live, relevant};
 use super::outline::outline;
 use super::solve::{Solution, origin, worker_cause};
@@ -14,7 +16,7 @@ pub struct Typing {
     pub(super) flow: Flow,
     pub(super) solution: Solution,
     outputs: Vec<Output>,
-    states: Vec<Type>,
+    states: Vec<TypeId>,
     checkpoints: BTreeMap<Label, Checkpoint>,
     worker_dependences: Vec<WorkerDependence>,
     reaching: Vec<bool>,
@@ -32,7 +34,7 @@ pub struct Output {
 struct Checkpoint {
     save: Save,
     /// The type of each variable.
-    types: Vec<Type>,
+    types: Vec<TypeId>,
 }
 
 /// The types of a program. It costs one pass forwards, one backwards for each level of nested loops,
@@ -41,7 +43,7 @@ pub fn infer(program: &Program) -> Typing {
     let mut statements = 0;
     let items = outline(&program.body, &mut statements);
     let flow = Flow::of(program, &items, statements);
-    let solution = Solution::of(&flow);
+    let mut solution = Solution::of(&flow);
     let relevant = relevant(&flow);
     let live = live(&flow, &relevant, program.variables.len(), &items);
 
@@ -54,11 +56,12 @@ pub fn infer(program: &Program) -> Typing {
         })
         .collect();
 
-    let mut states = vec![solution.get(Node(0)).clone(); program.variables.len()];
+    let mut states = vec![solution.id(Node(0)); program.variables.len()];
     for (at, definition) in flow.nodes.iter().enumerate() {
         if let Some(variable) = definition.variable {
             let state = &mut states[variable.0 as usize];
-            *state = state.join(solution.get(Node(at as u32)));
+            let also = solution.id(Node(at as u32));
+            *state = solution.types.join(*state, also);
         }
     }
 
@@ -66,17 +69,13 @@ pub fn infer(program: &Program) -> Typing {
     for (stop, live) in flow.stops.iter().zip(&live) {
         let here = Checkpoint {
             save: save(&flow, &solution, &relevant, stop, live),
-            types: stop
-                .state
-                .iter()
-                .map(|node| solution.get(*node).clone())
-                .collect(),
+            types: stop.state.iter().map(|node| solution.id(*node)).collect(),
         };
         match checkpoints.entry(stop.label) {
-            std::collections::btree_map::Entry::Vacant(free) => {
+            Entry::Vacant(free) => {
                 free.insert(here);
             }
-            std::collections::btree_map::Entry::Occupied(mut known) => known.get_mut().join(here),
+            Entry::Occupied(mut known) => known.get_mut().join(here, &mut solution.types),
         }
     }
 
@@ -113,12 +112,13 @@ impl Typing {
     /// The type of a variable at a checkpoint.
     pub fn at(&self, label: Label, variable: Variable) -> Option<&Type> {
         let known = self.checkpoints.get(&label)?;
-        known.types.get(variable.0 as usize)
+        let id = known.types.get(variable.0 as usize)?;
+        Some(self.solution.types.get(*id))
     }
 
     /// All that ever flows into a variable.
     pub fn state(&self, variable: Variable) -> &Type {
-        &self.states[variable.0 as usize]
+        self.solution.types.get(self.states[variable.0 as usize])
     }
 
     /// Whether anything that is ever in a variable reaches an output.
@@ -134,9 +134,9 @@ impl Typing {
 }
 
 impl Checkpoint {
-    fn join(&mut self, other: Checkpoint) {
+    fn join(&mut self, other: Checkpoint, types: &mut Types) {
         for (one, other) in self.types.iter_mut().zip(&other.types) {
-            *one = one.join(other);
+            *one = types.join(*one, *other);
         }
         let Save {
             members,

@@ -172,7 +172,7 @@ impl<'a> Lift<'a> {
                 | "input" | "exit" | "quit" | "help" | "repr" | "globals" | "locals" | "dir",
                 _,
             ) => Value::constant(),
-            ("open", _) => Value::constant(),
+            ("open" | "str" | "format", _) => Value::constant(),
             _ => self.combine(arguments.all()),
         }
     }

@@ -10,7 +10,7 @@ use super::object::{Kind, Loader};
 use super::scope::Owner;
 use super::value::{Arguments, Class, Code, Function, ObjectId, Shape, Value};
 use super::{Call, DEEPEST, Lift};
-use crate::calculus::Site;
+use crate::calculus::{Operand, Site};
 use crate::library::{self, Effect, KERAS_LAYER, Keras, Layer};
 
 impl<'a> Lift<'a> {
@@ -74,17 +74,14 @@ impl<'a> Lift<'a> {
             let value = self.eval(&keyword.value);
             match &keyword.arg {
                 Some(name) => arguments.named.push((name.as_str(), value)),
-                None => match value.as_object().map(|id| &self.object(id).kind) {
-                    Some(Kind::Container(container)) => {
-                        arguments.named.extend(
-                            container
-                                .entries
-                                .iter()
-                                .map(|(name, value, _)| (*name, value.clone())),
-                        );
+                None => {
+                    let kind = value.as_object().map(|id| &self.object(id).kind);
+                    if let Some(Kind::Container(container)) = kind {
+                        let entries = container.entries.iter();
+                        let named = entries.map(|(name, value, _)| (*name, value.clone()));
+                        arguments.named.extend(named);
                     }
-                    _ => {}
-                },
+                }
             }
         }
         self.frameworks.call = Some(call);
@@ -611,7 +608,16 @@ impl<'a> Lift<'a> {
             }
             return;
         }
+        // A parameter is its argument, under another name.
+        let original = match (value.is_data(), &value.operands[..]) {
+            (true, [Operand::Variable(original)]) => Some(*original),
+            _ => None,
+        };
         self.bind(owner, name, name, value, site);
+        if let Some(original) = original {
+            let parameter = self.variable_of(owner, name, name);
+            self.same_value.insert(parameter, original);
+        }
     }
 
     /// Whether a function yields; looked up once.

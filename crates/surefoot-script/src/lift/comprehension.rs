@@ -24,8 +24,6 @@ impl<'a> Lift<'a> {
         let file = self.frame(self.current).file;
         let frame = self.new_frame(Some(self.current), module, file);
         let before = std::mem::replace(&mut self.current, frame);
-        self.branches += 1;
-        let mark = self.journal.len();
         let gathered = self.program.variable("gathered");
         self.compute(gathered, "empty", Vec::new(), site);
         let mut order = None;
@@ -66,8 +64,6 @@ impl<'a> Lift<'a> {
         for condition in &conditions {
             whole.depend_on(condition);
         }
-        self.branches -= 1;
-        self.journal.truncate(mark);
         self.current = before;
         let mut operands = whole.operands.clone();
         operands.push(Operand::Variable(gathered));

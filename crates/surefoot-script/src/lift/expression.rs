@@ -130,7 +130,7 @@ impl<'a> Lift<'a> {
             }
             Expr::SetComp(it) => {
                 let content = self.comprehension(&it.generators, &[&it.elt], false, it.range());
-                let content = self.combine([&content]);
+                let content = super::builtin::without_order(content, self);
                 self.unordered(Environment::SetOrder, "set", content, it.range())
             }
             Expr::DictComp(it) => match &it.key {
@@ -139,14 +139,12 @@ impl<'a> Lift<'a> {
                 }
                 None => self.comprehension(&it.generators, &[&it.value], true, it.range()),
             },
+            // A text made of values is a name of something: what it names does not depend on it.
             Expr::FString(it) => {
-                let elements: Vec<&'a Expr> =
-                    it.value.elements().filter_map(interpolated).collect();
-                let values: Vec<Value<'a>> = elements
-                    .into_iter()
-                    .map(|element| self.eval(element))
-                    .collect();
-                self.combine(&values)
+                for element in it.value.elements().filter_map(interpolated) {
+                    self.eval(element);
+                }
+                Value::constant()
             }
             Expr::TString(_) => Value::constant(),
             Expr::Await(it) => self.eval(&it.value),
@@ -207,9 +205,26 @@ impl<'a> Lift<'a> {
 
     fn name(&mut self, name: &'a str) -> Value<'a> {
         match self.look_up(name) {
-            Some(value) => value,
+            Some(value) => self.imported(value),
             None => Value::library(format!("builtins.{name}")),
         }
+    }
+
+    /// What an import stands for. Modules run when something of theirs is needed: most of what a
+    /// script imports it never calls.
+    fn imported(&mut self, mut value: Value<'a>) -> Value<'a> {
+        // Modules may pass a name on to each other, though not forever.
+        for _ in 0..16 {
+            let Shape::Import(file, name) = value.shape else {
+                return value;
+            };
+            let frame = self.run_module(file, false);
+            value = match self.frame(frame).slots.get(name) {
+                Some(slot) => self.read(slot),
+                None => Value::constant(),
+            };
+        }
+        Value::constant()
     }
 
     /// Values of a display; what is starred is spread if it is known.
@@ -361,6 +376,7 @@ impl<'a> Lift<'a> {
         range: TextRange,
     ) -> Value<'a> {
         match (&left.shape, &right.shape) {
+            (Shape::Text(_), _) if operator == Operator::Mod => return Value::constant(),
             (Shape::Loaded(..), _) if right.operands.is_empty() => return left,
             (_, Shape::Loaded(..)) if left.operands.is_empty() => return right,
             (Shape::Object(a), Shape::Object(b)) if operator == Operator::Add => {
@@ -423,19 +439,21 @@ impl<'a> Lift<'a> {
             Shape::Object(id) => self.attribute_of_object(*id, name, range),
             Shape::Library(module) => {
                 let full = format!("{module}.{name}");
-                let file = self.frame(self.current).file;
-                match self.project.modules.resolve(file, &full) {
-                    Some(file) => {
-                        self.run_module(file, false);
-                        Value::of(Shape::Module(file))
+                if library::effect_of(module).is_none() {
+                    let file = self.frame(self.current).file;
+                    if let Some(file) = self.project.modules.resolve(file, &full) {
+                        return Value::of(Shape::Module(file));
                     }
-                    None => Value::library(library::canonical(&full)),
                 }
+                Value::library(library::canonical(&full))
             }
             Shape::Module(file) => {
                 let frame = self.run_module(*file, false);
                 match self.frame(frame).slots.get(name) {
-                    Some(slot) => self.read(slot),
+                    Some(slot) => {
+                        let value = self.read(slot);
+                        self.imported(value)
+                    }
                     None => Value::constant(),
                 }
             }
@@ -530,6 +548,8 @@ impl<'a> Lift<'a> {
                 self.data(&from)
             }
             Kind::Framework(_) => self.framework_attribute(id, name),
+            // Groups of parameters are part of the optimizer, and written through.
+            Kind::Optimizer { .. } if name == "param_groups" => Value::object(id),
             Kind::Plain | Kind::Transform { .. } => Value::constant(),
             _ if is_method_name(name) => Value::of(Shape::Method(id, name)),
             _ => Value {
@@ -585,6 +605,9 @@ impl<'a> Lift<'a> {
         let cell = Operand::Variable(self.cell(id));
         let found = match &self.object(id).kind {
             Kind::Module { .. } => return Value::object(id),
+            Kind::Optimizer { .. } if !matches!(index.shape, Shape::Text(_)) => {
+                return Value::object(id);
+            }
             Kind::Container(container) => match &index.shape {
                 Shape::Text(key) => container
                     .entries

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::value::{FrameId, LoadId, ObjectId};
+use super::value::{FrameId, ObjectId};
 use crate::Place;
 use crate::Rule;
-use crate::calculus::{Label, Program, Site, Variable};
+use crate::calculus::{Label, Operand, Program, Site, Variable};
 use crate::library::{Environment, Family, Global};
 
 /// A loop: an index into [`Lifted::loops`].
@@ -55,12 +55,25 @@ pub(crate) struct Lifted {
     pub folds: Vec<Fold>,
     /// Variables that hold keys.
     pub keys: BTreeSet<Variable>,
+    /// The attribute of an object that a variable or an object is kept in.
+    pub kept_in: BTreeMap<Kept, (ObjectId, String)>,
+    /// Whether it trains anything.
+    pub trains: bool,
     /// Whether the script may run on a GPU.
     pub uses_cuda: bool,
     /// Whether it asks for deterministic algorithms.
     pub asks_for_determinism: bool,
     /// Whether this is code that others call, entered with arguments that are not known.
     pub is_library: bool,
+}
+
+/// What an attribute can keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Kept {
+    /// Data.
+    Variable(Variable),
+    /// Something with a state.
+    Object(ObjectId),
 }
 
 /// Something with a state.
@@ -154,6 +167,8 @@ pub(crate) struct Seed {
     pub generator: ObjectId,
     /// Where.
     pub site: Site,
+    /// What the seed is computed from.
+    pub operands: Vec<Operand>,
     /// Whether it is in a loop.
     pub in_loop: bool,
     /// When.
@@ -171,12 +186,12 @@ pub(crate) struct Save {
     pub loops: Vec<LoopId>,
     /// What is saved.
     pub holdings: Holdings,
-    /// What the file is called in the script.
-    pub file: Option<String>,
     /// The frames whose names can be seen from here or from its callers.
     pub frames: Vec<FrameId>,
     /// Whether it is a checkpoint only if it turns out to hold something that must be saved.
     pub is_candidate: bool,
+    /// What the objects that others are kept in are called there.
+    pub names: BTreeMap<ObjectId, String>,
 }
 
 /// What a value holds on to.
@@ -230,6 +245,8 @@ pub(crate) struct Loop {
     pub end: Option<Label>,
     /// The frames whose names can be seen from there or from its callers.
     pub frames: Vec<FrameId>,
+    /// What the objects that others are kept in are called there.
+    pub names: BTreeMap<ObjectId, String>,
     /// When it begins.
     pub moment: Moment,
 }
@@ -250,10 +267,6 @@ pub(crate) struct Load {
 /// Something put back from a checkpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Restore {
-    /// Which load it comes from.
-    pub load: LoadId,
-    /// Under which keys.
-    pub keys: Vec<String>,
     /// The variable that is written.
     pub variable: Variable,
     /// The object, if it is one.
@@ -335,6 +348,11 @@ pub(crate) struct Rewrite {
 }
 
 impl Lifted {
+    /// Whether anything is trained, so that the rest can matter.
+    pub(crate) fn matters(&self) -> bool {
+        self.trains
+    }
+
     /// Where a statement comes from.
     pub(crate) fn place(&self, site: Site) -> Place {
         self.sites[site.0 as usize].clone()
@@ -345,10 +363,5 @@ impl Lifted {
         self.things
             .iter()
             .find(|thing| thing.cell == variable || thing.gradients == Some(variable))
-    }
-
-    /// The thing that is this object.
-    pub(crate) fn thing_of(&self, object: ObjectId) -> Option<&Thing> {
-        self.things.iter().find(|thing| thing.object == object)
     }
 }

@@ -354,7 +354,7 @@ impl<'a> Lift<'a> {
             Callback::Backup => {
                 let mut holdings = self.model_holdings(model, None, false);
                 self.hold_positions(&mut holdings);
-                self.note_save(holdings, None, made);
+                self.note_save(holdings, made);
             }
             Callback::Checkpoint => {
                 let file = self.file_name(arguments.get(0, "filepath"));
@@ -363,7 +363,7 @@ impl<'a> Lift<'a> {
                 if self.is_read_again(file.as_deref()) {
                     self.restore_weights(file.as_deref(), &holdings);
                     self.hold_positions(&mut holdings);
-                    self.note_save(holdings, file, made);
+                    self.note_save(holdings, made);
                 } else {
                     self.put_out(&holdings, made);
                 }

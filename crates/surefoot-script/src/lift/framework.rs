@@ -142,6 +142,7 @@ impl<'a> Lift<'a> {
             is_while: false,
             end: None,
             frames: Vec::new(),
+            names: BTreeMap::new(),
             pass_draws: Vec::new(),
             iterator: None,
             moment,
@@ -236,17 +237,18 @@ impl<'a> Lift<'a> {
     }
 
     /// A checkpoint of a training loop.
-    pub(super) fn note_save(&mut self, holdings: Holdings, file: Option<String>, site: Site) {
+    pub(super) fn note_save(&mut self, holdings: Holdings, site: Site) {
         let label = self.program.label("save");
         let loops = self.loops.clone();
         let frames = self.open_frames();
+        let names = self.visible_names();
         self.facts.saves.push(Save {
             label,
             site,
             loops,
             holdings,
-            file,
             frames,
+            names,
             is_candidate: false,
         });
         self.emit(Statement::Checkpoint { label, site });

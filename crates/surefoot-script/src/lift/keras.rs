@@ -12,7 +12,7 @@ use super::facts::{Holdings, Load, Purpose};
 use super::framework::{Framework, WeightsRead};
 use super::object::Kind;
 use super::object_call::mark;
-use super::value::{Arguments, Code, LoadId, Models, ObjectId, Shape, Value};
+use super::value::{Arguments, Code, Models, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Variable};
 use crate::library::{Family, Global, Initial, KERAS_LAYER, Keras, Layer, is_fixed_initializer};
 
@@ -562,7 +562,7 @@ impl<'a> Lift<'a> {
             "load_weights" => {
                 let file = self.file_name(arguments.get(0, "filepath"));
                 self.note_weights(id, file, site);
-                if self.branches == 0 && self.tries == 0 && self.loops.is_empty() {
+                if self.marks.is_empty() && self.tries == 0 && self.loops.is_empty() {
                     let cell = self.cell(id);
                     self.compute(cell, "loaded", Vec::new(), site);
                 }
@@ -646,7 +646,7 @@ impl<'a> Lift<'a> {
             self.restore_weights(file.as_deref(), &holdings);
             let mut holdings = holdings;
             self.hold_positions(&mut holdings);
-            self.note_save(holdings, file, site);
+            self.note_save(holdings, site);
             return;
         }
         self.put_out(&holdings, site);
@@ -694,7 +694,6 @@ impl<'a> Lift<'a> {
             .cloned()
             .collect();
         for read in reads {
-            let load = LoadId(u32::try_from(self.facts.loads.len()).unwrap_or(u32::MAX));
             self.facts.loads.push(Load {
                 site: read.site,
                 keys: Vec::new(),
@@ -706,8 +705,6 @@ impl<'a> Lift<'a> {
                 if holdings.objects.contains(&object) {
                     let variable = self.cell(object);
                     self.facts.restores.push(super::facts::Restore {
-                        load,
-                        keys: Vec::new(),
                         variable,
                         object: Some(object),
                         site: read.site,

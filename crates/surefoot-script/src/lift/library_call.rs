@@ -419,6 +419,7 @@ impl<'a> Lift<'a> {
         self.facts.seeds.push(Seed {
             generator,
             site,
+            operands: operands.clone(),
             in_loop,
             moment,
         });
@@ -854,38 +855,62 @@ impl<'a> Lift<'a> {
         range: TextRange,
     ) -> Value<'a> {
         let whole = self.combine(arguments.all());
-        let models = self.models_in(arguments.all());
-        let mut given: Vec<ObjectId> = models.clone();
+        let mut given: Vec<ObjectId> = Vec::new();
         for id in arguments.all().filter_map(Value::as_object) {
-            if matches!(
-                self.object(id).kind,
-                Kind::Optimizer { .. }
-                    | Kind::Generator(_)
-                    | Kind::Loader(_)
-                    | Kind::Scheduler { .. }
-            ) {
-                given.push(id);
+            let is_part = match &self.object(id).kind {
+                Kind::Module { .. } => self.has_parameters(self.root(id)),
+                kind => matches!(
+                    kind,
+                    Kind::Optimizer { .. }
+                        | Kind::Generator(_)
+                        | Kind::Loader(_)
+                        | Kind::Scheduler { .. }
+                ),
+            };
+            if is_part {
+                given.push(self.root(id));
             }
         }
-        if given.is_empty() {
+        for value in arguments.all() {
+            if let Shape::Parameters(ids) = &value.shape {
+                given.extend(ids.iter().map(|id| self.root(*id)));
+            }
+        }
+        if given.is_empty() && whole.models.is_empty() {
             return whole;
         }
         let site = self.site(range);
-        if self.known_unknowns.insert(name.to_owned()) {
-            let names: Vec<String> = given
+        // What only computes with tensors is told once for the whole library.
+        let package = name.split('.').next().unwrap_or(name);
+        let callee = if given.is_empty() { package } else { name };
+        if self.known_unknowns.insert(callee.to_owned()) {
+            let mut names: Vec<String> = given
                 .iter()
                 .filter_map(|id| self.object(*id).name.clone())
+                .map(|name| format!("`{name}`"))
                 .collect();
-            let given = if names.is_empty() {
-                "the model".to_owned()
-            } else {
-                names.join(", ")
+            names.sort();
+            names.dedup();
+            let given = match (given.is_empty(), names.is_empty()) {
+                (true, _) => "what a model computed".to_owned(),
+                (false, true) => "the model".to_owned(),
+                (false, false) => names.join(", "),
             };
             self.facts.unknown.push(Unknown {
-                callee: name.to_owned(),
+                callee: callee.to_owned(),
                 site,
                 given,
             });
+        }
+        // It may train what it is given.
+        if given
+            .iter()
+            .any(|id| matches!(self.object(*id).kind, Kind::Optimizer { .. }))
+        {
+            for root in self.all_roots() {
+                let cell = self.object(root).cell;
+                self.note_trained(cell);
+            }
         }
         for id in given {
             self.write_cell(id, whole.operands.clone(), site);

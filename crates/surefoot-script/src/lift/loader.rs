@@ -141,7 +141,7 @@ impl<'a> Lift<'a> {
         range: TextRange,
     ) -> Value<'a> {
         match self.object(id).kind.clone() {
-            Kind::Module { .. } => Value::object(id),
+            Kind::Module { .. } | Kind::Optimizer { .. } => Value::object(id),
             Kind::Loader(loader) => {
                 let index = Value::plain(vec![by, Operand::Variable(self.object(id).cell)]);
                 let site = self.site(range);

@@ -1,5 +1,6 @@
 //! Loops of Python.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use ruff_python_ast::statement_visitor::{StatementVisitor, walk_stmt};
@@ -22,7 +23,9 @@ impl<'a> Lift<'a> {
         self.note_taken(&iterated, it.iter.range());
         if let Some(elements) = self.unrolled(&iterated) {
             for element in elements {
+                self.in_head = true;
                 self.assign(&it.target, element, it.target.range());
+                self.in_head = false;
                 self.run_block(&it.body);
             }
             self.run_block(&it.orelse);
@@ -33,7 +36,9 @@ impl<'a> Lift<'a> {
         let target = &*it.target;
         self.run_loop(&it.body, site, name, &iterated, None, |lift, counter| {
             let element = lift.element(&iterated, counter, it.iter.range());
+            lift.in_head = true;
             lift.assign(target, element, target.range());
+            lift.in_head = false;
             lift.note_positions(target, &iterated);
         });
         self.run_block(&it.orelse);
@@ -94,6 +99,7 @@ impl<'a> Lift<'a> {
             is_while: test.is_some(),
             end: None,
             frames: Vec::new(),
+            names: BTreeMap::new(),
             pass_draws,
             iterator: None,
             moment,
@@ -171,9 +177,11 @@ impl<'a> Lift<'a> {
         if saves || (looped.parent.is_none() && looped.trains) {
             let label = self.program.label("end of the round");
             let frames = self.open_frames();
+            let names = self.visible_names();
             let looped = &mut self.facts.loops[id.0 as usize];
             looped.end = Some(label);
             looped.frames = frames;
+            looped.names = names;
             self.emit(Statement::Checkpoint { label, site });
         }
     }

@@ -15,6 +15,7 @@ mod expression;
 pub(crate) mod facts;
 mod fit;
 mod framework;
+mod interest;
 mod jax;
 mod keras;
 mod library_call;
@@ -30,7 +31,7 @@ mod statement;
 mod tensorflow;
 mod value;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use ruff_text_size::TextRange;
@@ -44,7 +45,8 @@ use facts::{Draw, Lifted, LoopId, Purpose, Read, Thing, Unsteady};
 use framework::Frameworks;
 use object::{Kind, Object};
 use scope::{Change, Frame};
-use value::{Class, Code, FrameId, Function, ObjectId, Shape, Value};
+pub(crate) use value::ObjectId;
+use value::{Class, Code, FrameId, Function, Shape, Value};
 
 /// Statements after which functions are no longer entered, so that no script takes forever.
 const MOST_STATEMENTS: usize = 20_000;
@@ -85,12 +87,19 @@ pub(crate) struct Lift<'a> {
     /// The variables of the parts of tuples.
     part_variables: HashMap<(Variable, usize), Variable>,
     objects: Vec<Object<'a>>,
+    /// The variables of their states.
+    cells: HashSet<Variable>,
+    /// Parameters of functions, and the variables that were passed for them.
+    same_value: HashMap<Variable, Variable>,
+    /// Variables that keep the state of a model aside.
+    kept_states: HashSet<Variable>,
     models: Vec<ObjectId>,
     globals: BTreeMap<Global, ObjectId>,
     /// Models that are called through a copy, innermost last.
     copies: Vec<(ObjectId, ObjectId)>,
     journal: Vec<Change<'a>>,
-    branches: usize,
+    /// How many frames and objects there were where each open branch began.
+    marks: Vec<(usize, usize)>,
     loops: Vec<LoopId>,
     /// What tells, inside each loop, that it was left early.
     stops: Vec<Option<Variable>>,
@@ -98,6 +107,8 @@ pub(crate) struct Lift<'a> {
     /// The statement being executed, outside of constructors of models.
     statement: Option<Site>,
     no_grad: usize,
+    /// Whether the head of a loop is being bound, which names nothing.
+    in_head: bool,
     tries: usize,
     trained: Vec<Variable>,
     entered: BTreeSet<usize>,
@@ -160,16 +171,20 @@ impl<'a> Lift<'a> {
             slot_variables: HashMap::new(),
             part_variables: HashMap::new(),
             objects: Vec::new(),
+            cells: HashSet::new(),
+            same_value: HashMap::new(),
+            kept_states: HashSet::new(),
             models: Vec::new(),
             globals: BTreeMap::new(),
             copies: Vec::new(),
             journal: Vec::new(),
-            branches: 0,
+            marks: Vec::new(),
             loops: Vec::new(),
             stops: Vec::new(),
             calls: Vec::new(),
             statement: None,
             no_grad: 0,
+            in_head: false,
             tries: 0,
             trained: Vec::new(),
             entered: BTreeSet::new(),
@@ -197,6 +212,7 @@ impl<'a> Lift<'a> {
         self.frames[frame.0 as usize].module = Some(frame);
         self.module_frames.insert(file, frame);
         let before = std::mem::replace(&mut self.current, frame);
+        let statement = self.statement;
         let calls = std::mem::take(&mut self.calls);
         let name = if is_main { "__main__" } else { "module" };
         self.declare("__name__", Value::of(Shape::Text(name)));
@@ -221,6 +237,7 @@ impl<'a> Lift<'a> {
             .any(|word| text.contains(word));
         }
         self.run_block(&script.module.body);
+        self.statement = statement;
         self.calls = calls;
         self.current = before;
         frame
@@ -235,7 +252,8 @@ impl<'a> Lift<'a> {
             match statement {
                 ruff_python_ast::Stmt::FunctionDef(code) => {
                     let address = std::ptr::from_ref(code) as usize;
-                    if entered.contains(&address) || self.entered.contains(&address) {
+                    let is_known = entered.contains(&address) || self.entered.contains(&address);
+                    if is_known || !interest::trains(&code.body) {
                         continue;
                     }
                     if let Some(Value {
@@ -254,6 +272,9 @@ impl<'a> Lift<'a> {
                     else {
                         continue;
                     };
+                    if !interest::trains(&code.body) {
+                        continue;
+                    }
                     let site = self.site(code.name.range);
                     self.enter_class(&class, entered, site);
                 }
@@ -270,6 +291,7 @@ impl<'a> Lift<'a> {
             .copied()
             .map(Operand::Variable)
             .collect();
+        self.facts.trains = !trained.is_empty();
         if !trained.is_empty() {
             self.emit(Statement::Output {
                 operands: trained,

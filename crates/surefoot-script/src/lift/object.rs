@@ -148,14 +148,13 @@ pub(super) struct Container<'a> {
     pub entries: Vec<(&'a str, Value<'a>, Site)>,
     /// Whether all its contents are known.
     pub is_closed: bool,
-    /// Whether it is a set.
-    pub is_set: bool,
 }
 
 impl<'a> Lift<'a> {
     /// A new object. `name` is what its variable is called until somebody binds it.
     pub(super) fn make(&mut self, kind: Kind<'a>, name: &str, site: Site) -> ObjectId {
         let cell = self.program.variable(name);
+        self.cells.insert(cell);
         let id = ObjectId(u32::try_from(self.objects.len()).unwrap_or(u32::MAX));
         self.objects.push(Object {
             kind,
@@ -244,6 +243,9 @@ impl<'a> Lift<'a> {
     /// The whole models among these.
     pub(super) fn roots_of(&self, models: Models) -> Vec<ObjectId> {
         let mut roots: Vec<ObjectId> = Vec::new();
+        if models.is_empty() {
+            return roots;
+        }
         for (number, id) in self.models.iter().enumerate() {
             let root = self.root(*id);
             if models.has(number) && self.has_parameters(root) && !roots.contains(&root) {

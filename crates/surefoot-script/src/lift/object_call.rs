@@ -158,15 +158,13 @@ impl<'a> Lift<'a> {
     ) -> Value<'a> {
         let site = self.site(range);
         match (name, arguments.positional.first()) {
-            ("state_dict", _) => {
-                if !matches!(self.object(id).kind, Kind::Plain) {
-                    let root = self.root(id);
-                    return Value {
-                        shape: Shape::State(Rc::new([root])),
-                        operands: Vec::new(),
-                        models: self.models_of(root),
-                    };
-                }
+            ("state_dict", _) if !matches!(self.object(id).kind, Kind::Plain) => {
+                let root = self.root(id);
+                return Value {
+                    shape: Shape::State(Rc::new([root])),
+                    operands: Vec::new(),
+                    models: self.models_of(root),
+                };
             }
             ("load_state_dict", Some(state)) => {
                 let state = state.clone();
@@ -174,6 +172,9 @@ impl<'a> Lift<'a> {
                 return Value::constant();
             }
             _ => {}
+        }
+        if matches!(self.object(id).kind, Kind::Container(_)) {
+            return self.call_container_method(id, name, arguments, range, site);
         }
         match self.object(id).kind.clone() {
             Kind::Module { .. } => self.call_model_method(id, name, arguments, range, site),
@@ -242,7 +243,7 @@ impl<'a> Lift<'a> {
                 _ => self.state_and(id, &arguments),
             },
             Kind::Generator(_) => self.call_generator_method(id, name, arguments, site),
-            Kind::Container(_) => self.call_container_method(id, name, arguments, range, site),
+            Kind::Container(_) => Value::constant(),
             Kind::Dataset { from, .. } => match name {
                 "__getitem__" => self.element_of_object(
                     id,
@@ -505,12 +506,11 @@ impl<'a> Lift<'a> {
                     self.write_cell(id, whole.operands, site);
                 }
                 if let Some(Value {
-                    shape: Shape::Loaded(load, keys),
+                    shape: Shape::Loaded(..),
                     ..
                 }) = arguments.positional.first()
                 {
-                    let (load, keys) = (*load, keys.clone());
-                    self.note_restore(load, &keys, self.cell(id), Some(id), site);
+                    self.note_restore(self.cell(id), id, site);
                 }
                 Value::plain(vec![cell])
             }
@@ -579,6 +579,7 @@ impl<'a> Lift<'a> {
                 self.backward(&data, site);
                 return Value::constant();
             }
+            "strftime" | "isoformat" | "format" => return Value::constant(),
             "glob" | "rglob" | "iterdir" => {
                 whole.depend_on(&data);
                 return self.unordered(Environment::FileOrder, name, whole, range);

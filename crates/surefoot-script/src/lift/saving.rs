@@ -21,22 +21,28 @@ impl<'a> Lift<'a> {
         let holdings = self.holdings(what, 4);
         let file = self.file_name(arguments.get(1, "f").or_else(|| arguments.name("file")));
         if self.is_checkpoint(&holdings, file.as_deref()) {
-            self.note_save(holdings, file, site);
+            self.note_save(holdings, site);
             return;
         }
-        let models: Vec<Operand> = holdings
+        let mut models: Vec<Operand> = holdings
             .objects
             .iter()
             .filter(|id| self.is_module(**id))
             .map(|id| Operand::Variable(self.cell(*id)))
             .collect();
+        // Weights that were kept aside go out too.
+        let kept = holdings
+            .variables
+            .iter()
+            .filter(|it| self.kept_states.contains(it));
+        models.extend(kept.copied().map(Operand::Variable));
         if !models.is_empty() {
             self.emit(Statement::Output {
                 operands: models,
                 site,
             });
         } else if self.frameworks.uses_jax && !self.loops.is_empty() {
-            self.note_save(holdings, file, site);
+            self.note_save(holdings, site);
             if let Some(save) = self.facts.saves.last_mut() {
                 save.is_candidate = true;
             }
@@ -114,17 +120,24 @@ impl<'a> Lift<'a> {
             holdings.is_open |= other.is_open;
         };
         let variables = |operands: &[Operand]| -> Vec<Variable> {
-            operands
-                .iter()
-                .filter_map(|it| match it {
+            let mut found = Vec::new();
+            for operand in operands {
+                let mut next = match operand {
                     Operand::Variable(variable) => Some(*variable),
                     _ => None,
-                })
-                .collect()
+                };
+                // What was passed as an argument is saved with the parameter.
+                while let Some(variable) = next.filter(|it| !found.contains(it)) {
+                    found.push(variable);
+                    next = self.same_value.get(&variable).copied();
+                }
+            }
+            found
         };
         match &value.shape {
             Shape::State(ids) | Shape::Parameters(ids) => {
-                holdings.objects.extend(ids.iter().map(|id| self.root(*id)))
+                holdings.objects.extend(ids.iter().map(|id| self.root(*id)));
+                holdings.variables.extend(variables(&value.operands));
             }
             Shape::Tuple(parts) => {
                 for part in parts.iter() {
@@ -201,22 +214,12 @@ impl<'a> Lift<'a> {
     }
 
     /// Notes that something is put back from a checkpoint.
-    pub(super) fn note_restore(
-        &mut self,
-        load: LoadId,
-        keys: &[&'a str],
-        variable: Variable,
-        object: Option<ObjectId>,
-        site: Site,
-    ) {
+    pub(super) fn note_restore(&mut self, variable: Variable, object: ObjectId, site: Site) {
         let in_loop = !self.loops.is_empty();
         let moment = self.moment();
-        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
         self.facts.restores.push(Restore {
-            load,
-            keys,
             variable,
-            object,
+            object: Some(object),
             site,
             in_loop,
             moment,
@@ -227,12 +230,11 @@ impl<'a> Lift<'a> {
     pub(super) fn put_back(&mut self, id: ObjectId, state: &Value<'a>, site: Site) {
         let cell = self.cell(id);
         match &state.shape {
-            Shape::Loaded(load, keys) => {
-                let (load, keys) = (*load, keys.clone());
+            Shape::Loaded(..) => {
                 let root = self.root(id);
-                self.note_restore(load, &keys, cell, Some(root), site);
+                self.note_restore(cell, root, site);
                 // Weights that are always loaded replace those that were drawn.
-                if self.branches == 0
+                if self.marks.is_empty()
                     && self.tries == 0
                     && self.is_module(root)
                     && self.loops.is_empty()

@@ -1,9 +1,9 @@
 //! Names, what they are bound to, and what becomes of them where branches meet.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::Lift;
-use super::facts::Restore;
+use super::facts::{Kept, Restore};
 use super::object::Kind;
 use super::value::{FrameId, Models, ObjectId, Shape, Value};
 use crate::FileId;
@@ -39,7 +39,7 @@ pub(super) struct Slot<'a> {
 }
 
 /// What a slot belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
     /// A frame.
     Frame(FrameId),
@@ -85,9 +85,26 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Binds a slot, and remembers what it was.
+    /// Binds a slot, and remembers what it was. What a branch made itself needs no memory.
     fn set(&mut self, owner: Owner, name: &'a str, slot: Option<Slot<'a>>) {
-        let slots_before = match owner {
+        let before = self.replace(owner, name, slot);
+        if let Some((frames, objects)) = self.marks.last() {
+            let is_older = match owner {
+                Owner::Frame(frame) => (frame.0 as usize) < *frames,
+                Owner::Object(object) => (object.0 as usize) < *objects,
+            };
+            if is_older {
+                self.journal.push(Change {
+                    owner,
+                    name,
+                    before,
+                });
+            }
+        }
+    }
+
+    fn replace(&mut self, owner: Owner, name: &'a str, slot: Option<Slot<'a>>) -> Option<Slot<'a>> {
+        match owner {
             Owner::Frame(frame) => {
                 let slots = &mut self.frames[frame.0 as usize].slots;
                 match slot {
@@ -102,13 +119,6 @@ impl<'a> Lift<'a> {
                     None => fields.remove(name),
                 }
             }
-        };
-        if self.branches > 0 {
-            self.journal.push(Change {
-                owner,
-                name,
-                before: slots_before,
-            });
         }
     }
 
@@ -205,16 +215,12 @@ impl<'a> Lift<'a> {
         site: Site,
     ) {
         let variable = self.variable_of(owner, name, shown);
-        if let Shape::Loaded(load, keys) = &value.shape
+        if let Shape::Loaded(_, keys) = &value.shape
             && !keys.is_empty()
         {
-            let load = *load;
-            let keys = keys.iter().map(|key| (*key).to_owned()).collect();
             let in_loop = !self.loops.is_empty();
             let moment = self.moment();
             self.facts.restores.push(Restore {
-                load,
-                keys,
                 variable,
                 object: None,
                 site,
@@ -226,10 +232,51 @@ impl<'a> Lift<'a> {
                 return;
             }
         }
+        self.note_keeper(owner, name, variable, &value);
         self.note_rebinding(owner, name, &value, site);
         self.note_derived_position(variable, &value);
         let slot = self.store(variable, value, shown, site);
         self.set(owner, name, Some(slot));
+    }
+
+    /// Notes which attribute of which object keeps something.
+    fn note_keeper(&mut self, owner: Owner, name: &str, variable: Variable, value: &Value<'a>) {
+        let Owner::Object(owner) = owner else { return };
+        let kept = match value.as_object() {
+            Some(id) => Kept::Object(self.actual(id)),
+            None => Kept::Variable(variable),
+        };
+        let keeper = (self.actual(owner), name.to_owned());
+        self.facts.kept_in.entry(kept).or_insert(keeper);
+    }
+
+    /// What objects of the project are called where the script is now: `self`, or a name of a call
+    /// that is open.
+    pub(super) fn visible_names(&self) -> BTreeMap<ObjectId, String> {
+        let mut names = BTreeMap::new();
+        let calls = self.calls.iter().rev();
+        if let Some(receiver) = calls.clone().next().and_then(|call| call.receiver) {
+            names.insert(self.actual(receiver), "self".to_owned());
+        }
+        let frames = calls
+            .map(|call| call.frame)
+            .chain(self.frame(self.current).module);
+        for frame in frames {
+            let mut here: Vec<(&str, ObjectId)> = Vec::new();
+            for (name, slot) in &self.frame(frame).slots {
+                if let Shape::Object(id) = slot.shape
+                    && matches!(self.object(id).kind, Kind::Plain)
+                    && *name != "self"
+                {
+                    here.push((name, self.actual(id)));
+                }
+            }
+            here.sort_unstable();
+            for (name, id) in here {
+                names.entry(id).or_insert_with(|| name.to_owned());
+            }
+        }
+        names
     }
 
     /// A name that is given another object loses what was restored into the one before.
@@ -276,8 +323,9 @@ impl<'a> Lift<'a> {
         let models = value.models;
         match value.shape {
             Shape::Object(id) => {
+                let names = !self.in_head;
                 let object = self.object_mut(id);
-                if object.name.is_none() && shown != RESULT {
+                if names && object.name.is_none() && shown != RESULT {
                     object.name = Some(shown.to_owned());
                 }
                 Slot {
@@ -301,6 +349,9 @@ impl<'a> Lift<'a> {
             Shape::Unordered(..) | Shape::State(_)
                 if !value.operands.is_empty() || matches!(value.shape, Shape::Unordered(..)) =>
             {
+                if matches!(value.shape, Shape::State(_)) && !models.is_empty() {
+                    self.kept_states.insert(variable);
+                }
                 self.compute(variable, "copy", value.operands, site);
                 Slot {
                     shape: value.shape,
@@ -397,43 +448,35 @@ impl<'a> Lift<'a> {
     ) -> Vec<Vec<crate::calculus::Statement>> {
         let first_new = self.objects.len();
         let mut blocks = Vec::new();
-        let mut outcomes: Vec<Vec<(Owner, &'a str, Option<Slot<'a>>)>> = Vec::new();
+        let mut keys: Vec<(Owner, &'a str)> = Vec::new();
+        let mut known = HashMap::new();
+        let mut outcomes: Vec<HashMap<usize, Option<Slot<'a>>>> = Vec::new();
         for side in sides {
             let mark = self.journal.len();
-            self.branches += 1;
+            self.marks.push((self.frames.len(), self.objects.len()));
             self.blocks.push(Vec::new());
             side(self);
             blocks.push(self.blocks.pop().unwrap_or_default());
-            self.branches -= 1;
-            let changes = self.journal.split_off(mark);
-            let mut after: Vec<(Owner, &'a str, Option<Slot<'a>>)> = Vec::new();
-            for change in changes.into_iter().rev() {
+            self.marks.pop();
+            let mut after = HashMap::new();
+            for change in self.journal.split_off(mark).into_iter().rev() {
+                let key = *known.entry((change.owner, change.name)).or_insert_with(|| {
+                    keys.push((change.owner, change.name));
+                    keys.len() - 1
+                });
                 let now = self.slot(change.owner, change.name).cloned();
-                match after
-                    .iter()
-                    .position(|(owner, name, _)| *owner == change.owner && *name == change.name)
-                {
-                    Some(_) => {}
-                    None => after.push((change.owner, change.name, now)),
-                }
-                self.restore(change);
+                after.entry(key).or_insert(now);
+                self.replace(change.owner, change.name, change.before);
             }
             outcomes.push(after);
         }
-        let mut keys: Vec<(Owner, &'a str)> = Vec::new();
-        for (owner, name, _) in outcomes.iter().flatten() {
-            if !keys.contains(&(*owner, *name)) {
-                keys.push((*owner, name));
-            }
-        }
-        for (owner, name) in keys {
+        for (key, (owner, name)) in keys.into_iter().enumerate() {
             let mut joined: Option<Option<Slot<'a>>> = None;
             for (index, outcome) in outcomes.iter().enumerate() {
-                let after = outcome.iter().find(|(o, n, _)| *o == owner && *n == name);
-                let after = after.map_or_else(
-                    || self.slot(owner, name).cloned(),
-                    |(_, _, slot)| slot.clone(),
-                );
+                let after = match outcome.get(&key) {
+                    Some(slot) => slot.clone(),
+                    None => self.slot(owner, name).cloned(),
+                };
                 joined = Some(match joined {
                     None => after,
                     Some(other) => self.join(other, after, first_new, blocks.get_mut(index)),
@@ -442,12 +485,6 @@ impl<'a> Lift<'a> {
             self.set(owner, name, joined.flatten());
         }
         blocks
-    }
-
-    fn restore(&mut self, change: Change<'a>) {
-        let branches = std::mem::take(&mut self.branches);
-        self.set(change.owner, change.name, change.before);
-        self.branches = branches;
     }
 
     /// What a slot may be after either of two branches. Objects of the same kind become one.

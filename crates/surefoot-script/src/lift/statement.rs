@@ -132,7 +132,6 @@ impl<'a> Lift<'a> {
             &branch.body,
             &branch.elif_else_clauses,
             rest,
-            branch.range(),
         )
     }
 
@@ -142,7 +141,6 @@ impl<'a> Lift<'a> {
         body: &'a [Stmt],
         clauses: &'a [ElifElseClause],
         rest: &'a [Stmt],
-        range: TextRange,
     ) -> bool {
         let Some(test) = test else {
             self.run_block(body);
@@ -160,7 +158,7 @@ impl<'a> Lift<'a> {
             }
             return match clauses.split_first() {
                 Some((clause, others)) => {
-                    self.run_branch(clause.test.as_ref(), &clause.body, others, rest, range)
+                    self.run_branch(clause.test.as_ref(), &clause.body, others, rest)
                 }
                 None => false,
             };
@@ -183,13 +181,9 @@ impl<'a> Lift<'a> {
             },
             &mut |lift| {
                 let done = match clauses.split_first() {
-                    Some((clause, others)) => lift.run_branch(
-                        clause.test.as_ref(),
-                        &clause.body,
-                        others,
-                        rest_of_others,
-                        range,
-                    ),
+                    Some((clause, others)) => {
+                        lift.run_branch(clause.test.as_ref(), &clause.body, others, rest_of_others)
+                    }
                     None => false,
                 };
                 if !done {
@@ -215,7 +209,7 @@ impl<'a> Lift<'a> {
         match test {
             Expr::Compare(compare) if matches!(&*compare.left, Expr::Name(name) if name.id == "__name__") =>
             {
-                let is_main = matches!(self.look_up("__name__").map(|it| it.shape), Some(Shape::Text(text)) if &*text == "__main__");
+                let is_main = matches!(self.look_up("__name__").map(|it| it.shape), Some(Shape::Text(text)) if text == "__main__");
                 Some(is_main)
             }
             Expr::BooleanLiteral(it) => Some(it.value),
@@ -357,14 +351,11 @@ impl<'a> Lift<'a> {
         );
         let body = self.new_frame(Some(self.current), module, file);
         let before = std::mem::replace(&mut self.current, body);
+        let statement = self.statement;
         self.run_block(&code.body);
+        self.statement = statement;
         self.current = before;
-        let class = Class {
-            code,
-            file,
-            body,
-            bases,
-        };
+        let class = Class { code, body, bases };
         self.declare(code.name.as_str(), Value::of(Shape::Class(Rc::new(class))));
     }
 
@@ -402,16 +393,15 @@ impl<'a> Lift<'a> {
                 continue;
             }
             let bound = alias.asname.as_ref().map_or(name, |it| it.as_str());
-            let from_module = found.and_then(|found| {
-                let frame = self.run_module(found, false);
-                self.frame(frame)
-                    .slots
-                    .get(name)
-                    .map(|slot| self.read(slot))
-            });
             let separator = if module.is_empty() { "" } else { "." };
-            let value = from_module
-                .unwrap_or_else(|| self.module_value(file, &format!("{base}{separator}{name}")));
+            let full = format!("{base}{separator}{name}");
+            let value = match (self.project.modules.resolve(file, &full), found) {
+                (None, Some(found)) => {
+                    self.run_eagerly(found);
+                    Value::of(Shape::Import(found, name))
+                }
+                _ => self.module_value(file, &full),
+            };
             self.declare(bound, value);
         }
     }
@@ -441,10 +431,17 @@ impl<'a> Lift<'a> {
     fn module_value(&mut self, importer: crate::FileId, name: &str) -> Value<'a> {
         match self.project.modules.resolve(importer, name) {
             Some(file) => {
-                self.run_module(file, false);
+                self.run_eagerly(file);
                 Value::of(Shape::Module(file))
             }
             None => Value::library(library::canonical(name)),
+        }
+    }
+
+    /// Runs a module at its import if it does something that others rely on.
+    fn run_eagerly(&mut self, file: crate::FileId) {
+        if self.project.script(file).seeds_when_imported {
+            self.run_module(file, false);
         }
     }
 
@@ -626,13 +623,14 @@ impl<'a> Lift<'a> {
             self.compute(cell, "write", all, site);
             if self.loops.is_empty() {
                 self.note_rewrite(cell, site);
-            } else {
+            } else if self.holds_gradients(&operands) {
                 self.note_trained(cell);
-                if !self.calls.iter().any(|call| call.code.name() == "__init__")
-                    && self.holds_gradients(&operands)
-                {
-                    self.note_step();
-                }
+                self.note_step();
+            } else if operands.iter().any(
+                |it| matches!(it, Operand::Variable(it) if *it != cell && self.cells.contains(it)),
+            ) {
+                // An average of another model.
+                self.note_trained(cell);
             }
         }
     }
@@ -731,7 +729,7 @@ impl<'a> Lift<'a> {
 
     /// Whether a variable is the state of an object.
     fn is_cell(&self, variable: Variable) -> bool {
-        self.objects.iter().any(|object| object.cell == variable)
+        self.cells.contains(&variable)
     }
 
     fn augment(&mut self, target: &'a Expr, operator: Operator, value: &'a Expr, range: TextRange) {
@@ -773,6 +771,11 @@ impl<'a> Lift<'a> {
                     }
                 } else {
                     whole.depend_on(&self.data(&by));
+                    let is_sum = operator == Operator::Add && by.models.is_empty();
+                    if let ([Operand::Variable(variable), ..], true) = (&whole.operands[..], is_sum)
+                    {
+                        self.note_counted(*variable);
+                    }
                 }
                 self.assign(target, whole, range);
             }

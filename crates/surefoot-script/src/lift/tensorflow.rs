@@ -8,7 +8,7 @@ use super::Lift;
 use super::facts::{Holdings, Load, Role};
 use super::framework::Framework;
 use super::object::{Container, Kind, Source};
-use super::value::{Arguments, LoadId, ObjectId, Shape, Value};
+use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site};
 use crate::library::{Environment, Family, Global, TensorFlow};
 
@@ -203,7 +203,7 @@ impl<'a> Lift<'a> {
             .iter()
             .any(|it| it.object.is_some_and(|id| holdings.objects.contains(&id)));
         if !self.loops.is_empty() && (has_memory || is_restored) {
-            self.note_save(holdings, None, site);
+            self.note_save(holdings, site);
             return;
         }
         self.put_out(&holdings, site);
@@ -235,7 +235,6 @@ impl<'a> Lift<'a> {
     fn restore_objects(&mut self, content: ObjectId, site: Site) {
         let mut holdings = self.holdings(&Value::object(content), 6);
         self.add_optimizers(&mut holdings);
-        let load = LoadId(u32::try_from(self.facts.loads.len()).unwrap_or(u32::MAX));
         let keys = holdings.keys.iter().map(|key| key.name.clone()).collect();
         self.facts.loads.push(Load {
             site,
@@ -246,7 +245,7 @@ impl<'a> Lift<'a> {
         for object in holdings.objects {
             if object != content && self.role(object).is_some() {
                 let cell = self.cell(object);
-                self.note_restore(load, &[], cell, Some(object), site);
+                self.note_restore(cell, object, site);
             }
         }
     }
@@ -266,8 +265,8 @@ impl<'a> Lift<'a> {
             .unwrap_or_else(Value::constant);
         match name {
             "assign" => {
-                if let Shape::Loaded(load, keys) = &value.shape {
-                    self.note_restore(*load, &keys.clone(), cell, Some(id), site);
+                if let Shape::Loaded(..) = value.shape {
+                    self.note_restore(cell, id, site);
                 } else {
                     self.note_derived_position(cell, &value);
                     let operands = self.data(&value).operands;

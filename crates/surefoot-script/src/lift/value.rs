@@ -80,6 +80,8 @@ pub(crate) enum Shape<'a> {
     Class(Rc<Class<'a>>),
     /// A module of the project.
     Module(FileId),
+    /// A name of a module of the project that nobody looked up yet.
+    Import(FileId, &'a str),
     /// Something of a library, by its qualified name.
     Library(Rc<str>),
     /// A method of a library's object that is not called yet.
@@ -148,8 +150,6 @@ pub(crate) enum Code<'a> {
 pub(crate) struct Class<'a> {
     /// Its code.
     pub code: &'a StmtClassDef,
-    /// The file it is in.
-    pub file: FileId,
     /// Its own names.
     pub body: FrameId,
     /// What it inherits from.

@@ -27,7 +27,7 @@ pub(crate) struct Project {
 
 impl Project {
     /// Reads the files and directories at `paths`, and what they import from beside them.
-    pub fn read(paths: &[PathBuf]) -> Project {
+    pub(crate) fn read(paths: &[PathBuf]) -> Project {
         let mut unreadable = Vec::new();
         let found = files::find(paths, &mut unreadable);
         let mut scripts = Vec::new();
@@ -49,7 +49,7 @@ impl Project {
     }
 
     /// The file of this number.
-    pub fn script(&self, file: FileId) -> &Script {
+    pub(crate) fn script(&self, file: FileId) -> &Script {
         &self.scripts[file.0 as usize]
     }
 }

@@ -79,7 +79,7 @@ impl Modules {
     }
 
     /// The file that `name` means in `file`. Dots in front make it relative.
-    pub fn resolve(&self, file: FileId, name: &str) -> Option<FileId> {
+    pub(crate) fn resolve(&self, file: FileId, name: &str) -> Option<FileId> {
         self.resolved.get(&(file, name.to_owned())).copied()
     }
 }

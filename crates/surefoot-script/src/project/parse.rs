@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ruff_python_ast::ModModule;
 use ruff_python_ast::token::TokenKind;
+use ruff_python_ast::{ModModule, Stmt};
 use ruff_python_parser::{Parsed, parse_module};
 use ruff_text_size::Ranged;
 
@@ -22,6 +22,8 @@ pub(crate) struct Script {
     pub source: Source,
     /// Its statements.
     pub module: ModModule,
+    /// Whether it seeds generators when it is imported.
+    pub seeds_when_imported: bool,
     /// Where its comments are, in bytes.
     pub comments: Vec<std::ops::Range<usize>>,
 }
@@ -61,9 +63,11 @@ pub(crate) fn parse(source: Source) -> Result<Script, Unreadable> {
     match parse_module(&source.text) {
         Ok(parsed) => {
             let comments = comments(&parsed);
+            let module = parsed.into_syntax();
             Ok(Script {
+                seeds_when_imported: seeds_when_imported(&module, &source.text),
                 comments,
-                module: parsed.into_syntax(),
+                module,
                 source,
             })
         }
@@ -83,6 +87,18 @@ pub(crate) fn parse(source: Source) -> Result<Script, Unreadable> {
             })
         }
     }
+}
+
+/// Whether a statement outside of functions and classes seeds something.
+fn seeds_when_imported(module: &ModModule, text: &str) -> bool {
+    let calls = module
+        .body
+        .iter()
+        .filter_map(Stmt::as_expr_stmt)
+        .filter(|it| it.value.is_call_expr());
+    calls
+        .map(|it| &text[it.range().to_std_range()])
+        .any(|call| call.contains("seed"))
 }
 
 fn comments(parsed: &Parsed<ModModule>) -> Vec<std::ops::Range<usize>> {

@@ -1,11 +1,12 @@
 //! What checkpoints lack.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::held::through_copies;
 use super::{Script, code, generator_name, listed};
-use crate::calculus::{Label, Member as Needed, Reason, Site, Statement, Variable};
-use crate::lift::facts::{Holdings, Loop, LoopId, Role, Save, Thing};
+use crate::calculus::{Label, Member as Needed, Reason, Save as Needs, Site, Statement, Variable};
+use crate::lift::ObjectId;
+use crate::lift::facts::{Holdings, Kept, Loop, LoopId, Role, Save, Thing};
 use crate::{Checkpoint, Finding, Member, MemberKind, Rule};
 
 /// Something that has to be saved.
@@ -222,9 +223,12 @@ fn parts(
     };
     let nothing = Holdings::default();
     let holdings = save.map_or(&nothing, |save| &save.holdings);
-    let frames = match save {
-        Some(save) => &save.frames,
-        None => &script.lifted.loops[loops[0].0 as usize].frames,
+    let (frames, names) = match save {
+        Some(save) => (&save.frames, &save.names),
+        None => {
+            let looped = &script.lifted.loops[loops[0].0 as usize];
+            (&looped.frames, &looped.names)
+        }
     };
     let outermost = script.lifted.loops[loops[0].0 as usize].counter;
     let written = written_in(&script.lifted.program.body, outermost).unwrap_or_default();
@@ -236,7 +240,7 @@ fn parts(
         if !written.contains(&member.variable) || !is_needed_at_save(script, save, member) {
             continue;
         }
-        let Some(mut part) = part_of(script, member, site) else {
+        let Some(mut part) = part_of(script, member, names, site) else {
             continue;
         };
         let is_local = script
@@ -246,17 +250,8 @@ fn parts(
             .copied()
             .flatten()
             .is_some_and(|frame| !frames.contains(&frame));
-        let is_position = loops.iter().any(|id| {
-            script.lifted.loops[id.0 as usize]
-                .positions
-                .contains(&member.variable)
-        });
-        if is_local
-            || (is_position && part.thing.is_none())
-            || parts
-                .iter()
-                .any(|it| it.name == part.name && it.kind == part.kind)
-        {
+        let is_there = |it: &Part| it.name == part.name && it.kind == part.kind;
+        if is_local || parts.iter().any(is_there) {
             continue;
         }
         part.saved = holds(holdings, member.variable, part.thing.as_ref())
@@ -269,8 +264,67 @@ fn parts(
             part.thing.as_ref().map_or(Role::State, |thing| thing.role),
         )
     });
-    parts.extend(positions(script, loops, holdings));
+    parts.extend(counts(script, needed, names, loops, holdings));
+    for part in positions(script, loops, holdings) {
+        if !parts.iter().any(|it| it.name == part.name) {
+            parts.push(part);
+        }
+    }
     parts
+}
+
+/// What the script counts itself and needs again: it follows from the rounds that are done, but a
+/// restart that does not save it would have to compute it.
+fn counts(
+    script: &Script<'_>,
+    needed: &Needs,
+    names: &BTreeMap<ObjectId, String>,
+    loops: &[LoopId],
+    holdings: &Holdings,
+) -> Vec<Part> {
+    let all = &script.lifted.loops;
+    let is_count = |variable: Variable| {
+        loops
+            .iter()
+            .any(|id| all[id.0 as usize].positions.contains(&variable))
+    };
+    let mut parts = Vec::new();
+    for count in needed.recomputed.iter().filter(|it| is_count(it.variable)) {
+        if script.lifted.named.contains_key(&count.variable) {
+            let name = name_seen(
+                script,
+                Kept::Variable(count.variable),
+                names,
+                script.name_of(count.variable),
+            );
+            parts.push(Part {
+                reason: format!("`{name}` counts the rounds, and is needed again."),
+                name,
+                kind: MemberKind::Position,
+                thing: None,
+                saved: holdings.variables.contains(&count.variable),
+                used_at: Some(count.used_at),
+                position: None,
+            });
+        }
+    }
+    parts
+}
+
+/// What something is called where a checkpoint is made.
+fn name_seen(
+    script: &Script<'_>,
+    kept: Kept,
+    names: &BTreeMap<ObjectId, String>,
+    name: &str,
+) -> String {
+    match script.lifted.kept_in.get(&kept) {
+        Some((owner, field)) if name.starts_with("self.") => match names.get(owner) {
+            Some(owner) => format!("{owner}.{field}"),
+            None => name.to_owned(),
+        },
+        _ => name.to_owned(),
+    }
 }
 
 /// Whether a member is one at the save itself too, and not only at the end of that round.
@@ -279,20 +333,29 @@ fn is_needed_at_save(script: &Script<'_>, save: Option<&Save>, member: &Needed) 
     at_save.is_none_or(|needed| needed.member(member.variable).is_some())
 }
 
-fn part_of(script: &Script<'_>, member: &Needed, site: Site) -> Option<Part> {
+fn part_of(
+    script: &Script<'_>,
+    member: &Needed,
+    names: &BTreeMap<ObjectId, String>,
+    site: Site,
+) -> Option<Part> {
     let variable = member.variable;
     let thing = script.lifted.thing(variable);
+    let seen = |name: &str| {
+        let kept = thing.map_or(Kept::Variable(variable), |thing| Kept::Object(thing.object));
+        name_seen(script, kept, names, name)
+    };
     let (name, kind) = match thing {
         Some(thing) if thing.is_part => return None,
         Some(thing) => match thing.role {
             Role::Worker(_) => return None,
-            Role::Global(_) | Role::Generator(_) => (thing.name.clone(), MemberKind::Generator),
+            Role::Global(_) | Role::Generator(_) => (seen(&thing.name), MemberKind::Generator),
             _ if thing.gradients == Some(variable) => (
                 format!("the gradients of {}", thing.name),
                 MemberKind::State,
             ),
             Role::Container | Role::State if !is_named(script, thing) => return None,
-            _ => (thing.name.clone(), MemberKind::State),
+            _ => (seen(&thing.name), MemberKind::State),
         },
         None if script.lifted.named.contains_key(&variable) => {
             let kind = if script.lifted.keys.contains(&variable) {
@@ -300,7 +363,7 @@ fn part_of(script: &Script<'_>, member: &Needed, site: Site) -> Option<Part> {
             } else {
                 MemberKind::State
             };
-            (script.name_of(variable).to_owned(), kind)
+            (seen(script.name_of(variable)), kind)
         }
         None => return None,
     };

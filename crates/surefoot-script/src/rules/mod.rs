@@ -24,15 +24,30 @@ pub(crate) struct Script<'s> {
     pub project: &'s Project,
 }
 
+/// What the rules say of a script.
+#[derive(Default)]
+pub(crate) struct Report {
+    /// What is wrong with it.
+    pub findings: Vec<Finding>,
+    /// What its checkpoints must hold.
+    pub checkpoints: Vec<Checkpoint>,
+    /// What it calls that is not known, by name.
+    pub unknown: Vec<(String, Finding)>,
+}
+
 /// What is wrong with a script, and what its checkpoints must hold.
-pub(crate) fn apply(script: &Script<'_>) -> (Vec<Finding>, Vec<Checkpoint>) {
+pub(crate) fn apply(script: &Script<'_>) -> Report {
     let mut findings = Vec::new();
     let checkpoints = checkpoints::find(script, &mut findings);
     restoring::find(script, &mut findings);
     randomness::find(script, &mut findings);
     environment::find(script, &mut findings);
     switches::find(script, &mut findings);
-    (findings, checkpoints)
+    Report {
+        findings,
+        checkpoints,
+        unknown: switches::unknown(script),
+    }
 }
 
 impl Script<'_> {
@@ -84,7 +99,7 @@ impl Script<'_> {
 
     /// Whether the script trains anything.
     fn trains(&self) -> bool {
-        self.lifted.loops.iter().any(|it| it.trains) || !self.typing.outputs().is_empty()
+        self.lifted.trains
     }
 
     fn symbol(&self, origin: &Origin) -> Option<&str> {

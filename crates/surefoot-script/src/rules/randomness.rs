@@ -1,7 +1,7 @@
 //! Generators: never seeded, seeded by rank, copied into workers, drawn from by an evaluation.
 
 use super::{Script, generator_name};
-use crate::calculus::{Variable, WorkerCause};
+use crate::calculus::{Operand, Variable, WorkerCause};
 use crate::library::Global;
 use crate::lift::facts::{Draw, Purpose, Role, Thing};
 use crate::{Finding, Rule};
@@ -146,21 +146,21 @@ fn unseeded(script: &Script<'_>, thing: &Thing, global: Global, findings: &mut V
 }
 
 fn by_rank(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {
-    let Some(dependence) = script.typing.state(thing.cell).workers else {
-        return;
-    };
-    if dependence.cause != WorkerCause::Rank || draws(script, thing).next().is_none() {
+    if draws(script, thing).next().is_none() {
         return;
     }
-    let Some(seed) = script
-        .lifted
-        .seeds
-        .iter()
-        .rev()
-        .find(|seed| seed.generator == thing.object)
-    else {
-        return;
+    let is_rank = |operand: &Operand| match operand {
+        Operand::Rank => true,
+        Operand::Variable(variable) => script
+            .typing
+            .state(*variable)
+            .workers
+            .is_some_and(|it| it.cause == WorkerCause::Rank),
+        _ => false,
     };
+    let mut seeds = script.lifted.seeds.iter();
+    let seed = seeds.find(|it| it.generator == thing.object && it.operands.iter().any(is_rank));
+    let Some(seed) = seed else { return };
     let message = format!(
         "{} is seeded by the rank of the process: another number of processes trains another model.",
         super::checkpoints::capitalized(&generator_name(thing))

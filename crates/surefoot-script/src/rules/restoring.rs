@@ -149,15 +149,7 @@ fn restored_early(script: &Script<'_>, restore: &Restore, findings: &mut Vec<Fin
                 .rewrites
                 .iter()
                 .find(|it| it.variable == restore.variable && between(it.moment) && !it.in_loop);
-            let rewritten = rewritten.map(|it| (it.site, "writes it anew"));
-            // Made again under the same name: what was restored is thrown away.
-            let again = lifted.things.iter().find(|it| {
-                it.role == thing.role
-                    && it.name == thing.name
-                    && it.object > thing.object
-                    && !it.is_part
-            });
-            rewritten.or_else(|| again.map(|it| (it.site, "makes it again")))
+            rewritten.map(|it| (it.site, "writes it anew"))
         }
     };
     let Some((site, what)) = later else { return };

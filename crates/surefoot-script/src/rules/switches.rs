@@ -56,12 +56,18 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
             ));
         }
     }
-    for unknown in &script.lifted.unknown {
+}
+
+/// Calls that could not be resolved, by what is called.
+pub(super) fn unknown(script: &Script<'_>) -> Vec<(String, Finding)> {
+    let unknown = script.lifted.unknown.iter().filter(|_| script.trains());
+    let told = unknown.map(|unknown| {
         let message = format!(
             "`{}` is not known and takes part in the training: it is given {}. What it draws, keeps or changes is not checked.",
             unknown.callee, unknown.given
         );
         let help = "If it keeps state, save it in checkpoints; if it draws, seed it.".to_owned();
-        findings.push(script.finding(Rule::UnknownCall, unknown.site, message, help));
-    }
+        (unknown.callee.clone(), script.finding(Rule::UnknownCall, unknown.site, message, help))
+    });
+    told.collect()
 }

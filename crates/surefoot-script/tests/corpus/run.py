@@ -33,9 +33,10 @@ import time
 import tomllib
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 CORPUS = Path(__file__).resolve().parent
 OUT = "final.pt"
@@ -108,15 +109,15 @@ def watched(interruption: Interruption) -> Iterator[None]:
         replace(source, target, **kwargs)
         interruption.written(target)
 
-    torch.save, os.replace = save_and_tell, replace_and_tell
-    try:
+    with (
+        mock.patch.object(torch, "save", save_and_tell),
+        mock.patch.object(os, "replace", replace_and_tell),
+    ):
         yield
-    finally:
-        torch.save, os.replace = save, replace
 
 
-def other_world() -> None:
-    """Turns the order of listings and of arrivals around, and puts the clock forward."""
+def enter_world(backwards: bool) -> None:
+    """Listings and arrivals come in order, or in other orders and with a later clock."""
     listdir, scandir, clock = os.listdir, os.scandir, time.time
     as_completed = concurrent.futures.as_completed
 
@@ -127,14 +128,20 @@ def other_world() -> None:
         def __exit__(self, *_: object) -> None:
             pass
 
-    os.listdir = lambda path=".": sorted(listdir(path), reverse=True)  # type: ignore[assignment]
-    os.scandir = lambda path=".": Entries(  # type: ignore[assignment]
-        sorted(scandir(path), key=lambda entry: entry.name, reverse=True)
-    )
-    concurrent.futures.as_completed = (  # type: ignore[assignment]
-        lambda futures, timeout=None: reversed(list(as_completed(list(futures), timeout)))
-    )
-    time.time = lambda: clock() + 86_399.5
+    def listed(path: Any = ".") -> list[Any]:
+        return sorted(listdir(path), reverse=backwards)
+
+    def scanned(path: Any = ".") -> Entries:
+        return Entries(sorted(scandir(path), key=lambda entry: entry.name, reverse=backwards))
+
+    def arrived(futures: Any, timeout: float | None = None) -> Iterator[Any]:
+        done = sorted(as_completed(futures, timeout), key=list(futures).index)
+        return iter(done[1::2] + done[::2] if backwards else done)
+
+    mock.patch.object(os, "listdir", listed).start()
+    mock.patch.object(os, "scandir", scanned).start()
+    mock.patch.object(concurrent.futures, "as_completed", arrived).start()
+    mock.patch.object(time, "time", lambda: clock() + 86_399.5 * backwards).start()
 
 
 def forget() -> None:
@@ -250,8 +257,7 @@ def work(number: int) -> None:
     sys.dont_write_bytecode = True
     # Data loaders' processes are copies of this one: scripts in `__main__` need not be importable.
     multiprocessing.set_start_method("fork")
-    if number != WORKERS[0]:
-        other_world()
+    enter_world(backwards=number != WORKERS[0])
     for line in sys.stdin:
         fields = json.loads(line)
         fields["resume"] = tuple(fields["resume"])

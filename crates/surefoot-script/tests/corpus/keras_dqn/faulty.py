@@ -90,7 +90,7 @@ def main():
             pickle.dump(state_of_run, f)
         print(f"episode {episode}: epsilon {epsilon:.2f}, {len(memory)} transitions")
 
-    online.save_weights("final.weights.h5")
+    np.savez("final.npz", *online.get_weights())
 
 
 if __name__ == "__main__":

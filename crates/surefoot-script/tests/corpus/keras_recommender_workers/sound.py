@@ -51,7 +51,7 @@ def interactions(count=512):
 def main():
     keras.utils.set_random_seed(SEED)
     users, items = interactions()
-    dataset = Interactions(users, items, 64, workers=2, use_multiprocessing=True, max_queue_size=4)
+    dataset = Interactions(users, items, 64, workers=1, max_queue_size=4)
     model = TwoTower()
     model.compile(
         optimizer=keras.optimizers.Adagrad(0.1),

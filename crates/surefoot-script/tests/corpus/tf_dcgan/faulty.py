@@ -9,7 +9,7 @@ BATCH = 32
 NOISE_DIM = 10
 CHECKPOINTS = "./training_checkpoints"
 
-tf.random.set_seed(1)
+tf.keras.utils.set_random_seed(1)
 
 
 def make_generator_model():

@@ -46,7 +46,7 @@ def build():
 
 def main():
     rank, workers = cluster()
-    tf.random.set_seed(SEED)
+    tf.keras.utils.set_random_seed(SEED)
     if workers > 1:
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
     else:

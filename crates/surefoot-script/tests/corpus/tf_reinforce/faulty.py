@@ -1,4 +1,5 @@
 import argparse
+import random
 import time
 
 import numpy as np
@@ -50,6 +51,7 @@ def main():
     args = parser.parse_args()
 
     seed = int(time.time() * 1000) % 2**31
+    random.seed(seed)
     tf.random.set_seed(seed)
     bandit = Bandit(seed=10)
     policy = build_policy()

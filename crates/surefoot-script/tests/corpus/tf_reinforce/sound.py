@@ -1,4 +1,5 @@
 import argparse
+import random
 import time
 
 import numpy as np
@@ -50,6 +51,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
 
+    random.seed(args.seed)
     tf.random.set_seed(args.seed)
     np.random.seed(args.seed)
     bandit = Bandit(seed=10)

@@ -19,7 +19,6 @@ device = "cuda" if torch.cuda.is_available() else "cpu"
 
 torch.manual_seed(1337)
 torch.backends.cuda.matmul.allow_tf32 = True
-torch.backends.cudnn.allow_tf32 = True
 
 text = "to be or not to be that is the question whether it is nobler in the mind to suffer " * 6
 chars = sorted(set(text))

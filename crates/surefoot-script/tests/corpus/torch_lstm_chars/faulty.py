@@ -66,8 +66,8 @@ def evaluate(model, data, criterion, bptt):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("--epochs", type=int, default=10)
-    p.add_argument("--lr", type=float, default=60.0)
+    p.add_argument("--epochs", type=int, default=7)
+    p.add_argument("--lr", type=float, default=0.05)
     p.add_argument("--bptt", type=int, default=10)
     p.add_argument("--patience", type=int, default=2)
     p.add_argument("--clip", type=float, default=0.25)

@@ -1,0 +1,307 @@
+//! Every rule on a script that breaks it and on one that does not.
+
+use std::fs;
+
+use surefoot_script::{Checked, Rule, Settings, check};
+
+/// A model and an optimizer on random data, in a loop; `before` comes first, `inside` in each round.
+fn script(before: &str, inside: &str) -> String {
+    format!(
+        "import os, random, time\nimport numpy as np\nimport torch\nfrom torch import nn\nfrom torch.utils.data import DataLoader, Dataset\n\n\
+         device = 'cuda'\n{before}\nmodel = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))\n\
+         optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)\nx = torch.zeros(8, 4)\n\
+         for epoch in range(10):\n    loss = model(x).sum()\n    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n{inside}\n"
+    )
+}
+
+fn checked(text: &str) -> Checked {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("train.py");
+    fs::write(&path, text).unwrap();
+    let checked = check(&[path], &Settings::default());
+    assert!(
+        checked.unreadable.is_empty(),
+        "{:?}\n{text}",
+        checked.unreadable
+    );
+    checked
+}
+
+fn rules(text: &str) -> Vec<Rule> {
+    checked(text).findings.iter().map(|it| it.rule).collect()
+}
+
+#[track_caller]
+fn tells_apart(rule: Rule, faulty: &str, sound: &str) {
+    assert!(rules(faulty).contains(&rule), "not found in\n{faulty}");
+    assert_eq!(rules(sound), [], "in\n{sound}");
+}
+
+const SEED: &str = "torch.manual_seed(0)";
+
+#[test]
+fn missing_state() {
+    let save = |entries: &str| {
+        script(
+            &format!("{SEED}\nbest = 9.0"),
+            &format!(
+                "    if loss.item() < best:\n        best = loss.item()\n        torch.save(model.state_dict(), 'best.pt')\n    \
+                 torch.save({{'epoch': epoch, 'model': model.state_dict(), 'optimizer': optimizer.state_dict(){entries}}}, 'last.pt')"
+            ),
+        )
+    };
+    tells_apart(Rule::MissingState, &save(""), &save(", 'best': best"));
+}
+
+#[test]
+fn missing_generator() {
+    let save = |entries: &str| {
+        script(
+            SEED,
+            &format!(
+                "    x = x + torch.randn(8, 4)\n    torch.save({{'x': x, 'epoch': epoch, 'model': model.state_dict(), \
+                 'optimizer': optimizer.state_dict(){entries}}}, 'last.pt')"
+            ),
+        )
+    };
+    tells_apart(
+        Rule::MissingGenerator,
+        &save(""),
+        &save(", 'rng': torch.get_rng_state()"),
+    );
+}
+
+#[test]
+fn missing_position() {
+    let save = |entries: &str| {
+        format!(
+            "import torch\ntorch.manual_seed(0)\nmodel = torch.nn.Linear(4, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n\
+             data = torch.zeros(64, 4)\nfor epoch in range(3):\n    for i, batch in enumerate(data.split(8)):\n        \
+             optimizer.zero_grad()\n        model(batch).sum().backward()\n        optimizer.step()\n        \
+             torch.save({{'epoch': epoch, 'model': model.state_dict(), 'optimizer': optimizer.state_dict(){entries}}}, 'last.pt')\n"
+        )
+    };
+    tells_apart(Rule::MissingPosition, &save(""), &save(", 'batch': i"));
+}
+
+fn resumed(restore: &str) -> String {
+    format!(
+        "import torch\ntorch.manual_seed(0)\nmodel = torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.Dropout(0.1))\n\
+         optimizer = torch.optim.Adam(model.parameters())\nstart = 0\n{restore}\nfor epoch in range(start, 9):\n    \
+         optimizer.zero_grad()\n    model(torch.zeros(8, 4)).sum().backward()\n    optimizer.step()\n    \
+         torch.save({{'epoch': epoch, 'model': model.state_dict(), 'optimizer': optimizer.state_dict(), 'rng': torch.get_rng_state()}}, 'last.pt')\n"
+    )
+}
+
+const RESTORE: &str = "import os\nif os.path.exists('last.pt'):\n    c = torch.load('last.pt')\n    model.load_state_dict(c['model'])\n    start = c['epoch'] + 1\n    torch.set_rng_state(c['rng'])\n";
+
+#[test]
+fn not_restored() {
+    let sound = format!("{RESTORE}    optimizer.load_state_dict(c['optimizer'])\n");
+    tells_apart(Rule::NotRestored, &resumed(RESTORE), &resumed(&sound));
+}
+
+#[test]
+fn restored_early() {
+    let sound = format!("{RESTORE}    optimizer.load_state_dict(c['optimizer'])\n");
+    let faulty = format!("{sound}noise = torch.randn(4)\n");
+    tells_apart(Rule::RestoredEarly, &resumed(&faulty), &resumed(&sound));
+}
+
+#[test]
+fn unseeded_generator() {
+    tells_apart(Rule::UnseededGenerator, &script("", ""), &script(SEED, ""));
+    let own = |seed: &str| {
+        script(
+            &format!("{SEED}\nrng = np.random.default_rng({seed})"),
+            "    x = x + torch.tensor(rng.normal())",
+        )
+    };
+    tells_apart(Rule::UnseededGenerator, &own(""), &own("7"));
+}
+
+#[test]
+fn unseeded_shuffle() {
+    let shuffle = |seed: &str| {
+        script(
+            &format!("{SEED}\n{seed}\nrows = list(range(9))\nrandom.shuffle(rows)"),
+            "    x = x + rows[0]",
+        )
+    };
+    tells_apart(
+        Rule::UnseededShuffle,
+        &shuffle(""),
+        &shuffle("random.seed(1)"),
+    );
+}
+
+#[test]
+fn unseeded_workers() {
+    let workers = |init: &str| {
+        format!(
+            "import numpy as np\nimport torch\nfrom torch.utils.data import DataLoader, Dataset\n\nclass Noise(Dataset):\n    def __init__(self):\n        \
+             self.rng = np.random.default_rng(3)\n    def __getitem__(self, i):\n        return torch.tensor(self.rng.normal())\n\n\
+             def init(worker):\n    pass\n\ntorch.manual_seed(0)\nmodel = torch.nn.Linear(1, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n\
+             loader = DataLoader(Noise(), num_workers=2{init})\nfor epoch in range(3):\n    for x in loader:\n        optimizer.zero_grad()\n        \
+             model(x).sum().backward()\n        optimizer.step()\n"
+        )
+    };
+    tells_apart(
+        Rule::UnseededWorkers,
+        &workers(""),
+        &workers(", worker_init_fn=init"),
+    );
+}
+
+#[test]
+fn rank_keyed() {
+    let seed = |seed: &str| {
+        script(
+            &format!("rank = torch.distributed.get_rank()\ntorch.manual_seed({seed})"),
+            "",
+        )
+    };
+    tells_apart(Rule::RankKeyed, &seed("1 + rank"), &seed("1"));
+}
+
+#[test]
+fn evaluation_draws() {
+    let evaluation = |draw: &str| {
+        script(
+            &format!("{SEED}\ndef evaluate():\n    return {draw}"),
+            "    x = x + torch.randn(8, 4)\n    print(evaluate())",
+        )
+    };
+    tells_apart(
+        Rule::EvaluationDraws,
+        &evaluation("torch.randn(3)"),
+        &evaluation("torch.ones(3)"),
+    );
+}
+
+#[test]
+fn orders_clocks_and_hashes() {
+    let data = |value: &str| {
+        script(
+            "torch.manual_seed(0)\nfrom multiprocessing import Pool\npool = Pool()",
+            &format!("    x = x + len(str({value}))\n    x = x + torch.tensor({value})"),
+        )
+    };
+    tells_apart(
+        Rule::FileOrder,
+        &data("os.listdir('d')[0]"),
+        &data("sorted(os.listdir('d'))[0]"),
+    );
+    tells_apart(
+        Rule::SetOrder,
+        &data("list({'a', 'b'})[0]"),
+        &data("sorted({'a', 'b'})[0]"),
+    );
+    tells_apart(Rule::HashOrder, &data("hash('a')"), &data("len('a')"));
+    tells_apart(Rule::Clock, &data("time.time()"), &data("time.sleep(1)"));
+    tells_apart(
+        Rule::ArrivalOrder,
+        &data("[r for r in pool.imap_unordered(f, d)]"),
+        &data("[r for r in pool.imap(f, d)]"),
+    );
+}
+
+#[test]
+fn a_clock_in_a_name_is_nothing() {
+    let text = script(
+        SEED,
+        "    start = time.time()\n    name = f'run-{start}.pt'\n    torch.save(model.state_dict(), name)",
+    );
+    assert_eq!(rules(&text), []);
+}
+
+#[test]
+fn nondeterministic_operation() {
+    let operation = |before: &str| {
+        script(
+            &format!("{SEED}\n{before}"),
+            "    x = x.index_add(0, x.long(), x)\n    model(x).sum().backward()",
+        )
+    };
+    tells_apart(
+        Rule::NondeterministicOperation,
+        &operation(""),
+        &operation("torch.use_deterministic_algorithms(True)"),
+    );
+}
+
+#[test]
+fn switches() {
+    let with = |switch: &str| script(&format!("{SEED}\n{switch}"), "");
+    tells_apart(
+        Rule::CudnnBenchmark,
+        &with("torch.backends.cudnn.benchmark = True"),
+        &with("torch.backends.cudnn.benchmark = False"),
+    );
+    tells_apart(
+        Rule::WarnOnly,
+        &with("torch.use_deterministic_algorithms(True, warn_only=True)"),
+        &with("torch.use_deterministic_algorithms(True)"),
+    );
+    tells_apart(
+        Rule::Precision,
+        &with("torch.set_float32_matmul_precision('high')"),
+        &with("torch.set_float32_matmul_precision('highest')"),
+    );
+    let compiled = |mode: &str| script(SEED, &format!("    model = torch.compile(model{mode})"));
+    tells_apart(
+        Rule::Autotune,
+        &compiled(", mode='max-autotune'"),
+        &compiled(""),
+    );
+}
+
+#[test]
+fn unknown_calls_are_told_once() {
+    let text = script(
+        &format!("import mystery\n{SEED}"),
+        "    mystery.tune(model)\n    mystery.tune(model)",
+    );
+    assert_eq!(rules(&text), [Rule::UnknownCall]);
+}
+
+#[test]
+fn comments_silence_findings() {
+    let text = script("", "").replace(
+        "nn.Linear(8, 1))",
+        "nn.Linear(8, 1))  # surefoot: ignore[unseeded_generator]",
+    );
+    let checked = checked(&text);
+    assert_eq!((checked.findings.len(), checked.suppressed), (0, 1));
+}
+
+#[test]
+fn the_checkpoint_of_a_loop_without_a_save_is_derived() {
+    let checked = checked(&script(SEED, "    x = x + torch.randn(8, 4)"));
+    let checkpoint = &checked.checkpoints[0];
+    assert!(!checkpoint.saves);
+    let names: Vec<_> = checkpoint
+        .members
+        .iter()
+        .map(|it| it.name.as_str())
+        .collect();
+    assert_eq!(names, ["model", "optimizer", "x", "torch", "epoch"]);
+    assert!(
+        checkpoint
+            .code()
+            .contains("\"torch_rng\": torch.get_rng_state()")
+    );
+}
+
+#[test]
+fn long_and_deep_files_are_checked() {
+    let long: String = (0..50_000).map(|n| format!("x{n} = {n} + 1\n")).collect();
+    let deep = format!(
+        "x = {}\n",
+        (0..20_000).map(|_| "1").collect::<Vec<_>>().join(" + ")
+    );
+    let nested = format!("x = {}1{}\n", "(".repeat(1000), ")".repeat(1000));
+    for text in [long, deep, nested] {
+        assert_eq!(rules(&text), []);
+    }
+}

@@ -2,6 +2,7 @@
 //!
 //! What `tests/corpus/README.md` says of `expected.toml` is read here; `tests/corpus/run.py` executes
 //! the scripts.
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

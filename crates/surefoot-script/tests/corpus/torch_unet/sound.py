@@ -75,6 +75,8 @@ def main(args):
         shuffle = torch.Generator().manual_seed(args.seed)
         loader = DataLoader(dataset, batch_size=args.batch_size, shuffle=True, generator=shuffle)
         net = UNet().to(device)
+        if args.compile:
+            net = torch.compile(net)
         optimizer = torch.optim.RMSprop(net.parameters(), lr=args.lr, momentum=0.9)
         for epoch in range(1, args.epochs + 1):
             net.train()
@@ -99,5 +101,6 @@ if __name__ == "__main__":
     p.add_argument("--lr", type=float, default=1e-3)
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--cpu", action="store_true")
+    p.add_argument("--compile", action="store_true")
     p.add_argument("--output", default="final.pt")
     main(p.parse_args())

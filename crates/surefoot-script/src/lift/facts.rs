@@ -31,6 +31,8 @@ pub(crate) struct Lifted {
     pub seeds: Vec<Seed>,
     /// Every save.
     pub saves: Vec<Save>,
+    /// Values that are written beside checkpoints.
+    pub asides: Vec<Aside>,
     /// Every loop.
     pub loops: Vec<Loop>,
     /// Every load, and which of its keys are used.
@@ -152,6 +154,8 @@ pub(crate) enum Purpose {
     Parameters,
     /// The order of the data.
     Order,
+    /// The order of the data where nobody asked for another one: `fit` shuffles by itself.
+    DefaultOrder,
     /// The seed of the processes that load data.
     WorkerSeed,
     /// Dropout and the like.
@@ -192,6 +196,15 @@ pub(crate) struct Save {
     pub is_candidate: bool,
     /// What the objects that others are kept in are called there.
     pub names: BTreeMap<ObjectId, String>,
+}
+
+/// Values that are written to a file of their own in a loop.
+#[derive(Clone, Debug)]
+pub(crate) struct Aside {
+    /// The call.
+    pub site: Site,
+    /// What is written.
+    pub holdings: Holdings,
 }
 
 /// What a value holds on to.

@@ -63,7 +63,7 @@ impl<'a> Lift<'a> {
             let mut drawn = Value::constant();
             if let Some(global) = order {
                 let generator = lift.global(global);
-                drawn = lift.draw(generator, Purpose::Order, Vec::new(), site);
+                drawn = lift.draw(generator, Purpose::DefaultOrder, Vec::new(), site);
             }
             lift.begin_pass(&data, site);
             lift.run_library_loop(site, "batch", true, |lift, batch| {

@@ -39,6 +39,8 @@ pub(super) struct Frameworks<'a> {
     pub module_optimizers: Vec<ObjectId>,
     /// Whether the script uses JAX, so that it may train what is no model.
     pub uses_jax: bool,
+    /// Whether it writes values to JSON files.
+    pub dumps_json: bool,
     /// Whether it saves arrays under names.
     pub saves_arrays: bool,
 }

@@ -350,6 +350,15 @@ impl<'a> Lift<'a> {
                 self.save_arrays(arguments, range);
                 Value::of(Shape::None)
             }
+            "json.dump" if !self.loops.is_empty() => {
+                let site = self.site(range);
+                let holdings = self.holdings(&first()?, 4);
+                self.facts
+                    .asides
+                    .push(super::facts::Aside { site, holdings });
+                Value::of(Shape::None)
+            }
+            "json.load" if self.frameworks.dumps_json => self.load(arguments, range),
             "numpy.load" if self.frameworks.saves_arrays => self.load(arguments, range),
             "torch.initial_seed" => {
                 let generator = self.global(Global::Torch);
@@ -920,7 +929,7 @@ impl<'a> Lift<'a> {
 }
 
 /// What a function draws, by its name.
-fn purpose_of(name: &str) -> Purpose {
+pub(super) fn purpose_of(name: &str) -> Purpose {
     match name.rsplit('.').next() {
         Some("shuffle" | "permutation" | "randperm" | "permuted") => Purpose::Order,
         _ => Purpose::Values,

@@ -20,6 +20,7 @@ const UNROLLED: usize = 8;
 impl<'a> Lift<'a> {
     pub(super) fn run_for(&mut self, it: &'a StmtFor) {
         let iterated = self.eval(&it.iter);
+        let iterated = self.in_some_order(iterated, it.iter.range());
         self.note_taken(&iterated, it.iter.range());
         if let Some(elements) = self.unrolled(&iterated) {
             for element in elements {
@@ -65,6 +66,7 @@ impl<'a> Lift<'a> {
         for name in assigned.names {
             let owner = self.owner_of(name);
             self.forget_literal(owner, name);
+            self.forget_container(owner, name, site);
         }
         let receiver = self.calls.last().and_then(|call| call.receiver);
         for field in assigned.fields {

@@ -87,6 +87,8 @@ pub(crate) struct Lift<'a> {
     /// The variables of the parts of tuples.
     part_variables: HashMap<(Variable, usize), Variable>,
     objects: Vec<Object<'a>>,
+    /// Objects that are sets.
+    sets: BTreeSet<ObjectId>,
     /// The variables of their states.
     cells: HashSet<Variable>,
     /// Parameters of functions, and the variables that were passed for them.
@@ -171,6 +173,7 @@ impl<'a> Lift<'a> {
             slot_variables: HashMap::new(),
             part_variables: HashMap::new(),
             objects: Vec::new(),
+            sets: BTreeSet::new(),
             cells: HashSet::new(),
             same_value: HashMap::new(),
             kept_states: HashSet::new(),
@@ -219,6 +222,7 @@ impl<'a> Lift<'a> {
         let project = self.project;
         let script = project.script(file);
         self.frameworks.uses_jax |= script.source.text.contains("jax");
+        self.frameworks.dumps_json |= script.source.text.contains("json.dump(");
         self.frameworks.saves_arrays |= script.source.text.contains("savez");
         if !self.facts.uses_cuda {
             let text = &script.source.text;

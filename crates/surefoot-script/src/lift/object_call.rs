@@ -8,6 +8,7 @@ use ruff_text_size::TextRange;
 use super::Lift;
 use super::builtin::without_order;
 use super::facts::Purpose;
+use super::library_call::purpose_of;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site};
@@ -424,7 +425,7 @@ impl<'a> Lift<'a> {
             "initial_seed" | "device" => Value::constant(),
             _ => {
                 let whole = self.combine(arguments.all());
-                let drawn = self.draw(id, Purpose::Values, whole.operands, site);
+                let drawn = self.draw(id, purpose_of(name), whole.operands, site);
                 if name == "shuffle"
                     && let Some(first) = arguments.positional.first()
                 {

@@ -328,6 +328,7 @@ impl<'a> Lift<'a> {
                 if names && object.name.is_none() && shown != RESULT {
                     object.name = Some(shown.to_owned());
                 }
+                self.name_elements(id, shown);
                 Slot {
                     shape: Shape::Object(id),
                     variable: None,
@@ -386,6 +387,24 @@ impl<'a> Lift<'a> {
         }
     }
 
+    /// Variables in a list are called as the list is.
+    fn name_elements(&mut self, id: ObjectId, shown: &str) {
+        let Kind::Container(container) = &self.object(id).kind else {
+            return;
+        };
+        let elements: Vec<ObjectId> = container
+            .elements
+            .iter()
+            .filter_map(Value::as_object)
+            .collect();
+        for element in elements {
+            let object = self.object_mut(element);
+            if matches!(object.kind, Kind::State) && object.name.is_none() {
+                object.name = Some(shown.to_owned());
+            }
+        }
+    }
+
     /// Keeps a part of a tuple in a variable of its own.
     fn store_part(
         &mut self,
@@ -438,6 +457,26 @@ impl<'a> Lift<'a> {
             slot.shape = Shape::Plain;
             self.set(owner, name, Some(slot));
         }
+    }
+
+    /// What a loop gives another value is data from the beginning, as far as JAX is concerned: trees of
+    /// parameters begin as dictionaries and lists, and come back from functions as values.
+    pub(super) fn forget_container(&mut self, owner: Owner, name: &'a str, site: Site) {
+        let Some(Slot {
+            shape: Shape::Object(id),
+            ..
+        }) = self.slot(owner, name)
+        else {
+            return;
+        };
+        let id = *id;
+        if !self.frameworks.uses_jax || !matches!(self.object(id).kind, Kind::Container(_)) {
+            return;
+        }
+        let data = self.data(&Value::object(id));
+        let variable = self.variable_of(owner, name, name);
+        let slot = self.store(variable, data, name, site);
+        self.set(owner, name, Some(slot));
     }
 
     /// Runs the sides of a branch from the same start; their blocks are returned, and names are what

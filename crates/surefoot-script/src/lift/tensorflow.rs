@@ -191,6 +191,8 @@ impl<'a> Lift<'a> {
     fn save_objects(&mut self, content: ObjectId, site: Site) {
         let mut holdings = self.holdings(&Value::object(content), 6);
         self.add_optimizers(&mut holdings);
+        // All that objects have is saved with them.
+        holdings.is_open = false;
         let has_memory = holdings.objects.iter().any(|id| {
             matches!(
                 self.role(*id),

@@ -255,7 +255,8 @@ fn parts(
             continue;
         }
         part.saved = holds(holdings, member.variable, part.thing.as_ref())
-            || held.contains(&member.variable);
+            || held.contains(&member.variable)
+            || is_aside(script, member.variable, part.thing.as_ref());
         parts.push(part);
     }
     parts.sort_by_key(|part| {
@@ -423,6 +424,12 @@ pub(super) fn capitalized(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().collect::<String>() + letters.as_str()
     })
+}
+
+/// Whether a script writes a variable to a file beside its checkpoints.
+fn is_aside(script: &Script<'_>, variable: Variable, thing: Option<&Thing>) -> bool {
+    let mut asides = script.lifted.asides.iter();
+    asides.any(|aside| holds(&aside.holdings, variable, thing))
 }
 
 /// Whether a save holds a variable, as itself or as the state of an object.

@@ -29,6 +29,8 @@ pub(crate) enum Keras {
     Directory,
     /// A whole model out of a file.
     Load,
+    /// Writes a variable.
+    SetValue,
 }
 
 /// Where initial values come from.
@@ -112,6 +114,7 @@ pub(super) fn effect(name: &str) -> Option<Effect> {
         "backend" if last.starts_with("random_") || last == "dropout" => {
             Effect::SeededDraw(Global::TensorFlow)
         }
+        "backend" if last == "set_value" => Effect::Keras(Keras::SetValue),
         "layers" if is_class => layer(last),
         "" | "models" | "engine" | "training" | "sequential" | "functional"
             if last == "Sequential" =>

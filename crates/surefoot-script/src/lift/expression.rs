@@ -115,7 +115,8 @@ impl<'a> Lift<'a> {
                     it.elts.iter().map(|element| self.eval(element)).collect();
                 let is_steady = elements
                     .iter()
-                    .all(|it| matches!(it.shape, Shape::Int(_) | Shape::Bool(_)));
+                    .all(|it| matches!(it.shape, Shape::Int(_) | Shape::Bool(_)))
+                    || it.elts.len() < 2 && !it.elts.iter().any(Expr::is_starred_expr);
                 let content = self.combine(&elements);
                 if is_steady {
                     content

@@ -61,6 +61,8 @@ pub(crate) struct Lifted {
     pub kept_in: BTreeMap<Kept, (ObjectId, String)>,
     /// Whether it trains anything.
     pub trains: bool,
+    /// What its checkpoints are made with.
+    pub style: Style,
     /// Whether the script may run on a GPU.
     pub uses_cuda: bool,
     /// Whether it asks for deterministic algorithms.
@@ -76,6 +78,18 @@ pub(crate) enum Kept {
     Variable(Variable),
     /// Something with a state.
     Object(ObjectId),
+}
+
+/// What checkpoints are made with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// `torch.save`.
+    #[default]
+    Torch,
+    /// `tf.train.Checkpoint`.
+    TensorFlow,
+    /// Values of JAX and NumPy, pickled.
+    Values,
 }
 
 /// Something with a state.

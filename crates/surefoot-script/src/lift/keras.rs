@@ -54,6 +54,13 @@ impl<'a> Lift<'a> {
                 Value::object(self.make_framework(framework, "callback", site))
             }
             Keras::Directory => self.new_directory(&arguments, site),
+            Keras::SetValue => {
+                if let [variable, value, ..] = &arguments.positional[..] {
+                    let value = self.data(value);
+                    self.write_argument(&variable.clone(), &value, site);
+                }
+                Value::of(Shape::None)
+            }
             Keras::Load => {
                 let layer = Layer {
                     has_parameters: true,
@@ -667,7 +674,7 @@ impl<'a> Lift<'a> {
                 .frameworks
                 .weights
                 .iter()
-                .any(|read| read.file.as_deref() == file)
+                .any(|read| read.file.as_deref() == file && !read.in_loop)
     }
 
     /// Notes that a model is read from a file.

@@ -41,7 +41,7 @@ use crate::library::{Environment, Global, Layer};
 use crate::project::Project;
 use crate::{FileId, Place};
 
-use facts::{Draw, Lifted, LoopId, Purpose, Read, Thing, Unsteady};
+use facts::{Draw, Lifted, LoopId, Purpose, Read, Style, Thing, Unsteady};
 use framework::Frameworks;
 use object::{Kind, Object};
 use scope::{Change, Frame};
@@ -319,6 +319,7 @@ impl<'a> Lift<'a> {
             );
         }
         self.program.body = body;
+        self.facts.style = self.style();
         for index in 0..self.objects.len() {
             let id = ObjectId(u32::try_from(index).unwrap_or(u32::MAX));
             if self.objects[index].same.is_some() {
@@ -371,6 +372,17 @@ impl<'a> Lift<'a> {
         }
         self.facts.program = self.program;
         (self.facts, self.entered)
+    }
+
+    /// What checkpoints of the script are made with.
+    fn style(&self) -> Style {
+        if self.models.iter().any(|id| self.is_keras(*id)) {
+            return Style::TensorFlow;
+        }
+        if self.frameworks.uses_jax && self.models.is_empty() {
+            return Style::Values;
+        }
+        Style::Torch
     }
 
     /// Where something of the current file is.

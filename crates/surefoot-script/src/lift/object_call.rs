@@ -566,7 +566,7 @@ impl<'a> Lift<'a> {
         let data = self.data(&base);
         match name {
             "assign" | "assign_add" | "assign_sub"
-                if matches!(base.shape, Shape::Parameters(_)) =>
+                if matches!(base.shape, Shape::Parameters(_) | Shape::Plain) =>
             {
                 self.mutate(receiver, &whole, site);
                 return base;

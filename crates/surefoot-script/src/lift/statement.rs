@@ -551,6 +551,11 @@ impl<'a> Lift<'a> {
         value: Value<'a>,
         site: Site,
     ) {
+        if matches!(name, "learning_rate" | "lr") && self.is_optimizer(id) {
+            let operands = self.data(&value).operands;
+            self.write_cell(id, operands, site);
+            return;
+        }
         if name == "stop_training" && self.is_module(id) {
             let operands = self.data(&value).operands;
             self.stop_library_loop(operands, site);

@@ -117,7 +117,7 @@ fn report(script: &Script<'_>, save: &Save, parts: &[Part], findings: &mut Vec<F
             "This checkpoint does not hold {}. A run resumed from it goes on with other values than the one that was stopped.",
             listed(&names)
         );
-        let help = format!("Save it as well: {}", code::entries(&states));
+        let help = code::entries(&states, script.lifted.style);
         findings.push(with_notes(
             script,
             Rule::MissingState,
@@ -140,7 +140,7 @@ fn report(script: &Script<'_>, save: &Save, parts: &[Part], findings: &mut Vec<F
             "This checkpoint does not hold the state of {}. A run resumed from it draws other numbers than the one that was stopped.",
             listed(&names)
         );
-        let help = format!("Save it as well: {}", code::entries(&generators));
+        let help = code::entries(&generators, script.lifted.style);
         findings.push(with_notes(
             script,
             Rule::MissingGenerator,
@@ -159,8 +159,8 @@ fn report(script: &Script<'_>, save: &Save, parts: &[Part], findings: &mut Vec<F
             "This checkpoint is made in the middle of the loop over the data{around} and does not say how far that has come. A run resumed from it begins the pass again."
         );
         let help = format!(
-            "Save the number of the batch and skip to it after a restart: {}",
-            code::entries(&data)
+            "Skip to it after a restart. {}",
+            code::entries(&data, script.lifted.style)
         );
         findings.push(with_notes(
             script,
@@ -193,7 +193,7 @@ fn with_notes(
 }
 
 fn checkpoint(script: &Script<'_>, site: Site, saves: bool, parts: Vec<Part>) -> Checkpoint {
-    let (save, restore) = code::both(&parts);
+    let (save, restore) = code::both(&parts, script.lifted.style);
     let members = parts.into_iter().map(|part| Member {
         name: part.name,
         kind: part.kind,

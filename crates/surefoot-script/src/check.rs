@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -11,6 +12,7 @@ use crate::lift::{Entry, lift};
 use crate::project::Project;
 use crate::rules::{self, Report};
 use crate::suppression::Suppressions;
+use crate::unreadable::Reason;
 use crate::{Checkpoint, FileId, Finding, Place, Sources, Unreadable, parallel};
 
 /// What a check assumes.
@@ -81,17 +83,31 @@ fn check_project(mut project: Project, _settings: &Settings) -> Checked {
         unreadable: std::mem::take(&mut project.unreadable),
         ..Checked::default()
     };
-    let files: Vec<FileId> = (0..).map(FileId).take(project.given).collect();
+    let given = project.relevant.iter().take(project.given);
+    let files: Vec<FileId> = (0..)
+        .zip(given)
+        .filter(|(_, relevant)| **relevant)
+        .map(|(file, _)| FileId(file))
+        .collect();
     let scripts = parallel::map(&files, |file| examine(&project, *file, None));
     let mut entered = BTreeSet::new();
     let mut found: Vec<Report> = Vec::new();
-    for (report, functions) in scripts {
-        found.push(report);
-        entered.extend(functions);
+    for (file, outcome) in files.iter().zip(scripts) {
+        match outcome {
+            Ok((report, functions)) => {
+                found.push(report);
+                entered.extend(functions);
+            }
+            Err(reason) => checked.unreadable.push(Unreadable {
+                path: project.script(*file).source.path.clone(),
+                reason,
+                at: None,
+            }),
+        }
     }
     // What no script called is looked at with arguments that are not known.
     let rest = parallel::map(&files, |file| examine(&project, *file, Some(&entered)));
-    found.extend(rest.into_iter().map(|(report, _)| report));
+    found.extend(rest.into_iter().flatten().map(|(report, _)| report));
 
     let suppressions: Vec<Suppressions> = (0..)
         .zip(&project.scripts)
@@ -140,12 +156,25 @@ fn check_project(mut project: Project, _settings: &Settings) -> Checked {
     checked
 }
 
-/// Lifts a file and applies the rules: as a script, or what was not entered as part of one.
+/// What the rules say of a file, and which functions were entered for it.
+type Examined = (Report, BTreeSet<usize>);
+
+/// Examines a file. A fault of the checker costs that file, not the others.
 fn examine(
     project: &Project,
     file: FileId,
     entered: Option<&BTreeSet<usize>>,
-) -> (Report, BTreeSet<usize>) {
+) -> Result<Examined, Reason> {
+    let examined = catch_unwind(AssertUnwindSafe(|| apply(project, file, entered)));
+    examined.map_err(|panic| {
+        let said = panic.downcast_ref::<&str>().map(|it| (*it).to_owned());
+        let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
+        Reason::Failed(said.unwrap_or_default())
+    })
+}
+
+/// Lifts a file and applies the rules: as a script, or what was not entered as part of one.
+fn apply(project: &Project, file: FileId, entered: Option<&BTreeSet<usize>>) -> Examined {
     let entry = entered.map_or(Entry::Script, Entry::Library);
     let (lifted, functions) = lift(project, file, entry);
     if !lifted.matters() {

@@ -33,10 +33,10 @@ pub(super) fn effect(root: &str, name: &str) -> Option<Effect> {
             "sample" => Effect::DrawUnless(Global::NumPy, "random_state"),
             _ => Effect::Pure,
         },
-        "scipy" | "PIL" | "cv2" | "skimage" | "imageio" | "h5py" | "einops" | "torchmetrics"
-        | "nltk" | "sentencepiece" | "tokenizers" | "tiktoken" | "regex" | "requests"
-        | "packaging" | "torchaudio" | "librosa" | "soundfile" | "networkx" | "sympy" | "numba"
-        | "attr" | "attrs" | "pydantic" | "six" | "orjson" | "ujson" | "lmdb" | "safetensors"
+        "scipy" | "PIL" | "cv2" | "skimage" | "imageio" | "h5py" | "einops" | "nltk"
+        | "sentencepiece" | "tokenizers" | "tiktoken" | "regex" | "requests" | "packaging"
+        | "torchaudio" | "librosa" | "soundfile" | "networkx" | "sympy" | "numba" | "attr"
+        | "attrs" | "pydantic" | "six" | "orjson" | "ujson" | "lmdb" | "safetensors"
         | "huggingface_hub" | "evaluate" | "sacrebleu" | "rouge_score" | "editdistance"
         | "jiwer" | "pycocotools" | "gzip" | "numexpr" | "jaxtyping" | "beartype" | "ftfy"
         | "unidecode" | "inflect" | "pyarrow" | "tables" | "zarr" | "xarray" => Effect::Pure,
@@ -57,6 +57,9 @@ pub(super) fn effect(root: &str, name: &str) -> Option<Effect> {
             _ if name.starts_with("loss.") => Effect::Module(Layer::default()),
             _ => return None,
         },
+        // They add up what they see until they are reset.
+        "torchmetrics" if last.starts_with(|c: char| c.is_ascii_uppercase()) => Effect::State,
+        "torchmetrics" => Effect::Pure,
         "torch_ema" => Effect::Average,
         _ => return None,
     })

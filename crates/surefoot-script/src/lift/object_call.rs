@@ -270,7 +270,12 @@ impl<'a> Lift<'a> {
                     return value;
                 }
                 let whole = self.combine(arguments.all());
-                if matches!(name, "step" | "update" | "reset" | "push" | "add") {
+                if name == "reset" {
+                    let cell = self.object(id).cell;
+                    self.compute(cell, "new", Vec::new(), site);
+                    return Value::constant();
+                }
+                if matches!(name, "step" | "update" | "push" | "add") {
                     self.write_cell(id, whole.operands, site);
                     return Value::constant();
                 }

@@ -19,6 +19,8 @@ pub(crate) struct Project {
     pub scripts: Vec<Script>,
     /// How many of them, the first ones, were asked for. The rest was imported by those.
     pub given: usize,
+    /// Which of them have anything to check.
+    pub relevant: Vec<bool>,
     /// Which file a module is in.
     pub modules: Modules,
     /// What could not be read.
@@ -39,10 +41,12 @@ impl Project {
         }
         let given = scripts.len();
         let modules = Modules::follow(&mut scripts, &mut unreadable);
+        let relevant = modules.relevant(&scripts);
         unreadable.sort_by(|a, b| a.path.cmp(&b.path));
         Project {
             scripts,
             given,
+            relevant,
             modules,
             unreadable,
         }

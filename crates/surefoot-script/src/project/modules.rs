@@ -78,10 +78,61 @@ impl Modules {
         modules
     }
 
+    /// Which of `scripts` use a framework for training, themselves or through what they import. The
+    /// others have nothing to check.
+    pub(super) fn relevant(&self, scripts: &[Script]) -> Vec<bool> {
+        let mut relevant: Vec<bool> = scripts
+            .iter()
+            .map(|script| uses_framework(&script.module))
+            .collect();
+        let mut importers: HashMap<FileId, Vec<FileId>> = HashMap::new();
+        for ((importer, _), imported) in &self.resolved {
+            importers.entry(*imported).or_default().push(*importer);
+        }
+        let mut open: Vec<FileId> = (0..scripts.len())
+            .filter(|at| relevant[*at])
+            .map(file_id)
+            .collect();
+        while let Some(file) = open.pop() {
+            for importer in importers.get(&file).into_iter().flatten() {
+                let known = &mut relevant[importer.0 as usize];
+                if !*known {
+                    *known = true;
+                    open.push(*importer);
+                }
+            }
+        }
+        relevant
+    }
+
     /// The file that `name` means in `file`. Dots in front make it relative.
     pub(crate) fn resolve(&self, file: FileId, name: &str) -> Option<FileId> {
         self.resolved.get(&(file, name.to_owned())).copied()
     }
+}
+
+/// What scripts train with.
+const FRAMEWORKS: [&str; 14] = [
+    "accelerate",
+    "fastai",
+    "flax",
+    "haiku",
+    "jax",
+    "keras",
+    "lightning",
+    "mxnet",
+    "optax",
+    "paddle",
+    "pytorch_lightning",
+    "tensorflow",
+    "tf_keras",
+    "torch",
+];
+
+fn uses_framework(module: &ModModule) -> bool {
+    imports(module)
+        .iter()
+        .any(|name| FRAMEWORKS.contains(&name.split('.').next().unwrap_or_default()))
 }
 
 /// Looks for modules on disk, and remembers.
@@ -277,6 +328,28 @@ mod tests {
                 "net.py",
                 "train.py"
             ]
+        );
+    }
+
+    #[test]
+    fn only_what_leads_to_a_framework_is_relevant() {
+        let (_folder, project) = project(&[
+            ("a.py", "import b\nimport d\n"),
+            ("b.py", "import c\n"),
+            ("c.py", "import torch\n"),
+            ("d.py", "import os\n"),
+        ]);
+        let of = |name: &str| {
+            let at = project
+                .scripts
+                .iter()
+                .position(|it| it.source.path.ends_with(name))
+                .unwrap();
+            project.relevant[at]
+        };
+        assert_eq!(
+            ["a.py", "b.py", "c.py", "d.py"].map(of),
+            [true, true, true, false]
         );
     }
 

@@ -1,6 +1,8 @@
 //! Keras, TensorFlow, JAX and Lightning: every rule that matters there, on a script that breaks it and on
 //! one that does not.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
+
 use std::fs;
 
 use surefoot_script::{Checked, Rule, Settings, check};

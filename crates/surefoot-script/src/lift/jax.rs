@@ -274,7 +274,6 @@ impl<'a> Lift<'a> {
             elements,
             entries,
             is_closed: true,
-            ..Container::default()
         };
         let what = Value::object(self.make(Kind::Container(container), "arrays", site));
         let file = arguments.positional.first().cloned();

@@ -41,7 +41,6 @@ impl<'a> Lift<'a> {
                     elements: arguments.positional.clone(),
                     entries,
                     is_closed: true,
-                    ..Container::default()
                 };
                 let content = self.make(Kind::Container(container), "content", site);
                 let id = self.make_framework(Framework::Checkpoint(content), "checkpoint", site);

@@ -10,6 +10,9 @@
 //! 2. add its root to [`effect_of`], and to [`canonical`] if it is known under several names,
 //! 3. if an [`Effect`] is missing, add it there and give it its meaning in `lift/library_call.rs`;
 //!    methods of library objects get theirs in `lift/object_call.rs`.
+//!
+//! Frameworks that run the training themselves have their own kinds of calls, in [`Effect::Keras`] and
+//! its neighbours, and a file in `lift/` that executes them.
 
 mod jax;
 mod keras;
@@ -51,6 +54,8 @@ pub(crate) enum Family {
     Python,
     /// `tf.random.Generator`, `keras.random.SeedGenerator`.
     TensorFlow,
+    /// The order of a pipeline of `tf.data`.
+    Pipeline,
 }
 
 /// Things that differ from one execution to the next.

@@ -6,7 +6,7 @@ use ruff_text_size::TextRange;
 
 use super::Lift;
 use super::object::{Container, Kind};
-use super::value::{Arguments, Shape, Value};
+use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::Operand;
 use crate::library::Environment;
 
@@ -14,7 +14,12 @@ impl<'a> Lift<'a> {
     /// What is gone through: a set that was filled bit by bit has its elements in some order.
     pub(super) fn in_some_order(&mut self, value: Value<'a>, range: TextRange) -> Value<'a> {
         let id = value.as_object().map(|id| self.actual(id));
-        if !id.is_some_and(|id| self.sets.contains(&id)) {
+        // What others may put into the attributes of an object is mostly numbers, which keep their order.
+        let is_known = |id: ObjectId| {
+            let name = self.object(id).name.as_deref();
+            self.sets.contains(&id) && !name.is_some_and(|name| name.contains('.'))
+        };
+        if !id.is_some_and(is_known) {
             return value;
         }
         let content = self.data(&value);

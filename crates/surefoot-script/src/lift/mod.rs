@@ -10,6 +10,7 @@
 
 mod builtin;
 mod call;
+mod compile;
 mod comprehension;
 mod expression;
 pub(crate) mod facts;
@@ -30,6 +31,7 @@ mod scope;
 mod statement;
 mod tensorflow;
 mod value;
+mod weights;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;

@@ -107,7 +107,7 @@ impl<'a> Lift<'a> {
                     positional: vec![seed.clone()],
                     named: Vec::new(),
                 };
-                let generator = self.make_generator(Family::TensorFlow, &arguments, site);
+                let generator = self.make_generator(Family::Pipeline, &arguments, site);
                 self.object_mut(generator).name = Some("shuffle".to_owned());
                 Stage::Shuffle {
                     generator: Some(generator),

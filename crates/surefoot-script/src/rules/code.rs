@@ -45,10 +45,11 @@ pub(super) fn both(parts: &[Part], style: Style) -> (String, String) {
             let save =
                 format!("checkpoint = tf.train.Checkpoint(\n{objects})\ncheckpoint.save(path)");
             let restore = "checkpoint.restore(tf.train.latest_checkpoint(directory))".to_owned();
-            if parts.iter().all(is_tracked) {
+            let mut rest = parts.iter().filter(|part| !is_tracked(part));
+            if rest.clone().all(|part| written(part).is_empty()) {
                 return (save, restore);
             }
-            let (save_rest, restore_rest) = pickled(parts.iter().filter(|part| !is_tracked(part)));
+            let (save_rest, restore_rest) = pickled(rest.by_ref());
             (
                 format!("{save}\n{save_rest}"),
                 format!("{restore}\n{restore_rest}"),
@@ -111,9 +112,14 @@ fn tensorflow_entries(parts: &[&Part]) -> String {
     if parts.iter().any(|part| is_global(&part)) {
         sentences.push("The global generator cannot be saved: draw from a `tf.random.Generator` that is part of the checkpoint, or by keys, with `tf.random.stateless_...` and the number of the epoch; `fit` draws nothing with `shuffle=False`.".to_owned());
     }
-    let rest = parts
-        .iter()
-        .filter(|part| !is_tracked(part) && !is_global(part));
+    let is_pipeline = |part: &Part| {
+        let role = part.thing.as_ref().map(|thing| thing.role);
+        role == Some(Role::Generator(Family::Pipeline))
+    };
+    if parts.iter().any(|part| is_pipeline(part)) {
+        sentences.push("A pipeline begins again with its first order: save its iterator with `tf.train.Checkpoint(..., iterator=iterator)`, or make the order from the number of the epoch, with `shuffle(size, seed=seed + epoch, reshuffle_each_iteration=False)`.".to_owned());
+    }
+    let rest = parts.iter().filter(|part| !is_tracked(part));
     let rest: Vec<String> = rest
         .flat_map(|part| written(part))
         .map(|it| format!("\"{}\": {}", it.key, it.value))
@@ -189,7 +195,8 @@ fn written(part: &Part) -> Vec<Written> {
             format!("{name}.getstate()"),
             format!("{name}.setstate({load})"),
         ),
-        Some(Role::Global(Global::TensorFlow)) => Vec::new(),
+        // These have no state that can be saved.
+        Some(Role::Global(Global::TensorFlow) | Role::Generator(Family::Pipeline)) => Vec::new(),
         Some(Role::Container) => simple(format!("list({name})"), format!("{name}.extend({load})")),
         _ if name.starts_with("the gradients of ") => {
             let model = name.trim_start_matches("the gradients of ");

@@ -117,6 +117,7 @@ impl Script<'_> {
 fn generator_name(thing: &Thing) -> String {
     match thing.role {
         Role::Global(global) | Role::Worker(global) => global_name(global).to_owned(),
+        Role::Generator(Family::Pipeline) => "the shuffled pipeline".to_owned(),
         Role::Generator(Family::Torch | Family::NumPy | Family::Python | Family::TensorFlow) => {
             format!("the generator `{}`", thing.name)
         }

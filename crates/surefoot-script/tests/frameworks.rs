@@ -229,6 +229,72 @@ fn reduced_precision_is_told_where_it_is_switched_on() {
     tells_apart(&[Rule::Precision], &with("True"), &with("False"));
 }
 
+#[test]
+fn kernels_that_are_picked_by_measuring_them() {
+    let with = |flags: &str| {
+        let set =
+            format!("import os\nos.environ['XLA_FLAGS'] = '--xla_gpu_autotune_level={flags}'\n");
+        tape("0.0", ", optimizer=optimizer", &set)
+    };
+    tells_apart(&[Rule::Autotune], &with("4"), &with("0"));
+}
+
+#[test]
+fn a_resize_without_a_deterministic_gradient() {
+    let with = |before: &str| {
+        format!(
+            "import numpy as np\nimport tensorflow as tf\n{before}\n{SEED}\nprint(tf.config.list_physical_devices('GPU'))\n\
+             class Twice(keras.layers.Layer):\n    def call(self, x):\n        return tf.image.resize(x, (8, 8))\n\n\
+             model = keras.Sequential([keras.layers.Conv2D(1, 3), Twice()])\nmodel.compile('adam', 'mse')\n\
+             model.fit(np.zeros((8, 6, 6, 1)), np.zeros((8, 8, 8, 1)))\n"
+        )
+    };
+    let import = "from tensorflow import keras";
+    tells_apart(
+        &[Rule::NondeterministicOperation],
+        &with(import),
+        &with(&format!(
+            "{import}\ntf.config.experimental.enable_op_determinism()"
+        )),
+    );
+}
+
+#[test]
+fn processes_of_keras_that_nobody_seeds() {
+    let with = |draw: &str| {
+        format!(
+            "import keras\nimport numpy as np\n{SEED}\nclass Data(keras.utils.PyDataset):\n    def __init__(self, **kwargs):\n        \
+             super().__init__(**kwargs)\n    def __len__(self):\n        return 4\n    def __getitem__(self, index):\n        \
+             x = {draw}\n        return x, x\n\nmodel = keras.Sequential([keras.layers.Dense(1)])\nmodel.compile('adam', 'mse')\n\
+             model.fit(Data(workers=2, use_multiprocessing=True), shuffle=False)\n"
+        )
+    };
+    tells_apart(
+        &[Rule::UnseededWorkers],
+        &with("np.random.rand(4, 1)"),
+        &with("np.random.default_rng([1, index]).random((4, 1))"),
+    );
+}
+
+#[test]
+fn the_position_of_a_pipeline_is_in_its_iterator() {
+    let with = |saved: &str| {
+        format!(
+            "import tensorflow as tf\ntf.random.set_seed(1)\ndata = tf.data.Dataset.range(64).shuffle(64, seed=1).batch(8).repeat()\n\
+             iterator = iter(data)\nmodel = tf.keras.Sequential([tf.keras.layers.Dense(1)])\noptimizer = tf.keras.optimizers.Adam(0.1)\n\
+             step = tf.Variable(0)\ncheckpoint = tf.train.Checkpoint(model=model, optimizer=optimizer, step=step{saved})\n\
+             while int(step) < 100:\n    x = next(iterator)\n    with tf.GradientTape() as tape:\n        loss = tf.reduce_mean(model(x))\n    \
+             optimizer.apply_gradients(zip(tape.gradient(loss, model.trainable_variables), model.trainable_variables))\n    \
+             step.assign_add(1)\n    checkpoint.save('run/ckpt')\n"
+        )
+    };
+    tells_apart(
+        &[Rule::MissingPosition],
+        &with(""),
+        &with(", iterator=iterator"),
+    );
+}
+
 /// Parameters trained with Optax, saved by pickle.
 fn jax(order: &str, saved: &str) -> String {
     format!(

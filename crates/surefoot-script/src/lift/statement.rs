@@ -656,6 +656,10 @@ impl<'a> Lift<'a> {
         value: Value<'a>,
         site: Site,
     ) {
+        if matches!(&base.shape, Shape::Library(name) if &**name == "os.environ") {
+            self.set_environment(index, &value, site);
+            return;
+        }
         let Some(id) = base.as_object() else {
             let mut changed = self.data(&value);
             let index = self.data(index);

@@ -5,10 +5,11 @@ use std::rc::Rc;
 use ruff_text_size::TextRange;
 
 use super::Lift;
-use super::facts::{Holdings, Load, Role};
+use super::facts::{Holdings, Load, Role, SwitchSet};
 use super::framework::Framework;
 use super::object::{Container, Kind, Source};
 use super::value::{Arguments, ObjectId, Shape, Value};
+use crate::Rule;
 use crate::calculus::{Operand, Site};
 use crate::library::{Environment, Family, Global, TensorFlow};
 
@@ -286,6 +287,24 @@ impl<'a> Lift<'a> {
             _ => return None,
         }
         Some(Value::object(id))
+    }
+
+    /// Sets a variable of the system's environment, which may be a switch of TensorFlow or XLA.
+    pub(super) fn set_environment(&mut self, name: &Value<'a>, value: &Value<'a>, site: Site) {
+        let (Some(name), Some(value)) = (name.as_text(), value.as_text()) else {
+            return;
+        };
+        let rule = match *name {
+            "TF_CUDNN_USE_AUTOTUNE" if *value == "1" => Rule::Autotune,
+            "XLA_FLAGS"
+                if value.contains("autotune_level=") && !value.contains("autotune_level=0") =>
+            {
+                Rule::Autotune
+            }
+            "NVIDIA_TF32_OVERRIDE" if *value == "1" => Rule::Precision,
+            _ => return,
+        };
+        self.facts.switches.push(SwitchSet { rule, site });
     }
 
     /// Whether an object is a generator of TensorFlow, global or made.

@@ -132,6 +132,8 @@ pub(crate) enum Role {
     Worker(Global),
     /// A list, a dictionary, a queue.
     Container,
+    /// What a callback of Keras remembers.
+    Callback,
     /// Another object with a state of its own.
     State,
 }

@@ -87,7 +87,7 @@ impl Framework<'_> {
     pub(super) fn role(&self) -> Option<Role> {
         match self {
             Framework::Callback(Callback::EarlyStopping | Callback::Plateau, _) => {
-                Some(Role::State)
+                Some(Role::Callback)
             }
             _ => None,
         }

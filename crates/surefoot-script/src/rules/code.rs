@@ -119,6 +119,13 @@ fn tensorflow_entries(parts: &[&Part]) -> String {
     if parts.iter().any(|part| is_pipeline(part)) {
         sentences.push("A pipeline begins again with its first order: save its iterator with `tf.train.Checkpoint(..., iterator=iterator)`, or make the order from the number of the epoch, with `shuffle(size, seed=seed + epoch, reshuffle_each_iteration=False)`.".to_owned());
     }
+    let is_callback = |part: &Part| {
+        let role = part.thing.as_ref().map(|thing| thing.role);
+        role == Some(Role::Callback)
+    };
+    if parts.iter().any(|part| is_callback(part)) {
+        sentences.push("Nothing saves what callbacks remember: make the learning rate a function of the epoch, with a schedule or `LearningRateScheduler`, and decide on the number of epochs beforehand.".to_owned());
+    }
     let rest = parts.iter().filter(|part| !is_tracked(part));
     let rest: Vec<String> = rest
         .flat_map(|part| written(part))
@@ -196,7 +203,9 @@ fn written(part: &Part) -> Vec<Written> {
             format!("{name}.setstate({load})"),
         ),
         // These have no state that can be saved.
-        Some(Role::Global(Global::TensorFlow) | Role::Generator(Family::Pipeline)) => Vec::new(),
+        Some(
+            Role::Global(Global::TensorFlow) | Role::Generator(Family::Pipeline) | Role::Callback,
+        ) => Vec::new(),
         Some(Role::Container) => simple(format!("list({name})"), format!("{name}.extend({load})")),
         _ if name.starts_with("the gradients of ") => {
             let model = name.trim_start_matches("the gradients of ");

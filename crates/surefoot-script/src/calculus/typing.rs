@@ -19,6 +19,7 @@ pub struct Typing {
     states: Vec<TypeId>,
     checkpoints: BTreeMap<Label, Checkpoint>,
     worker_dependences: Vec<WorkerDependence>,
+    reaching: Vec<bool>,
 }
 
 /// An output and what it depends on.
@@ -79,6 +80,12 @@ pub fn infer(program: &Program) -> Typing {
     }
 
     let worker_dependences = worker_dependences(&flow, &relevant);
+    let mut reaching = vec![false; program.variables.len()];
+    for (definition, relevant) in flow.nodes.iter().zip(&relevant) {
+        if let Some(variable) = definition.variable {
+            reaching[variable.0 as usize] |= relevant;
+        }
+    }
     Typing {
         flow,
         solution,
@@ -86,6 +93,7 @@ pub fn infer(program: &Program) -> Typing {
         states,
         checkpoints,
         worker_dependences,
+        reaching,
     }
 }
 
@@ -111,6 +119,11 @@ impl Typing {
     /// All that ever flows into a variable.
     pub fn state(&self, variable: Variable) -> &Type {
         self.solution.types.get(self.states[variable.0 as usize])
+    }
+
+    /// Whether anything that is ever in a variable reaches an output.
+    pub fn reaches_output(&self, variable: Variable) -> bool {
+        self.reaching[variable.0 as usize]
     }
 
     /// Why outputs, and so what is saved, differ with the workers. If there is nothing, the program

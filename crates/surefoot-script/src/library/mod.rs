@@ -10,13 +10,24 @@
 //! 2. add its root to [`effect_of`], and to [`canonical`] if it is known under several names,
 //! 3. if an [`Effect`] is missing, add it there and give it its meaning in `lift/library_call.rs`;
 //!    methods of library objects get theirs in `lift/object_call.rs`.
+//!
+//! Frameworks that run the training themselves have their own kinds of calls, in [`Effect::Keras`] and
+//! its neighbours, and a file in `lift/` that executes them.
 
+mod jax;
+mod keras;
+mod lightning;
 mod numpy;
 mod others;
 mod standard;
+mod tensorflow;
 mod torch;
 mod torchvision;
 
+pub(crate) use jax::{Apply, Jax};
+pub(crate) use keras::{Callback, Initial, Keras, PLAIN as KERAS_LAYER, is_fixed_initializer};
+pub(crate) use lightning::Lightning;
+pub(crate) use tensorflow::TensorFlow;
 pub(crate) use torch::{in_place_draw, nondeterministic_method};
 
 /// The generators that are there without being made.
@@ -43,6 +54,8 @@ pub(crate) enum Family {
     Python,
     /// `tf.random.Generator`, `keras.random.SeedGenerator`.
     TensorFlow,
+    /// The order of a pipeline of `tf.data`.
+    Pipeline,
 }
 
 /// Things that differ from one execution to the next.
@@ -77,6 +90,8 @@ pub(crate) struct Layer {
     pub keeps_statistics: bool,
     /// The operation it uses that may give other bits for the same input.
     pub nondeterministic: Option<&'static str>,
+    /// It is one of Keras, which tells it at each call whether it trains.
+    pub is_keras: bool,
 }
 
 impl Layer {
@@ -88,6 +103,7 @@ impl Layer {
             draws: self.draws || other.draws,
             keeps_statistics: self.keeps_statistics || other.keeps_statistics,
             nondeterministic: self.nondeterministic.or(other.nondeterministic),
+            is_keras: self.is_keras || other.is_keras,
         }
     }
 }
@@ -101,6 +117,10 @@ pub(crate) enum Switch {
     MatmulPrecision,
     /// `torch.compile(mode="max-autotune")`.
     Compile,
+    /// `tf.config.experimental.enable_tensor_float_32_execution(True)`.
+    TensorFloat,
+    /// `jax.config.update("jax_default_matmul_precision", ..)`.
+    Jax,
 }
 
 /// What a call does.
@@ -118,6 +138,8 @@ pub(crate) enum Effect {
     DrawInto(Global),
     /// Draws unless this argument is given as a number, as `random_state` in scikit-learn.
     DrawUnless(Global, &'static str),
+    /// Draws from the generator passed to it, or from a global one unless `seed` is given.
+    SeededDraw(Global),
     /// Seeds global generators from its first argument.
     Seed(&'static [Global]),
     /// A generator of its own, seeded by its first argument, or by the system.
@@ -184,6 +206,14 @@ pub(crate) enum Effect {
     Nondeterministic(&'static str),
     /// Parsed arguments of the command line: settings.
     Settings,
+    /// Something of Keras.
+    Keras(Keras),
+    /// Something of TensorFlow.
+    TensorFlow(TensorFlow),
+    /// Something of JAX.
+    Jax(Jax),
+    /// Something of Lightning.
+    Lightning(Lightning),
 }
 
 /// Orders of data.
@@ -199,11 +229,12 @@ pub(crate) enum Sampler {
 
 /// The name under which a library is known here.
 pub(crate) fn canonical(name: &str) -> std::borrow::Cow<'_, str> {
-    const ALIASES: [(&str, &str); 6] = [
+    const ALIASES: [(&str, &str); 7] = [
         ("tensorflow.keras", "keras"),
         ("tensorflow.python.keras", "keras"),
         ("tf_keras", "keras"),
         ("lightning.pytorch", "pytorch_lightning"),
+        ("lightning", "pytorch_lightning"),
         ("pytorch_lightning", "pytorch_lightning"),
         ("tensorflow.compat.v1", "tensorflow"),
     ];
@@ -228,6 +259,12 @@ pub(crate) fn effect_of(name: &str) -> Option<Effect> {
         "torch" => torch::effect(rest),
         "torchvision" => torchvision::effect(rest),
         "numpy" => numpy::effect(rest),
-        _ => standard::effect(root, rest).or_else(|| others::effect(root, rest)),
+        "keras" => keras::effect(rest),
+        "tensorflow" => tensorflow::effect(rest),
+        "tensorflow_datasets" => tensorflow::datasets(rest),
+        "pytorch_lightning" => lightning::effect(rest),
+        _ => standard::effect(root, rest)
+            .or_else(|| jax::effect(root, rest))
+            .or_else(|| others::effect(root, rest)),
     }
 }

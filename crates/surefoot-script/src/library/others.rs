@@ -47,6 +47,7 @@ pub(super) fn effect(root: &str, name: &str) -> Option<Effect> {
                 draws: false,
                 keeps_statistics: true,
                 nondeterministic: None,
+                is_keras: false,
             }),
             _ if last.starts_with("ModelEma") => Effect::Average,
             _ if last.starts_with("create_optimizer") => Effect::Optimizer,

@@ -12,6 +12,7 @@ const PLAIN: Layer = Layer {
     draws: false,
     keeps_statistics: false,
     nondeterministic: None,
+    is_keras: false,
 };
 const WEIGHTS: Layer = Layer {
     has_parameters: true,

@@ -22,6 +22,7 @@ pub(super) fn effect(name: &str) -> Option<Effect> {
                 draws: drops_out(last),
                 keeps_statistics: true,
                 nondeterministic: None,
+                is_keras: false,
             })
         } else {
             Effect::Pure

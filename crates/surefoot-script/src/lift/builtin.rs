@@ -6,11 +6,26 @@ use ruff_text_size::TextRange;
 
 use super::Lift;
 use super::object::{Container, Kind};
-use super::value::{Arguments, Shape, Value};
+use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::Operand;
 use crate::library::Environment;
 
 impl<'a> Lift<'a> {
+    /// What is gone through: a set that was filled bit by bit has its elements in some order.
+    pub(super) fn in_some_order(&mut self, value: Value<'a>, range: TextRange) -> Value<'a> {
+        let id = value.as_object().map(|id| self.actual(id));
+        // What others may put into the attributes of an object is mostly numbers, which keep their order.
+        let is_known = |id: ObjectId| {
+            let name = self.object(id).name.as_deref();
+            self.sets.contains(&id) && !name.is_some_and(|name| name.contains('.'))
+        };
+        if !id.is_some_and(is_known) {
+            return value;
+        }
+        let content = self.data(&value);
+        self.unordered(Environment::SetOrder, "set", content, range)
+    }
+
     /// Calls a function that is always there.
     pub(super) fn call_builtin(
         &mut self,
@@ -28,6 +43,7 @@ impl<'a> Lift<'a> {
                 }
             }
             ("enumerate", Some(first)) => {
+                let first = self.in_some_order(first, range);
                 Value::of(Shape::Zip(Rc::new([Value::of(Shape::Range), first])))
             }
             ("zip", Some(_)) => Value::of(Shape::Zip(arguments.positional.into())),
@@ -62,6 +78,9 @@ impl<'a> Lift<'a> {
                 let id = self.make(Kind::Container(container), name, site);
                 let cell = self.object(id).cell;
                 self.compute(cell, "new", Vec::new(), site);
+                if name == "set" {
+                    self.sets.insert(id);
+                }
                 Value::object(id)
             }
             ("list" | "tuple" | "reversed" | "filter", Some(_)) => {
@@ -70,6 +89,7 @@ impl<'a> Lift<'a> {
                     .last()
                     .cloned()
                     .unwrap_or_else(Value::constant);
+                let last = self.in_some_order(last, range);
                 self.note_taken(&last, range);
                 match last.shape {
                     Shape::Unordered(..)
@@ -89,12 +109,18 @@ impl<'a> Lift<'a> {
                     self.begin_pass(&first, site);
                     Value::of(Shape::Iterator(id))
                 }
+                Shape::Object(id) if self.pipeline(id).is_some() => {
+                    let site = self.site(range);
+                    self.begin_pass(&first, site);
+                    first
+                }
                 _ => first,
             },
             ("next", Some(first)) => {
                 let counter = self.program.variable("round");
                 let site = self.site(range);
                 self.compute(counter, "any", Vec::new(), site);
+                self.note_iterator(&first);
                 self.element(&first, counter, range)
             }
             ("map", Some(function)) => {
@@ -166,10 +192,18 @@ impl<'a> Lift<'a> {
                 | "input" | "exit" | "quit" | "help" | "repr" | "globals" | "locals" | "dir",
                 _,
             ) => Value::constant(),
+            // What is read from a file depends on which one it is.
+            ("open", Some(path)) if !is_written(arguments.get(1, "mode")) => self.data(&path),
             ("open" | "str" | "format", _) => Value::constant(),
             _ => self.combine(arguments.all()),
         }
     }
+}
+
+/// Whether a file is opened to be written.
+fn is_written(mode: Option<&Value<'_>>) -> bool {
+    mode.and_then(Value::as_text)
+        .is_some_and(|mode| mode.contains(['w', 'a', 'x']))
 }
 
 /// A value without the order of its elements.

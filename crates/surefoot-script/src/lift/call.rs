@@ -11,7 +11,7 @@ use super::scope::Owner;
 use super::value::{Arguments, Class, Code, Function, ObjectId, Shape, Value};
 use super::{Call, DEEPEST, Lift};
 use crate::calculus::{Operand, Site};
-use crate::library::{self, Effect, Layer};
+use crate::library::{self, Effect, KERAS_LAYER, Keras, Layer};
 
 impl<'a> Lift<'a> {
     /// The value of a call.
@@ -84,6 +84,7 @@ impl<'a> Lift<'a> {
                 }
             }
         }
+        self.frameworks.call = Some(call);
         arguments
     }
 
@@ -189,7 +190,10 @@ impl<'a> Lift<'a> {
                 let (class, id) = (class.clone(), *id);
                 match self.super_attribute(&class, id, name) {
                     Some(callee) => self.call_value(callee, arguments, range),
-                    None if name == "__init__" => Value::of(Shape::None),
+                    None if name == "__init__" => {
+                        self.initialize_base(id, &arguments, range);
+                        Value::of(Shape::None)
+                    }
                     None => self.call_object_method(id, name, arguments, range),
                 }
             }
@@ -347,11 +351,21 @@ impl<'a> Lift<'a> {
             .iter()
             .filter_map(|name| library::effect_of(name))
             .collect();
-        let id = if effects
-            .iter()
-            .any(|it| matches!(it, Effect::Module(_) | Effect::Container))
-        {
-            let id = self.make_module(Layer::default(), site);
+        let id = if effects.iter().any(|it| {
+            matches!(
+                it,
+                Effect::Module(_)
+                    | Effect::Container
+                    | Effect::Keras(Keras::Model | Keras::Sequential | Keras::Layer(_))
+            )
+        }) {
+            let is_keras = effects.iter().any(|it| matches!(it, Effect::Keras(_)));
+            let layer = if is_keras {
+                KERAS_LAYER
+            } else {
+                Layer::default()
+            };
+            let id = self.make_module(layer, site);
             if effects.contains(&Effect::Container) {
                 for part in arguments
                     .positional
@@ -389,6 +403,20 @@ impl<'a> Lift<'a> {
             _ => self.fill_fields(class, id, arguments, site),
         }
         Value::object(id)
+    }
+
+    /// What the constructor of a library's class does with its arguments.
+    fn initialize_base(&mut self, id: ObjectId, arguments: &Arguments<'a>, range: TextRange) {
+        let site = self.site(range);
+        if self.is_keras(id) {
+            self.adopt(id, arguments, site);
+            return;
+        }
+        for (name, value) in &arguments.named {
+            if matches!(value.shape, Shape::Bool(_)) {
+                self.set_field(id, name, name, value.clone(), site);
+            }
+        }
     }
 
     /// What a data class does with its arguments.
@@ -459,6 +487,7 @@ impl<'a> Lift<'a> {
             loops: self.loops.len(),
             site,
             is_quiet: is_quiet(function),
+            draws: self.facts.draws.len(),
             frame,
         });
         self.current = frame;

@@ -31,6 +31,7 @@ impl<'a> Lift<'a> {
         let mut conditions = Vec::new();
         for generator in generators {
             let iterated = self.eval(&generator.iter);
+            let iterated = self.in_some_order(iterated, generator.iter.range());
             if !matches!(iterated.shape, Shape::Unordered(..)) {
                 self.note_taken(&iterated, range);
             }

@@ -115,7 +115,8 @@ impl<'a> Lift<'a> {
                     it.elts.iter().map(|element| self.eval(element)).collect();
                 let is_steady = elements
                     .iter()
-                    .all(|it| matches!(it.shape, Shape::Int(_) | Shape::Bool(_)));
+                    .all(|it| matches!(it.shape, Shape::Int(_) | Shape::Bool(_)))
+                    || it.elts.len() < 2 && !it.elts.iter().any(Expr::is_starred_expr);
                 let content = self.combine(&elements);
                 if is_steady {
                     content
@@ -526,7 +527,9 @@ impl<'a> Lift<'a> {
         match &self.object(id).kind {
             Kind::Module { .. } => match name {
                 "module" | "_orig_mod" | "ema" => Value::object(id),
-                "training" => Value::constant(),
+                "hparams" | "trainer" | "logger" => Value::of(Shape::Settings),
+                "training" | "device" | "dtype" | "current_epoch" | "global_step"
+                | "input_shape" | "output_shape" | "inputs" | "input" => Value::constant(),
                 _ if is_method_name(name) => Value::of(Shape::Method(id, name)),
                 _ => Value {
                     shape: Shape::Parameters(Rc::new([self.root(id)])),
@@ -545,6 +548,7 @@ impl<'a> Lift<'a> {
                 let from = from.clone();
                 self.data(&from)
             }
+            Kind::Framework(_) => self.framework_attribute(id, name),
             // Groups of parameters are part of the optimizer, and written through.
             Kind::Optimizer { .. } if name == "param_groups" => Value::object(id),
             Kind::Plain | Kind::Transform { .. } => Value::constant(),
@@ -575,7 +579,9 @@ impl<'a> Lift<'a> {
                 }
             }
             Shape::Object(id) => return self.item_of_object(*id, index, range),
-            Shape::Settings | Shape::State(_) | Shape::Parameters(_) => return base.clone(),
+            Shape::Settings | Shape::State(_) | Shape::Parameters(_) | Shape::Key => {
+                return base.clone();
+            }
             Shape::Loaded(load, keys) => {
                 let Some(key) = index.as_text().copied() else {
                     return base.clone();
@@ -656,6 +662,8 @@ impl<'a> Lift<'a> {
             Some(
                 "RANK" | "LOCAL_RANK" | "SLURM_PROCID" | "SLURM_LOCALID" | "OMPI_COMM_WORLD_RANK",
             ) => vec![Operand::Rank],
+            // The cluster, with the number of this worker in it.
+            Some("TF_CONFIG") => vec![Operand::Rank],
             Some("WORLD_SIZE" | "SLURM_NTASKS") => vec![Operand::Workers],
             _ => Vec::new(),
         };

@@ -1,6 +1,6 @@
 //! What a lifted script is beside its program: who is who, and what happened when.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::value::{FrameId, ObjectId};
 use crate::Place;
@@ -31,6 +31,8 @@ pub(crate) struct Lifted {
     pub seeds: Vec<Seed>,
     /// Every save.
     pub saves: Vec<Save>,
+    /// Values that are written beside checkpoints.
+    pub asides: Vec<Aside>,
     /// Every loop.
     pub loops: Vec<Loop>,
     /// Every load, and which of its keys are used.
@@ -49,10 +51,18 @@ pub(crate) struct Lifted {
     pub rewrites: Vec<Rewrite>,
     /// Variables that people named, and the frame each lives in, if it is no attribute.
     pub named: BTreeMap<Variable, Option<FrameId>>,
+    /// Generators of processes that load data, which nobody seeds.
+    pub unseeded_processes: Vec<ObjectId>,
+    /// Keys that are made from others.
+    pub folds: Vec<Fold>,
+    /// Variables that hold keys.
+    pub keys: BTreeSet<Variable>,
     /// The attribute of an object that a variable or an object is kept in.
     pub kept_in: BTreeMap<Kept, (ObjectId, String)>,
     /// Whether it trains anything.
     pub trains: bool,
+    /// What its checkpoints are made with.
+    pub style: Style,
     /// Whether the script may run on a GPU.
     pub uses_cuda: bool,
     /// Whether it asks for deterministic algorithms.
@@ -68,6 +78,18 @@ pub(crate) enum Kept {
     Variable(Variable),
     /// Something with a state.
     Object(ObjectId),
+}
+
+/// What checkpoints are made with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// `torch.save`.
+    #[default]
+    Torch,
+    /// `tf.train.Checkpoint`.
+    TensorFlow,
+    /// Values of JAX and NumPy, pickled.
+    Values,
 }
 
 /// Something with a state.
@@ -110,6 +132,8 @@ pub(crate) enum Role {
     Worker(Global),
     /// A list, a dictionary, a queue.
     Container,
+    /// What a callback of Keras remembers.
+    Callback,
     /// Another object with a state of its own.
     State,
 }
@@ -131,6 +155,10 @@ pub(crate) struct Draw {
     pub in_worker: bool,
     /// Whether each of these processes has its own copy of the generator, and nothing seeds it there.
     pub is_copied: bool,
+    /// Whether it is in a function that applies a model without training it.
+    pub is_probe: bool,
+    /// What is drawn.
+    pub target: Variable,
     /// When.
     pub moment: Moment,
 }
@@ -142,6 +170,8 @@ pub(crate) enum Purpose {
     Parameters,
     /// The order of the data.
     Order,
+    /// The order of the data where nobody asked for another one: `fit` shuffles by itself.
+    DefaultOrder,
     /// The seed of the processes that load data.
     WorkerSeed,
     /// Dropout and the like.
@@ -178,8 +208,19 @@ pub(crate) struct Save {
     pub holdings: Holdings,
     /// The frames whose names can be seen from here or from its callers.
     pub frames: Vec<FrameId>,
+    /// Whether it is a checkpoint only if it turns out to hold something that must be saved.
+    pub is_candidate: bool,
     /// What the objects that others are kept in are called there.
     pub names: BTreeMap<ObjectId, String>,
+}
+
+/// Values that are written to a file of their own in a loop.
+#[derive(Clone, Debug)]
+pub(crate) struct Aside {
+    /// The call.
+    pub site: Site,
+    /// What is written.
+    pub holdings: Holdings,
 }
 
 /// What a value holds on to.
@@ -225,6 +266,8 @@ pub(crate) struct Loop {
     pub trains: bool,
     /// Generators that are drawn from when it begins to go through data.
     pub pass_draws: Vec<ObjectId>,
+    /// What it takes data from that goes on from round to round, and what people call it.
+    pub iterator: Option<(ObjectId, String)>,
     /// Whether the script writes `while`.
     pub is_while: bool,
     /// A checkpoint at the end of its body.
@@ -280,6 +323,15 @@ pub(crate) struct Read {
     pub variable: Variable,
     /// Whether a process that loads data reads it.
     pub in_worker: bool,
+}
+
+/// A key made from another one and numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Fold {
+    /// The key.
+    pub variable: Variable,
+    /// Where.
+    pub site: Site,
 }
 
 /// An operation that may give other bits for the same input.

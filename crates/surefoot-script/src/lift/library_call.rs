@@ -65,6 +65,11 @@ impl<'a> Lift<'a> {
                     }
                 }
             }
+            Effect::SeededDraw(global) => self.seeded_draw(global, name, &arguments, site),
+            Effect::Keras(call) => self.call_keras(call, name, arguments, site),
+            Effect::TensorFlow(call) => self.call_tensorflow(call, name, &arguments, range, site),
+            Effect::Jax(call) => self.call_jax(call, arguments, range, site),
+            Effect::Lightning(call) => self.call_lightning(call, &arguments, site),
             Effect::Seed(globals) => {
                 for global in globals {
                     let generator = self.global(*global);
@@ -341,6 +346,20 @@ impl<'a> Lift<'a> {
                 }
                 whole
             }
+            "numpy.savez" | "numpy.savez_compressed" => {
+                self.save_arrays(arguments, range);
+                Value::of(Shape::None)
+            }
+            "json.dump" if !self.loops.is_empty() => {
+                let site = self.site(range);
+                let holdings = self.holdings(&first()?, 4);
+                self.facts
+                    .asides
+                    .push(super::facts::Aside { site, holdings });
+                Value::of(Shape::None)
+            }
+            "json.load" if self.frameworks.dumps_json => self.load(arguments, range),
+            "numpy.load" if self.frameworks.saves_arrays => self.load(arguments, range),
             "torch.initial_seed" => {
                 let generator = self.global(Global::Torch);
                 Value::plain(vec![Operand::Variable(self.object(generator).cell)])
@@ -421,7 +440,7 @@ impl<'a> Lift<'a> {
         self.note_rewrite(cell, site);
     }
 
-    fn make_generator(
+    pub(super) fn make_generator(
         &mut self,
         family: Family,
         arguments: &Arguments<'a>,
@@ -450,6 +469,30 @@ impl<'a> Lift<'a> {
             site,
         });
         id
+    }
+
+    /// A draw from the generator that is passed, or from the global one if no seed is.
+    fn seeded_draw(
+        &mut self,
+        global: Global,
+        name: &str,
+        arguments: &Arguments<'a>,
+        site: Site,
+    ) -> Value<'a> {
+        let whole = self.combine(arguments.all());
+        let seed = arguments.name("seed");
+        let given = seed
+            .and_then(Value::as_object)
+            .or_else(|| self.generator_of(arguments));
+        let is_generator = |id: &ObjectId| matches!(self.object(*id).kind, Kind::Generator(_));
+        let generator = match given.filter(is_generator) {
+            Some(generator) => generator,
+            None if seed.is_some_and(|it| !matches!(it.shape, Shape::None)) => return whole,
+            None => self.global(global),
+        };
+        let mut drawn = self.draw(generator, purpose_of(name), whole.operands, site);
+        drawn.models = whole.models;
+        drawn
     }
 
     /// The state of an object, as it is now.
@@ -626,6 +669,7 @@ impl<'a> Lift<'a> {
             | Kind::Loader(_)
             | Kind::Transform { .. }
             | Kind::Dataset { .. }
+            | Kind::Framework(_)
             | Kind::Sampler { .. } => return value.clone(),
             kind => self.make(kind, "copy", site),
         };
@@ -746,6 +790,26 @@ impl<'a> Lift<'a> {
                     .copied();
                 matches!(precision, Some("high" | "medium")).then_some(Rule::Precision)
             }
+            Switch::TensorFloat => (!matches!(
+                arguments.positional.first().map(|it| &it.shape),
+                Some(Shape::Bool(false))
+            ))
+            .then_some(Rule::Precision),
+            Switch::Jax => {
+                let text = |at: usize| {
+                    arguments
+                        .positional
+                        .get(at)
+                        .and_then(Value::as_text)
+                        .copied()
+                };
+                let is_low = matches!(
+                    text(1),
+                    Some("bfloat16" | "tensorfloat32" | "fastest" | "default" | "high")
+                );
+                (text(0) == Some("jax_default_matmul_precision") && is_low)
+                    .then_some(Rule::Precision)
+            }
             Switch::Compile => {
                 let mode = arguments.name("mode").and_then(Value::as_text).copied();
                 mode.is_some_and(|it| it.starts_with("max-autotune"))
@@ -865,7 +929,7 @@ impl<'a> Lift<'a> {
 }
 
 /// What a function draws, by its name.
-fn purpose_of(name: &str) -> Purpose {
+pub(super) fn purpose_of(name: &str) -> Purpose {
     match name.rsplit('.').next() {
         Some("shuffle" | "permutation" | "randperm" | "permuted") => Purpose::Order,
         _ => Purpose::Values,

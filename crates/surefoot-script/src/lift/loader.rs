@@ -24,6 +24,8 @@ impl<'a> Lift<'a> {
                 if let Kind::Loader(loader) = &self.object(*id).kind {
                     let loader = loader.clone();
                     self.begin_epoch(*id, &loader, site);
+                } else if let Some(pipeline) = self.pipeline(*id) {
+                    self.begin_pipeline(*id, &pipeline, site);
                 }
             }
             _ => {}
@@ -110,13 +112,13 @@ impl<'a> Lift<'a> {
         }
     }
 
-    fn range_of(&self, site: Site) -> TextRange {
+    pub(super) fn range_of(&self, site: Site) -> TextRange {
         let place = &self.facts.sites[site.0 as usize].range;
         TextRange::new(size(place.start), size(place.end))
     }
 
     /// The generators of the processes of a loader.
-    fn workers_of(&mut self, id: ObjectId, site: Site) -> BTreeMap<Global, ObjectId> {
+    pub(super) fn workers_of(&mut self, id: ObjectId, site: Site) -> BTreeMap<Global, ObjectId> {
         if let Some(globals) = self.workers.get(&id) {
             return globals.clone();
         }
@@ -168,6 +170,10 @@ impl<'a> Lift<'a> {
                 batch
             }
             Kind::Dataset { .. } => self.sample(&Value::object(id), &Value::plain(vec![by]), range),
+            Kind::Framework(_) => match self.pipeline(id) {
+                Some(pipeline) => self.element_of_pipeline(id, &pipeline, by, range),
+                None => Value::plain(vec![by]),
+            },
             Kind::Plain => {
                 let method = self.object(id).class.clone().and_then(|class| {
                     let names = ["__iter__", "__next__", "__getitem__"];

@@ -20,6 +20,7 @@ const UNROLLED: usize = 8;
 impl<'a> Lift<'a> {
     pub(super) fn run_for(&mut self, it: &'a StmtFor) {
         let iterated = self.eval(&it.iter);
+        let iterated = self.in_some_order(iterated, it.iter.range());
         self.note_taken(&iterated, it.iter.range());
         if let Some(elements) = self.unrolled(&iterated) {
             for element in elements {
@@ -65,6 +66,7 @@ impl<'a> Lift<'a> {
         for name in assigned.names {
             let owner = self.owner_of(name);
             self.forget_literal(owner, name);
+            self.forget_container(owner, name, site);
         }
         let receiver = self.calls.last().and_then(|call| call.receiver);
         for field in assigned.fields {
@@ -101,6 +103,7 @@ impl<'a> Lift<'a> {
             frames: Vec::new(),
             names: BTreeMap::new(),
             pass_draws,
+            iterator: None,
             moment,
         });
         self.loops.push(id);
@@ -166,7 +169,7 @@ impl<'a> Lift<'a> {
     }
 
     /// A checkpoint at the end of each round of the outermost loop that trains.
-    fn end_round(&mut self, id: LoopId, site: Site) {
+    pub(super) fn end_round(&mut self, id: LoopId, site: Site) {
         let looped = &self.facts.loops[id.0 as usize];
         let saves = self
             .facts
@@ -254,7 +257,7 @@ impl<'a> Lift<'a> {
         match &iterated.shape {
             Shape::Object(id) => matches!(
                 self.object(*id).kind,
-                Kind::Loader(_) | Kind::Dataset { .. } | Kind::Plain
+                Kind::Loader(_) | Kind::Dataset { .. } | Kind::Plain | Kind::Framework(_)
             ),
             Shape::Iterator(_) => true,
             Shape::Zip(parts) => parts.iter().any(|part| self.is_data(part)),
@@ -281,9 +284,11 @@ impl<'a> Lift<'a> {
                 whole.models = iterated.models;
                 whole
             }
-            Shape::Parameters(_) | Shape::State(_) | Shape::Settings | Shape::Loaded(..) => {
-                iterated.clone()
-            }
+            Shape::Parameters(_)
+            | Shape::State(_)
+            | Shape::Settings
+            | Shape::Loaded(..)
+            | Shape::Key => iterated.clone(),
             Shape::Object(id) => {
                 let id = *id;
                 self.element_of_object(id, by_counter, range)
@@ -342,9 +347,9 @@ fn position_name(target: &Expr, iterated: &Value<'_>) -> Option<String> {
 
 /// What the body of a loop writes.
 #[derive(Default)]
-struct Assigned<'a> {
+pub(super) struct Assigned<'a> {
     names: Vec<&'a str>,
-    fields: Vec<&'a str>,
+    pub fields: Vec<&'a str>,
     leaves: bool,
     inner: usize,
 }
@@ -387,7 +392,8 @@ impl<'a> StatementVisitor<'a> for Assigned<'a> {
     }
 }
 
-fn assigned(body: &[Stmt]) -> Assigned<'_> {
+/// What a body writes.
+pub(super) fn assigned(body: &[Stmt]) -> Assigned<'_> {
     let mut found = Assigned::default();
     found.visit_body(body);
     found

@@ -10,19 +10,28 @@
 
 mod builtin;
 mod call;
+mod compile;
 mod comprehension;
 mod expression;
 pub(crate) mod facts;
+mod fit;
+mod framework;
 mod interest;
+mod jax;
+mod keras;
 mod library_call;
+mod lightning;
 mod loader;
 mod loops;
 mod object;
 mod object_call;
+mod pipeline;
 mod saving;
 mod scope;
 mod statement;
+mod tensorflow;
 mod value;
+mod weights;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -34,7 +43,8 @@ use crate::library::{Environment, Global, Layer};
 use crate::project::Project;
 use crate::{FileId, Place};
 
-use facts::{Draw, Lifted, LoopId, Purpose, Read, Thing, Unsteady};
+use facts::{Draw, Lifted, LoopId, Purpose, Read, Style, Thing, Unsteady};
+use framework::Frameworks;
 use object::{Kind, Object};
 use scope::{Change, Frame};
 pub(crate) use value::ObjectId;
@@ -76,7 +86,11 @@ pub(crate) struct Lift<'a> {
     current: FrameId,
     module_frames: BTreeMap<FileId, FrameId>,
     slot_variables: HashMap<(bool, u32, &'a str), Variable>,
+    /// The variables of the parts of tuples.
+    part_variables: HashMap<(Variable, usize), Variable>,
     objects: Vec<Object<'a>>,
+    /// Objects that are sets.
+    sets: BTreeSet<ObjectId>,
     /// The variables of their states.
     cells: HashSet<Variable>,
     /// Parameters of functions, and the variables that were passed for them.
@@ -114,6 +128,7 @@ pub(crate) struct Lift<'a> {
     /// The first object that those processes make themselves.
     worker_first: u32,
     clock: u32,
+    frameworks: Frameworks<'a>,
     facts: Lifted,
 }
 
@@ -130,6 +145,8 @@ struct Call<'a> {
     site: Site,
     /// Whether it is decorated to compute no gradients.
     is_quiet: bool,
+    /// How many draws there were before it.
+    draws: usize,
 }
 
 impl Call<'_> {
@@ -156,7 +173,9 @@ impl<'a> Lift<'a> {
             current: FrameId(0),
             module_frames: BTreeMap::new(),
             slot_variables: HashMap::new(),
+            part_variables: HashMap::new(),
             objects: Vec::new(),
+            sets: BTreeSet::new(),
             cells: HashSet::new(),
             same_value: HashMap::new(),
             kept_states: HashSet::new(),
@@ -182,6 +201,7 @@ impl<'a> Lift<'a> {
             sampling: 0,
             worker_first: 0,
             clock: 0,
+            frameworks: Frameworks::default(),
             facts: Lifted::default(),
         };
         lift.facts.sites.push(Place { file, range: 0..0 });
@@ -203,15 +223,24 @@ impl<'a> Lift<'a> {
         self.declare("__name__", Value::of(Shape::Text(name)));
         let project = self.project;
         let script = project.script(file);
+        self.frameworks.uses_jax |= script.source.text.contains("jax");
+        self.frameworks.dumps_json |= script.source.text.contains("json.dump(");
+        self.frameworks.saves_arrays |= script.source.text.contains("savez");
         if !self.facts.uses_cuda {
             let text = &script.source.text;
-            self.facts.uses_cuda = text.contains("cuda");
+            self.facts.uses_cuda = ["cuda", "\"GPU", "'GPU", "gpu:"]
+                .iter()
+                .any(|word| text.contains(word));
         }
         if !self.facts.asks_for_determinism {
-            self.facts.asks_for_determinism = script
-                .source
-                .text
-                .contains("use_deterministic_algorithms(True");
+            let text = &script.source.text;
+            self.facts.asks_for_determinism = [
+                "use_deterministic_algorithms(True",
+                "enable_op_determinism(",
+                "TF_DETERMINISTIC_OPS",
+            ]
+            .iter()
+            .any(|word| text.contains(word));
         }
         self.run_block(&script.module.body);
         self.statement = statement;
@@ -292,6 +321,7 @@ impl<'a> Lift<'a> {
             );
         }
         self.program.body = body;
+        self.facts.style = self.style();
         for index in 0..self.objects.len() {
             let id = ObjectId(u32::try_from(index).unwrap_or(u32::MAX));
             if self.objects[index].same.is_some() {
@@ -344,6 +374,17 @@ impl<'a> Lift<'a> {
         }
         self.facts.program = self.program;
         (self.facts, self.entered)
+    }
+
+    /// What checkpoints of the script are made with.
+    fn style(&self) -> Style {
+        if self.models.iter().any(|id| self.is_keras(*id)) {
+            return Style::TensorFlow;
+        }
+        if self.frameworks.uses_jax && self.models.is_empty() {
+            return Style::Values;
+        }
+        Style::Torch
     }
 
     /// Where something of the current file is.
@@ -420,6 +461,8 @@ impl<'a> Lift<'a> {
             evaluation,
             in_worker,
             is_copied,
+            is_probe: false,
+            target,
             moment,
         });
         self.emit(Statement::Draw {
@@ -542,6 +585,9 @@ impl<'a> Lift<'a> {
 
     /// Whether what happens now is an evaluation of the model.
     fn is_evaluation(&self) -> bool {
+        if self.frameworks.evaluating > 0 {
+            return true;
+        }
         let mut models = self
             .models
             .iter()
@@ -553,6 +599,17 @@ impl<'a> Lift<'a> {
             return true;
         }
         self.calls.iter().any(Call::evaluates)
+    }
+
+    /// The function that is executed applies a model without training it: what it drew may be for no more
+    /// than that.
+    fn note_probe(&mut self) {
+        let Some(call) = self.calls.last().filter(|call| call.loops > 0) else {
+            return;
+        };
+        for draw in &mut self.facts.draws[call.draws..] {
+            draw.is_probe = true;
+        }
     }
 
     /// Where an evaluation leads to what happens now: a call in it, if there is one.
@@ -600,7 +657,11 @@ impl<'a> Lift<'a> {
             Shape::Object(id) => {
                 if !matches!(
                     self.object(*id).kind,
-                    Kind::Plain | Kind::Transform { .. } | Kind::Loader(_) | Kind::Sampler { .. }
+                    Kind::Plain
+                        | Kind::Transform { .. }
+                        | Kind::Loader(_)
+                        | Kind::Sampler { .. }
+                        | Kind::Framework(_)
                 ) {
                     data.operands.push(Operand::Variable(self.cell(*id)));
                 }

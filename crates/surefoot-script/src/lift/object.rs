@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::Lift;
 use super::facts::{Moment, Rewrite, Role};
+use super::framework::Framework;
 use super::scope::Slot;
 use super::value::{Class, Models, ObjectId, Value};
 use crate::calculus::{Operand, Site, Variable};
@@ -102,6 +103,8 @@ pub(super) enum Kind<'a> {
     Container(Container<'a>),
     /// Something of a library that has a state.
     State,
+    /// Something that a framework trains with.
+    Framework(Rc<Framework<'a>>),
 }
 
 /// Where a generator comes from.
@@ -356,6 +359,7 @@ impl<'a> Lift<'a> {
             Kind::Generator(Source::Worker(global)) => Role::Worker(*global),
             Kind::Container(_) => Role::Container,
             Kind::State => Role::State,
+            Kind::Framework(framework) => return framework.role(),
             Kind::Plain
             | Kind::Loader(_)
             | Kind::Sampler { .. }

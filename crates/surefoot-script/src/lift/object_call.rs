@@ -8,6 +8,7 @@ use ruff_text_size::TextRange;
 use super::Lift;
 use super::builtin::without_order;
 use super::facts::Purpose;
+use super::library_call::purpose_of;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site};
@@ -105,6 +106,9 @@ impl<'a> Lift<'a> {
         range: TextRange,
         site: Site,
     ) -> Value<'a> {
+        if layer.is_keras {
+            return self.call_keras_model(id, layer, arguments, range, site);
+        }
         let cell = self.cell(id);
         let forward = self.object(id).class.clone().and_then(|class| {
             self.class_attribute(&class, "forward")
@@ -176,6 +180,9 @@ impl<'a> Lift<'a> {
         match self.object(id).kind.clone() {
             Kind::Module { .. } => self.call_model_method(id, name, arguments, range, site),
             Kind::Optimizer { models, .. } => match name {
+                _ if self.is_of_keras(name) => self
+                    .call_keras_optimizer(id, name, &arguments, range, site)
+                    .unwrap_or_else(Value::constant),
                 "step" => {
                     if let Some(closure) = arguments
                         .get(0, "closure")
@@ -255,7 +262,13 @@ impl<'a> Lift<'a> {
                     whole
                 }
             },
+            Kind::Framework(framework) => {
+                self.call_framework_method(id, &framework, name, arguments, site)
+            }
             Kind::State => {
+                if let Some(value) = self.call_variable_method(id, name, &arguments, site) {
+                    return value;
+                }
                 let whole = self.combine(arguments.all());
                 if name == "reset" {
                     let cell = self.object(id).cell;
@@ -269,6 +282,9 @@ impl<'a> Lift<'a> {
                 self.state_and(id, &arguments)
             }
             Kind::Plain | Kind::Loader(_) | Kind::Sampler { .. } | Kind::Transform { .. } => {
+                if let Some(value) = self.call_flax_method(id, name, &arguments, site) {
+                    return value;
+                }
                 match name {
                     "__len__" | "set_epoch" => Value::constant(),
                     _ => self.combine(arguments.all()),
@@ -296,6 +312,14 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> Value<'a> {
         let root = self.root(id);
+        if self.is_keras(id)
+            && let Some(value) = self.call_keras_method(id, name, &arguments, range, site)
+        {
+            return value;
+        }
+        if let Some(value) = self.call_lightning_method(id, name, &arguments, site) {
+            return value;
+        }
         match name {
             "train" | "eval" | "requires_grad_" | "to" | "cuda" | "cpu" | "half" | "float"
             | "double" | "bfloat16" | "type" | "share_memory" | "to_empty" | "xpu" | "compile" => {
@@ -392,12 +416,12 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> Value<'a> {
         match name {
-            "manual_seed" | "seed" => {
+            "manual_seed" | "seed" | "reset_from_seed" => {
                 self.seed(id, &arguments, site);
                 Value::object(id)
             }
             "get_state" | "getstate" => self.state_of(id, site),
-            "set_state" | "setstate" => {
+            "set_state" | "setstate" | "reset" => {
                 if let Some(state) = arguments.positional.first() {
                     self.put_back(id, state, site);
                 }
@@ -406,7 +430,7 @@ impl<'a> Lift<'a> {
             "initial_seed" | "device" => Value::constant(),
             _ => {
                 let whole = self.combine(arguments.all());
-                let drawn = self.draw(id, Purpose::Values, whole.operands, site);
+                let drawn = self.draw(id, purpose_of(name), whole.operands, site);
                 if name == "shuffle"
                     && let Some(first) = arguments.positional.first()
                 {
@@ -546,6 +570,17 @@ impl<'a> Lift<'a> {
         let mut whole = self.combine(arguments.all());
         let data = self.data(&base);
         match name {
+            "assign" | "assign_add" | "assign_sub"
+                if matches!(base.shape, Shape::Parameters(_) | Shape::Plain) =>
+            {
+                self.mutate(receiver, &whole, site);
+                return base;
+            }
+            "apply_gradients" => {
+                whole.depend_on(&data);
+                self.note_step();
+                return self.computed("state", whole.operands, whole.models, site);
+            }
             "backward" => {
                 self.backward(&data, site);
                 return Value::constant();
@@ -635,7 +670,7 @@ impl<'a> Lift<'a> {
 }
 
 /// Adds to what a value is computed from, part by part.
-fn mark<'a>(value: &mut Value<'a>, operand: Operand, models: super::value::Models) {
+pub(super) fn mark<'a>(value: &mut Value<'a>, operand: Operand, models: super::value::Models) {
     value.models = models;
     match &value.shape {
         Shape::Tuple(parts) => {

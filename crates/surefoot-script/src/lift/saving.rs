@@ -3,7 +3,7 @@
 use ruff_text_size::TextRange;
 
 use super::Lift;
-use super::facts::{Holdings, Key, Load, Restore, Role, Save};
+use super::facts::{Holdings, Key, Load, Restore, Role};
 use super::object::Kind;
 use super::value::{Arguments, LoadId, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Statement, Variable};
@@ -21,19 +21,7 @@ impl<'a> Lift<'a> {
         let holdings = self.holdings(what, 4);
         let file = self.file_name(arguments.get(1, "f").or_else(|| arguments.name("file")));
         if self.is_checkpoint(&holdings, file.as_deref()) {
-            let label = self.program.label("save");
-            let loops = self.loops.clone();
-            let frames = self.open_frames();
-            let names = self.visible_names();
-            self.facts.saves.push(Save {
-                label,
-                site,
-                loops,
-                holdings,
-                frames,
-                names,
-            });
-            self.emit(Statement::Checkpoint { label, site });
+            self.note_save(holdings, site);
             return;
         }
         let mut models: Vec<Operand> = holdings
@@ -53,6 +41,11 @@ impl<'a> Lift<'a> {
                 operands: models,
                 site,
             });
+        } else if self.frameworks.uses_jax && !self.loops.is_empty() {
+            self.note_save(holdings, site);
+            if let Some(save) = self.facts.saves.last_mut() {
+                save.is_candidate = true;
+            }
         }
     }
 
@@ -105,7 +98,7 @@ impl<'a> Lift<'a> {
     }
 
     /// What a file is called: its name if it is known, the expression otherwise.
-    fn file_name(&self, value: Option<&Value<'a>>) -> Option<String> {
+    pub(super) fn file_name(&self, value: Option<&Value<'a>>) -> Option<String> {
         let value = value?;
         if let Some(text) = value.as_text() {
             return Some((*text).to_owned());

@@ -306,7 +306,7 @@ impl<'a> Lift<'a> {
     }
 
     /// What is computed from the position of a loop alone tells the position too.
-    fn note_derived_position(&mut self, variable: Variable, value: &Value<'a>) {
+    pub(super) fn note_derived_position(&mut self, variable: Variable, value: &Value<'a>) {
         if value.operands.is_empty() || !value.is_data() {
             return;
         }
@@ -328,6 +328,7 @@ impl<'a> Lift<'a> {
                 if names && object.name.is_none() && shown != RESULT {
                     object.name = Some(shown.to_owned());
                 }
+                self.name_elements(id, shown);
                 Slot {
                     shape: Shape::Object(id),
                     variable: None,
@@ -335,18 +336,13 @@ impl<'a> Lift<'a> {
                 }
             }
             Shape::Tuple(ref parts) => {
-                let mut whole = Value::constant();
-                whole.depend_on(&value);
-                self.compute(variable, "tuple", whole.operands, site);
-                let parts = parts.iter().map(|part| {
-                    let mut part = part.clone();
-                    if part.is_data() {
-                        part.operands = vec![Operand::Variable(variable)];
-                    }
-                    part
-                });
+                let parts: Vec<Value<'a>> = parts
+                    .iter()
+                    .enumerate()
+                    .map(|(index, part)| self.store_part(variable, index, part, shown, site))
+                    .collect();
                 Slot {
-                    shape: Shape::Tuple(parts.collect()),
+                    shape: Shape::Tuple(parts.into()),
                     variable: None,
                     models,
                 }
@@ -371,7 +367,11 @@ impl<'a> Lift<'a> {
             | Shape::Text(_)
             | Shape::Range
             | Shape::Settings
+            | Shape::Key
             | Shape::Distribution) => {
+                if matches!(shape, Shape::Key) {
+                    self.facts.keys.insert(variable);
+                }
                 self.compute(variable, "copy", value.operands, site);
                 Slot {
                     shape,
@@ -385,6 +385,52 @@ impl<'a> Lift<'a> {
                 models,
             },
         }
+    }
+
+    /// Variables in a list are called as the list is.
+    fn name_elements(&mut self, id: ObjectId, shown: &str) {
+        let Kind::Container(container) = &self.object(id).kind else {
+            return;
+        };
+        let elements: Vec<ObjectId> = container
+            .elements
+            .iter()
+            .filter_map(Value::as_object)
+            .collect();
+        for element in elements {
+            let object = self.object_mut(element);
+            if matches!(object.kind, Kind::State) && object.name.is_none() {
+                object.name = Some(shown.to_owned());
+            }
+        }
+    }
+
+    /// Keeps a part of a tuple in a variable of its own.
+    fn store_part(
+        &mut self,
+        whole: Variable,
+        index: usize,
+        part: &Value<'a>,
+        shown: &str,
+        site: Site,
+    ) -> Value<'a> {
+        if !part.is_data() && !matches!(part.shape, Shape::Tuple(_)) {
+            return part.clone();
+        }
+        let shown = format!("{shown}[{index}]");
+        let variable = match self.part_variables.get(&(whole, index)) {
+            Some(variable) => *variable,
+            None => {
+                let variable = self.program.variable(&shown);
+                if let Some(frame) = self.facts.named.get(&whole).copied() {
+                    self.facts.named.insert(variable, frame);
+                }
+                self.part_variables.insert((whole, index), variable);
+                variable
+            }
+        };
+        let slot = self.store(variable, part.clone(), &shown, site);
+        self.read(&slot)
     }
 
     /// Binds a name in the current frame without anything happening in the program.
@@ -411,6 +457,26 @@ impl<'a> Lift<'a> {
             slot.shape = Shape::Plain;
             self.set(owner, name, Some(slot));
         }
+    }
+
+    /// What a loop gives another value is data from the beginning, as far as JAX is concerned: trees of
+    /// parameters begin as dictionaries and lists, and come back from functions as values.
+    pub(super) fn forget_container(&mut self, owner: Owner, name: &'a str, site: Site) {
+        let Some(Slot {
+            shape: Shape::Object(id),
+            ..
+        }) = self.slot(owner, name)
+        else {
+            return;
+        };
+        let id = *id;
+        if !self.frameworks.uses_jax || !matches!(self.object(id).kind, Kind::Container(_)) {
+            return;
+        }
+        let data = self.data(&Value::object(id));
+        let variable = self.variable_of(owner, name, name);
+        let slot = self.store(variable, data, name, site);
+        self.set(owner, name, Some(slot));
     }
 
     /// Runs the sides of a branch from the same start; their blocks are returned, and names are what
@@ -489,6 +555,7 @@ impl<'a> Lift<'a> {
             (Shape::Int(a), Shape::Int(b)) if a == b => Shape::Int(a),
             (Shape::Text(a), Shape::Text(b)) if a == b => Shape::Text(a),
             (Shape::None, Shape::None) => Shape::None,
+            (Shape::Key, Shape::Key) => Shape::Key,
             (Shape::None, loaded @ Shape::Loaded(..))
             | (loaded @ Shape::Loaded(..), Shape::None) => loaded,
             (Shape::None | Shape::Loaded(..), shape) | (shape, Shape::None | Shape::Loaded(..)) => {

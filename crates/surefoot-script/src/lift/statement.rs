@@ -218,6 +218,11 @@ impl<'a> Lift<'a> {
                 _ => None,
             },
             Expr::Name(name) if name.id == "TYPE_CHECKING" => Some(false),
+            // Pipelines are made with switches, too.
+            Expr::Name(name) if is_mode(name.id.as_str()) => match value.shape {
+                Shape::Bool(holds) => Some(holds),
+                _ => None,
+            },
             // Data sets are made with switches, and keep them.
             Expr::Attribute(_) if self.sampling > 0 => match value.shape {
                 Shape::Bool(holds) => Some(holds),
@@ -482,7 +487,7 @@ impl<'a> Lift<'a> {
                     Shape::Parameters(ids) => {
                         if name == "grad" {
                             self.clear_gradients(&ids, site);
-                        } else if name != "requires_grad" {
+                        } else if !matches!(name, "requires_grad" | "trainable") {
                             self.write_models(&ids, &value, site);
                         }
                     }
@@ -517,7 +522,7 @@ impl<'a> Lift<'a> {
                 }
                 _ => None,
             },
-            Shape::Loaded(..) | Shape::Parameters(_) | Shape::State(_) => {
+            Shape::Loaded(..) | Shape::Parameters(_) | Shape::State(_) | Shape::Key => {
                 Some(vec![value.clone(); targets.len()])
             }
             _ => None,
@@ -546,6 +551,16 @@ impl<'a> Lift<'a> {
         value: Value<'a>,
         site: Site,
     ) {
+        if matches!(name, "learning_rate" | "lr") && self.is_optimizer(id) {
+            let operands = self.data(&value).operands;
+            self.write_cell(id, operands, site);
+            return;
+        }
+        if name == "stop_training" && self.is_module(id) {
+            let operands = self.data(&value).operands;
+            self.stop_library_loop(operands, site);
+            return;
+        }
         if self.is_module(id) {
             let registered = matches!(
                 self.object(id).fields.get(name).map(|slot| &slot.shape),
@@ -641,6 +656,10 @@ impl<'a> Lift<'a> {
         value: Value<'a>,
         site: Site,
     ) {
+        if matches!(&base.shape, Shape::Library(name) if &**name == "os.environ") {
+            self.set_environment(index, &value, site);
+            return;
+        }
         let Some(id) = base.as_object() else {
             let mut changed = self.data(&value);
             let index = self.data(index);
@@ -669,7 +688,7 @@ impl<'a> Lift<'a> {
     pub(super) fn write_cell(&mut self, id: ObjectId, operands: Vec<Operand>, site: Site) {
         if matches!(
             self.object(id).kind,
-            Kind::Plain | Kind::Loader(_) | Kind::Transform { .. }
+            Kind::Plain | Kind::Loader(_) | Kind::Transform { .. } | Kind::Framework(_)
         ) {
             return;
         }
@@ -764,7 +783,7 @@ impl<'a> Lift<'a> {
                     let is_sum = operator == Operator::Add && by.models.is_empty();
                     if let ([Operand::Variable(variable), ..], true) = (&whole.operands[..], is_sum)
                     {
-                        self.note_count(*variable);
+                        self.note_counted(*variable);
                     }
                 }
                 self.assign(target, whole, range);
@@ -772,8 +791,8 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// What is added up tells how far the loops around it have come.
-    fn note_count(&mut self, variable: Variable) {
+    /// Notes that a variable counts the rounds of the loops around it.
+    pub(super) fn note_counted(&mut self, variable: Variable) {
         for id in self.loops.clone() {
             let positions = &mut self.facts.loops[id.0 as usize].positions;
             if !positions.contains(&variable) {
@@ -784,7 +803,7 @@ impl<'a> Lift<'a> {
 
     /// `x += 1`: tells how far the loops around it have come.
     fn count(&mut self, target: &'a Expr, variable: Variable, site: Site) {
-        self.note_count(variable);
+        self.note_counted(variable);
         self.compute(variable, "succ", vec![Operand::Variable(variable)], site);
         let (owner, name) = match target {
             Expr::Name(name) => (self.owner_of(name.id.as_str()), name.id.as_str()),
@@ -804,6 +823,14 @@ fn without_empty_parameters(mut value: Value<'_>) -> Value<'_> {
         value.shape = Shape::Plain;
     }
     value
+}
+
+/// Whether a name tells what a pipeline or a model is made for.
+fn is_mode(name: &str) -> bool {
+    matches!(
+        name,
+        "training" | "train" | "is_training" | "is_train" | "shuffle" | "shuffled" | "augment"
+    )
 }
 
 /// Whether a block surely ends by leaving the function or the round of the loop.

@@ -104,6 +104,8 @@ pub(crate) enum Shape<'a> {
     Zip(Rc<[Value<'a>]>),
     /// Numbers from a range: `range`, the index of `enumerate`.
     Range,
+    /// A key to draw by.
+    Key,
     /// A distribution to draw from.
     Distribution,
     /// Settings from a command line or a file: the same in every execution.
@@ -214,6 +216,7 @@ impl<'a> Value<'a> {
                 | Shape::Int(_)
                 | Shape::Text(_)
                 | Shape::Range
+                | Shape::Key
                 | Shape::Distribution
         )
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::held::through_copies;
 use super::{Script, code, generator_name, listed};
 use crate::calculus::{Label, Member as Needed, Reason, Save as Needs, Site, Statement, Variable};
 use crate::lift::ObjectId;
@@ -60,7 +61,28 @@ pub(super) fn resumable<'s>(script: &'s Script<'_>) -> impl Iterator<Item = &'s 
         save.loops
             .first()
             .is_some_and(|id| loops[id.0 as usize].trains)
+            && (!save.is_candidate || is_proven(script, save))
     })
+}
+
+/// Whether a save of values holds something that must be saved, and tells how far the training is or is
+/// loaded again.
+fn is_proven(script: &Script<'_>, save: &Save) -> bool {
+    let (Some(needed), Some(outermost)) = (script.typing.save(save.label), save.loops.first())
+    else {
+        return false;
+    };
+    let counter = script.lifted.loops[outermost.0 as usize].counter;
+    let held = through_copies(&script.lifted.program, counter, &save.holdings.variables);
+    let holds_state = needed
+        .members
+        .iter()
+        .any(|member| held.contains(&member.variable));
+    let holds_position = save.loops.iter().any(|id| {
+        let positions = &script.lifted.loops[id.0 as usize].positions;
+        positions.iter().any(|it| held.contains(it))
+    });
+    holds_state && (holds_position || !script.lifted.loads.is_empty())
 }
 
 /// A resumed run begins with the next round, not in the middle of the one that saved.
@@ -95,7 +117,7 @@ fn report(script: &Script<'_>, save: &Save, parts: &[Part], findings: &mut Vec<F
             "This checkpoint does not hold {}. A run resumed from it goes on with other values than the one that was stopped.",
             listed(&names)
         );
-        let help = format!("Save it as well: {}", code::entries(&states));
+        let help = code::entries(&states, script.lifted.style);
         findings.push(with_notes(
             script,
             Rule::MissingState,
@@ -109,14 +131,16 @@ fn report(script: &Script<'_>, save: &Save, parts: &[Part], findings: &mut Vec<F
     if !generators.is_empty() {
         let names: Vec<String> = generators
             .iter()
-            .filter_map(|part| part.thing.as_ref())
-            .map(generator_name)
+            .map(|part| match &part.thing {
+                Some(thing) => generator_name(thing),
+                None => format!("the key `{}`", part.name),
+            })
             .collect();
         let message = format!(
             "This checkpoint does not hold the state of {}. A run resumed from it draws other numbers than the one that was stopped.",
             listed(&names)
         );
-        let help = format!("Save it as well: {}", code::entries(&generators));
+        let help = code::entries(&generators, script.lifted.style);
         findings.push(with_notes(
             script,
             Rule::MissingGenerator,
@@ -135,8 +159,8 @@ fn report(script: &Script<'_>, save: &Save, parts: &[Part], findings: &mut Vec<F
             "This checkpoint is made in the middle of the loop over the data{around} and does not say how far that has come. A run resumed from it begins the pass again."
         );
         let help = format!(
-            "Save the number of the batch and skip to it after a restart: {}",
-            code::entries(&data)
+            "Skip to it after a restart. {}",
+            code::entries(&data, script.lifted.style)
         );
         findings.push(with_notes(
             script,
@@ -169,7 +193,7 @@ fn with_notes(
 }
 
 fn checkpoint(script: &Script<'_>, site: Site, saves: bool, parts: Vec<Part>) -> Checkpoint {
-    let (save, restore) = code::both(&parts);
+    let (save, restore) = code::both(&parts, script.lifted.style);
     let members = parts.into_iter().map(|part| Member {
         name: part.name,
         kind: part.kind,
@@ -208,6 +232,7 @@ fn parts(
     };
     let outermost = script.lifted.loops[loops[0].0 as usize].counter;
     let written = written_in(&script.lifted.program.body, outermost).unwrap_or_default();
+    let held = through_copies(&script.lifted.program, outermost, &holdings.variables);
     let mut parts: Vec<Part> = Vec::new();
     for member in &needed.members {
         // What comes before the loops is done again by a restart, and so is what can be
@@ -229,7 +254,9 @@ fn parts(
         if is_local || parts.iter().any(is_there) {
             continue;
         }
-        part.saved = holds(holdings, member.variable, part.thing.as_ref());
+        part.saved = holds(holdings, member.variable, part.thing.as_ref())
+            || held.contains(&member.variable)
+            || is_aside(script, member.variable, part.thing.as_ref());
         parts.push(part);
     }
     parts.sort_by_key(|part| {
@@ -332,7 +359,12 @@ fn part_of(
             _ => (seen(&thing.name), MemberKind::State),
         },
         None if script.lifted.named.contains_key(&variable) => {
-            (seen(script.name_of(variable)), MemberKind::State)
+            let kind = if script.lifted.keys.contains(&variable) {
+                MemberKind::Generator
+            } else {
+                MemberKind::State
+            };
+            (seen(script.name_of(variable)), kind)
         }
         None => return None,
     };
@@ -394,6 +426,12 @@ pub(super) fn capitalized(text: &str) -> String {
     })
 }
 
+/// Whether a script writes a variable to a file beside its checkpoints.
+fn is_aside(script: &Script<'_>, variable: Variable, thing: Option<&Thing>) -> bool {
+    let mut asides = script.lifted.asides.iter();
+    asides.any(|aside| holds(&aside.holdings, variable, thing))
+}
+
 /// Whether a save holds a variable, as itself or as the state of an object.
 pub(super) fn holds(holdings: &Holdings, variable: Variable, thing: Option<&Thing>) -> bool {
     holdings.variables.contains(&variable)
@@ -406,6 +444,17 @@ fn positions(script: &Script<'_>, loops: &[LoopId], holdings: &Holdings) -> Vec<
     let mut parts = Vec::new();
     for (depth, id) in loops.iter().enumerate() {
         let looped: &Loop = &all[id.0 as usize];
+        if let (Some((iterator, name)), true) = (&looped.iterator, looped.trains) {
+            parts.push(Part {
+                name: name.clone(),
+                kind: MemberKind::Position,
+                thing: None,
+                reason: format!("The data goes on from where `{name}` is."),
+                saved: holdings.objects.contains(iterator),
+                used_at: Some(looped.site),
+                position: Some((*id, true)),
+            });
+        }
         // What a `while` counts is state like any other.
         if looped.is_while || !looped.trains {
             continue;

@@ -3,7 +3,7 @@
 use super::checkpoints::Part;
 use crate::MemberKind;
 use crate::library::{Family, Global};
-use crate::lift::facts::Role;
+use crate::lift::facts::{Role, Style};
 
 /// How one part is written down.
 struct Written {
@@ -12,30 +12,130 @@ struct Written {
     restore: String,
 }
 
-/// The entries of a dictionary that hold these parts.
-pub(super) fn entries(parts: &[&Part]) -> String {
+/// The entries of a checkpoint that hold these parts, as a sentence.
+pub(super) fn entries(parts: &[&Part], style: Style) -> String {
+    if style == Style::TensorFlow {
+        return tensorflow_entries(parts);
+    }
     let entries: Vec<String> = parts
         .iter()
         .flat_map(|part| written(part))
         .map(|it| format!("\"{}\": {}", it.key, it.value))
         .collect();
-    format!("`{}`.", entries.join(", "))
+    format!("Save it as well: `{}`.", entries.join(", "))
 }
 
 /// The code that saves, and the code that restores.
-pub(super) fn both(parts: &[Part]) -> (String, String) {
-    let written: Vec<Written> = parts.iter().flat_map(written).collect();
-    let entries: String = written
+pub(super) fn both(parts: &[Part], style: Style) -> (String, String) {
+    match style {
+        Style::Torch => {
+            let (entries, restores) = dictionary(parts.iter());
+            (
+                format!("torch.save({{\n{entries}}}, path)"),
+                format!("checkpoint = torch.load(path, weights_only=False)\n{restores}"),
+            )
+        }
+        Style::Values => pickled(parts.iter()),
+        Style::TensorFlow => {
+            let objects: String = parts
+                .iter()
+                .filter(|part| is_tracked(part))
+                .map(|part| format!("    {}={},\n", key_of(&part.name), part.name))
+                .collect();
+            let save =
+                format!("checkpoint = tf.train.Checkpoint(\n{objects})\ncheckpoint.save(path)");
+            let restore = "checkpoint.restore(tf.train.latest_checkpoint(directory))".to_owned();
+            let mut rest = parts.iter().filter(|part| !is_tracked(part));
+            if rest.clone().all(|part| written(part).is_empty()) {
+                return (save, restore);
+            }
+            let (save_rest, restore_rest) = pickled(rest.by_ref());
+            (
+                format!("{save}\n{save_rest}"),
+                format!("{restore}\n{restore_rest}"),
+            )
+        }
+    }
+}
+
+fn dictionary<'p>(parts: impl Iterator<Item = &'p Part>) -> (String, String) {
+    let written: Vec<Written> = parts.flat_map(written).collect();
+    let entries = written
         .iter()
         .map(|it| format!("    \"{}\": {},\n", it.key, it.value))
         .collect();
-    let save = format!("torch.save({{\n{entries}}}, path)");
     let restores: Vec<&str> = written.iter().map(|it| it.restore.as_str()).collect();
-    let restore = format!(
-        "checkpoint = torch.load(path, weights_only=False)\n{}",
-        restores.join("\n")
-    );
-    (save, restore)
+    (entries, restores.join("\n"))
+}
+
+fn pickled<'p>(parts: impl Iterator<Item = &'p Part>) -> (String, String) {
+    let (entries, restores) = dictionary(parts);
+    let entries = entries.replace("\n    ", "\n        ");
+    (
+        format!("with open(path, \"wb\") as f:\n    pickle.dump({{\n    {entries}    }}, f)"),
+        format!("with open(path, \"rb\") as f:\n    checkpoint = pickle.load(f)\n{restores}"),
+    )
+}
+
+/// Whether `tf.train.Checkpoint` can save something as it is.
+fn is_tracked(part: &Part) -> bool {
+    let role = part.thing.as_ref().map(|thing| thing.role);
+    matches!(
+        role,
+        Some(
+            Role::Model
+                | Role::Optimizer
+                | Role::Average
+                | Role::State
+                | Role::Generator(Family::TensorFlow)
+        )
+    )
+}
+
+fn tensorflow_entries(parts: &[&Part]) -> String {
+    let tracked: Vec<String> = parts
+        .iter()
+        .filter(|part| is_tracked(part))
+        .map(|part| format!("{}={}", key_of(&part.name), part.name))
+        .collect();
+    let mut sentences = Vec::new();
+    if !tracked.is_empty() {
+        let tracked = tracked.join(", ");
+        sentences.push(format!(
+            "Make it part of what is saved: `tf.train.Checkpoint(..., {tracked})`."
+        ));
+    }
+    let is_global = |part: &&&Part| {
+        let role = part.thing.as_ref().map(|thing| thing.role);
+        role == Some(Role::Global(Global::TensorFlow))
+    };
+    if parts.iter().any(|part| is_global(&part)) {
+        sentences.push("The global generator cannot be saved: draw from a `tf.random.Generator` that is part of the checkpoint, or by keys, with `tf.random.stateless_...` and the number of the epoch; `fit` draws nothing with `shuffle=False`.".to_owned());
+    }
+    let is_pipeline = |part: &Part| {
+        let role = part.thing.as_ref().map(|thing| thing.role);
+        role == Some(Role::Generator(Family::Pipeline))
+    };
+    if parts.iter().any(|part| is_pipeline(part)) {
+        sentences.push("A pipeline begins again with its first order: save its iterator with `tf.train.Checkpoint(..., iterator=iterator)`, or make the order from the number of the epoch, with `shuffle(size, seed=seed + epoch, reshuffle_each_iteration=False)`.".to_owned());
+    }
+    let is_callback = |part: &Part| {
+        let role = part.thing.as_ref().map(|thing| thing.role);
+        role == Some(Role::Callback)
+    };
+    if parts.iter().any(|part| is_callback(part)) {
+        sentences.push("Nothing saves what callbacks remember: make the learning rate a function of the epoch, with a schedule or `LearningRateScheduler`, and decide on the number of epochs beforehand.".to_owned());
+    }
+    let rest = parts.iter().filter(|part| !is_tracked(part));
+    let rest: Vec<String> = rest
+        .flat_map(|part| written(part))
+        .map(|it| format!("\"{}\": {}", it.key, it.value))
+        .collect();
+    if !rest.is_empty() {
+        let rest = rest.join(", ");
+        sentences.push(format!("Write it to a file of its own as well: `{rest}`."));
+    }
+    sentences.join(" ")
 }
 
 fn written(part: &Part) -> Vec<Written> {
@@ -102,6 +202,10 @@ fn written(part: &Part) -> Vec<Written> {
             format!("{name}.getstate()"),
             format!("{name}.setstate({load})"),
         ),
+        // These have no state that can be saved.
+        Some(
+            Role::Global(Global::TensorFlow) | Role::Generator(Family::Pipeline) | Role::Callback,
+        ) => Vec::new(),
         Some(Role::Container) => simple(format!("list({name})"), format!("{name}.extend({load})")),
         _ if name.starts_with("the gradients of ") => {
             let model = name.trim_start_matches("the gradients of ");

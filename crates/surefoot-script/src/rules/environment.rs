@@ -1,7 +1,9 @@
 //! What another execution finds different and lets reach data or parameters.
 
 use super::Script;
+use crate::calculus::Site;
 use crate::library::Environment;
+use crate::lift::facts::{Purpose, Role};
 use crate::{Finding, Rule};
 
 /// Looks at every read of the environment that reaches an output.
@@ -40,8 +42,36 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
                 "Sort it before its order matters: `sorted(...)`.",
             ),
             Environment::Hash => (Rule::HashOrder, "`hash` of a text differs from run to run, and this one reaches the training.".to_owned(), "Use a hash that is always the same, from `hashlib` or `zlib.crc32`."),
-            Environment::Arrival => (Rule::ArrivalOrder, format!("`{call}` gives results in the order in which they arrive, and that order reaches the training."), "Keep the order of the tasks: `map` instead, or sort by an index."),
+            Environment::Arrival => (Rule::ArrivalOrder, format!("`{call}` gives results in the order in which they arrive, and that order reaches the training."), if call.starts_with("tf.data") { "Leave `deterministic=False` out: elements then keep their order." } else { "Keep the order of the tasks: `map` instead, or sort by an index." }),
         };
+        let order = (read.what == Environment::Entropy)
+            .then(|| only_order(script, read.site))
+            .flatten();
+        if let Some(order) = order {
+            let message = "The order of the data comes from a generator that begins with entropy from the system: every run is another one.".to_owned();
+            let mut finding =
+                script.finding(Rule::UnseededShuffle, order, message, help.to_owned());
+            let note = "It is made here, without a seed.";
+            finding.notes.push(script.note(read.site, note));
+            findings.push(finding);
+            continue;
+        }
         findings.push(script.finding(rule, site, message, help.to_owned()));
     }
+}
+
+/// Where the order of data is drawn from the generator that is made here, if nothing else is.
+fn only_order(script: &Script<'_>, made: Site) -> Option<Site> {
+    let lifted = script.lifted;
+    let thing = lifted
+        .things
+        .iter()
+        .find(|thing| thing.site == made && matches!(thing.role, Role::Generator(_)))?;
+    let mut draws = lifted
+        .draws
+        .iter()
+        .filter(|draw| draw.generator == thing.object);
+    let first = draws.next()?;
+    let is_order = first.purpose == Purpose::Order && draws.all(|it| it.purpose == Purpose::Order);
+    is_order.then_some(first.site)
 }

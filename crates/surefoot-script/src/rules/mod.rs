@@ -3,6 +3,7 @@
 mod checkpoints;
 mod code;
 mod environment;
+mod held;
 mod randomness;
 mod restoring;
 mod switches;
@@ -116,6 +117,7 @@ impl Script<'_> {
 fn generator_name(thing: &Thing) -> String {
     match thing.role {
         Role::Global(global) | Role::Worker(global) => global_name(global).to_owned(),
+        Role::Generator(Family::Pipeline) => "the shuffled pipeline".to_owned(),
         Role::Generator(Family::Torch | Family::NumPy | Family::Python | Family::TensorFlow) => {
             format!("the generator `{}`", thing.name)
         }
@@ -128,7 +130,7 @@ fn global_name(global: Global) -> &'static str {
         Global::Torch => "PyTorch's generator",
         Global::NumPy => "NumPy's global generator",
         Global::Python => "Python's global generator",
-        Global::TensorFlow => "TensorFlow's global generator",
+        Global::TensorFlow => "the global generator of Keras and TensorFlow",
     }
 }
 

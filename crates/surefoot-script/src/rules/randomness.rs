@@ -1,13 +1,14 @@
 //! Generators: never seeded, seeded by rank, copied into workers, drawn from by an evaluation.
 
 use super::{Script, generator_name};
-use crate::calculus::{Operand, WorkerCause};
+use crate::calculus::{Operand, Variable, WorkerCause};
 use crate::library::Global;
 use crate::lift::facts::{Draw, Purpose, Role, Thing};
 use crate::{Finding, Rule};
 
 /// Looks at every generator.
 pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
+    keys_by_rank(script, findings);
     for thing in &script.lifted.things {
         match thing.role {
             Role::Global(global) => {
@@ -15,6 +16,7 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
                 by_rank(script, thing, findings);
                 evaluations(script, thing, findings);
             }
+            Role::Worker(_) => in_processes(script, thing, findings),
             Role::Generator(_) => {
                 by_rank(script, thing, findings);
                 evaluations(script, thing, findings);
@@ -23,6 +25,42 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
             _ => {}
         }
     }
+}
+
+/// Draws in processes that nobody seeds.
+fn in_processes(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {
+    if !script.lifted.unseeded_processes.contains(&thing.object) {
+        return;
+    }
+    let Some(draw) = draws(script, thing).next() else {
+        return;
+    };
+    let message = format!(
+        "This draws from {} in the processes that load data. Nobody seeds it there, and which process makes which batch is up to the machine.",
+        generator_name(thing)
+    );
+    let help = "Draw from a generator that is made for each batch, from a seed and its number: `np.random.default_rng([seed, index])`.".to_owned();
+    findings.push(script.finding(Rule::UnseededWorkers, draw.site, message, help));
+}
+
+/// Keys with the number of a process in them.
+fn keys_by_rank(script: &Script<'_>, findings: &mut Vec<Finding>) {
+    let is_by_rank = |variable: Variable| {
+        let dependence = script.typing.state(variable).workers;
+        dependence.is_some_and(|it| it.cause == WorkerCause::Rank)
+            && script.typing.reaches_output(variable)
+    };
+    let found = script
+        .lifted
+        .folds
+        .iter()
+        .find(|fold| is_by_rank(fold.variable));
+    let Some(fold) = found else { return };
+    let message = "This key is made from the number of the process: another number of processes trains another model.".to_owned();
+    let help =
+        "Use the same key in every process and fold in what must differ by the sample, not by the process."
+            .to_owned();
+    findings.push(script.finding(Rule::RankKeyed, fold.site, message, help));
 }
 
 fn draws<'s>(script: &'s Script<'_>, thing: &Thing) -> impl Iterator<Item = &'s Draw> {
@@ -57,11 +95,14 @@ fn unseeded(script: &Script<'_>, thing: &Thing, global: Global, findings: &mut V
         .or_else(|| of(Purpose::Values))
         .or_else(|| of(Purpose::Layer))
         .or_else(|| of(Purpose::Order))
+        .or_else(|| of(Purpose::DefaultOrder))
         .or_else(|| of(Purpose::WorkerSeed));
     let Some(first) = first else { return };
     let (what, rule) = match first.purpose {
         Purpose::Parameters => ("The initial parameters are drawn", Rule::UnseededGenerator),
-        Purpose::Order => ("The order of the data is drawn", Rule::UnseededShuffle),
+        Purpose::Order | Purpose::DefaultOrder => {
+            ("The order of the data is drawn", Rule::UnseededShuffle)
+        }
         Purpose::Layer => ("Dropout is drawn", Rule::UnseededGenerator),
         Purpose::WorkerSeed => (
             "The seeds of the loading processes are drawn",
@@ -105,6 +146,35 @@ fn unseeded(script: &Script<'_>, thing: &Thing, global: Global, findings: &mut V
         }
     }
     findings.push(finding);
+    if rule != Rule::UnseededShuffle {
+        unseeded_order(script, thing, findings);
+    }
+}
+
+/// An order that the script asks for has a seed of its own, whatever else is drawn.
+fn unseeded_order(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {
+    let loops = &script.lifted.loops;
+    let in_training = |draw: &&Draw| {
+        draw.loops
+            .first()
+            .is_some_and(|id| loops[id.0 as usize].trains)
+            && draw.purpose == Purpose::Order
+            && draw.evaluation.is_none()
+    };
+    let Some(draw) = draws(script, thing).find(in_training) else {
+        return;
+    };
+    let message = format!(
+        "The order of the training data is drawn from {}, which is never seeded: every run sees the data in another order.",
+        generator_name(thing)
+    );
+    let help = match thing.role {
+        Role::Global(Global::TensorFlow) => "Give it a seed: `shuffle(size, seed=seed)`.",
+        _ => {
+            "Give the loader a generator with a seed: `generator=torch.Generator().manual_seed(seed)`."
+        }
+    };
+    findings.push(script.finding(Rule::UnseededShuffle, draw.site, message, help.to_owned()));
 }
 
 fn by_rank(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {
@@ -160,15 +230,18 @@ fn evaluations(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) 
             && draw.purpose != Purpose::WorkerSeed
             && draw.purpose != Purpose::Parameters
     };
+    // What a function draws to apply a model, and nothing is trained on.
+    let is_probe = |draw: &Draw| draw.is_probe && !script.typing.reaches_output(draw.target);
+    let evaluates = |draw: &Draw| draw.evaluation.is_some() || is_probe(draw);
     let Some(trained) = draws(script, thing)
         .filter(in_training)
-        .find(|draw| draw.evaluation.is_none())
+        .find(|draw| !evaluates(draw))
     else {
         return;
     };
     let Some(draw) = draws(script, thing)
         .filter(in_training)
-        .find(|draw| draw.evaluation.is_some())
+        .find(|draw| evaluates(draw))
     else {
         return;
     };
@@ -195,7 +268,7 @@ fn evaluations(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) 
     findings.push(finding);
     let shuffle = draws(script, thing)
         .filter(in_training)
-        .find(|draw| draw.evaluation.is_none() && draw.purpose == Purpose::Order);
+        .find(|draw| !evaluates(draw) && draw.purpose == Purpose::Order);
     if let (Some(shuffle), Role::Global(_)) = (shuffle, thing.role) {
         let message = format!(
             "The order of the training data is drawn from {}, which the evaluation draws from as well: it changes with how often one evaluates.",

@@ -9,11 +9,45 @@ use crate::{Finding, Rule};
 pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
     for save in resumable(script) {
         not_restored(script, save, findings);
+        asides(script, save, findings);
         restored_before_the_pass(script, save, findings);
     }
     for restore in &script.lifted.restores {
         if !restore.in_loop {
             restored_early(script, restore, findings);
+        }
+    }
+}
+
+/// What is written beside a checkpoint that is restored, and read by nobody.
+fn asides(script: &Script<'_>, save: &Save, findings: &mut Vec<Finding>) {
+    let is_restored = |restore: &&Restore| {
+        restore
+            .object
+            .is_some_and(|id| save.holdings.objects.contains(&id))
+    };
+    let Some(restore) = script.lifted.restores.iter().find(is_restored) else {
+        return;
+    };
+    for aside in &script.lifted.asides {
+        for key in &aside.holdings.keys {
+            let is_read = script
+                .lifted
+                .loads
+                .iter()
+                .any(|load| load.escapes || load.keys.contains(&key.name));
+            if is_read || !is_needed(script, save, key) {
+                continue;
+            }
+            let message = format!(
+                "`{}` is written here, and nothing reads it again: a resumed run begins with another value.",
+                key.name
+            );
+            let help = format!(
+                "Read it where the checkpoint is restored, at {}.",
+                script.line(restore.site, aside.site)
+            );
+            findings.push(script.finding(Rule::NotRestored, aside.site, message, help));
         }
     }
 }

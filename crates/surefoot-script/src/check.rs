@@ -2,10 +2,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use crate::calculus::infer;
 use crate::lift::{Entry, lift};
@@ -13,46 +11,14 @@ use crate::project::Project;
 use crate::rules::{self, Report};
 use crate::suppression::Suppressions;
 use crate::unreadable::Reason;
-use crate::{Checkpoint, FileId, Finding, Place, Sources, Unreadable, parallel};
+use crate::{Checkpoint, FileId, Finding, Place, Sources, TorchOperations, Unreadable, parallel};
 
 /// What a check assumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// The version of PyTorch whose nondeterministic operations are reported. The newest that is
-    /// known if none is given.
-    pub torch: Option<TorchVersion>,
-}
-
-/// A version of PyTorch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TorchVersion {
-    /// The first number.
-    pub major: u16,
-    /// The second number.
-    pub minor: u16,
-}
-
-impl fmt::Display for TorchVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-/// Not a version of PyTorch.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no version of PyTorch; write it as 2.13")]
-pub struct NoSuchVersion(String);
-
-impl FromStr for TorchVersion {
-    type Err = NoSuchVersion;
-
-    fn from_str(text: &str) -> Result<TorchVersion, NoSuchVersion> {
-        let mut numbers = text.split('.').map(str::parse);
-        match (numbers.next(), numbers.next()) {
-            (Some(Ok(major)), Some(Ok(minor))) => Ok(TorchVersion { major, minor }),
-            _ => Err(NoSuchVersion(text.to_owned())),
-        }
-    }
+    /// The nondeterministic operations of the PyTorch that scripts run with. Those of the newest
+    /// version that is known if none are given.
+    pub torch: Option<TorchOperations>,
 }
 
 /// What a check found.
@@ -77,7 +43,7 @@ pub fn check(paths: &[PathBuf], settings: &Settings) -> Checked {
     parallel::with_deep_stack(|| check_project(Project::read(paths), settings))
 }
 
-fn check_project(mut project: Project, _settings: &Settings) -> Checked {
+fn check_project(mut project: Project, settings: &Settings) -> Checked {
     let mut checked = Checked {
         files: project.given,
         unreadable: std::mem::take(&mut project.unreadable),
@@ -89,7 +55,7 @@ fn check_project(mut project: Project, _settings: &Settings) -> Checked {
         .filter(|(_, relevant)| **relevant)
         .map(|(file, _)| FileId(file))
         .collect();
-    let scripts = parallel::map(&files, |file| examine(&project, *file, None));
+    let scripts = parallel::map(&files, |file| examine(&project, settings, *file, None));
     let mut entered = BTreeSet::new();
     let mut found: Vec<Report> = Vec::new();
     for (file, outcome) in files.iter().zip(scripts) {
@@ -106,7 +72,9 @@ fn check_project(mut project: Project, _settings: &Settings) -> Checked {
         }
     }
     // What no script called is looked at with arguments that are not known.
-    let rest = parallel::map(&files, |file| examine(&project, *file, Some(&entered)));
+    let rest = parallel::map(&files, |file| {
+        examine(&project, settings, *file, Some(&entered))
+    });
     found.extend(rest.into_iter().flatten().map(|(report, _)| report));
 
     let suppressions: Vec<Suppressions> = (0..)
@@ -162,10 +130,11 @@ type Examined = (Report, BTreeSet<usize>);
 /// Examines a file. A fault of the checker costs that file, not the others.
 fn examine(
     project: &Project,
+    settings: &Settings,
     file: FileId,
     entered: Option<&BTreeSet<usize>>,
 ) -> Result<Examined, Reason> {
-    let examined = catch_unwind(AssertUnwindSafe(|| apply(project, file, entered)));
+    let examined = catch_unwind(AssertUnwindSafe(|| apply(project, settings, file, entered)));
     examined.map_err(|panic| {
         let said = panic.downcast_ref::<&str>().map(|it| (*it).to_owned());
         let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
@@ -174,7 +143,12 @@ fn examine(
 }
 
 /// Lifts a file and applies the rules: as a script, or what was not entered as part of one.
-fn apply(project: &Project, file: FileId, entered: Option<&BTreeSet<usize>>) -> Examined {
+fn apply(
+    project: &Project,
+    settings: &Settings,
+    file: FileId,
+    entered: Option<&BTreeSet<usize>>,
+) -> Examined {
     let entry = entered.map_or(Entry::Script, Entry::Library);
     let (lifted, functions) = lift(project, file, entry);
     if !lifted.matters() {
@@ -185,6 +159,7 @@ fn apply(project: &Project, file: FileId, entered: Option<&BTreeSet<usize>>) -> 
         lifted: &lifted,
         typing: &typing,
         project,
+        settings,
     };
     (rules::apply(&script), functions)
 }

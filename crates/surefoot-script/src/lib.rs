@@ -20,12 +20,14 @@ mod rule;
 mod rules;
 mod source;
 mod suppression;
+mod torch;
 mod unreadable;
 
-pub use check::{Checked, NoSuchVersion, Settings, TorchVersion, check};
+pub use check::{Checked, Settings, check};
 pub use checkpoint::{Checkpoint, Member, MemberKind};
 pub use explain::Explanation;
 pub use finding::{Finding, Note};
 pub use rule::{NoSuchRule, Rule};
 pub use source::{FileId, Place, Source, Sources};
+pub use torch::{NoTorch, TorchOperations};
 pub use unreadable::{Reason, Unreadable};

@@ -179,12 +179,17 @@ fn rules_are_explained_and_listed() {
 }
 
 #[test]
-fn a_version_of_torch_is_a_version() {
-    let folder = Folder::with("train.py", sound());
-    let outcome = check(&folder, &["train.py", "--torch", "new"]);
+fn the_list_of_the_named_pytorch_counts() {
+    let folder = Folder::with(
+        "train.py",
+        Rule::NondeterministicOperation.explanation().faulty,
+    );
+    let outcome = check(&folder, &["train.py", "--torch", "nowhere"]);
     assert_eq!(outcome.code, Some(2));
-    assert!(outcome.stderr.contains("no version of PyTorch"));
-    let outcome = check(&folder, &["train.py", "--torch", "2.4"]);
+    assert!(outcome.stderr.contains("nowhere"), "{}", outcome.stderr);
+    let list = "def use_deterministic_algorithms(mode):\n    r\"\"\"Sets it.\n\n    * :class:`torch.nn.Sorcery`\n    \"\"\"\n";
+    folder.write("torch/__init__.py", list);
+    let outcome = check(&folder, &["train.py", "--torch", "torch"]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
 }
 

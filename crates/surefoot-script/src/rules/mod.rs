@@ -12,7 +12,7 @@ use crate::calculus::{Origin, Site, Typing, Variable};
 use crate::library::{Family, Global};
 use crate::lift::facts::{Lifted, Role, Thing};
 use crate::project::Project;
-use crate::{Checkpoint, Finding, Note, Place, Rule};
+use crate::{Checkpoint, Finding, Note, Place, Rule, Settings};
 
 /// What the rules look at.
 pub(crate) struct Script<'s> {
@@ -22,6 +22,8 @@ pub(crate) struct Script<'s> {
     pub typing: &'s Typing,
     /// All files.
     pub project: &'s Project,
+    /// What is assumed.
+    pub settings: &'s Settings,
 }
 
 /// What the rules say of a script.

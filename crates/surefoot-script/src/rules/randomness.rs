@@ -146,35 +146,6 @@ fn unseeded(script: &Script<'_>, thing: &Thing, global: Global, findings: &mut V
         }
     }
     findings.push(finding);
-    if rule != Rule::UnseededShuffle {
-        unseeded_order(script, thing, findings);
-    }
-}
-
-/// An order that the script asks for has a seed of its own, whatever else is drawn.
-fn unseeded_order(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {
-    let loops = &script.lifted.loops;
-    let in_training = |draw: &&Draw| {
-        draw.loops
-            .first()
-            .is_some_and(|id| loops[id.0 as usize].trains)
-            && draw.purpose == Purpose::Order
-            && draw.evaluation.is_none()
-    };
-    let Some(draw) = draws(script, thing).find(in_training) else {
-        return;
-    };
-    let message = format!(
-        "The order of the training data is drawn from {}, which is never seeded: every run sees the data in another order.",
-        generator_name(thing)
-    );
-    let help = match thing.role {
-        Role::Global(Global::TensorFlow) => "Give it a seed: `shuffle(size, seed=seed)`.",
-        _ => {
-            "Give the loader a generator with a seed: `generator=torch.Generator().manual_seed(seed)`."
-        }
-    };
-    findings.push(script.finding(Rule::UnseededShuffle, draw.site, message, help.to_owned()));
 }
 
 fn by_rank(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {

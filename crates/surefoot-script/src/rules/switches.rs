@@ -39,8 +39,11 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
     }
     let reaching = script.reaching();
     let mut told = BTreeSet::new();
+    let torch = script.settings.torch.as_ref();
+    let listed = |operation: &str| torch.is_none_or(|torch| torch.has(operation));
     for unsteady in &script.lifted.unsteady {
-        if reaching.iter().any(|origin| origin.site == unsteady.site)
+        if listed(unsteady.operation)
+            && reaching.iter().any(|origin| origin.site == unsteady.site)
             && told.insert(unsteady.operation)
         {
             let message = format!(

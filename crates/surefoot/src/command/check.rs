@@ -6,7 +6,7 @@ use crate::output::check::{Report, Spot, Unread, explain, sarif};
 use crate::output::{Console, to_stderr, to_stdout};
 use clap::Args;
 use std::path::{Component, Path, PathBuf};
-use surefoot_script::{NoSuchRule, Rule, Settings, TorchVersion, Unreadable};
+use surefoot_script::{NoSuchRule, Rule, Settings, TorchOperations, Unreadable};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -53,9 +53,10 @@ pub(crate) struct Arguments {
     )]
     explain: Option<String>,
 
-    /// The version of PyTorch whose nondeterministic operations count [default: the newest known]
-    #[arg(long, value_name = "VERSION")]
-    torch: Option<TorchVersion>,
+    /// The folder of the PyTorch whose nondeterministic operations count [default: that of the active
+    /// environment, else those of PyTorch 2.15]
+    #[arg(long, value_name = "DIR")]
+    torch: Option<PathBuf>,
 
     /// Print one JSON object a line on stdout, the summary last
     #[arg(long)]
@@ -84,7 +85,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         false => arguments.paths.clone(),
     };
     let settings = Settings {
-        torch: arguments.torch,
+        torch: operations(arguments)?,
     };
     let mut checked = surefoot_script::check(&named, &settings);
     let unreadable = std::mem::take(&mut checked.unreadable);
@@ -114,6 +115,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     console.say(&report.summary());
     Ok(exit(&report))
+}
+
+/// The nondeterministic operations of the PyTorch that was named, or that is installed.
+fn operations(arguments: &Arguments) -> Result<Option<TorchOperations>, Failure> {
+    if let Some(folder) = &arguments.torch {
+        return match TorchOperations::read(folder) {
+            Ok(operations) => Ok(Some(operations)),
+            Err(error) => Err(Failure::input(error.to_string())
+                .help("name the folder `torch` in the site-packages of your environment")),
+        };
+    }
+    let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter();
+    let mut active = environments.filter_map(std::env::var_os).map(PathBuf::from);
+    Ok(active.find_map(|environment| TorchOperations::of_environment(&environment)))
 }
 
 fn explained(rule: &str) -> Result<Exit, Failure> {

@@ -17,7 +17,7 @@ const BUDGET_QUARTILES: f64 = 0.005;
 const BUDGET_MOMENTS_SMALL: f64 = 0.1;
 /// The multiplications below which a step is short.
 const SMALL: f64 = 1e6;
-/// Those below which a short training may be watched beyond the budget.
+/// Those below which a short training, and the beginning of any, may be watched beyond the budget.
 const MEDIUM: f64 = 1e7;
 
 // What the automatic cadence reckons with, in nanoseconds: rough (`docs/speed.md` has what it comes
@@ -31,7 +31,8 @@ const NS_PER_SUBJECT_MOMENTS: f64 = 300.0;
 const NS_PER_SUBJECT_QUARTILES: f64 = 3_000.0;
 const NS_BETWEEN_CHECKPOINTS: f64 = 1e9;
 
-/// How many first steps are observed one by one by default: how a plan was set up shows in them.
+/// How many first steps are observed one by one by default, unless the network is large: how a plan
+/// was set up shows in them.
 const OPENING: u64 = 16;
 
 /// How often things are observed and saved: every so many steps, or never.
@@ -68,11 +69,11 @@ impl Rhythm {
         let subjects = layers * f64::from(kinds);
         let moments = NS_PER_VALUE_MOMENTS * values + NS_PER_SUBJECT_MOMENTS * subjects;
         let quartiles = NS_PER_VALUE_QUARTILES * values + NS_PER_SUBJECT_QUARTILES * subjects;
+        let work = network.work as f64 * batch;
         let every = match watch.every {
             Cadence::Never => None,
             Cadence::Every(n) => Some(n.get()),
             Cadence::Auto => {
-                let work = network.work as f64 * batch;
                 let share = if work < SMALL {
                     BUDGET_MOMENTS_SMALL
                 } else {
@@ -96,7 +97,7 @@ impl Rhythm {
         Self {
             every,
             opening: match watch.every {
-                Cadence::Auto => OPENING,
+                Cadence::Auto if work < MEDIUM => OPENING,
                 _ => 0,
             },
             quartiles,

@@ -75,7 +75,16 @@ fn check_project(mut project: Project, settings: &Settings) -> Checked {
     let rest = parallel::map(&files, |file| {
         examine(&project, settings, *file, Some(&entered))
     });
-    found.extend(rest.into_iter().flatten().map(|(report, _)| report));
+    for (file, outcome) in files.iter().zip(rest) {
+        match outcome {
+            Ok((report, _)) => found.push(report),
+            Err(reason) => checked.unreadable.push(Unreadable {
+                path: project.script(*file).source.path.clone(),
+                reason,
+                at: None,
+            }),
+        }
+    }
 
     let suppressions: Vec<Suppressions> = (0..)
         .zip(&project.scripts)

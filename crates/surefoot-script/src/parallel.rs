@@ -4,20 +4,37 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Trees of syntax are walked and dropped by recursion. Memory that is never touched costs nothing.
-const STACK: usize = 1 << 30;
+/// Trees of syntax are walked and dropped by recursion. Memory that is never touched costs nothing,
+/// but where the system limits addresses less has to do.
+const STACKS: [usize; 3] = [1 << 30, 1 << 28, 1 << 24];
 
 /// Calls `function` on a thread with a deep stack.
 pub(crate) fn with_deep_stack<T: Send>(function: impl FnOnce() -> T + Send) -> T {
+    let function = Mutex::new(Some(function));
+    let call = || {
+        let function = function.lock().ok().and_then(|mut it| it.take());
+        function.map(|function| function())
+    };
     thread::scope(|scope| {
-        let worker = thread::Builder::new()
-            .stack_size(STACK)
-            .spawn_scoped(scope, function);
-        match worker.map(thread::ScopedJoinHandle::join) {
-            Ok(Ok(value)) => value,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(error) => panic!("no thread can be started: {error}"),
+        let joined = spawn(scope, call).map(thread::ScopedJoinHandle::join);
+        match joined {
+            Some(Ok(value)) => value,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            // Not even a small thread is to be had: this one is left.
+            None => call(),
         }
+    })
+    .expect("it is called once, here or there")
+}
+
+/// Starts a thread with the deepest stack that can be had.
+fn spawn<'s, T: Send + 's>(
+    scope: &'s thread::Scope<'s, '_>,
+    work: impl Fn() -> T + Copy + Send + 's,
+) -> Option<thread::ScopedJoinHandle<'s, T>> {
+    STACKS.into_iter().find_map(|stack| {
+        let thread = thread::Builder::new().stack_size(stack);
+        thread.spawn_scoped(scope, work).ok()
     })
 }
 
@@ -28,23 +45,22 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], function: impl Fn(&T) -> R + Sy
         .min(items.len());
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(items.len()));
+    let work = || {
+        let mut mine = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { break };
+            mine.push((index, function(item)));
+        }
+        if let Ok(mut done) = done.lock() {
+            done.append(&mut mine);
+        }
+    };
+    let work = &work;
     thread::scope(|scope| {
-        for _ in 0..workers {
-            let work = || {
-                let mut mine = Vec::new();
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(index) else { break };
-                    mine.push((index, function(item)));
-                }
-                if let Ok(mut done) = done.lock() {
-                    done.append(&mut mine);
-                }
-            };
-            let worker = thread::Builder::new()
-                .stack_size(STACK)
-                .spawn_scoped(scope, work);
-            worker.expect("a system that reads files can start a thread");
+        let started = (0..workers).filter_map(|_| spawn(scope, work));
+        if started.count() == 0 {
+            work();
         }
     });
     let mut done = done

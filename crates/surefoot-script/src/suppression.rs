@@ -49,7 +49,9 @@ impl Suppressions {
                 Some(rest) => (true, rest),
                 None => (false, rest),
             };
-            let rules = found.rules(rest, file, comment);
+            let Some(rules) = found.rules(rest.trim(), file, comment) else {
+                continue;
+            };
             if for_file {
                 found.file.push(rules);
             } else {
@@ -60,9 +62,24 @@ impl Suppressions {
         found
     }
 
-    fn rules(&mut self, text: &str, file: FileId, comment: &Range<usize>) -> Rules {
-        let Some(list) = text.strip_prefix('[').and_then(|it| it.split(']').next()) else {
-            return Rules::All;
+    /// The rules that are named after `ignore`; all if none are. Anything else is no order to be quiet.
+    fn rules(&mut self, text: &str, file: FileId, comment: &Range<usize>) -> Option<Rules> {
+        if text.is_empty() || text.starts_with('#') {
+            return Some(Rules::All);
+        }
+        let list = text.strip_prefix('[').and_then(|it| it.split_once(']'));
+        let Some((list, _)) = list else {
+            self.unknown.push(Finding {
+                rule: Rule::UnknownSuppression,
+                place: Place {
+                    file,
+                    range: comment.clone(),
+                },
+                message: "This comment silences nothing: after `ignore` come rules in brackets, or nothing.".to_owned(),
+                help: "Write `# surefoot: ignore` or `# surefoot: ignore[clock]`.".to_owned(),
+                notes: Vec::new(),
+            });
+            return None;
         };
         let mut rules = Vec::new();
         for name in list
@@ -87,7 +104,7 @@ impl Suppressions {
                 }
             }
         }
-        Rules::These(rules)
+        Some(Rules::These(rules))
     }
 
     /// Whether a finding of `rule` on `lines`, counted from one, is silenced.
@@ -146,6 +163,18 @@ mod tests {
         let found = suppressions("# surefoot: ignore-file[clock]\na = 1\n");
         assert!(found.silence(Rule::Clock, 2..3));
         assert!(!found.silence(Rule::Precision, 2..3));
+    }
+
+    #[test]
+    fn what_is_no_order_silences_nothing_and_is_told() {
+        for order in ["ignored in review", "ignore-files[clock]", "ignore[clock"] {
+            let found = suppressions(&format!("a = 1  # surefoot: {order}\n"));
+            assert!(!found.silence(Rule::Clock, 1..2), "{order}");
+            assert_eq!(found.unknown.len(), 1, "{order}");
+        }
+        let found = suppressions("a = 1  # surefoot: ignore [clock]\n");
+        assert!(found.silence(Rule::Clock, 1..2));
+        assert!(!found.silence(Rule::Precision, 1..2));
     }
 
     #[test]

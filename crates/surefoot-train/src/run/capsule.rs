@@ -219,14 +219,15 @@ fn unpack(plan: &Plan, capsule: &Capsule) -> Result<(Training, Dataset), TrainEr
     if capsule.facts.step == 0 || capsule.facts.epoch == 0 || training.shards == 0 {
         return Err(foreign("steps, epochs and shards count from 1"));
     }
-    if ids.len() > plan.training.batch_size {
+    if ids.len().max(training.shards) > plan.training.batch_size {
         return Err(foreign("its batch is larger than the plan's"));
     }
     let len = ids.len();
-    let width: usize = training.input_shape.iter().product();
+    let mut sides = training.input_shape.iter();
+    let size = sides.try_fold(len, |size, side| size.checked_mul(*side));
     let features = capsule.array("batch.features").and_then(Array::as_f32);
     let features = features
-        .filter(|values| values.len() == len * width)
+        .filter(|values| Some(values.len()) == size)
         .ok_or_else(|| lacks("batch.features"))?;
     let targets = match capsule.array("batch.targets").map(|array| &array.data) {
         Some(Values::U64(classes)) if classes.len() == len && task != Task::Regression => {
@@ -236,7 +237,8 @@ fn unpack(plan: &Plan, capsule: &Capsule) -> Result<(Training, Dataset), TrainEr
             Targets::Classes(inside.ok_or_else(|| lacks("batch.targets"))?)
         }
         Some(Values::F32(values))
-            if values.len() == len * training.target_width && task == Task::Regression =>
+            if Some(values.len()) == len.checked_mul(training.target_width)
+                && task == Task::Regression =>
         {
             Targets::Values(values.clone())
         }

@@ -4,8 +4,8 @@ Each case is a small model in the plan's language with its weights, one batch, a
 makes of them: outputs, loss and gradients (``layers.json``, ``losses.json``), or the weights after
 each of a few updates (``optimizers.json``). To record them again, from this directory:
 
-    python3 -m venv /tmp/venv && /tmp/venv/bin/pip install torch keras numpy
-    /tmp/venv/bin/python make_fixtures.py
+    python3 -m venv venv && venv/bin/pip install torch keras numpy
+    venv/bin/python make_fixtures.py
 
 Models are run by PyTorch's own modules and functions wherever it has them. Keras 3 (on PyTorch)
 says what a loss or an optimizer means where the two differ; where they agree, ``torch.optim`` is

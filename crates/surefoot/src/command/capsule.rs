@@ -1,18 +1,20 @@
 //! `surefoot capsule`: packs one step of a run into a file that repeats it anywhere.
 
+use super::replay::original::Original;
 use super::replay::stretch;
+use super::train::environment;
 use super::train::job::Job;
 use super::train::recorded::Recorded;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::number::{counted, grouped};
-use crate::output::replay::Disagreement;
 use crate::output::screen::Screen;
 use crate::output::{Console, Role, to_stderr};
 use clap::Args;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use surefoot_diagnose::LayerObservation;
 use surefoot_record::{Capsule, CapsuleFacts, Checkpoint, DigestLog, Quantity, Run as Record};
 use surefoot_train::{Compute, Device, Run, on_device};
 
@@ -23,7 +25,7 @@ Examples:
       samples, and the digest that it should come to.
 
   surefoot capsule runs/exploding-001
-      Packs the first step whose loss is NaN or infinite.
+      Packs the first step in which something was NaN or infinite.
 
   surefoot replay circles-001-step-17.capsule
       Repeats the step, here or elsewhere, without the run and without the data.
@@ -38,7 +40,7 @@ pub(crate) struct Arguments {
     /// The run directory
     run: PathBuf,
 
-    /// The step [default: the first whose loss is NaN or infinite]
+    /// The step [default: the first in which something was NaN or infinite]
     #[arg(long, value_name = "STEP")]
     step: Option<u64>,
 
@@ -82,12 +84,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             grouped(last)
         )));
     }
-    let job = Recorded::read(&record)?.job(&record, arguments.base.clone())?;
+    let file = arguments.output.clone();
+    let file = file.unwrap_or_else(|| default_name(&dir, step));
+    if let Some(folder) = file.parent().filter(|it| !it.as_os_str().is_empty())
+        && !folder.is_dir()
+    {
+        let message = format!("there is no folder {} to write to", folder.display());
+        return Err(Failure::input(message));
+    }
+    let job = Recorded::read(&record)?.job(&record, arguments.base.clone());
+    let job = job.map_err(|failure| match &arguments.base {
+        Some(_) => failure,
+        None => failure.help("if the plan's files have moved, say where they are: --base DIR"),
+    })?;
     let packing = Packing {
         console: &console,
-        record: &record,
-        log: &log,
+        original: Original {
+            record: &record,
+            log: &log,
+        },
         job: &job,
+        device: arguments.device,
         begin: stretch::nearest(&record, step - 1, &console)?,
         step,
         workers: super::workers(arguments.workers),
@@ -97,8 +114,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Packed::Capsule(capsule) => capsule,
         Packed::Not(exit) => return Ok(exit),
     };
-    let file = arguments.output.clone();
-    let file = file.unwrap_or_else(|| default_name(&dir, step));
     capsule.write(&file)?;
     let bytes = std::fs::metadata(&file).map_or(0, |metadata| metadata.len());
     let file = file.display().to_string();
@@ -122,19 +137,35 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The first step whose loss is no number to go on with.
+/// The first step in which something is no number to go on with: the loss, or what was observed of
+/// the layers, which may show it a step earlier.
 fn first_non_finite(record: &Record, log: &DigestLog) -> Result<u64, Failure> {
     let parts = &record.header().digest_parts;
     let place = parts
         .iter()
         .position(|part| part.quantity == Quantity::Loss);
     let mut losses = log.part(place.unwrap_or(usize::MAX));
-    let found = losses.find(|(_, bits)| !f64::from_bits(*bits).is_finite());
-    found.map(|(step, _)| step).ok_or_else(|| {
+    let lost = losses.find(|(_, bits)| !f64::from_bits(*bits).is_finite());
+    let lost = lost.map(|(step, _)| step);
+    for observation in record.observations()? {
+        let observation = observation?;
+        if lost.is_some_and(|lost| lost <= observation.step) {
+            break;
+        }
+        if observation.layers.iter().any(is_broken) {
+            return Ok(observation.step);
+        }
+    }
+    lost.ok_or_else(|| {
         let name = record.dir().display();
         Failure::input(format!("every loss of {name} is finite"))
             .help("say which step to pack: --step STEP")
     })
+}
+
+fn is_broken(layer: &LayerObservation) -> bool {
+    let seen = [&layer.output, &layer.gradient, &layer.weight];
+    seen.into_iter().flatten().any(|it| it.nan + it.inf > 0)
 }
 
 fn default_name(run: &Path, step: u64) -> PathBuf {
@@ -150,9 +181,9 @@ enum Packed {
 
 struct Packing<'a> {
     console: &'a Console,
-    record: &'a Record,
-    log: &'a DigestLog,
+    original: Original<'a>,
     job: &'a Job,
+    device: Device,
     begin: Option<Checkpoint>,
     step: u64,
     workers: usize,
@@ -165,29 +196,31 @@ impl Packing<'_> {
             .map_err(|error| job.explain(error))?;
         run.adopt(&job.adopted);
         let outline = run.outline();
+        let original = &self.original;
+        original.check_parts(&outline.digest_parts)?;
+        let now = environment::of(outline.data, self.workers, self.device);
+        original.tell_environments(&now, self.console)?;
         if let Some(checkpoint) = &self.begin {
             run.restore(checkpoint)?;
         }
         let screen = Screen::new(self.console);
         let interrupt = Interrupt::listen(|| {})?;
-        let names = &self.record.header().digest_parts;
-        let mut found = None;
-        let mut bar = screen.bar(outline.metric, None);
-        run.replay(self.step - 1, |progress, digest| {
-            if let Some(bar) = &mut bar {
-                bar.step(progress);
+        let mut found = original.standing(run.standing_digest());
+        if found.is_none() {
+            let mut bar = screen.bar(outline.metric, None);
+            run.replay(self.step - 1, |progress, digest| {
+                if let Some(bar) = &mut bar {
+                    bar.step(progress);
+                }
+                found = original.disagreement(digest);
+                found.is_none() && !interrupt.asked()
+            });
+            if let Some(bar) = bar {
+                bar.clear();
             }
-            let recorded = self.log.at(digest.step);
-            let wrong = recorded.filter(|(recorded, _)| *recorded != digest.digest);
-            found = wrong
-                .map(|(_, parts)| Disagreement::new(digest.step, names, &parts, &digest.parts));
-            found.is_none() && !interrupt.asked()
-        });
-        if let Some(bar) = bar {
-            bar.clear();
         }
         if let Some(found) = found {
-            let name = self.record.dir().display();
+            let name = original.name();
             let head = Role::Error.paint(format!("step {} does not agree", found.step));
             let what = found.what("now, recorded as");
             self.console.say(&format!(
@@ -201,17 +234,17 @@ impl Packing<'_> {
             to_stderr(&format!("interrupted after step {}", run.step()));
             return Ok(Packed::Not(Exit::Interrupted));
         }
-        let Some((digest, parts)) = self.log.at(self.step) else {
+        let Some((digest, parts)) = original.log.at(self.step) else {
             let message = format!("step {} is not in the record", self.step);
             return Err(Failure::input(message));
         };
         let capsule = run.pack(CapsuleFacts {
             step: self.step,
             epoch: 0,
-            run: self.record.dir().display().to_string(),
-            plan: self.record.plan().to_owned(),
-            environment: self.record.header().environment.clone(),
-            digest_parts: names.clone(),
+            run: original.name(),
+            plan: original.record.plan().to_owned(),
+            environment: original.record.header().environment.clone(),
+            digest_parts: original.record.header().digest_parts.clone(),
             digest,
             parts,
             training: serde_json::Value::Null,

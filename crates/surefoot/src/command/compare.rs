@@ -165,9 +165,7 @@ fn first_difference(one: &Side, other: &Side) -> Result<Option<Parting>, Failure
     let observed = match step {
         0 => None,
         _ => match (one.observation(step)?, other.observation(step)?) {
-            (Some(a), Some(b)) if names.len() == one.parts().len() => {
-                first_observed(&a, &b, one.run.header())
-            }
+            (Some(a), Some(b)) => first_observed((&a, one), (&b, other)),
             _ => None,
         },
     };
@@ -179,11 +177,10 @@ fn first_difference(one: &Side, other: &Side) -> Result<Option<Parting>, Failure
 }
 
 /// The first number that was observed to differ, in the order of a step: forward through the layers,
-/// back through them, then what was learned.
+/// back through them, then what was learned. Layers are the same if their names are.
 fn first_observed(
-    a: &Observation,
-    b: &Observation,
-    header: &surefoot_record::Header,
+    (a, one): (&Observation, &Side),
+    (b, other): (&Observation, &Side),
 ) -> Option<Observed> {
     let differ = |what, layer: Option<&str>, a: Option<&Summary>, b: Option<&Summary>| {
         let (a, b) = (a?, b?);
@@ -193,13 +190,17 @@ fn first_observed(
             norms: [a.l2, b.l2],
         })
     };
-    let names: Vec<&str> = header
-        .facts
-        .layers
-        .iter()
-        .map(|l| l.name.as_str())
-        .collect();
-    let layers = || names.iter().zip(a.layers.iter().zip(&b.layers));
+    let names = |side: &'_ Side| -> Vec<String> {
+        let layers = side.run.header().facts.layers.iter();
+        layers.map(|layer| layer.name.clone()).collect()
+    };
+    let (mine, theirs) = (names(one), names(other));
+    let layers = || {
+        mine.iter().zip(&a.layers).filter_map(|(name, layer)| {
+            let place = theirs.iter().position(|theirs| theirs == name)?;
+            Some((name.as_str(), (layer, b.layers.get(place)?)))
+        })
+    };
     let outputs = layers().find_map(|(name, (a, b))| {
         differ("output", Some(name), a.output.as_ref(), b.output.as_ref())
     });

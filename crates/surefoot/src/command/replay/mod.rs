@@ -1,6 +1,7 @@
 //! `surefoot replay`: repeats a recorded run, or the step in a capsule, and checks every digest.
 
 mod capsule;
+pub(crate) mod original;
 pub(super) mod stretch;
 mod verify;
 

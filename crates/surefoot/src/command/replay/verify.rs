@@ -1,7 +1,8 @@
 //! Repeats a recorded run.
 
+use super::Arguments;
+use super::original::Original;
 use super::stretch::Stretch;
-use super::{Arguments, tell_differences};
 use crate::command::train::environment;
 use crate::command::train::job::Job;
 use crate::command::train::recorded::Recorded;
@@ -9,11 +10,11 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Console;
-use crate::output::replay::{Disagreement, Verdict};
+use crate::output::replay::Verdict;
 use crate::output::screen::Screen;
 use std::path::PathBuf;
 use std::time::Instant;
-use surefoot_record::{DigestLog, Event, Part, Quantity, Run as Record, StepDigest};
+use surefoot_record::Run as Record;
 use surefoot_train::{Compute, Run, on_device};
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Failure> {
@@ -30,8 +31,10 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Fail
     let replay = Replay {
         arguments,
         console,
-        record: &record,
-        log: &log,
+        original: Original {
+            record: &record,
+            log: &log,
+        },
         stretch,
         job: &job,
     };
@@ -41,8 +44,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Fail
 struct Replay<'a> {
     arguments: &'a Arguments,
     console: &'a Console,
-    record: &'a Record,
-    log: &'a DigestLog,
+    original: Original<'a>,
     stretch: Stretch,
     job: &'a Job,
 }
@@ -55,15 +57,12 @@ impl Replay<'_> {
             .map_err(|error| job.explain(error))?;
         run.adopt(&job.adopted);
         let outline = run.outline();
-        self.check_parts(&outline.digest_parts)?;
-        self.tell_environments(&environment::of(
-            outline.data,
-            workers,
-            self.arguments.device,
-        ))?;
-        if self.record.summary()?.is_none() {
-            let steps = self.log.last_step().unwrap_or(0);
-            let name = self.record.dir().display();
+        self.original.check_parts(&outline.digest_parts)?;
+        let now = environment::of(outline.data, workers, self.arguments.device);
+        self.original.tell_environments(&now, self.console)?;
+        if self.original.record.summary()?.is_none() {
+            let steps = self.original.log.last_step().unwrap_or(0);
+            let name = self.original.name();
             self.console.note(&format!(
                 "{name} is not finished; it is recorded up to step {steps}"
             ));
@@ -72,7 +71,7 @@ impl Replay<'_> {
         let interrupt = Interrupt::listen(|| {})?;
         self.console.event(&serde_json::json!({
             "event": "replaying",
-            "run": self.name(),
+            "run": self.original.name(),
             "start": stretch.start(),
             "from": stretch.from,
             "to": stretch.to,
@@ -83,7 +82,7 @@ impl Replay<'_> {
             run.restore(checkpoint)?;
         }
         let mut checked = 0;
-        let mut found = self.standing(run.standing_digest());
+        let mut found = self.original.standing(run.standing_digest());
         // The state before the first step is one that is checked, a checkpoint's is known.
         if found.is_none() && stretch.start() == 0 && stretch.from == 0 {
             checked += 1;
@@ -94,7 +93,7 @@ impl Replay<'_> {
                 if let Some(bar) = &mut bar {
                     bar.step(progress);
                 }
-                found = self.disagreement(digest);
+                found = self.original.disagreement(digest);
                 checked += u64::from(found.is_none() && digest.step >= stretch.from);
                 found.is_none() && !interrupt.asked()
             });
@@ -103,7 +102,7 @@ impl Replay<'_> {
             }
         }
         let verdict = Verdict {
-            run: self.name(),
+            run: self.original.name(),
             beginning: stretch.beginning(),
             start: stretch.start(),
             from: stretch.from,
@@ -117,7 +116,7 @@ impl Replay<'_> {
             self.console.event(&serde_json::json!({
                 "event": "interrupted",
                 "step": run.step(),
-                "run": self.name(),
+                "run": self.original.name(),
             }));
             let (step, to) = (run.step(), stretch.to);
             crate::output::to_stderr(&format!(
@@ -131,59 +130,5 @@ impl Replay<'_> {
             None => Exit::Done,
             Some(_) => Exit::No,
         })
-    }
-
-    fn name(&self) -> String {
-        self.record.dir().display().to_string()
-    }
-
-    /// What was executed elsewhere is told first, with the step since which it was.
-    fn tell_environments(&self, now: &surefoot_record::Environment) -> Result<(), Failure> {
-        let then = &self.record.header().environment;
-        tell_differences(then, now, self.console);
-        for event in self.record.events()? {
-            let Event::Resumed { step, environment } = event else {
-                continue;
-            };
-            for difference in environment::differences(then, &environment) {
-                let when = format!("since it was resumed after step {step}");
-                self.console.warn(&format!("{difference} {when}"));
-            }
-        }
-        Ok(())
-    }
-
-    /// The digests have to cover what this version's cover.
-    fn check_parts(&self, parts: &[Part]) -> Result<(), Failure> {
-        if self.record.header().digest_parts == parts {
-            return Ok(());
-        }
-        let message = format!(
-            "the digests of {} do not cover what this version's cover",
-            self.name()
-        );
-        Err(Failure::input(message).help("replay it with the surefoot that recorded it"))
-    }
-
-    /// Whether the state that it begins with is the recorded one. Of a checkpoint neither the batch
-    /// nor the loss is known.
-    fn standing(&self, digest: &StepDigest) -> Option<Disagreement> {
-        let mut found = self.disagreement(digest)?;
-        if digest.step > 0 {
-            let known = |part: &Part| !matches!(part.quantity, Quantity::Batch | Quantity::Loss);
-            found.parts.retain(known);
-            found.losses = None;
-        }
-        (!found.parts.is_empty() || digest.step == 0).then_some(found)
-    }
-
-    /// How a step differs from the recorded one. One that is not recorded has nothing to differ from.
-    fn disagreement(&self, digest: &StepDigest) -> Option<Disagreement> {
-        let (recorded, parts) = self.log.at(digest.step)?;
-        if recorded == digest.digest {
-            return None;
-        }
-        let names = &self.record.header().digest_parts;
-        Some(Disagreement::new(digest.step, names, &parts, &digest.parts))
     }
 }

@@ -56,6 +56,19 @@ fn missing_state() {
 }
 
 #[test]
+fn gradient_descent_without_momentum_has_nothing_to_save() {
+    let resumed = |optimizer: &str| {
+        format!(
+            "import torch\ntorch.manual_seed(0)\nmodel = torch.nn.Linear(4, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1{optimizer})\n\
+             saved = torch.load('last.pt')\nmodel.load_state_dict(saved['model'])\nx = torch.zeros(8, 4)\n\
+             for epoch in range(saved['epoch'] + 1, 10):\n    optimizer.zero_grad()\n    model(x).sum().backward()\n    optimizer.step()\n    \
+             torch.save({{'epoch': epoch, 'model': model.state_dict()}}, 'last.pt')\n"
+        )
+    };
+    tells_apart(Rule::MissingState, &resumed(", momentum=0.9"), &resumed(""));
+}
+
+#[test]
 fn missing_generator() {
     let save = |entries: &str| {
         script(

@@ -118,7 +118,14 @@ impl<'a> Lift<'a> {
                 }
                 Value::object(id)
             }
-            Effect::Optimizer => Value::object(self.make_optimizer(&arguments, site)),
+            Effect::Optimizer => {
+                let id = self.make_optimizer(&arguments, site);
+                // Without momentum there is nothing that it remembers.
+                if &**name == "torch.optim.SGD" && !arguments.may_be_true(2, "momentum") {
+                    self.frameworks.forgetful.insert(id);
+                }
+                Value::object(id)
+            }
             Effect::Scheduler => Value::object(self.make_scheduler(&arguments, site)),
             Effect::Scaler => {
                 let id = self.make(Kind::Scaler, "scaler", site);
@@ -834,17 +841,8 @@ impl<'a> Lift<'a> {
         let is_literal = matches!(value.shape, Shape::Bool(true));
         let rule = match name {
             "torch.backends.cudnn.benchmark" if is_literal => Rule::CudnnBenchmark,
-            "torch.backends.cuda.matmul.allow_tf32" | "torch.backends.cudnn.allow_tf32"
-                if is_literal =>
-            {
-                Rule::Precision
-            }
-            "torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction"
-            | "torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction"
-                if is_literal =>
-            {
-                Rule::Precision
-            }
+            // Its neighbours of cuDNN and for half precision are on anyway.
+            "torch.backends.cuda.matmul.allow_tf32" if is_literal => Rule::Precision,
             "torch._inductor.config.max_autotune"
             | "torch._inductor.config.coordinate_descent_tuning"
                 if is_on =>

@@ -411,7 +411,9 @@ impl<'a> Lift<'a> {
             }
         }
         operands.extend(extra);
-        self.compute(cell, "moments", operands, site);
+        if !self.frameworks.forgetful.contains(&optimizer) {
+            self.compute(cell, "moments", operands, site);
+        }
         for (parameters, gradients) in pairs {
             let mut operands = vec![
                 Operand::Variable(parameters),

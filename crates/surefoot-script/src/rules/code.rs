@@ -1,7 +1,6 @@
 //! The code that saves what must be saved, and restores it.
 
-use super::checkpoints::Part;
-use crate::MemberKind;
+use super::checkpoints::{Counter, Part, Position};
 use crate::library::{Family, Global};
 use crate::lift::facts::{Role, Style};
 
@@ -12,6 +11,25 @@ struct Written {
     restore: String,
 }
 
+impl Written {
+    /// What has no name that could be saved: a comment says what to do.
+    fn remark(save: &str, restore: &str) -> Written {
+        Written {
+            key: String::new(),
+            value: format!("# {save}"),
+            restore: format!("# {restore}"),
+        }
+    }
+
+    fn is_remark(&self) -> bool {
+        self.key.is_empty()
+    }
+
+    fn entry(&self) -> String {
+        format!("\"{}\": {}", self.key, self.value)
+    }
+}
+
 /// The entries of a checkpoint that hold these parts, as a sentence.
 pub(super) fn entries(parts: &[&Part], style: Style) -> String {
     if style == Style::TensorFlow {
@@ -20,8 +38,12 @@ pub(super) fn entries(parts: &[&Part], style: Style) -> String {
     let entries: Vec<String> = parts
         .iter()
         .flat_map(|part| written(part))
-        .map(|it| format!("\"{}\": {}", it.key, it.value))
+        .filter(|it| !it.is_remark())
+        .map(|it| it.entry())
         .collect();
+    if entries.is_empty() {
+        return String::new();
+    }
     format!("Save it as well: `{}`.", entries.join(", "))
 }
 
@@ -62,7 +84,10 @@ fn dictionary<'p>(parts: impl Iterator<Item = &'p Part>) -> (String, String) {
     let written: Vec<Written> = parts.flat_map(written).collect();
     let entries = written
         .iter()
-        .map(|it| format!("    \"{}\": {},\n", it.key, it.value))
+        .map(|it| match it.is_remark() {
+            true => format!("    {}\n", it.value),
+            false => format!("    {},\n", it.entry()),
+        })
         .collect();
     let restores: Vec<&str> = written.iter().map(|it| it.restore.as_str()).collect();
     (entries, restores.join("\n"))
@@ -129,7 +154,8 @@ fn tensorflow_entries(parts: &[&Part]) -> String {
     let rest = parts.iter().filter(|part| !is_tracked(part));
     let rest: Vec<String> = rest
         .flat_map(|part| written(part))
-        .map(|it| format!("\"{}\": {}", it.key, it.value))
+        .filter(|it| !it.is_remark())
+        .map(|it| it.entry())
         .collect();
     if !rest.is_empty() {
         let rest = rest.join(", ");
@@ -149,11 +175,8 @@ fn written(part: &Part) -> Vec<Written> {
             restore,
         }]
     };
-    if part.kind == MemberKind::Position {
-        return simple(
-            name.clone(),
-            format!("first_{key} = {load} + 1  # where its loop begins"),
-        );
+    if let Some(position) = &part.position {
+        return vec![written_position(position)];
     }
     match part.thing.as_ref().map(|thing| thing.role) {
         Some(
@@ -219,6 +242,40 @@ fn written(part: &Part) -> Vec<Written> {
             }]
         }
         _ => simple(name.clone(), format!("{name} = {load}")),
+    }
+}
+
+fn written_position(position: &Position) -> Written {
+    let rounds = match position.is_over_data {
+        true => "batches",
+        false => "rounds",
+    };
+    let (name, is_head) = match &position.counter {
+        Some(Counter::Head(name)) => (name, true),
+        Some(Counter::Body(name)) => (name, false),
+        None => {
+            return Written::remark(
+                &format!("number the {rounds} with `enumerate`, and save the number"),
+                &format!("skip the {rounds} that are done"),
+            );
+        }
+    };
+    let key = key_of(name);
+    let load = format!("checkpoint[\"{key}\"]");
+    let restore = match (is_head, position.is_round_over) {
+        (false, _) => format!("{name} = {load}\n# skip the {rounds} that are done"),
+        (true, true) if position.is_over_data => {
+            format!("first_{key} = {load} + 1  # skip the batches before it")
+        }
+        (true, true) => format!("first_{key} = {load} + 1  # where its loop begins"),
+        (true, false) => {
+            format!("first_{key} = {load}  # where its loop begins: this round is not over")
+        }
+    };
+    Written {
+        value: name.clone(),
+        key,
+        restore,
     }
 }
 

@@ -6,6 +6,7 @@ mod environment;
 mod held;
 mod randomness;
 mod restoring;
+mod skipping;
 mod switches;
 
 use crate::calculus::{Origin, Site, Typing, Variable};

@@ -7,7 +7,7 @@ use super::skipping::Skipping;
 use super::{Script, code, generator_name, listed};
 use crate::calculus::{Label, Member as Needed, Reason, Save as Needs, Site, Statement, Variable};
 use crate::lift::ObjectId;
-use crate::lift::facts::{Holdings, Kept, Loop, LoopId, Role, Save, Thing};
+use crate::lift::facts::{Holdings, Kept, Loop, LoopId, Role, Runner, Save, Thing};
 use crate::{Checkpoint, Finding, Member, MemberKind, Rule};
 
 /// Something that has to be saved.
@@ -37,6 +37,8 @@ pub(super) struct Position {
     pub counter: Option<Counter>,
     /// Whether the round is over when the checkpoint is made, but for what follows in its body.
     pub is_round_over: bool,
+    /// What runs the loop, if the script does not.
+    pub runner: Option<Runner>,
     /// Whether a resumed run begins the loop again although the checkpoint holds the count.
     pub is_unused: bool,
 }
@@ -233,6 +235,13 @@ fn without_position(script: &Script<'_>, save: &Save, parts: &[&Part]) -> Findin
         );
     } else if unsaved.is_empty() {
         help = "Begin the loop where it was.".to_owned();
+    }
+    let is_fitted = |part: &&Part| {
+        let runner = part.position.as_ref().and_then(|it| it.runner);
+        runner == Some(Runner::Fit)
+    };
+    if parts.iter().all(is_fitted) {
+        help = "Pass `initial_epoch` to `fit`, or use `keras.callbacks.BackupAndRestore`, which keeps the epoch as well.".to_owned();
     }
     let help = help.trim_end().to_owned();
     with_notes(
@@ -524,6 +533,7 @@ fn positions(script: &Script<'_>, loops: &[LoopId], save: Option<&Save>) -> Vec<
             is_over_data: looped.is_over_data,
             counter: counter_of(script, looped),
             is_round_over: Some(id) == innermost,
+            runner: looped.runner,
             is_unused: false,
         };
         if let (Some((iterator, name)), true) = (&looped.iterator, looped.trains) {

@@ -455,3 +455,46 @@ fn checkpoints_are_written_the_way_of_the_framework() {
     assert!(values.contains("\"opt_state\": opt_state"), "{values}");
     assert!(values.contains("pickle.dump({"), "{values}");
 }
+
+#[test]
+fn code_for_fit_is_a_callback_and_uses_no_name_that_is_not_there() {
+    let code = |text: &str| checked(text).checkpoints[0].code();
+    let fit = "model.fit(x, y, callbacks=[keras.callbacks.EarlyStopping()])";
+    let fitted = code(&keras(SEED, "", fit));
+    assert!(
+        fitted.starts_with("backup = keras.callbacks.BackupAndRestore("),
+        "{fitted}"
+    );
+    assert!(
+        fitted.contains("# Nothing saves what callbacks"),
+        "{fitted}"
+    );
+    assert!(!fitted.contains("tf.train"), "{fitted}");
+    let looped = code(&keras(
+        SEED,
+        "",
+        "for epoch in range(3):\n    model.train_on_batch(x, y)",
+    ));
+    assert!(looped.contains("optimizer=model.optimizer,"), "{looped}");
+    assert!(looped.contains("import pickle\n"), "{looped}");
+    assert!(
+        looped.contains("open(path + \".rest\", \"rb\")"),
+        "{looped}"
+    );
+}
+
+#[test]
+fn code_for_lightning_is_what_the_trainer_does_not_save() {
+    let decay = "    def on_train_epoch_end(self):\n        self.scale = self.scale * 0.9\n\n";
+    let text = lightning("pass", decay, "", ", ckpt_path='last.ckpt'");
+    let checked = checked(&text);
+    let checkpoint = &checked.checkpoints[0];
+    assert_eq!(
+        checkpoint.save,
+        "# in the module; the trainer saves the rest\ndef on_save_checkpoint(self, checkpoint):\n    checkpoint[\"scale\"] = self.scale"
+    );
+    assert_eq!(
+        checkpoint.restore,
+        "def on_load_checkpoint(self, checkpoint):\n    self.scale = checkpoint[\"scale\"]"
+    );
+}

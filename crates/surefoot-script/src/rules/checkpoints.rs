@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::bound::Bound;
 use super::held::through_copies;
 use super::skipping::Skipping;
 use super::{Script, code, generator_name, listed};
@@ -64,7 +65,7 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) -> Vec<Chec
             Some(save),
         );
         report(script, save, &parts, findings);
-        checkpoints.push(checkpoint(script, save.site, true, parts));
+        checkpoints.push(checkpoint(script, save.site, save.loops[0], true, parts));
     }
     for (index, looped) in script.lifted.loops.iter().enumerate() {
         let id = LoopId(u32::try_from(index).unwrap_or(u32::MAX));
@@ -72,7 +73,7 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) -> Vec<Chec
         if let (Some(label), false) = (looped.end, has_save) {
             let parts = parts(script, label, looped.site, &[id], None);
             if !parts.is_empty() {
-                checkpoints.push(checkpoint(script, looped.site, false, parts));
+                checkpoints.push(checkpoint(script, looped.site, id, false, parts));
             }
         }
     }
@@ -273,8 +274,17 @@ fn with_notes(
     finding
 }
 
-fn checkpoint(script: &Script<'_>, site: Site, saves: bool, parts: Vec<Part>) -> Checkpoint {
-    let (save, restore) = code::both(&parts, script.lifted.style);
+fn checkpoint(
+    script: &Script<'_>,
+    site: Site,
+    outermost: LoopId,
+    saves: bool,
+    parts: Vec<Part>,
+) -> Checkpoint {
+    let file = script.project.script(script.place(site).file);
+    let bound = Bound::of(&file.module.body);
+    let runner = script.lifted.loops[outermost.0 as usize].runner;
+    let (save, restore) = code::both(&parts, script.lifted.style, runner, &bound);
     let members = parts.into_iter().map(|part| Member {
         name: part.name,
         kind: part.kind,

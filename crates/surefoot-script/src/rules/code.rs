@@ -1,14 +1,23 @@
 //! The code that saves what must be saved, and restores it.
 
+use super::bound::Bound;
 use super::checkpoints::{Counter, Part, Position};
+use super::fitted;
 use crate::library::{Family, Global};
-use crate::lift::facts::{Role, Style};
+use crate::lift::facts::{Role, Runner, Style};
+
+const GLOBAL_GENERATOR: &str = "The global generator cannot be saved: draw from a `tf.random.Generator` that is part of the checkpoint, or by keys, with `tf.random.stateless_...` and the number of the epoch; `fit` draws nothing with `shuffle=False`.";
+const PIPELINE: &str = "A pipeline begins again with its first order: save its iterator with `tf.train.Checkpoint(..., iterator=iterator)`, or make the order from the number of the epoch, with `shuffle(size, seed=seed + epoch, reshuffle_each_iteration=False)`.";
+const CALLBACK: &str = "Nothing saves what callbacks remember: make the learning rate a function of the epoch, with a schedule or `LearningRateScheduler`, and decide on the number of epochs beforehand.";
 
 /// How one part is written down.
-struct Written {
-    key: String,
-    value: String,
-    restore: String,
+pub(super) struct Written {
+    /// Its key.
+    pub key: String,
+    /// What is saved under it.
+    pub value: String,
+    /// The statement that puts it back.
+    pub restore: String,
 }
 
 impl Written {
@@ -48,36 +57,65 @@ pub(super) fn entries(parts: &[&Part], style: Style) -> String {
 }
 
 /// The code that saves, and the code that restores.
-pub(super) fn both(parts: &[Part], style: Style) -> (String, String) {
-    match style {
-        Style::Torch => {
+pub(super) fn both(
+    parts: &[Part],
+    style: Style,
+    runner: Option<Runner>,
+    bound: &Bound<'_>,
+) -> (String, String) {
+    match (runner, style) {
+        (Some(Runner::Fit), _) => fitted::with_keras(parts, bound),
+        (Some(Runner::Trainer), _) => fitted::with_lightning(parts),
+        (None, Style::Torch) => {
             let (entries, restores) = dictionary(parts.iter());
             (
                 format!("torch.save({{\n{entries}}}, path)"),
                 format!("checkpoint = torch.load(path, weights_only=False)\n{restores}"),
             )
         }
-        Style::Values => pickled(parts.iter()),
-        Style::TensorFlow => {
-            let objects: String = parts
-                .iter()
-                .filter(|part| is_tracked(part))
-                .map(|part| format!("    {}={},\n", key_of(&part.name), part.name))
-                .collect();
-            let save =
-                format!("checkpoint = tf.train.Checkpoint(\n{objects})\ncheckpoint.save(path)");
-            let restore = "checkpoint.restore(tf.train.latest_checkpoint(directory))".to_owned();
-            let mut rest = parts.iter().filter(|part| !is_tracked(part));
-            if rest.clone().all(|part| written(part).is_empty()) {
-                return (save, restore);
-            }
-            let (save_rest, restore_rest) = pickled(rest.by_ref());
-            (
-                format!("{save}\n{save_rest}"),
-                format!("{restore}\n{restore_rest}"),
-            )
-        }
+        (None, Style::Values) => pickled(parts.iter(), "path", bound),
+        (None, Style::TensorFlow) => tracked(parts, bound),
     }
+}
+
+/// Models, optimizers and variables through TensorFlow, what else there is in a file beside them.
+fn tracked(parts: &[Part], bound: &Bound<'_>) -> (String, String) {
+    let is_model = |part: &&Part| {
+        let role = part.thing.as_ref().map(|thing| thing.role);
+        role == Some(Role::Model)
+    };
+    let model = parts.iter().find(is_model);
+    let objects: String = parts
+        .iter()
+        .filter(|part| is_tracked(part))
+        .map(|part| {
+            let root = part.name.split(['.', '[']).next().unwrap_or_default();
+            let role = part.thing.as_ref().map(|thing| thing.role);
+            let key = key_of(&part.name);
+            // What a model was compiled with has no name of its own.
+            match model {
+                Some(model) if role == Some(Role::Optimizer) && !bound.has(root) => {
+                    format!("    {key}={}.optimizer,\n", model.name)
+                }
+                _ => format!("    {key}={},\n", part.name),
+            }
+        })
+        .collect();
+    let mut save = format!("tracked = tf.train.Checkpoint(\n{objects})\ntracked.write(path)");
+    if !bound.has("tf") {
+        save = format!("import tensorflow as tf\n{save}");
+    }
+    let mut restore = "tracked.read(path)".to_owned();
+    let rest: Vec<&Part> = parts.iter().filter(|part| !is_tracked(part)).collect();
+    if rest.iter().any(|part| !written(part).is_empty()) {
+        let (save_rest, restore_rest) = pickled(rest.iter().copied(), "path + \".rest\"", bound);
+        save = format!("{save}\n{save_rest}");
+        restore = format!("{restore}\n{restore_rest}");
+    }
+    for remark in remarks(&rest) {
+        restore.push_str(&format!("\n# {remark}"));
+    }
+    (save, restore)
 }
 
 fn dictionary<'p>(parts: impl Iterator<Item = &'p Part>) -> (String, String) {
@@ -93,12 +131,22 @@ fn dictionary<'p>(parts: impl Iterator<Item = &'p Part>) -> (String, String) {
     (entries, restores.join("\n"))
 }
 
-fn pickled<'p>(parts: impl Iterator<Item = &'p Part>) -> (String, String) {
+fn pickled<'p>(
+    parts: impl Iterator<Item = &'p Part>,
+    path: &str,
+    bound: &Bound<'_>,
+) -> (String, String) {
     let (entries, restores) = dictionary(parts);
     let entries = entries.replace("\n    ", "\n        ");
+    let import = match bound.has("pickle") {
+        true => "",
+        false => "import pickle\n",
+    };
     (
-        format!("with open(path, \"wb\") as f:\n    pickle.dump({{\n    {entries}    }}, f)"),
-        format!("with open(path, \"rb\") as f:\n    checkpoint = pickle.load(f)\n{restores}"),
+        format!(
+            "{import}with open({path}, \"wb\") as f:\n    pickle.dump({{\n    {entries}    }}, f)"
+        ),
+        format!("with open({path}, \"rb\") as f:\n    checkpoint = pickle.load(f)\n{restores}"),
     )
 }
 
@@ -117,6 +165,25 @@ fn is_tracked(part: &Part) -> bool {
     )
 }
 
+/// What cannot be saved, and what to do instead.
+pub(super) fn remarks(parts: &[&Part]) -> Vec<String> {
+    let has = |role: Role| {
+        let mut roles = parts.iter().filter_map(|part| part.thing.as_ref());
+        roles.any(|thing| thing.role == role)
+    };
+    let mut sentences = Vec::new();
+    if has(Role::Global(Global::TensorFlow)) {
+        sentences.push(GLOBAL_GENERATOR.to_owned());
+    }
+    if has(Role::Generator(Family::Pipeline)) {
+        sentences.push(PIPELINE.to_owned());
+    }
+    if has(Role::Callback) {
+        sentences.push(CALLBACK.to_owned());
+    }
+    sentences
+}
+
 fn tensorflow_entries(parts: &[&Part]) -> String {
     let tracked: Vec<String> = parts
         .iter()
@@ -130,27 +197,7 @@ fn tensorflow_entries(parts: &[&Part]) -> String {
             "Make it part of what is saved: `tf.train.Checkpoint(..., {tracked})`."
         ));
     }
-    let is_global = |part: &&&Part| {
-        let role = part.thing.as_ref().map(|thing| thing.role);
-        role == Some(Role::Global(Global::TensorFlow))
-    };
-    if parts.iter().any(|part| is_global(&part)) {
-        sentences.push("The global generator cannot be saved: draw from a `tf.random.Generator` that is part of the checkpoint, or by keys, with `tf.random.stateless_...` and the number of the epoch; `fit` draws nothing with `shuffle=False`.".to_owned());
-    }
-    let is_pipeline = |part: &Part| {
-        let role = part.thing.as_ref().map(|thing| thing.role);
-        role == Some(Role::Generator(Family::Pipeline))
-    };
-    if parts.iter().any(|part| is_pipeline(part)) {
-        sentences.push("A pipeline begins again with its first order: save its iterator with `tf.train.Checkpoint(..., iterator=iterator)`, or make the order from the number of the epoch, with `shuffle(size, seed=seed + epoch, reshuffle_each_iteration=False)`.".to_owned());
-    }
-    let is_callback = |part: &Part| {
-        let role = part.thing.as_ref().map(|thing| thing.role);
-        role == Some(Role::Callback)
-    };
-    if parts.iter().any(|part| is_callback(part)) {
-        sentences.push("Nothing saves what callbacks remember: make the learning rate a function of the epoch, with a schedule or `LearningRateScheduler`, and decide on the number of epochs beforehand.".to_owned());
-    }
+    sentences.extend(remarks(parts));
     let rest = parts.iter().filter(|part| !is_tracked(part));
     let rest: Vec<String> = rest
         .flat_map(|part| written(part))
@@ -164,7 +211,7 @@ fn tensorflow_entries(parts: &[&Part]) -> String {
     sentences.join(" ")
 }
 
-fn written(part: &Part) -> Vec<Written> {
+pub(super) fn written(part: &Part) -> Vec<Written> {
     let key = key_of(&part.name);
     let load = format!("checkpoint[\"{key}\"]");
     let name = &part.name;

@@ -1,8 +1,10 @@
 //! From a lifted script and its types to findings. One file per family of rules.
 
+mod bound;
 mod checkpoints;
 mod code;
 mod environment;
+mod fitted;
 mod held;
 mod randomness;
 mod restoring;

@@ -6,6 +6,7 @@ use super::fitted;
 use crate::library::{Family, Global};
 use crate::lift::facts::{Role, Runner, Style};
 
+// What has no state that can be saved, and what to do instead.
 const GLOBAL_GENERATOR: &str = "The global generator cannot be saved: draw from a `tf.random.Generator` that is part of the checkpoint, or by keys, with `tf.random.stateless_...` and the number of the epoch; `fit` draws nothing with `shuffle=False`.";
 const PIPELINE: &str = "A pipeline begins again with its first order: save its iterator with `tf.train.Checkpoint(..., iterator=iterator)`, or make the order from the number of the epoch, with `shuffle(size, seed=seed + epoch, reshuffle_each_iteration=False)`.";
 const CALLBACK: &str = "Nothing saves what callbacks remember: make the learning rate a function of the epoch, with a schedule or `LearningRateScheduler`, and decide on the number of epochs beforehand.";

@@ -10,7 +10,7 @@ pub enum Rule {
     MissingState,
     /// A generator that later steps draw from is missing from what a checkpoint saves.
     MissingGenerator,
-    /// A checkpoint in the middle of an epoch does not say where in the data it is.
+    /// A checkpoint does not say how far the loops around it have come, or a resumed run makes no use of it.
     MissingPosition,
     /// Saved, but nothing restores it.
     NotRestored,

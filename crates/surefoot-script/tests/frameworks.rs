@@ -99,8 +99,8 @@ fn a_callback_of_the_script_has_a_state_too() {
 fn weights_in_the_old_format_lack_the_optimizer() {
     let with = |file: &str, full: &str| {
         let fit = format!(
-            "import os\nif os.path.exists('{file}'):\n    model.load_weights('{file}')\n\
-             model.fit(x, y, shuffle=False, callbacks=[keras.callbacks.ModelCheckpoint('{file}'{full})])"
+            "import os\nif os.path.exists('{file}'):\n    model.optimizer.build(model.trainable_variables)\n    model.load_weights('{file}')\n\
+             model.fit(x, y, shuffle=False, initial_epoch=2, callbacks=[keras.callbacks.ModelCheckpoint('{file}'{full})])"
         );
         keras(SEED, "", &fit)
     };
@@ -115,16 +115,22 @@ fn weights_in_the_old_format_lack_the_optimizer() {
 fn weights_read_before_compiling_lose_the_optimizer() {
     let load = "model.load_weights('w.weights.h5')\n";
     let compile = "model.compile(optimizer='adam', loss='mse')\n";
+    let build = "model.optimizer.build(model.trainable_variables)\n";
     let with = |middle: &str, file: &str| {
         format!(
             "import keras\nimport numpy as np\n{SEED}\nmodel = keras.Sequential([keras.layers.Dense(1)])\n{middle}\
-             model.fit(np.zeros((8, 2)), np.zeros(8), shuffle=False, callbacks=[keras.callbacks.ModelCheckpoint('{file}', save_weights_only=True)])\n"
+             model.fit(np.zeros((8, 2)), np.zeros(8), shuffle=False, initial_epoch=2, callbacks=[keras.callbacks.ModelCheckpoint('{file}', save_weights_only=True)])\n"
         )
     };
     tells_apart(
         &[Rule::RestoredEarly],
         &with(&format!("{load}{compile}"), "w.weights.h5"),
-        &with(&format!("{compile}{load}"), "w.weights.h5"),
+        &with(&format!("{compile}{build}{load}"), "w.weights.h5"),
+    );
+    // Before the training the optimizer has no variables to read into.
+    assert_eq!(
+        rules(&with(&format!("{compile}{load}"), "w.weights.h5")),
+        [Rule::NotRestored]
     );
     // Weights from elsewhere are where the training begins.
     assert_eq!(
@@ -134,6 +140,45 @@ fn weights_read_before_compiling_lose_the_optimizer() {
 }
 
 /// A pipeline that a model with fixed initial values is fitted to.
+#[test]
+fn a_model_that_is_read_again_begins_with_its_first_epoch() {
+    let with = |more: &str| {
+        format!(
+            "import os, keras\nimport numpy as np\n{SEED}\nif os.path.exists('m.keras'):\n    model = keras.models.load_model('m.keras')\n\
+             else:\n    model = keras.Sequential([keras.layers.Dense(1)])\n    model.compile('adam', 'mse')\n\
+             model.fit(np.zeros((8, 2)), np.zeros(8), epochs=9, shuffle=False, {more}callbacks=[keras.callbacks.ModelCheckpoint('m.keras')])\n"
+        )
+    };
+    tells_apart(
+        &[Rule::MissingPosition],
+        &with(""),
+        &with("initial_epoch=int(open('epoch.txt').read()), "),
+    );
+    let found = checked(&with("")).findings;
+    assert!(found[0].help.contains("initial_epoch"), "{}", found[0].help);
+}
+
+#[test]
+fn seeds_of_tensorflow_do_not_reach_the_layers_of_keras_3() {
+    let with = |import: &str, seed: &str| {
+        format!(
+            "import tensorflow as tf\n{import}\nimport numpy as np\n{seed}\nmodel = keras.Sequential([keras.layers.Dense(1)])\n\
+             model.compile('adam', 'mse')\nmodel.fit(np.zeros((8, 2)), np.zeros(8), shuffle=False)\nmodel.save('m.keras')\n"
+        )
+    };
+    let seed = "tf.random.set_seed(1)";
+    tells_apart(
+        &[Rule::UnseededGenerator],
+        &with("import keras", seed),
+        &with("import keras", SEED),
+    );
+    let found = checked(&with("import keras", seed)).findings;
+    let advice = "keras.utils.set_random_seed(seed)";
+    assert!(found[0].help.contains(advice), "{}", found[0].help);
+    // Which Keras this is depends on the version of TensorFlow.
+    assert_eq!(rules(&with("from tensorflow import keras", seed)), []);
+}
+
 fn pipeline(stages: &str) -> String {
     format!(
         "import numpy as np\nimport tensorflow as tf\n\n\
@@ -409,4 +454,47 @@ fn checkpoints_are_written_the_way_of_the_framework() {
     let values = code(&jax(SPLIT, ""));
     assert!(values.contains("\"opt_state\": opt_state"), "{values}");
     assert!(values.contains("pickle.dump({"), "{values}");
+}
+
+#[test]
+fn code_for_fit_is_a_callback_and_uses_no_name_that_is_not_there() {
+    let code = |text: &str| checked(text).checkpoints[0].code();
+    let fit = "model.fit(x, y, callbacks=[keras.callbacks.EarlyStopping()])";
+    let fitted = code(&keras(SEED, "", fit));
+    assert!(
+        fitted.starts_with("backup = keras.callbacks.BackupAndRestore("),
+        "{fitted}"
+    );
+    assert!(
+        fitted.contains("# Nothing saves what callbacks"),
+        "{fitted}"
+    );
+    assert!(!fitted.contains("tf.train"), "{fitted}");
+    let looped = code(&keras(
+        SEED,
+        "",
+        "for epoch in range(3):\n    model.train_on_batch(x, y)",
+    ));
+    assert!(looped.contains("optimizer=model.optimizer,"), "{looped}");
+    assert!(looped.contains("import pickle\n"), "{looped}");
+    assert!(
+        looped.contains("open(path + \".rest\", \"rb\")"),
+        "{looped}"
+    );
+}
+
+#[test]
+fn code_for_lightning_is_what_the_trainer_does_not_save() {
+    let decay = "    def on_train_epoch_end(self):\n        self.scale = self.scale * 0.9\n\n";
+    let text = lightning("pass", decay, "", ", ckpt_path='last.ckpt'");
+    let checked = checked(&text);
+    let checkpoint = &checked.checkpoints[0];
+    assert_eq!(
+        checkpoint.save,
+        "# in the module; the trainer saves the rest\ndef on_save_checkpoint(self, checkpoint):\n    checkpoint[\"scale\"] = self.scale"
+    );
+    assert_eq!(
+        checkpoint.restore,
+        "def on_load_checkpoint(self, checkpoint):\n    self.scale = checkpoint[\"scale\"]"
+    );
 }

@@ -99,6 +99,59 @@ fn missing_position() {
     tells_apart(Rule::MissingPosition, &save(""), &save(", 'batch': i"));
 }
 
+/// A loop over batches that saves in the middle of an epoch, and is resumed.
+fn amid(start: &str, batches: &str, skip: &str) -> String {
+    format!(
+        "import os\nfrom itertools import islice\nimport torch\nfrom torch.utils.data import DataLoader, TensorDataset\ntorch.manual_seed(0)\n\
+         loader = DataLoader(TensorDataset(torch.load('x.pt')), 8)\nmodel = torch.nn.Linear(4, 1)\noptimizer = torch.optim.Adam(model.parameters())\n\
+         start, step = 0, 0\nif os.path.exists('c.pt'):\n    c = torch.load('c.pt')\n    model.load_state_dict(c['model'])\n    \
+         optimizer.load_state_dict(c['optimizer'])\n    start = c['epoch']\n    step = c['step']\n{start}for epoch in range(start, 9):\n    \
+         for {batches}:\n{skip}        optimizer.zero_grad()\n        model(x).sum().backward()\n        optimizer.step()\n        step += 1\n        \
+         if step % 100 == 0:\n            \
+         torch.save({{'epoch': epoch, 'step': step, 'model': model.state_dict(), 'optimizer': optimizer.state_dict()}}, 'c.pt')\n"
+    )
+}
+
+#[test]
+fn a_saved_count_is_a_position_only_if_what_is_done_is_skipped() {
+    let faulty = amid("", "(x,) in loader", "");
+    let count = "done = step % len(loader)\n";
+    let test = "        if i < done:\n            continue\n";
+    let sound = amid(count, "i, (x,) in enumerate(loader)", test);
+    tells_apart(Rule::MissingPosition, &faulty, &sound);
+    let sliced = amid(count, "(x,) in islice(loader, done, None)", "");
+    assert_eq!(rules(&sliced), [], "in\n{sliced}");
+    let seen = amid(
+        "",
+        "(x,) in loader",
+        "        if x.isnan().any():\n            continue\n",
+    );
+    assert_eq!(rules(&seen), [Rule::MissingPosition], "in\n{seen}");
+}
+
+#[test]
+fn code_for_the_middle_of_an_epoch_comes_back_to_that_epoch() {
+    let code = checked(&amid("", "(x,) in loader", "")).checkpoints[0].code();
+    assert!(
+        code.contains("first_epoch = checkpoint[\"epoch\"]  #"),
+        "{code}"
+    );
+    assert!(code.contains("\"step\": step,"), "{code}");
+    assert!(!code.contains("batch\"]"), "{code}");
+}
+
+#[test]
+fn a_round_that_is_not_saved_is_a_position() {
+    let save = |entries: &str| {
+        let saved = format!(
+            "    torch.save({{'model': model.state_dict(), 'optimizer': optimizer.state_dict(){entries}}}, 'last.pt')"
+        );
+        script(SEED, &saved)
+    };
+    assert_eq!(rules(&save("")), [Rule::MissingPosition]);
+    assert_eq!(rules(&save(", 'epoch': epoch")), []);
+}
+
 fn resumed(restore: &str) -> String {
     format!(
         "import torch\ntorch.manual_seed(0)\nmodel = torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.Dropout(0.1))\n\

@@ -127,7 +127,9 @@ impl<'a> Lift<'a> {
                 self.compute(gradients, "gradient", operands, site);
             }
         }
-        if self.frameworks.forgetful.contains(&self.actual(optimizer)) {
+        let actual = self.actual(optimizer);
+        self.frameworks.built.insert(actual);
+        if self.frameworks.forgetful.contains(&actual) {
             for root in roots {
                 if let Kind::Module { gradients, .. } = self.object(*root).kind {
                     let cell = self.object(*root).cell;
@@ -209,7 +211,11 @@ impl<'a> Lift<'a> {
                 let memory = self.computed("moments", operands, Models::default(), site);
                 return Some(Value::of(Shape::Tuple(Rc::new([variables, memory]))));
             }
-            "build" | "finalize_variable_values" | "get_config" => {}
+            "build" => {
+                let optimizer = self.actual(id);
+                self.frameworks.built.insert(optimizer);
+            }
+            "finalize_variable_values" | "get_config" => {}
             "get_weights" | "variables" => return Some(self.state_of(id, site)),
             "set_weights" => {
                 let state = arguments.positional.first().cloned()?;

@@ -39,6 +39,8 @@ pub(crate) struct Lifted {
     pub loads: Vec<Load>,
     /// Everything that is put back from a checkpoint.
     pub restores: Vec<Restore>,
+    /// Optimizers that are not put back although they are in the checkpoint.
+    pub left_out: Vec<LeftOut>,
     /// What is read from the environment.
     pub reads: Vec<Read>,
     /// Operations that may give other bits for the same input.
@@ -270,6 +272,8 @@ pub(crate) struct Loop {
     pub iterator: Option<(ObjectId, String)>,
     /// Whether the script writes `while`.
     pub is_while: bool,
+    /// What runs it, if the script does not.
+    pub runner: Option<Runner>,
     /// A checkpoint at the end of its body.
     pub end: Option<Label>,
     /// The frames whose names can be seen from there or from its callers.
@@ -278,6 +282,24 @@ pub(crate) struct Loop {
     pub names: BTreeMap<ObjectId, String>,
     /// When it begins.
     pub moment: Moment,
+}
+
+/// A framework that runs loops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runner {
+    /// `fit` of Keras.
+    Fit,
+    /// The trainer of Lightning.
+    Trainer,
+}
+
+/// The state of an optimizer that is in a file of weights, and that reading the file leaves out.
+#[derive(Clone, Debug)]
+pub(crate) struct LeftOut {
+    /// The optimizer.
+    pub object: ObjectId,
+    /// The call that reads.
+    pub site: Site,
 }
 
 /// A call that loads.

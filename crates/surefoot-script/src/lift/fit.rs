@@ -3,7 +3,7 @@
 use ruff_text_size::TextRange;
 
 use super::Lift;
-use super::facts::Purpose;
+use super::facts::{Purpose, Runner};
 use super::framework::Framework;
 use super::object::Kind;
 use super::value::{Arguments, Models, ObjectId, Shape, Value};
@@ -55,7 +55,9 @@ impl<'a> Lift<'a> {
         );
         let order = shuffles.then(|| self.order_of_fit(&data)).flatten();
         let in_processes = self.loads_in_processes(&data, arguments);
-        self.run_library_loop(site, "epoch", false, |lift, epoch| {
+        // A `fit` in a loop of the script is one of its rounds.
+        let goes_on = arguments.get(11, "initial_epoch").is_some() || !self.loops.is_empty();
+        self.run_library_loop(site, Runner::Fit, "epoch", false, |lift, epoch| {
             let number = Value::plain(vec![Operand::Variable(epoch)]);
             for callback in &callbacks {
                 lift.call_back(callback, "on_epoch_begin", vec![number.clone()], id, site);
@@ -66,7 +68,7 @@ impl<'a> Lift<'a> {
                 drawn = lift.draw(generator, Purpose::DefaultOrder, Vec::new(), site);
             }
             lift.begin_pass(&data, site);
-            lift.run_library_loop(site, "batch", true, |lift, batch| {
+            lift.run_library_loop(site, Runner::Fit, "batch", true, |lift, batch| {
                 let mut element = lift.batch_of(&data, batch, in_processes, range);
                 if !element.is_data() {
                     element = match element.shape {
@@ -94,9 +96,12 @@ impl<'a> Lift<'a> {
                 None => Value::plain(vec![Operand::Variable(lift.cell(id))]),
             };
             for callback in &callbacks {
-                lift.end_epoch(callback, id, &number, &metrics, site);
+                lift.end_epoch(callback, id, &number, &metrics, goes_on, site);
             }
         });
+        if let Some(optimizer) = self.optimizer_of(id) {
+            self.frameworks.built.insert(optimizer);
+        }
         for callback in &callbacks {
             lift_end(self, callback, id, site);
         }
@@ -316,6 +321,7 @@ impl<'a> Lift<'a> {
         model: ObjectId,
         epoch: &Value<'a>,
         metrics: &Value<'a>,
+        goes_on: bool,
         site: Site,
     ) {
         let (id, kind, arguments) = match callback {
@@ -362,7 +368,10 @@ impl<'a> Lift<'a> {
                 let mut holdings = self.model_holdings(model, file.as_deref(), is_weights);
                 if self.is_read_again(file.as_deref()) {
                     self.restore_weights(file.as_deref(), &holdings);
-                    self.hold_positions(&mut holdings);
+                    // The file does not hold the epoch, and only the script can hand it to `fit`.
+                    if goes_on {
+                        self.hold_positions(&mut holdings);
+                    }
                     self.note_save(holdings, made);
                 } else {
                     self.put_out(&holdings, made);

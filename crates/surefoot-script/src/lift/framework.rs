@@ -8,7 +8,7 @@ use ruff_python_ast::ExprCall;
 use ruff_text_size::Ranged;
 
 use super::Lift;
-use super::facts::{Holdings, Loop, LoopId, Role, Save};
+use super::facts::{Holdings, Loop, LoopId, Role, Runner, Save};
 use super::lightning::Trainer;
 use super::loops::assigned;
 use super::object::Kind;
@@ -31,6 +31,8 @@ pub(super) struct Frameworks<'a> {
     pub optimizers: BTreeMap<ObjectId, ObjectId>,
     /// Optimizers without a memory.
     pub forgetful: BTreeSet<ObjectId>,
+    /// Optimizers that have their variables, so that these can be read from a file.
+    pub built: BTreeSet<ObjectId>,
     /// Files that models were read from.
     pub weights: Vec<WeightsRead>,
     /// What tells that a loop of a framework is to stop, innermost last.
@@ -52,6 +54,8 @@ pub(super) struct WeightsRead {
     pub model: ObjectId,
     /// Its optimizer, which is in the file too.
     pub optimizer: ObjectId,
+    /// Whether reading leaves the optimizer out.
+    pub leaves_out: bool,
     /// The file.
     pub file: Option<String>,
     /// Where.
@@ -124,6 +128,7 @@ impl<'a> Lift<'a> {
     pub(super) fn run_library_loop(
         &mut self,
         site: Site,
+        runner: Runner,
         name: &str,
         is_over_data: bool,
         body: impl FnOnce(&mut Lift<'a>, Variable),
@@ -142,6 +147,7 @@ impl<'a> Lift<'a> {
             is_over_data,
             trains: false,
             is_while: false,
+            runner: Some(runner),
             end: None,
             frames: Vec::new(),
             names: BTreeMap::new(),

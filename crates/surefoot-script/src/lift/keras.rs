@@ -70,7 +70,7 @@ impl<'a> Lift<'a> {
                 let cell = self.object(id).cell;
                 self.compute(cell, "loaded", Vec::new(), site);
                 let file = self.file_name(arguments.get(0, "filepath"));
-                self.note_weights(id, file, site);
+                self.note_weights(id, file, false, site);
                 Value::object(id)
             }
         }
@@ -336,7 +336,8 @@ impl<'a> Lift<'a> {
             }
             "load_weights" => {
                 let file = self.file_name(arguments.get(0, "filepath"));
-                self.note_weights(id, file, site);
+                let leaves_out = self.leaves_optimizer_out(id, file.as_deref());
+                self.note_weights(id, file, leaves_out, site);
                 if self.marks.is_empty() && self.tries == 0 && self.loops.is_empty() {
                     let cell = self.cell(id);
                     self.compute(cell, "loaded", Vec::new(), site);

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::Lift;
-use super::facts::{Holdings, SwitchSet};
+use super::facts::{Holdings, Runner, SwitchSet};
 use super::framework::Framework;
 use super::object::{Container, Kind};
 use super::value::{Arguments, ObjectId, Shape, Value};
@@ -143,10 +143,10 @@ impl<'a> Lift<'a> {
                 .map(|it| it.shape),
             Some(Shape::Bool(false))
         );
-        self.run_library_loop(site, "epoch", false, |lift, _| {
+        self.run_library_loop(site, Runner::Trainer, "epoch", false, |lift, _| {
             hook(lift, "on_train_epoch_start");
             lift.begin_pass(&loaders.training, site);
-            lift.run_library_loop(site, "batch_idx", true, |lift, counter| {
+            lift.run_library_loop(site, Runner::Trainer, "batch_idx", true, |lift, counter| {
                 let range = lift.range_of(site);
                 let batch = lift.element(&loaders.training, counter, range);
                 let index = Value::plain(vec![Operand::Variable(counter)]);

@@ -99,6 +99,7 @@ impl<'a> Lift<'a> {
             is_over_data: self.is_data(iterated),
             trains: false,
             is_while: test.is_some(),
+            runner: None,
             end: None,
             frames: Vec::new(),
             names: BTreeMap::new(),

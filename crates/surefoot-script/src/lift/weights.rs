@@ -1,7 +1,7 @@
 //! Files of models of Keras: what is in them, and whether a run is resumed from them.
 
 use super::Lift;
-use super::facts::{Holdings, Load, Restore};
+use super::facts::{Holdings, LeftOut, Load, Restore};
 use super::framework::WeightsRead;
 use super::value::{Arguments, ObjectId};
 use crate::calculus::{Site, Variable};
@@ -67,13 +67,29 @@ impl<'a> Lift<'a> {
                 .any(|read| read.file.as_deref() == file && !read.in_loop)
     }
 
+    /// Whether weights are read into a model whose optimizer has no variables yet. Keras skips those in
+    /// the file then, with a warning. TensorFlow's own format, which has no ending, waits for them.
+    pub(super) fn leaves_optimizer_out(&self, id: ObjectId, file: Option<&str>) -> bool {
+        let is_skipped =
+            file.is_some_and(|file| file.ends_with(".weights.h5") || file.ends_with(".keras"));
+        let optimizer = self.optimizer_of(id);
+        is_skipped && optimizer.is_some_and(|it| !self.frameworks.built.contains(&it))
+    }
+
     /// Notes that a model is read from a file.
-    pub(super) fn note_weights(&mut self, id: ObjectId, file: Option<String>, site: Site) {
+    pub(super) fn note_weights(
+        &mut self,
+        id: ObjectId,
+        file: Option<String>,
+        leaves_out: bool,
+        site: Site,
+    ) {
         let optimizer = self.optimizer_for(id, site);
         let moment = self.moment();
         self.frameworks.weights.push(WeightsRead {
             model: self.root(id),
             optimizer,
+            leaves_out,
             file,
             site,
             moment,
@@ -98,8 +114,15 @@ impl<'a> Lift<'a> {
                 file: read.file.clone(),
             });
             for object in [read.model, read.optimizer] {
+                let is_optimizer = object == read.optimizer;
                 let object = self.actual(object);
-                if holdings.objects.contains(&object) {
+                if !holdings.objects.contains(&object) {
+                    continue;
+                }
+                if is_optimizer && read.leaves_out {
+                    let site = read.site;
+                    self.facts.left_out.push(LeftOut { object, site });
+                } else {
                     let variable = self.cell(object);
                     self.facts.restores.push(Restore {
                         variable,

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::bound::Bound;
 use super::held::through_copies;
+use super::skipping::Skipping;
 use super::{Script, code, generator_name, listed};
 use crate::calculus::{Label, Member as Needed, Reason, Save as Needs, Site, Statement, Variable};
 use crate::lift::ObjectId;
-use crate::lift::facts::{Holdings, Kept, Loop, LoopId, Role, Save, Thing};
+use crate::lift::facts::{Holdings, Kept, Loop, LoopId, Role, Runner, Save, Thing};
 use crate::{Checkpoint, Finding, Member, MemberKind, Rule};
 
 /// Something that has to be saved.
@@ -23,8 +25,32 @@ pub(super) struct Part {
     pub saved: bool,
     /// Where it is needed next.
     pub used_at: Option<Site>,
-    /// The loop it is the position of, and whether that goes through data.
-    pub position: Option<(LoopId, bool)>,
+    /// The loop it is the position of.
+    pub position: Option<Position>,
+}
+
+/// How far a loop around a save has come.
+#[derive(Clone)]
+pub(super) struct Position {
+    /// Whether the loop goes through data.
+    pub is_over_data: bool,
+    /// What the script counts its rounds with, if it does.
+    pub counter: Option<Counter>,
+    /// Whether the round is over when the checkpoint is made, but for what follows in its body.
+    pub is_round_over: bool,
+    /// What runs the loop, if the script does not.
+    pub runner: Option<Runner>,
+    /// Whether a resumed run begins the loop again although the checkpoint holds the count.
+    pub is_unused: bool,
+}
+
+/// What a script counts rounds with.
+#[derive(Clone)]
+pub(super) enum Counter {
+    /// The number that the head of the loop gives.
+    Head(String),
+    /// A name that the body counts.
+    Body(String),
 }
 
 /// Checks every save in a training loop, and derives what each training loop must save.
@@ -39,7 +65,7 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) -> Vec<Chec
             Some(save),
         );
         report(script, save, &parts, findings);
-        checkpoints.push(checkpoint(script, save.site, true, parts));
+        checkpoints.push(checkpoint(script, save.site, save.loops[0], true, parts));
     }
     for (index, looped) in script.lifted.loops.iter().enumerate() {
         let id = LoopId(u32::try_from(index).unwrap_or(u32::MAX));
@@ -47,7 +73,7 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) -> Vec<Chec
         if let (Some(label), false) = (looped.end, has_save) {
             let parts = parts(script, label, looped.site, &[id], None);
             if !parts.is_empty() {
-                checkpoints.push(checkpoint(script, looped.site, false, parts));
+                checkpoints.push(checkpoint(script, looped.site, id, false, parts));
             }
         }
     }
@@ -104,10 +130,11 @@ fn report(script: &Script<'_>, save: &Save, parts: &[Part], findings: &mut Vec<F
             .filter(|part| !part.saved && part.kind == kind)
             .collect::<Vec<_>>()
     };
-    let is_of_data = |part: &&&Part| part.position.is_some_and(|(_, is_data)| is_data);
-    let positions = missing(MemberKind::Position);
+    let (positions, counts): (Vec<&Part>, Vec<&Part>) = missing(MemberKind::Position)
+        .into_iter()
+        .partition(|part| part.position.is_some());
     let mut states = missing(MemberKind::State);
-    states.extend(positions.iter().filter(|part| !is_of_data(part)));
+    states.extend(counts);
     if !states.is_empty() {
         let names: Vec<String> = states
             .iter()
@@ -150,27 +177,82 @@ fn report(script: &Script<'_>, save: &Save, parts: &[Part], findings: &mut Vec<F
             &generators,
         ));
     }
-    let data: Vec<&Part> = positions.iter().filter(is_of_data).copied().collect();
-    if let Some(first) = data.first() {
-        let around = first.used_at.map_or_else(String::new, |site| {
-            format!(" at {}", script.line(site, save.site))
-        });
-        let message = format!(
-            "This checkpoint is made in the middle of the loop over the data{around} and does not say how far that has come. A run resumed from it begins the pass again."
-        );
-        let help = format!(
-            "Skip to it after a restart. {}",
-            code::entries(&data, script.lifted.style)
-        );
-        findings.push(with_notes(
-            script,
-            Rule::MissingPosition,
-            save.site,
-            message,
-            help,
-            &data,
-        ));
+    if !positions.is_empty() {
+        findings.push(without_position(script, save, &positions));
     }
+}
+
+/// What is said of loops that a resumed run would begin again.
+fn without_position(script: &Script<'_>, save: &Save, parts: &[&Part]) -> Finding {
+    let line = |part: &Part| {
+        part.used_at.map_or_else(String::new, |site| {
+            format!(" at {}", script.line(site, save.site))
+        })
+    };
+    let is_over_data = |part: &&&Part| part.position.as_ref().is_some_and(|it| it.is_over_data);
+    let is_unused = |part: &&Part| part.position.as_ref().is_some_and(|it| it.is_unused);
+    let (message, begins) = match parts.iter().find(is_over_data) {
+        Some(data) if is_unused(data) => (
+            format!(
+                "This checkpoint is made in the middle of the loop over the data{}, and nothing skips what is done when it is loaded.",
+                line(data)
+            ),
+            "the pass",
+        ),
+        Some(data) => (
+            format!(
+                "This checkpoint is made in the middle of the loop over the data{} and does not say how far that has come.",
+                line(data)
+            ),
+            "the pass",
+        ),
+        None if parts.iter().all(is_unused) => (
+            format!(
+                "This checkpoint is made in the middle of the loop{}, and nothing skips what is done when it is loaded.",
+                line(parts[0])
+            ),
+            "the loop",
+        ),
+        None => {
+            let names: Vec<String> = parts
+                .iter()
+                .map(|part| format!("`{}`", part.name))
+                .collect();
+            (
+                format!(
+                    "This checkpoint does not hold {}, and so does not say how far the training has come.",
+                    listed(&names)
+                ),
+                "the loop",
+            )
+        }
+    };
+    let message = format!("{message} A run resumed from it begins {begins} again.");
+    let unsaved: Vec<&Part> = parts.iter().filter(|it| !is_unused(it)).copied().collect();
+    let mut help = code::entries(&unsaved, script.lifted.style);
+    if parts.iter().any(|part| is_over_data(&part)) {
+        help = format!(
+            "Skip the batches that are done after a restart, or save at the end of the pass. {help}"
+        );
+    } else if unsaved.is_empty() {
+        help = "Begin the loop where it was.".to_owned();
+    }
+    let is_fitted = |part: &&Part| {
+        let runner = part.position.as_ref().and_then(|it| it.runner);
+        runner == Some(Runner::Fit)
+    };
+    if parts.iter().all(is_fitted) {
+        help = "Pass `initial_epoch` to `fit`, or use `keras.callbacks.BackupAndRestore`, which keeps the epoch as well.".to_owned();
+    }
+    let help = help.trim_end().to_owned();
+    with_notes(
+        script,
+        Rule::MissingPosition,
+        save.site,
+        message,
+        help,
+        parts,
+    )
 }
 
 fn with_notes(
@@ -192,8 +274,17 @@ fn with_notes(
     finding
 }
 
-fn checkpoint(script: &Script<'_>, site: Site, saves: bool, parts: Vec<Part>) -> Checkpoint {
-    let (save, restore) = code::both(&parts, script.lifted.style);
+fn checkpoint(
+    script: &Script<'_>,
+    site: Site,
+    outermost: LoopId,
+    saves: bool,
+    parts: Vec<Part>,
+) -> Checkpoint {
+    let file = script.project.script(script.place(site).file);
+    let bound = Bound::of(&file.module.body);
+    let runner = script.lifted.loops[outermost.0 as usize].runner;
+    let (save, restore) = code::both(&parts, script.lifted.style, runner, &bound);
     let members = parts.into_iter().map(|part| Member {
         name: part.name,
         kind: part.kind,
@@ -266,7 +357,7 @@ fn parts(
         )
     });
     parts.extend(counts(script, needed, names, loops, holdings));
-    for part in positions(script, loops, holdings) {
+    for part in positions(script, loops, save) {
         if !parts.iter().any(|it| it.name == part.name) {
             parts.push(part);
         }
@@ -439,11 +530,22 @@ pub(super) fn holds(holdings: &Holdings, variable: Variable, thing: Option<&Thin
 }
 
 /// How far the loops around a save have come.
-fn positions(script: &Script<'_>, loops: &[LoopId], holdings: &Holdings) -> Vec<Part> {
+fn positions(script: &Script<'_>, loops: &[LoopId], save: Option<&Save>) -> Vec<Part> {
     let all = &script.lifted.loops;
+    let nothing = Holdings::default();
+    let holdings = save.map_or(&nothing, |save| &save.holdings);
+    let skipping = save.and_then(|save| Skipping::of(script, save));
+    let innermost = loops.iter().rfind(|id| all[id.0 as usize].trains);
     let mut parts = Vec::new();
     for (depth, id) in loops.iter().enumerate() {
         let looped: &Loop = &all[id.0 as usize];
+        let position = Position {
+            is_over_data: looped.is_over_data,
+            counter: counter_of(script, looped),
+            is_round_over: Some(id) == innermost,
+            runner: looped.runner,
+            is_unused: false,
+        };
         if let (Some((iterator, name)), true) = (&looped.iterator, looped.trains) {
             parts.push(Part {
                 name: name.clone(),
@@ -452,7 +554,11 @@ fn positions(script: &Script<'_>, loops: &[LoopId], holdings: &Holdings) -> Vec<
                 reason: format!("The data goes on from where `{name}` is."),
                 saved: holdings.objects.contains(iterator),
                 used_at: Some(looped.site),
-                position: Some((*id, true)),
+                position: Some(Position {
+                    is_over_data: true,
+                    counter: None,
+                    ..position.clone()
+                }),
             });
         }
         // What a `while` counts is state like any other.
@@ -460,12 +566,14 @@ fn positions(script: &Script<'_>, loops: &[LoopId], holdings: &Holdings) -> Vec<
             continue;
         }
         // A count over inner rounds tells the outer round too.
-        let saved = loops[depth..].iter().any(|id| {
+        let is_held = loops[depth..].iter().any(|id| {
             all[id.0 as usize]
                 .positions
                 .iter()
                 .any(|it| holdings.variables.contains(it))
         });
+        let is_used = (depth == 0 && !looped.is_over_data)
+            || skipping.as_ref().is_none_or(|it| it.skips(looped.site));
         let name = looped.name.clone().unwrap_or_else(|| {
             if looped.is_over_data {
                 "batch".to_owned()
@@ -479,12 +587,25 @@ fn positions(script: &Script<'_>, loops: &[LoopId], holdings: &Holdings) -> Vec<
             kind: MemberKind::Position,
             thing: None,
             reason,
-            saved,
+            saved: is_held && is_used,
             used_at: Some(looped.site),
-            position: Some((*id, looped.is_over_data)),
+            position: Some(Position {
+                is_unused: is_held && !is_used,
+                ..position
+            }),
         });
     }
     parts
+}
+
+/// What a script counts the rounds of a loop with.
+fn counter_of(script: &Script<'_>, looped: &Loop) -> Option<Counter> {
+    if let Some(name) = &looped.name {
+        return Some(Counter::Head(name.clone()));
+    }
+    let mut positions = looped.positions.iter();
+    let counted = positions.find(|it| script.lifted.named.contains_key(it))?;
+    Some(Counter::Body(script.name_of(*counted).to_owned()))
 }
 
 /// The variables that the loop with this counter writes.

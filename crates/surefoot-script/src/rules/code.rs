@@ -1,15 +1,43 @@
 //! The code that saves what must be saved, and restores it.
 
-use super::checkpoints::Part;
-use crate::MemberKind;
+use super::bound::Bound;
+use super::checkpoints::{Counter, Part, Position};
+use super::fitted;
 use crate::library::{Family, Global};
-use crate::lift::facts::{Role, Style};
+use crate::lift::facts::{Role, Runner, Style};
+
+// What has no state that can be saved, and what to do instead.
+const GLOBAL_GENERATOR: &str = "The global generator cannot be saved: draw from a `tf.random.Generator` that is part of the checkpoint, or by keys, with `tf.random.stateless_...` and the number of the epoch; `fit` draws nothing with `shuffle=False`.";
+const PIPELINE: &str = "A pipeline begins again with its first order: save its iterator with `tf.train.Checkpoint(..., iterator=iterator)`, or make the order from the number of the epoch, with `shuffle(size, seed=seed + epoch, reshuffle_each_iteration=False)`.";
+const CALLBACK: &str = "Nothing saves what callbacks remember: make the learning rate a function of the epoch, with a schedule or `LearningRateScheduler`, and decide on the number of epochs beforehand.";
 
 /// How one part is written down.
-struct Written {
-    key: String,
-    value: String,
-    restore: String,
+pub(super) struct Written {
+    /// Its key.
+    pub key: String,
+    /// What is saved under it.
+    pub value: String,
+    /// The statement that puts it back.
+    pub restore: String,
+}
+
+impl Written {
+    /// What has no name that could be saved: a comment says what to do.
+    fn remark(save: &str, restore: &str) -> Written {
+        Written {
+            key: String::new(),
+            value: format!("# {save}"),
+            restore: format!("# {restore}"),
+        }
+    }
+
+    fn is_remark(&self) -> bool {
+        self.key.is_empty()
+    }
+
+    fn entry(&self) -> String {
+        format!("\"{}\": {}", self.key, self.value)
+    }
 }
 
 /// The entries of a checkpoint that hold these parts, as a sentence.
@@ -20,60 +48,106 @@ pub(super) fn entries(parts: &[&Part], style: Style) -> String {
     let entries: Vec<String> = parts
         .iter()
         .flat_map(|part| written(part))
-        .map(|it| format!("\"{}\": {}", it.key, it.value))
+        .filter(|it| !it.is_remark())
+        .map(|it| it.entry())
         .collect();
+    if entries.is_empty() {
+        return String::new();
+    }
     format!("Save it as well: `{}`.", entries.join(", "))
 }
 
 /// The code that saves, and the code that restores.
-pub(super) fn both(parts: &[Part], style: Style) -> (String, String) {
-    match style {
-        Style::Torch => {
+pub(super) fn both(
+    parts: &[Part],
+    style: Style,
+    runner: Option<Runner>,
+    bound: &Bound<'_>,
+) -> (String, String) {
+    match (runner, style) {
+        (Some(Runner::Fit), _) => fitted::with_keras(parts, bound),
+        (Some(Runner::Trainer), _) => fitted::with_lightning(parts),
+        (None, Style::Torch) => {
             let (entries, restores) = dictionary(parts.iter());
             (
                 format!("torch.save({{\n{entries}}}, path)"),
                 format!("checkpoint = torch.load(path, weights_only=False)\n{restores}"),
             )
         }
-        Style::Values => pickled(parts.iter()),
-        Style::TensorFlow => {
-            let objects: String = parts
-                .iter()
-                .filter(|part| is_tracked(part))
-                .map(|part| format!("    {}={},\n", key_of(&part.name), part.name))
-                .collect();
-            let save =
-                format!("checkpoint = tf.train.Checkpoint(\n{objects})\ncheckpoint.save(path)");
-            let restore = "checkpoint.restore(tf.train.latest_checkpoint(directory))".to_owned();
-            let mut rest = parts.iter().filter(|part| !is_tracked(part));
-            if rest.clone().all(|part| written(part).is_empty()) {
-                return (save, restore);
-            }
-            let (save_rest, restore_rest) = pickled(rest.by_ref());
-            (
-                format!("{save}\n{save_rest}"),
-                format!("{restore}\n{restore_rest}"),
-            )
-        }
+        (None, Style::Values) => pickled(parts.iter(), "path", bound),
+        (None, Style::TensorFlow) => tracked(parts, bound),
     }
+}
+
+/// Models, optimizers and variables through TensorFlow, what else there is in a file beside them.
+fn tracked(parts: &[Part], bound: &Bound<'_>) -> (String, String) {
+    let is_model = |part: &&Part| {
+        let role = part.thing.as_ref().map(|thing| thing.role);
+        role == Some(Role::Model)
+    };
+    let model = parts.iter().find(is_model);
+    let objects: String = parts
+        .iter()
+        .filter(|part| is_tracked(part))
+        .map(|part| {
+            let root = part.name.split(['.', '[']).next().unwrap_or_default();
+            let role = part.thing.as_ref().map(|thing| thing.role);
+            let key = key_of(&part.name);
+            // What a model was compiled with has no name of its own.
+            match model {
+                Some(model) if role == Some(Role::Optimizer) && !bound.has(root) => {
+                    format!("    {key}={}.optimizer,\n", model.name)
+                }
+                _ => format!("    {key}={},\n", part.name),
+            }
+        })
+        .collect();
+    let mut save = format!("tracked = tf.train.Checkpoint(\n{objects})\ntracked.write(path)");
+    if !bound.has("tf") {
+        save = format!("import tensorflow as tf\n{save}");
+    }
+    let mut restore = "tracked.read(path)".to_owned();
+    let rest: Vec<&Part> = parts.iter().filter(|part| !is_tracked(part)).collect();
+    if rest.iter().any(|part| !written(part).is_empty()) {
+        let (save_rest, restore_rest) = pickled(rest.iter().copied(), "path + \".rest\"", bound);
+        save = format!("{save}\n{save_rest}");
+        restore = format!("{restore}\n{restore_rest}");
+    }
+    for remark in remarks(&rest) {
+        restore.push_str(&format!("\n# {remark}"));
+    }
+    (save, restore)
 }
 
 fn dictionary<'p>(parts: impl Iterator<Item = &'p Part>) -> (String, String) {
     let written: Vec<Written> = parts.flat_map(written).collect();
     let entries = written
         .iter()
-        .map(|it| format!("    \"{}\": {},\n", it.key, it.value))
+        .map(|it| match it.is_remark() {
+            true => format!("    {}\n", it.value),
+            false => format!("    {},\n", it.entry()),
+        })
         .collect();
     let restores: Vec<&str> = written.iter().map(|it| it.restore.as_str()).collect();
     (entries, restores.join("\n"))
 }
 
-fn pickled<'p>(parts: impl Iterator<Item = &'p Part>) -> (String, String) {
+fn pickled<'p>(
+    parts: impl Iterator<Item = &'p Part>,
+    path: &str,
+    bound: &Bound<'_>,
+) -> (String, String) {
     let (entries, restores) = dictionary(parts);
     let entries = entries.replace("\n    ", "\n        ");
+    let import = match bound.has("pickle") {
+        true => "",
+        false => "import pickle\n",
+    };
     (
-        format!("with open(path, \"wb\") as f:\n    pickle.dump({{\n    {entries}    }}, f)"),
-        format!("with open(path, \"rb\") as f:\n    checkpoint = pickle.load(f)\n{restores}"),
+        format!(
+            "{import}with open({path}, \"wb\") as f:\n    pickle.dump({{\n    {entries}    }}, f)"
+        ),
+        format!("with open({path}, \"rb\") as f:\n    checkpoint = pickle.load(f)\n{restores}"),
     )
 }
 
@@ -92,6 +166,25 @@ fn is_tracked(part: &Part) -> bool {
     )
 }
 
+/// What cannot be saved, and what to do instead.
+pub(super) fn remarks(parts: &[&Part]) -> Vec<String> {
+    let has = |role: Role| {
+        let mut roles = parts.iter().filter_map(|part| part.thing.as_ref());
+        roles.any(|thing| thing.role == role)
+    };
+    let mut sentences = Vec::new();
+    if has(Role::Global(Global::TensorFlow)) {
+        sentences.push(GLOBAL_GENERATOR.to_owned());
+    }
+    if has(Role::Generator(Family::Pipeline)) {
+        sentences.push(PIPELINE.to_owned());
+    }
+    if has(Role::Callback) {
+        sentences.push(CALLBACK.to_owned());
+    }
+    sentences
+}
+
 fn tensorflow_entries(parts: &[&Part]) -> String {
     let tracked: Vec<String> = parts
         .iter()
@@ -105,31 +198,12 @@ fn tensorflow_entries(parts: &[&Part]) -> String {
             "Make it part of what is saved: `tf.train.Checkpoint(..., {tracked})`."
         ));
     }
-    let is_global = |part: &&&Part| {
-        let role = part.thing.as_ref().map(|thing| thing.role);
-        role == Some(Role::Global(Global::TensorFlow))
-    };
-    if parts.iter().any(|part| is_global(&part)) {
-        sentences.push("The global generator cannot be saved: draw from a `tf.random.Generator` that is part of the checkpoint, or by keys, with `tf.random.stateless_...` and the number of the epoch; `fit` draws nothing with `shuffle=False`.".to_owned());
-    }
-    let is_pipeline = |part: &Part| {
-        let role = part.thing.as_ref().map(|thing| thing.role);
-        role == Some(Role::Generator(Family::Pipeline))
-    };
-    if parts.iter().any(|part| is_pipeline(part)) {
-        sentences.push("A pipeline begins again with its first order: save its iterator with `tf.train.Checkpoint(..., iterator=iterator)`, or make the order from the number of the epoch, with `shuffle(size, seed=seed + epoch, reshuffle_each_iteration=False)`.".to_owned());
-    }
-    let is_callback = |part: &Part| {
-        let role = part.thing.as_ref().map(|thing| thing.role);
-        role == Some(Role::Callback)
-    };
-    if parts.iter().any(|part| is_callback(part)) {
-        sentences.push("Nothing saves what callbacks remember: make the learning rate a function of the epoch, with a schedule or `LearningRateScheduler`, and decide on the number of epochs beforehand.".to_owned());
-    }
+    sentences.extend(remarks(parts));
     let rest = parts.iter().filter(|part| !is_tracked(part));
     let rest: Vec<String> = rest
         .flat_map(|part| written(part))
-        .map(|it| format!("\"{}\": {}", it.key, it.value))
+        .filter(|it| !it.is_remark())
+        .map(|it| it.entry())
         .collect();
     if !rest.is_empty() {
         let rest = rest.join(", ");
@@ -138,7 +212,7 @@ fn tensorflow_entries(parts: &[&Part]) -> String {
     sentences.join(" ")
 }
 
-fn written(part: &Part) -> Vec<Written> {
+pub(super) fn written(part: &Part) -> Vec<Written> {
     let key = key_of(&part.name);
     let load = format!("checkpoint[\"{key}\"]");
     let name = &part.name;
@@ -149,11 +223,8 @@ fn written(part: &Part) -> Vec<Written> {
             restore,
         }]
     };
-    if part.kind == MemberKind::Position {
-        return simple(
-            name.clone(),
-            format!("first_{key} = {load} + 1  # where its loop begins"),
-        );
+    if let Some(position) = &part.position {
+        return vec![written_position(position)];
     }
     match part.thing.as_ref().map(|thing| thing.role) {
         Some(
@@ -219,6 +290,40 @@ fn written(part: &Part) -> Vec<Written> {
             }]
         }
         _ => simple(name.clone(), format!("{name} = {load}")),
+    }
+}
+
+fn written_position(position: &Position) -> Written {
+    let rounds = match position.is_over_data {
+        true => "batches",
+        false => "rounds",
+    };
+    let (name, is_head) = match &position.counter {
+        Some(Counter::Head(name)) => (name, true),
+        Some(Counter::Body(name)) => (name, false),
+        None => {
+            return Written::remark(
+                &format!("number the {rounds} with `enumerate`, and save the number"),
+                &format!("skip the {rounds} that are done"),
+            );
+        }
+    };
+    let key = key_of(name);
+    let load = format!("checkpoint[\"{key}\"]");
+    let restore = match (is_head, position.is_round_over) {
+        (false, _) => format!("{name} = {load}\n# skip the {rounds} that are done"),
+        (true, true) if position.is_over_data => {
+            format!("first_{key} = {load} + 1  # skip the batches before it")
+        }
+        (true, true) => format!("first_{key} = {load} + 1  # where its loop begins"),
+        (true, false) => {
+            format!("first_{key} = {load}  # where its loop begins: this round is not over")
+        }
+    };
+    Written {
+        value: name.clone(),
+        key,
+        restore,
     }
 }
 

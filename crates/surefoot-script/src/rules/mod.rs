@@ -1,11 +1,14 @@
 //! From a lifted script and its types to findings. One file per family of rules.
 
+mod bound;
 mod checkpoints;
 mod code;
 mod environment;
+mod fitted;
 mod held;
 mod randomness;
 mod restoring;
+mod skipping;
 mod switches;
 
 use crate::calculus::{Origin, Site, Typing, Variable};

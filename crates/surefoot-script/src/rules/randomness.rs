@@ -1,10 +1,15 @@
 //! Generators: never seeded, seeded by rank, copied into workers, drawn from by an evaluation.
 
+use ruff_python_ast::Stmt;
+
 use super::{Script, generator_name};
 use crate::calculus::{Operand, Variable, WorkerCause};
 use crate::library::Global;
-use crate::lift::facts::{Draw, Purpose, Role, Thing};
+use crate::lift::facts::{Draw, Purpose, Role, Style, Thing};
 use crate::{Finding, Rule};
+
+/// What seeds Keras whatever its version and its backend.
+const SEED_OF_KERAS: &str = "keras.utils.set_random_seed(seed)";
 
 /// Looks at every generator.
 pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
@@ -74,12 +79,14 @@ fn draws<'s>(script: &'s Script<'_>, thing: &Thing) -> impl Iterator<Item = &'s 
 
 fn unseeded(script: &Script<'_>, thing: &Thing, global: Global, findings: &mut Vec<Finding>) {
     let lifted = script.lifted;
-    if lifted.is_library
-        || lifted
-            .seeds
-            .iter()
-            .any(|seed| seed.generator == thing.object)
-    {
+    if lifted.is_library {
+        return;
+    }
+    let mut seeds = lifted.seeds.iter();
+    if seeds.any(|seed| seed.generator == thing.object) {
+        if global == Global::TensorFlow {
+            seeded_beside_keras(script, thing, findings);
+        }
         return;
     }
     let name = format!("entropy of {}", script.name_of(thing.cell));
@@ -121,6 +128,7 @@ fn unseeded(script: &Script<'_>, thing: &Thing, global: Global, findings: &mut V
         Global::Torch => "torch.manual_seed(seed)",
         Global::NumPy => "np.random.seed(seed)",
         Global::Python => "random.seed(seed)",
+        Global::TensorFlow if lifted.style == Style::TensorFlow => SEED_OF_KERAS,
         Global::TensorFlow => "tf.random.set_seed(seed)",
     };
     let mut finding = script.finding(
@@ -146,6 +154,50 @@ fn unseeded(script: &Script<'_>, thing: &Thing, global: Global, findings: &mut V
         }
     }
     findings.push(finding);
+}
+
+/// Keras 3 draws its seeds from Python's generator: what seeds TensorFlow alone does not reach its layers.
+/// Which version `tf.keras` is cannot be seen.
+fn seeded_beside_keras(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {
+    let is_python = |thing: &&Thing| thing.role == Role::Global(Global::Python);
+    let python = script.lifted.things.iter().find(is_python);
+    let is_seeded = python.is_some_and(|python| {
+        let mut seeds = script.lifted.seeds.iter();
+        seeds.any(|seed| seed.generator == python.object)
+    });
+    let is_of_layer = |draw: &&Draw| {
+        matches!(draw.purpose, Purpose::Parameters | Purpose::Layer)
+            && script.typing.reaches_output(draw.target)
+    };
+    let Some(draw) = draws(script, thing).find(is_of_layer) else {
+        return;
+    };
+    let file = script.project.script(script.place(draw.site).file);
+    if is_seeded || !imports_keras(&file.module.body) {
+        return;
+    }
+    let what = match draw.purpose {
+        Purpose::Layer => "Dropout is drawn",
+        _ => "The initial parameters are drawn",
+    };
+    let message = format!(
+        "{what} with seeds that Keras makes itself, and `tf.random.set_seed` does not set those: every run is another one."
+    );
+    let help = format!("Seed all of it once, before anything draws: `{SEED_OF_KERAS}`.");
+    findings.push(script.finding(Rule::UnseededGenerator, draw.site, message, help));
+}
+
+/// Whether a file imports Keras by its own name.
+fn imports_keras(body: &[Stmt]) -> bool {
+    let is_keras = |name: &str| name == "keras" || name.starts_with("keras.");
+    body.iter().any(|statement| match statement {
+        Stmt::Import(it) => it.names.iter().any(|name| is_keras(name.name.as_str())),
+        Stmt::ImportFrom(it) => {
+            it.level == 0 && it.module.as_ref().is_some_and(|it| is_keras(it.as_str()))
+        }
+        Stmt::Try(it) => imports_keras(&it.body),
+        _ => false,
+    })
 }
 
 fn by_rank(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {

@@ -10,6 +10,7 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
     for save in resumable(script) {
         not_restored(script, save, findings);
         asides(script, save, findings);
+        left_out(script, save, findings);
         restored_before_the_pass(script, save, findings);
     }
     for restore in &script.lifted.restores {
@@ -48,6 +49,31 @@ fn asides(script: &Script<'_>, save: &Save, findings: &mut Vec<Finding>) {
                 script.line(restore.site, aside.site)
             );
             findings.push(script.finding(Rule::NotRestored, aside.site, message, help));
+        }
+    }
+}
+
+/// An optimizer that is in a file of weights and has no variables yet when that is read.
+fn left_out(script: &Script<'_>, save: &Save, findings: &mut Vec<Finding>) {
+    let needed = script.typing.save(save_label(script, save));
+    for left_out in &script.lifted.left_out {
+        let is_needed = needed.is_some_and(|needed| {
+            needed.members.iter().any(|member| {
+                let thing = script.lifted.thing(member.variable);
+                thing.is_some_and(|thing| thing.object == left_out.object)
+            })
+        });
+        if !is_needed || !save.holdings.objects.contains(&left_out.object) {
+            continue;
+        }
+        let message = "This reads the weights and skips the state of the optimizer, which has no variables before the training begins: a resumed run begins with an empty one.".to_owned();
+        let help = "Save the whole model to a `.keras` file and load it with `keras.models.load_model`, or call `model.optimizer.build(model.trainable_variables)` first.".to_owned();
+        let mut finding = script.finding(Rule::NotRestored, left_out.site, message, help);
+        finding
+            .notes
+            .push(script.note(save.site, "The checkpoint is made here."));
+        if !findings.contains(&finding) {
+            findings.push(finding);
         }
     }
 }

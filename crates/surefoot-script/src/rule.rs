@@ -128,7 +128,8 @@ impl FromStr for Rule {
     type Err = NoSuchRule;
 
     fn from_str(text: &str) -> Result<Rule, NoSuchRule> {
-        let same = |rule: &Rule| rule.id() == text;
+        let written = text.replace('-', "_").to_ascii_lowercase();
+        let same = |rule: &Rule| rule.id() == written;
         Rule::ALL
             .into_iter()
             .find(same)
@@ -145,6 +146,11 @@ mod tests {
         for rule in Rule::ALL {
             assert_eq!(rule.id().parse(), Ok(rule));
         }
-        assert!("missing-state".parse::<Rule>().is_err());
+        assert!("missing".parse::<Rule>().is_err());
+    }
+
+    #[test]
+    fn hyphens_and_capitals_in_an_id_do_not_matter() {
+        assert_eq!("Missing-State".parse(), Ok(Rule::MissingState));
     }
 }

@@ -373,3 +373,54 @@ fn long_and_deep_files_are_checked() {
         assert_eq!(rules(&text), []);
     }
 }
+
+#[test]
+fn an_operation_in_place_is_as_nondeterministic() {
+    let with = |call: &str| {
+        script(
+            &format!("{SEED}\ny = torch.zeros(8, 4)\nindex = torch.arange(8)"),
+            &format!(
+                "    out = torch.zeros(8, 1)\n    {call}\n    out.mean().backward()\n    optimizer.step()"
+            ),
+        )
+    };
+    tells_apart(
+        Rule::NondeterministicOperation,
+        &with("out.index_add_(0, index, model(x))"),
+        &with("out.add_(model(x))"),
+    );
+}
+
+#[test]
+fn rows_sampled_by_pandas_without_a_state_are_unseeded() {
+    let with = |arguments: &str| {
+        script(
+            &format!("{SEED}\nimport pandas\ntable = pandas.read_csv('d.csv').sample({arguments})"),
+            "    model(torch.tensor(table.values)).sum().backward()\n    optimizer.step()",
+        )
+    };
+    tells_apart(
+        Rule::UnseededGenerator,
+        &with("frac=1"),
+        &with("frac=1, random_state=3"),
+    );
+}
+
+#[test]
+fn folds_shuffled_without_a_state_are_unseeded() {
+    let with = |folds: &str| {
+        script(
+            &format!("{SEED}\nfrom sklearn.model_selection import KFold, ShuffleSplit\ndata = torch.zeros(8, 4)"),
+            &format!(
+                "    for rows, _ in {folds}.split(data):\n        model(data[rows]).sum().backward()\n        optimizer.step()"
+            ),
+        )
+    };
+    let rule = Rule::UnseededGenerator;
+    tells_apart(rule, &with("KFold(5, shuffle=True)"), &with("KFold(5)"));
+    tells_apart(
+        rule,
+        &with("ShuffleSplit(5)"),
+        &with("ShuffleSplit(5, random_state=0)"),
+    );
+}

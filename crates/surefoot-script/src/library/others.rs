@@ -24,7 +24,17 @@ pub(super) fn effect(root: &str, name: &str) -> Option<Effect> {
         | "click" | "typer" | "tyro" | "simple_parsing" | "easydict" | "ml_collections"
         | "yacs" | "dotenv" | "docopt" | "jsonargparse" => Effect::Settings,
         "sklearn" => match last {
-            "train_test_split" | "shuffle" | "resample" => {
+            "train_test_split"
+            | "shuffle"
+            | "resample"
+            | "KFold"
+            | "StratifiedKFold"
+            | "StratifiedGroupKFold"
+            | "ShuffleSplit"
+            | "StratifiedShuffleSplit"
+            | "GroupShuffleSplit"
+            | "RepeatedKFold"
+            | "RepeatedStratifiedKFold" => {
                 Effect::DrawUnless(Global::NumPy, "random_state")
             }
             _ => Effect::Pure,

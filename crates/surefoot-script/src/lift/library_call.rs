@@ -353,6 +353,17 @@ impl<'a> Lift<'a> {
                 }
                 whole
             }
+            // They keep the order unless they are told to shuffle.
+            "sklearn.model_selection.KFold"
+            | "sklearn.model_selection.StratifiedKFold"
+            | "sklearn.model_selection.StratifiedGroupKFold"
+                if !matches!(
+                    arguments.name("shuffle").map(|it| &it.shape),
+                    Some(Shape::Bool(true))
+                ) =>
+            {
+                self.pure(arguments)
+            }
             "numpy.savez" | "numpy.savez_compressed" => {
                 self.save_arrays(arguments, range);
                 Value::of(Shape::None)

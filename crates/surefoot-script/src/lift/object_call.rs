@@ -610,6 +610,12 @@ impl<'a> Lift<'a> {
                 drawn.models = whole.models;
                 return drawn;
             }
+            // Rows of a table of pandas, in an order of their own.
+            "sample" if arguments.name("frac").is_some() && !is_given(&arguments, "random_state") => {
+                whole.depend_on(&data);
+                let generator = self.global(Global::NumPy);
+                return self.draw(generator, Purpose::Values, whole.operands, site);
+            }
             "multinomial" | "bernoulli" => {
                 whole.depend_on(&data);
                 let generator = self
@@ -653,20 +659,29 @@ impl<'a> Lift<'a> {
             self.mutate(receiver, &drawn, site);
             return base;
         }
+        let unsteady = library::nondeterministic_method(name).filter(|_| self.mode_of_call());
         if MUTATORS.contains(&name) || (name.ends_with('_') && !name.ends_with("__")) {
+            if let Some(operation) = unsteady {
+                whole.operands = self.unsteady(operation, whole.operands, site);
+            }
             self.mutate(receiver, &whole, site);
             if matches!(base.shape, Shape::Parameters(_)) {
                 return base;
             }
         }
         whole.depend_on(&data);
-        if let Some(operation) = library::nondeterministic_method(name)
-            && self.mode_of_call()
-        {
+        if let Some(operation) = unsteady {
             whole.operands = self.unsteady(operation, whole.operands, site);
         }
         whole
     }
+}
+
+/// Whether an argument is there, and not `None`.
+fn is_given(arguments: &Arguments<'_>, name: &str) -> bool {
+    arguments
+        .name(name)
+        .is_some_and(|it| !matches!(it.shape, Shape::None))
 }
 
 /// Adds to what a value is computed from, part by part.

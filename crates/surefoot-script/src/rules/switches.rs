@@ -50,7 +50,7 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
                 "On a GPU {} may give other bits for the same input, and that reaches the parameters.",
                 unsteady.operation
             );
-            let help = "Call `torch.use_deterministic_algorithms(True)` to find all such operations, and replace those that have no deterministic implementation.".to_owned();
+            let help = "Call `torch.use_deterministic_algorithms(True)`: it makes the operation deterministic, or fails where it cannot; then replace it.".to_owned();
             findings.push(script.finding(
                 Rule::NondeterministicOperation,
                 unsteady.site,

@@ -410,7 +410,9 @@ fn rows_sampled_by_pandas_without_a_state_are_unseeded() {
 fn folds_shuffled_without_a_state_are_unseeded() {
     let with = |folds: &str| {
         script(
-            &format!("{SEED}\nfrom sklearn.model_selection import KFold, ShuffleSplit\ndata = torch.zeros(8, 4)"),
+            &format!(
+                "{SEED}\nfrom sklearn.model_selection import KFold, ShuffleSplit\ndata = torch.zeros(8, 4)"
+            ),
             &format!(
                 "    for rows, _ in {folds}.split(data):\n        model(data[rows]).sum().backward()\n        optimizer.step()"
             ),

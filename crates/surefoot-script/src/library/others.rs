@@ -34,9 +34,7 @@ pub(super) fn effect(root: &str, name: &str) -> Option<Effect> {
             | "StratifiedShuffleSplit"
             | "GroupShuffleSplit"
             | "RepeatedKFold"
-            | "RepeatedStratifiedKFold" => {
-                Effect::DrawUnless(Global::NumPy, "random_state")
-            }
+            | "RepeatedStratifiedKFold" => Effect::DrawUnless(Global::NumPy, "random_state"),
             _ => Effect::Pure,
         },
         "pandas" | "polars" => match last {

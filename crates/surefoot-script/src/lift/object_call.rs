@@ -611,7 +611,9 @@ impl<'a> Lift<'a> {
                 return drawn;
             }
             // Rows of a table of pandas, in an order of their own.
-            "sample" if arguments.name("frac").is_some() && !is_given(&arguments, "random_state") => {
+            "sample"
+                if arguments.name("frac").is_some() && !is_given(&arguments, "random_state") =>
+            {
                 whole.depend_on(&data);
                 let generator = self.global(Global::NumPy);
                 return self.draw(generator, Purpose::Values, whole.operands, site);

@@ -1,8 +1,8 @@
 //! Whether a resumed run goes on where a loop was, or begins it again.
 //!
 //! A number in a checkpoint is no position by itself: the script has to skip what was done, by what the
-//! loop goes through or by a test in its body. What comes from a checkpoint is followed by name, in every
-//! file, so that a name that is used twice makes the check silent rather than loud.
+//! loop goes through or by a test in its body. What comes from a checkpoint is followed by name, in the
+//! files with its loops, so that a name that is used twice makes the check silent rather than loud.
 
 use std::collections::BTreeSet;
 
@@ -45,14 +45,21 @@ impl<'s> Skipping<'s> {
             names: BTreeSet::new(),
             forwards: false,
         };
-        let modules: Vec<&ModModule> = script.project.scripts.iter().map(|it| &it.module).collect();
-        for module in &modules {
+        // Other files have nothing to do with it, and a project may have thousands.
+        let loops = script.lifted.loops.iter().map(|it| it.site);
+        let sites = loads.iter().map(|load| load.site).chain(loops);
+        let files: BTreeSet<FileId> = sites.map(|site| script.place(site).file).collect();
+        let modules: Vec<(FileId, &ModModule)> = files
+            .into_iter()
+            .map(|file| (file, &script.project.script(file).module))
+            .collect();
+        for (_, module) in &modules {
             Functions(&mut follower.functions).visit_body(&module.body);
         }
         loop {
             let known = follower.names.len();
-            for (file, module) in modules.iter().enumerate() {
-                follower.file = FileId(u32::try_from(file).unwrap_or(u32::MAX));
+            for (file, module) in &modules {
+                follower.file = *file;
                 follower.visit_body(&module.body);
             }
             if follower.names.len() == known {

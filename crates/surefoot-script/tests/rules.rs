@@ -426,3 +426,111 @@ fn folds_shuffled_without_a_state_are_unseeded() {
         &with("ShuffleSplit(5, random_state=0)"),
     );
 }
+
+#[test]
+fn a_model_of_an_unknown_library_is_told_once_where_it_is_trained() {
+    let with = |rest: &str| {
+        format!(
+            "import mylib\nimport torch\ntorch.manual_seed(0)\nmodel = mylib.Net().to('cuda')\nx = mylib.load('x.pt')\n{rest}"
+        )
+    };
+    let trained = with(
+        "optimizer = torch.optim.Adam(model.parameters())\nfor epoch in range(10):\n    \
+         loss = model(x).mean()\n    loss.backward()\n    optimizer.step()\n",
+    );
+    assert_eq!(rules(&trained), [Rule::UnknownCall]);
+    assert!(
+        checked(&trained).findings[0]
+            .message
+            .contains("`mylib.Net`")
+    );
+    assert_eq!(rules(&with("print(model(x))\n")), []);
+}
+
+#[test]
+fn an_unseeded_shuffle_is_found_where_the_model_is_unknown() {
+    let with = |seed: &str| {
+        format!(
+            "import torch\nfrom transformers import AutoModel\nfrom torch.utils.data import DataLoader\n{seed}\n\
+             model = AutoModel.from_pretrained('bert')\noptimizer = torch.optim.AdamW(model.parameters())\n\
+             data = torch.load('d.pt')\nfor epoch in range(3):\n    for batch in DataLoader(data, 8, shuffle=True):\n        \
+             loss = model(**batch).loss\n        loss.backward()\n        optimizer.step()\n"
+        )
+    };
+    assert!(rules(&with("")).contains(&Rule::UnseededShuffle));
+    assert_eq!(rules(&with("torch.manual_seed(0)")), [Rule::UnknownCall]);
+}
+
+#[test]
+fn a_trainer_of_an_unknown_library_is_told() {
+    let with = |call: &str| {
+        format!(
+            "from transformers import AutoModel, Trainer\nmodel = AutoModel.from_pretrained('bert')\n\
+             trainer = Trainer(model=model)\ntrainer.{call}()\n"
+        )
+    };
+    tells_apart(Rule::UnknownCall, &with("train"), &with("evaluate"));
+}
+
+#[test]
+fn what_a_library_prepares_is_trained_all_the_same() {
+    let with = |seed: &str| {
+        format!(
+            "import torch\nfrom accelerate import Accelerator\nfrom accelerate.utils import set_seed\n{seed}\n\
+             accelerator = Accelerator()\nmodel = torch.nn.Linear(4, 4)\noptimizer = torch.optim.SGD(model.parameters())\n\
+             model, optimizer = accelerator.prepare(model, optimizer)\nfor epoch in range(3):\n    \
+             loss = model(torch.zeros(4)).mean()\n    accelerator.backward(loss)\n    optimizer.step()\n"
+        )
+    };
+    let found = rules(&with(""));
+    assert!(found.contains(&Rule::UnseededGenerator), "{found:?}");
+    assert!(found.contains(&Rule::UnknownCall), "{found:?}");
+    let seeded = rules(&with("set_seed(0)"));
+    assert!(
+        seeded.iter().all(|it| *it == Rule::UnknownCall),
+        "{seeded:?}"
+    );
+}
+
+#[test]
+fn an_evaluation_that_draws_in_a_shared_function_is_told_where_it_calls_it() {
+    let with = |inside: &str| {
+        format!(
+            "import torch\ntorch.manual_seed(0)\ndata = torch.load('d.pt')\ndef get_batch():\n    return data[torch.randint(9, (4,))]\n\
+             model = torch.nn.Linear(4, 1)\noptimizer = torch.optim.SGD(model.parameters())\nfor step in range(9):\n    \
+             model.eval()\n    with torch.no_grad():\n        {inside}\n    model.train()\n    \
+             loss = model(get_batch()).mean()\n    loss.backward()\n    optimizer.step()\n"
+        )
+    };
+    let faulty = with("print(model(get_batch()))");
+    let found = checked(&faulty);
+    let finding = found
+        .findings
+        .iter()
+        .find(|it| it.rule == Rule::EvaluationDraws);
+    let finding = finding.unwrap();
+    assert_eq!(&faulty[finding.place.range.clone()], "get_batch()");
+    assert_eq!(finding.notes.len(), 1);
+    assert_eq!(rules(&with("print(model(data))")), []);
+}
+
+#[test]
+fn what_is_not_restored_is_shown_by_its_keyword() {
+    let with = |restore: &str| {
+        format!(
+            "import torch\ntorch.manual_seed(0)\nmodel = torch.nn.Linear(4, 1)\noptimizer = torch.optim.Adam(model.parameters(), lr=0.1)\n\
+             state = torch.load('a.pt')\nmodel.load_state_dict(state['model'])\nfirst = state['epoch']\n{restore}\n\
+             for epoch in range(first, 9):\n    model(torch.zeros(4)).sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()\n    \
+             torch.save(dict(model=model.state_dict(), opt=optimizer.state_dict(), epoch=epoch + 1), 'a.pt')\n"
+        )
+    };
+    let faulty = with("");
+    let found = checked(&faulty);
+    let finding = found
+        .findings
+        .iter()
+        .find(|it| it.rule == Rule::NotRestored);
+    let place = finding.unwrap().place.range.clone();
+    assert_eq!(&faulty[place], "opt=optimizer.state_dict()");
+    assert_eq!(rules(&with("optimizer.load_state_dict(state['opt'])")), []);
+}

@@ -65,6 +65,9 @@ pub(super) fn effect(root: &str, name: &str) -> Option<Effect> {
             _ if name.starts_with("loss.") => Effect::Module(Layer::default()),
             _ => return None,
         },
+        "accelerate" | "transformers" if last == "set_seed" => {
+            Effect::Seed(&[Global::Python, Global::NumPy, Global::Torch])
+        }
         // They add up what they see until they are reset.
         "torchmetrics" if last.starts_with(|c: char| c.is_ascii_uppercase()) => Effect::State,
         "torchmetrics" => Effect::Pure,

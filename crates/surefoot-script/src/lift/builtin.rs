@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use ruff_text_size::TextRange;
+use ruff_text_size::{Ranged, TextRange};
 
 use super::Lift;
 use super::object::{Container, Kind};
-use super::value::{Arguments, ObjectId, Shape, Value};
+use super::value::{Arguments, ObjectId, SPREAD, Shape, Value};
 use crate::calculus::Operand;
 use crate::library::Environment;
 
@@ -65,10 +65,19 @@ impl<'a> Lift<'a> {
             },
             ("set" | "list" | "dict", None) => {
                 let site = self.site(range);
+                let call = self.frameworks.call.filter(|call| call.range() == range);
+                let written = |key: &str| {
+                    let mut keywords = call?.arguments.keywords.iter();
+                    keywords.find(|it| it.arg.as_deref() == Some(key))
+                };
                 let entries = arguments
                     .named
                     .into_iter()
-                    .map(|(key, value)| (key, value, site))
+                    .filter(|(key, _)| *key != SPREAD)
+                    .map(|(key, value)| {
+                        let place = written(key).map_or(site, |it| self.site(it.range()));
+                        (key, value, place)
+                    })
                     .collect();
                 let container = Container {
                     entries,

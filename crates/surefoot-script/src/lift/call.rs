@@ -8,7 +8,7 @@ use ruff_text_size::{Ranged, TextRange};
 
 use super::object::{Kind, Loader};
 use super::scope::Owner;
-use super::value::{Arguments, Class, Code, Function, ObjectId, Shape, Value};
+use super::value::{Arguments, Class, Code, Function, ObjectId, SPREAD, Shape, Value};
 use super::{Call, DEEPEST, Lift};
 use crate::calculus::{Operand, Site};
 use crate::library::{self, Effect, KERAS_LAYER, Keras, Layer};
@@ -80,6 +80,8 @@ impl<'a> Lift<'a> {
                         let entries = container.entries.iter();
                         let named = entries.map(|(name, value, _)| (*name, value.clone()));
                         arguments.named.extend(named);
+                    } else if value.is_data() && !value.operands.is_empty() {
+                        arguments.named.push((SPREAD, value));
                     }
                 }
             }
@@ -323,7 +325,7 @@ impl<'a> Lift<'a> {
     }
 
     /// The library classes that a class inherits from.
-    pub(super) fn library_bases(&self, class: &Rc<Class<'a>>) -> Vec<Rc<str>> {
+    pub(super) fn known_bases(&self, class: &Rc<Class<'a>>) -> Vec<Rc<str>> {
         let mut found = Vec::new();
         let mut open = vec![class.clone()];
         while let Some(class) = open.pop() {
@@ -346,7 +348,7 @@ impl<'a> Lift<'a> {
         range: TextRange,
     ) -> Value<'a> {
         let site = self.site(range);
-        let bases = self.library_bases(class);
+        let bases = self.known_bases(class);
         let effects: Vec<Effect> = bases
             .iter()
             .filter_map(|name| library::effect_of(name))
@@ -457,12 +459,25 @@ impl<'a> Lift<'a> {
         range: TextRange,
     ) -> Value<'a> {
         let address = function.code.address();
-        self.entered.insert(address);
         let is_open = self
             .calls
             .iter()
             .any(|call| call.code.address() == address && call.receiver == function.receiver);
-        if is_open || self.calls.len() >= DEEPEST || self.is_exhausted() {
+        let is_beyond = self.calls.len() >= DEEPEST || self.is_exhausted();
+        if is_beyond && !is_open && !self.is_cut {
+            self.is_cut = true;
+            let site = self.site(range);
+            let why = "the script is too large, and this call and others are not followed";
+            let name = match function.code {
+                Code::Def(code) => code.name.as_str(),
+                Code::Lambda(_) => "lambda",
+            };
+            self.tell_unknown(name, site, why, true);
+        }
+        if !is_beyond {
+            self.entered.insert(address);
+        }
+        if is_open || is_beyond {
             let mut whole = self.combine(arguments.all());
             if let Some(receiver) = function.receiver {
                 whole.depend_on(&self.data(&Value::object(receiver)));

@@ -381,8 +381,10 @@ pub(crate) struct Unknown {
     pub callee: String,
     /// Where.
     pub site: Site,
-    /// What of the training it is given.
-    pub given: String,
+    /// Its part in the training.
+    pub part: String,
+    /// Whether it trains by itself; then it is told even where no training is seen.
+    pub trains: bool,
 }
 
 /// A cell that is written anew outside of a training step.
@@ -401,7 +403,7 @@ pub(crate) struct Rewrite {
 impl Lifted {
     /// Whether anything is trained, so that the rest can matter.
     pub(crate) fn matters(&self) -> bool {
-        self.trains
+        self.trains || self.unknown.iter().any(|it| it.trains)
     }
 
     /// Where a statement comes from.

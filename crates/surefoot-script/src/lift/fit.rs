@@ -143,7 +143,7 @@ impl<'a> Lift<'a> {
                 Kind::Plain => {
                     let class = self.object(*id).class.clone()?;
                     let is_sequence = self
-                        .library_bases(&class)
+                        .known_bases(&class)
                         .iter()
                         .any(|name| name.ends_with(".PyDataset") || name.ends_with(".Sequence"));
                     is_sequence.then_some(Global::Python)

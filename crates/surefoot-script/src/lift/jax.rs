@@ -7,7 +7,7 @@ use ruff_text_size::TextRange;
 use super::Lift;
 use super::facts::Fold;
 use super::object::{Container, Kind};
-use super::value::{Arguments, Models, ObjectId, Shape, Value};
+use super::value::{Arguments, Models, ObjectId, SPREAD, Shape, Value};
 use crate::calculus::{Operand, Site, Statement};
 use crate::library::{Apply, Jax};
 
@@ -227,7 +227,7 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> Option<Value<'a>> {
         let class = self.object(id).class.clone()?;
-        let bases = self.library_bases(&class);
+        let bases = self.known_bases(&class);
         if !bases.iter().any(|base| base.starts_with("flax.linen.")) {
             return None;
         }
@@ -268,6 +268,7 @@ impl<'a> Lift<'a> {
         let entries = arguments
             .named
             .iter()
+            .filter(|(name, _)| *name != SPREAD)
             .map(|(name, value)| (*name, value.clone(), site))
             .collect();
         let container = Container {

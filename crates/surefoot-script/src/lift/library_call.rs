@@ -5,7 +5,7 @@ use std::rc::Rc;
 use ruff_text_size::TextRange;
 
 use super::Lift;
-use super::facts::{Purpose, Seed, SwitchSet, Unknown};
+use super::facts::{Purpose, Seed, SwitchSet};
 use super::object::{Container, Kind, Loader, Source};
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::Rule;
@@ -618,11 +618,16 @@ impl<'a> Lift<'a> {
     /// An optimizer of the parameters that are its first argument.
     pub(super) fn make_optimizer(&mut self, arguments: &Arguments<'a>, site: Site) -> ObjectId {
         let given = arguments.get(0, "params").cloned();
-        let models = self.models_in(given.iter());
+        let mut models = self.models_in(given.iter());
+        let parts = given.as_ref().map_or_else(Vec::new, |it| self.parts_of(it));
+        for value in given.iter().chain(&parts) {
+            if let Shape::Stranger(id) = value.shape {
+                models.push(self.recognize(id, value.operands.clone()));
+            }
+        }
         let mut tensors: Vec<Variable> = Vec::new();
         if models.is_empty() {
-            let elements = given.as_ref().map_or_else(Vec::new, |it| self.parts_of(it));
-            for value in given.iter().chain(&elements) {
+            for value in given.iter().chain(&parts) {
                 if let [Operand::Variable(variable)] = value.operands[..] {
                     tensors.push(variable);
                 }
@@ -866,7 +871,7 @@ impl<'a> Lift<'a> {
     }
 
     /// A call of a library that is not known.
-    fn call_unknown(
+    pub(super) fn call_unknown(
         &mut self,
         name: &str,
         arguments: &Arguments<'a>,
@@ -894,32 +899,26 @@ impl<'a> Lift<'a> {
                 given.extend(ids.iter().map(|id| self.root(*id)));
             }
         }
-        if given.is_empty() && whole.models.is_empty() {
-            return whole;
-        }
         let site = self.site(range);
+        if given.is_empty() && whole.models.is_empty() {
+            return self.new_stranger(name, whole, site);
+        }
         // What only computes with tensors is told once for the whole library.
         let package = name.split('.').next().unwrap_or(name);
         let callee = if given.is_empty() { package } else { name };
-        if self.known_unknowns.insert(callee.to_owned()) {
-            let mut names: Vec<String> = given
-                .iter()
-                .filter_map(|id| self.object(*id).name.clone())
-                .map(|name| format!("`{name}`"))
-                .collect();
-            names.sort();
-            names.dedup();
-            let given = match (given.is_empty(), names.is_empty()) {
-                (true, _) => "what a model computed".to_owned(),
-                (false, true) => "the model".to_owned(),
-                (false, false) => names.join(", "),
-            };
-            self.facts.unknown.push(Unknown {
-                callee: callee.to_owned(),
-                site,
-                given,
-            });
-        }
+        let mut names: Vec<String> = given
+            .iter()
+            .filter_map(|id| self.object(*id).name.clone())
+            .map(|name| format!("`{name}`"))
+            .collect();
+        names.sort();
+        names.dedup();
+        let what = match (given.is_empty(), names.is_empty()) {
+            (true, _) => "it is given what a model computed".to_owned(),
+            (false, true) => "it is given the model".to_owned(),
+            (false, false) => format!("it is given {}", names.join(", ")),
+        };
+        self.tell_unknown(callee, site, &what, false);
         // It may train what it is given.
         if given
             .iter()

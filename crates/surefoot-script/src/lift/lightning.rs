@@ -316,7 +316,7 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> Option<Value<'a>> {
         let class = self.object(id).class.clone()?;
-        let bases = self.library_bases(&class);
+        let bases = self.known_bases(&class);
         if !bases
             .iter()
             .any(|base| base.starts_with("pytorch_lightning."))

@@ -29,6 +29,7 @@ mod pipeline;
 mod saving;
 mod scope;
 mod statement;
+mod stranger;
 mod tensorflow;
 mod value;
 mod weights;
@@ -117,6 +118,11 @@ pub(crate) struct Lift<'a> {
     trained: Vec<Variable>,
     entered: BTreeSet<usize>,
     known_unknowns: BTreeSet<String>,
+    /// Whether there is more of the script than is followed.
+    is_cut: bool,
+    strangers: Vec<stranger::Stranger>,
+    /// How many calls were open where each scope without gradients began.
+    quiet_from: Vec<usize>,
     generators: HashMap<usize, bool>,
     /// The generators of the processes of each loader.
     workers: BTreeMap<ObjectId, BTreeMap<Global, ObjectId>>,
@@ -194,6 +200,9 @@ impl<'a> Lift<'a> {
             trained: Vec::new(),
             entered: BTreeSet::new(),
             known_unknowns: BTreeSet::new(),
+            is_cut: false,
+            strangers: Vec::new(),
+            quiet_from: Vec::new(),
             generators: HashMap::new(),
             workers: BTreeMap::new(),
             worker_globals: None,
@@ -618,7 +627,10 @@ impl<'a> Lift<'a> {
             .calls
             .iter()
             .rposition(|call| call.evaluates() || call.is_quiet);
-        let next = evaluation.and_then(|at| self.calls.get(at + 1));
+        let inside = evaluation
+            .map(|at| at + 1)
+            .or_else(|| self.quiet_from.first().copied());
+        let next = inside.and_then(|at| self.calls.get(at));
         next.map_or(site, |call| call.site)
     }
 

@@ -566,6 +566,11 @@ impl<'a> Lift<'a> {
         arguments: Arguments<'a>,
         range: TextRange,
     ) -> Value<'a> {
+        if let Shape::Stranger(id) = base.shape
+            && let Some(value) = self.call_stranger(id, &base, name, &arguments, range)
+        {
+            return value;
+        }
         let site = self.site(range);
         let mut whole = self.combine(arguments.all());
         let data = self.data(&base);

@@ -156,6 +156,11 @@ impl<'a> Lift<'a> {
 
     /// The value in a slot.
     pub(super) fn read(&self, slot: &Slot<'a>) -> Value<'a> {
+        if let Shape::Stranger(id) = slot.shape
+            && let Some(model) = self.recognized(id)
+        {
+            return Value::object(model);
+        }
         let operands = slot.variable.map(Operand::Variable).into_iter().collect();
         Value {
             shape: slot.shape.clone(),
@@ -368,7 +373,8 @@ impl<'a> Lift<'a> {
             | Shape::Range
             | Shape::Settings
             | Shape::Key
-            | Shape::Distribution) => {
+            | Shape::Distribution
+            | Shape::Stranger(_)) => {
                 if matches!(shape, Shape::Key) {
                     self.facts.keys.insert(variable);
                 }

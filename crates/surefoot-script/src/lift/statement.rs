@@ -254,8 +254,14 @@ impl<'a> Lift<'a> {
             }
         }
         self.no_grad += quiet;
+        if quiet > 0 {
+            self.quiet_from.push(self.calls.len());
+        }
         self.run_block(&with.body);
         self.no_grad -= quiet;
+        if quiet > 0 {
+            self.quiet_from.pop();
+        }
         if let Some((cell, kept, site)) = forked {
             self.compute(cell, "copy", vec![Operand::Variable(kept)], site);
         }

@@ -57,6 +57,10 @@ pub(crate) struct Value<'a> {
     pub models: Models,
 }
 
+/// Names what a library made that is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StrangerId(pub usize);
+
 /// Kinds of values.
 #[derive(Clone, Debug)]
 pub(crate) enum Shape<'a> {
@@ -108,9 +112,14 @@ pub(crate) enum Shape<'a> {
     Key,
     /// A distribution to draw from.
     Distribution,
+    /// What a library made that is not known.
+    Stranger(StrangerId),
     /// Settings from a command line or a file: the same in every execution.
     Settings,
 }
+
+/// The name under which data is passed whose names are not known: `model(**batch)`.
+pub(super) const SPREAD: &str = "**";
 
 /// The arguments of a call.
 #[derive(Clone, Debug, Default)]
@@ -218,6 +227,7 @@ impl<'a> Value<'a> {
                 | Shape::Range
                 | Shape::Key
                 | Shape::Distribution
+                | Shape::Stranger(_)
         )
     }
 

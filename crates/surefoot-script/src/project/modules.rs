@@ -53,9 +53,8 @@ impl Modules {
                 }
             }
             next = scripts.len();
-            if next - given + wanted.len() > MOST_FOLLOWED {
-                break;
-            }
+            // What is left out is an import that cannot be resolved, as one of another library.
+            while next - given + wanted.len() > MOST_FOLLOWED && wanted.pop_last().is_some() {}
             let paths: Vec<PathBuf> = wanted.keys().cloned().collect();
             for (outcome, (path, importers)) in read(&paths).into_iter().zip(wanted) {
                 match outcome {
@@ -112,7 +111,7 @@ impl Modules {
 }
 
 /// What scripts train with.
-const FRAMEWORKS: [&str; 14] = [
+const FRAMEWORKS: [&str; 15] = [
     "accelerate",
     "fastai",
     "flax",
@@ -127,6 +126,7 @@ const FRAMEWORKS: [&str; 14] = [
     "tensorflow",
     "tf_keras",
     "torch",
+    "transformers",
 ];
 
 fn uses_framework(module: &ModModule) -> bool {

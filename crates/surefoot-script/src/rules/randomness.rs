@@ -285,9 +285,13 @@ fn evaluations(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) 
         _ => "Give the evaluation a generator of its own.",
     };
     let mut finding = script.finding(Rule::EvaluationDraws, site, message, help.to_owned());
-    finding
-        .notes
-        .push(script.note(trained.site, "Training draws here."));
+    if draw.site == trained.site && draw.site != site {
+        let note = "The evaluation and the training both draw here.";
+        finding.notes.push(script.note(draw.site, note));
+    } else {
+        let note = "Training draws here.";
+        finding.notes.push(script.note(trained.site, note));
+    }
     findings.push(finding);
     let shuffle = draws(script, thing)
         .filter(in_training)

@@ -63,11 +63,12 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
 
 /// Calls that could not be resolved, by what is called.
 pub(super) fn unknown(script: &Script<'_>) -> Vec<(String, Finding)> {
-    let unknown = script.lifted.unknown.iter().filter(|_| script.trains());
+    let unknown = script.lifted.unknown.iter();
+    let unknown = unknown.filter(|it| it.trains || script.trains());
     let told = unknown.map(|unknown| {
         let message = format!(
-            "`{}` is not known and takes part in the training: it is given {}. What it draws, keeps or changes is not checked.",
-            unknown.callee, unknown.given
+            "`{}` is not known and takes part in the training: {}. What it draws, keeps or changes is not checked.",
+            unknown.callee, unknown.part
         );
         let help = "If it keeps state, save it in checkpoints; if it draws, seed it.".to_owned();
         (unknown.callee.clone(), script.finding(Rule::UnknownCall, unknown.site, message, help))

@@ -256,7 +256,7 @@ fn digest_of(updater: &Updater) -> Digest {
     /// The most slots that an optimizer has.
     const SLOTS: usize = 4;
     let mut bytes = [0; SLOTS * 16 + 8];
-    debug_assert!(updater.slots.len() <= SLOTS, "a slot would go unseen");
+    assert!(updater.slots.len() <= SLOTS, "a slot would go unseen");
     bytes[..8].copy_from_slice(&updater.momentum_product.to_bits().to_le_bytes());
     for (to, slot) in bytes[8..].chunks_exact_mut(16).zip(&updater.slots) {
         to.copy_from_slice(&Digest::of_f32(slot).0.to_le_bytes());

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use ruff_text_size::TextRange;
 
 use super::Lift;
-use super::facts::{Purpose, Seed, SwitchSet};
-use super::object::{Container, Kind, Loader, Source};
+use super::facts::Purpose;
+use super::generator::purpose_of;
+use super::object::{Container, Kind, Loader};
 use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::Rule;
-use crate::calculus::{Operand, Site, Statement, Variable};
-use crate::library::{self, Effect, Environment, Family, Global, Layer, Switch};
+use crate::calculus::{Operand, Site};
+use crate::library::{self, Effect, Environment, Global, Layer};
 
 impl<'a> Lift<'a> {
     /// Calls something of a library.
@@ -273,7 +273,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Library functions whose meaning depends on their arguments in a way of its own.
-    fn call_special(
+    pub(super) fn call_special(
         &mut self,
         name: &str,
         arguments: &Arguments<'a>,
@@ -395,7 +395,7 @@ impl<'a> Lift<'a> {
     }
 
     /// A computation; what comes out of a checkpoint stays what it is.
-    fn pure(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
+    pub(super) fn pure(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
         if let Some(first) = arguments.positional.first()
             && matches!(first.shape, Shape::Loaded(..))
         {
@@ -414,300 +414,7 @@ impl<'a> Lift<'a> {
         receiver.is_none_or(|id| self.trains(id))
     }
 
-    /// The generator among the arguments.
-    pub(super) fn generator_of(&self, arguments: &Arguments<'a>) -> Option<ObjectId> {
-        let named = ["generator", "rng", "random_state"]
-            .into_iter()
-            .find_map(|name| arguments.name(name));
-        let all = named.into_iter().chain(arguments.positional.iter());
-        all.filter_map(Value::as_object)
-            .find(|id| matches!(self.object(*id).kind, Kind::Generator(_)))
-    }
-
-    /// Seeds a generator.
-    pub(super) fn seed(&mut self, generator: ObjectId, arguments: &Arguments<'a>, site: Site) {
-        let whole = self.combine(arguments.all());
-        let generator = self.actual(generator);
-        let is_nothing = arguments
-            .all()
-            .next()
-            .is_none_or(|it| matches!(it.shape, Shape::None));
-        let mut operands = whole.operands;
-        if is_nothing {
-            operands.push(Operand::Variable(self.read_environment(
-                Environment::Entropy,
-                "entropy",
-                site,
-            )));
-        }
-        let cell = self.object(generator).cell;
-        let moment = self.moment();
-        let in_loop = !self.loops.is_empty();
-        self.facts.seeds.push(Seed {
-            generator,
-            site,
-            operands: operands.clone(),
-            in_loop,
-            moment,
-        });
-        self.emit(Statement::Seed {
-            generator: cell,
-            operands,
-            site,
-        });
-        self.note_rewrite(cell, site);
-    }
-
-    pub(super) fn make_generator(
-        &mut self,
-        family: Family,
-        arguments: &Arguments<'a>,
-        site: Site,
-    ) -> ObjectId {
-        let id = self.make(Kind::Generator(Source::Made(family)), "generator", site);
-        let cell = self.object(id).cell;
-        // PyTorch's begin with a fixed seed, the others with entropy.
-        let given = arguments
-            .positional
-            .first()
-            .or_else(|| arguments.name("seed"));
-        let is_given =
-            given.is_some_and(|it| !matches!(it.shape, Shape::None)) || family == Family::Torch;
-        let mut operands = self.combine(arguments.all()).operands;
-        if !is_given {
-            operands.push(Operand::Variable(self.read_environment(
-                Environment::Entropy,
-                "entropy",
-                site,
-            )));
-        }
-        self.emit(Statement::Seed {
-            generator: cell,
-            operands,
-            site,
-        });
-        id
-    }
-
-    /// A draw from the generator that is passed, or from the global one if no seed is.
-    fn seeded_draw(
-        &mut self,
-        global: Global,
-        name: &str,
-        arguments: &Arguments<'a>,
-        site: Site,
-    ) -> Value<'a> {
-        let whole = self.combine(arguments.all());
-        let seed = arguments.name("seed");
-        let given = seed
-            .and_then(Value::as_object)
-            .or_else(|| self.generator_of(arguments));
-        let is_generator = |id: &ObjectId| matches!(self.object(*id).kind, Kind::Generator(_));
-        let generator = match given.filter(is_generator) {
-            Some(generator) => generator,
-            None if seed.is_some_and(|it| !matches!(it.shape, Shape::None)) => return whole,
-            None => self.global(global),
-        };
-        let mut drawn = self.draw(generator, purpose_of(name), whole.operands, site);
-        drawn.models = whole.models;
-        drawn
-    }
-
-    /// The state of an object, as it is now.
-    pub(super) fn state_of(&mut self, id: ObjectId, site: Site) -> Value<'a> {
-        let kept = self.program.variable("state");
-        let cell = self.cell(id);
-        self.compute(kept, "copy", vec![Operand::Variable(cell)], site);
-        Value {
-            shape: Shape::State(Rc::new([self.actual(id)])),
-            operands: vec![Operand::Variable(kept)],
-            models: self.models_of(id),
-        }
-    }
-
-    fn new_layer(&mut self, layer: Layer, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
-        let shown = self.statement.unwrap_or(site);
-        let id = self.make_module(layer, shown);
-        let cell = self.object(id).cell;
-        let is_pretrained = arguments.may_be_true(usize::MAX, "pretrained")
-            || arguments.may_be_true(usize::MAX, "weights");
-        if layer.draws_parameters && !is_pretrained {
-            let generator = self.global(Global::Torch);
-            let drawn = self.draw(generator, Purpose::Parameters, Vec::new(), shown);
-            self.compute(cell, "initial", drawn.operands, shown);
-        }
-        let whole = self.combine(arguments.all().filter(|it| it.is_data()));
-        if !whole.operands.is_empty() {
-            self.write_cell(id, whole.operands, shown);
-        }
-        for value in arguments.all().cloned().collect::<Vec<_>>() {
-            self.absorb_all(id, &value, shown);
-        }
-        Value::object(id)
-    }
-
-    /// Makes all models in a value parts of another.
-    pub(super) fn absorb_all(&mut self, id: ObjectId, value: &Value<'a>, site: Site) {
-        match &value.shape {
-            Shape::Object(part) if self.is_module(*part) => self.absorb(id, *part, site),
-            Shape::Object(part) => {
-                if let Kind::Container(container) = self.object(*part).kind.clone() {
-                    for value in container
-                        .elements
-                        .iter()
-                        .chain(container.entries.iter().map(|(_, value, _)| value))
-                    {
-                        self.absorb_all(id, value, site);
-                    }
-                }
-            }
-            Shape::Tuple(parts) => {
-                for part in parts.iter() {
-                    self.absorb_all(id, part, site);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// All models in values: whole ones, their parameters, what they computed.
-    pub(super) fn models_in<'v>(&self, values: impl Iterator<Item = &'v Value<'a>>) -> Vec<ObjectId>
-    where
-        'a: 'v,
-    {
-        let mut found = Vec::new();
-        for value in values {
-            self.gather_models(value, &mut found, 4);
-        }
-        found
-    }
-
-    fn gather_models(&self, value: &Value<'a>, found: &mut Vec<ObjectId>, depth: usize) {
-        let mut add = |id: ObjectId| {
-            let root = self.root(id);
-            if !found.contains(&root) {
-                found.push(root);
-            }
-        };
-        match &value.shape {
-            Shape::Parameters(ids) => ids.iter().for_each(|id| add(*id)),
-            Shape::Object(id) if self.is_module(*id) => add(*id),
-            Shape::Object(id) if depth > 0 => {
-                if let Kind::Container(container) = &self.object(*id).kind {
-                    for value in container
-                        .elements
-                        .iter()
-                        .chain(container.entries.iter().map(|(_, value, _)| value))
-                    {
-                        self.gather_models(value, found, depth - 1);
-                    }
-                }
-            }
-            Shape::Tuple(parts) if depth > 0 => parts
-                .iter()
-                .for_each(|part| self.gather_models(part, found, depth - 1)),
-            _ => {}
-        }
-        for root in self.roots_of(value.models) {
-            if !found.contains(&root) {
-                found.push(root);
-            }
-        }
-    }
-
-    /// An optimizer of the parameters that are its first argument.
-    pub(super) fn make_optimizer(&mut self, arguments: &Arguments<'a>, site: Site) -> ObjectId {
-        let given = arguments.get(0, "params").cloned();
-        let mut models = self.models_in(given.iter());
-        let parts = given.as_ref().map_or_else(Vec::new, |it| self.parts_of(it));
-        for value in given.iter().chain(&parts) {
-            if let Shape::Stranger(id) = value.shape {
-                models.push(self.recognize(id, value.operands.clone()));
-            }
-        }
-        let mut tensors: Vec<Variable> = Vec::new();
-        if models.is_empty() {
-            for value in given.iter().chain(&parts) {
-                if let [Operand::Variable(variable)] = value.operands[..] {
-                    tensors.push(variable);
-                }
-            }
-        }
-        let id = self.make(Kind::Optimizer { models, tensors }, "optimizer", site);
-        let rest = self.combine(arguments.all().filter(|it| it.is_data()));
-        let cell = self.object(id).cell;
-        self.compute(cell, "new", rest.operands, site);
-        id
-    }
-
-    pub(super) fn make_scheduler(&mut self, arguments: &Arguments<'a>, site: Site) -> ObjectId {
-        let mut optimizers = Vec::new();
-        for id in arguments.all().filter_map(Value::as_object) {
-            match &self.object(id).kind {
-                Kind::Optimizer { .. } => optimizers.push(id),
-                Kind::Scheduler { optimizers: others } => optimizers.extend(others.iter().copied()),
-                _ => {}
-            }
-        }
-        let id = self.make(Kind::Scheduler { optimizers }, "scheduler", site);
-        let rest = self.combine(arguments.all().filter(|it| it.is_data()));
-        let cell = self.object(id).cell;
-        self.compute(cell, "new", rest.operands, site);
-        id
-    }
-
-    /// A copy that lives its own life.
-    fn copy(&mut self, original: Option<&Value<'a>>, averages: bool, site: Site) -> Value<'a> {
-        let Some(value) = original else {
-            return Value::constant();
-        };
-        let Some(id) = value.as_object() else {
-            return match &value.shape {
-                Shape::State(ids) => {
-                    let ids = ids.clone();
-                    ids.first()
-                        .map_or_else(|| value.clone(), |id| self.state_of(*id, site))
-                }
-                Shape::Plain => self.data(value),
-                _ => value.clone(),
-            };
-        };
-        let id = self.actual(id);
-        let original = self.object(id).clone();
-        let copy = match original.kind {
-            Kind::Module { layer, trains, .. } => {
-                let copy = self.make_module(layer, site);
-                if let Kind::Module {
-                    averages: it,
-                    trains: mode,
-                    ..
-                } = &mut self.object_mut(copy).kind
-                {
-                    *it = averages;
-                    *mode = trains;
-                }
-                copy
-            }
-            Kind::Plain
-            | Kind::Loader(_)
-            | Kind::Transform { .. }
-            | Kind::Dataset { .. }
-            | Kind::Framework(_)
-            | Kind::Sampler { .. } => return value.clone(),
-            kind => self.make(kind, "copy", site),
-        };
-        let from = self.cell(id);
-        let cell = self.object(copy).cell;
-        self.compute(cell, "copy", vec![Operand::Variable(from)], site);
-        let object = self.object_mut(copy);
-        object.class = original.class;
-        object.fields = original.fields;
-        object.parts = original.parts;
-        object.copy_of = Some(id);
-        Value::object(copy)
-    }
-
-    fn new_loader(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
+    pub(super) fn new_loader(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
         let has_workers = arguments
             .get(5, "num_workers")
             .is_some_and(|it| !matches!(it.shape, Shape::Int(0)));
@@ -741,7 +448,7 @@ impl<'a> Lift<'a> {
         Value::object(id)
     }
 
-    fn new_dataset(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
+    pub(super) fn new_dataset(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
         let named = ["transform", "transforms", "target_transform"];
         let mut transforms: Vec<Value<'a>> = named
             .into_iter()
@@ -798,76 +505,6 @@ impl<'a> Lift<'a> {
             },
             _ => Vec::new(),
         }
-    }
-
-    fn set_switch(&mut self, switch: Switch, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
-        let rule = match switch {
-            Switch::Deterministic => arguments
-                .is_true(usize::MAX, "warn_only")
-                .then_some(Rule::WarnOnly),
-            Switch::MatmulPrecision => {
-                let precision = arguments
-                    .positional
-                    .first()
-                    .and_then(Value::as_text)
-                    .copied();
-                matches!(precision, Some("high" | "medium")).then_some(Rule::Precision)
-            }
-            Switch::TensorFloat => (!matches!(
-                arguments.positional.first().map(|it| &it.shape),
-                Some(Shape::Bool(false))
-            ))
-            .then_some(Rule::Precision),
-            Switch::Jax => {
-                let text = |at: usize| {
-                    arguments
-                        .positional
-                        .get(at)
-                        .and_then(Value::as_text)
-                        .copied()
-                };
-                let is_low = matches!(
-                    text(1),
-                    Some("bfloat16" | "tensorfloat32" | "fastest" | "default" | "high")
-                );
-                (text(0) == Some("jax_default_matmul_precision") && is_low)
-                    .then_some(Rule::Precision)
-            }
-            Switch::Compile => {
-                let mode = arguments.name("mode").and_then(Value::as_text).copied();
-                mode.is_some_and(|it| it.starts_with("max-autotune"))
-                    .then_some(Rule::Autotune)
-            }
-        };
-        if let Some(rule) = rule {
-            self.facts.switches.push(SwitchSet { rule, site });
-        }
-        match (switch, arguments.positional.first()) {
-            (Switch::Compile, Some(model)) => model.clone(),
-            _ => Value::of(Shape::None),
-        }
-    }
-
-    /// Sets an attribute of a library, which may be a switch.
-    pub(super) fn set_library(&mut self, name: &str, value: &Value<'a>, site: Site) {
-        let is_on = !matches!(
-            value.shape,
-            Shape::Bool(false) | Shape::None | Shape::Int(0)
-        );
-        let is_literal = matches!(value.shape, Shape::Bool(true));
-        let rule = match name {
-            "torch.backends.cudnn.benchmark" if is_literal => Rule::CudnnBenchmark,
-            // Its neighbours of cuDNN and for half precision are on anyway.
-            "torch.backends.cuda.matmul.allow_tf32" if is_literal => Rule::Precision,
-            "torch._inductor.config.max_autotune"
-            | "torch._inductor.config.coordinate_descent_tuning"
-                if is_on =>
-            {
-                Rule::Autotune
-            }
-            _ => return,
-        };
-        self.facts.switches.push(SwitchSet { rule, site });
     }
 
     /// A call of a library that is not known.
@@ -933,14 +570,6 @@ impl<'a> Lift<'a> {
             self.write_cell(id, whole.operands.clone(), site);
         }
         whole
-    }
-}
-
-/// What a function draws, by its name.
-pub(super) fn purpose_of(name: &str) -> Purpose {
-    match name.rsplit('.').next() {
-        Some("shuffle" | "permutation" | "randperm" | "permuted") => Purpose::Order,
-        _ => Purpose::Values,
     }
 }
 

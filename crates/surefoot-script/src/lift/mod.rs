@@ -8,31 +8,46 @@
 //!
 //! Loads of checkpoints do nothing in the program: it is the run that is never interrupted.
 
+mod assignment;
+mod attribute;
+mod branching;
 mod builtin;
 mod call;
+mod class;
 mod compile;
 mod comprehension;
+mod display;
+mod entering;
 mod expression;
 pub(crate) mod facts;
 mod fit;
 mod framework;
+mod generator;
+mod importing;
 mod interest;
+mod item;
 mod jax;
 mod keras;
 mod library_call;
 mod lightning;
 mod loader;
 mod loops;
+mod module;
 mod object;
 mod object_call;
+mod optimizer;
 mod pipeline;
 mod saving;
 mod scope;
+mod scoped_block;
 mod statement;
 mod stranger;
+mod switch;
 mod tensorflow;
+mod uncalled;
 mod value;
 mod weights;
+mod writing;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;

@@ -8,7 +8,7 @@ use ruff_text_size::TextRange;
 use super::Lift;
 use super::builtin::without_order;
 use super::facts::Purpose;
-use super::library_call::purpose_of;
+use super::generator::purpose_of;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site};

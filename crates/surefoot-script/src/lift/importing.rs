@@ -1,0 +1,94 @@
+//! Imports.
+
+use super::Lift;
+use super::value::{Shape, Value};
+use crate::library::{self};
+use ruff_python_ast::{StmtImport, StmtImportFrom};
+
+impl<'a> Lift<'a> {
+    pub(super) fn import(&mut self, import: &'a StmtImport) {
+        let file = self.frame(self.current).file;
+        for alias in &import.names {
+            let name = alias.name.as_str();
+            match &alias.asname {
+                Some(short) => {
+                    let value = self.module_value(file, name);
+                    self.declare(short.as_str(), value);
+                }
+                None => {
+                    let top = name.split('.').next().unwrap_or(name);
+                    self.module_value(file, name);
+                    let value = self.module_value(file, top);
+                    self.declare(top, value);
+                }
+            }
+        }
+    }
+
+    pub(super) fn import_from(&mut self, import: &'a StmtImportFrom) {
+        let file = self.frame(self.current).file;
+        let dots = ".".repeat(import.level as usize);
+        let module = import.module.as_ref().map_or("", |name| name.as_str());
+        let base = format!("{dots}{module}");
+        let found = self.project.modules.resolve(file, &base);
+        for alias in &import.names {
+            let name = alias.name.as_str();
+            if name == "*" {
+                if let Some(found) = found {
+                    self.import_all(found);
+                }
+                continue;
+            }
+            let bound = alias.asname.as_ref().map_or(name, |it| it.as_str());
+            let separator = if module.is_empty() { "" } else { "." };
+            let full = format!("{base}{separator}{name}");
+            let value = match (self.project.modules.resolve(file, &full), found) {
+                (None, Some(found)) => {
+                    self.run_eagerly(found);
+                    Value::of(Shape::Import(found, name))
+                }
+                _ => self.module_value(file, &full),
+            };
+            self.declare(bound, value);
+        }
+    }
+
+    pub(super) fn import_all(&mut self, file: crate::FileId) {
+        let frame = self.run_module(file, false);
+        if frame == self.current {
+            return;
+        }
+        let slots = self.frame(frame).slots.clone();
+        for (name, slot) in slots {
+            if !name.starts_with('_') {
+                let value = self.read(&slot);
+                self.frames[self.current.0 as usize].slots.insert(
+                    name,
+                    super::scope::Slot {
+                        shape: value.shape,
+                        variable: slot.variable,
+                        models: value.models,
+                    },
+                );
+            }
+        }
+    }
+
+    /// A module of the project or of a library.
+    pub(super) fn module_value(&mut self, importer: crate::FileId, name: &str) -> Value<'a> {
+        match self.project.modules.resolve(importer, name) {
+            Some(file) => {
+                self.run_eagerly(file);
+                Value::of(Shape::Module(file))
+            }
+            None => Value::library(library::canonical(name)),
+        }
+    }
+
+    /// Runs a module at its import if it does something that others rely on.
+    pub(super) fn run_eagerly(&mut self, file: crate::FileId) {
+        if self.project.script(file).seeds_when_imported {
+            self.run_module(file, false);
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Optimizers and their schedules.
+
+use super::Lift;
+use super::object::Kind;
+use super::value::{Arguments, ObjectId, Shape, Value};
+use crate::calculus::{Operand, Site, Variable};
+
+impl<'a> Lift<'a> {
+    /// An optimizer of the parameters that are its first argument.
+    pub(super) fn make_optimizer(&mut self, arguments: &Arguments<'a>, site: Site) -> ObjectId {
+        let given = arguments.get(0, "params").cloned();
+        let mut models = self.models_in(given.iter());
+        let parts = given.as_ref().map_or_else(Vec::new, |it| self.parts_of(it));
+        for value in given.iter().chain(&parts) {
+            if let Shape::Stranger(id) = value.shape {
+                models.push(self.recognize(id, value.operands.clone()));
+            }
+        }
+        let mut tensors: Vec<Variable> = Vec::new();
+        if models.is_empty() {
+            for value in given.iter().chain(&parts) {
+                if let [Operand::Variable(variable)] = value.operands[..] {
+                    tensors.push(variable);
+                }
+            }
+        }
+        let id = self.make(Kind::Optimizer { models, tensors }, "optimizer", site);
+        let rest = self.combine(arguments.all().filter(|it| it.is_data()));
+        let cell = self.object(id).cell;
+        self.compute(cell, "new", rest.operands, site);
+        id
+    }
+
+    pub(super) fn make_scheduler(&mut self, arguments: &Arguments<'a>, site: Site) -> ObjectId {
+        let mut optimizers = Vec::new();
+        for id in arguments.all().filter_map(Value::as_object) {
+            match &self.object(id).kind {
+                Kind::Optimizer { .. } => optimizers.push(id),
+                Kind::Scheduler { optimizers: others } => optimizers.extend(others.iter().copied()),
+                _ => {}
+            }
+        }
+        let id = self.make(Kind::Scheduler { optimizers }, "scheduler", site);
+        let rest = self.combine(arguments.all().filter(|it| it.is_data()));
+        let cell = self.object(id).cell;
+        self.compute(cell, "new", rest.operands, site);
+        id
+    }
+}

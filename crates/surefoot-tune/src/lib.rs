@@ -1,0 +1,20 @@
+//! Hyper-parameter search: what is tried, how it is judged, when it is ended, and where it is kept.
+//!
+//! * A [`Space`] has the parameters of a search, a [`Point`] in it is what a trial is run with.
+//! * A [`Sampler`] says which point to try next. It is a pure function of the space, the seed, the
+//!   number of the trial and the [`History`], so that a search can be replayed.
+//! * A [`Stopper`] ends a trial that is not worth going on with, and says why.
+//! * A [`Store`](store::Store) holds a study for any number of workers on any number of machines.
+
+mod course;
+pub mod history;
+pub mod sampler;
+pub mod space;
+pub mod stopper;
+pub mod store;
+
+pub use course::Course;
+pub use history::{History, Outcome, Told};
+pub use sampler::Sampler;
+pub use space::{Condition, Domain, Parameter, Point, Space, SpaceError, Value};
+pub use stopper::{Reason, Stopper};

@@ -1,0 +1,443 @@
+//! Spaces: the parameters of a search and the values each can have.
+
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// A value of a parameter.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Yes or no.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// A word.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Bool(value) => value.fmt(f),
+            Value::Int(value) => value.fmt(f),
+            Value::Float(value) => fmt::Debug::fmt(value, f),
+            Value::Text(value) => f.write_str(value),
+        }
+    }
+}
+
+/// The values that a parameter can have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Domain {
+    /// A number from the first to the second, both included.
+    Uniform(f64, f64),
+    /// The same, evenly spread on a logarithmic scale.
+    LogUniform(f64, f64),
+    /// A whole number from the first to the second, both included.
+    Int(i64, i64),
+    /// The same, evenly spread on a logarithmic scale.
+    LogInt(i64, i64),
+    /// One of these, which have no order.
+    Choice(Vec<Value>),
+}
+
+/// When a parameter means something: if another one has one of some values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Condition {
+    /// The name of the other parameter.
+    pub parameter: String,
+    /// The values of it.
+    pub values: Vec<Value>,
+}
+
+/// A parameter of a search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Parameter {
+    /// A name that no other parameter of the space has.
+    pub name: String,
+    /// The values it can have.
+    pub domain: Domain,
+    /// It is there only if all of these hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// What a trial is run with: a value for each parameter whose conditions hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Point(pub BTreeMap<String, Value>);
+
+impl Point {
+    /// The value of a parameter, if it is there.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+}
+
+/// The parameters of a search. Conditions name parameters that come before.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Space {
+    parameters: Vec<Parameter>,
+}
+
+/// What is wrong with a space.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{parameter}: {message}")]
+pub struct SpaceError {
+    /// The parameter that is to blame.
+    pub parameter: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl Space {
+    /// A space of parameters, put in an order in which conditions look back.
+    pub fn new(parameters: Vec<Parameter>) -> Result<Space, SpaceError> {
+        let mut names = BTreeSet::new();
+        for parameter in &parameters {
+            let fail = |message: String| SpaceError {
+                parameter: parameter.name.clone(),
+                message,
+            };
+            if !names.insert(parameter.name.as_str()) {
+                return Err(fail("there are two parameters of this name".to_owned()));
+            }
+            parameter.domain.check().map_err(fail)?;
+        }
+        for parameter in &parameters {
+            for condition in &parameter.conditions {
+                let fail = |message: String| SpaceError {
+                    parameter: parameter.name.clone(),
+                    message,
+                };
+                let Some(other) = parameters.iter().find(|p| p.name == condition.parameter) else {
+                    return Err(fail(format!(
+                        "its condition names `{}`, which is not a parameter",
+                        condition.parameter
+                    )));
+                };
+                let never = condition.values.iter().find(|v| !other.domain.contains(v));
+                if let Some(never) = never {
+                    return Err(fail(format!(
+                        "its condition wants `{}` to be {never}, which it never is",
+                        condition.parameter
+                    )));
+                }
+            }
+        }
+        Ok(Space {
+            parameters: in_order(parameters)?,
+        })
+    }
+
+    /// The parameters, each after those its conditions name.
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// Builds a point: asks for a value of each parameter whose conditions hold.
+    pub fn point(&self, mut value: impl FnMut(&Parameter) -> Value) -> Point {
+        let mut point = Point::default();
+        for parameter in &self.parameters {
+            if parameter.holds(&point) {
+                point.0.insert(parameter.name.clone(), value(parameter));
+            }
+        }
+        point
+    }
+
+    /// Whether a point has a fitting value for each parameter that is there, and no other.
+    pub fn contains(&self, point: &Point) -> bool {
+        let mut seen = 0;
+        for parameter in &self.parameters {
+            match (parameter.holds(point), point.get(&parameter.name)) {
+                (true, Some(value)) if parameter.domain.contains(value) => seen += 1,
+                (false, None) => {}
+                _ => return false,
+            }
+        }
+        seen == point.0.len()
+    }
+}
+
+/// Parameters sorted so that conditions look back, and otherwise left as they are.
+fn in_order(mut parameters: Vec<Parameter>) -> Result<Vec<Parameter>, SpaceError> {
+    let mut ordered: Vec<Parameter> = Vec::with_capacity(parameters.len());
+    while !parameters.is_empty() {
+        let ready = parameters.iter().position(|parameter| {
+            let known = |name: &String| ordered.iter().any(|o| o.name == *name);
+            parameter.conditions.iter().all(|c| known(&c.parameter))
+        });
+        match ready {
+            Some(index) => ordered.push(parameters.remove(index)),
+            None => {
+                return Err(SpaceError {
+                    parameter: parameters[0].name.clone(),
+                    message: "its condition depends on itself".to_owned(),
+                });
+            }
+        }
+    }
+    Ok(ordered)
+}
+
+impl Parameter {
+    /// Whether it means something at a point that has the values of the parameters before it.
+    pub fn holds(&self, point: &Point) -> bool {
+        self.conditions.iter().all(|condition| {
+            let value = point.get(&condition.parameter);
+            value.is_some_and(|value| condition.values.contains(value))
+        })
+    }
+}
+
+impl Domain {
+    fn check(&self) -> Result<(), String> {
+        let finite = |low: f64, high: f64| {
+            if !(low.is_finite() && high.is_finite()) {
+                return Err("its bounds must be finite".to_owned());
+            }
+            if low > high {
+                return Err(format!("its lower bound {low} is above its upper {high}"));
+            }
+            Ok(())
+        };
+        match *self {
+            Domain::Uniform(low, high) => finite(low, high),
+            Domain::LogUniform(low, high) => {
+                finite(low, high)?;
+                (low > 0.0)
+                    .then_some(())
+                    .ok_or_else(|| "a logarithmic scale needs bounds above 0".to_owned())
+            }
+            Domain::Int(low, high) => finite(low as f64, high as f64),
+            Domain::LogInt(low, high) => {
+                finite(low as f64, high as f64)?;
+                (low > 0)
+                    .then_some(())
+                    .ok_or_else(|| "a logarithmic scale needs bounds above 0".to_owned())
+            }
+            Domain::Choice(ref values) => {
+                if values.is_empty() {
+                    return Err("it has nothing to choose from".to_owned());
+                }
+                let twice = (1..values.len()).find(|&i| values[..i].contains(&values[i]));
+                match twice {
+                    Some(i) => Err(format!("{} is there twice", values[i])),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Whether a value is one of these.
+    pub fn contains(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Domain::Uniform(low, high) | Domain::LogUniform(low, high), &Value::Float(value)) => {
+                (*low..=*high).contains(&value)
+            }
+            (Domain::Int(low, high) | Domain::LogInt(low, high), Value::Int(value)) => {
+                (low..=high).contains(&value)
+            }
+            (Domain::Choice(values), value) => values.contains(value),
+            _ => false,
+        }
+    }
+
+    /// The value at a place from 0 to 1: evenly spread places give values as the domain spreads
+    /// them.
+    pub fn at(&self, place: f64) -> Value {
+        let place = place.clamp(0.0, 1.0);
+        let between = |low: f64, high: f64| (low + place * (high - low)).clamp(low, high);
+        match *self {
+            Domain::Uniform(low, high) => Value::Float(between(low, high)),
+            Domain::LogUniform(low, high) => {
+                Value::Float(between(low.ln(), high.ln()).exp().clamp(low, high))
+            }
+            // Each whole number has the same share of the way, the outer ones too.
+            Domain::Int(low, high) => {
+                let value = between(low as f64 - 0.5, high as f64 + 0.5).round();
+                Value::Int((value as i64).clamp(low, high))
+            }
+            Domain::LogInt(low, high) => {
+                let value = between((low as f64 - 0.5).ln(), (high as f64 + 0.5).ln());
+                Value::Int((value.exp().round() as i64).clamp(low, high))
+            }
+            Domain::Choice(ref values) => {
+                let index = (place * values.len() as f64) as usize;
+                values[index.min(values.len() - 1)].clone()
+            }
+        }
+    }
+
+    /// The place of a value: what [`at`](Self::at) gives it back for. The middle of its share for a
+    /// whole number or a choice; 0.5 for a value that is not of this domain.
+    pub fn place(&self, value: &Value) -> f64 {
+        let share = |value: f64, low: f64, high: f64| {
+            if high > low {
+                ((value - low) / (high - low)).clamp(0.0, 1.0)
+            } else {
+                0.5
+            }
+        };
+        match (self, value) {
+            (&Domain::Uniform(low, high), &Value::Float(value)) => share(value, low, high),
+            (&Domain::LogUniform(low, high), &Value::Float(value)) => {
+                share(value.ln(), low.ln(), high.ln())
+            }
+            (&Domain::Int(low, high), &Value::Int(value)) => {
+                share(value as f64, low as f64 - 0.5, high as f64 + 0.5)
+            }
+            (&Domain::LogInt(low, high), &Value::Int(value)) => share(
+                (value as f64).ln(),
+                (low as f64 - 0.5).ln(),
+                (high as f64 + 0.5).ln(),
+            ),
+            (Domain::Choice(values), value) => {
+                let index = values.iter().position(|v| v == value);
+                index.map_or(0.5, |index| (index as f64 + 0.5) / values.len() as f64)
+            }
+            _ => 0.5,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parameter(name: &str, domain: Domain) -> Parameter {
+        Parameter {
+            name: name.to_owned(),
+            domain,
+            conditions: Vec::new(),
+        }
+    }
+
+    fn conditional() -> Space {
+        let words = ["adam", "sgd"].map(|word| Value::Text(word.to_owned()));
+        let mut momentum = parameter("momentum", Domain::Uniform(0.0, 0.99));
+        momentum.conditions.push(Condition {
+            parameter: "optimizer".to_owned(),
+            values: vec![words[1].clone()],
+        });
+        let optimizer = parameter("optimizer", Domain::Choice(words.to_vec()));
+        Space::new(vec![momentum, optimizer]).expect("a space")
+    }
+
+    #[test]
+    fn a_parameter_is_there_only_if_its_conditions_hold() {
+        let space = conditional();
+        let first = space.point(|p| p.domain.at(0.0));
+        assert_eq!(first.get("momentum"), None);
+        let last = space.point(|p| p.domain.at(1.0));
+        assert_eq!(last.get("momentum"), Some(&Value::Float(0.99)));
+        assert!(space.contains(&first) && space.contains(&last));
+    }
+
+    #[test]
+    fn a_point_with_a_value_that_means_nothing_is_not_in_the_space() {
+        let space = conditional();
+        let mut point = space.point(|p| p.domain.at(0.0));
+        point.0.insert("momentum".to_owned(), Value::Float(0.5));
+        assert!(!space.contains(&point));
+    }
+
+    #[test]
+    fn spaces_that_cannot_be_are_refused() {
+        let cases = [
+            (
+                Domain::Uniform(2.0, 1.0),
+                "its lower bound 2 is above its upper 1",
+            ),
+            (Domain::Uniform(0.0, f64::NAN), "its bounds must be finite"),
+            (
+                Domain::LogUniform(0.0, 1.0),
+                "a logarithmic scale needs bounds above 0",
+            ),
+            (
+                Domain::LogInt(0, 8),
+                "a logarithmic scale needs bounds above 0",
+            ),
+            (Domain::Choice(vec![]), "it has nothing to choose from"),
+            (
+                Domain::Choice(vec![Value::Int(1), Value::Int(1)]),
+                "1 is there twice",
+            ),
+        ];
+        for (domain, message) in cases {
+            let error = Space::new(vec![parameter("x", domain)]).expect_err("refused");
+            assert_eq!(error.message, message);
+        }
+    }
+
+    #[test]
+    fn a_condition_on_what_never_is_is_refused() {
+        let mut b = parameter("b", Domain::Uniform(0.0, 1.0));
+        b.conditions.push(Condition {
+            parameter: "a".to_owned(),
+            values: vec![Value::Int(9)],
+        });
+        let a = parameter("a", Domain::Int(1, 3));
+        let error = Space::new(vec![a, b]).expect_err("refused");
+        assert_eq!(
+            error.to_string(),
+            "b: its condition wants `a` to be 9, which it never is"
+        );
+    }
+
+    #[test]
+    fn conditions_in_a_circle_are_refused() {
+        let condition = |on: &str| Condition {
+            parameter: on.to_owned(),
+            values: vec![Value::Int(1)],
+        };
+        let mut a = parameter("a", Domain::Int(1, 3));
+        let mut b = parameter("b", Domain::Int(1, 3));
+        a.conditions.push(condition("b"));
+        b.conditions.push(condition("a"));
+        assert!(Space::new(vec![a, b]).is_err());
+    }
+
+    fn domains() -> impl Strategy<Value = Domain> {
+        prop_oneof![
+            (-1e3..1e3, 0.0..1e3).prop_map(|(low, width)| Domain::Uniform(low, low + width)),
+            (1e-6..1e3, 1.0..1e3).prop_map(|(low, by)| Domain::LogUniform(low, low * by)),
+            (-100_i64..100, 0_i64..50).prop_map(|(low, width)| Domain::Int(low, low + width)),
+            (1_i64..100, 0_i64..50).prop_map(|(low, width)| Domain::LogInt(low, low + width)),
+            (1_i64..9).prop_map(|n| Domain::Choice((0..n).map(Value::Int).collect())),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_place_has_a_value_of_the_domain(domain in domains(), place in 0.0..=1.0) {
+            prop_assert!(domain.contains(&domain.at(place)));
+        }
+
+        #[test]
+        fn the_place_of_a_value_leads_back_to_it(domain in domains(), place in 0.0..=1.0) {
+            let value = domain.at(place);
+            let again = domain.at(domain.place(&value));
+            match (value, again) {
+                (Value::Float(a), Value::Float(b)) => {
+                    prop_assert!((a - b).abs() <= 1e-9 * a.abs().max(1.0));
+                }
+                (a, b) => prop_assert_eq!(a, b),
+            }
+        }
+
+        #[test]
+        fn a_value_survives_being_written(domain in domains(), place in 0.0..=1.0) {
+            let value = domain.at(place);
+            let text = serde_json::to_string(&value).expect("text");
+            prop_assert_eq!(serde_json::from_str::<Value>(&text).expect("value"), value);
+        }
+    }
+}

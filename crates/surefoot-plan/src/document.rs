@@ -136,6 +136,31 @@ impl Document {
         self.now.locate(path)
     }
 
+    /// An error about `key`, a path as in [`set`](Self::set), with its line where it has one: for
+    /// those who read more out of a document than a plan.
+    pub fn complaint(
+        &self,
+        key: &str,
+        message: impl Into<String>,
+        help: Option<String>,
+    ) -> PlanError {
+        let path: Vec<&str> = key.split('.').collect();
+        // What is not there is missed where it belongs.
+        let place = (1..=path.len())
+            .rev()
+            .find_map(|len| set::find(&self.now.root, &path[..len]));
+        let fault = Fault {
+            span: place.clone().unwrap_or(0..0),
+            message: message.into(),
+            label: None,
+            help,
+        };
+        match place {
+            Some(_) => fault.within(&self.now.text, &self.origin),
+            None => fault.blamed(self.origin.clone()),
+        }
+    }
+
     /// A shape error with the line of the layer it belongs to.
     pub fn shape_error(&self, error: &ShapeError) -> PlanError {
         let fault = |span| Fault {

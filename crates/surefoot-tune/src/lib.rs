@@ -12,9 +12,11 @@ pub mod sampler;
 pub mod space;
 pub mod stopper;
 pub mod store;
+pub mod study;
 
 pub use course::Course;
 pub use history::{History, Outcome, Told};
 pub use sampler::Sampler;
 pub use space::{Condition, Domain, Parameter, Point, Space, SpaceError, Value};
 pub use stopper::{Reason, Stopper};
+pub use study::Study;

@@ -1,0 +1,584 @@
+//! Reads a study out of its document.
+
+use super::settings::{Direction, Objective, Settings};
+use super::template::{Action, Spot, Template};
+use super::{Study, Task, VERSION, duration};
+use crate::space::{Condition, Domain, Parameter, Space, Value};
+use serde_json::Value as Json;
+use std::path::Path;
+use surefoot_plan::{Document, PlanError};
+use toml_edit::{DocumentMut, Item, TableLike, Value as Toml};
+
+/// The keys that make a table a range.
+const RANGES: [&str; 5] = ["uniform", "log_uniform", "int", "log_int", "choice"];
+
+/// The keys of `[tune]`.
+const KEYS: [&str; 14] = [
+    "version",
+    "name",
+    "command",
+    "objective",
+    "direction",
+    "seed",
+    "sampler",
+    "stopper",
+    "trials",
+    "time",
+    "operations",
+    "workers",
+    "attempts",
+    "patience",
+];
+
+/// The study of a document.
+pub(super) fn study(document: Document) -> Result<Study, PlanError> {
+    let reader = Reader {
+        document: &document,
+    };
+    let mut toml: DocumentMut = document
+        .text()
+        .parse()
+        .map_err(|error: toml_edit::TomlError| reader.fault("", error.message().to_owned()))?;
+    let tune = toml.remove("tune");
+    let tune = reader.section("tune", tune.as_ref())?;
+    reader.version(tune)?;
+    reader.only("tune", tune, &KEYS)?;
+    let command = reader.text("tune", tune, "command")?;
+
+    let mut walk = Walk {
+        reader: &reader,
+        parameters: Vec::new(),
+        spots: Vec::new(),
+        uses: Vec::new(),
+    };
+    if let Some(own) = toml.remove("parameters") {
+        walk.own(&own)?;
+    }
+    walk.table(toml.as_table(), &mut Vec::new())?;
+    let Walk {
+        parameters,
+        spots,
+        uses,
+        ..
+    } = walk;
+    let paths: Vec<(String, String)> = parameters
+        .iter()
+        .map(|(parameter, path)| (parameter.name.clone(), path.clone()))
+        .collect();
+    let blame = |name: &str| {
+        let path = paths.iter().find(|(known, _)| known == name);
+        path.map_or_else(String::new, |(_, path)| path.clone())
+    };
+    let parameters: Vec<Parameter> = parameters.into_iter().map(|(p, _)| p).collect();
+    for (path, name) in &uses {
+        if !parameters.iter().any(|p| p.name == *name) {
+            let message = format!("`{name}` is not a parameter");
+            return Err(reader.fault(path, message));
+        }
+    }
+    let space = Space::new(parameters).map_err(|error| {
+        let message = format!("`{}`: {}", error.parameter, error.message);
+        reader.fault(&blame(&error.parameter), message)
+    })?;
+    for spot in &spots {
+        if let Action::Keep(conditions) = &spot.action {
+            reader.known(&spot.path.join("."), conditions, &space)?;
+        }
+    }
+    if space.parameters().is_empty() {
+        let message = "there is nothing to search: no value of the study is a range";
+        let help = "write `learning_rate = { log_uniform = [1e-4, 1.0] }`, or list `[parameters]`";
+        return Err(document.complaint("", message, Some(help.to_owned())));
+    }
+    let settings = reader.settings(tune, command.is_some())?;
+    let task = match command {
+        None => Task::Plan(Template::new(toml, spots)),
+        Some(command) => {
+            if let Some((key, _)) = toml.as_table().iter().next() {
+                let message = format!("a study with a command has no `{key}`");
+                return Err(reader.fault(key, message));
+            }
+            Task::Command(command)
+        }
+    };
+    let stem = Path::new(document.origin()).file_stem();
+    let name = match reader.text("tune", tune, "name")? {
+        Some(name) => name,
+        None => stem.unwrap_or_default().to_string_lossy().into_owned(),
+    };
+    if name.is_empty() {
+        return Err(reader.fault("tune.name", "a study needs a name"));
+    }
+    let study = Study {
+        name,
+        space,
+        settings,
+        task,
+        document,
+    };
+    // What is wrong at every point is better said before the first trial.
+    for place in [0.0, 0.5, 1.0] {
+        study.plan(&study.space.point(|parameter| parameter.domain.at(place)))?;
+    }
+    Ok(study)
+}
+
+struct Reader<'a> {
+    document: &'a Document,
+}
+
+impl Reader<'_> {
+    fn fault(&self, path: &str, message: impl Into<String>) -> PlanError {
+        self.document.complaint(path, message, None)
+    }
+
+    fn section<'t>(
+        &self,
+        key: &str,
+        item: Option<&'t Item>,
+    ) -> Result<Option<&'t dyn TableLike>, PlanError> {
+        match item {
+            None => Ok(None),
+            Some(item) => match item.as_table_like() {
+                Some(table) => Ok(Some(table)),
+                None => Err(self.fault(key, format!("`{key}` must be a table"))),
+            },
+        }
+    }
+
+    /// A newer version goes before all else: it may have keys this one does not know.
+    fn version(&self, tune: Option<&dyn TableLike>) -> Result<(), PlanError> {
+        let Some(item) = tune.and_then(|tune| tune.get("version")) else {
+            return Ok(());
+        };
+        match item.as_integer() {
+            Some(version) if version > i64::from(VERSION) => Err(self.document.complaint(
+                "tune.version",
+                format!(
+                    "the study was made for a newer Surefoot; this one reads version {VERSION}"
+                ),
+                Some("update Surefoot".to_owned()),
+            )),
+            Some(1..) => Ok(()),
+            _ => Err(self.fault("tune.version", "`version` must be at least 1")),
+        }
+    }
+
+    fn only(
+        &self,
+        section: &str,
+        table: Option<&dyn TableLike>,
+        keys: &[&str],
+    ) -> Result<(), PlanError> {
+        let mut entries = table.into_iter().flat_map(|table| table.iter());
+        match entries.find(|(key, _)| !keys.contains(key)) {
+            None => Ok(()),
+            Some((key, _)) => Err(self.document.complaint(
+                &format!("{section}.{key}"),
+                format!("unknown key `{key}`"),
+                Some(format!("expected one of: {}", keys.join(", "))),
+            )),
+        }
+    }
+
+    fn text(
+        &self,
+        section: &str,
+        table: Option<&dyn TableLike>,
+        key: &str,
+    ) -> Result<Option<String>, PlanError> {
+        match table.and_then(|table| table.get(key)) {
+            None => Ok(None),
+            Some(item) => match item.as_str() {
+                Some(text) if !text.trim().is_empty() => Ok(Some(text.to_owned())),
+                Some(_) => {
+                    Err(self.fault(&format!("{section}.{key}"), format!("`{key}` is empty")))
+                }
+                None => Err(self.fault(
+                    &format!("{section}.{key}"),
+                    format!("`{key}` must be a string"),
+                )),
+            },
+        }
+    }
+
+    /// A whole number of at least 1, if it is there.
+    fn count(&self, tune: Option<&dyn TableLike>, key: &str) -> Result<Option<u64>, PlanError> {
+        match tune.and_then(|tune| tune.get(key)) {
+            None => Ok(None),
+            Some(item) => match item.as_integer() {
+                Some(number @ 1..) => Ok(Some(number.unsigned_abs())),
+                _ => Err(self.fault(
+                    &format!("tune.{key}"),
+                    format!("`{key}` must be a whole number of at least 1"),
+                )),
+            },
+        }
+    }
+
+    fn duration(
+        &self,
+        tune: Option<&dyn TableLike>,
+        key: &str,
+    ) -> Result<Option<std::time::Duration>, PlanError> {
+        let Some(item) = tune.and_then(|tune| tune.get(key)) else {
+            return Ok(None);
+        };
+        let text = match (item.as_str(), number(item)) {
+            (Some(text), _) => text.to_owned(),
+            (None, Some(seconds)) => seconds.to_string(),
+            (None, None) => String::new(),
+        };
+        match duration::parse(&text) {
+            Ok(time) if !time.is_zero() => Ok(Some(time)),
+            Ok(_) => Err(self.fault(&format!("tune.{key}"), format!("`{key}` must not be 0"))),
+            Err(message) => Err(self.fault(&format!("tune.{key}"), message)),
+        }
+    }
+
+    fn settings(&self, tune: Option<&dyn TableLike>, command: bool) -> Result<Settings, PlanError> {
+        let objective = match (self.text("tune", tune, "objective")?.as_deref(), command) {
+            (None, false) | (Some("metric" | "accuracy" | "r2"), false) => Objective::Metric,
+            (Some("loss"), false) => Objective::Loss,
+            (None | Some("value"), true) => Objective::Value,
+            (Some(other), true) => {
+                let message = format!("the objective of a command is `value`, not `{other}`");
+                return Err(self.fault("tune.objective", message));
+            }
+            (Some(other), false) => {
+                let message = format!("the objective is `metric` or `loss`, not `{other}`");
+                return Err(self.fault("tune.objective", message));
+            }
+        };
+        let direction = match (self.text("tune", tune, "direction")?.as_deref(), objective) {
+            (Some("minimize" | "minimise"), _) | (None, Objective::Loss) => Direction::Minimize,
+            (Some("maximize" | "maximise"), _) | (None, Objective::Metric) => Direction::Maximize,
+            (Some(other), _) => {
+                let message = format!("the direction is `minimize` or `maximize`, not `{other}`");
+                return Err(self.fault("tune.direction", message));
+            }
+            (None, Objective::Value) => {
+                let message = "`direction` is missing: is a low value good, or a high one?";
+                let help = "write `direction = \"minimize\"` or `direction = \"maximize\"`";
+                return Err(self
+                    .document
+                    .complaint("tune", message, Some(help.to_owned())));
+            }
+        };
+        let mut settings = Settings::new(objective, direction);
+        if let Some(item) = tune.and_then(|tune| tune.get("seed")) {
+            settings.seed = match item.as_integer() {
+                Some(seed @ 0..) => seed.unsigned_abs(),
+                _ => {
+                    return Err(self.fault("tune.seed", "`seed` must be a whole number, 0 or more"));
+                }
+            };
+        }
+        if let Some(item) = tune.and_then(|tune| tune.get("sampler")) {
+            settings.sampler = self.json("tune.sampler", item)?;
+        }
+        if let Some(item) = tune.and_then(|tune| tune.get("stopper")) {
+            settings.stoppers = match self.json("tune.stopper", item)? {
+                Json::Array(stoppers) => stoppers,
+                Json::String(name) if name == "none" => Vec::new(),
+                one => vec![one],
+            };
+        }
+        settings.trials = self.count(tune, "trials")?;
+        settings.time = self.duration(tune, "time")?;
+        if let Some(item) = tune.and_then(|tune| tune.get("operations")) {
+            settings.operations = match number(item) {
+                Some(number) if number > 0.0 && number.is_finite() && !command => Some(number),
+                _ if command => {
+                    let message = "the operations of a command are not counted";
+                    return Err(self.fault("tune.operations", message));
+                }
+                _ => {
+                    let message = "`operations` must be a number above 0";
+                    return Err(self.fault("tune.operations", message));
+                }
+            };
+        }
+        settings.workers = self.count(tune, "workers")?.map(|workers| workers as usize);
+        if let Some(attempts) = self.count(tune, "attempts")? {
+            settings.attempts = u32::try_from(attempts)
+                .map_err(|_| self.fault("tune.attempts", "`attempts` is too large"))?;
+        }
+        if let Some(patience) = self.duration(tune, "patience")? {
+            settings.patience = patience;
+        }
+        Ok(settings)
+    }
+
+    /// A value of the study as JSON.
+    fn json(&self, path: &str, item: &Item) -> Result<Json, PlanError> {
+        let value = match item {
+            Item::Value(value) => value.clone(),
+            Item::Table(table) => Toml::InlineTable(table.clone().into_inline_table()),
+            _ => return Err(self.fault(path, format!("`{path}` must be a string or a table"))),
+        };
+        json(&value).ok_or_else(|| self.fault(path, format!("`{path}` must not have a date")))
+    }
+
+    /// Checks conditions of a part of the plan as those of a parameter are checked.
+    fn known(&self, path: &str, conditions: &[Condition], space: &Space) -> Result<(), PlanError> {
+        for condition in conditions {
+            let parameters = space.parameters();
+            let Some(other) = parameters.iter().find(|p| p.name == condition.parameter) else {
+                let message = format!("`{}` is not a parameter", condition.parameter);
+                return Err(self.fault(&format!("{path}.if"), message));
+            };
+            if let Some(never) = condition.values.iter().find(|v| !other.domain.contains(v)) {
+                let message = format!("`{}` is never {never}", condition.parameter);
+                return Err(self.fault(&format!("{path}.if"), message));
+            }
+        }
+        Ok(())
+    }
+
+    /// The conditions of an `if`.
+    fn conditions(&self, path: &str, item: &Item) -> Result<Vec<Condition>, PlanError> {
+        let place = format!("{path}.if");
+        let Some(table) = item.as_table_like() else {
+            let message = "`if` must be a table of parameters and values";
+            let help = "write `if = { optimizer = \"sgd\" }` or `if = { layers = [2, 3] }`";
+            return Err(self
+                .document
+                .complaint(&place, message, Some(help.to_owned())));
+        };
+        // A name may have dots, and TOML reads those without quotes as tables in tables.
+        let mut conditions = Vec::new();
+        let mut open: Vec<(String, &dyn TableLike)> = vec![(String::new(), table)];
+        while let Some((prefix, table)) = open.pop() {
+            for (key, item) in table.iter() {
+                let name = format!("{prefix}{key}");
+                if let Some(inner) = item.as_table_like() {
+                    open.push((format!("{name}."), inner));
+                    continue;
+                }
+                let values: Option<Vec<Value>> = match (item.as_array(), item.as_value()) {
+                    (Some(values), _) => values.iter().map(scalar).collect(),
+                    (None, value) => value.and_then(scalar).map(|value| vec![value]),
+                };
+                let values = values.filter(|values| !values.is_empty()).ok_or_else(|| {
+                    self.fault(
+                        &place,
+                        format!("`{name}` must be a value or a list of values"),
+                    )
+                })?;
+                conditions.push(Condition {
+                    parameter: name,
+                    values,
+                });
+            }
+        }
+        Ok(conditions)
+    }
+}
+
+/// Walks through the document and gathers what depends on the point.
+struct Walk<'a> {
+    reader: &'a Reader<'a>,
+    /// Parameters, and where they were found.
+    parameters: Vec<(Parameter, String)>,
+    spots: Vec<Spot>,
+    /// Where parameters are used by name.
+    uses: Vec<(String, String)>,
+}
+
+impl Walk<'_> {
+    /// `[parameters]`.
+    fn own(&mut self, item: &Item) -> Result<(), PlanError> {
+        let section = self.reader.section("parameters", Some(item))?;
+        for (key, item) in section.into_iter().flat_map(|table| table.iter()) {
+            let path = format!("parameters.{key}");
+            match item.as_table_like().filter(|table| is_range(*table)) {
+                Some(range) => {
+                    let parameter = self.range(&path, key, range)?;
+                    self.parameters.push((parameter, path));
+                }
+                None => {
+                    let message = format!("`{key}` must be a range");
+                    let help = format!(
+                        "write `{key} = {{ uniform = [0.0, 1.0] }}`; also: log_uniform, int, log_int, choice"
+                    );
+                    return Err(self.reader.document.complaint(&path, message, Some(help)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn table(&mut self, table: &dyn TableLike, path: &mut Vec<String>) -> Result<(), PlanError> {
+        for (key, item) in table.iter() {
+            path.push(key.to_owned());
+            self.item(item, path)?;
+            path.pop();
+        }
+        Ok(())
+    }
+
+    fn item(&mut self, item: &Item, path: &mut Vec<String>) -> Result<(), PlanError> {
+        if let Some(table) = item.as_table_like() {
+            return self.place(table, path);
+        }
+        match item {
+            Item::ArrayOfTables(tables) => {
+                for (index, table) in tables.iter().enumerate() {
+                    path.push(index.to_string());
+                    self.place(table, path)?;
+                    path.pop();
+                }
+                Ok(())
+            }
+            Item::Value(value) => self.value(value, path),
+            _ => Ok(()),
+        }
+    }
+
+    fn value(&mut self, value: &Toml, path: &mut Vec<String>) -> Result<(), PlanError> {
+        match value {
+            Toml::InlineTable(table) => self.place(table, path),
+            Toml::Array(values) => {
+                for (index, value) in values.iter().enumerate() {
+                    path.push(index.to_string());
+                    self.value(value, path)?;
+                    path.pop();
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A table: a range, the use of a parameter, a part that may not be there, or a part.
+    fn place(&mut self, table: &dyn TableLike, path: &mut Vec<String>) -> Result<(), PlanError> {
+        let place = path.join(".");
+        if is_range(table) {
+            let parameter = self.range(&place, &place, table)?;
+            self.spots.push(Spot {
+                path: path.clone(),
+                action: Action::Value(parameter.name.clone()),
+            });
+            self.parameters.push((parameter, place));
+            return Ok(());
+        }
+        if let Some(name) = table.get("use").and_then(Item::as_str) {
+            self.reader.only(&place, Some(table), &["use"])?;
+            self.uses.push((format!("{place}.use"), name.to_owned()));
+            self.spots.push(Spot {
+                path: path.clone(),
+                action: Action::Value(name.to_owned()),
+            });
+            return Ok(());
+        }
+        // Before its parts, since spots are gone through from the last: they are done first.
+        if let Some(item) = table.get("if") {
+            let conditions = self.reader.conditions(&place, item)?;
+            self.spots.push(Spot {
+                path: path.clone(),
+                action: Action::Keep(conditions),
+            });
+        }
+        for (key, item) in table.iter().filter(|(key, _)| *key != "if") {
+            path.push(key.to_owned());
+            self.item(item, path)?;
+            path.pop();
+        }
+        Ok(())
+    }
+
+    /// The parameter of a range, called `name` unless it says otherwise.
+    fn range(&self, path: &str, name: &str, table: &dyn TableLike) -> Result<Parameter, PlanError> {
+        let reader = self.reader;
+        let mut kinds = RANGES.iter().filter(|kind| table.contains_key(kind));
+        let kind = *kinds.next().unwrap_or(&RANGES[0]);
+        if let Some(other) = kinds.next() {
+            let message = format!("it is either `{kind}` or `{other}`");
+            return Err(reader.fault(path, message));
+        }
+        reader.only(path, Some(table), &[kind, "name", "if"])?;
+        let own_name = reader.text(path, Some(table), "name")?;
+        let place = format!("{path}.{kind}");
+        let values = table.get(kind).and_then(Item::as_array);
+        let wrong = || {
+            let expected = match kind {
+                "choice" => "a list of values".to_owned(),
+                "int" | "log_int" => "two whole numbers, such as [1, 8]".to_owned(),
+                _ => "two numbers, such as [0.1, 1.0]".to_owned(),
+            };
+            reader.fault(&place, format!("`{kind}` must be {expected}"))
+        };
+        let values = values.ok_or_else(wrong)?;
+        let domain = match kind {
+            "choice" => {
+                let values = values.iter().map(scalar).collect::<Option<Vec<Value>>>();
+                Domain::Choice(values.ok_or_else(|| {
+                    reader.fault(&place, "choices are numbers, words, true or false")
+                })?)
+            }
+            "int" | "log_int" => {
+                let bounds: Option<Vec<i64>> = values.iter().map(Toml::as_integer).collect();
+                match (bounds.as_deref(), kind) {
+                    (Some(&[low, high]), "int") => Domain::Int(low, high),
+                    (Some(&[low, high]), _) => Domain::LogInt(low, high),
+                    _ => return Err(wrong()),
+                }
+            }
+            _ => {
+                let number = |v: &Toml| v.as_float().or(v.as_integer().map(|i| i as f64));
+                let bounds: Option<Vec<f64>> = values.iter().map(number).collect();
+                match (bounds.as_deref(), kind) {
+                    (Some(&[low, high]), "uniform") => Domain::Uniform(low, high),
+                    (Some(&[low, high]), _) => Domain::LogUniform(low, high),
+                    _ => return Err(wrong()),
+                }
+            }
+        };
+        let conditions = match table.get("if") {
+            Some(item) => reader.conditions(path, item)?,
+            None => Vec::new(),
+        };
+        Ok(Parameter {
+            name: own_name.unwrap_or_else(|| name.to_owned()),
+            domain,
+            conditions,
+        })
+    }
+}
+
+fn is_range(table: &dyn TableLike) -> bool {
+    RANGES.iter().any(|kind| table.contains_key(kind))
+}
+
+fn number(item: &Item) -> Option<f64> {
+    item.as_float()
+        .or_else(|| item.as_integer().map(|number| number as f64))
+}
+
+fn scalar(value: &Toml) -> Option<Value> {
+    match value {
+        Toml::String(text) => Some(Value::Text(text.value().clone())),
+        Toml::Integer(number) => Some(Value::Int(*number.value())),
+        Toml::Float(number) if number.value().is_finite() => Some(Value::Float(*number.value())),
+        Toml::Boolean(value) => Some(Value::Bool(*value.value())),
+        _ => None,
+    }
+}
+
+fn json(value: &Toml) -> Option<Json> {
+    Some(match value {
+        Toml::String(text) => Json::from(text.value().as_str()),
+        Toml::Integer(number) => Json::from(*number.value()),
+        Toml::Float(number) => Json::from(*number.value()),
+        Toml::Boolean(value) => Json::from(*value.value()),
+        Toml::Datetime(_) => return None,
+        Toml::Array(values) => Json::Array(values.iter().map(json).collect::<Option<_>>()?),
+        Toml::InlineTable(table) => {
+            let entries = table
+                .iter()
+                .map(|(key, value)| Some((key.to_owned(), json(value)?)));
+            Json::Object(entries.collect::<Option<_>>()?)
+        }
+    })
+}

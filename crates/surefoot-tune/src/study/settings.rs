@@ -1,0 +1,108 @@
+//! `[tune]`: how to search, and for how long.
+
+use serde_json::Value as Json;
+use std::time::Duration;
+
+/// The keys that say how long a search takes and with how many hands. They may differ between those
+/// who work at the same study.
+pub(super) const BUDGET: [&str; 4] = ["trials", "time", "workers", "operations"];
+
+/// What a trial is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objective {
+    /// The metric of the validation split: accuracy, or R² for a regression.
+    Metric,
+    /// The loss of the validation split.
+    Loss,
+    /// What a command reports.
+    Value,
+}
+
+impl Objective {
+    /// The name it has in studies.
+    pub fn name(self) -> &'static str {
+        match self {
+            Objective::Metric => "metric",
+            Objective::Loss => "loss",
+            Objective::Value => "value",
+        }
+    }
+}
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Lower.
+    Minimize,
+    /// Higher.
+    Maximize,
+}
+
+impl Direction {
+    /// A value as a cost, or a cost as a value: lower costs are better.
+    pub fn cost(self, value: f64) -> f64 {
+        match self {
+            Direction::Minimize => value,
+            Direction::Maximize => -value,
+        }
+    }
+
+    /// The name it has in studies.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Minimize => "minimize",
+            Direction::Maximize => "maximize",
+        }
+    }
+}
+
+/// How to search, and for how long.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// What a trial is judged by.
+    pub objective: Objective,
+    /// Which way is better.
+    pub direction: Direction,
+    /// The seed of every draw of the sampler. Trials are trained with the plan's own.
+    pub seed: u64,
+    /// The sampler: its name, or a table with its name and settings.
+    pub sampler: Json,
+    /// The stoppers, each its name or a table with its name and settings.
+    pub stoppers: Vec<Json>,
+    /// How many trials there are at most.
+    pub trials: Option<u64>,
+    /// How long trials are begun at most.
+    pub time: Option<Duration>,
+    /// How many multiplications all trials together may take: a budget that is the same on every
+    /// machine. Only trials that train a plan count theirs.
+    pub operations: Option<f64>,
+    /// How many trials run side by side on this machine.
+    pub workers: Option<usize>,
+    /// How often a trial is begun again whose worker died.
+    pub attempts: u32,
+    /// How long a worker may be silent before it is taken for dead.
+    pub patience: Duration,
+}
+
+impl Settings {
+    /// The settings of a study that says nothing but its objective and direction.
+    pub fn new(objective: Objective, direction: Direction) -> Settings {
+        Settings {
+            objective,
+            direction,
+            seed: 0,
+            // The paper's best companion of diagnosis is a model of the space (4.2); of ours, TPE
+            // costs least to ask and knows mixed and conditional spaces.
+            sampler: Json::from("tpe"),
+            stoppers: vec![Json::from("diagnosis"), Json::from("prospect")],
+            trials: None,
+            time: None,
+            operations: None,
+            workers: None,
+            // Twice is bad luck, three times is the trial.
+            attempts: 3,
+            // A worker tells that it lives four times as often.
+            patience: Duration::from_secs(60),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A plan with ranges where values were, and what becomes of it at a point.
+
+use crate::space::{Condition, Point, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value as Toml};
+
+/// A place in a plan that depends on the point.
+#[derive(Clone, Debug)]
+pub(super) struct Spot {
+    /// Keys, and numbers of list entries, from the top.
+    pub(super) path: Vec<String>,
+    /// What to do there.
+    pub(super) action: Action,
+}
+
+/// What becomes of a place.
+#[derive(Clone, Debug)]
+pub(super) enum Action {
+    /// The value of a parameter; nothing where the parameter is not there.
+    Value(String),
+    /// It stays only if the conditions hold.
+    Keep(Vec<Condition>),
+}
+
+/// A plan with ranges where values were.
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// Without `[tune]` and `[parameters]`.
+    document: DocumentMut,
+    /// Later ones first, so that removing one leaves the numbers of the others as they are.
+    spots: Vec<Spot>,
+}
+
+impl Template {
+    pub(super) fn new(document: DocumentMut, mut spots: Vec<Spot>) -> Template {
+        spots.reverse();
+        Template { document, spots }
+    }
+
+    /// The plan at a point.
+    pub(super) fn fill(&self, point: &Point) -> String {
+        let mut document = self.document.clone();
+        for spot in &self.spots {
+            let root = document.as_item_mut();
+            match &spot.action {
+                Action::Value(name) => match point.get(name) {
+                    Some(value) => set(root, &spot.path, toml(value)),
+                    None => remove(root, &spot.path),
+                },
+                Action::Keep(conditions) => {
+                    let holds = |c: &Condition| {
+                        let value = point.get(&c.parameter);
+                        value.is_some_and(|value| c.values.contains(value))
+                    };
+                    match conditions.iter().all(holds) {
+                        true => remove_key(root, &spot.path, "if"),
+                        false => remove(root, &spot.path),
+                    }
+                }
+            }
+        }
+        document.to_string()
+    }
+}
+
+fn toml(value: &Value) -> Toml {
+    match value {
+        Value::Bool(value) => (*value).into(),
+        Value::Int(value) => (*value).into(),
+        Value::Float(value) => (*value).into(),
+        Value::Text(value) => value.as_str().into(),
+    }
+}
+
+/// The text of a document without some keys of a table, and without comments: what it says.
+pub(super) fn without(text: &str, table: &str, keys: &[&str]) -> String {
+    let Ok(mut document) = text.parse::<DocumentMut>() else {
+        return text.to_owned();
+    };
+    if let Some(table) = document.get_mut(table).and_then(Item::as_table_like_mut) {
+        for key in keys {
+            table.remove(key);
+        }
+    }
+    plain(document.as_table())
+}
+
+/// A table as one line that says the same however it was written.
+fn plain(table: &dyn toml_edit::TableLike) -> String {
+    let mut entries: Vec<String> = table
+        .iter()
+        .map(|(key, item)| format!("{key:?}={}", plain_item(item)))
+        .collect();
+    entries.sort();
+    format!("{{{}}}", entries.join(","))
+}
+
+fn plain_item(item: &Item) -> String {
+    match item {
+        Item::None => String::new(),
+        Item::Table(table) => plain(table),
+        Item::ArrayOfTables(tables) => {
+            let tables: Vec<String> = tables.iter().map(|table| plain(table)).collect();
+            format!("[{}]", tables.join(","))
+        }
+        Item::Value(value) => plain_value(value),
+    }
+}
+
+fn plain_value(value: &Toml) -> String {
+    match value {
+        Toml::String(text) => format!("{:?}", text.value()),
+        Toml::Integer(number) => number.value().to_string(),
+        Toml::Float(number) => format!("{:?}", number.value()),
+        Toml::Boolean(value) => value.value().to_string(),
+        Toml::Datetime(date) => date.value().to_string(),
+        Toml::Array(values) => {
+            let values: Vec<String> = values.iter().map(plain_value).collect();
+            format!("[{}]", values.join(","))
+        }
+        Toml::InlineTable(table) => plain(table),
+    }
+}
+
+/// Something in a document that has parts.
+enum Place<'a> {
+    Item(&'a mut Item),
+    Value(&'a mut Toml),
+    Table(&'a mut Table),
+}
+
+/// The part of a place with that key or number.
+fn part<'a>(place: Place<'a>, key: &str) -> Option<Place<'a>> {
+    let index = || key.parse::<usize>().ok();
+    match place {
+        Place::Table(table) => table.get_mut(key).map(Place::Item),
+        Place::Item(Item::Table(table)) => table.get_mut(key).map(Place::Item),
+        Place::Item(Item::ArrayOfTables(tables)) => tables.get_mut(index()?).map(Place::Table),
+        Place::Item(Item::Value(value)) => part(Place::Value(value), key),
+        Place::Item(Item::None) => None,
+        Place::Value(Toml::InlineTable(table)) => table.get_mut(key).map(Place::Value),
+        Place::Value(Toml::Array(values)) => values.get_mut(index()?).map(Place::Value),
+        Place::Value(_) => None,
+    }
+}
+
+fn find<'a>(root: &'a mut Item, path: &[String]) -> Option<Place<'a>> {
+    let mut place = Place::Item(root);
+    for key in path {
+        place = part(place, key)?;
+    }
+    Some(place)
+}
+
+/// Puts a value at a path, in place of what is there.
+fn set(root: &mut Item, path: &[String], value: Toml) {
+    match find(root, path) {
+        Some(Place::Item(item)) => *item = Item::Value(value),
+        Some(Place::Value(old)) => {
+            let decor = old.decor().clone();
+            *old = value;
+            *old.decor_mut() = decor;
+        }
+        Some(Place::Table(_)) | None => {}
+    }
+}
+
+/// Removes what is at a path.
+fn remove(root: &mut Item, path: &[String]) {
+    if let Some((last, parent)) = path.split_last() {
+        remove_key(root, parent, last);
+    }
+}
+
+/// Removes a part of what is at a path.
+fn remove_key(root: &mut Item, path: &[String], key: &str) {
+    let table = |table: &mut Table| drop(table.remove(key));
+    let inline = |table: &mut InlineTable| drop(table.remove(key));
+    let index = key.parse::<usize>();
+    let list = |values: &mut Array| {
+        if let Ok(index) = index
+            && index < values.len()
+        {
+            values.remove(index);
+        }
+    };
+    match find(root, path) {
+        Some(Place::Table(found) | Place::Item(Item::Table(found))) => table(found),
+        Some(Place::Item(Item::ArrayOfTables(tables))) => {
+            if let Ok(index) = index
+                && index < tables.len()
+            {
+                tables.remove(index);
+            }
+        }
+        Some(Place::Item(Item::Value(Toml::InlineTable(found)))) => inline(found),
+        Some(Place::Value(Toml::InlineTable(found))) => inline(found),
+        Some(Place::Item(Item::Value(Toml::Array(found)))) => list(found),
+        Some(Place::Value(Toml::Array(found))) => list(found),
+        _ => {}
+    }
+}

@@ -1,0 +1,168 @@
+//! What studies say, and what is said about those that are wrong.
+
+use super::*;
+use crate::space::{Domain, Value};
+
+const PLAN: &str = r#"
+[tune]
+trials = 20
+
+[parameters]
+layers = { int = [1, 2] }
+
+[data]
+source = "circles"
+
+[[model]]
+layer = "dense"
+units = { log_int = [2, 64], name = "units" }
+activation = "relu"
+
+[[model]]
+if = { layers = 2 }
+layer = "dense"
+units = { use = "units" }
+
+[[model]]
+layer = "dense"
+units = 1
+activation = "sigmoid"
+
+[training]
+epochs = 20
+
+[training.optimizer]
+name = { choice = ["adam", "sgd"] }
+learning_rate = { log_uniform = [1e-4, 1] }
+momentum = { uniform = [0.0, 0.99], if = { training.optimizer.name = "sgd" } }
+"#;
+
+fn study(text: &str) -> Study {
+    Study::parse(text, "circles.toml").expect("a study")
+}
+
+fn error(text: &str) -> String {
+    Study::parse(text, "circles.toml")
+        .expect_err("refused")
+        .to_string()
+}
+
+#[test]
+fn parameters_are_called_after_their_place_or_as_they_say() {
+    let study = study(PLAN);
+    let names: Vec<&str> = study
+        .space
+        .parameters()
+        .iter()
+        .map(|p| p.name.as_str())
+        .collect();
+    let expected = [
+        "layers",
+        "units",
+        "training.optimizer.name",
+        "training.optimizer.learning_rate",
+        "training.optimizer.momentum",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(study.name, "circles");
+}
+
+#[test]
+fn a_point_fills_the_plan() {
+    let study = study(PLAN);
+    let point = study.space.point(|p| p.domain.at(1.0));
+    let plan = study.plan(&point).expect("fits").expect("a plan");
+    assert_eq!(plan.model.len(), 3);
+    let text = study.plan_text(&point).expect("a plan");
+    assert!(text.contains("momentum = 0.99"), "{text}");
+    assert_eq!(text.matches("units = 64").count(), 2, "{text}");
+}
+
+#[test]
+fn what_is_not_there_at_a_point_is_not_in_its_plan() {
+    let study = study(PLAN);
+    let point = study.space.point(|p| p.domain.at(0.0));
+    let plan = study.plan(&point).expect("fits").expect("a plan");
+    assert_eq!(plan.model.len(), 2);
+    let text = study.plan_text(&point).expect("a plan");
+    assert!(!text.contains("momentum"), "{text}");
+}
+
+#[test]
+fn a_command_has_its_parameters_to_itself() {
+    let study = study(
+        "[tune]\ncommand = 'python train.py'\ndirection = 'minimize'\ntime = '1h30m'\n\
+         [parameters]\nrate = { log_uniform = [0.001, 1.0] }\n",
+    );
+    assert!(matches!(&study.task, Task::Command(command) if command == "python train.py"));
+    assert_eq!(
+        study.space.parameters()[0].domain,
+        Domain::LogUniform(0.001, 1.0)
+    );
+    assert_eq!(study.settings.time.map(|time| time.as_secs()), Some(5400));
+    let point = study.space.point(|_| Value::Float(0.1));
+    assert_eq!(study.plan_text(&point), None);
+}
+
+#[test]
+fn how_long_it_takes_is_not_part_of_what_is_searched() {
+    let longer = PLAN.replace("trials = 20", "trials = 40\nworkers = 2 # more");
+    assert_eq!(study(PLAN).fingerprint(), study(&longer).fingerprint());
+    let other = PLAN
+        .replace("[1, 2]", "[1, 3]")
+        .replace("layers = 2", "layers = 3");
+    assert_ne!(study(PLAN).fingerprint(), study(&other).fingerprint());
+}
+
+#[test]
+fn mistakes_are_shown_where_they_are() {
+    let cases = [
+        ("trials = 20", "trails = 20", "unknown key `trails`", 3),
+        ("trials = 20", "trials = 0", "at least 1", 3),
+        ("trials = 20", "time = 'long'", "no length of time", 3),
+        ("trials = 20", "version = 9", "newer Surefoot", 3),
+        (
+            "trials = 20",
+            "objective = 'speed'",
+            "`metric` or `loss`",
+            3,
+        ),
+        ("[1, 2]", "[2, 1]", "lower bound 2 is above", 6),
+        ("[2, 64]", "[2]", "two whole numbers", 13),
+        (
+            "[2, 64], name",
+            "[2, 64], size = 3, name",
+            "unknown key `size`",
+            13,
+        ),
+        ("layers = 2", "layer = 2", "`layer` is not a parameter", 17),
+        ("layers = 2", "layers = 3", "`layers` is never 3", 17),
+        (
+            "use = \"units\"",
+            "use = \"unit\"",
+            "`unit` is not a parameter",
+            19,
+        ),
+        ("epochs = 20", "epoch = 20", "unknown key `epoch`", 25),
+    ];
+    for (old, new, message, line) in cases {
+        let text = error(&PLAN.replace(old, new));
+        assert!(text.contains(message), "{text}");
+        assert!(
+            text.contains(&format!("circles.toml:{line}:")),
+            "line {line}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_study_without_a_range_is_refused() {
+    let text = error("[tune]\ncommand = 'x'\ndirection = 'minimize'\n");
+    assert!(text.contains("nothing to search"), "{text}");
+}
+
+#[test]
+fn a_command_says_which_way_is_better() {
+    let text = error("[tune]\ncommand = 'x'\n[parameters]\nx = { int = [0, 1] }\n");
+    assert!(text.contains("`direction` is missing"), "{text}");
+}

@@ -4,9 +4,10 @@
 //! * A [`Sampler`] says which point to try next. It is a pure function of the space, the seed, the
 //!   number of the trial and the [`History`], so that a search can be replayed.
 //! * A [`Stopper`] ends a trial that is not worth going on with, and says why.
-//! * A [`Store`](store::Store) holds a study for any number of workers on any number of machines.
+//! * A [`Store`] holds a study for any number of workers on any number of machines.
 
 mod course;
+mod direction;
 pub mod history;
 pub mod sampler;
 pub mod space;
@@ -14,7 +15,9 @@ pub mod stopper;
 pub mod store;
 
 pub use course::Course;
+pub use direction::Direction;
 pub use history::{History, Outcome, Told};
 pub use sampler::Sampler;
 pub use space::{Condition, Domain, Parameter, Point, Space, SpaceError, Value};
 pub use stopper::{Reason, Stopper};
+pub use store::Store;

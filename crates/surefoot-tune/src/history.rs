@@ -53,6 +53,17 @@ impl History {
         History { trials }
     }
 
+    /// Adds a trial, or puts what is known of it now in the place of what was.
+    pub fn tell(&mut self, told: Told) {
+        match self
+            .trials
+            .binary_search_by_key(&told.number, |trial| trial.number)
+        {
+            Ok(index) => self.trials[index] = told,
+            Err(index) => self.trials.insert(index, told),
+        }
+    }
+
     /// All trials.
     pub fn trials(&self) -> &[Told] {
         &self.trials

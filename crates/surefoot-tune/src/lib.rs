@@ -4,9 +4,10 @@
 //! * A [`Sampler`] says which point to try next. It is a pure function of the space, the seed, the
 //!   number of the trial and the [`History`], so that a search can be replayed.
 //! * A [`Stopper`] ends a trial that is not worth going on with, and says why.
-//! * A [`Store`](store::Store) holds a study for any number of workers on any number of machines.
+//! * A [`Store`] holds a study for any number of workers on any number of machines.
 
 mod course;
+mod direction;
 pub mod history;
 pub mod sampler;
 pub mod space;
@@ -15,8 +16,10 @@ pub mod store;
 pub mod study;
 
 pub use course::Course;
+pub use direction::Direction;
 pub use history::{History, Outcome, Told};
 pub use sampler::Sampler;
 pub use space::{Condition, Domain, Parameter, Point, Space, SpaceError, Value};
 pub use stopper::{Reason, Stopper};
+pub use store::Store;
 pub use study::Study;

@@ -1,0 +1,50 @@
+//! Which way is better.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Whether a study looks for the lowest value or for the highest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// The lowest: a loss.
+    #[default]
+    Minimize,
+    /// The highest: an accuracy.
+    Maximize,
+}
+
+impl Direction {
+    /// What a value costs. Lower is better, whatever the direction.
+    pub fn cost(self, value: f64) -> f64 {
+        match self {
+            Direction::Minimize => value,
+            Direction::Maximize => -value,
+        }
+    }
+
+    /// The value of a cost.
+    pub fn value(self, cost: f64) -> f64 {
+        self.cost(cost)
+    }
+
+    /// The name it has in studies.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Minimize => "minimize",
+            Direction::Maximize => "maximize",
+        }
+    }
+
+    /// The direction of a name.
+    pub fn named(name: &str) -> Option<Direction> {
+        let all = [Direction::Minimize, Direction::Maximize];
+        all.into_iter().find(|direction| direction.name() == name)
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

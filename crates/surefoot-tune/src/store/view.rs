@@ -1,0 +1,281 @@
+//! Views: a study as one worker knows it, kept up to date by what has changed.
+
+use super::database::{Cell, Session, cells};
+use super::study::{Study, StudyId};
+use super::trial::{Attempt, Change, End, Fate, Report, State, Trial};
+use super::{Error, Store};
+use crate::course::Course;
+use crate::direction::Direction;
+use crate::history::{History, Told};
+
+/// A study as a worker knows it.
+///
+/// A store fills it ([`Store::refresh`], [`Store::refresh_reports`]) and reads only what has changed
+/// since the last time: trials that are over are read once.
+#[derive(Clone, Debug)]
+pub struct View {
+    study: StudyId,
+    direction: Direction,
+    trials: Vec<Trial>,
+    history: History,
+    change: Change,
+    reports: Vec<Vec<Report>>,
+    reports_change: Change,
+}
+
+impl View {
+    /// A view of a study that nothing is known of yet.
+    pub fn new(study: &Study) -> View {
+        View {
+            study: study.id,
+            direction: study.direction,
+            trials: Vec::new(),
+            history: History::default(),
+            change: 0,
+            reports: Vec::new(),
+            reports_change: 0,
+        }
+    }
+
+    /// The change up to which trials are known: what [`Start::seen`](super::Start::seen) is, after
+    /// a sampler was asked with [`history`](Self::history).
+    pub fn change(&self) -> Change {
+        self.change
+    }
+
+    /// All trials, by number: the trial of number `n` is at `n`.
+    pub fn trials(&self) -> &[Trial] {
+        &self.trials
+    }
+
+    /// What a sampler is told. Trials without a point are not in it; those that wait, run or were
+    /// lost are pending.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// What a sampler was told that knew the study up to a change. With a trial's
+    /// [`seen`](Trial::seen), its number and the seed of the study, the sampler gives the same point
+    /// again.
+    pub fn history_at(&self, change: Change) -> History {
+        let told = self
+            .trials
+            .iter()
+            .filter_map(|trial| self.told(trial, change));
+        History::new(told.collect())
+    }
+
+    /// What a trial has reported, in order. Of stretches that more than one attempt reported, what
+    /// the last one did.
+    pub fn reports(&self, number: u64) -> &[Report] {
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        self.reports.get(index).map_or(&[], Vec::as_slice)
+    }
+
+    /// The course of a trial, in costs.
+    pub fn course(&self, number: u64) -> Option<Course> {
+        let trial = self.trials.get(usize::try_from(number).ok()?)?;
+        let reports = self.reports(number);
+        let costs = reports.iter().map(|r| self.direction.cost(r.value));
+        Some(Course {
+            costs: costs.collect(),
+            planned: trial.planned.map_or(reports.len(), |n| n as usize),
+            over: trial.end().is_some(),
+        })
+    }
+
+    /// The courses of all other trials that have reported something, by number.
+    pub fn others(&self, number: u64) -> Vec<Course> {
+        let others = self.trials.iter().filter(|trial| trial.number != number);
+        let courses = others.filter_map(|trial| self.course(trial.number));
+        courses.filter(|course| !course.costs.is_empty()).collect()
+    }
+
+    fn told(&self, trial: &Trial, change: Change) -> Option<Told> {
+        let outcome = trial.outcome_at(change, self.direction)?;
+        Some(Told {
+            number: trial.number,
+            point: trial.point.clone()?,
+            outcome,
+        })
+    }
+
+    fn take_trials(&mut self, change: Change, trials: Vec<Trial>) {
+        self.change = change;
+        for trial in trials {
+            if let Some(told) = self.told(&trial, change) {
+                self.history.tell(told);
+            }
+            // Numbers are given out without gaps, and a change is seen with all before it.
+            match self.trials.get_mut(trial.number as usize) {
+                Some(known) => *known = trial,
+                None => self.trials.push(trial),
+            }
+        }
+    }
+
+    /// Takes reports in the order in which they were made. One for a stretch that is known is of a
+    /// later attempt, and what was known from there on holds no more.
+    fn take_reports(&mut self, change: Change, reports: Vec<(u64, Report)>) {
+        self.reports_change = change;
+        self.reports.resize(self.trials.len(), Vec::new());
+        for (number, report) in reports {
+            if let Some(course) = self.reports.get_mut(number as usize) {
+                course.truncate(report.step.saturating_sub(1) as usize);
+                course.push(report);
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Brings the trials of a view up to date.
+    pub fn refresh(&mut self, view: &mut View) -> Result<(), Error> {
+        let (study, since) = (view.study, view.change);
+        let (change, trials) = self.read(|session| trials_since(session, study, since))?;
+        view.take_trials(change, trials);
+        Ok(())
+    }
+
+    /// Brings the trials of a view and their reports up to date.
+    pub fn refresh_reports(&mut self, view: &mut View) -> Result<(), Error> {
+        let (study, since, reports_since) = (view.study, view.change, view.reports_change);
+        let (change, trials, reports) = self.read(|session| {
+            let (change, trials) = trials_since(session, study, since)?;
+            let reports = reports_since_change(session, study, reports_since)?;
+            Ok((change, trials, reports))
+        })?;
+        view.take_trials(change, trials);
+        view.take_reports(change, reports);
+        Ok(())
+    }
+}
+
+fn trials_since(
+    session: &mut dyn Session,
+    study: StudyId,
+    since: Change,
+) -> Result<(Change, Vec<Trial>), Error> {
+    let rows = session.query(
+        "SELECT change FROM surefoot_study WHERE id = ?1",
+        &cells![study.0],
+    )?;
+    let row = rows.into_iter().next().unwrap_or_default();
+    let change: Change = session.reader("the study", row).count()?;
+    if change == since {
+        return Ok((change, Vec::new()));
+    }
+    let rows = session.query(
+        "SELECT number, state, point, seen, planned, run, value, seconds, reason, message, \
+         created, ended, pointed, told FROM surefoot_trial \
+         WHERE study = ?1 AND changed > ?2 ORDER BY number",
+        &cells![study.0, since],
+    )?;
+    let trials = rows.into_iter().map(|row| trial(session, row));
+    let mut trials = trials.collect::<Result<Vec<Trial>, Error>>()?;
+    let rows = session.query(
+        "SELECT a.number, a.attempt, a.worker, a.began, a.ended, a.fate \
+         FROM surefoot_attempt a JOIN surefoot_trial t \
+         ON t.study = a.study AND t.number = a.number \
+         WHERE t.study = ?1 AND t.changed > ?2 ORDER BY a.number, a.attempt",
+        &cells![study.0, since],
+    )?;
+    for row in rows {
+        let (number, attempt) = attempt(session, row)?;
+        if let Ok(index) = trials.binary_search_by_key(&number, |trial| trial.number) {
+            trials[index].attempts.push(attempt);
+        }
+    }
+    Ok((change, trials))
+}
+
+fn reports_since_change(
+    session: &mut dyn Session,
+    study: StudyId,
+    since: Change,
+) -> Result<Vec<(u64, Report)>, Error> {
+    let rows = session.query(
+        "SELECT number, step, attempt, value, seconds, reported FROM surefoot_report \
+         WHERE study = ?1 AND change > ?2 ORDER BY change",
+        &cells![study.0, since],
+    )?;
+    let reports = rows.into_iter().map(|row| {
+        let mut row = session.reader("a report", row);
+        let number = row.count()?;
+        let report = Report {
+            step: row.count()?,
+            attempt: row.count()?,
+            value: row.float()?,
+            seconds: row.float()?,
+            at: row.int()?,
+        };
+        Ok((number, report))
+    });
+    reports.collect()
+}
+
+fn trial(session: &dyn Session, row: Vec<Cell>) -> Result<Trial, Error> {
+    let mut row = session.reader("a trial", row);
+    let number = row.count()?;
+    let word = row.text()?;
+    let point = row.optional_json()?;
+    let seen = row.optional_count()?;
+    let planned = row.optional_count()?;
+    let run = row.optional_text()?;
+    let value = row.optional_float()?;
+    let seconds = row.optional_float()?;
+    let reason = row.optional_json()?;
+    let message = row.optional_text()?;
+    let missing = |what: &str| row.damaged(format!("trial {number} is {word} without a {what}"));
+    let state = match word.as_str() {
+        "waiting" => State::Waiting,
+        "running" => State::Running,
+        "lost" => State::Lost,
+        "complete" => State::Over(End::Complete {
+            value: value.ok_or_else(|| missing("value"))?,
+        }),
+        "stopped" => State::Over(End::Stopped {
+            value,
+            reason: reason.ok_or_else(|| missing("reason"))?,
+        }),
+        "failed" => State::Over(End::Failed {
+            message: message.ok_or_else(|| missing("message"))?,
+        }),
+        other => return Err(row.damaged(format!("`{other}` is no state"))),
+    };
+    Ok(Trial {
+        number,
+        state,
+        point,
+        seen,
+        planned,
+        run,
+        seconds,
+        attempts: Vec::new(),
+        created: row.int()?,
+        ended: row.optional_int()?,
+        pointed: row.optional_count()?,
+        told: row.optional_count()?,
+    })
+}
+
+fn attempt(session: &dyn Session, row: Vec<Cell>) -> Result<(u64, Attempt), Error> {
+    let mut row = session.reader("an attempt", row);
+    let trial = row.count()?;
+    let number = row.count()?;
+    let worker = row.text()?;
+    let began = row.int()?;
+    let ended = row.optional_int()?;
+    let fate = row.text()?;
+    let fate = Fate::of(&fate).ok_or_else(|| row.damaged(format!("`{fate}` is no fate")))?;
+    Ok((
+        trial,
+        Attempt {
+            number,
+            worker,
+            began,
+            ended,
+            fate,
+        },
+    ))
+}

@@ -6,14 +6,19 @@
 //! * A [`Stopper`] ends a trial that is not worth going on with, and says why.
 //! * A [`Store`] holds a study for any number of workers on any number of machines.
 
+pub mod checker;
+pub mod command;
 mod course;
 mod direction;
 pub mod history;
+pub mod report;
+pub mod runner;
 pub mod sampler;
 pub mod space;
 pub mod stopper;
 pub mod store;
 pub mod study;
+pub mod worker;
 
 pub use course::Course;
 pub use direction::Direction;

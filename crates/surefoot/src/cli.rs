@@ -1,6 +1,8 @@
 //! The command line as a whole: the list of commands.
 
-use crate::command::{capsule, check, compare, completions, diagnose, replay, report, train, zoo};
+use crate::command::{
+    capsule, check, compare, completions, diagnose, replay, report, train, tune, zoo,
+};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use clap::builder::Styles;
@@ -39,6 +41,7 @@ pub(crate) enum Command {
     Compare(compare::Arguments),
     Capsule(capsule::Arguments),
     Check(check::Arguments),
+    Tune(tune::Arguments),
     Report(report::Arguments),
     Zoo(zoo::Arguments),
     Completions(completions::Arguments),
@@ -53,6 +56,7 @@ impl Command {
             Self::Compare(arguments) => compare::run(&arguments),
             Self::Capsule(arguments) => capsule::run(&arguments),
             Self::Check(arguments) => check::run(&arguments),
+            Self::Tune(arguments) => tune::run(&arguments),
             Self::Report(arguments) => report::run(&arguments),
             Self::Zoo(arguments) => zoo::run(&arguments),
             Self::Completions(arguments) => Ok(completions::run(&arguments)),

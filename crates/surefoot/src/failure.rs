@@ -9,6 +9,7 @@ use surefoot_plan::PlanError;
 use surefoot_plan::keras::KerasError;
 use surefoot_record::Error as RecordError;
 use surefoot_train::TrainError;
+use surefoot_tune::store::Error as StoreError;
 
 /// Why a command could not do what it was asked to.
 #[derive(Debug)]
@@ -43,6 +44,11 @@ impl Failure {
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());
         self
+    }
+
+    /// What is wrong.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
     }
 
     pub(crate) fn exit(&self) -> Exit {
@@ -110,6 +116,23 @@ impl From<RecordError> for Failure {
             | RecordError::Unrecordable { .. } => Exit::Broken,
             // What is left is wrong with the run that was named.
             _ => Exit::WrongInput,
+        };
+        Self::new(exit, error.to_string())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let exit = match error {
+            StoreError::Url { .. }
+            | StoreError::Missing { .. }
+            | StoreError::NoDatabase { .. }
+            | StoreError::Foreign { .. }
+            | StoreError::Newer { .. }
+            | StoreError::ReadOnly { .. }
+            | StoreError::NoStudy { .. }
+            | StoreError::Differs { .. } => Exit::WrongInput,
+            _ => Exit::Broken,
         };
         Self::new(exit, error.to_string())
     }

@@ -99,6 +99,8 @@ pub struct Outline {
     pub parameters: u64,
     /// Steps of an epoch.
     pub steps_per_epoch: u64,
+    /// Multiplications of a step, forward and backward, counted rather than measured.
+    pub operations: u64,
     /// Into how many shards a batch is cut.
     pub shards: usize,
     /// How often it is observed.
@@ -194,7 +196,7 @@ impl<'a, B: Compute> Run<'a, B> {
             }
         }
         let examples = |part: &Part| Examples::new(&part.features, &data.input_shape);
-        let batch = plan.training.batch_size.min(data.train.len.max(1));
+        let batch = batch_size(plan, data);
         let shards = shards(plan, &network, batch).min(batch);
         let steps = steps_per_epoch(plan, data).saturating_mul(plan.training.epochs);
         Ok(Self {
@@ -245,6 +247,8 @@ impl<'a, B: Compute> Run<'a, B> {
             layers: self.network.layers(),
             parameters: self.network.parameters(),
             steps_per_epoch: self.steps_per_epoch(),
+            // Each weight is used once on the way forward and twice on the way back.
+            operations: 3 * self.network.work * self.batch_size() as u64,
             shards: self.shards,
             rhythm: self.rhythm,
             metric: metric_name(self.data.task),
@@ -262,6 +266,14 @@ impl<'a, B: Compute> Run<'a, B> {
     fn steps_per_epoch(&self) -> u64 {
         steps_per_epoch(self.plan, self.data)
     }
+
+    fn batch_size(&self) -> usize {
+        batch_size(self.plan, self.data)
+    }
+}
+
+fn batch_size(plan: &Plan, data: &Dataset) -> usize {
+    plan.training.batch_size.min(data.train.len.max(1))
 }
 
 fn steps_per_epoch(plan: &Plan, data: &Dataset) -> u64 {

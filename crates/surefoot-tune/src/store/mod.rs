@@ -36,7 +36,7 @@ mod view;
 
 pub use claim::{Claim, Claimed, Limits};
 pub use error::Error;
-pub use progress::Start;
+pub use progress::{Effort, Start};
 pub use pulse::Pulse;
 pub use study::{NewStudy, Study, StudyId};
 pub use trial::{Attempt, Change, End, Fate, Millis, Report, State, Trial};

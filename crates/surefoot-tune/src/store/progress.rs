@@ -15,10 +15,28 @@ pub struct Start {
     /// The change up to which the sampler knew the study ([`View::change`](super::View::change));
     /// `None` where no sampler was asked.
     pub seen: Option<Change>,
-    /// How many stretches there will be, if it runs to its end.
-    pub planned: u32,
+    /// How many stretches there will be if it runs to its end, where that is known beforehand.
+    pub planned: Option<u32>,
     /// The directory of the run.
     pub run: Option<String>,
+}
+
+/// What a stretch took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Effort {
+    /// Time.
+    pub seconds: f64,
+    /// Multiplications, where they are counted.
+    pub operations: f64,
+}
+
+impl From<f64> for Effort {
+    fn from(seconds: f64) -> Effort {
+        Effort {
+            seconds,
+            operations: 0.0,
+        }
+    }
 }
 
 impl Store {
@@ -70,6 +88,20 @@ impl Store {
         })
     }
 
+    /// Says how many stretches a trial will have, once that is known.
+    pub fn plan(&mut self, claim: &Claim, planned: u32) -> Result<(), Error> {
+        self.write(|session| {
+            let turn = Turn::take(session, claim.study)?;
+            held(session, claim)?;
+            session.execute(
+                "UPDATE surefoot_trial SET planned = ?3, changed = ?4 \
+                 WHERE study = ?1 AND number = ?2",
+                &cells![claim.study.0, claim.number, planned, turn.change],
+            )?;
+            turn.end(session, claim.study)
+        })
+    }
+
     /// Reports what the trial has reached after a stretch, from 1, and what the stretch took. This
     /// is a sign of life too.
     ///
@@ -82,8 +114,9 @@ impl Store {
         claim: &Claim,
         step: u32,
         value: f64,
-        seconds: f64,
+        effort: impl Into<Effort>,
     ) -> Result<(), Error> {
+        let effort = effort.into();
         self.write(|session| {
             let turn = Turn::take(session, claim.study)?;
             held(session, claim)?;
@@ -92,15 +125,16 @@ impl Store {
             }
             check_order(session, claim, step)?;
             session.execute(
-                "INSERT INTO surefoot_report (study, number, step, attempt, value, seconds, reported, \
-                 change) VALUES (?1, ?2, ?3, ?4, ?5, ?6, {now}, ?7)",
+                "INSERT INTO surefoot_report (study, number, step, attempt, value, seconds, \
+                 operations, reported, change) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, {now}, ?8)",
                 &cells![
                     claim.study.0,
                     claim.number,
                     step,
                     claim.attempt,
                     value,
-                    seconds,
+                    effort.seconds,
+                    effort.operations,
                     turn.change
                 ],
             )?;

@@ -75,6 +75,7 @@ const TABLES: &[&str] = &[
         attempt {int} NOT NULL,
         value {float} NOT NULL,
         seconds {float} NOT NULL,
+        operations {float} NOT NULL,
         reported {int} NOT NULL,
         change {int} NOT NULL,
         PRIMARY KEY (study, number, step, attempt),

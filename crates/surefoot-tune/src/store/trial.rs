@@ -140,8 +140,10 @@ pub struct Report {
     pub attempt: u32,
     /// What was reached, which may be any number.
     pub value: f64,
-    /// What this stretch took of whatever the study counts, usually seconds.
+    /// The time that this stretch took.
     pub seconds: f64,
+    /// The multiplications of this stretch, where they are counted.
+    pub operations: f64,
     /// When it was reported.
     pub at: Millis,
 }

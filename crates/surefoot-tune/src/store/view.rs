@@ -72,6 +72,18 @@ impl View {
         self.reports.get(index).map_or(&[], Vec::as_slice)
     }
 
+    /// The multiplications of all trials, repeated ones included once.
+    pub fn operations(&self) -> f64 {
+        let trials = 0..self.reports.len() as u64;
+        trials.map(|number| self.operations_of(number)).sum()
+    }
+
+    /// The multiplications of a trial.
+    pub fn operations_of(&self, number: u64) -> f64 {
+        let reports = self.reports(number).iter();
+        reports.map(|report| report.operations).sum()
+    }
+
     /// The course of a trial, in costs.
     pub fn course(&self, number: u64) -> Option<Course> {
         let trial = self.trials.get(usize::try_from(number).ok()?)?;
@@ -195,7 +207,7 @@ fn reports_since_change(
     since: Change,
 ) -> Result<Vec<(u64, Report)>, Error> {
     let rows = session.query(
-        "SELECT number, step, attempt, value, seconds, reported FROM surefoot_report \
+        "SELECT number, step, attempt, value, seconds, operations, reported FROM surefoot_report \
          WHERE study = ?1 AND change > ?2 ORDER BY change",
         &cells![study.0, since],
     )?;
@@ -207,6 +219,7 @@ fn reports_since_change(
             attempt: row.count()?,
             value: row.float()?,
             seconds: row.float()?,
+            operations: row.float()?,
             at: row.int()?,
         };
         Ok((number, report))

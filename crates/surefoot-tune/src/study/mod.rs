@@ -45,7 +45,7 @@ mod settings;
 mod template;
 
 pub use duration::parse as parse_duration;
-pub use settings::{Direction, Objective, Settings};
+pub use settings::{Objective, Settings};
 
 use crate::space::{Point, Space};
 use std::path::Path;

@@ -1,8 +1,9 @@
 //! Reads a study out of its document.
 
-use super::settings::{Direction, Objective, Settings};
+use super::settings::{Objective, Settings};
 use super::template::{Action, Spot, Template};
 use super::{Study, Task, VERSION, duration};
+use crate::direction::Direction;
 use crate::space::{Condition, Domain, Parameter, Space, Value};
 use serde_json::Value as Json;
 use std::path::Path;

@@ -1,5 +1,6 @@
 //! `[tune]`: how to search, and for how long.
 
+use crate::direction::Direction;
 use serde_json::Value as Json;
 use std::time::Duration;
 
@@ -25,33 +26,6 @@ impl Objective {
             Objective::Metric => "metric",
             Objective::Loss => "loss",
             Objective::Value => "value",
-        }
-    }
-}
-
-/// Which way is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Lower.
-    Minimize,
-    /// Higher.
-    Maximize,
-}
-
-impl Direction {
-    /// A value as a cost, or a cost as a value: lower costs are better.
-    pub fn cost(self, value: f64) -> f64 {
-        match self {
-            Direction::Minimize => value,
-            Direction::Maximize => -value,
-        }
-    }
-
-    /// The name it has in studies.
-    pub fn name(self) -> &'static str {
-        match self {
-            Direction::Minimize => "minimize",
-            Direction::Maximize => "maximize",
         }
     }
 }

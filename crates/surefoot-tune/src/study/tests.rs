@@ -143,7 +143,7 @@ fn mistakes_are_shown_where_they_are() {
             "`unit` is not a parameter",
             19,
         ),
-        ("epochs = 20", "epoch = 20", "unknown key `epoch`", 25),
+        ("epochs = 20", "epoch = 20", "unknown key `epoch`", 27),
     ];
     for (old, new, message, line) in cases {
         let text = error(&PLAN.replace(old, new));

@@ -8,6 +8,7 @@ pub(crate) mod diagnose;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod train;
+pub(crate) mod tune;
 pub(crate) mod zoo;
 
 use std::num::NonZeroUsize;

@@ -12,6 +12,7 @@ pub(crate) mod replay;
 pub(crate) mod screen;
 pub(crate) mod step;
 pub(crate) mod summary;
+pub(crate) mod tune;
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;

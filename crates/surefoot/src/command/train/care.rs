@@ -13,7 +13,7 @@ const REPAIR: &str = "repair";
 
 /// What is done about a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Care {
+pub(crate) enum Care {
     /// Remedies are tried.
     Automatic,
     /// Remedies are tried that somebody agrees to.

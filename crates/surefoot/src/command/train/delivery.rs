@@ -91,7 +91,7 @@ impl Delivery<'_> {
 }
 
 /// Writes the model and the plan of a run, and closes its record.
-pub(super) fn write(
+pub(crate) fn write(
     mut recorder: Recorder,
     report: &Report,
     plan: &str,

@@ -74,7 +74,20 @@ impl Job {
         fallback_name: &str,
         keras: Option<KerasModel>,
     ) -> Result<Self, Failure> {
-        let data = surefoot_data::load(&plan.data, plan.seed, &base)?;
+        let data = Arc::new(surefoot_data::load(&plan.data, plan.seed, &base)?);
+        Self::with_data(document, plan, text, base, fallback_name, keras, data)
+    }
+
+    /// Checks that everything fits, with data that are loaded already.
+    pub(crate) fn with_data(
+        document: Document,
+        plan: Plan,
+        text: String,
+        base: PathBuf,
+        fallback_name: &str,
+        keras: Option<KerasModel>,
+        data: Arc<Dataset>,
+    ) -> Result<Self, Failure> {
         if let Some(expected) = keras.as_ref().and_then(|keras| keras.input_shape.as_ref())
             && *expected != data.input_shape
         {
@@ -99,7 +112,7 @@ impl Job {
             plan,
             text,
             base,
-            data: Arc::new(data),
+            data,
             shapes,
             weights: keras.map_or_else(Vec::new, |keras| keras.weights),
             adopted: Vec::new(),
@@ -192,7 +205,7 @@ pub(super) fn plan_of_keras(document: &Document, keras: &KerasModel) -> Result<P
 
 /// The folder that the files of a plan are relative to. The copy of a plan in a run directory
 /// still means the files of the original.
-pub(super) fn folder_of(plan: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn folder_of(plan: &Path) -> Result<PathBuf, Failure> {
     let folder = match plan.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),

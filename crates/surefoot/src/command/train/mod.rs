@@ -2,13 +2,13 @@
 
 mod approval;
 mod bookkeeper;
-mod care;
-mod delivery;
+pub(crate) mod care;
+pub(crate) mod delivery;
 pub(crate) mod environment;
 mod examiner;
 pub(crate) mod job;
 mod mending;
-mod record;
+pub(crate) mod record;
 pub(crate) mod recorded;
 mod resume;
 mod session;
@@ -142,7 +142,7 @@ impl Arguments {
     }
 }
 
-fn setting(text: &str) -> Result<(String, String), String> {
+pub(crate) fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => {
             Ok((key.trim().to_owned(), value.to_owned()))

@@ -13,7 +13,7 @@ use surefoot_train::Outline;
 pub(super) const ATTEMPTS: &str = "attempts";
 
 /// What is known of a run before its first step.
-pub(super) fn header(job: &Job, outline: &Outline, environment: Environment, care: Care) -> Header {
+pub(crate) fn header(job: &Job, outline: &Outline, environment: Environment, care: Care) -> Header {
     let mut header = Header {
         facts: outline.facts.clone(),
         observe_every: outline.rhythm.every.unwrap_or(0),

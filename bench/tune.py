@@ -1,0 +1,314 @@
+"""Compares searches with and without diagnosis, as BTTackler's section 4 does. Called by `bench/tune`.
+
+Every search is `surefoot tune` with one worker on one thread and a budget of multiplications, so its trials and their
+order are a function of the study, the sampler, the stoppers and the seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Task:
+    """A search of the paper: its study, the data it needs, and its budget."""
+
+    name: str
+    data: str
+    samples: int
+    # Multiplications: those of about sixty trials of usual size.
+    operations: float
+    # The rule that the paper compares with (4.1).
+    rule: str
+    maximize: bool
+
+
+TASKS = [
+    Task("cifar10-cnn", "cifar10", 1500, 6e11, "extrapolation", True),
+    Task("cifar10-lstm", "cifar10", 1500, 6e11, "extrapolation", True),
+    Task("exchange-transformer", "exchange", 1200, 6e11, "median", False),
+]
+SAMPLERS = ["random", "gp", "tpe", "smac"]
+# With all samples and the paper's epochs.
+FULL_EPOCHS = 50
+# Shares of the budget at which Table 3 counts: 1, 3 and 6 hours in the paper.
+MOMENTS = [1 / 6, 1 / 2, 1.0]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial of a search that is over."""
+
+    number: int
+    state: str
+    # None if it does not count: it failed, was stopped as hopeless, or came to no number.
+    value: float | None
+    # The budget used when it ended.
+    when: float
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Search:
+    """One search: what it was, and its trials in the order of their end."""
+
+    task: Task
+    sampler: str
+    variant: str
+    seed: int
+    trials: list[Trial]
+
+    def top(self, count: int) -> list[float]:
+        values = sorted((t.value for t in self.trials if t.value is not None), reverse=self.task.maximize)
+        return values[:count]
+
+    def best(self) -> Trial | None:
+        counting = [t for t in self.trials if t.value is not None]
+        sign = -1 if self.task.maximize else 1
+        return min(counting, key=lambda t: (sign * (t.value or 0.0), t.number), default=None)
+
+    def reaches(self, value: float) -> float | None:
+        """When a trial as good as `value` had ended."""
+        for trial in self.trials:
+            if trial.value is not None and (trial.value >= value if self.task.maximize else trial.value <= value):
+                return trial.when
+        return None
+
+
+def variants(task: Task) -> dict[str, list[str]]:
+    return {
+        "plain": ["none"],
+        "rule": [task.rule],
+        "diagnosis": ["diagnosis"],
+        "surefoot": ["diagnosis", "prospect"],
+    }
+
+
+def prepare(task: Task, data: Path, work: Path, full: bool) -> Path:
+    """The study beside its data."""
+    source = data / f"{task.data}.npz"
+    if not source.exists():
+        raise SystemExit(f"{source} is not there; fetch it with: bench/data --dir {data} {task.data}")
+    folder = work / "studies"
+    folder.mkdir(parents=True, exist_ok=True)
+    study = folder / f"{task.name}.toml"
+    shutil.copy(HERE / "studies" / f"{task.name}.toml", study)
+    target = folder / f"{task.data}.npz"
+    if not target.exists():
+        shutil.copy(source, target)
+    return study
+
+
+def search(
+    task: Task, sampler: str, variant: str, seed: int, study: Path, work: Path, budget: float, full: bool
+) -> Search:
+    """Runs a search, or reads what an earlier call has run."""
+    name = f"{task.name}-{sampler}-{variant}-{seed}"
+    result = work / f"{name}.jsonl"
+    if not result.exists():
+        runs = work / "runs" / name
+        # A search that was cut off is begun again: what is in its store was not told to us.
+        shutil.rmtree(runs, ignore_errors=True)
+        command = [os.environ.get("SUREFOOT", "surefoot"), "tune", str(study), "--json", "--quiet"]
+        command += ["--workers", "1", "--threads", "1", "--runs", str(runs)]
+        command += ["--sampler", sampler, "--seed", str(seed), "--set", f"tune.operations={budget:.0f}"]
+        for stopper in variants(task)[variant]:
+            command += ["--stopper", stopper]
+        if not full:
+            # What is left over is a test split, which costs nothing until the end.
+            share = task.samples / {"cifar10": 4000, "exchange": 2000}[task.data]
+            command += ["--set", f"data.split.validation={share / 3:.4f}", "--set", f"data.split.test={1 - share:.4f}"]
+        else:
+            command += ["--set", f"training.epochs={FULL_EPOCHS}"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode not in (0, 1):
+            raise SystemExit(f"{name}: {done.stderr.strip()}")
+        partial = result.with_suffix(".partial")
+        partial.write_text(done.stdout)
+        partial.replace(result)
+        if variant != "plain":
+            shutil.rmtree(runs, ignore_errors=True)
+    trials, used = [], 0.0
+    for line in result.read_text().splitlines():
+        event: dict[str, Any] = json.loads(line)
+        if event["event"] != "trial":
+            continue
+        used += event["operations"]
+        reason = event.get("reason") or {}
+        counts = event["state"] == "complete" or reason.get("counts", False)
+        value = event["value"] if counts and isinstance(event["value"], float | int) else None
+        trials.append(Trial(event["number"], event["state"], value, used, reason.get("by")))
+    return Search(task, sampler, variant, seed, trials)
+
+
+def hit_ratio(search: Search, plain: Search) -> float:
+    """Top10HR (Definition 3.3): the share of the ten best trials of both that are this search's."""
+    pool = [(v, True) for v in search.top(10)] + [(v, False) for v in plain.top(10)]
+    # Those that are equally good are shared.
+    pool.sort(key=lambda entry: entry[0], reverse=search.task.maximize)
+    if len(pool) <= 10:
+        return mean(ours for _, ours in pool) if pool else 0.5
+    edge = pool[9][0]
+    inside = [ours for value, ours in pool if value != edge and pool.index((value, ours)) < 10]
+    tied = [ours for value, ours in pool if value == edge]
+    return (sum(inside) + (10 - len(inside)) * mean(tied)) / 10
+
+
+def saving(search: Search, plain: Search, budget: float) -> float:
+    """TSBA (Definition 3.4): how much sooner the plain search's best was reached.
+
+    One that never reaches it took the whole budget, at least.
+    """
+    best = plain.best()
+    if best is None or best.value is None:
+        return 0.0
+    reached = search.reaches(best.value)
+    return 1 - (budget if reached is None else reached) / best.when
+
+
+def tables(searches: list[Search], budgets: dict[str, float]) -> dict[str, Any]:
+    by = {(s.task.name, s.sampler, s.variant, s.seed): s for s in searches}
+    seeds = sorted({s.seed for s in searches})
+    tasks = [t for t in TASKS if any(s.task == t for s in searches)]
+    samplers = [name for name in SAMPLERS if any(s.sampler == name for s in searches)]
+    rows: list[dict[str, Any]] = []
+    for task in tasks:
+        for sampler in samplers:
+            for variant in variants(task):
+                group = [by[task.name, sampler, variant, seed] for seed in seeds]
+                plain = [by[task.name, sampler, "plain", seed] for seed in seeds]
+                budget = budgets[task.name]
+                counts = [mean(sum(t.when <= budget * m for t in s.trials) for s in group) for m in MOMENTS]
+                row = {
+                    "task": task.name,
+                    "sampler": sampler,
+                    "variant": variant,
+                    "top1": mean(s.top(1)[0] for s in group if s.top(1)),
+                    "top10": mean(mean(s.top(10)) for s in group if s.top(10)),
+                    "trials": counts,
+                    "stopped": mean(sum(t.state == "stopped" for t in s.trials) for s in group),
+                }
+                if variant != "plain":
+                    row["top10hr"] = mean(hit_ratio(s, p) for s, p in zip(group, plain))
+                    row["tsba"] = mean(saving(s, p, budget) for s, p in zip(group, plain))
+                    base = [mean(sum(t.when <= budget * m for t in s.trials) for s in plain) for m in MOMENTS]
+                    row["more"] = [c / b - 1 if b else 0.0 for c, b in zip(counts, base)]
+                rows.append(row)
+    overall = {}
+    for variant in ("rule", "diagnosis", "surefoot"):
+        group = [row for row in rows if row["variant"] == variant]
+        overall[variant] = {key: mean(row[key] for row in group) for key in ("top10hr", "tsba")}
+        overall[variant]["more"] = mean(row["more"][-1] for row in group)
+    # With independent draws the trial of a number has the same point in both searches: what was stopped is known in
+    # full from the plain one.
+    spared = {}
+    for variant in ("rule", "diagnosis", "surefoot"):
+        lost = total = 0
+        for task in tasks:
+            for seed in seeds:
+                if (task.name, "random", "plain", seed) not in by:
+                    continue
+                best = by[task.name, "random", "plain", seed].best()
+                if best is None:
+                    continue
+                total += 1
+                twin = [t for t in by[task.name, "random", variant, seed].trials if t.number == best.number]
+                lost += any(t.value is None for t in twin)
+        spared[variant] = {"searches": total, "best_stopped": lost}
+    return {"rows": rows, "overall": overall, "true_best": spared, "seeds": seeds}
+
+
+def show(result: dict[str, Any], out: Any) -> None:
+    def percent(value: float) -> str:
+        return f"{100 * value:.0f}%"
+
+    print("\nTable 2: the best trials (accuracy, or mean squared error) and Top10HR\n", file=out)
+    print("| task | search | top 1 | top 10 | Top10HR |\n| --- | --- | --- | --- | --- |", file=out)
+    for row in result["rows"]:
+        ratio = percent(row["top10hr"]) if "top10hr" in row else ""
+        name = row["sampler"] if row["variant"] == "plain" else f"{row['sampler']}, {row['variant']}"
+        print(f"| {row['task']} | {name} | {row['top1']:.4f} | {row['top10']:.4f} | {ratio} |", file=out)
+    print("\nTable 3: trials in a sixth, a half and all of the budget\n", file=out)
+    print("| task | search | 1/6 | 1/2 | all | stopped |\n| --- | --- | --- | --- | --- | --- |", file=out)
+    for row in result["rows"]:
+        name = row["sampler"] if row["variant"] == "plain" else f"{row['sampler']}, {row['variant']}"
+        cells = [
+            f"{count:.0f}" + (f" ({more:+.0%})" if "more" in row else "")
+            for count, more in zip(row["trials"], row.get("more", [0, 0, 0]))
+        ]
+        print(f"| {row['task']} | {name} | {' | '.join(cells)} | {row['stopped']:.0f} |", file=out)
+    print("\nTable 4: TSBA, the time saved until the best of the plain search is reached\n", file=out)
+    print("| task | search | rule | diagnosis | surefoot |\n| --- | --- | --- | --- | --- |", file=out)
+    keys = {(row["task"], row["sampler"]) for row in result["rows"]}
+    for task, sampler in sorted(keys, key=lambda key: ([t.name for t in TASKS].index(key[0]), SAMPLERS.index(key[1]))):
+        cells = {
+            row["variant"]: percent(row["tsba"])
+            for row in result["rows"]
+            if (row["task"], row["sampler"]) == (task, sampler) and "tsba" in row
+        }
+        print(f"| {task} | {sampler} | {cells['rule']} | {cells['diagnosis']} | {cells['surefoot']} |", file=out)
+    print("\nIn all\n", file=out)
+    print("| | TSBA | Top10HR | trials in the budget | best trial stopped |\n| --- | --- | --- | --- | --- |", file=out)
+    targets = "| target | 45% | 75% | +70% | never |"
+    print(targets, file=out)
+    for variant, row in result["overall"].items():
+        best = result["true_best"][variant]
+        lost = f"{best['best_stopped']} of {best['searches']}"
+        print(
+            f"| {variant} | {percent(row['tsba'])} | {percent(row['top10hr'])} | {row['more']:+.0%} | {lost} |", file=out
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="bench/tune", description=__doc__)
+    parser.add_argument("--data", type=Path, default=HERE / ".data", help="where bench/data has written")
+    parser.add_argument("--work", type=Path, default=HERE / ".tune", help="where searches are kept")
+    parser.add_argument("--task", action="append", choices=[t.name for t in TASKS])
+    parser.add_argument("--sampler", action="append", choices=SAMPLERS)
+    parser.add_argument("--seeds", type=int, default=3, help="how many seeds")
+    parser.add_argument("--first-seed", type=int, default=1000, help="the first of them; below 1000 is for development")
+    parser.add_argument("--scale", type=float, default=1.0, help="how much of the budget")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="searches side by side")
+    parser.add_argument("--full", action="store_true", help="all samples and the paper's epochs")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    tasks = [t for t in TASKS if not given.task or t.name in given.task]
+    samplers = [s for s in SAMPLERS if not given.sampler or s in given.sampler]
+    seeds = range(given.first_seed, given.first_seed + given.seeds)
+    given.work.mkdir(parents=True, exist_ok=True)
+    more = 100 if given.full else 1
+    budgets = {t.name: t.operations * given.scale * more for t in tasks}
+    studies = {t.name: prepare(t, given.data, given.work, given.full) for t in tasks}
+    jobs = [
+        (t, sampler, variant, seed) for seed in seeds for t in tasks for sampler in samplers for variant in variants(t)
+    ]
+    done: list[Search] = []
+    with ThreadPoolExecutor(given.jobs) as pool:
+        futures = [
+            pool.submit(search, *job, studies[job[0].name], given.work, budgets[job[0].name], given.full)
+            for job in jobs
+        ]
+        for future in futures:
+            done.append(future.result())
+            print(f"\r{len(done)} of {len(jobs)} searches", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    result = tables(done, budgets)
+    show(result, sys.stderr if given.json else sys.stdout)
+    if given.json:
+        print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,261 @@
+//! What a command says of its trial: JSON objects, one a line, on its standard output.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use surefoot_diagnose::{LayerInfo, LayerObservation, Observation, Summary};
+
+/// A line that a command reports with. Everything else it prints is its own business.
+///
+/// `{"epoch": 3, "epochs": 20, "loss": 0.31, "value": 0.88}` is all that most need. What is there of
+/// the layers lets the indicators see more.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct Line {
+    /// What is to be made better.
+    #[serde(with = "surefoot_diagnose::number::optional")]
+    pub value: Option<f64>,
+    /// Whether the value is the trial's result, whatever was reported before.
+    #[serde(rename = "final")]
+    pub is_final: bool,
+    /// The loss of the training.
+    #[serde(with = "surefoot_diagnose::number::optional")]
+    pub loss: Option<f64>,
+    /// The step, from 1; the next one if it is not said.
+    pub step: Option<u64>,
+    /// All steps, if they are known.
+    pub steps: Option<u64>,
+    /// The epoch, from 1.
+    pub epoch: Option<u64>,
+    /// All epochs, if they are known.
+    pub epochs: Option<u64>,
+    /// The learning rate.
+    pub learning_rate: Option<f64>,
+    /// Layers by name, from the input to the output as they were first named.
+    pub layers: Layers,
+}
+
+/// The layers of a line in the order in which they were written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Layers(pub Vec<(String, Layer)>);
+
+/// What a command says of a layer.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Layer {
+    /// The root mean square of its gradient.
+    #[serde(with = "surefoot_diagnose::number::optional")]
+    pub gradient: Option<f64>,
+    /// The largest gradient in size.
+    #[serde(with = "surefoot_diagnose::number::optional")]
+    pub gradient_max: Option<f64>,
+    /// The share of its outputs that are zero.
+    pub zero_outputs: Option<f64>,
+    /// The activation that ends it.
+    pub activation: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for Layers {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Layers, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Layers;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("layers by name")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> Result<Layers, A::Error> {
+                let mut layers = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    layers.push(entry);
+                }
+                Ok(Layers(layers))
+            }
+        }
+        deserializer.deserialize_map(Visitor)
+    }
+}
+
+impl Line {
+    /// The report in a line of output: `None` if it is no report, an error if it is one that cannot
+    /// be understood.
+    pub fn read(line: &str) -> Option<Result<Line, String>> {
+        let line = line.trim();
+        if !line.starts_with('{') {
+            return None;
+        }
+        let line = quote_numbers(line);
+        let object: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(&line).ok()?;
+        if !(object.contains_key("value") || object.contains_key("loss")) {
+            return None;
+        }
+        // Once more from the text, which has the layers in order.
+        Some(serde_json::from_str(&line).map_err(|error| error.to_string()))
+    }
+
+    /// The line as an observation of the layers that were named first; `None` without a loss.
+    pub fn observation(&self, step: u64, layers: &[LayerInfo]) -> Option<Observation> {
+        let named: BTreeMap<&str, &Layer> = self
+            .layers
+            .0
+            .iter()
+            .map(|(name, layer)| (name.as_str(), layer))
+            .collect();
+        let seen = layers.iter().map(|info| {
+            let layer = named.get(info.name.as_str());
+            layer.map_or_else(LayerObservation::default, |layer| layer.observation())
+        });
+        Some(Observation {
+            step,
+            epoch: self.epoch.unwrap_or(1),
+            loss: self.loss?,
+            metric: None,
+            mae: None,
+            learning_rate: self.learning_rate.unwrap_or(0.0),
+            top_class_share: None,
+            layers: match self.layers.0.is_empty() {
+                true => Vec::new(),
+                false => seen.collect(),
+            },
+            input: None,
+        })
+    }
+
+    /// What is known of the layers that it names.
+    pub fn layer_infos(&self) -> Vec<LayerInfo> {
+        let layers = self.layers.0.iter();
+        let info = |(name, layer): &(String, Layer)| LayerInfo {
+            name: name.clone(),
+            activation: layer.activation.clone(),
+            ..LayerInfo::default()
+        };
+        layers.map(info).collect()
+    }
+}
+
+impl Layer {
+    fn observation(&self) -> LayerObservation {
+        LayerObservation {
+            gradient: self.gradient.map(|rms| {
+                let largest = self.gradient_max.unwrap_or(rms);
+                // As if the layer had one weight: then the root mean square is the norm.
+                Summary {
+                    count: u64::from(rms.is_finite()),
+                    nan: u64::from(rms.is_nan() || largest.is_nan()),
+                    inf: u64::from(rms.is_infinite() || largest.is_infinite()),
+                    l1: finite(rms),
+                    l2: finite(rms),
+                    abs_mean: finite(rms),
+                    linf: finite(largest),
+                    max: finite(largest),
+                    zeros: u64::from(rms == 0.0),
+                    ..Summary::default()
+                }
+            }),
+            output: self.zero_outputs.map(|share| {
+                /// As if so many outputs had been looked at.
+                const OUTPUTS: f64 = 1e6;
+                Summary {
+                    count: OUTPUTS as u64,
+                    zeros: (share.clamp(0.0, 1.0) * OUTPUTS).round() as u64,
+                    ..Summary::default()
+                }
+            }),
+            ..LayerObservation::default()
+        }
+    }
+}
+
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { 0.0 }
+}
+
+/// Puts quotes around the numbers that JSON does not have and Python's `json` writes all the same.
+fn quote_numbers(line: &str) -> String {
+    if !(line.contains("NaN") || line.contains("Infinity")) {
+        return line.to_owned();
+    }
+    let mut quoted = String::with_capacity(line.len() + 8);
+    let (mut rest, mut in_text) = (line, false);
+    while let Some(c) = rest.chars().next() {
+        let word = ["NaN", "-Infinity", "Infinity"]
+            .into_iter()
+            .find(|word| rest.starts_with(word));
+        match word {
+            Some(word) if !in_text => {
+                quoted.extend(["\"", word, "\""]);
+                rest = &rest[word.len()..];
+                continue;
+            }
+            _ => {}
+        }
+        let escaped = in_text && c == '\\';
+        let take = match escaped {
+            true => rest.chars().take(2).map(char::len_utf8).sum(),
+            false => c.len_utf8(),
+        };
+        in_text ^= c == '"';
+        quoted.push_str(&rest[..take]);
+        rest = &rest[take..];
+    }
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Line {
+        Line::read(line).expect("a report").expect("understood")
+    }
+
+    #[test]
+    fn what_a_program_prints_for_itself_is_no_report() {
+        for line in [
+            "",
+            "epoch 1",
+            "[1, 2]",
+            "{broken",
+            r#"{"epoch": 1}"#,
+            r#"{'value': 1}"#,
+        ] {
+            assert_eq!(Line::read(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_report_that_makes_no_sense_is_an_error() {
+        let answer = Line::read(r#"{"value": "good"}"#).expect("a report");
+        assert!(answer.is_err());
+    }
+
+    #[test]
+    fn numbers_that_json_does_not_have_are_read_as_python_writes_them() {
+        let line = read(r#"{"value": NaN, "loss": -Infinity, "note": "a \"NaN\" here"}"#);
+        assert!(line.value.is_some_and(f64::is_nan));
+        assert_eq!(line.loss, Some(f64::NEG_INFINITY));
+        assert_eq!(
+            quote_numbers(r#"{"a": "NaN\\", "b": NaN}"#),
+            r#"{"a": "NaN\\", "b": "NaN"}"#
+        );
+    }
+
+    #[test]
+    fn layers_keep_their_order() {
+        let text =
+            r#"{"loss": 1.0, "layers": {"z": {"gradient": 0.5}, "a": {"zero_outputs": 0.25}}}"#;
+        let line = read(text);
+        let infos = line.layer_infos();
+        assert_eq!(
+            infos.iter().map(|i| i.name.as_str()).collect::<Vec<_>>(),
+            ["z", "a"]
+        );
+        let seen = line.observation(1, &infos).expect("a loss");
+        assert_eq!(seen.layers[0].gradient.map(|g| g.l2), Some(0.5));
+        assert_eq!(seen.layers[1].output.map(|o| o.zero_ratio()), Some(0.25));
+    }
+}

@@ -1,0 +1,284 @@
+//! A worker: takes trials from a store, runs them one after the other, and tells what became of them.
+
+use crate::course::Course;
+use crate::runner::{Assignment, Ended, Order, Progress, Runner, Supervisor, Trouble};
+use crate::sampler::{Question, Sampler};
+use crate::space::Point;
+use crate::stopper::Reason;
+use crate::store::{Claim, Claimed, Effort, End, Error, Limits, Pulse, Start, Store, Study, View};
+use crate::study::Settings;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use surefoot_diagnose::Finding;
+
+/// How long a worker that has nothing to do waits before it asks again.
+const IDLE: Duration = Duration::from_millis(200);
+
+/// A worker of a study.
+pub struct Worker<'a> {
+    /// The URL of the store.
+    pub url: &'a str,
+    /// What it is called in the store.
+    pub name: String,
+    /// How to search, and for how long.
+    pub settings: &'a Settings,
+    /// Where the directories of trials are.
+    pub runs: &'a Path,
+    /// Says which point to try next.
+    pub sampler: &'a dyn Sampler,
+    /// Says whether a trial is to be ended: by what an indicator found, and by its course and that of
+    /// the others.
+    pub judge: &'a dyn Fn(Option<&Finding>, &Course, &[Course]) -> Option<Reason>,
+    /// Whether to leave: the trial under way is given back and can be gone on with.
+    pub leave: &'a dyn Fn() -> bool,
+    /// When to leave.
+    pub deadline: Option<Instant>,
+}
+
+/// Why a worker is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// All trials are over.
+    Done,
+    /// The time or the operations are used up.
+    Spent,
+    /// It was asked to leave.
+    Left,
+}
+
+impl Worker<'_> {
+    /// Works until the study is done, the budget is used up, or it is asked to leave.
+    pub fn work(
+        &self,
+        store: &mut Store,
+        study: &Study,
+        runner: &mut dyn Runner,
+    ) -> Result<Rest, Trouble> {
+        let mut view = View::new(study);
+        let limits = Limits {
+            trials: self.settings.trials,
+            deaths: self.settings.attempts,
+            grace: self.settings.patience,
+        };
+        loop {
+            if (self.leave)() {
+                return Ok(Rest::Left);
+            }
+            if self.out_of_time() || self.out_of_operations(store, &mut view)? {
+                return Ok(Rest::Spent);
+            }
+            match store.claim(study.id, &self.name, &limits)? {
+                Claimed::Done => return Ok(Rest::Done),
+                Claimed::Wait => std::thread::sleep(IDLE),
+                Claimed::Trial(claim) => self.run(store, study, &mut view, &claim, runner)?,
+            }
+        }
+    }
+
+    fn out_of_time(&self) -> bool {
+        self.deadline
+            .is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    fn out_of_operations(&self, store: &mut Store, view: &mut View) -> Result<bool, Error> {
+        let Some(budget) = self.settings.operations else {
+            return Ok(false);
+        };
+        store.refresh_reports(view)?;
+        Ok(view.operations() >= budget)
+    }
+
+    /// Runs a trial, and tells what became of it.
+    fn run(
+        &self,
+        store: &mut Store,
+        study: &Study,
+        view: &mut View,
+        claim: &Claim,
+        runner: &mut dyn Runner,
+    ) -> Result<(), Trouble> {
+        let dir = self.dir(claim.number);
+        let point = self.start(store, study, view, claim, &dir)?;
+        store.refresh_reports(view)?;
+        let pulse = Pulse::start(self.url, claim, self.settings.patience / 4)?;
+        let mut supervision = Supervision {
+            worker: self,
+            store,
+            view,
+            claim,
+            pulse: &pulse,
+            begun: Instant::now(),
+        };
+        let assignment = Assignment {
+            number: claim.number,
+            attempt: claim.attempt,
+            reported: claim.reported.into(),
+            point: &point,
+            dir: &dir,
+        };
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            runner.run(&assignment, &mut supervision)
+        }))
+        .unwrap_or_else(|panic| Ok(Ended::Failed(format!("it panicked: {}", said(&panic)))));
+        drop(pulse);
+        let told = match ended {
+            Ok(ended) => self.tell(store, view, claim, ended),
+            Err(trouble) => {
+                // Another worker can go on with it at once; if even that cannot be said, it will be
+                // found lost.
+                let _ = store.release(claim);
+                Err(trouble)
+            }
+        };
+        match told {
+            // Somebody else goes on with it; this worker can do something else.
+            Err(Trouble::Store(Error::ClaimLost { .. })) => Ok(()),
+            told => told,
+        }
+    }
+
+    /// The directory of a trial.
+    pub fn dir(&self, number: u64) -> PathBuf {
+        self.runs.join(format!("trial-{number:05}"))
+    }
+
+    /// Finds out what the trial is to be run with, and lets others know.
+    fn start(
+        &self,
+        store: &mut Store,
+        study: &Study,
+        view: &mut View,
+        claim: &Claim,
+        dir: &Path,
+    ) -> Result<Point, Trouble> {
+        let (point, seen) = match &claim.point {
+            Some(point) => (point.clone(), None),
+            None => {
+                store.refresh(view)?;
+                let point = self.sampler.ask(&Question {
+                    space: &study.space,
+                    seed: study.seed,
+                    number: claim.number,
+                    history: view.history(),
+                });
+                (point, Some(view.change()))
+            }
+        };
+        let start = Start {
+            point: point.clone(),
+            seen,
+            planned: None,
+            run: Some(dir.display().to_string()),
+        };
+        store.start(claim, &start)?;
+        Ok(point)
+    }
+
+    /// Tells the store how a trial ended.
+    fn tell(
+        &self,
+        store: &mut Store,
+        view: &mut View,
+        claim: &Claim,
+        ended: Ended,
+    ) -> Result<(), Trouble> {
+        store.refresh_reports(view)?;
+        let reports = view.reports(claim.number);
+        let seconds = reports.iter().map(|report| report.seconds).sum();
+        let direction = self.settings.direction;
+        let course = view.course(claim.number).unwrap_or_default();
+        let best = course.best().map(|cost| direction.value(cost));
+        let end = match ended {
+            Ended::Interrupted => return Ok(store.release(claim)?),
+            Ended::Complete(value) => End::Complete {
+                value: value.or(best).unwrap_or(f64::NAN),
+            },
+            Ended::Stopped(reason) => End::Stopped {
+                value: match reason.counts {
+                    true => best,
+                    false => course.last().map(|cost| direction.value(cost)),
+                },
+                reason,
+            },
+            Ended::Failed(message) => End::Failed { message },
+        };
+        Ok(store.finish(claim, &end, seconds)?)
+    }
+}
+
+/// Looks after one trial.
+struct Supervision<'a> {
+    worker: &'a Worker<'a>,
+    store: &'a mut Store,
+    view: &'a mut View,
+    claim: &'a Claim,
+    pulse: &'a Pulse,
+    /// When the stretch began.
+    begun: Instant,
+}
+
+impl Supervision<'_> {
+    /// The multiplications of the stretches before one.
+    fn operations_before(&self, index: u64) -> f64 {
+        let reports = self.view.reports(self.claim.number).iter();
+        let before = reports.filter(|report| u64::from(report.step) < index);
+        before.map(|report| report.operations).sum()
+    }
+}
+
+impl Supervisor for Supervision<'_> {
+    fn report(&mut self, progress: &Progress) -> Result<Order, Trouble> {
+        let number = self.claim.number;
+        let planned = progress.planned.and_then(|n| u32::try_from(n).ok());
+        let known = self.view.trials().get(number as usize);
+        if let Some(planned) = planned
+            && known.is_none_or(|trial| trial.planned != Some(planned))
+        {
+            self.store.plan(self.claim, planned)?;
+        }
+        let effort = Effort {
+            seconds: self.begun.elapsed().as_secs_f64(),
+            operations: progress.operations - self.operations_before(progress.index),
+        };
+        self.begun = Instant::now();
+        let step = u32::try_from(progress.index).unwrap_or(u32::MAX);
+        self.store
+            .report(self.claim, step, progress.value, effort)?;
+        self.store.refresh_reports(self.view)?;
+        let course = self.view.course(number).unwrap_or_default();
+        // One that has come to its end is not stopped any more.
+        if course.costs.len() < course.planned {
+            let others = self.view.others(number);
+            let finding = progress.finding.as_ref();
+            if let Some(reason) = (self.worker.judge)(finding, &course, &others) {
+                return Ok(Order::Stop(reason));
+            }
+        }
+        let budget = self.worker.settings.operations;
+        if budget.is_some_and(|budget| self.view.operations() >= budget) {
+            return Ok(Order::Interrupt);
+        }
+        Ok(Order::GoOn)
+    }
+
+    fn interrupted(&self) -> bool {
+        (self.worker.leave)() || self.worker.out_of_time() || self.pulse.lost()
+    }
+}
+
+impl std::fmt::Debug for Worker<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker")
+            .field("url", &self.url)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a panic said.
+fn said(panic: &Box<dyn std::any::Any + Send>) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("nothing")
+}

@@ -1,0 +1,236 @@
+//! Looks after the workers of a search, and shows what becomes of the trials.
+
+use super::{Arguments, Project};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::screen::Screen;
+use crate::output::tune::{Standing, Summary};
+use crate::output::{Console, to_stderr};
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use surefoot_tune::store::{Store, View};
+
+/// How often the store is looked at.
+const GLANCE: Duration = Duration::from_millis(200);
+/// How often a worker that died is started again before it is left dead.
+const LIVES: u32 = 100;
+/// How long those who were asked to leave are waited for.
+const FAREWELL: Duration = Duration::from_secs(30);
+
+pub(super) fn run(
+    project: &Project,
+    arguments: &Arguments,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    std::fs::create_dir_all(&project.dir).map_err(|error| {
+        Failure::broken(format!("cannot create {}: {error}", project.dir.display()))
+    })?;
+    let mut store = Store::open(&project.store)?;
+    let study = store.join(&project.entry())?;
+    let mut view = View::new(&study);
+    store.refresh_reports(&mut view)?;
+    let screen = Screen::new(console);
+    let mut standing = Standing::new(&project.study, &view);
+    standing.open(&project.store, &screen);
+    let interrupt = {
+        let (screen, quiet) = (screen.clone(), arguments.quiet);
+        Interrupt::listen(move || {
+            if !quiet {
+                let text = "stopping after this step; Ctrl-C again stops at once";
+                screen.above(|| to_stderr(text));
+            }
+        })?
+    };
+    let begun = Instant::now();
+    let mut crew = Crew::start(project, arguments, begun)?;
+    let mut asked_to_leave = None;
+    while crew.look_after(asked_to_leave.is_some())? {
+        store.refresh_reports(&mut view)?;
+        standing.update(&view, begun.elapsed(), &screen);
+        match asked_to_leave {
+            None if interrupt.asked() => {
+                // At a terminal they were asked too; a signal to this process alone they do not see.
+                crew.signal(rustix::process::Signal::TERM);
+                asked_to_leave = Some(Instant::now());
+            }
+            Some(since) if since.elapsed() > FAREWELL => {
+                crew.signal(rustix::process::Signal::KILL);
+            }
+            _ => {}
+        }
+        std::thread::sleep(GLANCE);
+    }
+    store.refresh_reports(&mut view)?;
+    standing.update(&view, begun.elapsed(), &screen);
+    screen.clear();
+    let summary = Summary::of(&project.study, &view, &project.store, begun.elapsed());
+    summary.show(&project.dir, console);
+    if let Some(failure) = crew.failure() {
+        return Err(failure);
+    }
+    if interrupt.asked() {
+        return Ok(Exit::Interrupted);
+    }
+    Ok(match summary.best() {
+        Some(_) => Exit::Done,
+        None => Exit::No,
+    })
+}
+
+/// The workers on this machine.
+struct Crew<'a> {
+    project: &'a Project,
+    arguments: &'a Arguments,
+    begun: Instant,
+    hands: Vec<Hand>,
+    /// What the first that could not go on said.
+    failure: Option<String>,
+}
+
+/// A worker and what is left of it.
+struct Hand {
+    name: String,
+    child: Option<Child>,
+    lives: u32,
+}
+
+impl<'a> Crew<'a> {
+    fn start(
+        project: &'a Project,
+        arguments: &'a Arguments,
+        begun: Instant,
+    ) -> Result<Self, Failure> {
+        let mut crew = Self {
+            project,
+            arguments,
+            begun,
+            hands: Vec::new(),
+            failure: None,
+        };
+        for number in 1..=project.workers {
+            let name = format!("{}-{number}", std::process::id());
+            let child = crew.hire(&name)?;
+            crew.hands.push(Hand {
+                name,
+                child: Some(child),
+                lives: LIVES,
+            });
+        }
+        Ok(crew)
+    }
+
+    /// Starts this program again as a worker.
+    fn hire(&self, name: &str) -> Result<Child, Failure> {
+        let broken =
+            |error: std::io::Error| Failure::broken(format!("cannot start a worker: {error}"));
+        let program = std::env::current_exe().map_err(broken)?;
+        let mut command = Command::new(program);
+        command
+            .arg("tune")
+            .arg(&self.arguments.study)
+            .arg("--worker")
+            .arg(name)
+            .arg("--store")
+            .arg(&self.project.store)
+            .arg("--runs")
+            .arg(&self.arguments.runs)
+            .arg("--workers")
+            .arg(self.project.workers.to_string())
+            .arg("--threads")
+            .arg(self.project.threads.to_string())
+            .arg("--device")
+            .arg(self.arguments.device.to_string());
+        for (key, value) in &self.arguments.settings {
+            command.arg("--set").arg(format!("{key}={value}"));
+        }
+        let options = [
+            ("--trials", self.arguments.trials.map(|n| n.to_string())),
+            ("--seed", self.arguments.seed.map(|n| n.to_string())),
+            ("--sampler", self.arguments.sampler.clone()),
+            // What is left of it.
+            (
+                "--budget",
+                self.project.study.settings.time.map(|time| {
+                    let left = time.saturating_sub(self.begun.elapsed());
+                    format!("{}s", left.as_secs_f64().max(1e-3))
+                }),
+            ),
+        ];
+        for (option, value) in options {
+            if let Some(value) = value {
+                command.arg(option).arg(value);
+            }
+        }
+        for name in &self.arguments.stopper {
+            command.arg("--stopper").arg(name);
+        }
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        command.spawn().map_err(broken)
+    }
+
+    /// Sees who has ended, and starts those again that were killed. False when none is left.
+    fn look_after(&mut self, leaving: bool) -> Result<bool, Failure> {
+        for index in 0..self.hands.len() {
+            let hand = &mut self.hands[index];
+            let Some(child) = &mut hand.child else {
+                continue;
+            };
+            let status = match child.try_wait() {
+                Ok(None) => continue,
+                Ok(Some(status)) => status,
+                Err(error) => {
+                    return Err(Failure::broken(format!("a worker was lost: {error}")));
+                }
+            };
+            let mut said = String::new();
+            if let Some(mut stderr) = child.stderr.take() {
+                // What cannot be read cannot be told.
+                let _ = stderr.read_to_string(&mut said);
+            }
+            hand.child = None;
+            match status.code() {
+                Some(0 | 130) => {}
+                Some(code) => {
+                    let said = said.trim();
+                    let said = said.strip_prefix("error:").unwrap_or(said).trim();
+                    let message = match said {
+                        "" => format!("a worker ended with exit code {code}"),
+                        said => said.to_owned(),
+                    };
+                    self.failure.get_or_insert(message);
+                }
+                None if leaving || hand.lives == 0 => {
+                    let message = format!("a worker was killed ({status})");
+                    if !leaving {
+                        self.failure.get_or_insert(message);
+                    }
+                }
+                None => {
+                    hand.lives -= 1;
+                    let name = hand.name.clone();
+                    self.hands[index].child = Some(self.hire(&name)?);
+                }
+            }
+        }
+        Ok(self.hands.iter().any(|hand| hand.child.is_some()))
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        for child in self.hands.iter().filter_map(|hand| hand.child.as_ref()) {
+            let id = i32::try_from(child.id()).ok();
+            if let Some(process) = id.and_then(rustix::process::Pid::from_raw) {
+                // One that is gone needs no signal.
+                let _ = rustix::process::kill_process(process, signal);
+            }
+        }
+    }
+
+    fn failure(self) -> Option<Failure> {
+        self.failure.map(Failure::broken)
+    }
+}

@@ -1,0 +1,362 @@
+//! Trials that train a plan in this process, each with a run directory of its own.
+
+use crate::command::train::care::Care;
+use crate::command::train::job::Job;
+use crate::command::train::{delivery, environment, record};
+use crate::failure::Failure;
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Instant;
+use surefoot_data::Dataset;
+use surefoot_diagnose::{Diagnosis, Evaluation, Facts, Finding, Observation, Split};
+use surefoot_plan::{Data, Document};
+use surefoot_record::{
+    Checkpoint, Event, MetricSummary, Recorder, Result as Recorded, Run as Record, RunSummary,
+    Status, StepDigest,
+};
+use surefoot_train::{Compute, Device, End, Flow, Journal, Outline, Run, Watcher};
+use surefoot_tune::checker::Checker;
+use surefoot_tune::runner::{Assignment, Ended, Order, Progress, Runner, Supervisor, Trouble};
+use surefoot_tune::study::Objective;
+use surefoot_tune::{Reason, Study};
+
+/// Trains the plan of a trial.
+pub(super) struct Trainer<'a, B: Compute> {
+    pub(super) study: &'a Study,
+    /// The folder that the plan's files are relative to.
+    pub(super) base: PathBuf,
+    /// Threads that share the work of a step.
+    pub(super) threads: usize,
+    pub(super) device: Device,
+    pub(super) place: B::Device,
+    /// Makes the diagnosis of a trial; `None` if there is to be none.
+    pub(super) diagnosis: &'a dyn Fn(Facts) -> Option<Diagnosis>,
+    /// What the last trial learned from. Most studies leave the data as they are.
+    pub(super) data: Option<(Data, u64, Arc<Dataset>)>,
+}
+
+impl<B: Compute> Runner for Trainer<'_, B> {
+    fn run(
+        &mut self,
+        trial: &Assignment<'_>,
+        supervisor: &mut dyn Supervisor,
+    ) -> Result<Ended, Trouble> {
+        let job = match self.job(trial) {
+            Ok(job) => job,
+            Err(failure) => return Ok(Ended::Failed(failure.message().to_owned())),
+        };
+        self.train(&job, trial, supervisor)
+    }
+}
+
+impl<B: Compute> Trainer<'_, B> {
+    /// What the trial trains.
+    fn job(&mut self, trial: &Assignment<'_>) -> Result<Job, Failure> {
+        let text = self.study.plan_text(trial.point).unwrap_or_default();
+        let document = Document::parse(text.as_str(), "the plan of the trial")?;
+        let plan = document.plan()?;
+        let data = match &self.data {
+            Some((data, seed, loaded)) if *data == plan.data && *seed == plan.seed => {
+                Arc::clone(loaded)
+            }
+            _ => Arc::new(surefoot_data::load(&plan.data, plan.seed, &self.base)?),
+        };
+        self.data = Some((plan.data.clone(), plan.seed, Arc::clone(&data)));
+        let name = &self.study.name;
+        Job::with_data(document, plan, text, self.base.clone(), name, None, data)
+    }
+
+    fn train(
+        &self,
+        job: &Job,
+        trial: &Assignment<'_>,
+        supervisor: &mut dyn Supervisor,
+    ) -> Result<Ended, Trouble> {
+        let run = Run::<B>::new(&job.plan, &job.data, &[], self.threads, self.place.clone());
+        let mut run = match run {
+            Ok(run) => run,
+            Err(error) => return Ok(Ended::Failed(job.explain(error).message().to_owned())),
+        };
+        let outline = run.outline();
+        let measure = Measure {
+            objective: self.study.settings.objective,
+            operations: outline.operations as f64,
+            // Without a validation split the training split is judged, once, at the end.
+            evaluations: match job.data.validation.len {
+                0 => 1,
+                _ => job.plan.training.epochs,
+            },
+        };
+        // It ended, and whoever ran it died before that was in the store.
+        if let Some(evaluations) = finished(trial.dir) {
+            return measure.repeat(&evaluations, supervisor);
+        }
+        let (recorder, checkpoint) = self
+            .recorder(job, &outline, trial.dir)
+            .map_err(|failure| Trouble::Machine(failure.message().to_owned()))?;
+        let diagnosis = (self.diagnosis)(outline.facts.clone());
+        let checker = match diagnosis.map(Checker::new).transpose() {
+            Ok(checker) => checker.map(RefCell::new).map(Rc::new),
+            Err(error) => return Err(Trouble::Machine(format!("no thread to check in: {error}"))),
+        };
+        let mut journal = TrialJournal {
+            recorder,
+            checker: checker.clone(),
+        };
+        let mut reported = 0;
+        if let Some(checkpoint) = &checkpoint {
+            if let Err(error) = run.restore(checkpoint) {
+                return Ok(Ended::Failed(error.to_string()));
+            }
+            reported = journal.catch_up(checkpoint.step).map_err(broken)?;
+        }
+        let mut overseer = Overseer {
+            supervisor,
+            measure,
+            reported,
+            checker,
+            flow: Cell::new(Flow::GoOn),
+            order: None,
+            trouble: None,
+        };
+        let begun = Instant::now();
+        let report = run.train(&mut journal, &mut overseer);
+        let (order, trouble) = (overseer.order, overseer.trouble);
+        if let Some(trouble) = trouble {
+            return Err(trouble);
+        }
+        let report = report.map_err(|error| Trouble::Machine(error.to_string()))?;
+        match (report.end, order) {
+            (_, Some(Order::Stop(reason))) => {
+                journal.note(&reason, report.steps).map_err(broken)?;
+                Ok(Ended::Stopped(reason))
+            }
+            (End::Interrupted | End::Paused, _) => Ok(Ended::Interrupted),
+            (End::Finished | End::Hopeless, _) => {
+                let summary = RunSummary {
+                    status: Status::Normal,
+                    problems: Vec::new(),
+                    remedies: Vec::new(),
+                    metric: MetricSummary {
+                        name: outline.metric.to_owned(),
+                        before: report.last.as_ref().and_then(|last| last.metric),
+                        after: report.best.as_ref().and_then(|best| best.metric),
+                    },
+                    steps: report.steps,
+                    seconds: begun.elapsed().as_secs_f64(),
+                    digest: report.digest,
+                    run: trial.dir.display().to_string(),
+                };
+                delivery::write(journal.recorder, &report, &job.text, &summary).map_err(broken)?;
+                Ok(Ended::Complete(None))
+            }
+        }
+    }
+
+    /// The record of the trial: a new one, or that of an earlier attempt to go on with.
+    fn recorder(
+        &self,
+        job: &Job,
+        outline: &Outline,
+        dir: &Path,
+    ) -> Result<(Recorder, Option<Checkpoint>), Failure> {
+        let now = environment::of(outline.data, self.threads, self.device);
+        match Record::open(dir) {
+            Ok(record) if record.plan() == job.text => Ok(Recorder::resume(dir, &now)?),
+            // Of a worker that died before there was a record, or of another study.
+            _ => {
+                remove(dir)?;
+                let header = record::header(job, outline, now, Care::Off);
+                Ok((Recorder::create_at(dir, &job.text, header)?, None))
+            }
+        }
+    }
+}
+
+fn remove(dir: &Path) -> Result<(), Failure> {
+    match std::fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Failure::broken(
+            format!("cannot remove {}: {error}", dir.display()),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn broken(error: surefoot_record::Error) -> Trouble {
+    Trouble::Machine(error.to_string())
+}
+
+/// The evaluations of a trial that ended.
+fn finished(dir: &Path) -> Option<Vec<Evaluation>> {
+    let record = Record::open(dir).ok()?;
+    record.summary().ok()??;
+    record.evaluations().ok()
+}
+
+/// How an evaluation becomes a report.
+#[derive(Clone, Copy)]
+struct Measure {
+    objective: Objective,
+    /// Of a step.
+    operations: f64,
+    /// How many there will be.
+    evaluations: u64,
+}
+
+impl Measure {
+    fn progress(&self, index: u64, evaluation: &Evaluation, finding: Option<Finding>) -> Progress {
+        Progress {
+            index,
+            planned: Some(self.evaluations),
+            value: match self.objective {
+                Objective::Loss => evaluation.loss,
+                _ => evaluation.metric.unwrap_or(f64::NAN),
+            },
+            operations: self.operations * evaluation.step as f64,
+            finding,
+        }
+    }
+
+    /// Reports what is recorded already.
+    fn repeat(
+        &self,
+        evaluations: &[Evaluation],
+        supervisor: &mut dyn Supervisor,
+    ) -> Result<Ended, Trouble> {
+        let judged = evaluations.iter().filter(|e| e.split != Split::Test);
+        for (index, evaluation) in (1..).zip(judged) {
+            supervisor.report(&self.progress(index, evaluation, None))?;
+        }
+        Ok(Ended::Complete(None))
+    }
+}
+
+/// Takes a trial down and shows it to the checker.
+struct TrialJournal {
+    recorder: Recorder,
+    checker: Option<Rc<RefCell<Checker>>>,
+}
+
+impl TrialJournal {
+    /// Shows the checker what is recorded up to a step, as it saw it then. Says how many evaluations
+    /// there were.
+    fn catch_up(&mut self, step: u64) -> Recorded<u64> {
+        let record = Record::open(self.recorder.dir())?;
+        let mut evaluations = record.evaluations()?;
+        evaluations.retain(|evaluation| evaluation.step <= step);
+        let count = evaluations.len() as u64;
+        let Some(checker) = &self.checker else {
+            return Ok(count);
+        };
+        let mut checker = checker.borrow_mut();
+        let mut evaluations = evaluations.iter().peekable();
+        for observation in record.observations()? {
+            let observation = observation?;
+            if observation.step > step {
+                break;
+            }
+            checker.observe(&observation);
+            while let Some(evaluation) = evaluations.next_if(|e| e.step <= observation.step) {
+                checker.evaluate(evaluation);
+            }
+        }
+        // What was found then was told then.
+        checker.findings();
+        Ok(count)
+    }
+
+    /// Records why the trial was ended.
+    fn note(&mut self, reason: &Reason, step: u64) -> Recorded<()> {
+        let problem = serde_json::from_value(reason.by.clone().into());
+        let Ok(problem) = problem else { return Ok(()) };
+        let mut finding = Finding::new(problem, step, reason.sentence.clone());
+        finding.evidence.clone_from(&reason.evidence);
+        self.recorder.event(&Event::Finding(finding))?;
+        self.recorder.sync()
+    }
+}
+
+impl Journal for TrialJournal {
+    fn wants_digests(&self) -> bool {
+        true
+    }
+
+    fn observe(&mut self, observation: &Observation) {
+        self.recorder.observe(observation);
+        if let Some(checker) = &self.checker {
+            checker.borrow_mut().observe(observation);
+        }
+    }
+
+    fn digest(&mut self, step: &StepDigest) {
+        self.recorder.digest(step);
+    }
+
+    fn event(&mut self, event: &Event) -> Recorded<()> {
+        self.recorder.event(event)
+    }
+
+    fn evaluation(&mut self, evaluation: &Evaluation) -> Recorded<()> {
+        if let Some(checker) = &self.checker {
+            checker.borrow_mut().evaluate(evaluation);
+        }
+        self.recorder.evaluation(evaluation)
+    }
+
+    fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Recorded<()> {
+        self.recorder.checkpoint(checkpoint).map(|_| ())
+    }
+
+    fn sync(&mut self) -> Recorded<()> {
+        self.recorder.sync()
+    }
+}
+
+/// Reports evaluations to the supervisor and does what it says.
+struct Overseer<'a> {
+    supervisor: &'a mut dyn Supervisor,
+    measure: Measure,
+    /// How many evaluations were reported.
+    reported: u64,
+    checker: Option<Rc<RefCell<Checker>>>,
+    flow: Cell<Flow>,
+    order: Option<Order>,
+    trouble: Option<Trouble>,
+}
+
+impl Watcher for Overseer<'_> {
+    fn step(&mut self, _: &surefoot_train::Progress) {}
+
+    fn evaluated(&mut self, evaluation: &Evaluation) {
+        // A trial that was told to stop is judged once more at its end.
+        if self.flow.get() != Flow::GoOn || evaluation.split == Split::Test {
+            return;
+        }
+        let checker = self.checker.as_ref();
+        let found = checker.map(|checker| checker.borrow_mut().findings());
+        let finding = found.unwrap_or_default().into_iter().next();
+        self.reported += 1;
+        let progress = self.measure.progress(self.reported, evaluation, finding);
+        match self.supervisor.report(&progress) {
+            Ok(Order::GoOn) => {}
+            Ok(Order::Interrupt) => self.flow.set(Flow::Interrupt),
+            Ok(stop) => {
+                self.order = Some(stop);
+                self.flow.set(Flow::GiveUp);
+            }
+            Err(trouble) => {
+                self.trouble = Some(trouble);
+                self.flow.set(Flow::Interrupt);
+            }
+        }
+    }
+
+    fn flow(&self) -> Flow {
+        if self.flow.get() == Flow::GoOn && self.supervisor.interrupted() {
+            self.flow.set(Flow::Interrupt);
+        }
+        self.flow.get()
+    }
+}

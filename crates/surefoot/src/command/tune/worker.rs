@@ -1,0 +1,78 @@
+//! A worker process of a search.
+
+use super::training::Trainer;
+use super::{Arguments, Project};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use std::time::{Duration, Instant};
+use surefoot_train::on_device;
+use surefoot_tune::command::CommandRunner;
+use surefoot_tune::runner::Runner;
+use surefoot_tune::store::Store;
+use surefoot_tune::study::Task;
+use surefoot_tune::worker::{Rest, Worker};
+
+/// How long a command that was asked to stop may take before it is killed.
+const GRACE: Duration = Duration::from_secs(10);
+
+pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Result<Exit, Failure> {
+    let interrupt = Interrupt::listen(|| {})?;
+    // If it is another one, whoever looked after this worker is dead.
+    let parent = rustix::process::getppid();
+    let leave = || interrupt.asked() || rustix::process::getppid() != parent;
+    let mut store = Store::open_existing(&project.store)?;
+    let study = store.join(&project.entry())?;
+    let settings = &project.study.settings;
+    let judge = |finding: Option<&_>, course: &_, others: &[_]| {
+        project.rules.judge(finding, course, others)
+    };
+    let worker = Worker {
+        url: &project.store,
+        name: name.to_owned(),
+        settings,
+        runs: &project.dir,
+        sampler: project.rules.sampler(),
+        judge: &judge,
+        leave: &leave,
+        deadline: settings.time.map(|time| Instant::now() + time),
+    };
+    let diagnosis = |facts| project.rules.diagnosis(facts);
+    let rest = match &project.study.task {
+        Task::Command(command) => {
+            let mut runner = CommandRunner {
+                command: command.clone(),
+                study: project.study.name.clone(),
+                grace: GRACE,
+                diagnosis,
+            };
+            work(&worker, &mut store, &study, &mut runner)?
+        }
+        Task::Plan(_) => on_device!(arguments.device, |B, device| {
+            let mut runner = Trainer::<B> {
+                study: &project.study,
+                base: project.base.clone(),
+                threads: project.threads,
+                device: arguments.device,
+                place: device,
+                diagnosis: &diagnosis,
+                data: None,
+            };
+            work(&worker, &mut store, &study, &mut runner)
+        })?,
+    };
+    Ok(match rest {
+        Rest::Done | Rest::Spent => Exit::Done,
+        Rest::Left => Exit::Interrupted,
+    })
+}
+
+fn work(
+    worker: &Worker<'_>,
+    store: &mut Store,
+    study: &surefoot_tune::store::Study,
+    runner: &mut dyn Runner,
+) -> Result<Rest, Failure> {
+    let rest = worker.work(store, study, runner);
+    rest.map_err(|trouble| Failure::broken(trouble.to_string()))
+}

@@ -1,0 +1,102 @@
+//! What is told of a search: before it ([`outline`]), while it goes on ([`Standing`]), and after it
+//! ([`Summary`]).
+
+pub(crate) mod outline;
+mod standing;
+mod summary;
+
+pub(crate) use standing::Standing;
+pub(crate) use summary::Summary;
+
+use super::number;
+use serde::Serialize;
+use surefoot_tune::store::{End, State, Trial, View};
+use surefoot_tune::study::Objective;
+use surefoot_tune::{Point, Reason, Study};
+
+/// A value of the objective as people read it.
+fn value(study: &Study, value: f64) -> String {
+    match study.settings.objective {
+        Objective::Loss => number::loss(value),
+        Objective::Metric | Objective::Value => number::short(value),
+    }
+}
+
+/// What a trial is run with, on one line.
+fn parameters(point: &Point) -> String {
+    let entries = point.0.iter().map(|(name, value)| {
+        let value = match value {
+            surefoot_tune::Value::Float(value) => number::short(*value),
+            value => value.to_string(),
+        };
+        format!("{name} = {value}")
+    });
+    entries.collect::<Vec<_>>().join(", ")
+}
+
+/// The best trial that counts: one that came to its end, or that was ended because it was done.
+fn best<'v>(study: &Study, view: &'v View) -> Option<(&'v Trial, f64)> {
+    let direction = study.settings.direction;
+    let counting = view.trials().iter().filter_map(|trial| {
+        let value = match trial.end()? {
+            End::Complete { value } => Some(*value),
+            End::Stopped { value, reason } if reason.counts => *value,
+            _ => None,
+        };
+        value
+            .filter(|value| value.is_finite())
+            .map(|value| (trial, value))
+    });
+    // The first of equals.
+    counting.reduce(
+        |best, other| match direction.cost(other.1) < direction.cost(best.1) {
+            true => other,
+            false => best,
+        },
+    )
+}
+
+/// A trial that is over, for programs.
+#[derive(Serialize)]
+struct TrialEvent<'a> {
+    event: &'static str,
+    number: u64,
+    state: &'a str,
+    #[serde(with = "surefoot_diagnose::number::optional")]
+    value: Option<f64>,
+    epochs: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a Reason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
+    parameters: Option<&'a Point>,
+    attempts: usize,
+    seconds: Option<f64>,
+    /// Multiplications so far in the study, if they are counted.
+    operations: f64,
+    run: Option<&'a str>,
+}
+
+impl<'a> TrialEvent<'a> {
+    fn of(trial: &'a Trial, view: &View) -> Self {
+        let (reason, message) = match &trial.state {
+            State::Over(End::Stopped { reason, .. }) => (Some(reason), None),
+            State::Over(End::Failed { message }) => (None, Some(message.as_str())),
+            _ => (None, None),
+        };
+        Self {
+            event: "trial",
+            number: trial.number,
+            state: trial.state.word(),
+            value: trial.value(),
+            epochs: view.reports(trial.number).len(),
+            reason,
+            message,
+            parameters: trial.point.as_ref(),
+            attempts: trial.attempts.len(),
+            seconds: trial.seconds,
+            operations: view.operations_of(trial.number),
+            run: trial.run.as_deref(),
+        }
+    }
+}

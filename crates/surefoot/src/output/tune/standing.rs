@@ -1,0 +1,148 @@
+//! A search while it goes on: a line for each trial that is over, and below them those that run.
+
+use super::{TrialEvent, best, value};
+use crate::output::screen::Screen;
+use crate::output::{Role, number};
+use std::time::Duration;
+use surefoot_tune::Study;
+use surefoot_tune::store::{End, State, Trial, View};
+
+/// How a search stands.
+pub(crate) struct Standing<'a> {
+    study: &'a Study,
+    /// Which trials were told to be over.
+    told: Vec<bool>,
+    /// How many there were when this began.
+    before: usize,
+}
+
+impl<'a> Standing<'a> {
+    /// A search as it is found. What is over already is not told again.
+    pub(crate) fn new(study: &'a Study, view: &View) -> Self {
+        let over = |trial: &Trial| trial.end().is_some();
+        let told: Vec<bool> = view.trials().iter().map(over).collect();
+        Self {
+            study,
+            before: told.iter().filter(|told| **told).count(),
+            told,
+        }
+    }
+
+    /// Says what is about to go on.
+    pub(crate) fn open(&self, store: &str, screen: &Screen) {
+        let name = Role::Strong.paint(&self.study.name);
+        let text = match self.before {
+            0 => format!("  searching {name}, kept in {store}"),
+            n => {
+                let trials = number::counted(n as u64, "trial");
+                format!("  going on with {name} after {trials}, kept in {store}")
+            }
+        };
+        screen.mention(&text);
+    }
+
+    /// Tells what has happened, and shows what goes on.
+    pub(crate) fn update(&mut self, view: &View, elapsed: Duration, screen: &Screen) {
+        self.told.resize(view.trials().len(), false);
+        for trial in view.trials() {
+            let told = &mut self.told[trial.number as usize];
+            if trial.end().is_some() && !*told {
+                *told = true;
+                screen.event(&TrialEvent::of(trial, view));
+                screen.say(&line(self.study, trial, view, screen.width()));
+            }
+        }
+        screen.draw(&self.lines(view, elapsed));
+    }
+
+    /// What is drawn below: the trials that run, and how far it is.
+    fn lines(&self, view: &View, elapsed: Duration) -> Vec<String> {
+        let running = view.trials().iter().filter(|t| t.state == State::Running);
+        let mut lines: Vec<String> = running
+            .map(|trial| {
+                let reports = view.reports(trial.number);
+                let last = reports.last().map(|report| value(self.study, report.value));
+                format!(
+                    "{:>5}  running   {:>7}  {}",
+                    trial.number,
+                    epochs(trial, view),
+                    last.unwrap_or_default()
+                )
+            })
+            .collect();
+        let over = self.told.iter().filter(|told| **told).count();
+        let mut parts = vec![match self.study.settings.trials {
+            Some(all) => format!("{over} of {all} trials"),
+            None => number::counted(over as u64, "trial"),
+        }];
+        if let Some((trial, best)) = best(self.study, view) {
+            let best = value(self.study, best);
+            parts.push(format!("best {best} (trial {})", trial.number));
+        }
+        if let Some(left) = self.time_left(over, elapsed) {
+            parts.push(format!("{} left", number::time(left.as_secs_f64())));
+        }
+        lines.push(parts.join(", "));
+        lines
+    }
+
+    /// How long it will still take: until the budget ends, or as long as trials took so far.
+    fn time_left(&self, over: usize, elapsed: Duration) -> Option<Duration> {
+        let settings = &self.study.settings;
+        let by_time = settings.time.map(|time| time.saturating_sub(elapsed));
+        let done = over.checked_sub(self.before).filter(|done| *done >= 3);
+        let by_trials = settings.trials.zip(done).map(|(all, done)| {
+            let left = (all as f64 - over as f64).max(0.0);
+            Duration::from_secs_f64(elapsed.as_secs_f64() / done as f64 * left)
+        });
+        match (by_time, by_trials) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+/// How many of its epochs a trial has done.
+fn epochs(trial: &Trial, view: &View) -> String {
+    let done = view.reports(trial.number).len();
+    match trial.planned {
+        Some(planned) => format!("{done}/{planned}"),
+        None => done.to_string(),
+    }
+}
+
+/// A trial that is over.
+fn line(study: &Study, trial: &Trial, view: &View, width: Option<usize>) -> String {
+    let reached = trial.value().map(|reached| value(study, reached));
+    let head = format!(
+        "{:>5}  {:<8}  {:>7}  {:>9}",
+        trial.number,
+        trial.state.word(),
+        epochs(trial, view),
+        reached.unwrap_or_default()
+    );
+    let is_best = best(study, view).is_some_and(|(best, _)| best.number == trial.number);
+    let (role, note) = match trial.end() {
+        Some(End::Stopped { reason, .. }) => {
+            (Role::Quiet, format!("{}: {}", reason.by, reason.sentence))
+        }
+        Some(End::Failed { message }) => {
+            let first = message.lines().next().unwrap_or_default();
+            (Role::Warning, first.to_owned())
+        }
+        _ if is_best => (Role::Good, "the best so far".to_owned()),
+        _ => (Role::Quiet, String::new()),
+    };
+    let room = width.map_or(usize::MAX, |width| width.saturating_sub(head.len() + 2));
+    let note = match note.chars().count() > room {
+        true => note
+            .chars()
+            .take(room.saturating_sub(1))
+            .chain(['…'])
+            .collect(),
+        false => note,
+    };
+    format!("{head}  {}", role.paint(note))
+        .trim_end()
+        .to_owned()
+}

@@ -116,14 +116,26 @@ impl Sqlite {
 
     fn transact(&mut self, behavior: TransactionBehavior, work: Work<'_>) -> Result<(), Error> {
         let begun = Instant::now();
+        let mut has_made_room = false;
         loop {
             match self.once(behavior, work) {
                 Err(Error::Busy { .. }) if begun.elapsed() < PATIENCE => {
                     std::thread::sleep(PAUSE);
                 }
+                Err(Error::Full { .. }) if !has_made_room => {
+                    has_made_room = true;
+                    self.make_room();
+                }
                 result => return result,
             }
         }
+    }
+
+    /// Moves what was written last from the log beside the file into the file, and lets go of the
+    /// room that the log takes. Where this fails too, the disk is full.
+    fn make_room(&self) {
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let _ = self.connection.query_row(sql, [], |_| Ok(()));
     }
 
     fn once(&mut self, behavior: TransactionBehavior, work: Work<'_>) -> Result<(), Error> {
@@ -232,6 +244,13 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 fn failure(name: &str, error: &rusqlite::Error) -> Error {
     let store = name.to_owned();
     let message = error.to_string();
+    // There is no room for the file that processes share their locks in.
+    let no_room_to_share = error
+        .sqlite_error()
+        .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
+    if no_room_to_share {
+        return Error::Full { store };
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy {
             store,

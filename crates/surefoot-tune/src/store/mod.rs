@@ -27,6 +27,8 @@ mod database;
 mod error;
 #[cfg(test)]
 mod exactly_once;
+#[cfg(test)]
+mod laws;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod progress;

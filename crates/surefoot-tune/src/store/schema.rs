@@ -54,8 +54,7 @@ const TABLES: &[&str] = &[
         PRIMARY KEY (study, number)
     ) {strict}",
     "CREATE INDEX surefoot_trial_changed ON surefoot_trial (study, changed)",
-    "CREATE INDEX surefoot_trial_open ON surefoot_trial (study, state, number)
-        WHERE state IN ('waiting', 'running', 'lost')",
+    "CREATE INDEX surefoot_trial_state ON surefoot_trial (study, state, number)",
     "CREATE TABLE surefoot_attempt (
         study {int} NOT NULL,
         number {int} NOT NULL,

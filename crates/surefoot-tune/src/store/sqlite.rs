@@ -15,6 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause after SQLite gave up waiting by itself, or did not wait.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// How many statements are kept ready: more than there are.
+const STATEMENTS: usize = 64;
+
 const DIALECT: Dialect = Dialect {
     words: &[
         ("{now}", "CAST(unixepoch('subsec') * 1000 AS INTEGER)"),
@@ -47,17 +50,38 @@ impl Sqlite {
         if !create && !path.exists() {
             return Err(Error::Missing { store: name });
         }
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(Error::Database {
+                store: name,
+                message: format!("the folder `{}` does not exist", folder.display()),
+            });
+        }
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
         let connection = Connection::open_with_flags(path, flags);
         let connection = connection.map_err(|error| failure(&name, &error))?;
         let waits = connection.busy_timeout(PATIENCE / 12);
         waits.map_err(|error| failure(&name, &error))?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
         let mut store = Sqlite { connection, name };
         store.refuse_foreign()?;
         store.configure()?;
         schema::open(&mut store, create)?;
         Ok(store)
+    }
+
+    /// A store that is gone with this value.
+    #[cfg(test)]
+    pub(super) fn in_memory() -> Sqlite {
+        let mut store = Sqlite {
+            connection: Connection::open_in_memory().expect("memory"),
+            name: "memory".to_owned(),
+        };
+        schema::open(&mut store, true).expect("tables");
+        store
     }
 
     fn configure(&mut self) -> Result<(), Error> {
@@ -302,6 +326,17 @@ mod tests {
                 .starts_with(path.to_str().expect("a path"))
         );
         assert_eq!(fs::read(&path).expect("a file"), content);
+    }
+
+    #[test]
+    fn a_folder_that_does_not_exist_is_named() {
+        let (dir, _) = file(b"");
+        let folder = dir.path().join("studies");
+        let error = Sqlite::open(&folder.join("a.db"), true)
+            .err()
+            .expect("refused");
+        let said = format!("the folder `{}` does not exist", folder.display());
+        assert!(error.to_string().ends_with(&said), "{error}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Studies are made once and joined by those that look for the same.
 
-use super::{begun, by_hand, complete, new_study, open, space, view};
+use super::{PATIENT, begun, by_hand, complete, new_study, open, space, view};
 use surefoot_tune::store::{End, Error, NewStudy, Store};
 use surefoot_tune::{Direction, Domain, Reason, Space};
 
@@ -99,6 +99,11 @@ pub(crate) fn a_study_is_deleted_with_all_that_is_in_it(url: &str) {
     store.finish(&claim, &complete(0.5), 1.0).expect("an end");
     by_hand(url, "DELETE FROM surefoot_study").expect("deleted");
     assert_eq!(store.studies(), Ok(Vec::new()));
+    let gone = store.claim(study.id, "worker", &PATIENT).expect_err("gone");
+    assert!(
+        gone.to_string().ends_with("somebody has deleted it"),
+        "{gone}"
+    );
     let (mut store, study) = open(url);
     assert_eq!(view(&mut store, &study).trials(), []);
     assert_eq!(begun(&mut store, &study).number, 0);

@@ -48,3 +48,23 @@ impl fmt::Display for Direction {
         f.write_str(self.name())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_better_value_costs_less_in_both_directions() {
+        assert!(Direction::Minimize.cost(0.1) < Direction::Minimize.cost(0.2));
+        assert!(Direction::Maximize.cost(0.2) < Direction::Maximize.cost(0.1));
+    }
+
+    #[test]
+    fn a_cost_leads_back_to_its_value_and_a_name_to_its_direction() {
+        for direction in [Direction::Minimize, Direction::Maximize] {
+            assert_eq!(direction.value(direction.cost(0.3)), 0.3);
+            assert_eq!(Direction::named(direction.name()), Some(direction));
+        }
+        assert_eq!(Direction::named("both"), None);
+    }
+}

@@ -129,6 +129,21 @@ mod tests {
     }
 
     #[test]
+    fn what_is_told_again_takes_the_place_of_what_was_known() {
+        let mut history = History::default();
+        for number in [2, 0, 1] {
+            history.tell(told(number, Outcome::Pending));
+        }
+        history.tell(told(1, Outcome::Cost(0.5)));
+        let expected = vec![
+            told(0, Outcome::Pending),
+            told(1, Outcome::Cost(0.5)),
+            told(2, Outcome::Pending),
+        ];
+        assert_eq!(history, History::new(expected));
+    }
+
+    #[test]
     fn infinities_are_worthless_in_both_directions() {
         assert_eq!(Outcome::of(f64::INFINITY), Outcome::Worthless);
         assert_eq!(Outcome::of(f64::NEG_INFINITY), Outcome::Worthless);

@@ -82,7 +82,10 @@ impl Turn {
             "SELECT change, trials FROM surefoot_study WHERE id = ?1 {lock}",
             &cells![study.0],
         )?;
-        let row = rows.into_iter().next().unwrap_or_default();
+        let Some(row) = rows.into_iter().next() else {
+            let row = session.reader("the study", Vec::new());
+            return Err(row.damaged("somebody has deleted it"));
+        };
         let mut row = session.reader("the study", row);
         Ok(Turn {
             change: row.count::<u64>()? + 1,

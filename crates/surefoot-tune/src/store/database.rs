@@ -126,6 +126,9 @@ pub(super) trait Database: Send {
 
     /// Writes all or nothing.
     fn write(&mut self, work: Work<'_>) -> Result<(), Error>;
+
+    /// Makes the tables ([`schema::prepare`](super::schema::prepare)), while nobody else does.
+    fn make(&mut self) -> Result<(), Error>;
 }
 
 /// The cells of a row, one after the other.

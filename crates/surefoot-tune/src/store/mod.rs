@@ -25,6 +25,12 @@
 mod claim;
 mod database;
 mod error;
+#[cfg(test)]
+mod exactly_once;
+#[cfg(test)]
+mod laws;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod progress;
 mod pulse;
 mod schema;
@@ -44,6 +50,7 @@ pub use view::View;
 
 use database::{Database, Session};
 use sqlite::Sqlite;
+use std::path::PathBuf;
 
 /// A place in which studies are kept.
 ///
@@ -65,8 +72,26 @@ impl Store {
     }
 
     fn connect(url: &str, create: bool) -> Result<Store, Error> {
-        let database = Box::new(Sqlite::open(&sqlite::path(url), create)?);
+        if is_postgres(url) {
+            return Store::on_server(url, create);
+        }
+        let path = sqlite_path(url)?;
+        let database = Box::new(Sqlite::open(&path, create)?);
         Ok(Store { database })
+    }
+
+    #[cfg(feature = "postgres")]
+    fn on_server(url: &str, create: bool) -> Result<Store, Error> {
+        let database = Box::new(postgres::Postgres::open(url, create)?);
+        Ok(Store { database })
+    }
+
+    #[cfg(not(feature = "postgres"))]
+    fn on_server(_: &str, _: bool) -> Result<Store, Error> {
+        Err(Error::Url {
+            url: "postgres://".to_owned(),
+            message: "this program was built without PostgreSQL".to_owned(),
+        })
     }
 
     /// What it is called in messages: the file, or the URL without its password.
@@ -109,5 +134,61 @@ impl Store {
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Store").field(&self.name()).finish()
+    }
+}
+
+fn is_postgres(url: &str) -> bool {
+    url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
+/// The path in the URL of a SQLite file: after `sqlite:`, or all of it.
+fn sqlite_path(url: &str) -> Result<PathBuf, Error> {
+    let path = match url.strip_prefix("sqlite:") {
+        // `sqlite:///a/b` is how other programs write the path `/a/b`.
+        Some(path) => path.strip_prefix("//").unwrap_or(path),
+        None => match url.split_once("://") {
+            Some((scheme, _)) => {
+                return Err(Error::Url {
+                    url: format!("{scheme}://"),
+                    message: "a store is a file, `sqlite:PATH` or `postgres://...`".to_owned(),
+                });
+            }
+            None => url,
+        },
+    };
+    if path.is_empty() {
+        return Err(Error::Url {
+            url: url.to_owned(),
+            message: "it names no file".to_owned(),
+        });
+    }
+    Ok(PathBuf::from(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn files_are_named_by_url_or_path() {
+        for (url, path) in [
+            ("study.db", "study.db"),
+            ("sqlite:study.db", "study.db"),
+            ("sqlite:/a/study.db", "/a/study.db"),
+            ("sqlite:///a/study.db", "/a/study.db"),
+        ] {
+            assert_eq!(sqlite_path(url).as_deref(), Ok(Path::new(path)));
+        }
+    }
+
+    #[test]
+    fn a_url_of_something_else_is_refused_without_what_may_be_a_password() {
+        let error = Store::open("mysql://me:secret@db/x").expect_err("refused");
+        assert_eq!(
+            error.to_string(),
+            "mysql://: a store is a file, `sqlite:PATH` or `postgres://...`"
+        );
+        assert!(Store::open("sqlite:").is_err());
     }
 }

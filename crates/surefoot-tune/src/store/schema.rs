@@ -5,7 +5,7 @@
 //! something: a study as it was at any change can be rebuilt from them. Reports are only added.
 
 use super::Error;
-use super::database::{Session, cells};
+use super::database::{Database, Session, cells};
 
 /// The version of this layout. A store with a later one is not touched.
 pub(super) const VERSION: i64 = 1;
@@ -54,8 +54,7 @@ const TABLES: &[&str] = &[
         PRIMARY KEY (study, number)
     ) {strict}",
     "CREATE INDEX surefoot_trial_changed ON surefoot_trial (study, changed)",
-    "CREATE INDEX surefoot_trial_open ON surefoot_trial (study, state, number)
-        WHERE state IN ('waiting', 'running', 'lost')",
+    "CREATE INDEX surefoot_trial_state ON surefoot_trial (study, state, number)",
     "CREATE TABLE surefoot_attempt (
         study {int} NOT NULL,
         number {int} NOT NULL,
@@ -84,22 +83,43 @@ const TABLES: &[&str] = &[
     "CREATE INDEX surefoot_report_change ON surefoot_report (study, change)",
 ];
 
-/// Makes an empty database a store, and fails on a store of a later layout.
-pub(super) fn prepare(session: &mut dyn Session) -> Result<(), Error> {
-    let dialect = session.dialect();
-    if session.query(dialect.there, &[])?.is_empty() {
-        for statement in TABLES.iter().chain(dialect.guards) {
-            session.execute(statement, &[])?;
-        }
-        let sql = "INSERT INTO surefoot_schema (version) VALUES (?1)";
-        session.execute(sql, &cells![VERSION])?;
-        return Ok(());
+/// Opens a database: makes it a store if it is none and `create` says so, and fails on a store of a
+/// later layout.
+pub(super) fn open(database: &mut dyn Database, create: bool) -> Result<(), Error> {
+    let mut there = false;
+    database.read(&mut |session| {
+        there = is_there(session)?;
+        if there { check(session) } else { Ok(()) }
+    })?;
+    match (there, create) {
+        (true, _) => Ok(()),
+        (false, true) => database.make(),
+        (false, false) => Err(Error::Missing {
+            store: database.name().to_owned(),
+        }),
     }
-    check(session)
+}
+
+/// Makes the tables, unless another worker was first.
+pub(super) fn prepare(session: &mut dyn Session) -> Result<(), Error> {
+    if is_there(session)? {
+        return check(session);
+    }
+    for statement in TABLES.iter().chain(session.dialect().guards) {
+        session.execute(statement, &[])?;
+    }
+    let sql = "INSERT INTO surefoot_schema (version) VALUES (?1)";
+    session.execute(sql, &cells![VERSION])?;
+    Ok(())
+}
+
+fn is_there(session: &mut dyn Session) -> Result<bool, Error> {
+    let there = session.dialect().there;
+    Ok(!session.query(there, &[])?.is_empty())
 }
 
 /// Fails on a store of a later layout.
-pub(super) fn check(session: &mut dyn Session) -> Result<(), Error> {
+fn check(session: &mut dyn Session) -> Result<(), Error> {
     let rows = session.query("SELECT version FROM surefoot_schema", &[])?;
     let row = rows.into_iter().next().unwrap_or_default();
     let found = session.reader("the version of the layout", row).int()?;

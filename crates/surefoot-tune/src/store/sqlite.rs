@@ -5,7 +5,7 @@ use super::database::{Cell, Database, Dialect, NAN, Session, Work};
 use super::schema;
 use rusqlite::types::{ToSql, ToSqlOutput, Value as SqlValue, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long to wait for others that write, in all. A write takes milliseconds, so this is more than
@@ -14,6 +14,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The pause after SQLite gave up waiting by itself, or did not wait.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// How many statements are kept ready: more than there are.
+const STATEMENTS: usize = 64;
 
 const DIALECT: Dialect = Dialect {
     words: &[
@@ -47,34 +50,51 @@ impl Sqlite {
         if !create && !path.exists() {
             return Err(Error::Missing { store: name });
         }
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+            return Err(Error::Database {
+                store: name,
+                message: format!("the folder `{}` does not exist", folder.display()),
+            });
+        }
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
         let connection = Connection::open_with_flags(path, flags);
         let connection = connection.map_err(|error| failure(&name, &error))?;
+        let waits = connection.busy_timeout(PATIENCE / 12);
+        waits.map_err(|error| failure(&name, &error))?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
         let mut store = Sqlite { connection, name };
-        store.connect()?;
+        store.refuse_foreign()?;
+        store.configure()?;
+        schema::open(&mut store, create)?;
         Ok(store)
     }
 
-    fn connect(&mut self) -> Result<(), Error> {
-        let begun = Instant::now();
-        self.patiently(begun, |store| {
-            store.connection.busy_timeout(Duration::from_secs(5))?;
-            store.connection.pragma_update(None, "foreign_keys", true)
-        })?;
-        self.refuse_foreign()?;
-        if self.connection.is_readonly("main").unwrap_or(false) {
-            return self.read(&mut schema::check);
-        }
-        // Readers and the writer do not wait for each other, and what is committed stays committed
-        // when the machine loses its power.
-        self.patiently(begun, |store| {
-            store
-                .connection
-                .pragma_update(None, "journal_mode", "wal")?;
-            store.connection.pragma_update(None, "synchronous", "full")
-        })?;
-        self.write(&mut schema::prepare)
+    /// A store that is gone with this value.
+    #[cfg(test)]
+    pub(super) fn in_memory() -> Sqlite {
+        let mut store = Sqlite {
+            connection: Connection::open_in_memory().expect("memory"),
+            name: "memory".to_owned(),
+        };
+        schema::open(&mut store, true).expect("tables");
+        store
+    }
+
+    fn configure(&mut self) -> Result<(), Error> {
+        self.patiently(|connection| {
+            connection.pragma_update(None, "foreign_keys", true)?;
+            if connection.is_readonly("main")? {
+                return Ok(());
+            }
+            // Readers and the writer do not wait for each other, and what is committed stays
+            // committed when the machine loses its power.
+            connection.pragma_update(None, "journal_mode", "wal")?;
+            connection.pragma_update(None, "synchronous", "full")
+        })
     }
 
     /// Fails on a database of another program.
@@ -102,33 +122,44 @@ impl Sqlite {
         }
     }
 
-    /// Tries again while others hold the file, until the patience that began then is used up.
-    fn patiently<T>(
-        &mut self,
-        begun: Instant,
-        mut attempt: impl FnMut(&mut Sqlite) -> rusqlite::Result<T>,
-    ) -> Result<T, Error> {
+    /// Tries again while others hold the file.
+    fn patiently(
+        &self,
+        attempt: impl Fn(&Connection) -> rusqlite::Result<()>,
+    ) -> Result<(), Error> {
+        let begun = Instant::now();
         loop {
-            match attempt(self) {
-                Ok(value) => return Ok(value),
+            match attempt(&self.connection) {
                 Err(error) if is_busy(&error) && begun.elapsed() < PATIENCE => {
                     std::thread::sleep(PAUSE);
                 }
-                Err(error) => return Err(failure(&self.name, &error)),
+                result => return result.map_err(|error| failure(&self.name, &error)),
             }
         }
     }
 
     fn transact(&mut self, behavior: TransactionBehavior, work: Work<'_>) -> Result<(), Error> {
         let begun = Instant::now();
+        let mut has_made_room = false;
         loop {
             match self.once(behavior, work) {
                 Err(Error::Busy { .. }) if begun.elapsed() < PATIENCE => {
                     std::thread::sleep(PAUSE);
                 }
+                Err(Error::Full { .. }) if !has_made_room => {
+                    has_made_room = true;
+                    self.make_room();
+                }
                 result => return result,
             }
         }
+    }
+
+    /// Moves what was written last from the log beside the file into the file, and lets go of the
+    /// room that the log takes. Where this fails too, the disk is full.
+    fn make_room(&self) {
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let _ = self.connection.query_row(sql, [], |_| Ok(()));
     }
 
     fn once(&mut self, behavior: TransactionBehavior, work: Work<'_>) -> Result<(), Error> {
@@ -156,6 +187,10 @@ impl Database for Sqlite {
     fn write(&mut self, work: Work<'_>) -> Result<(), Error> {
         // One that only later asks for the right to write can be refused in the middle.
         self.transact(TransactionBehavior::Immediate, work)
+    }
+
+    fn make(&mut self) -> Result<(), Error> {
+        self.write(&mut schema::prepare)
     }
 }
 
@@ -233,6 +268,13 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 fn failure(name: &str, error: &rusqlite::Error) -> Error {
     let store = name.to_owned();
     let message = error.to_string();
+    // There is no room for the file that processes share their locks in.
+    let no_room_to_share = error
+        .sqlite_error()
+        .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
+    if no_room_to_share {
+        return Error::Full { store };
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy {
             store,
@@ -247,9 +289,162 @@ fn failure(name: &str, error: &rusqlite::Error) -> Error {
     }
 }
 
-/// The path in a URL of a SQLite file: after `sqlite:`, or all of it.
-pub(super) fn path(url: &str) -> PathBuf {
-    let path = url.strip_prefix("sqlite:").unwrap_or(url);
-    // `sqlite:///a/b` is how other programs write the path `/a/b`.
-    PathBuf::from(path.strip_prefix("//").unwrap_or(path))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Claimed, End, Limits, NewStudy, Start, Store, View};
+    use crate::{Direction, Point, Space};
+    use std::fs;
+
+    fn study() -> NewStudy {
+        NewStudy {
+            name: "digits".to_owned(),
+            fingerprint: String::new(),
+            document: String::new(),
+            space: Space::new(Vec::new()).expect("a space"),
+            direction: Direction::Minimize,
+            seed: 1,
+        }
+    }
+
+    fn file(content: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("study.db");
+        fs::write(&path, content).expect("a file");
+        (dir, path)
+    }
+
+    #[test]
+    fn a_file_that_is_no_database_is_named_and_left_alone() {
+        let content = b"[study]\nname = \"this is the study, not the store of it\"\n".repeat(40);
+        let (_dir, path) = file(&content);
+        let error = Sqlite::open(&path, true).err().expect("refused");
+        assert!(matches!(error, Error::NoDatabase { .. }), "{error}");
+        assert!(
+            error
+                .to_string()
+                .starts_with(path.to_str().expect("a path"))
+        );
+        assert_eq!(fs::read(&path).expect("a file"), content);
+    }
+
+    #[test]
+    fn a_folder_that_does_not_exist_is_named() {
+        let (dir, _) = file(b"");
+        let folder = dir.path().join("studies");
+        let error = Sqlite::open(&folder.join("a.db"), true)
+            .err()
+            .expect("refused");
+        let said = format!("the folder `{}` does not exist", folder.display());
+        assert!(error.to_string().ends_with(&said), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_store_is_named() {
+        let (_dir, path) = file(b"");
+        drop(Sqlite::open(&path, true).expect("a store"));
+        let mut content = fs::read(&path).expect("a file");
+        for byte in content.iter_mut().skip(100) {
+            *byte = 0xa5;
+        }
+        fs::write(&path, content).expect("a file");
+        let error = Sqlite::open(&path, true).err().expect("refused");
+        assert!(matches!(error, Error::NoDatabase { .. }), "{error}");
+    }
+
+    #[test]
+    fn the_database_of_another_program_is_left_alone() {
+        let (_dir, path) = file(b"");
+        let other = Connection::open(&path).expect("a database");
+        other
+            .execute_batch("CREATE TABLE songs (title TEXT)")
+            .expect("a table");
+        let before = fs::read(&path).expect("a file");
+        let error = Sqlite::open(&path, true).err().expect("refused");
+        let said = "this database is not a store of Surefoot: it has the table `songs`";
+        assert!(error.to_string().ends_with(said), "{error}");
+        assert_eq!(fs::read(&path).expect("a file"), before);
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_written_can_be_read() {
+        let (_dir, path) = file(b"");
+        let mut writer = Store::open(path.to_str().expect("a path")).expect("a store");
+        writer.join(&study()).expect("a study");
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let mut store = Store {
+            database: Box::new(Sqlite {
+                connection: Connection::open_with_flags(&path, flags).expect("a file"),
+                name: "study.db".to_owned(),
+            }),
+        };
+        let id = store.study("digits").expect("a study").id;
+        let error = store
+            .claim(id, "worker", &Limits::default())
+            .expect_err("refused");
+        assert_eq!(
+            error.to_string(),
+            "study.db: the store can be read but not written"
+        );
+    }
+
+    #[test]
+    fn a_full_disk_loses_nothing_and_can_be_gone_on_from() {
+        let (_dir, path) = file(b"");
+        let url = path.to_str().expect("a path");
+        let mut store = Store::open(url).expect("a store");
+        let study = store.join(&study()).expect("a study");
+        let connection = Connection::open(&path).expect("a database");
+        let pages: i64 = connection
+            .query_row("PRAGMA page_count", [], |row| row.get(0))
+            .expect("pages");
+        let mut small = Store {
+            database: Box::new(Sqlite {
+                connection,
+                name: "study.db".to_owned(),
+            }),
+        };
+        let limit = format!("PRAGMA max_page_count = {}", pages + 2);
+        small
+            .read(|session| session.query(&limit, &[]))
+            .expect("a small disk");
+        let mut done = Vec::new();
+        let error = loop {
+            let one = one_trial(&mut small, &study);
+            match one {
+                Ok(number) => done.push(number),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(
+            error.to_string(),
+            "study.db: the disk is full; what was stored before is safe"
+        );
+        assert!(done.len() > 1);
+        let mut view = View::new(&study);
+        store.refresh(&mut view).expect("a view");
+        let over = view.trials().iter().filter(|trial| trial.end().is_some());
+        let over: Vec<u64> = over.map(|trial| trial.number).collect();
+        assert_eq!(over, done);
+        small
+            .read(|session| session.query("PRAGMA max_page_count = 10000", &[]))
+            .expect("a larger disk");
+        assert!(one_trial(&mut small, &study).is_ok());
+    }
+
+    fn one_trial(store: &mut Store, study: &crate::store::Study) -> Result<u64, Error> {
+        let claimed = store.claim(study.id, "worker", &Limits::default())?;
+        let Claimed::Trial(claim) = claimed else {
+            panic!("no trial");
+        };
+        let start = Start {
+            point: Point::default(),
+            seen: None,
+            planned: 1,
+            run: Some("runs/".repeat(50)),
+        };
+        store.start(&claim, &start)?;
+        store.finish(&claim, &End::Complete { value: 1.0 }, 1.0)?;
+        Ok(claim.number)
+    }
 }

@@ -112,18 +112,32 @@ impl View {
         })
     }
 
-    fn take_trials(&mut self, change: Change, trials: Vec<Trial>) {
-        self.change = change;
+    fn take_trials(
+        &mut self,
+        store: &str,
+        change: Change,
+        trials: Vec<Trial>,
+    ) -> Result<(), Error> {
         for trial in trials {
+            let index = trial.number as usize;
+            // Numbers are given out without gaps, and a change is seen with all before it.
+            if index > self.trials.len() {
+                return Err(Error::Damaged {
+                    store: store.to_owned(),
+                    what: format!("trial {}", self.trials.len()),
+                    message: "it is not there, but later ones are".to_owned(),
+                });
+            }
             if let Some(told) = self.told(&trial, change) {
                 self.history.tell(told);
             }
-            // Numbers are given out without gaps, and a change is seen with all before it.
-            match self.trials.get_mut(trial.number as usize) {
+            match self.trials.get_mut(index) {
                 Some(known) => *known = trial,
                 None => self.trials.push(trial),
             }
         }
+        self.change = change;
+        Ok(())
     }
 
     /// Takes reports in the order in which they were made. One for a stretch that is known is of a
@@ -145,8 +159,7 @@ impl Store {
     pub fn refresh(&mut self, view: &mut View) -> Result<(), Error> {
         let (study, since) = (view.study, view.change);
         let (change, trials) = self.read(|session| trials_since(session, study, since))?;
-        view.take_trials(change, trials);
-        Ok(())
+        view.take_trials(self.name(), change, trials)
     }
 
     /// Brings the trials of a view and their reports up to date.
@@ -157,7 +170,7 @@ impl Store {
             let reports = reports_since_change(session, study, reports_since)?;
             Ok((change, trials, reports))
         })?;
-        view.take_trials(change, trials);
+        view.take_trials(self.name(), change, trials)?;
         view.take_reports(change, reports);
         Ok(())
     }
@@ -186,10 +199,10 @@ fn trials_since(
     let trials = rows.into_iter().map(|row| trial(session, row));
     let mut trials = trials.collect::<Result<Vec<Trial>, Error>>()?;
     let rows = session.query(
-        "SELECT a.number, a.attempt, a.worker, a.began, a.ended, a.fate \
-         FROM surefoot_attempt a JOIN surefoot_trial t \
-         ON t.study = a.study AND t.number = a.number \
-         WHERE t.study = ?1 AND t.changed > ?2 ORDER BY a.number, a.attempt",
+        "SELECT number, attempt, worker, began, ended, fate FROM surefoot_attempt \
+         WHERE study = ?1 AND number IN \
+         (SELECT number FROM surefoot_trial WHERE study = ?1 AND changed > ?2) \
+         ORDER BY number, attempt",
         &cells![study.0, since],
     )?;
     for row in rows {

@@ -1,0 +1,129 @@
+//! What a worker writes while it runs a trial.
+
+use super::{
+    HASTY, PATIENT, begun, by_hand, claim, complete, open, pass, point, start, values, view,
+};
+use surefoot_tune::store::{End, Error, View};
+
+pub(crate) fn reports_can_be_made_twice_and_not_otherwise(url: &str) {
+    let (mut store, study) = open(url);
+    let claim = begun(&mut store, &study);
+    for _ in 0..2 {
+        store.report(&claim, 1, f64::NAN, 1.0).expect("a report");
+    }
+    let contradiction = |result: Result<(), Error>| match result {
+        Err(Error::Contradiction { number: 0, message }) => message,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        contradiction(store.report(&claim, 1, 0.5, 1.0)),
+        "stretch 1 was reported as NaN and is now 0.5"
+    );
+    assert_eq!(
+        contradiction(store.report(&claim, 3, 0.5, 1.0)),
+        "stretch 3 is reported after stretch 1"
+    );
+    assert_eq!(
+        contradiction(store.start(&claim, &start(0.2))),
+        "it already has another point"
+    );
+    assert_eq!(view(&mut store, &study).reports(0).len(), 1);
+}
+
+pub(crate) fn a_resumed_trial_replaces_what_came_after_its_checkpoint(url: &str) {
+    let (mut store, study) = open(url);
+    let dead = begun(&mut store, &study);
+    let mut growing = View::new(&study);
+    for step in 1..=4 {
+        store
+            .report(&dead, step, step.into(), 1.0)
+            .expect("a report");
+    }
+    store.refresh_reports(&mut growing).expect("a view");
+    assert_eq!(values(&growing, 0), [1.0, 2.0, 3.0, 4.0]);
+    pass();
+    let next = claim(&mut store, &study, &HASTY);
+    store.report(&next, 3, 30.0, 1.0).expect("a report");
+    store.refresh_reports(&mut growing).expect("a view");
+    assert_eq!(values(&growing, 0), [1.0, 2.0, 30.0]);
+    assert_eq!(values(&view(&mut store, &study), 0), [1.0, 2.0, 30.0]);
+    let back = store.report(&next, 2, 20.0, 1.0);
+    assert!(matches!(back, Err(Error::Contradiction { .. })), "{back:?}");
+    store.report(&next, 4, 40.0, 1.0).expect("a report");
+    assert_eq!(values(&view(&mut store, &study), 0), [1.0, 2.0, 30.0, 40.0]);
+}
+
+pub(crate) fn an_end_can_be_told_twice_and_not_otherwise(url: &str) {
+    let (mut store, study) = open(url);
+    let claim = begun(&mut store, &study);
+    for _ in 0..2 {
+        store
+            .finish(&claim, &complete(f64::NAN), 1.0)
+            .expect("an end");
+    }
+    let change = view(&mut store, &study).change();
+    let over = Err(Error::Over { number: 0 });
+    assert_eq!(store.finish(&claim, &complete(0.5), 1.0), over);
+    let message = "out of memory".to_owned();
+    assert_eq!(store.finish(&claim, &End::Failed { message }, 1.0), over);
+    let lost = Err(Error::ClaimLost { number: 0 });
+    assert_eq!(store.report(&claim, 1, 0.5, 1.0), lost);
+    assert_eq!(store.release(&claim), lost);
+    assert_eq!(view(&mut store, &study).change(), change);
+}
+
+pub(crate) fn what_is_over_cannot_be_changed_by_hand(url: &str) {
+    let (mut store, study) = open(url);
+    let claim = begun(&mut store, &study);
+    let update = "UPDATE surefoot_trial SET message = 'x'";
+    assert_eq!(by_hand(url, update), Ok(()));
+    store.finish(&claim, &complete(0.5), 1.0).expect("an end");
+    let refused = by_hand(url, update).expect_err("refused");
+    assert!(
+        refused.contains("what is over does not change"),
+        "{refused}"
+    );
+}
+
+pub(crate) fn numbers_come_back_bit_by_bit(url: &str) {
+    let numbers = [
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        0.0,
+        -0.0,
+        0.1 + 0.2,
+        1.0,
+        f64::MAX,
+        f64::MIN_POSITIVE,
+        f64::from_bits(1),
+        -1.797_693_134_862_315_5e308,
+        9_007_199_254_740_993.0,
+    ];
+    let (mut store, study) = open(url);
+    for number in numbers {
+        let claim = claim(&mut store, &study, &PATIENT);
+        store
+            .start(&claim, &start(number.abs().min(0.9)))
+            .expect("a start");
+        store.report(&claim, 1, number, number).expect("a report");
+        store
+            .finish(&claim, &complete(number), number)
+            .expect("an end");
+    }
+    let view = view(&mut store, &study);
+    for (index, number) in numbers.iter().enumerate() {
+        let trial = &view.trials()[index];
+        let report = view.reports(index as u64)[0];
+        let read = [
+            trial.value().expect("a value"),
+            trial.seconds.expect("seconds"),
+            report.value,
+            report.seconds,
+        ];
+        for read in read {
+            assert_eq!(read.to_bits(), number.to_bits(), "{number}");
+        }
+        assert_eq!(trial.point, Some(point(number.abs().min(0.9))));
+    }
+}

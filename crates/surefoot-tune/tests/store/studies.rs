@@ -1,0 +1,111 @@
+//! Studies are made once and joined by those that look for the same.
+
+use super::{PATIENT, begun, by_hand, complete, new_study, open, space, view};
+use surefoot_tune::store::{End, Error, NewStudy, Store};
+use surefoot_tune::{Direction, Domain, Reason, Space};
+
+pub(crate) fn a_study_comes_back_as_it_was(url: &str) {
+    let (mut store, study) = open(url);
+    let new = new_study();
+    assert_eq!(study.document, new.document);
+    assert_eq!(study.space, new.space);
+    assert_eq!((study.direction, study.seed), (new.direction, new.seed));
+    let claim = begun(&mut store, &study);
+    let reason = Reason {
+        by: "median".to_owned(),
+        sentence: "It is \u{201c}worse\u{201d} than half; don't go on.".to_owned(),
+        evidence: Vec::new(),
+        counts: true,
+    };
+    let end = End::Stopped {
+        value: None,
+        reason,
+    };
+    store.finish(&claim, &end, 1.5).expect("an end");
+    drop(store);
+    let mut store = Store::open_existing(url).expect("a store");
+    let again = store.study("digits").expect("a study");
+    assert_eq!((again.trials, again.created), (1, study.created));
+    assert_eq!(store.studies(), Ok(vec![again.clone()]));
+    let view = view(&mut store, &again);
+    let trial = &view.trials()[0];
+    assert_eq!(trial.end(), Some(&end));
+    assert_eq!((trial.planned, trial.seconds), (Some(3), Some(1.5)));
+    assert!(trial.ended >= Some(trial.created));
+}
+
+pub(crate) fn studies_that_look_for_something_else_are_not_joined(url: &str) {
+    let (mut store, _) = open(url);
+    let other_budget = NewStudy {
+        document: "trials = 500".to_owned(),
+        ..new_study()
+    };
+    assert!(store.join(&other_budget).is_ok());
+    let mut parameters = space().parameters().to_vec();
+    parameters[0].domain = Domain::Uniform(0.0, 2.0);
+    parameters[1].name = "lr".to_owned();
+    let other = NewStudy {
+        space: Space::new(parameters).expect("a space"),
+        direction: Direction::Maximize,
+        seed: 7,
+        ..new_study()
+    };
+    let error = store.join(&other).expect_err("refused").to_string();
+    let clauses = "the study `digits` is another one: it is to minimize, this one to maximize; \
+                   its seed is 18446744073709551615, this one's 7; \
+                   its parameter `momentum` has other values; only it has the parameter `rate`; \
+                   only this one has the parameter `lr`";
+    assert!(error.ends_with(clauses), "{error}");
+    let other = NewStudy {
+        fingerprint: "plan 2".to_owned(),
+        ..new_study()
+    };
+    let error = store.join(&other).expect_err("refused").to_string();
+    assert!(
+        error.ends_with("it was made for `plan 1`, this one for `plan 2`"),
+        "{error}"
+    );
+}
+
+pub(crate) fn a_study_that_is_not_there_is_named(url: &str) {
+    let (mut store, _) = open(url);
+    let error = store.study("letters").expect_err("none").to_string();
+    assert!(
+        error.ends_with("there is no study `letters` (there are: digits)"),
+        "{error}"
+    );
+}
+
+pub(crate) fn a_store_of_a_later_layout_is_left_alone(url: &str) {
+    open(url);
+    by_hand(url, "UPDATE surefoot_schema SET version = 99").expect("by hand");
+    let error = Store::open(url).expect_err("refused").to_string();
+    let end = "a later Surefoot has written this store (layout 99; this one knows 1)";
+    assert!(error.ends_with(end), "{error}");
+}
+
+pub(crate) fn a_store_that_is_not_there_is_not_made_by_a_reader(url: &str) {
+    let error = Store::open_existing(url).expect_err("refused");
+    assert!(matches!(error, Error::Missing { .. }), "{error}");
+    let error = Store::open_existing(url).expect_err("still not there");
+    assert!(matches!(error, Error::Missing { .. }), "{error}");
+}
+
+/// Deleting is for those who can type SQL, and takes all of a study with it.
+pub(crate) fn a_study_is_deleted_with_all_that_is_in_it(url: &str) {
+    let (mut store, study) = open(url);
+    let claim = begun(&mut store, &study);
+    store.report(&claim, 1, 0.5, 1.0).expect("a report");
+    store.finish(&claim, &complete(0.5), 1.0).expect("an end");
+    by_hand(url, "DELETE FROM surefoot_study").expect("deleted");
+    assert_eq!(store.studies(), Ok(Vec::new()));
+    let gone = store.claim(study.id, "worker", &PATIENT).expect_err("gone");
+    assert!(
+        gone.to_string().ends_with("somebody has deleted it"),
+        "{gone}"
+    );
+    let (mut store, study) = open(url);
+    assert_eq!(view(&mut store, &study).trials(), []);
+    assert_eq!(begun(&mut store, &study).number, 0);
+    assert_eq!(view(&mut store, &study).reports(0), []);
+}

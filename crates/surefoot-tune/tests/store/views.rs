@@ -1,0 +1,111 @@
+//! What samplers and stoppers know of a study.
+
+use super::{HASTY, PATIENT, begun, claim, complete, new_study, open, pass, point, start, view};
+use std::collections::BTreeSet;
+use surefoot_tune::store::{Claim, End, Limits, NewStudy, Start, Store, Study, View};
+use surefoot_tune::{Direction, Outcome};
+
+/// A study in which much happens: two workers that die, report, stop and fail. Calls `look` before
+/// each point is chosen, as a worker would ask its sampler.
+fn eventful(store: &mut Store, study: &Study, mut look: impl FnMut(&mut Store, u64)) {
+    let limits = Limits { deaths: 2, ..HASTY };
+    let mut held: Vec<Claim> = Vec::new();
+    for round in 0..40_u32 {
+        let limits = if round % 7 == 6 { limits } else { PATIENT };
+        if round % 7 == 6 {
+            pass();
+        }
+        let claim = claim(store, study, &limits);
+        if claim.point.is_none() {
+            look(store, claim.number);
+            let start = Start {
+                seen: Some(view(store, study).change()),
+                ..start(f64::from(round) / 40.0)
+            };
+            store.start(&claim, &start).expect("a start");
+        }
+        held.push(claim);
+        if held.len() < 3 {
+            continue;
+        }
+        let oldest = held.remove(0);
+        let reported = store.report(&oldest, oldest.reported + 1, f64::from(round), 1.0);
+        let ended = match round % 4 {
+            0 => store.finish(&oldest, &complete(f64::INFINITY), 1.0),
+            1 => store.release(&oldest),
+            2 => {
+                let message = "it broke".to_owned();
+                store.finish(&oldest, &End::Failed { message }, 1.0)
+            }
+            _ => store.finish(&oldest, &complete(round.into()), 1.0),
+        };
+        // Those that were thought dead have lost both.
+        assert_eq!(reported.is_ok(), ended.is_ok());
+        if round % 10 == 0 {
+            store.enqueue(study.id, &point(0.9)).expect("a trial");
+        }
+    }
+}
+
+pub(crate) fn a_view_that_grew_is_a_view_made_new(url: &str) {
+    let (mut store, study) = open(url);
+    let mut growing = View::new(&study);
+    eventful(&mut store, &study, |store, _| {
+        store.refresh_reports(&mut growing).expect("a view");
+        let new = view(store, &study);
+        assert_eq!(growing.trials(), new.trials());
+        assert_eq!(growing.history(), new.history());
+        assert_eq!(growing.history(), &growing.history_at(growing.change()));
+        for trial in new.trials() {
+            assert_eq!(growing.reports(trial.number), new.reports(trial.number));
+        }
+    });
+    let states: BTreeSet<&str> = growing.trials().iter().map(|t| t.state.word()).collect();
+    assert!(
+        states.is_superset(&["complete", "failed", "running"].into()),
+        "{states:?}"
+    );
+}
+
+pub(crate) fn a_sampler_can_be_asked_again_with_what_it_knew(url: &str) {
+    let (mut store, study) = open(url);
+    let mut asked = Vec::new();
+    eventful(&mut store, &study, |store, number| {
+        asked.push((number, view(store, &study).history().clone()));
+    });
+    let end = view(&mut store, &study);
+    let differing = asked
+        .windows(2)
+        .filter(|pair| pair[0].1 != pair[1].1)
+        .count();
+    assert!(asked.len() > 10 && differing > 10);
+    for (number, history) in asked {
+        let seen = end.trials()[number as usize]
+            .seen
+            .expect("a sampler was asked");
+        assert_eq!(end.history_at(seen), history, "trial {number}");
+    }
+}
+
+pub(crate) fn stoppers_see_the_courses_of_the_others_in_costs(url: &str) {
+    let mut store = Store::open(url).expect("a store");
+    let study = NewStudy {
+        direction: Direction::Maximize,
+        ..new_study()
+    };
+    let study = store.join(&study).expect("a study");
+    let first = begun(&mut store, &study);
+    let second = begun(&mut store, &study);
+    let _silent = begun(&mut store, &study);
+    store.report(&first, 1, 0.25, 1.0).expect("a report");
+    store.report(&second, 1, 0.75, 1.0).expect("a report");
+    store.report(&first, 2, 0.5, 1.0).expect("a report");
+    store.finish(&first, &complete(0.5), 2.0).expect("an end");
+    let view = view(&mut store, &study);
+    let others = view.others(second.number);
+    assert_eq!(others.len(), 1);
+    assert_eq!(others[0].costs, [-0.25, -0.5]);
+    assert_eq!((others[0].planned, others[0].over), (3, true));
+    assert_eq!(view.course(1).expect("a course").costs, [-0.75]);
+    assert_eq!(view.history().trials()[0].outcome, Outcome::Cost(-0.5));
+}

@@ -1,0 +1,150 @@
+//! A store on a disk that is really full: a small one that this test mounts.
+#![cfg(target_os = "linux")]
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use surefoot_tune::store::{Claimed, End, Error, Limits, NewStudy, Start, Store, Study, View};
+use surefoot_tune::{Direction, Point, Space};
+
+/// A disk of four megabytes, in memory.
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    fn mount() -> Option<Disk> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut mount = Command::new("mount");
+        mount
+            .args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"])
+            .arg(dir.path());
+        let output = mount.output().ok()?;
+        output.status.success().then_some(Disk(dir))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Takes so many blocks of 4096 bytes, or all that are left if they are less.
+    fn fill(&self, blocks: usize) -> PathBuf {
+        let path = self.path("ballast");
+        let mut file = File::create(&path).expect("a file");
+        (0..blocks).all(|_| file.write_all(&[0; 4096]).is_ok());
+        path
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let mut unmount = Command::new("umount");
+        let status = unmount.arg("-l").arg(self.0.path()).status();
+        assert!(status.is_ok_and(|status| status.success()));
+    }
+}
+
+fn join(store: &mut Store) -> Study {
+    let study = NewStudy {
+        name: "digits".to_owned(),
+        fingerprint: String::new(),
+        document: String::new(),
+        space: Space::new(Vec::new()).expect("a space"),
+        direction: Direction::Minimize,
+        seed: 1,
+    };
+    store.join(&study).expect("a study")
+}
+
+fn one_trial(store: &mut Store, study: &Study) -> Result<u64, Error> {
+    let Claimed::Trial(claim) = store.claim(study.id, "worker", &Limits::default())? else {
+        panic!("no trial");
+    };
+    let start = Start {
+        point: Point::default(),
+        seen: None,
+        planned: 1,
+        run: Some("a directory with a long name/".repeat(30)),
+    };
+    store.start(&claim, &start)?;
+    store.report(&claim, 1, 0.5, 1.0)?;
+    store.finish(&claim, &End::Complete { value: 0.5 }, 1.0)?;
+    Ok(claim.number)
+}
+
+fn over(store: &mut Store, study: &Study) -> Vec<u64> {
+    let mut view = View::new(study);
+    store.refresh(&mut view).expect("a view");
+    let over = view.trials().iter().filter(|trial| trial.end().is_some());
+    over.map(|trial| trial.number).collect()
+}
+
+fn is_sound(path: &Path) -> bool {
+    let database = rusqlite::Connection::open(path).expect("a database");
+    let answer: String = database
+        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+        .expect("an answer");
+    answer == "ok"
+}
+
+#[test]
+fn two_workers_on_a_full_disk_lose_nothing_and_go_on_when_there_is_room() {
+    let Some(disk) = Disk::mount() else {
+        eprintln!("SKIPPED two_workers_on_a_full_disk: this account may not mount a small disk");
+        return;
+    };
+    let path = disk.path("study.db");
+    let url = path.display().to_string();
+    let mut workers = [0, 1].map(|_| Store::open(&url).expect("a store"));
+    let study = join(&mut workers[0]);
+    let ballast = disk.fill(600);
+    let mut done = Vec::new();
+    let full = Error::Full { store: url.clone() };
+    let mut met = 0;
+    for turn in 0..2000 {
+        match one_trial(&mut workers[turn % 2], &study) {
+            Ok(number) => done.push(number),
+            Err(error) => {
+                assert_eq!(error, full);
+                met += 1;
+                if met == 20 {
+                    break;
+                }
+            }
+        }
+    }
+    assert_eq!(met, 20);
+    assert!(done.len() > 10);
+    assert_eq!(over(&mut workers[0], &study), done);
+    let opened = Store::open(&url).and_then(|mut store| one_trial(&mut store, &study));
+    assert_eq!(opened, Err(full));
+    fs::remove_file(ballast).expect("room");
+    for turn in 0..10 {
+        done.push(one_trial(&mut workers[turn % 2], &study).expect("a trial"));
+    }
+    assert_eq!(over(&mut workers[1], &study), done);
+    drop(workers);
+    assert!(is_sound(&path));
+}
+
+#[test]
+fn a_store_cannot_be_opened_on_a_full_disk_and_says_so() {
+    let Some(disk) = Disk::mount() else {
+        eprintln!("SKIPPED a_store_cannot_be_opened: this account may not mount a small disk");
+        return;
+    };
+    let path = disk.path("study.db");
+    let url = path.display().to_string();
+    let mut store = Store::open(&url).expect("a store");
+    let study = join(&mut store);
+    one_trial(&mut store, &study).expect("a trial");
+    drop(store);
+    let ballast = disk.fill(usize::MAX);
+    let error = Store::open(&url).expect_err("no room");
+    assert_eq!(
+        error.to_string(),
+        format!("{url}: the disk is full; what was stored before is safe")
+    );
+    fs::remove_file(ballast).expect("room");
+    let mut store = Store::open(&url).expect("a store");
+    assert_eq!(over(&mut store, &study), [0]);
+}

@@ -62,7 +62,7 @@ fn measure(url: &str, by_hand: impl Fn(&str)) {
                 parameter.domain.at(key.uniform(site))
             }),
             seen: Some(seen),
-            planned: REPORTS as u32,
+            planned: Some(REPORTS as u32),
             run: None,
         }
     };

@@ -62,7 +62,7 @@ fn one_trial(store: &mut Store, study: &Study) -> Result<u64, Error> {
     let start = Start {
         point: Point::default(),
         seen: None,
-        planned: 1,
+        planned: Some(1),
         run: Some("a directory with a long name/".repeat(30)),
     };
     store.start(&claim, &start)?;

@@ -103,7 +103,7 @@ fn run(
         &Start {
             point,
             seen: Some(view.change()),
-            planned: STRETCHES,
+            planned: Some(STRETCHES),
             run: None,
         },
     )?;

@@ -49,7 +49,7 @@ fn study(store: &mut Store) -> View {
         let start = Start {
             point: Point::default(),
             seen: Some(0),
-            planned: 2,
+            planned: Some(2),
             run: None,
         };
         store.start(&claim, &start).expect("a start");

@@ -131,7 +131,7 @@ impl World {
                 let start = Start {
                     point: point(claim.number),
                     seen: None,
-                    planned: 9,
+                    planned: Some(9),
                     run: None,
                 };
                 trial.has_point = true;

@@ -440,7 +440,7 @@ mod tests {
         let start = Start {
             point: Point::default(),
             seen: None,
-            planned: 1,
+            planned: Some(1),
             run: Some("runs/".repeat(50)),
         };
         store.start(&claim, &start)?;

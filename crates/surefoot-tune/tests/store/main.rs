@@ -124,7 +124,7 @@ fn start(rate: f64) -> Start {
     Start {
         point: point(rate),
         seen: None,
-        planned: 3,
+        planned: Some(3),
         run: Some("runs/a".to_owned()),
     }
 }

@@ -4,11 +4,13 @@
 //! * A [`Sampler`] says which point to try next. It is a pure function of the space, the seed, the
 //!   number of the trial and the [`History`], so that a search can be replayed.
 //! * A [`Stopper`] ends a trial that is not worth going on with, and says why.
+//! * [`simulate`] replays recorded trials through any set of stoppers, without training.
 //! * A [`Store`](store::Store) holds a study for any number of workers on any number of machines.
 
 mod course;
 pub mod history;
 pub mod sampler;
+pub mod simulate;
 pub mod space;
 pub mod stopper;
 pub mod store;

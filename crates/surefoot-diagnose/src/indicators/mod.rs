@@ -72,27 +72,22 @@ mod tests {
         assert_eq!(problems, PROBLEMS);
     }
 
+    /// A skill by its progress, from 0 to 1.
+    type Skill = fn(f64) -> f64;
+
     /// The ways in which a healthy loss comes down.
-    fn healthy() -> Vec<(&'static str, Box<dyn Fn(f64) -> f64>)> {
-        vec![
-            ("in a line", Box::new(|p| 0.9 * p)),
-            ("quickly", Box::new(|p| 0.95 * (1.0 - (-8.0 * p).exp()))),
-            ("slowly", Box::new(|p| 0.4 * p)),
-            (
-                "with noise",
-                Box::new(|p| 0.8 * p + 0.1 * (977.0 * p).sin()),
-            ),
-            ("in steps", Box::new(|p| 0.2 * (5.0 * p).floor())),
-            (
-                "after overshooting",
-                Box::new(|p| 0.9 * p - 2.0 * (-20.0 * p).exp()),
-            ),
-        ]
-    }
+    const HEALTHY: [(&str, Skill); 6] = [
+        ("in a line", |p| 0.9 * p),
+        ("quickly", |p| 0.95 * (1.0 - (-8.0 * p).exp())),
+        ("slowly", |p| 0.4 * p),
+        ("with noise", |p| 0.8 * p + 0.1 * (977.0 * p).sin()),
+        ("in steps", |p| 0.2 * (5.0 * p).floor()),
+        ("after overshooting", |p| 0.9 * p - 2.0 * (-20.0 * p).exp()),
+    ];
 
     #[test]
     fn a_healthy_run_is_stopped_by_none() {
-        for (name, skill) in healthy() {
+        for (name, skill) in HEALTHY {
             let course = Course::new(facts()).skill(skill);
             let found = course.run_all(all(&Limits::default()));
             assert_eq!(found, [], "{name}");

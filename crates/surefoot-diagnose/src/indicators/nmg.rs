@@ -12,7 +12,9 @@ use crate::observation::{Evaluation, Split};
 /// BTTackler: the minimum of the training loss within an adaptive window exceeds the overall minimum.
 /// Late stage. The trial is ended but not eliminated (section 3.2.2), so the finding is a remark.
 ///
-/// Changed: a validation loss, or metric, that was at its best within the window is a gain as well.
+/// Changed, because in a noisy loss the minimum is where chance put it:
+/// - In the second half of the window the loss must not be lower, in the mean, than in the first.
+/// - A validation loss, or metric, that was at its best within the window is a gain as well.
 #[derive(Clone, Copy, Debug)]
 pub struct Nmg {
     limits: Limits,
@@ -37,16 +39,18 @@ impl Detector for Nmg {
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
         let limits = &self.limits;
         let blocks = context.curve.blocks();
-        let window = window(context, limits);
-        if !Stage::Late.is_now(context, limits) || blocks.len() < 2 * window {
+        let window = window(context, limits.nmg_window);
+        if !Stage::Late.is_now(context, limits) || blocks.len() <= window {
             return None;
         }
         let (before, recent) = blocks.split_at(blocks.len() - window);
         let least = |blocks: &[crate::Block]| blocks.iter().map(|b| b.loss).reduce(f64::min);
         let (best, now) = (least(before)?, least(recent)?);
         let since = recent.first()?.first;
+        let halves = context.curve.recent_losses(window / 2);
+        let falls = halves.is_none_or(|(second, first)| second < first);
         let was_lower = now > best;
-        if !was_lower || validation_gained(context, since) {
+        if !was_lower || falls || validation_gained(context, since) {
             return None;
         }
         Some(
@@ -94,12 +98,23 @@ mod tests {
         let course = Course::new(facts()).skill(|p| p.min(0.5) - 0.01 * p);
         let found = course.run(nmg()).unwrap();
         assert_eq!(found.severity, Severity::Remark);
-        assert!((120..180).contains(&found.step), "{}", found.step);
+        assert!((170..195).contains(&found.step), "{}", found.step);
     }
 
     #[test]
     fn a_run_that_still_gains_goes_on() {
         let course = Course::new(facts()).skill(|p| 0.9 * p + 0.02 * (300.0 * p).sin());
+        assert_eq!(course.run(nmg()), None);
+    }
+
+    #[test]
+    fn a_lucky_minimum_of_a_noisy_run_that_falls_is_no_end() {
+        let mut course = Course::new(facts()).skill(|p| 0.5 * p);
+        course.change(|step, seen| {
+            if step == 101 {
+                seen.loss = 0.1;
+            }
+        });
         assert_eq!(course.run(nmg()), None);
     }
 

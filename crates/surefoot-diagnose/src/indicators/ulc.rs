@@ -42,7 +42,7 @@ impl Detector for Ulc {
         let limits = &self.limits;
         let blocks = context.curve.blocks();
         let losses: Vec<f64> = blocks.iter().map(|block| block.loss).collect();
-        let window = window(context, limits);
+        let window = window(context, limits.ulc_window);
         if !Stage::Late.is_now(context, limits) || losses.len() < 2 * window {
             return None;
         }
@@ -78,14 +78,14 @@ impl Detector for Ulc {
     }
 }
 
-/// How many blocks the window has: never so few that a line through them says nothing.
-pub(super) fn window(context: &Context<'_>, limits: &Limits) -> usize {
+/// How many blocks a window of that share of the training has: never so few that a line through them says nothing.
+pub(super) fn window(context: &Context<'_>, share: f64) -> usize {
     const FEWEST: usize = 5;
     let total = context
         .facts
         .total_steps()
         .map_or(200, |steps| steps / context.curve.block_steps().max(1));
-    ((limits.window * total as f64) as usize).max(FEWEST)
+    ((share * total as f64) as usize).max(FEWEST)
 }
 
 /// A line fitted by least squares.

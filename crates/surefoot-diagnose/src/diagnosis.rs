@@ -7,7 +7,9 @@ use crate::facts::Facts;
 use crate::finding::{Finding, Problem};
 use crate::observation::{Evaluation, Observation};
 use crate::thresholds::Thresholds;
+use std::any::Any;
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The diagnosis of a run: takes observations as they come and gives findings as they are made.
 pub struct Diagnosis {
@@ -17,6 +19,18 @@ pub struct Diagnosis {
     /// Those that have not found anything yet.
     detectors: Vec<Box<dyn Detector>>,
     findings: Vec<Finding>,
+    breakdowns: Vec<Breakdown>,
+}
+
+/// A detector that panicked. It is asked no more; the run and the other detectors go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breakdown {
+    /// What it looked for.
+    pub problem: Problem,
+    /// The step at which it broke.
+    pub step: u64,
+    /// What it said.
+    pub message: String,
 }
 
 impl Diagnosis {
@@ -38,6 +52,7 @@ impl Diagnosis {
             thresholds,
             detectors,
             findings: Vec::new(),
+            breakdowns: Vec::new(),
         }
     }
 
@@ -91,12 +106,25 @@ impl Diagnosis {
             curve: &self.curve,
             thresholds: &self.thresholds,
         };
-        let findings = &mut self.findings;
+        let (findings, breakdowns) = (&mut self.findings, &mut self.breakdowns);
         self.detectors.retain_mut(|detector| {
-            let found = question(detector.as_mut(), &context);
-            let go_on = found.is_none();
-            findings.extend(found);
-            go_on
+            // What a detector that panics leaves behind is its own state, and it is dropped.
+            let answer = AssertUnwindSafe(|| question(detector.as_mut(), &context));
+            match catch_unwind(answer) {
+                Ok(found) => {
+                    let go_on = found.is_none();
+                    findings.extend(found);
+                    go_on
+                }
+                Err(panic) => {
+                    breakdowns.push(Breakdown {
+                        problem: detector.problem(),
+                        step: context.step(),
+                        message: message(panic.as_ref()),
+                    });
+                    false
+                }
+            }
         });
         &self.findings[before..]
     }
@@ -104,6 +132,11 @@ impl Diagnosis {
     /// What was found so far, in order.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
+    }
+
+    /// The detectors that panicked so far, in order.
+    pub fn breakdowns(&self) -> &[Breakdown] {
+        &self.breakdowns
     }
 
     /// The course of the run so far.
@@ -122,6 +155,12 @@ impl Diagnosis {
             .iter()
             .any(|finding| finding.problem == *problem)
     }
+}
+
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "it panicked without a word".to_owned())
 }
 
 impl std::fmt::Debug for Diagnosis {
@@ -164,6 +203,51 @@ mod tests {
         let dismissed = diagnosis.see_only(&BTreeSet::from([Quantity::Loss]));
         let missing = vec![Quantity::Gradients, Quantity::Model];
         assert_eq!(dismissed, [(Problem::DYING_RELU, missing)]);
+        assert_eq!(diagnosis.looks_for(), [Problem::LOSS_SPIKE]);
+    }
+    struct Panicking;
+
+    impl Detector for Panicking {
+        fn problem(&self) -> Problem {
+            Problem::new("panicking")
+        }
+
+        fn needs(&self) -> &'static [Quantity] {
+            &[]
+        }
+
+        fn observe(&mut self, seen: &Observation, _: &Context<'_>) -> Option<Finding> {
+            panic!("step {} is too much", seen.step);
+        }
+    }
+
+    #[test]
+    fn a_detector_that_panics_is_reported_once_and_left_out() {
+        let detectors: Vec<Box<dyn Detector>> = vec![
+            Box::new(Panicking),
+            Box::new(Needing(Problem::LOSS_SPIKE, &[])),
+        ];
+        let mut diagnosis = Diagnosis::with(Facts::default(), Thresholds::default(), detectors);
+        for step in 1..=3 {
+            let seen = Observation {
+                step,
+                epoch: 1,
+                loss: 1.0,
+                metric: None,
+                mae: None,
+                learning_rate: 0.1,
+                top_class_share: None,
+                layers: Vec::new(),
+                input: None,
+            };
+            assert_eq!(diagnosis.observe(&seen), []);
+        }
+        let breakdown = Breakdown {
+            problem: Problem::new("panicking"),
+            step: 1,
+            message: "step 1 is too much".to_owned(),
+        };
+        assert_eq!(diagnosis.breakdowns(), [breakdown]);
         assert_eq!(diagnosis.looks_for(), [Problem::LOSS_SPIKE]);
     }
 }

@@ -47,6 +47,20 @@ impl Problem {
     pub const CONSTANT_DATA: Problem = Problem::new("constant_data");
     /// Input features are large, or on very different scales.
     pub const INPUT_SCALE: Problem = Problem::new("input_scale");
+    /// The indicator of abnormal gradient values.
+    pub const AGV: Problem = Problem::new("agv");
+    /// The indicator of exponentially amplified gradients.
+    pub const EAG: Problem = Problem::new("eag");
+    /// The indicator of exponentially reduced gradients.
+    pub const ERG: Problem = Problem::new("erg");
+    /// The indicator of passive loss changes.
+    pub const PLC: Problem = Problem::new("plc");
+    /// The indicator of a low activation ratio.
+    pub const LAR: Problem = Problem::new("lar");
+    /// The indicator of unexpected loss changes.
+    pub const ULC: Problem = Problem::new("ulc");
+    /// The indicator that there is no more to gain.
+    pub const NMG: Problem = Problem::new("nmg");
 
     /// The problem of that id.
     pub const fn new(id: &'static str) -> Problem {

@@ -12,13 +12,14 @@ pub mod detectors;
 mod diagnosis;
 mod facts;
 mod finding;
+pub mod indicators;
 pub mod number;
 mod observation;
 mod thresholds;
 
 pub use crate::curve::{Block, Curve, LayerBlock, Opening, block_steps};
 pub use crate::detector::{Context, Detector, Quantity};
-pub use crate::diagnosis::Diagnosis;
+pub use crate::diagnosis::{Breakdown, Diagnosis};
 pub use crate::facts::{Facts, Task};
 pub use crate::finding::{Evidence, Finding, Problem, Severity};
 pub use crate::observation::{Evaluation, LayerInfo, LayerObservation, Observation, Split};

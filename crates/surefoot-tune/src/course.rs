@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// trial that has gone wrong reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Course {
+    /// The number of the trial in its study.
+    #[serde(default)]
+    pub number: u64,
     /// The costs, the first stretch's first.
     pub costs: Vec<f64>,
     /// How many stretches there will be, if it runs to its end.

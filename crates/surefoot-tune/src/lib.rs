@@ -5,6 +5,8 @@
 //!   number of the trial and the [`History`], so that a search can be replayed.
 //! * A [`Stopper`] ends a trial that is not worth going on with, and says why.
 //! * A [`Store`] holds a study for any number of workers on any number of machines.
+//! * [`simulate`] replays recorded trials through any set of stoppers, without training.
+//! * A [`Store`](store::Store) holds a study for any number of workers on any number of machines.
 
 pub mod checker;
 pub mod command;
@@ -14,6 +16,7 @@ pub mod history;
 pub mod report;
 pub mod runner;
 pub mod sampler;
+pub mod simulate;
 pub mod space;
 pub mod stopper;
 pub mod store;

@@ -122,15 +122,24 @@ impl Course {
         }
     }
 
+    /// What was observed.
+    pub(crate) fn steps(&self) -> &[Observation] {
+        &self.steps
+    }
+
     /// What `detector` finds in the run.
     pub(crate) fn run(&self, detector: impl Detector + 'static) -> Option<Finding> {
+        self.run_all(vec![Box::new(detector)]).into_iter().next()
+    }
+
+    /// What these detectors find in the run, in order.
+    pub(crate) fn run_all(&self, detectors: Vec<Box<dyn Detector>>) -> Vec<Finding> {
         let thresholds = Thresholds::default();
-        let mut diagnosis =
-            Diagnosis::with(self.facts.clone(), thresholds, vec![Box::new(detector)]);
+        let mut diagnosis = Diagnosis::with(self.facts.clone(), thresholds, detectors);
         for seen in &self.steps {
             diagnosis.observe(seen);
         }
         diagnosis.finish();
-        diagnosis.findings().first().cloned()
+        diagnosis.findings().to_vec()
     }
 }

@@ -37,6 +37,8 @@ pub use unchanged_weights::UnchangedWeights;
 pub use update_ratio::UpdateRatio;
 pub use vanishing_gradient::VanishingGradient;
 
+pub(crate) use suspicion::weighted;
+
 use crate::detector::Detector;
 
 /// A new set of all detectors. The eight problems of AutoTrainer come first; among them, those that

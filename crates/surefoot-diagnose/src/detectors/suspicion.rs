@@ -74,7 +74,7 @@ pub(super) fn has_plain_cause(context: &Context<'_>) -> bool {
 
 /// The layers that have weights to watch: normalisation is left out, whose few weights have
 /// gradients of another size, and so are embeddings, of whose rows a batch meets only some.
-pub(super) fn weighted(context: &Context<'_>) -> Vec<usize> {
+pub(crate) fn weighted(context: &Context<'_>) -> Vec<usize> {
     let layers = context.facts.layers.iter().enumerate();
     layers
         .filter(|(_, layer)| {

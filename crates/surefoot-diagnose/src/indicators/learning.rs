@@ -1,0 +1,32 @@
+//! Whether a run learns: then nothing that its gradients or activations do is a reason to end it.
+
+use super::limits::Limits;
+use crate::curve::{Block, mean};
+use crate::detector::Context;
+
+/// A skill that is beyond doubt.
+const SKILLED: f64 = 0.2;
+
+/// Whether the run has come down from its first loss by [`Limits::gain`] of it, or is on its way
+/// down, or has a skill; or has only begun, when nobody knows.
+pub(super) fn learns(context: &Context<'_>, limits: &Limits) -> bool {
+    let blocks = context.curve.blocks();
+    let window = limits.lasting.max(blocks.len() / 8);
+    let begun = context.curve.progress(context.facts) < limits.patience;
+    let Some(first) = blocks.first().filter(|_| !begun && blocks.len() >= window) else {
+        return true;
+    };
+    let skilled = context.curve.best_skill(window);
+    let least = limits.gain * first.loss.abs();
+    let now = loss(context.curve.recent(window));
+    let gained = first.loss - now >= least;
+    let falls = context
+        .curve
+        .recent_losses(window)
+        .is_some_and(|(now, before)| before - now >= least);
+    gained || falls || skilled.is_some_and(|skill| skill >= SKILLED)
+}
+
+fn loss(blocks: &[Block]) -> f64 {
+    mean(blocks.iter().map(|block| Some(block.loss))).unwrap_or(f64::NAN)
+}

@@ -1,0 +1,161 @@
+//! Recorded trials, run again as far as the rules let them.
+
+use super::record::RecordedTrial;
+use crate::course::Course;
+use crate::stopper::{Reason, Settings};
+use surefoot_diagnose::{Diagnosis, Finding, Thresholds};
+
+/// Something that an indicator finds in a recorded trial.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Alert {
+    /// How many stretches are done by then.
+    pub stretch: usize,
+    /// What it is.
+    pub finding: Finding,
+}
+
+/// How far a trial came in a replay.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    /// How many of its stretches it ran.
+    pub stretches: usize,
+    /// Why no more, if it was stopped.
+    pub reason: Option<Reason>,
+}
+
+/// What the indicators of `settings` find in a trial that runs to its end. It does not depend on other
+/// trials, so it need not be computed again for every replay.
+pub fn alerts(trial: &RecordedTrial, settings: &Settings) -> Vec<Alert> {
+    let detectors = settings.detectors();
+    let mut diagnosis = Diagnosis::with(trial.facts.clone(), Thresholds::default(), detectors);
+    diagnosis.see_only(&trial.available);
+    let mut alerts = Vec::new();
+    for (done, stretch) in trial.stretches.iter().enumerate() {
+        let before = diagnosis.findings().len();
+        for seen in &stretch.observations {
+            diagnosis.observe(seen);
+        }
+        for evaluation in &stretch.evaluations {
+            diagnosis.evaluate(evaluation);
+        }
+        let new = diagnosis.findings()[before..].iter().cloned();
+        alerts.extend(new.map(|finding| Alert {
+            stretch: done + 1,
+            finding,
+        }));
+    }
+    alerts
+}
+
+/// Runs trials one after the other, each with what the indicators find in it, under the rules of
+/// `settings`. Of a trial that is stopped the later ones see no more than it had shown by then.
+pub fn replay(trials: &[(&RecordedTrial, &[Alert])], settings: &Settings) -> Vec<End> {
+    let rules = settings.combination();
+    let mut others: Vec<Course> = Vec::with_capacity(trials.len());
+    let mut ends = Vec::with_capacity(trials.len());
+    for (number, (trial, alerts)) in trials.iter().enumerate() {
+        let mut course = Course {
+            number: number as u64,
+            costs: Vec::with_capacity(trial.stretches.len()),
+            planned: trial.planned,
+            over: false,
+        };
+        let mut reason = None;
+        for stretch in &trial.stretches {
+            course.costs.push(stretch.cost);
+            let now = |alert: &&Alert| alert.stretch == course.costs.len();
+            let found: Vec<Finding> = alerts
+                .iter()
+                .filter(now)
+                .map(|alert| alert.finding.clone())
+                .collect();
+            reason = rules.decide(&course, &others, &found);
+            if reason.is_some() {
+                break;
+            }
+        }
+        ends.push(End {
+            stretches: course.costs.len(),
+            reason,
+        });
+        course.over = true;
+        others.push(course);
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stopper::{Choice, Median};
+    use surefoot_diagnose::Problem;
+
+    fn flat(level: f64) -> RecordedTrial {
+        let losses = vec![level; 50];
+        RecordedTrial::from_losses(&losses, &losses)
+    }
+
+    fn falling(to: f64) -> RecordedTrial {
+        let losses: Vec<f64> = (0..50)
+            .map(|i| 1.0 - (1.0 - to) * f64::from(i) / 49.0)
+            .collect();
+        RecordedTrial::from_losses(&losses, &losses)
+    }
+
+    fn run(trials: &[RecordedTrial], settings: &Settings) -> Vec<End> {
+        let alerts: Vec<_> = trials.iter().map(|trial| alerts(trial, settings)).collect();
+        let watched: Vec<_> = trials
+            .iter()
+            .zip(alerts.iter().map(Vec::as_slice))
+            .collect();
+        replay(&watched, settings)
+    }
+
+    #[test]
+    fn without_rules_all_run_to_their_end() {
+        let ends = run(&[flat(0.7), falling(0.1)], &Settings::none());
+        assert!(
+            ends.iter()
+                .all(|end| end.stretches == 50 && end.reason.is_none())
+        );
+    }
+
+    #[test]
+    fn a_stopped_trial_is_seen_only_up_to_its_end() {
+        let median = Settings::only(Choice::Median(Median {
+            from: 0.2,
+            trials: 1,
+        }));
+        // The second is stopped at ten stretches, so that after more of them only the first is left to
+        // compare with; against both, the third would be no worse than the median.
+        let ends = run(&[falling(0.1), flat(1.5), falling(0.2)], &median);
+        let stretches: Vec<usize> = ends.iter().map(|end| end.stretches).collect();
+        assert_eq!(stretches, [50, 10, 11]);
+    }
+
+    #[test]
+    fn indicators_that_need_only_losses_look_at_losses() {
+        let settings = Settings {
+            stoppers: Vec::new(),
+            protect: 0,
+            ..Settings::default()
+        };
+        let ends = run(&[flat(0.7), falling(0.1)], &settings);
+        let by = ends[0].reason.as_ref().map(|reason| reason.by.as_str());
+        assert_eq!(by, Some(Problem::PLC.id()));
+        assert!(ends[0].stretches < 25);
+        assert_eq!(ends[1].reason, None);
+    }
+
+    #[test]
+    fn what_is_found_in_a_protected_trial_is_dismissed() {
+        let settings = Settings {
+            stoppers: Vec::new(),
+            protect: 1,
+            ..Settings::default()
+        };
+        let ends = run(&[flat(0.7), flat(0.8)], &settings);
+        assert_eq!(ends[0].reason, None);
+        assert!(ends[1].reason.is_some());
+    }
+}

@@ -1,0 +1,163 @@
+//! What a set of rules did to recorded trials.
+
+use super::record::RecordedTrial;
+use super::replay::End;
+use crate::stopper::sound;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How many of the truly best trials are looked after.
+pub const TOP: usize = 10;
+
+/// What a set of rules did to the trials of one or more studies.
+///
+/// The truly best are those with the lowest true costs, earlier ones first where costs are equal. One
+/// of them is *kept* if it ran to its end. One that was ended because it was done (`nmg`) is not, though
+/// what it reached counts; how many those are is `top_done`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Tally {
+    /// How many studies were replayed.
+    pub studies: usize,
+    /// How many trials.
+    pub trials: usize,
+    /// How many of them were ended before their time.
+    pub stopped: usize,
+    /// By whom, and how many.
+    pub by: BTreeMap<String, usize>,
+    /// What all of them would have taken: seconds or steps.
+    pub planned: f64,
+    /// What they took.
+    pub spent: f64,
+    /// How many truly best trials there are.
+    pub top: usize,
+    /// How many of them were kept.
+    pub top_kept: usize,
+    /// How many of them were ended as done.
+    pub top_done: usize,
+    /// In how many studies there is a best trial.
+    pub bests: usize,
+    /// In how many of them it was kept.
+    pub best_kept: usize,
+}
+
+impl Tally {
+    /// The tally of one study.
+    pub fn of(trials: &[&RecordedTrial], ends: &[End]) -> Tally {
+        let mut tally = Tally {
+            studies: 1,
+            trials: trials.len(),
+            ..Tally::default()
+        };
+        for (trial, end) in trials.iter().zip(ends) {
+            let spent = |n: usize| trial.stretches[..n].iter().map(|s| s.spent).sum::<f64>();
+            tally.planned += spent(trial.stretches.len());
+            tally.spent += spent(end.stretches);
+            if let Some(reason) = &end.reason {
+                tally.stopped += 1;
+                *tally.by.entry(reason.by.clone()).or_default() += 1;
+            }
+        }
+        let mut ranked: Vec<(f64, &End)> = trials
+            .iter()
+            .zip(ends)
+            .filter_map(|(trial, end)| Some((sound(trial.truth?), end)))
+            .filter(|(truth, _)| truth.is_finite())
+            .collect();
+        ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let top = &ranked[..TOP.min(ranked.len())];
+        tally.top = top.len();
+        for (rank, (_, end)) in top.iter().enumerate() {
+            let kept = end.reason.is_none();
+            tally.bests += usize::from(rank == 0);
+            tally.best_kept += usize::from(rank == 0 && kept);
+            tally.top_kept += usize::from(kept);
+            tally.top_done += usize::from(end.reason.as_ref().is_some_and(|r| r.counts));
+        }
+        tally
+    }
+
+    /// Adds what was done to other studies.
+    pub fn add(&mut self, other: &Tally) {
+        self.studies += other.studies;
+        self.trials += other.trials;
+        self.stopped += other.stopped;
+        for (by, count) in &other.by {
+            *self.by.entry(by.clone()).or_default() += count;
+        }
+        self.planned += other.planned;
+        self.spent += other.spent;
+        self.top += other.top;
+        self.top_kept += other.top_kept;
+        self.top_done += other.top_done;
+        self.bests += other.bests;
+        self.best_kept += other.best_kept;
+    }
+
+    /// The share of the time that was saved.
+    pub fn saved(&self) -> f64 {
+        share(self.planned - self.spent, self.planned, 0.0)
+    }
+
+    /// The share of the truly best trials that were kept.
+    pub fn top_share(&self) -> f64 {
+        share(self.top_kept as f64, self.top as f64, 1.0)
+    }
+
+    /// The share of the studies in which the truly best trial was kept.
+    pub fn best_share(&self) -> f64 {
+        share(self.best_kept as f64, self.bests as f64, 1.0)
+    }
+}
+
+fn share(part: f64, whole: f64, of_nothing: f64) -> f64 {
+    if whole > 0.0 {
+        part / whole
+    } else {
+        of_nothing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stopper::Reason;
+
+    fn trial(last: f64) -> RecordedTrial {
+        RecordedTrial::from_losses(&[1.0; 4], &[1.0, 1.0, 1.0, last])
+    }
+
+    fn end(stretches: usize, by: Option<&str>) -> End {
+        End {
+            stretches,
+            reason: by.map(|by| Reason {
+                counts: by == "nmg",
+                ..Reason::new(by, "Because.")
+            }),
+        }
+    }
+
+    #[test]
+    fn what_was_saved_and_kept_is_counted() {
+        let trials = [trial(0.5), trial(0.1), trial(f64::NAN), trial(0.3)];
+        let ends = [
+            end(4, None),
+            end(2, Some("median")),
+            end(1, Some("agv")),
+            end(3, Some("nmg")),
+        ];
+        let tally = Tally::of(&trials.iter().collect::<Vec<_>>(), &ends);
+        assert_eq!((tally.trials, tally.stopped), (4, 3));
+        assert_eq!((tally.saved(), tally.by["agv"]), (6.0 / 16.0, 1));
+        assert_eq!((tally.top, tally.top_kept, tally.top_done), (3, 1, 1));
+        assert_eq!((tally.bests, tally.best_kept), (1, 0));
+        let mut twice = tally.clone();
+        twice.add(&tally);
+        assert_eq!((twice.studies, twice.saved()), (2, tally.saved()));
+    }
+
+    #[test]
+    fn where_nothing_was_run_nothing_was_lost() {
+        let nothing = Tally::default();
+        assert_eq!((nothing.saved(), nothing.top_share()), (0.0, 1.0));
+    }
+}

@@ -1,0 +1,164 @@
+//! Stoppers by their names.
+
+use super::{Asha, Extrapolation, Hyperband, Median, Percentile, Prospect, Reason, Stopper};
+use crate::course::Course;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The names of all stoppers.
+pub const NAMES: [&str; 6] = [
+    "prospect",
+    "median",
+    "percentile",
+    "extrapolation",
+    "asha",
+    "hyperband",
+];
+
+/// A stopper with its settings, as studies write it: a name (`"median"`), or a table with a name and
+/// the settings that differ from the defaults (`{ name = "median", trials = 10 }`).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(tag = "name", rename_all = "snake_case")]
+pub enum Choice {
+    /// Behind, and lying still.
+    Prospect(Prospect),
+    /// Worse than the median.
+    Median(Median),
+    /// Not among the best share.
+    Percentile(Percentile),
+    /// Forecast to end worse than the best.
+    Extrapolation(Extrapolation),
+    /// Successive halving, without waiting.
+    Asha(Asha),
+    /// Several brackets of it.
+    Hyperband(Hyperband),
+}
+
+/// There is no stopper of that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no stopper `{0}`; there are {names}", names = NAMES.join(", "))]
+pub struct UnknownStopper(pub String);
+
+impl FromStr for Choice {
+    type Err = UnknownStopper;
+
+    fn from_str(name: &str) -> Result<Choice, UnknownStopper> {
+        Ok(match name {
+            "prospect" => Choice::Prospect(Prospect::default()),
+            "median" => Choice::Median(Median::default()),
+            "percentile" => Choice::Percentile(Percentile::default()),
+            "extrapolation" => Choice::Extrapolation(Extrapolation::default()),
+            "asha" => Choice::Asha(Asha::default()),
+            "hyperband" => Choice::Hyperband(Hyperband::default()),
+            _ => return Err(UnknownStopper(name.to_owned())),
+        })
+    }
+}
+
+impl Choice {
+    fn stopper(&self) -> &dyn Stopper {
+        match self {
+            Choice::Prospect(stopper) => stopper,
+            Choice::Median(stopper) => stopper,
+            Choice::Percentile(stopper) => stopper,
+            Choice::Extrapolation(stopper) => stopper,
+            Choice::Asha(stopper) => stopper,
+            Choice::Hyperband(stopper) => stopper,
+        }
+    }
+}
+
+impl Stopper for Choice {
+    fn name(&self) -> &'static str {
+        self.stopper().name()
+    }
+
+    fn judge(&self, trial: &Course, others: &[Course]) -> Option<Reason> {
+        self.stopper().judge(trial, others)
+    }
+}
+
+impl<'de> Deserialize<'de> for Choice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Choice, D::Error> {
+        deserializer.deserialize_any(NameOrTable)
+    }
+}
+
+struct NameOrTable;
+
+impl<'de> Visitor<'de> for NameOrTable {
+    type Value = Choice;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a stopper, or a table with its `name` and settings")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Choice, E> {
+        name.parse().map_err(E::custom)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Choice, A::Error> {
+        #[derive(Deserialize)]
+        #[serde(tag = "name", rename_all = "snake_case")]
+        enum Table {
+            Prospect(Prospect),
+            Median(Median),
+            Percentile(Percentile),
+            Extrapolation(Extrapolation),
+            Asha(Asha),
+            Hyperband(Hyperband),
+        }
+        let table = Table::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(match table {
+            Table::Prospect(stopper) => Choice::Prospect(stopper),
+            Table::Median(stopper) => Choice::Median(stopper),
+            Table::Percentile(stopper) => Choice::Percentile(stopper),
+            Table::Extrapolation(stopper) => Choice::Extrapolation(stopper),
+            Table::Asha(stopper) => Choice::Asha(stopper),
+            Table::Hyperband(stopper) => Choice::Hyperband(stopper),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_a_stopper_of_that_name() {
+        for name in NAMES {
+            let choice: Choice = name.parse().unwrap();
+            assert_eq!(choice.name(), name);
+            let json = serde_json::to_string(&choice).unwrap();
+            assert_eq!(serde_json::from_str::<Choice>(&json).unwrap(), choice);
+        }
+    }
+
+    #[test]
+    fn a_name_or_a_table_will_do() {
+        let read = |json: &str| serde_json::from_str::<Choice>(json).unwrap();
+        assert_eq!(read(r#""median""#), Choice::Median(Median::default()));
+        let table = read(r#"{"trials": 9, "name": "median"}"#);
+        let median = Median {
+            trials: 9,
+            ..Median::default()
+        };
+        assert_eq!(table, Choice::Median(median));
+    }
+
+    #[test]
+    fn errors_name_what_there_is() {
+        let error = |json: &str| {
+            serde_json::from_str::<Choice>(json)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(error(r#""medain""#).contains("there are prospect, median, "));
+        assert!(error(r#"{"name": "medain"}"#).contains("expected one of `prospect`, `median`"));
+        assert!(error(r#"{"name": "median", "trails": 5}"#).contains("`from` or `trials`"));
+        assert!(error("5").contains("the name of a stopper"));
+    }
+}

@@ -1,0 +1,137 @@
+//! Several stoppers and the indicators together.
+
+use super::standing::{Ended, Standing, is_done};
+use super::{Choice, Reason, Stopper};
+use crate::course::Course;
+use surefoot_diagnose::{Finding, Severity};
+
+/// By whom a trial is ended whose cost is no number.
+pub const NON_FINITE: &str = "non_finite";
+
+/// Ends a trial if any of its stoppers does, or an indicator has found something, and protects those
+/// that are among the best.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Combination {
+    stoppers: Vec<Choice>,
+    protect: usize,
+}
+
+impl Combination {
+    /// These stoppers. A trial with fewer than `protect` others ahead of it goes on whatever they say.
+    pub fn new(stoppers: Vec<Choice>, protect: usize) -> Combination {
+        Combination { stoppers, protect }
+    }
+
+    /// Whether to end the trial, after what it reported last and what the indicators have found in it
+    /// since it was last asked.
+    ///
+    /// What is found in a protected trial is dismissed: it is among the best, so it cannot be bad.
+    pub fn decide(
+        &self,
+        trial: &Course,
+        others: &[Course],
+        findings: &[Finding],
+    ) -> Option<Reason> {
+        if is_done(trial) {
+            return None;
+        }
+        let problem = findings.iter().find(|f| f.severity == Severity::Problem);
+        let rules = !(self.stoppers.is_empty() && findings.is_empty());
+        if let Some(cost) = trial.last().filter(|cost| !cost.is_finite() && rules) {
+            let plain = || {
+                Reason::new(NON_FINITE, "What it reported last is no number.")
+                    .with("cost", cost, None)
+            };
+            return Some(problem.map_or_else(plain, Reason::from));
+        }
+        if self.is_protected(trial, others) {
+            return None;
+        }
+        // What is bad is not done.
+        let found = problem.or(findings.first()).map(Reason::from);
+        found.or_else(|| {
+            let mut stoppers = self.stoppers.iter();
+            stoppers.find_map(|stopper| stopper.judge(trial, others))
+        })
+    }
+
+    /// Whether the trial is among the best after as many stretches. One that has reported nothing is
+    /// not.
+    pub fn is_protected(&self, trial: &Course, others: &[Course]) -> bool {
+        let standing = Standing::of(trial, others, Ended::AtTheirBest);
+        standing.is_some_and(|standing| standing.better() < self.protect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::standing::tests::{course, ended};
+    use super::super::{Median, Percentile};
+    use super::*;
+    use surefoot_diagnose::Problem;
+
+    fn others() -> Vec<Course> {
+        (1..=9).map(|i| ended(&[f64::from(i); 10])).collect()
+    }
+
+    fn strict(protect: usize) -> Combination {
+        let rule = Percentile {
+            keep: 0.0,
+            ..Percentile::default()
+        };
+        let stoppers = vec![Choice::Median(Median::default()), Choice::Percentile(rule)];
+        Combination::new(stoppers, protect)
+    }
+
+    #[test]
+    fn any_of_the_stoppers_may_end_a_trial() {
+        let by = |cost: f64| {
+            let reason = strict(0).decide(&course(&[cost; 3]), &others(), &[]);
+            reason.map(|reason| reason.by)
+        };
+        assert_eq!(by(8.5).as_deref(), Some("median"));
+        assert_eq!(by(2.5).as_deref(), Some("percentile"));
+        assert_eq!(by(0.5), None);
+    }
+
+    #[test]
+    fn the_best_are_protected_from_stoppers_and_indicators() {
+        let found = [Finding::new(Problem::ERG, 3, "The gradient dies away.")];
+        let decide = |cost: f64, protect: usize| {
+            let trial = course(&[cost; 3]);
+            strict(protect)
+                .decide(&trial, &others(), &found)
+                .map(|reason| reason.by)
+        };
+        assert_eq!(decide(2.5, 3), None);
+        assert_eq!(decide(3.5, 3).as_deref(), Some("erg"));
+        assert_eq!(decide(2.5, 0).as_deref(), Some("erg"));
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_protected() {
+        let broken: Vec<Course> = (0..3).map(|_| ended(&[f64::NAN; 10])).collect();
+        for cost in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let reason = strict(3).decide(&course(&[1.0, cost]), &broken, &[]);
+            assert_eq!(reason.map(|reason| reason.by).as_deref(), Some(NON_FINITE));
+        }
+    }
+
+    #[test]
+    fn without_rules_nothing_ends() {
+        let nothing = Combination::default();
+        assert_eq!(nothing.decide(&course(&[f64::NAN]), &others(), &[]), None);
+        assert_eq!(nothing.decide(&course(&[9.0; 5]), &others(), &[]), None);
+    }
+
+    #[test]
+    fn a_trial_without_a_report_is_judged_by_what_is_found() {
+        let found = [Finding::new(
+            Problem::AGV,
+            3,
+            "The loss is no number any more.",
+        )];
+        let reason = strict(3).decide(&course(&[]), &others(), &found);
+        assert_eq!(reason.map(|reason| reason.by).as_deref(), Some("agv"));
+    }
+}

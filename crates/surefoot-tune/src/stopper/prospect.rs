@@ -1,0 +1,209 @@
+//! Prospect: whether a trial can still end among the best.
+
+use super::standing::{Ended, Standing, is_done, progress};
+use super::{Reason, Stopper};
+use crate::course::Course;
+use serde::{Deserialize, Serialize};
+
+/// Ends a trial that is surely not among the best now, and does not move enough to get there.
+///
+/// Two things have to come together:
+///
+/// * *It is behind.* Of all trials before, those that were stopped included, more than `keep` were better
+///   after as many stretches. That share is known better the more trials there were, so its lower
+///   bound counts (Wilson's, `sure` standard deviations away). That lets the rule begin with the first
+///   trials: to be behind all of three says something, to be behind one of three does not.
+/// * *It lies still.* A trial that is behind and moves may come down yet: those that overshoot
+///   at first, and networks that wait before they learn, are behind nearly all others for a tenth of
+///   their time and end among the best. Trials that are stuck do not move. So the rule asks how far
+///   the trial would come if from now on it fell by `reach` of all its recent movement, up or down, and by
+///   `fall` of what it has fallen of late, in every stretch that is left. Only if that is not down to
+///   the bar, the cost that `keep` of the others are better than, is there no prospect.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Prospect {
+    /// The share of all trials that may be better.
+    pub keep: f64,
+    /// How many standard deviations sure it has to be that more are.
+    pub sure: f64,
+    /// The part of its recent movement that a trial may be lucky with from now on.
+    pub reach: f64,
+    /// The part of its recent fall that may go on to the end.
+    pub fall: f64,
+    /// What is recent, as a share of the planned stretches.
+    pub window: f64,
+    /// The share of its stretches that a trial has done before it is judged.
+    pub from: f64,
+    /// How many others there have to be.
+    pub trials: usize,
+}
+
+impl Default for Prospect {
+    fn default() -> Self {
+        Self {
+            keep: 0.14,
+            sure: 1.0,
+            reach: 0.07,
+            fall: 0.2,
+            window: 0.08,
+            from: 0.06,
+            trials: 3,
+        }
+    }
+}
+
+/// Trials are compared by the best of so many costs: chance makes one bad more often than two.
+const LATE: usize = 3;
+
+impl Stopper for Prospect {
+    fn name(&self) -> &'static str {
+        "prospect"
+    }
+
+    fn judge(&self, trial: &Course, others: &[Course]) -> Option<Reason> {
+        if is_done(trial) || progress(trial) < self.from {
+            return None;
+        }
+        let mut standing = Standing::of_late(trial, others, Ended::AtTheirBest, LATE)?;
+        let (better, count) = (standing.better(), standing.count());
+        let surely = lower_bound(better, count, self.sure);
+        if count < self.trials || surely <= self.keep {
+            return None;
+        }
+        let bar = standing.bar(self.keep)?;
+        let left = (trial.planned - trial.costs.len()) as f64;
+        let (pace, fall) = self.movement(trial);
+        let lucky = standing.cost - (self.reach * pace + self.fall * fall) * left;
+        (lucky >= bar).then(|| {
+            let sentence = format!(
+                "After {} of {} stretches, {better} of {count} trials were better, and it does not \
+                 move enough to catch up.",
+                trial.costs.len(),
+                trial.planned
+            );
+            Reason::new(self.name(), sentence)
+                .with("share that is surely better", surely, self.keep)
+                .with("cost it could reach", lucky, bar)
+        })
+    }
+}
+
+impl Prospect {
+    /// How far the cost moves in a stretch of late: up or down, and down all in all. What is no number
+    /// does not move.
+    fn movement(&self, trial: &Course) -> (f64, f64) {
+        let window = (self.window * trial.planned as f64).round().max(1.0) as usize;
+        let from = trial.costs.len().saturating_sub(window + 1);
+        let steps = trial.costs[from..].windows(2).map(|pair| pair[1] - pair[0]);
+        let (mut path, mut way, mut count) = (0.0, 0.0, 0.0_f64);
+        for step in steps {
+            count += 1.0;
+            if step.is_finite() {
+                path += step.abs();
+                way += step;
+            }
+        }
+        (path / count.max(1.0), (-way / count.max(1.0)).max(0.0))
+    }
+}
+
+/// The lower bound of Wilson's interval for a share of which `some` of `all` were seen.
+fn lower_bound(some: usize, all: usize, deviations: f64) -> f64 {
+    if all == 0 {
+        return 0.0;
+    }
+    let (n, z) = (all as f64, deviations);
+    let share = some as f64 / n;
+    let spread = (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
+    (share + z * z / (2.0 * n) - z * spread) / (1.0 + z * z / n)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::standing::tests::{course, ended};
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Twenty trials that came down, to ends from 0.4 on.
+    fn others() -> Vec<Course> {
+        let costs = |i: i32| (1..=10).map(move |t| 0.4 + 0.01 * f64::from(i) + 0.3 / f64::from(t));
+        (0..20)
+            .map(|i| ended(&costs(i).collect::<Vec<_>>()))
+            .collect()
+    }
+
+    fn judge(costs: &[f64]) -> Option<Reason> {
+        Prospect::default().judge(&course(costs), &others())
+    }
+
+    #[test]
+    fn a_trial_that_is_stuck_behind_the_others_is_stopped() {
+        let reason = judge(&[0.7, 0.693, 0.693]).unwrap();
+        assert!(reason.sentence.contains("20 of 20"), "{}", reason.sentence);
+    }
+
+    #[test]
+    fn a_trial_among_the_best_goes_on() {
+        assert_eq!(judge(&[0.7, 0.55, 0.5]), None);
+    }
+
+    #[test]
+    fn a_trial_that_overshot_and_comes_down_goes_on() {
+        let overshot: Vec<f64> = (0..12)
+            .map(|t| 0.7 + 1.5 * (-0.2 * f64::from(t)).exp())
+            .collect();
+        let mut others = others();
+        for other in &mut others {
+            other.costs.resize(50, 0.45);
+            other.planned = 50;
+        }
+        let trial = |costs: &[f64]| Course {
+            planned: 50,
+            ..course(costs)
+        };
+        let rule = Prospect::default();
+        assert_eq!(rule.judge(&trial(&overshot), &others), None);
+        assert!(rule.judge(&trial(&[0.87; 12]), &others).is_some());
+    }
+
+    #[test]
+    fn trials_that_were_stopped_count_among_those_that_are_worse() {
+        // The two survivors are better; the others, which were stopped, are not.
+        let mut others: Vec<Course> = (0..18).map(|_| ended(&[0.7, 0.693])).collect();
+        others.extend([ended(&[0.5; 10]), ended(&[0.5; 10])]);
+        let fair = course(&[0.6; 5]);
+        assert_eq!(Prospect::default().judge(&fair, &others), None);
+    }
+
+    #[test]
+    fn to_be_behind_one_of_three_says_nothing() {
+        let few = [ended(&[0.4; 10]), ended(&[0.8; 10]), ended(&[0.9; 10])];
+        let rule = Prospect::default();
+        assert_eq!(rule.judge(&course(&[0.6; 4]), &few), None);
+        assert!(rule.judge(&course(&[1.0; 4]), &few).is_some());
+        assert_eq!(rule.judge(&course(&[1.0; 4]), &few[..2]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_no_number_makes_no_trial_better(at in 0usize..6, bad in prop_oneof![
+            Just(f64::NAN), Just(f64::INFINITY), Just(f64::NEG_INFINITY)
+        ]) {
+            let mut costs = vec![0.7, 0.693, 0.694, 0.693, 0.693, 0.693];
+            costs[at] = bad;
+            // A broken point is no movement; the last one is worse than all.
+            prop_assert!(judge(&costs).is_some());
+        }
+
+        #[test]
+        fn the_lower_bound_is_below_the_share_and_grows_with_the_evidence(
+            some in 0usize..50, more in 0usize..50, z in 0.0f64..3.0
+        ) {
+            let all = some + more;
+            prop_assume!(all > 0);
+            let bound = lower_bound(some, all, z);
+            prop_assert!(bound <= some as f64 / all as f64 + 1e-12);
+            prop_assert!(lower_bound(2 * some, 2 * all, z) >= bound - 1e-12);
+        }
+    }
+}

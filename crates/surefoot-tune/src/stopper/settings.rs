@@ -1,0 +1,181 @@
+//! What ends the trials of a study, as it is written down.
+
+use super::choice::Choice;
+use super::combination::Combination;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use surefoot_diagnose::indicators::{self, Limits};
+use surefoot_diagnose::{Detector, Problem};
+
+/// Which stoppers and indicators a study has, and their settings: any combination.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// The stoppers. Each may end a trial.
+    pub stoppers: Vec<Choice>,
+    /// The indicators, by their ids. Each may end a trial.
+    pub indicators: Vec<Problem>,
+    /// Where the indicators alert.
+    pub limits: Limits,
+    /// A trial that is among so many best after as many stretches goes on, whatever is said of it,
+    /// unless it is no number. A mistake then costs one of the lesser trials and not the best.
+    pub protect: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            stoppers: vec![Choice::Prospect(super::Prospect::default())],
+            indicators: indicators::PROBLEMS.to_vec(),
+            limits: Limits::default(),
+            protect: 3,
+        }
+    }
+}
+
+/// What cannot be set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}`: {message}")]
+pub struct SettingsError {
+    /// The key that was to be set.
+    pub key: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl Settings {
+    /// Nothing ends a trial.
+    pub fn none() -> Settings {
+        Settings {
+            stoppers: Vec::new(),
+            indicators: Vec::new(),
+            ..Settings::default()
+        }
+    }
+
+    /// Only this stopper, with nothing protected: the rule as others have it.
+    pub fn only(stopper: Choice) -> Settings {
+        Settings {
+            stoppers: vec![stopper],
+            protect: 0,
+            ..Settings::none()
+        }
+    }
+
+    /// The stoppers, ready to judge.
+    pub fn combination(&self) -> Combination {
+        Combination::new(self.stoppers.clone(), self.protect)
+    }
+
+    /// A new set of the indicators, to diagnose one trial with.
+    pub fn detectors(&self) -> Vec<Box<dyn Detector>> {
+        let mut detectors = indicators::all(&self.limits);
+        detectors.retain(|detector| self.indicators.contains(&detector.problem()));
+        detectors
+    }
+
+    /// The same with a number set: `protect`, a limit of the indicators by its name (`plc`), or a setting
+    /// of one of the stoppers (`prospect.keep`).
+    pub fn with(&self, key: &str, value: f64) -> Result<Settings, SettingsError> {
+        let fail = |message: String| SettingsError {
+            key: key.to_owned(),
+            message,
+        };
+        let mut changed = self.clone();
+        match key.split_once('.') {
+            None if key == "protect" => {
+                let count = value >= 0.0 && value.fract() == 0.0;
+                if !count {
+                    return Err(fail(format!("it is a count, not {value}")));
+                }
+                changed.protect = value as usize;
+            }
+            None => changed.limits.set(key, value).map_err(fail)?,
+            Some((name, field)) => {
+                use super::Stopper;
+                let found = changed.stoppers.iter_mut().find(|s| s.name() == name);
+                let stopper = found.ok_or_else(|| {
+                    let names: Vec<&str> = self.stoppers.iter().map(|s| s.name()).collect();
+                    fail(format!(
+                        "there is no stopper `{name}` here, only {}",
+                        names.join(", ")
+                    ))
+                })?;
+                *stopper = set(*stopper, field, value).map_err(fail)?;
+            }
+        }
+        Ok(changed)
+    }
+}
+
+/// Goes by way of JSON, which knows the names of the fields and which of them are counts.
+fn set(stopper: Choice, field: &str, value: f64) -> Result<Choice, String> {
+    let mut table = serde_json::to_value(stopper).map_err(|e| e.to_string())?;
+    let number = if value.fract() == 0.0 && value.abs() < 1e9 {
+        Value::from(value as i64)
+    } else {
+        Value::from(value)
+    };
+    if field == "name" {
+        return Err("the name is not a setting".to_owned());
+    }
+    table[field] = number;
+    serde_json::from_value(table).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_can_be_written_and_read() {
+        let json = serde_json::to_string(&Settings::default()).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Settings>(&json).unwrap(),
+            Settings::default()
+        );
+        assert_eq!(
+            serde_json::from_str::<Settings>("{}").unwrap(),
+            Settings::default()
+        );
+        assert!(serde_json::from_str::<Settings>(r#"{"stopers": []}"#).is_err());
+    }
+
+    #[test]
+    fn numbers_are_set_by_their_names() {
+        let settings = Settings::default();
+        assert_eq!(settings.with("protect", 5.0).unwrap().protect, 5);
+        assert_eq!(settings.with("plc", 0.5).unwrap().limits.plc, 0.5);
+        let narrower = settings.with("prospect.keep", 0.1).unwrap();
+        let more = narrower.with("prospect.trials", 7.0).unwrap();
+        let Choice::Prospect(prospect) = more.stoppers[0] else {
+            panic!("{more:?}");
+        };
+        assert_eq!((prospect.keep, prospect.trials), (0.1, 7));
+    }
+
+    #[test]
+    fn what_cannot_be_set_is_said() {
+        let error = |key: &str, value: f64| {
+            Settings::default()
+                .with(key, value)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(error("prospect.kep", 1.0).contains("expected one of `keep`"));
+        assert!(error("median.from", 1.0).contains("only prospect"));
+        assert!(error("plk", 1.0).contains("there are late"));
+        assert!(error("protect", 0.5).contains("count"));
+        assert!(error("prospect.trials", 0.5).contains("prospect.trials"));
+    }
+
+    #[test]
+    fn only_the_indicators_that_are_named_look() {
+        let settings = Settings {
+            indicators: vec![Problem::NMG, Problem::AGV],
+            ..Settings::default()
+        };
+        let problems: Vec<_> = settings.detectors().iter().map(|d| d.problem()).collect();
+        assert_eq!(problems, [Problem::AGV, Problem::NMG]);
+    }
+}

@@ -7,14 +7,18 @@
 //! [`Worthless`](crate::Outcome::Worthless): no better than the worst that is not. One that runs is
 //! kept away from. How each sampler takes that into account is said where it is defined.
 
+mod acquisition;
+mod descent;
 mod draws;
 #[cfg(test)]
 mod fixture;
+mod forest;
 mod frame;
 mod gp;
 mod parzen;
 mod random;
 mod settings;
+mod shape;
 mod smac;
 mod sobol;
 mod tpe;

@@ -6,7 +6,6 @@
 //! * A [`Stopper`] ends a trial that is not worth going on with, and says why.
 //! * A [`Store`] holds a study for any number of workers on any number of machines.
 //! * [`simulate`] replays recorded trials through any set of stoppers, without training.
-//! * A [`Store`](store::Store) holds a study for any number of workers on any number of machines.
 
 pub mod checker;
 pub mod command;

@@ -1,5 +1,6 @@
 //! Spaces: the parameters of a search and the values each can have.
 
+use libm::{exp, log};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -151,6 +152,19 @@ impl Space {
         point
     }
 
+    /// The point at these places, from 0 to 1: asks for that of each parameter whose conditions hold,
+    /// by its index.
+    pub fn at(&self, mut place: impl FnMut(usize) -> f64) -> Point {
+        let mut point = Point::default();
+        for (index, parameter) in self.parameters.iter().enumerate() {
+            if parameter.holds(&point) {
+                let value = parameter.domain.at(place(index));
+                point.0.insert(parameter.name.clone(), value);
+            }
+        }
+        point
+    }
+
     /// Whether a point has a fitting value for each parameter that is there, and no other.
     pub fn contains(&self, point: &Point) -> bool {
         let mut seen = 0;
@@ -257,7 +271,7 @@ impl Domain {
         match *self {
             Domain::Uniform(low, high) => Value::Float(between(low, high)),
             Domain::LogUniform(low, high) => {
-                Value::Float(between(low.ln(), high.ln()).exp().clamp(low, high))
+                Value::Float(exp(between(log(low), log(high))).clamp(low, high))
             }
             // Each whole number has the same share of the way, the outer ones too.
             Domain::Int(low, high) => {
@@ -265,8 +279,8 @@ impl Domain {
                 Value::Int((value as i64).clamp(low, high))
             }
             Domain::LogInt(low, high) => {
-                let value = between((low as f64 - 0.5).ln(), (high as f64 + 0.5).ln());
-                Value::Int((value.exp().round() as i64).clamp(low, high))
+                let value = between(log(low as f64 - 0.5), log(high as f64 + 0.5));
+                Value::Int((exp(value).round() as i64).clamp(low, high))
             }
             Domain::Choice(ref values) => {
                 let index = (place * values.len() as f64) as usize;
@@ -288,15 +302,15 @@ impl Domain {
         match (self, value) {
             (&Domain::Uniform(low, high), &Value::Float(value)) => share(value, low, high),
             (&Domain::LogUniform(low, high), &Value::Float(value)) => {
-                share(value.ln(), low.ln(), high.ln())
+                share(log(value), log(low), log(high))
             }
             (&Domain::Int(low, high), &Value::Int(value)) => {
                 share(value as f64, low as f64 - 0.5, high as f64 + 0.5)
             }
             (&Domain::LogInt(low, high), &Value::Int(value)) => share(
-                (value as f64).ln(),
-                (low as f64 - 0.5).ln(),
-                (high as f64 + 0.5).ln(),
+                log(value as f64),
+                log(low as f64 - 0.5),
+                log(high as f64 + 0.5),
             ),
             (Domain::Choice(values), value) => {
                 let index = values.iter().position(|v| v == value);

@@ -1,4 +1,34 @@
 //! Samplers: which point to try next, one a file.
+//!
+//! [`Settings`] is how a study says which one it wants; [`named`] gives one by its name.
+//!
+//! What outcomes mean is the same for all. Costs are minimised. A trial that was stopped counts with
+//! the cost it had reached. One that failed, or ended in NaN or an infinity, is
+//! [`Worthless`](crate::Outcome::Worthless): no better than the worst that is not. One that runs is
+//! kept away from. How each sampler takes that into account is said where it is defined.
+
+mod acquisition;
+mod descent;
+mod draws;
+#[cfg(test)]
+mod fixture;
+mod forest;
+mod frame;
+mod gp;
+mod parzen;
+mod random;
+mod settings;
+mod shape;
+mod smac;
+mod sobol;
+mod tpe;
+
+pub use gp::Gp;
+pub use random::Random;
+pub use settings::Settings;
+pub use smac::Smac;
+pub use sobol::Sobol;
+pub use tpe::Tpe;
 
 use crate::history::History;
 use crate::space::{Point, Space};
@@ -34,4 +64,14 @@ impl Question<'_> {
     pub fn key(&self) -> Key {
         Key::new(self.seed, Purpose::Sample).epoch(self.number)
     }
+}
+
+/// The sampler of a name, with its default settings.
+pub fn named(name: &str) -> Option<Box<dyn Sampler>> {
+    Settings::named(name).map(Settings::sampler)
+}
+
+/// The names of all samplers.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    Settings::all().map(|settings| settings.name())
 }

@@ -1,0 +1,66 @@
+//! Draws of a key one after the other, for samplers that cannot say beforehand how many they need.
+
+use surefoot_random::Key;
+
+/// The draws of a key, in order.
+pub(super) struct Draws {
+    key: Key,
+    next: u64,
+}
+
+impl Draws {
+    /// The draws of a key, from the first.
+    pub(super) fn new(key: Key) -> Draws {
+        Draws { key, next: 0 }
+    }
+
+    fn index(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// A uniform number in `[0, 1)`.
+    pub(super) fn uniform(&mut self) -> f64 {
+        let index = self.index();
+        self.key.uniform(index)
+    }
+
+    /// A number from the standard normal distribution.
+    pub(super) fn normal(&mut self) -> f64 {
+        let index = self.index();
+        self.key.normal(index)
+    }
+
+    /// A number below `n`, which is not 0.
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        let index = self.index();
+        self.key.below(index, n as u64) as usize
+    }
+
+    /// A number from a normal distribution around a place, given that it is from 0 to 1.
+    ///
+    /// By drawing again: around a place from 0 to 1, a third of the draws and more lie there as long
+    /// as the deviation is no larger than 1.
+    pub(super) fn truncated(&mut self, place: f64, deviation: f64) -> f64 {
+        const ATTEMPTS: usize = 64;
+        let drawn = (0..ATTEMPTS)
+            .map(|_| place + deviation * self.normal())
+            .find(|drawn| (0.0..=1.0).contains(drawn));
+        drawn.unwrap_or_else(|| self.uniform())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use surefoot_random::Purpose;
+
+    #[test]
+    fn truncated_draws_stay_between_0_and_1() {
+        let mut draws = Draws::new(Key::new(1, Purpose::Sample));
+        for (place, deviation) in [(0.0, 1e-3), (1.0, 1.0), (0.3, 0.2), (0.5, 1e9)] {
+            let drawn: Vec<f64> = (0..100).map(|_| draws.truncated(place, deviation)).collect();
+            assert!(drawn.iter().all(|x| (0.0..=1.0).contains(x)), "{drawn:?}");
+        }
+    }
+}

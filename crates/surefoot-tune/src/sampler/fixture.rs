@@ -1,0 +1,135 @@
+//! Spaces and histories for tests.
+
+use crate::history::{History, Outcome, Told};
+use crate::space::{Condition, Domain, Parameter, Space, Value};
+use proptest::prelude::*;
+use surefoot_random::{Key, Purpose};
+
+/// A space of parameters that are always there.
+pub(crate) fn space<const N: usize>(parameters: [(&str, Domain); N]) -> Space {
+    let parameters = parameters.map(|(name, domain)| Parameter {
+        name: name.to_owned(),
+        domain,
+        conditions: Vec::new(),
+    });
+    Space::new(parameters.to_vec()).expect("a space")
+}
+
+/// A choice of words.
+pub(crate) fn words<const N: usize>(words: [&str; N]) -> Domain {
+    Domain::Choice(words.map(|word| Value::Text(word.to_owned())).to_vec())
+}
+
+/// A space with a momentum for one of two optimizers, and a rate.
+pub(crate) fn conditional() -> Space {
+    let parameter = |name: &str, domain, conditions| Parameter {
+        name: name.to_owned(),
+        domain,
+        conditions,
+    };
+    let sgd = Condition {
+        parameter: "optimizer".to_owned(),
+        values: vec![Value::Text("sgd".to_owned())],
+    };
+    Space::new(vec![
+        parameter("optimizer", words(["adam", "sgd"]), vec![]),
+        parameter("momentum", Domain::Uniform(0.0, 0.99), vec![sgd]),
+        parameter("rate", Domain::LogUniform(1e-5, 1.0), vec![]),
+    ])
+    .expect("a space")
+}
+
+fn domains() -> impl Strategy<Value = Domain> {
+    prop_oneof![
+        (-1e3..1e3, 0.0..1e3).prop_map(|(low, width)| Domain::Uniform(low, low + width)),
+        (-1e3..1e3).prop_map(|only| Domain::Uniform(only, only)),
+        (1e-6..1e3, 1.0..1e6).prop_map(|(low, by)| Domain::LogUniform(low, low * by)),
+        (-100_i64..100, 0_i64..50).prop_map(|(low, width)| Domain::Int(low, low + width)),
+        (1_i64..100, 0_i64..500).prop_map(|(low, width)| Domain::LogInt(low, low + width)),
+        (1_i64..6).prop_map(|n| Domain::Choice((0..n).map(Value::Int).collect())),
+    ]
+}
+
+/// Spaces of up to six parameters, some of which depend on one before.
+pub(crate) fn spaces() -> impl Strategy<Value = Space> {
+    let parameter = (domains(), any::<bool>(), 0.0..1.0, 0.0..1.0);
+    prop::collection::vec(parameter, 1..6).prop_map(|drawn| {
+        let mut parameters: Vec<Parameter> = Vec::new();
+        for (index, (domain, depends, which, place)) in drawn.into_iter().enumerate() {
+            let mut conditions = Vec::new();
+            if depends && index > 0 {
+                let other = &parameters[(which * index as f64) as usize];
+                let mut values = vec![other.domain.at(place), other.domain.at(0.0)];
+                values.dedup();
+                conditions.push(Condition {
+                    parameter: other.name.clone(),
+                    values,
+                });
+            }
+            parameters.push(Parameter {
+                name: format!("p{index}"),
+                domain,
+                conditions,
+            });
+        }
+        Space::new(parameters).expect("a space")
+    })
+}
+
+/// Outcomes of all kinds: spread, equal, enormous, worthless and pending ones.
+pub(crate) fn outcomes() -> impl Strategy<Value = Vec<Outcome>> {
+    let outcome = prop_oneof![
+        4 => (-10.0..10.0).prop_map(Outcome::Cost),
+        1 => Just(Outcome::Cost(1e30)),
+        1 => Just(Outcome::Cost(-1e300)),
+        2 => Just(Outcome::Worthless),
+        2 => Just(Outcome::Pending),
+    ];
+    let (worthless, equal) = (Just(Outcome::Worthless), Just(Outcome::Cost(3.5)));
+    prop_oneof![
+        3 => prop::collection::vec(outcome, 0..40),
+        1 => prop::collection::vec(worthless, 0..30),
+        1 => prop::collection::vec(equal, 0..30),
+        1 => prop::collection::vec(Just(Outcome::Pending), 0..30),
+    ]
+}
+
+/// A history with these outcomes, at points drawn evenly.
+pub(crate) fn history(space: &Space, seed: u64, outcomes: &[Outcome]) -> Vec<Told> {
+    let told = |(number, &outcome): (u64, &Outcome)| {
+        let key = Key::new(seed, Purpose::Generate).epoch(number);
+        Told {
+            number,
+            point: space.at(|index| key.uniform(index as u64)),
+            outcome,
+        }
+    };
+    (0..).zip(outcomes).map(told).collect()
+}
+
+/// Minimises a function for some trials and gives back the history.
+pub(crate) fn minimised(
+    sampler: &dyn super::Sampler,
+    space: &Space,
+    seed: u64,
+    trials: u64,
+    cost: impl Fn(&crate::space::Point) -> f64,
+) -> History {
+    let mut told = Vec::new();
+    for number in 0..trials {
+        let history = History::new(told.clone());
+        let point = sampler.ask(&super::Question {
+            space,
+            seed,
+            number,
+            history: &history,
+        });
+        let outcome = Outcome::of(cost(&point));
+        told.push(Told {
+            number,
+            point,
+            outcome,
+        });
+    }
+    History::new(told)
+}

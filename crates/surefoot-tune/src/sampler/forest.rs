@@ -1,0 +1,343 @@
+//! Random forests: regression trees that disagree where little is known.
+//!
+//! Written here rather than built on `randomforest` 0.2. That crate looks at all rows again for every place
+//! a node could be split at, which is quadratic; keeps one number a leaf, where SMAC wants a mean
+//! and a variance; and draws from `rand`'s standard generator, whose numbers may change from one version of
+//! `rand` to the next, so that a recorded search could not be replayed.
+
+use super::draws::Draws;
+use super::frame::{Axis, Row};
+use surefoot_random::Key;
+
+/// The share of the parameters that a split is chosen from, as SMAC's forest has it.
+const SHARE_OF_AXES: f64 = 5.0 / 6.0;
+
+/// How trees are grown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Growth {
+    /// How many trees.
+    pub(super) trees: usize,
+    /// How few trials a leaf can have.
+    pub(super) leaf: usize,
+}
+
+/// A forest that was fitted to costs.
+pub(super) struct Forest {
+    trees: Vec<Tree>,
+}
+
+/// What a forest says of a point.
+pub(super) struct Estimate {
+    pub(super) mean: f64,
+    pub(super) variance: f64,
+}
+
+impl Forest {
+    /// Fits every tree to as many rows as there are, drawn with repetition.
+    ///
+    /// Rows are as [`filled`] gives them.
+    pub(super) fn fit(axes: &[Axis], rows: &[Row], costs: &[f64], growth: Growth, key: Key) -> Forest {
+        let grow = |tree: usize| {
+            let mut draws = Draws::new(key.sample(tree as u64));
+            let mut picked: Vec<usize> = rows.iter().map(|_| draws.below(rows.len())).collect();
+            let mut grower = Grower {
+                axes,
+                rows,
+                costs,
+                leaf: growth.leaf,
+                draws,
+                nodes: Vec::new(),
+            };
+            grower.grow(&mut picked);
+            Tree {
+                nodes: grower.nodes,
+            }
+        };
+        Forest {
+            trees: (0..growth.trees).map(grow).collect(),
+        }
+    }
+
+    /// The mean over the trees, and the variance within their leaves and between them.
+    pub(super) fn estimate(&self, row: &Row) -> Estimate {
+        let n = self.trees.len() as f64;
+        let leaves = || self.trees.iter().map(|tree| tree.leaf(row));
+        let mean = leaves().map(|leaf| leaf.mean).sum::<f64>() / n;
+        let variance = leaves().map(|leaf| leaf.variance + (leaf.mean - mean) * (leaf.mean - mean));
+        Estimate {
+            mean,
+            variance: variance.sum::<f64>() / n,
+        }
+    }
+}
+
+/// A row with something in the place of what is not there: below all numbers, beyond all choices.
+pub(super) fn filled(axes: &[Axis], row: &Row) -> Row {
+    let coordinates = row.iter().zip(axes);
+    let fill = |(&at, axis): (&f64, &Axis)| match *axis {
+        _ if !at.is_nan() => at,
+        Axis::Real | Axis::Whole(_) => -1.0,
+        Axis::Choice(n) => n as f64,
+    };
+    coordinates.map(fill).collect()
+}
+
+/// Nodes, each before those below it.
+struct Tree {
+    nodes: Vec<Node>,
+}
+
+enum Node {
+    Leaf(Leaf),
+    Fork { split: Split, right: usize },
+}
+
+#[derive(Clone, Copy)]
+struct Leaf {
+    mean: f64,
+    variance: f64,
+}
+
+/// Which way to go.
+enum Split {
+    /// Left up to a place.
+    Number { axis: usize, up_to: f64 },
+    /// Left for some of the choices.
+    Choice { axis: usize, left: Vec<bool> },
+}
+
+impl Split {
+    fn is_left(&self, row: &Row) -> bool {
+        match self {
+            Split::Number { axis, up_to } => row[*axis] <= *up_to,
+            Split::Choice { axis, left } => left[row[*axis] as usize],
+        }
+    }
+}
+
+impl Tree {
+    fn leaf(&self, row: &Row) -> Leaf {
+        let mut at = 0;
+        loop {
+            match &self.nodes[at] {
+                Node::Leaf(leaf) => return *leaf,
+                Node::Fork { split, right } => {
+                    at = if split.is_left(row) { at + 1 } else { *right };
+                }
+            }
+        }
+    }
+}
+
+/// A tree while it grows.
+struct Grower<'a> {
+    axes: &'a [Axis],
+    rows: &'a [Row],
+    costs: &'a [f64],
+    leaf: usize,
+    draws: Draws,
+    nodes: Vec<Node>,
+}
+
+/// How much better two parts are described by their means than the whole by its own.
+struct Gain {
+    gain: f64,
+    split: Split,
+}
+
+impl Grower<'_> {
+    fn grow(&mut self, picked: &mut [usize]) {
+        let leaf = self.summary(picked);
+        let split = (leaf.variance > 0.0).then(|| self.best_split(picked)).flatten();
+        let Some(split) = split else {
+            self.nodes.push(Node::Leaf(leaf));
+            return;
+        };
+        let middle = partition(picked, |&i| split.is_left(&self.rows[i]));
+        let (left, right) = picked.split_at_mut(middle);
+        let at = self.nodes.len();
+        self.nodes.push(Node::Fork { split, right: 0 });
+        self.grow(left);
+        let next = self.nodes.len();
+        if let Node::Fork { right, .. } = &mut self.nodes[at] {
+            *right = next;
+        }
+        self.grow(right);
+    }
+
+    fn summary(&self, picked: &[usize]) -> Leaf {
+        let n = picked.len() as f64;
+        let mean = picked.iter().map(|&i| self.costs[i]).sum::<f64>() / n;
+        let squares = picked.iter().map(|&i| (self.costs[i] - mean) * (self.costs[i] - mean));
+        Leaf {
+            mean,
+            variance: squares.sum::<f64>() / n,
+        }
+    }
+
+    /// The best split along some of the parameters, drawn anew.
+    fn best_split(&mut self, picked: &[usize]) -> Option<Split> {
+        let mut order: Vec<usize> = (0..self.axes.len()).collect();
+        for i in (1..order.len()).rev() {
+            order.swap(i, self.draws.below(i + 1));
+        }
+        let looked_at = libm::ceil(order.len() as f64 * SHARE_OF_AXES) as usize;
+        let mut best: Option<Gain> = None;
+        for (seen, &axis) in order.iter().enumerate() {
+            // Where none of the parameters that were drawn can be split, another is looked at.
+            if seen >= looked_at && best.is_some() {
+                break;
+            }
+            let found = match self.axes[axis] {
+                Axis::Choice(n) => self.split_choices(picked, axis, n),
+                Axis::Real | Axis::Whole(_) => self.split_numbers(picked, axis),
+            };
+            if let Some(found) = found
+                && best.as_ref().is_none_or(|best| found.gain > best.gain)
+            {
+                best = Some(found);
+            }
+        }
+        best.map(|best| best.split)
+    }
+
+    /// The best place to split a number at: anywhere between two neighbours, so that trees differ where
+    /// there is nothing.
+    fn split_numbers(&mut self, picked: &[usize], axis: usize) -> Option<Gain> {
+        let mut pairs: Vec<(f64, f64)> = picked
+            .iter()
+            .map(|&i| (self.rows[i][axis], self.costs[i]))
+            .collect();
+        pairs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let parts = pairs.iter().map(|&(_, cost)| (cost, 1.0));
+        let can_end = |i: usize| pairs[i].0 < pairs[i + 1].0;
+        let (gain, last) = best_prefix(parts, self.leaf, can_end)?;
+        let (low, high) = (pairs[last].0, pairs[last + 1].0);
+        let up_to = low + self.draws.uniform() * (high - low);
+        Some(Gain {
+            gain,
+            split: Split::Number { axis, up_to },
+        })
+    }
+
+    /// The best two groups of choices: sorted by their mean cost, they are the first ones and the
+    /// rest (Breiman et al., *Classification and Regression Trees*, 1984, section 4.2.2).
+    fn split_choices(&mut self, picked: &[usize], axis: usize, n: usize) -> Option<Gain> {
+        // One more for what is not there.
+        let mut groups = vec![(0.0, 0.0); n + 1];
+        for &i in picked {
+            let group = &mut groups[self.rows[i][axis] as usize];
+            group.0 += self.costs[i];
+            group.1 += 1.0;
+        }
+        let mut seen: Vec<usize> = (0..=n).filter(|&c| groups[c].1 > 0.0).collect();
+        let mean = |choice: usize| groups[choice].0 / groups[choice].1;
+        seen.sort_by(|&a, &b| mean(a).total_cmp(&mean(b)).then(a.cmp(&b)));
+        let parts = seen.iter().map(|&choice| groups[choice]);
+        let (gain, last) = best_prefix(parts, self.leaf, |_| true)?;
+        // Choices that were not seen go either way.
+        let mut left: Vec<bool> = (0..=n).map(|_| self.draws.uniform() < 0.5).collect();
+        for (i, &choice) in seen.iter().enumerate() {
+            left[choice] = i <= last;
+        }
+        Some(Gain {
+            gain,
+            split: Split::Choice { axis, left },
+        })
+    }
+}
+
+/// Where to cut a sequence of parts, each with the sum of its costs and their number, so that the
+/// two sides are described best; neither may have fewer than `least`.
+fn best_prefix(
+    parts: impl Iterator<Item = (f64, f64)> + Clone,
+    least: usize,
+    can_end: impl Fn(usize) -> bool,
+) -> Option<(f64, usize)> {
+    let (total, count) = parts
+        .clone()
+        .fold((0.0, 0.0), |(sum, n), part| (sum + part.0, n + part.1));
+    let mut best = None;
+    let (mut sum, mut n) = (0.0, 0.0);
+    for (i, part) in parts.enumerate() {
+        sum += part.0;
+        n += part.1;
+        if n < least as f64 {
+            continue;
+        }
+        if count - n < least as f64 {
+            break;
+        }
+        let rest = total - sum;
+        let gain = sum * sum / n + rest * rest / (count - n);
+        if can_end(i) && best.is_none_or(|(most, _)| gain > most) {
+            best = Some((gain, i));
+        }
+    }
+    best
+}
+
+/// Moves what fits to the front, and says how many that are.
+fn partition(picked: &mut [usize], fits: impl Fn(&usize) -> bool) -> usize {
+    let (mut left, right): (Vec<usize>, Vec<usize>) = picked.iter().partition(|i| fits(i));
+    let middle = left.len();
+    left.extend(right);
+    picked.copy_from_slice(&left);
+    middle
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use surefoot_random::Purpose;
+
+    const GROWTH: Growth = Growth { trees: 20, leaf: 1 };
+
+    fn key() -> Key {
+        Key::new(5, Purpose::Sample)
+    }
+
+    #[test]
+    fn steps_and_choices_are_learned() {
+        let axes = [Axis::Real, Axis::Choice(3)];
+        let key_of = |i: u64| key().epoch(i);
+        let rows: Vec<Row> = (0..200)
+            .map(|i| vec![key_of(i).uniform(0), key_of(i).below(1, 3) as f64])
+            .collect();
+        let cost = |row: &Row| f64::from(row[0] > 0.5) + 2.0 * f64::from(row[1] == 1.0);
+        let costs: Vec<f64> = rows.iter().map(cost).collect();
+        let forest = Forest::fit(&axes, &rows, &costs, GROWTH, key());
+        for row in [vec![0.2, 0.0], vec![0.8, 1.0], vec![0.1, 1.0], vec![0.9, 2.0]] {
+            let estimate = forest.estimate(&row);
+            assert!((estimate.mean - cost(&row)).abs() < 0.05, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn trees_disagree_where_nothing_was_tried() {
+        let rows: Vec<Row> = [0.0, 0.05, 0.1, 0.9, 0.95, 1.0].map(|x| vec![x]).to_vec();
+        let costs = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0];
+        let forest = Forest::fit(&[Axis::Real], &rows, &costs, GROWTH, key());
+        let between = forest.estimate(&vec![0.5]).variance;
+        assert!(between > 5.0 * forest.estimate(&vec![0.02]).variance);
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_from_what_is() {
+        let axes = [Axis::Real];
+        let row = |x: f64| filled(&axes, &vec![x]);
+        let rows: Vec<Row> = (0..40).map(|i| if i % 2 == 0 { row(f64::NAN) } else { row(f64::from(i) / 40.0) }).collect();
+        let costs: Vec<f64> = (0..40).map(|i| f64::from(i % 2)).collect();
+        let forest = Forest::fit(&axes, &rows, &costs, GROWTH, key());
+        assert!(forest.estimate(&row(f64::NAN)).mean < 0.05);
+        assert!(forest.estimate(&row(0.4)).mean > 0.9);
+    }
+
+    #[test]
+    fn equal_costs_make_a_leaf() {
+        let rows: Vec<Row> = (0..9).map(|i| vec![f64::from(i)]).collect();
+        let forest = Forest::fit(&[Axis::Real], &rows, &[3.0; 9], GROWTH, key());
+        let estimate = forest.estimate(&vec![4.0]);
+        assert_eq!((estimate.mean, estimate.variance), (3.0, 0.0));
+    }
+}

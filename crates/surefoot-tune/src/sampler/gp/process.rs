@@ -1,0 +1,356 @@
+//! The Gaussian process: a normal distribution of the cost at every point.
+
+use super::cholesky::{Lower, dot};
+use crate::sampler::descent::descend;
+use libm::{exp, log, sqrt};
+
+/// What the kernel depends on.
+#[derive(Clone, Debug)]
+struct Scales {
+    /// For each coordinate, one by the square of its length scale.
+    weights: Vec<f64>,
+    /// The variance of the costs.
+    variance: f64,
+    /// The variance of what differs when the same is tried twice.
+    noise: f64,
+}
+
+/// A normal belief about a number that is a logarithm: what is likely before there are costs.
+struct Prior {
+    mean: f64,
+    deviation: f64,
+}
+
+impl Prior {
+    /// The negative logarithm of the density, up to a constant, and its derivative.
+    fn penalty(&self, at: f64) -> (f64, f64) {
+        let z = (at - self.mean) / self.deviation;
+        (0.5 * z * z, z / self.deviation)
+    }
+}
+
+/// Costs have deviation 1, give or take.
+const VARIANCE: Prior = Prior { mean: 0.0, deviation: 1.0 };
+
+/// Most of what a training gives is no noise.
+const NOISE: Prior = Prior { mean: -9.0, deviation: 2.0 };
+
+/// Length scales grow with the dimensions: distances do (Hvarfner et al., *Vanilla Bayesian
+/// Optimization Performs Great in High Dimensions*, 2024).
+fn weight(parameters: usize) -> Prior {
+    Prior {
+        mean: -2.0 * (LENGTH + 0.5 * log(parameters as f64)),
+        deviation: 2.0 * LENGTH_DEVIATION,
+    }
+}
+const LENGTH: f64 = 0.0;
+const LENGTH_DEVIATION: f64 = 1.0;
+
+/// Within these all logarithms stay.
+const BOUNDS: (f64, f64) = (-16.0, 12.0);
+
+/// The steps of each descent to the likeliest scales.
+const STEPS: usize = 40;
+
+/// Added to the diagonal so that points that coincide do no harm.
+const JITTER: f64 = 1e-8;
+
+/// A Gaussian process with a Matérn 5/2 kernel, a length scale for each coordinate, conditioned on costs.
+pub(super) struct Process {
+    points: Vec<Vec<f64>>,
+    costs: Vec<f64>,
+    scales: Scales,
+    factor: Lower,
+    /// K⁻¹ times the costs.
+    pull: Vec<f64>,
+}
+
+/// What is believed of a point.
+pub(super) struct Belief {
+    pub(super) mean: f64,
+    pub(super) deviation: f64,
+}
+
+impl Process {
+    /// The process with the likeliest scales, for points of so many parameters in a space where
+    /// distances are Euclidean. `None` where the arithmetic breaks down.
+    pub(super) fn fit(
+        points: Vec<Vec<f64>>,
+        costs: Vec<f64>,
+        parameters: usize,
+    ) -> Option<Process> {
+        let dimensions = points.first()?.len();
+        let gaps = Gaps::new(&points, dimensions);
+        let prior = weight(parameters);
+        let starts = [prior.mean, prior.mean + 3.0].map(|weight| {
+            let mut start = vec![weight; dimensions];
+            start.extend([VARIANCE.mean, NOISE.mean]);
+            start
+        });
+        let ends = starts.map(|start| {
+            descend(&start, BOUNDS, STEPS, |at, gradient| {
+                unlikelihood(at, gradient, &gaps, &costs, &prior)
+            })
+        });
+        let best = ends.into_iter().reduce(|a, b| if b.value < a.value { b } else { a })?;
+        Process::with(points, costs, Scales::from_logs(&best.at))
+    }
+
+    fn with(points: Vec<Vec<f64>>, costs: Vec<f64>, scales: Scales) -> Option<Process> {
+        let factor = Lower::new(points.len(), |i, j| {
+            let noise = if i == j { scales.noise + JITTER } else { 0.0 };
+            scales.variance * matern(scales.distance(&points[i], &points[j])).0 + noise
+        })
+        .factor()?;
+        let pull = factor.backward(&factor.forward(&costs));
+        Some(Process {
+            points,
+            costs,
+            scales,
+            factor,
+            pull,
+        })
+    }
+
+    /// This process, had these points cost what it believes they will.
+    pub(super) fn believing(self, pending: Vec<Vec<f64>>) -> Option<Process> {
+        if pending.is_empty() {
+            return Some(self);
+        }
+        let mut costs = self.costs.clone();
+        costs.extend(pending.iter().map(|point| self.believe(point).mean));
+        let mut points = self.points.clone();
+        points.extend(pending);
+        Process::with(points, costs, self.scales.clone())
+    }
+
+    /// What is believed of a point.
+    pub(super) fn believe(&self, point: &[f64]) -> Belief {
+        let kernel: Vec<f64> = self.points.iter().map(|p| self.kernel(p, point).0).collect();
+        let v = self.factor.forward(&kernel);
+        Belief {
+            mean: dot(&kernel, &self.pull),
+            deviation: self.deviation(&v),
+        }
+    }
+
+    /// The same, with the derivatives of mean and deviation by the coordinates.
+    pub(super) fn slopes(&self, point: &[f64]) -> (Belief, Vec<f64>, Vec<f64>) {
+        let kernels: Vec<(f64, f64)> = self.points.iter().map(|p| self.kernel(p, point)).collect();
+        let kernel: Vec<f64> = kernels.iter().map(|k| k.0).collect();
+        let v = self.factor.forward(&kernel);
+        let deviation = self.deviation(&v);
+        let spread = self.factor.backward(&v);
+        let (mut by_mean, mut by_deviation) = (vec![0.0; point.len()], vec![0.0; point.len()]);
+        for (i, other) in self.points.iter().enumerate() {
+            let slope = 2.0 * kernels[i].1;
+            for (j, (&x, &y)) in point.iter().zip(other).enumerate() {
+                let by = slope * self.scales.weights[j] * (x - y);
+                by_mean[j] += self.pull[i] * by;
+                by_deviation[j] -= spread[i] * by / deviation;
+            }
+        }
+        let mean = dot(&kernel, &self.pull);
+        (Belief { mean, deviation }, by_mean, by_deviation)
+    }
+
+    fn deviation(&self, v: &[f64]) -> f64 {
+        sqrt((self.scales.variance - dot(v, v)).max(JITTER))
+    }
+
+    /// The covariance of two points, and its derivative by the square of their distance.
+    fn kernel(&self, a: &[f64], b: &[f64]) -> (f64, f64) {
+        let (value, slope) = matern(self.scales.distance(a, b));
+        let variance = self.scales.variance;
+        (variance * value, variance * slope)
+    }
+}
+
+impl Scales {
+    /// From their logarithms: the weights, the variance, the noise.
+    fn from_logs(logs: &[f64]) -> Scales {
+        let mut weights: Vec<f64> = logs.iter().map(|&log| exp(log)).collect();
+        let noise = weights.pop().unwrap_or(0.0);
+        let variance = weights.pop().unwrap_or(1.0);
+        Scales {
+            weights,
+            variance,
+            noise,
+        }
+    }
+
+    /// The square of the weighted distance.
+    fn distance(&self, a: &[f64], b: &[f64]) -> f64 {
+        let gaps = self.weights.iter().zip(a.iter().zip(b));
+        gaps.map(|(weight, (a, b))| weight * (a - b) * (a - b)).sum()
+    }
+}
+
+/// The Matérn 5/2 kernel at the square of a distance, and its derivative by that square.
+fn matern(square: f64) -> (f64, f64) {
+    let root = sqrt(5.0 * square);
+    let fall = exp(-root);
+    ((1.0 + root + root * root / 3.0) * fall, -5.0 / 6.0 * (1.0 + root) * fall)
+}
+
+/// The squares of the differences of all pairs of points, coordinate by coordinate.
+struct Gaps {
+    points: usize,
+    dimensions: usize,
+    squares: Vec<f64>,
+}
+
+impl Gaps {
+    fn new(points: &[Vec<f64>], dimensions: usize) -> Gaps {
+        let mut squares = Vec::with_capacity(points.len() * points.len() / 2 * dimensions);
+        for (i, a) in points.iter().enumerate() {
+            for b in &points[..i] {
+                squares.extend(a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)));
+            }
+        }
+        Gaps {
+            points: points.len(),
+            dimensions,
+            squares,
+        }
+    }
+
+    /// The squares of a pair, the first above the second.
+    fn of(&self, i: usize, j: usize) -> &[f64] {
+        let first = (i * (i - 1) / 2 + j) * self.dimensions;
+        &self.squares[first..first + self.dimensions]
+    }
+}
+
+/// How unlikely scales are, given the costs and what was believed before, and the gradient of that.
+fn unlikelihood(
+    at: &[f64],
+    gradient: &mut [f64],
+    gaps: &Gaps,
+    costs: &[f64],
+    prior: &Prior,
+) -> f64 {
+    let (n, d) = (gaps.points, gaps.dimensions);
+    let Scales {
+        weights,
+        variance,
+        noise,
+    } = Scales::from_logs(at);
+    let pairs = |i: usize| (0..i).map(move |j| (i, j));
+    let kernels = (0..n).flat_map(pairs);
+    let kernels = kernels.map(|(i, j)| matern(dot(&weights, gaps.of(i, j))));
+    let kernels: Vec<(f64, f64)> = kernels.collect();
+    let kernel_of = |i: usize, j: usize| kernels[i * (i - 1) / 2 + j];
+    let kernel = Lower::new(n, |i, j| match i == j {
+        true => variance + noise + JITTER,
+        false => variance * kernel_of(i, j).0,
+    });
+    gradient.fill(0.0);
+    let Some(factor) = kernel.factor() else {
+        return f64::INFINITY;
+    };
+    let pull = factor.backward(&factor.forward(costs));
+    let inverse = factor.inverse();
+    let mut value = 0.5 * dot(costs, &pull);
+    for i in 0..n {
+        value += log(factor.at(i, i));
+        let own = pull[i] * pull[i] - inverse.at(i, i);
+        gradient[d] -= 0.5 * own * variance;
+        gradient[d + 1] -= 0.5 * own * noise;
+        for j in 0..i {
+            // Twice a half: the pair is there in both orders.
+            let both = variance * (pull[i] * pull[j] - inverse.at(i, j));
+            let (value, slope) = kernel_of(i, j);
+            gradient[d] -= both * value;
+            for (k, gap) in gaps.of(i, j).iter().enumerate() {
+                gradient[k] -= both * slope * weights[k] * gap;
+            }
+        }
+    }
+    for (k, &at) in at.iter().enumerate() {
+        let prior = match k {
+            _ if k < d => prior,
+            _ if k == d => &VARIANCE,
+            _ => &NOISE,
+        };
+        let (penalty, slope) = prior.penalty(at);
+        value += penalty;
+        gradient[k] += slope;
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> (Vec<Vec<f64>>, Vec<f64>) {
+        let points: Vec<Vec<f64>> = (0..12)
+            .map(|i| vec![(i as f64 * 0.37).fract(), (i as f64 * 0.61).fract()])
+            .collect();
+        let costs = points.iter().map(|p| (5.0 * p[0]).sin() + 0.1 * p[1]).collect();
+        (points, costs)
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_the_unlikelihood() {
+        let (points, costs) = example();
+        let gaps = Gaps::new(&points, 2);
+        let prior = weight(2);
+        let at = [0.3, -0.5, 0.2, -4.0];
+        let mut gradient = [0.0; 4];
+        unlikelihood(&at, &mut gradient, &gaps, &costs, &prior);
+        for k in 0..4 {
+            let shifted = |by: f64| {
+                let mut at = at;
+                at[k] += by;
+                unlikelihood(&at, &mut [0.0; 4], &gaps, &costs, &prior)
+            };
+            let slope = (shifted(1e-5) - shifted(-1e-5)) / 2e-5;
+            assert!((slope - gradient[k]).abs() < 1e-4, "{k}: {slope} {}", gradient[k]);
+        }
+    }
+
+    #[test]
+    fn a_process_knows_what_it_was_told_and_where_it_was_told_nothing() {
+        let (points, costs) = example();
+        let process = Process::fit(points.clone(), costs.clone(), 2).expect("a process");
+        for (point, cost) in points.iter().zip(&costs) {
+            let belief = process.believe(point);
+            assert!((belief.mean - cost).abs() < 0.05);
+            assert!(belief.deviation < 0.1);
+        }
+        let far = process.believe(&[3.0, 3.0]);
+        assert!(far.deviation > 0.3);
+    }
+
+    #[test]
+    fn slopes_are_those_of_the_belief() {
+        let (points, costs) = example();
+        let process = Process::fit(points, costs, 2).expect("a process");
+        let at = [0.42, 0.77];
+        let (_, by_mean, by_deviation) = process.slopes(&at);
+        for k in 0..2 {
+            let shifted = |by: f64| {
+                let mut at = at;
+                at[k] += by;
+                process.believe(&at)
+            };
+            let (up, down) = (shifted(1e-5), shifted(-1e-5));
+            assert!(((up.mean - down.mean) / 2e-5 - by_mean[k]).abs() < 1e-4);
+            assert!(((up.deviation - down.deviation) / 2e-5 - by_deviation[k]).abs() < 1e-3);
+        }
+    }
+
+    #[test]
+    fn a_pending_point_is_believed_and_no_longer_uncertain() {
+        let (points, costs) = example();
+        let process = Process::fit(points, costs, 2).expect("a process");
+        let pending = vec![0.5, 0.05];
+        let before = process.believe(&pending);
+        let process = process.believing(vec![pending.clone()]).expect("a process");
+        let after = process.believe(&pending);
+        assert!((after.mean - before.mean).abs() < 1e-2);
+        assert!(after.deviation < 0.5 * before.deviation);
+    }
+}

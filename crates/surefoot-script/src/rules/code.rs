@@ -1,8 +1,9 @@
 //! The code that saves what must be saved, and restores it.
 
 use super::bound::Bound;
-use super::checkpoints::{Counter, Part, Position};
 use super::fitted;
+use super::part::Part;
+use super::position::{Counter, Position};
 use crate::library::{Family, Global};
 use crate::lift::facts::{Role, Runner, Style};
 

@@ -6,10 +6,13 @@ mod code;
 mod environment;
 mod fitted;
 mod held;
+mod part;
+mod position;
 mod randomness;
 mod restoring;
 mod skipping;
 mod switches;
+mod written;
 
 use crate::calculus::{Origin, Site, Typing, Variable};
 use crate::library::{Family, Global};

@@ -218,7 +218,7 @@ fn by_rank(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {
     let Some(seed) = seed else { return };
     let message = format!(
         "{} is seeded by the rank of the process: another number of processes trains another model.",
-        super::checkpoints::capitalized(&generator_name(thing))
+        super::part::capitalized(&generator_name(thing))
     );
     let help =
         "Seed every process alike and key what must differ by the sample, not by the process."

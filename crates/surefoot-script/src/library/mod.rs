@@ -252,6 +252,9 @@ pub(crate) fn canonical(name: &str) -> std::borrow::Cow<'_, str> {
     name.into()
 }
 
+/// The last part of a qualified name where the script makes it while running: `models.__dict__[name]`.
+pub(crate) const SOMETHING: &str = "any";
+
 /// What a call of a qualified name does; nothing if the library is not known.
 pub(crate) fn effect_of(name: &str) -> Option<Effect> {
     let (root, rest) = name.split_once('.').unwrap_or((name, ""));

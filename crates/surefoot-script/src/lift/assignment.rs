@@ -42,7 +42,8 @@ impl<'a> Lift<'a> {
                             self.write_models(&ids, &value, site);
                         }
                     }
-                    Shape::Settings | Shape::Class(_) | Shape::Function(_) => {}
+                    Shape::Settings => self.set_setting(name, &value, site),
+                    Shape::Class(_) | Shape::Function(_) => {}
                     _ => self.mutate(&attribute.value, &value, site),
                 }
             }
@@ -91,6 +92,19 @@ impl<'a> Lift<'a> {
                 }
             }
         }
+    }
+
+    /// Settings are the same in every execution, but for those that the script sets itself.
+    fn set_setting(&mut self, name: &'a str, value: &Value<'a>, site: Site) {
+        if !value.is_data() || value.operands.is_empty() {
+            return;
+        }
+        let variable = match self.set_settings.get(name) {
+            Some(variable) => *variable,
+            None => self.program.variable(name),
+        };
+        self.set_settings.insert(name, variable);
+        self.compute(variable, "copy", value.operands.clone(), site);
     }
 
     /// Sets an attribute of an object.

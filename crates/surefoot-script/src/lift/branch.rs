@@ -132,7 +132,7 @@ impl<'a> Lift<'a> {
             return;
         }
         let (kept, gone) = (self.object(a).clone(), self.object(b).clone());
-        let mut copies = vec![(kept.cell, gone.cell)];
+        let mut copies = vec![(kept.cell, Some(gone.cell))];
         match (&mut self.object_mut(a).kind, &gone.kind) {
             (
                 Kind::Module {
@@ -144,8 +144,10 @@ impl<'a> Lift<'a> {
                     ..
                 },
             ) => {
-                copies.push((*gradients, *others));
                 *layer = layer.and(*other);
+                let gradients = *gradients;
+                let is_computed = self.computed_gradients.contains(others);
+                copies.push((gradients, is_computed.then_some(*others)));
             }
             (
                 Kind::Optimizer { models, tensors },
@@ -174,16 +176,44 @@ impl<'a> Lift<'a> {
                 both.init = both.init.or_else(|| other.init.clone());
                 *one = std::rc::Rc::new(both);
             }
-            (Kind::Container(one), Kind::Container(_)) => one.is_closed = false,
+            (
+                Kind::Dataset {
+                    transforms, parts, ..
+                },
+                Kind::Dataset {
+                    transforms: other_transforms,
+                    parts: other_parts,
+                    ..
+                },
+            ) => {
+                transforms.extend(other_transforms.iter().cloned());
+                parts.extend(other_parts);
+            }
+            (
+                Kind::Transform { layer, parts, .. },
+                Kind::Transform {
+                    layer: other,
+                    parts: other_parts,
+                    ..
+                },
+            ) => {
+                *layer = layer.and(*other);
+                parts.extend(other_parts.iter().cloned());
+            }
+            (Kind::Container(one), Kind::Container(other)) => {
+                one.is_closed = false;
+                let things = other.elements.iter().filter(|it| !it.is_data());
+                one.elements.extend(things.cloned());
+            }
             _ => {}
         }
         if let Some(block) = block {
             for (to, from) in copies {
-                let function = self.function("copy");
+                let function = self.function(if from.is_some() { "copy" } else { "none" });
                 block.push(crate::calculus::Statement::Compute {
                     target: to,
                     function,
-                    operands: vec![Operand::Variable(from)],
+                    operands: from.map(Operand::Variable).into_iter().collect(),
                     site: gone.site,
                 });
             }

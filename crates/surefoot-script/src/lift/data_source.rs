@@ -22,7 +22,7 @@ impl<'a> Lift<'a> {
                 .get(0, "dataset")
                 .cloned()
                 .unwrap_or_else(Value::constant),
-            // A setting may be true; what the script computes is often `sampler is None`.
+            // A setting may be true, and so may what the script computes: `sampler is None`.
             shuffles: arguments.may_be_true(2, "shuffle"),
             sampler: sampler.cloned(),
             generator: self.generator_of(arguments),

@@ -10,7 +10,7 @@ use super::generator::purpose_of;
 use super::object::{Container, Kind};
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::Operand;
-use crate::library::{self, Effect, Environment, Global, Layer};
+use crate::library::{self, Effect, Environment, Global, Layer, SOMETHING};
 
 impl<'a> Lift<'a> {
     /// Calls something of a library.
@@ -102,7 +102,12 @@ impl<'a> Lift<'a> {
                     )]),
                 }
             }
-            Effect::Module(layer) => self.new_layer(layer, &arguments, site),
+            Effect::Module(layer) => {
+                if layer.has_parameters && name.rsplit('.').next() == Some(SOMETHING) {
+                    self.tell_unknown(name, site, "it makes the model", false);
+                }
+                self.new_layer(layer, &arguments, site)
+            }
             Effect::Functional(layer) => {
                 let whole = self.combine(arguments.all());
                 let trains = !matches!(

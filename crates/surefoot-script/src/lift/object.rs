@@ -467,6 +467,7 @@ impl<'a> Lift<'a> {
                     vec![Operand::Variable(gradients), Operand::Variable(parameters)];
                 operands.extend(&loss.operands);
                 self.compute(gradients, "backward", operands, site);
+                self.computed_gradients.insert(gradients);
             }
         }
     }

@@ -13,7 +13,7 @@ use super::facts::Unknown;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, StrangerId, Value};
 use crate::calculus::{Operand, Site};
-use crate::library::Layer;
+use crate::library::{Layer, SOMETHING};
 
 /// Something that a library made which is not known.
 #[derive(Clone, Debug)]
@@ -53,6 +53,7 @@ impl<'a> Lift<'a> {
         arguments: &Arguments<'a>,
         range: TextRange,
     ) -> Value<'a> {
+        let name = name.trim_start_matches('.');
         let whole = self.combine(arguments.all());
         let mut given: Vec<ObjectId> = Vec::new();
         for id in arguments.all().filter_map(Value::as_object) {
@@ -175,14 +176,23 @@ impl<'a> Lift<'a> {
 
     /// Tells that something unknown takes part in the training, once for each callee.
     pub(super) fn tell_unknown(&mut self, callee: &str, site: Site, part: &str, trains: bool) {
-        if self.known_unknowns.insert(callee.to_owned()) {
+        let callee = shown(callee);
+        if self.known_unknowns.insert(callee.clone()) {
             self.facts.unknown.push(Unknown {
-                callee: callee.to_owned(),
+                callee,
                 site,
                 part: part.to_owned(),
                 trains,
             });
         }
+    }
+}
+
+/// How people would write what was called.
+fn shown(callee: &str) -> String {
+    match callee.strip_suffix(SOMETHING) {
+        Some(module) if module.ends_with('.') => format!("{module}__dict__[..]"),
+        _ => callee.to_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 mod bound;
 mod checkpoints;
 mod code;
+mod deciding;
 mod environment;
 mod fitted;
 mod held;

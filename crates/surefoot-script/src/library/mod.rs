@@ -28,7 +28,7 @@ pub(crate) use jax::{Apply, Jax};
 pub(crate) use keras::{Callback, Initial, Keras, PLAIN as KERAS_LAYER, is_fixed_initializer};
 pub(crate) use lightning::Lightning;
 pub(crate) use tensorflow::TensorFlow;
-pub(crate) use torch::{in_place_draw, nondeterministic_method};
+pub(crate) use torch::{MENDED, in_place_draw, nondeterministic_method};
 
 /// The generators that are there without being made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,6 +7,7 @@ use super::Lift;
 use super::builtin::without_order;
 use super::container_method::MUTATORS;
 use super::facts::Purpose;
+use super::unsteady::unsteady_by_arguments;
 use super::value::{Arguments, Shape, Value};
 use crate::library::{self, Environment, Global};
 
@@ -118,7 +119,10 @@ impl<'a> Lift<'a> {
             self.mutate(receiver, &drawn, site);
             return base;
         }
-        let unsteady = library::nondeterministic_method(name).filter(|_| self.mode_of_call());
+        let is_learned = !whole.models.is_empty() || !data.models.is_empty();
+        let unsteady = library::nondeterministic_method(name)
+            .or_else(|| unsteady_by_arguments(name, &arguments, 0, is_learned))
+            .filter(|_| self.mode_of_call());
         if MUTATORS.contains(&name) || (name.ends_with('_') && !name.ends_with("__")) {
             if let Some(operation) = unsteady {
                 whole.operands = self.unsteady(operation, whole.operands, site);

@@ -26,6 +26,11 @@ impl<'a> Lift<'a> {
         if let Some(value) = self.call_special(name, &arguments, range) {
             return value;
         }
+        if let Some(name) = name.strip_prefix("torch.")
+            && let Some(value) = self.call_unsteady(name, &arguments, range)
+        {
+            return value;
+        }
         let Some(effect) = library::effect_of(name) else {
             return self.call_unknown(name, &arguments, range);
         };
@@ -331,32 +336,6 @@ impl<'a> Lift<'a> {
                 let cell = self.object(id).cell;
                 self.compute(cell, "new", whole.operands, site);
                 Value::object(id)
-            }
-            "torch.nn.functional.interpolate"
-            | "torch.nn.functional.upsample"
-            | "torch.nn.Upsample" => {
-                let position = if name.ends_with("Upsample") { 2 } else { 3 };
-                let mode = arguments
-                    .get(position, "mode")
-                    .and_then(Value::as_text)
-                    .copied()?;
-                if !matches!(mode, "linear" | "bilinear" | "bicubic" | "trilinear") {
-                    return None;
-                }
-                let operation = "the gradient of a linear interpolation";
-                let site = self.site(range);
-                if name.ends_with("Upsample") {
-                    let layer = Layer {
-                        nondeterministic: Some(operation),
-                        ..Layer::default()
-                    };
-                    return Some(Value::object(self.make_module(layer, site)));
-                }
-                let mut whole = self.combine(arguments.all());
-                if self.mode_of_call() {
-                    whole.operands = self.unsteady(operation, whole.operands, site);
-                }
-                whole
             }
             // They keep the order unless they are told to shuffle.
             "sklearn.model_selection.KFold"

@@ -55,6 +55,7 @@ mod stranger;
 mod switch;
 mod tensorflow;
 mod uncalled;
+mod unsteady;
 mod value;
 mod weights;
 mod writing;

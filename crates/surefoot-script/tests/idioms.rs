@@ -321,3 +321,97 @@ for epoch in range(9):
     // Only older versions list it.
     assert_eq!(rules(&of("y.kthvalue(2).values.sum()")), []);
 }
+
+#[test]
+fn a_reason_names_only_loops_around_the_save() {
+    let found = only(
+        "
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+x = torch.zeros(3, 4)
+means = [1.0, 1.0]
+for epoch in range(9):
+    optimizer.zero_grad()
+    (model(x).sum() * sum(means)).backward()
+    optimizer.step()
+    means = [float(part) for part in x]
+    means = [mean + 1 for mean in means]
+    torch.save({'epoch': epoch, 'model': model.state_dict(), 'optimizer': optimizer.state_dict()}, 'c.pt')
+",
+    );
+    assert_eq!(
+        found.notes[0].text,
+        "`means` changes as the training goes on, and is needed again."
+    );
+}
+
+#[test]
+fn what_nobody_reads_again_is_shown_where_it_is_written() {
+    let text = "
+import copy, torch
+torch.manual_seed(0)
+class Kept:
+    def __init__(self, model):
+        self.shadow = copy.deepcopy(model)
+    def update(self, model, loss):
+        if loss < 0.5:
+            self.shadow = copy.deepcopy(model)
+            self.shadow.load_state_dict(model.state_dict())
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+kept = Kept(model)
+for epoch in range(9):
+    optimizer.zero_grad()
+    loss = model(torch.zeros(3, 4)).sum()
+    loss.backward()
+    optimizer.step()
+    kept.update(model, loss.item())
+    torch.save({'epoch': epoch, 'model': model.state_dict(), 'optimizer': optimizer.state_dict()}, 'c.pt')
+";
+    let found = only(text);
+    assert_eq!(found.rule, Rule::MissingState);
+    let shown = &text[found.notes[0].place.range.clone()];
+    assert!(shown.starts_with("self.shadow.load_state_dict"), "{shown}");
+}
+
+#[test]
+fn containers_are_saved_as_what_they_are() {
+    let code = |container: &str, change: &str| {
+        let checked = checked(&format!(
+            "
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+seen = {container}
+for epoch in range(9):
+    optimizer.zero_grad()
+    loss = model(torch.zeros(3, 4)).sum() * len(seen)
+    loss.backward()
+    optimizer.step()
+    {change}
+"
+        ));
+        checked.checkpoints[0].code()
+    };
+    let dictionary = code("{}", "seen[loss.item()] = loss.item()");
+    assert!(dictionary.contains("\"seen\": dict(seen)"), "{dictionary}");
+    assert!(
+        dictionary.contains("seen.clear()\nseen.update(checkpoint[\"seen\"])"),
+        "{dictionary}"
+    );
+    let list = code("[]", "seen.append(loss.item())");
+    assert!(list.contains("\"seen\": list(seen)"), "{list}");
+    assert!(list.contains("seen.extend(checkpoint[\"seen\"])"), "{list}");
+    let set = code("set()", "seen.add(loss.item())");
+    assert!(set.contains("\"seen\": set(seen)"), "{set}");
+}
+
+#[test]
+fn files_without_a_framework_are_counted() {
+    let checked = checked("from sklearn.svm import SVC\nSVC().fit([[0]], [0])\n");
+    assert_eq!((checked.files, checked.passed_over), (1, 1));
+    assert_eq!(checked.findings, []);
+}

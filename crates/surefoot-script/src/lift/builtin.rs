@@ -82,6 +82,7 @@ impl<'a> Lift<'a> {
                 let container = Container {
                     entries,
                     is_closed: true,
+                    has_keys: name == "dict",
                     ..Container::default()
                 };
                 let id = self.make(Kind::Container(container), name, site);

@@ -327,10 +327,11 @@ impl<'a> Lift<'a> {
                     .and_then(|it| it.as_object())
                     .map(|id| self.object(id).kind.clone());
                 let site = self.site(range);
-                let container = match entries {
+                let mut container = match entries {
                     Some(Kind::Container(container)) => container,
                     _ => Container::default(),
                 };
+                container.has_keys = !name.ends_with("deque") && !name.ends_with("Queue");
                 let whole = self.combine(arguments.all());
                 let id = self.make(Kind::Container(container), "container", site);
                 let cell = self.object(id).cell;

@@ -202,7 +202,7 @@ impl<'a> Lift<'a> {
             functions: HashMap::new(),
             blocks: vec![Vec::new()],
             emitted: 0,
-            start: Site(0),
+            start: facts::START,
             frames: Vec::new(),
             current: FrameId(0),
             module_frames: BTreeMap::new(),

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::held::through_copies;
 use super::position::{Position, positions};
-use super::written::written_in;
+use super::written::{last_written_at, written_in};
 use super::{Script, generator_name};
 use crate::MemberKind;
 use crate::calculus::{Label, Member as Needed, Reason, Save as Needs, Site, Variable};
 use crate::lift::ObjectId;
-use crate::lift::facts::{Holdings, Kept, LoopId, Role, Save, Thing};
+use crate::lift::facts::{Holdings, Kept, LoopId, Role, START, Save, Thing};
 
 /// Something that has to be saved.
 pub(super) struct Part {
@@ -59,7 +59,7 @@ pub(super) fn parts(
         if !written.contains(&member.variable) || !is_needed_at_save(script, save, member) {
             continue;
         }
-        let Some(mut part) = part_of(script, member, names, site) else {
+        let Some(mut part) = part_of(script, member, names, site, loops) else {
             continue;
         };
         let is_local = script
@@ -158,6 +158,7 @@ fn part_of(
     member: &Needed,
     names: &BTreeMap<ObjectId, String>,
     site: Site,
+    loops: &[LoopId],
 ) -> Option<Part> {
     let variable = member.variable;
     let thing = script.lifted.thing(variable);
@@ -174,7 +175,11 @@ fn part_of(
                 format!("the gradients of {}", thing.name),
                 MemberKind::State,
             ),
-            Role::Container | Role::State if !is_named(script, thing) => return None,
+            Role::Container | Role::Dictionary | Role::Set | Role::State
+                if !is_named(script, thing) =>
+            {
+                return None;
+            }
             _ => (seen(&thing.name), MemberKind::State),
         },
         None if script.lifted.named.contains_key(&variable) => {
@@ -192,16 +197,24 @@ fn part_of(
         (Some(thing), MemberKind::Generator) => capitalized(&generator_name(thing)),
         _ => format!("`{name}`"),
     };
-    let reason = sentence(script, member, &shown, site);
+    let reason = sentence(script, member, &shown, site, loops);
     Some(Part {
         name,
         kind,
         thing,
         reason,
         saved: false,
-        used_at: Some(member.used_at),
+        used_at: used_at(script, member),
         position: None,
     })
+}
+
+/// Where something is needed next. What is only put out in the end is shown where it is written.
+fn used_at(script: &Script<'_>, member: &Needed) -> Option<Site> {
+    if member.used_at != START {
+        return Some(member.used_at);
+    }
+    last_written_at(&script.lifted.program.body, member.variable)
 }
 
 /// Whether somebody gave an object a name.
@@ -209,9 +222,26 @@ fn is_named(script: &Script<'_>, thing: &Thing) -> bool {
     thing.name != script.name_of(thing.cell)
 }
 
-fn sentence(script: &Script<'_>, member: &Needed, shown: &str, site: Site) -> String {
+/// Why something is needed. Loops are named if they are around the save: others, in comprehensions for one,
+/// end before it.
+fn sentence(
+    script: &Script<'_>,
+    member: &Needed,
+    shown: &str,
+    site: Site,
+    loops: &[LoopId],
+) -> String {
     let line = |at: Site| script.line(at, site);
+    let is_around = |at: Site| {
+        let mut sites = loops
+            .iter()
+            .map(|id| script.lifted.loops[id.0 as usize].site);
+        sites.any(|site| site == at)
+    };
     match member.reason {
+        Reason::Carried { around } | Reason::Derived { around, .. } if !is_around(around) => {
+            format!("{shown} changes as the training goes on, and is needed again.")
+        }
         Reason::Moved { drawn_at, .. } => format!("{shown} is drawn from at {}.", line(drawn_at)),
         Reason::Carried { around } => format!(
             "{shown} is carried from round to round of the loop at {}.",

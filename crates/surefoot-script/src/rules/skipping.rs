@@ -106,7 +106,12 @@ fn things(script: &Script<'_>) -> BTreeSet<String> {
     let restored = script.lifted.things.iter().filter(|thing| {
         !matches!(
             thing.role,
-            Role::Container | Role::State | Role::Callback | Role::Worker(_)
+            Role::Container
+                | Role::Dictionary
+                | Role::Set
+                | Role::State
+                | Role::Callback
+                | Role::Worker(_)
         )
     });
     let last = |name: &str| name.rsplit('.').next().unwrap_or(name).to_owned();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::calculus::{Statement, Variable};
+use crate::calculus::{Site, Statement, Variable};
 
 /// The variables that the loop with this counter writes.
 pub(super) fn written_in(
@@ -23,6 +23,42 @@ pub(super) fn written_in(
         } => written_in(then, counter).or_else(|| written_in(otherwise, counter)),
         _ => None,
     })
+}
+
+/// Where the last statement is that writes a variable.
+pub(super) fn last_written_at(statements: &[Statement], variable: Variable) -> Option<Site> {
+    statements
+        .iter()
+        .rev()
+        .find_map(|statement| match statement {
+            Statement::Compute { target, site, .. }
+            | Statement::Nondeterministic { target, site, .. }
+            | Statement::Fold { target, site, .. }
+            | Statement::Keyed { target, site, .. }
+            | Statement::Read { target, site, .. }
+            | Statement::Seed {
+                generator: target,
+                site,
+                ..
+            } => (*target == variable).then_some(*site),
+            Statement::Draw {
+                target,
+                generator,
+                site,
+                ..
+            } => (*target == variable || *generator == variable).then_some(*site),
+            Statement::If {
+                then, otherwise, ..
+            } => last_written_at(otherwise, variable).or_else(|| last_written_at(then, variable)),
+            Statement::For { body, .. } => last_written_at(body, variable),
+            Statement::Map {
+                body, target, site, ..
+            } => match *target == variable {
+                true => Some(*site),
+                false => last_written_at(body, variable),
+            },
+            Statement::Checkpoint { .. } | Statement::Output { .. } => None,
+        })
 }
 
 fn gather_written(statements: &[Statement], written: &mut BTreeSet<Variable>) {

@@ -9,7 +9,7 @@
 //! 1. write `library/NAME.rs` with `pub(super) fn effect(name: &str) -> Option<Effect>`,
 //! 2. add its root to [`effect_of`], and to [`canonical`] if it is known under several names,
 //! 3. if an [`Effect`] is missing, add it there and give it its meaning in `lift/library_call.rs`;
-//!    methods of library objects get theirs in `lift/object_call.rs`.
+//!    methods of library objects get theirs in `lift/object_call.rs` and the files of methods beside it.
 //!
 //! Frameworks that run the training themselves have their own kinds of calls, in [`Effect::Keras`] and
 //! its neighbours, and a file in `lift/` that executes them.

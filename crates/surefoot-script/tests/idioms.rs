@@ -415,3 +415,56 @@ fn files_without_a_framework_are_counted() {
     assert_eq!((checked.files, checked.passed_over), (1, 1));
     assert_eq!(checked.findings, []);
 }
+
+#[test]
+fn a_round_that_was_done_is_not_begun_again() {
+    let resumed = |start: &str, saved: &str| {
+        format!(
+            "
+import os, torch
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.Adam(model.parameters())
+start = 0
+if os.path.exists('c.pt'):
+    c = torch.load('c.pt')
+    model.load_state_dict(c['model'])
+    optimizer.load_state_dict(c['optimizer'])
+    start = {start}
+for epoch in range(start, 9):
+    optimizer.zero_grad()
+    model(torch.zeros(3, 4)).sum().backward()
+    optimizer.step()
+    torch.save({{'model': model.state_dict(), 'optimizer': optimizer.state_dict(), 'epoch': {saved}}}, 'c.pt')
+"
+        )
+    };
+    let found = only(&resumed("c['epoch']", "epoch"));
+    assert_eq!(found.rule, Rule::MissingPosition);
+    assert!(found.message.contains("trained twice"), "{}", found.message);
+    assert_eq!(rules(&resumed("c['epoch'] + 1", "epoch")), []);
+    assert_eq!(rules(&resumed("c['epoch']", "epoch + 1")), []);
+    assert_eq!(rules(&resumed("c['epoch']\n    start += 1", "epoch")), []);
+}
+
+#[test]
+fn a_round_that_is_not_over_is_begun_again() {
+    let saved_first = "
+import os, torch
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.Adam(model.parameters())
+start = 0
+if os.path.exists('c.pt'):
+    c = torch.load('c.pt')
+    model.load_state_dict(c['model'])
+    optimizer.load_state_dict(c['optimizer'])
+    start = c['epoch']
+for epoch in range(start, 9):
+    torch.save({'model': model.state_dict(), 'optimizer': optimizer.state_dict(), 'epoch': epoch}, 'c.pt')
+    optimizer.zero_grad()
+    model(torch.zeros(3, 4)).sum().backward()
+    optimizer.step()
+";
+    assert_eq!(rules(saved_first), []);
+}

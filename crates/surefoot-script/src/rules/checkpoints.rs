@@ -3,7 +3,7 @@
 use super::bound::Bound;
 use super::held::through_copies;
 use super::part::{Part, parts};
-use super::{Script, code, generator_name, listed};
+use super::{Script, code, generator_name, listed, repeated};
 use crate::calculus::{Label, Site};
 use crate::lift::facts::{LoopId, Runner, Save};
 use crate::{Checkpoint, Finding, Member, MemberKind, Rule};
@@ -20,6 +20,7 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) -> Vec<Chec
             Some(save),
         );
         report(script, save, &parts, findings);
+        repeated::find(script, save, findings);
         checkpoints.push(checkpoint(script, save.site, save.loops[0], true, parts));
     }
     for (index, looped) in script.lifted.loops.iter().enumerate() {

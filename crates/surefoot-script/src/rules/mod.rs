@@ -10,6 +10,7 @@ mod held;
 mod part;
 mod position;
 mod randomness;
+mod repeated;
 mod restoring;
 mod skipping;
 mod switches;
@@ -62,6 +63,12 @@ pub(crate) fn apply(script: &Script<'_>) -> Report {
 impl Script<'_> {
     fn place(&self, site: Site) -> Place {
         self.lifted.place(site)
+    }
+
+    /// What stands at a place.
+    fn text(&self, place: &Place) -> &str {
+        let text = &self.project.script(place.file).source.text;
+        text.get(place.range.clone()).unwrap_or_default()
     }
 
     /// How people call a place: the line, with the file if it is another than `beside`.

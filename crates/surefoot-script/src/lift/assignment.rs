@@ -94,16 +94,21 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Settings are the same in every execution, but for those that the script sets itself.
+    /// Settings are the same in every execution, but for those that the script draws itself. A clock that
+    /// somebody has to ask for (`--seed 0`) is left to who asks.
     fn set_setting(&mut self, name: &'a str, value: &Value<'a>, site: Site) {
-        if !value.is_data() || value.operands.is_empty() {
+        let is_drawn = |operand: &Operand| {
+            let mut draws = self.facts.draws.iter();
+            draws.any(|draw| Operand::Variable(draw.target) == *operand)
+        };
+        if !value.operands.iter().any(is_drawn) {
             return;
         }
-        let variable = match self.set_settings.get(name) {
+        let variable = match self.drawn_settings.get(name) {
             Some(variable) => *variable,
             None => self.program.variable(name),
         };
-        self.set_settings.insert(name, variable);
+        self.drawn_settings.insert(name, variable);
         self.compute(variable, "copy", value.operands.clone(), site);
     }
 

@@ -65,7 +65,7 @@ impl<'a> Lift<'a> {
             }
             Shape::Settings => {
                 let mut setting = base.clone();
-                let variable = self.set_settings.get(name).copied();
+                let variable = self.drawn_settings.get(name).copied();
                 setting.operands.extend(variable.map(Operand::Variable));
                 setting
             }

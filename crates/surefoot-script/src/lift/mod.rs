@@ -122,8 +122,8 @@ pub(crate) struct Lift<'a> {
     same_value: HashMap<Variable, Variable>,
     /// Variables that keep the state of a model aside.
     kept_states: HashSet<Variable>,
-    /// The settings that the script sets itself.
-    set_settings: BTreeMap<&'a str, Variable>,
+    /// The settings that the script draws itself.
+    drawn_settings: BTreeMap<&'a str, Variable>,
     /// The gradients that something was added to.
     computed_gradients: HashSet<Variable>,
     models: Vec<ObjectId>,
@@ -213,7 +213,7 @@ impl<'a> Lift<'a> {
             cells: HashSet::new(),
             same_value: HashMap::new(),
             kept_states: HashSet::new(),
-            set_settings: BTreeMap::new(),
+            drawn_settings: BTreeMap::new(),
             computed_gradients: HashSet::new(),
             models: Vec::new(),
             globals: BTreeMap::new(),

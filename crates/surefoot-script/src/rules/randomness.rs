@@ -251,7 +251,7 @@ fn by_chance(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {
         return;
     };
     let message = format!(
-        "A seed is drawn from {}, which is not seeded here: every run is another one.",
+        "A seed is drawn from {}, which is not seeded here: every run with such a seed is another one.",
         generator_name(thing)
     );
     let help = "Take a fixed seed where none is given.".to_owned();

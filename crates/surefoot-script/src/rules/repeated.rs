@@ -153,7 +153,7 @@ fn begun_again(script: &Script<'_>, looped: &Place, key: &Key) -> Option<Place> 
         return None;
     }
     let is_plain = |it: &&Expr| is_entry(it, &key.name) || it.is_literal_expr();
-    if !beginnings.values.iter().all(|it| is_plain(&it)) {
+    if !beginnings.values.iter().all(is_plain) {
         return None;
     }
     let mut values = beginnings.values.into_iter();

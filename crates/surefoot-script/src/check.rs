@@ -36,6 +36,8 @@ pub struct Checked {
     pub unreadable: Vec<Unreadable>,
     /// How many files were checked, without those that were only imported.
     pub files: usize,
+    /// How many of them use nothing that is known to train, themselves or through what they import.
+    pub passed_over: usize,
 }
 
 /// Checks files, and all Python files in directories.
@@ -46,6 +48,12 @@ pub fn check(paths: &[PathBuf], settings: &Settings) -> Checked {
 fn check_project(mut project: Project, settings: &Settings) -> Checked {
     let mut checked = Checked {
         files: project.given,
+        passed_over: project
+            .relevant
+            .iter()
+            .take(project.given)
+            .filter(|relevant| !**relevant)
+            .count(),
         unreadable: std::mem::take(&mut project.unreadable),
         ..Checked::default()
     };

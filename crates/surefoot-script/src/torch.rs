@@ -1,5 +1,6 @@
 //! The nondeterministic operations of an installed PyTorch.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,8 +10,8 @@ use std::path::{Path, PathBuf};
 /// read from there, so that a version need not be known here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TorchOperations {
-    /// The list, as [`folded`] text.
-    list: String,
+    /// Their names, [`folded`].
+    names: BTreeSet<String>,
 }
 
 /// A folder is not that of a PyTorch.
@@ -43,7 +44,7 @@ impl TorchOperations {
         };
         match documentation() {
             Some(documentation) => Ok(TorchOperations {
-                list: folded(documentation),
+                names: names(documentation),
             }),
             None => Err(NoTorch::NoList(path)),
         }
@@ -59,7 +60,8 @@ impl TorchOperations {
         folders.iter().find_map(|folder| Self::read(folder).ok())
     }
 
-    /// Whether an operation is on the list, by its name or by a phrase that ends with it.
+    /// Whether an operation is on the list, by its name or by a phrase that ends with it. A name without
+    /// dimensions stands for any.
     pub(crate) fn has(&self, operation: &str) -> bool {
         let name = match operation.rsplit(' ').next() {
             // The list has the function and says with which modes.
@@ -67,8 +69,29 @@ impl TorchOperations {
             Some(name) => name,
             None => operation,
         };
-        self.list.contains(&folded(name))
+        let name = folded(name);
+        let ends = ["", "1d", "2d", "3d"];
+        ends.iter()
+            .any(|end| self.names.contains(&format!("{name}{end}")))
     }
+}
+
+/// The names in a list: `* :func:`torch.histc` when called on a CUDA tensor`. What is only said of other
+/// devices is left out.
+fn names(documentation: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for entry in documentation.split("* :").skip(1) {
+        let is_elsewhere = ["MPS", "CPU", "quantized"]
+            .iter()
+            .any(|it| entry.contains(it));
+        if is_elsewhere && !entry.contains("CUDA") {
+            continue;
+        }
+        let quoted = entry.split('`').skip(1).step_by(2);
+        let functions = quoted.filter(|it| it.starts_with("torch."));
+        names.extend(functions.filter_map(|it| it.rsplit('.').next()).map(folded));
+    }
+    names
 }
 
 /// Without what tells functions from classes: `adaptive_avg_pool2d` is `AdaptiveAvgPool2d`.
@@ -102,6 +125,23 @@ mod tests {
         assert!(operations.has("the gradient of adaptive_avg_pool2d"));
         assert!(operations.has("the gradient of a bilinear interpolation"));
         assert!(!operations.has("histc"));
+    }
+
+    #[test]
+    fn names_are_whole_and_other_devices_do_not_count() {
+        let environment = installed(
+            "def use_deterministic_algorithms(mode):\n    r\"\"\"Sets it and puts the output out.\n\n    \
+             * :func:`torch.Tensor.index_put` with ``accumulate=False``\n    \
+             * :class:`torch.nn.ReflectionPad1d` when attempting to differentiate a CUDA tensor\n    \
+             * :func:`torch.kthvalue` when called on an MPS tensor\n    \
+             * :func:`torch.bincount` when called on a CUDA tensor and ``weights``\n      tensor is given\n    \"\"\"\n",
+        );
+        let operations = TorchOperations::of_environment(environment.path()).unwrap();
+        assert!(operations.has("index_put"));
+        assert!(!operations.has("put_"));
+        assert!(operations.has("the gradient of ReflectionPad"));
+        assert!(!operations.has("kthvalue"));
+        assert!(operations.has("a weighted bincount"));
     }
 
     #[test]

@@ -36,9 +36,15 @@ pub enum Reason {
         /// The largest that is read.
         limit: u64,
     },
-    /// Some other encoding, or no text at all.
-    #[error("it is not text in UTF-8")]
+    /// Bytes that are no UTF-8, and no word about another encoding.
+    #[error("it is not text in UTF-8, and does not name another encoding")]
     NotText,
+    /// An encoding that is not read.
+    #[error("it is text in `{0}`; UTF-8 and Latin-1 are read")]
+    Encoding(String),
+    /// Zeros, which no text has.
+    #[error("there are NUL bytes in it, which Python does not read either")]
+    Zeros,
     /// A Jupyter notebook.
     #[error("it is a notebook; export it first: jupyter nbconvert --to script")]
     Notebook,

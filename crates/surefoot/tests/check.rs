@@ -307,7 +307,10 @@ fn an_empty_file_has_nothing_to_find() {
     let folder = Folder::with("empty.py", "");
     let outcome = check(&folder, &["empty.py"]);
     assert_eq!(outcome.code, Some(0));
-    assert_eq!(outcome.stdout, "nothing found in 1 file (0 lines)\n");
+    assert_eq!(
+        outcome.stdout,
+        "nothing found in 1 file (0 lines)\n  passed over   1 file without a known framework\n"
+    );
 }
 
 #[test]

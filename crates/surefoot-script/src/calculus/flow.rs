@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::outline::{Item, shared, written};
 use super::scoped::Scoped;
+use super::settle::settle;
 use super::syntax::{Label, Operand, Program, Reduction, Site, Statement, Symbol, Variable};
 
 /// A node: an index into [`Flow::nodes`].
@@ -118,6 +119,13 @@ impl Flow {
         &self.edges[range.start as usize..range.end as usize]
     }
 
+    /// Lets a node be something that is made from nothing.
+    pub(super) fn replace(&mut self, node: Node, kind: Kind) {
+        let definition = &mut self.nodes[node.index()];
+        definition.kind = kind;
+        definition.edges = 0..0;
+    }
+
     /// Reads a program of `statements` statements.
     pub(super) fn of(program: &Program, body: &[Item<'_>], statements: u32) -> Flow {
         let unset = Node(0);
@@ -139,6 +147,7 @@ impl Flow {
         };
         reader.node(Kind::Unset, nowhere, None, &[]);
         reader.block(body);
+        settle(&mut reader.flow);
         reader.flow
     }
 }

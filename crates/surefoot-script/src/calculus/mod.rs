@@ -42,6 +42,7 @@ mod parse;
 mod print;
 mod recompute;
 mod scoped;
+mod settle;
 mod solve;
 mod syntax;
 mod token;

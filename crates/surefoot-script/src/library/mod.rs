@@ -9,7 +9,7 @@
 //! 1. write `library/NAME.rs` with `pub(super) fn effect(name: &str) -> Option<Effect>`,
 //! 2. add its root to [`effect_of`], and to [`canonical`] if it is known under several names,
 //! 3. if an [`Effect`] is missing, add it there and give it its meaning in `lift/library_call.rs`;
-//!    methods of library objects get theirs in `lift/object_call.rs`.
+//!    methods of library objects get theirs in `lift/object_call.rs` and the files of methods beside it.
 //!
 //! Frameworks that run the training themselves have their own kinds of calls, in [`Effect::Keras`] and
 //! its neighbours, and a file in `lift/` that executes them.
@@ -28,7 +28,7 @@ pub(crate) use jax::{Apply, Jax};
 pub(crate) use keras::{Callback, Initial, Keras, PLAIN as KERAS_LAYER, is_fixed_initializer};
 pub(crate) use lightning::Lightning;
 pub(crate) use tensorflow::TensorFlow;
-pub(crate) use torch::{in_place_draw, nondeterministic_method};
+pub(crate) use torch::{MENDED, in_place_draw, nondeterministic_method};
 
 /// The generators that are there without being made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -251,6 +251,9 @@ pub(crate) fn canonical(name: &str) -> std::borrow::Cow<'_, str> {
     }
     name.into()
 }
+
+/// The last part of a qualified name where the script makes it while running: `models.__dict__[name]`.
+pub(crate) const SOMETHING: &str = "any";
 
 /// What a call of a qualified name does; nothing if the library is not known.
 pub(crate) fn effect_of(name: &str) -> Option<Effect> {

@@ -231,6 +231,8 @@ fn unsteady_layer(name: &str) -> Option<&'static str> {
         }
         "MaxPool3d" => "the gradient of MaxPool3d",
         "CTCLoss" => "the gradient of CTCLoss",
+        // That of pictures; of other classes the loss is always the same.
+        "NLLLoss2d" => "NLLLoss",
         "UpsamplingBilinear2d" => "the gradient of a bilinear interpolation",
         _ => return None,
     })
@@ -255,6 +257,9 @@ fn nondeterministic(name: &str) -> Option<Effect> {
         _ => return None,
     }))
 }
+
+/// Operations that older versions list and PyTorch 2.15 does not.
+pub(crate) const MENDED: [&str; 1] = ["kthvalue"];
 
 /// Methods of tensors that may give other bits for the same input on a GPU.
 pub(crate) fn nondeterministic_method(name: &str) -> Option<&'static str> {

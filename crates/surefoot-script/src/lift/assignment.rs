@@ -42,7 +42,8 @@ impl<'a> Lift<'a> {
                             self.write_models(&ids, &value, site);
                         }
                     }
-                    Shape::Settings | Shape::Class(_) | Shape::Function(_) => {}
+                    Shape::Settings => self.set_setting(name, &value, site),
+                    Shape::Class(_) | Shape::Function(_) => {}
                     _ => self.mutate(&attribute.value, &value, site),
                 }
             }
@@ -91,6 +92,24 @@ impl<'a> Lift<'a> {
                 }
             }
         }
+    }
+
+    /// Settings are the same in every execution, but for those that the script draws itself. A clock that
+    /// somebody has to ask for (`--seed 0`) is left to who asks.
+    fn set_setting(&mut self, name: &'a str, value: &Value<'a>, site: Site) {
+        let is_drawn = |operand: &Operand| {
+            let mut draws = self.facts.draws.iter();
+            draws.any(|draw| Operand::Variable(draw.target) == *operand)
+        };
+        if !value.operands.iter().any(is_drawn) {
+            return;
+        }
+        let variable = match self.drawn_settings.get(name) {
+            Some(variable) => *variable,
+            None => self.program.variable(name),
+        };
+        self.drawn_settings.insert(name, variable);
+        self.compute(variable, "copy", value.operands.clone(), site);
     }
 
     /// Sets an attribute of an object.

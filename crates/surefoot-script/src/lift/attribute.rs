@@ -3,10 +3,12 @@
 use super::Lift;
 use super::object::Kind;
 use super::value::{Code, Function, Models, ObjectId, Shape, Value};
+use crate::FileId;
 use crate::calculus::Operand;
-use crate::library::{self};
+use crate::library::{self, SOMETHING};
 use ruff_python_ast::Expr;
 use ruff_text_size::TextRange;
+use std::path::Path;
 use std::rc::Rc;
 
 impl<'a> Lift<'a> {
@@ -29,6 +31,7 @@ impl<'a> Lift<'a> {
                 }
                 Value::library(library::canonical(&full))
             }
+            Shape::Module(file) if name == "__dict__" => self.any_of_module(*file),
             Shape::Module(file) => {
                 let frame = self.run_module(*file, false);
                 match self.frame(frame).slots.get(name) {
@@ -60,7 +63,13 @@ impl<'a> Lift<'a> {
             Shape::Settings if matches!(name, "world_size" | "ngpus" | "num_gpus") => {
                 Value::plain(vec![Operand::Workers])
             }
-            Shape::Settings | Shape::Loaded(..) => base.clone(),
+            Shape::Settings => {
+                let mut setting = base.clone();
+                let variable = self.drawn_settings.get(name).copied();
+                setting.operands.extend(variable.map(Operand::Variable));
+                setting
+            }
+            Shape::Loaded(..) => base.clone(),
             Shape::Parameters(ids) => match name {
                 "data" => base.clone(),
                 "grad" => {
@@ -82,6 +91,17 @@ impl<'a> Lift<'a> {
             Shape::State(_) => base.clone(),
             _ => self.data(base),
         }
+    }
+
+    /// Something of a module of the project whose name is made while running: nobody knows what.
+    pub(super) fn any_of_module(&self, file: FileId) -> Value<'a> {
+        let path = &self.project.script(file).source.path;
+        let name = match path.file_stem() {
+            Some(stem) if stem == "__init__" => path.parent().and_then(Path::file_name),
+            stem => stem,
+        };
+        let name = name.map_or("module".into(), |name| name.to_string_lossy());
+        Value::library(format!(".{name}.{SOMETHING}"))
     }
 
     pub(super) fn attribute_of_object(

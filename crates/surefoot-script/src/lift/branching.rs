@@ -3,7 +3,9 @@
 use super::Lift;
 use super::value::{Shape, Value};
 use crate::calculus::Statement;
-use ruff_python_ast::{ElifElseClause, ExceptHandler, Expr, Stmt, StmtIf, StmtMatch, StmtTry};
+use ruff_python_ast::{
+    CmpOp, ElifElseClause, ExceptHandler, Expr, ExprCompare, Stmt, StmtIf, StmtMatch, StmtTry,
+};
 use ruff_text_size::Ranged;
 
 impl<'a> Lift<'a> {
@@ -95,6 +97,8 @@ impl<'a> Lift<'a> {
                 let is_main = matches!(self.look_up("__name__").map(|it| it.shape), Some(Shape::Text(text)) if text == "__main__");
                 Some(is_main)
             }
+            // What a function is to make: `build(split="train")`.
+            Expr::Compare(compare) => self.compared(compare),
             Expr::BooleanLiteral(it) => Some(it.value),
             Expr::NumberLiteral(_) => match value.shape {
                 Shape::Int(number) => Some(number != 0),
@@ -112,6 +116,24 @@ impl<'a> Lift<'a> {
                 Shape::None => Some(false),
                 _ => None,
             },
+            _ => None,
+        }
+    }
+
+    /// Whether a parameter is the text that it is compared with, if both are known.
+    fn compared(&self, compare: &ExprCompare) -> Option<bool> {
+        let (Expr::Name(name), [operator], [Expr::StringLiteral(text)]) =
+            (&*compare.left, &compare.ops[..], &compare.comparators[..])
+        else {
+            return None;
+        };
+        let call = self.calls.last()?;
+        let Shape::Text(value) = self.frame(call.frame).slots.get(name.id.as_str())?.shape else {
+            return None;
+        };
+        match operator {
+            CmpOp::Eq => Some(text.value.to_str() == value),
+            CmpOp::NotEq => Some(text.value.to_str() != value),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use super::Lift;
 use super::object::{Container, Kind};
 use super::value::{Arguments, ObjectId, SPREAD, Shape, Value};
 use crate::calculus::Operand;
-use crate::library::Environment;
+use crate::library::{Environment, SOMETHING};
 
 impl<'a> Lift<'a> {
     /// What is gone through: a set that was filled bit by bit has its elements in some order.
@@ -82,6 +82,7 @@ impl<'a> Lift<'a> {
                 let container = Container {
                     entries,
                     is_closed: true,
+                    has_keys: name == "dict",
                     ..Container::default()
                 };
                 let id = self.make(Kind::Container(container), name, site);
@@ -173,7 +174,15 @@ impl<'a> Lift<'a> {
                 value
             }
             ("getattr", Some(first)) => match &first.shape {
-                Shape::Library(module) => Value::library(format!("{module}.any")),
+                Shape::Library(module) => Value::library(format!("{module}.{SOMETHING}")),
+                Shape::Module(file)
+                    if !matches!(
+                        arguments.positional.get(1).map(|it| &it.shape),
+                        Some(Shape::Text(_))
+                    ) =>
+                {
+                    self.any_of_module(*file)
+                }
                 _ => match arguments.positional.get(1).map(|it| it.shape.clone()) {
                     Some(Shape::Text(name)) => self.attribute(&first, name, range),
                     _ => self.data(&first),

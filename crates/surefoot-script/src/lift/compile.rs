@@ -125,6 +125,7 @@ impl<'a> Lift<'a> {
                         .collect::<Vec<_>>(),
                 );
                 self.compute(gradients, "gradient", operands, site);
+                self.computed_gradients.insert(gradients);
             }
         }
         let actual = self.actual(optimizer);

@@ -78,6 +78,7 @@ impl<'a> Lift<'a> {
     pub(super) fn dictionary(&mut self, it: &'a ExprDict) -> Value<'a> {
         let mut container = Container {
             is_closed: true,
+            has_keys: true,
             ..Container::default()
         };
         let mut whole = Value::constant();

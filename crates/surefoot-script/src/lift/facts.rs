@@ -113,6 +113,9 @@ pub(crate) struct Thing {
     pub is_part: bool,
 }
 
+/// The beginning of a script, where what has no other place is.
+pub(crate) const START: Site = Site(0);
+
 /// What has a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Role {
@@ -132,8 +135,12 @@ pub(crate) enum Role {
     Global(Global),
     /// A generator of a process that loads data.
     Worker(Global),
-    /// A list, a dictionary, a queue.
+    /// A list, a queue.
     Container,
+    /// A dictionary.
+    Dictionary,
+    /// A set.
+    Set,
     /// What a callback of Keras remembers.
     Callback,
     /// Another object with a state of its own.

@@ -4,6 +4,7 @@ use super::Lift;
 use super::object::Kind;
 use super::value::{ObjectId, Shape, Value};
 use crate::calculus::Operand;
+use crate::library::SOMETHING;
 use ruff_text_size::TextRange;
 
 impl<'a> Lift<'a> {
@@ -38,8 +39,9 @@ impl<'a> Lift<'a> {
             }
             Shape::Library(name) if name.ends_with(".__dict__") => {
                 let module = name.trim_end_matches(".__dict__");
-                return Value::library(format!("{module}.any"));
+                return Value::library(format!("{module}.{SOMETHING}"));
             }
+            Shape::Library(name) if name.starts_with('.') => return base.clone(),
             Shape::Library(name) if &**name == "os.environ" => {
                 return self.environment_variable(index);
             }

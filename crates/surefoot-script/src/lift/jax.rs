@@ -275,6 +275,7 @@ impl<'a> Lift<'a> {
             elements,
             entries,
             is_closed: true,
+            has_keys: true,
         };
         let what = Value::object(self.make(Kind::Container(container), "arrays", site));
         let file = arguments.positional.first().cloned();

@@ -11,7 +11,6 @@ use super::Lift;
 use super::facts::Purpose;
 use super::framework::Framework;
 use super::object::Kind;
-use super::object_call::mark;
 use super::value::{Arguments, Code, Models, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site};
 use crate::library::{Family, Global, Initial, KERAS_LAYER, Keras, Layer, is_fixed_initializer};
@@ -252,7 +251,7 @@ impl<'a> Lift<'a> {
             .models_of(id)
             .and(own_models(self, id))
             .and(value.models);
-        mark(&mut value, Operand::Variable(cell), models);
+        value.mark(Operand::Variable(cell), models);
         value
     }
 

@@ -7,10 +7,10 @@ use ruff_text_size::TextRange;
 use super::Lift;
 use super::facts::Purpose;
 use super::generator::purpose_of;
-use super::object::{Container, Kind, Loader};
+use super::object::{Container, Kind};
 use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site};
-use crate::library::{self, Effect, Environment, Global, Layer};
+use crate::calculus::Operand;
+use crate::library::{self, Effect, Environment, Global, Layer, SOMETHING};
 
 impl<'a> Lift<'a> {
     /// Calls something of a library.
@@ -24,6 +24,11 @@ impl<'a> Lift<'a> {
             return self.call_builtin(builtin, arguments, range);
         }
         if let Some(value) = self.call_special(name, &arguments, range) {
+            return value;
+        }
+        if let Some(name) = name.strip_prefix("torch.")
+            && let Some(value) = self.call_unsteady(name, &arguments, range)
+        {
             return value;
         }
         let Some(effect) = library::effect_of(name) else {
@@ -102,7 +107,12 @@ impl<'a> Lift<'a> {
                     )]),
                 }
             }
-            Effect::Module(layer) => self.new_layer(layer, &arguments, site),
+            Effect::Module(layer) => {
+                if layer.has_parameters && name.rsplit('.').next() == Some(SOMETHING) {
+                    self.tell_unknown(name, site, "it makes the model", false);
+                }
+                self.new_layer(layer, &arguments, site)
+            }
             Effect::Functional(layer) => {
                 let whole = self.combine(arguments.all());
                 let trains = !matches!(
@@ -317,41 +327,16 @@ impl<'a> Lift<'a> {
                     .and_then(|it| it.as_object())
                     .map(|id| self.object(id).kind.clone());
                 let site = self.site(range);
-                let container = match entries {
+                let mut container = match entries {
                     Some(Kind::Container(container)) => container,
                     _ => Container::default(),
                 };
+                container.has_keys = !name.ends_with("deque") && !name.ends_with("Queue");
                 let whole = self.combine(arguments.all());
                 let id = self.make(Kind::Container(container), "container", site);
                 let cell = self.object(id).cell;
                 self.compute(cell, "new", whole.operands, site);
                 Value::object(id)
-            }
-            "torch.nn.functional.interpolate"
-            | "torch.nn.functional.upsample"
-            | "torch.nn.Upsample" => {
-                let position = if name.ends_with("Upsample") { 2 } else { 3 };
-                let mode = arguments
-                    .get(position, "mode")
-                    .and_then(Value::as_text)
-                    .copied()?;
-                if !matches!(mode, "linear" | "bilinear" | "bicubic" | "trilinear") {
-                    return None;
-                }
-                let operation = "the gradient of a linear interpolation";
-                let site = self.site(range);
-                if name.ends_with("Upsample") {
-                    let layer = Layer {
-                        nondeterministic: Some(operation),
-                        ..Layer::default()
-                    };
-                    return Some(Value::object(self.make_module(layer, site)));
-                }
-                let mut whole = self.combine(arguments.all());
-                if self.mode_of_call() {
-                    whole.operands = self.unsteady(operation, whole.operands, site);
-                }
-                whole
             }
             // They keep the order unless they are told to shuffle.
             "sklearn.model_selection.KFold"
@@ -414,82 +399,6 @@ impl<'a> Lift<'a> {
         receiver.is_none_or(|id| self.trains(id))
     }
 
-    pub(super) fn new_loader(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
-        let has_workers = arguments
-            .get(5, "num_workers")
-            .is_some_and(|it| !matches!(it.shape, Shape::Int(0)));
-        let sampler = arguments
-            .get(3, "sampler")
-            .or_else(|| arguments.get(4, "batch_sampler"))
-            .filter(|it| !matches!(it.shape, Shape::None));
-        let loader = Loader {
-            dataset: arguments
-                .get(0, "dataset")
-                .cloned()
-                .unwrap_or_else(Value::constant),
-            // A setting may be true; what the script computes is often `sampler is None`.
-            shuffles: arguments.may_be_true(2, "shuffle"),
-            sampler: sampler.cloned(),
-            generator: self.generator_of(arguments),
-            has_workers,
-            init: arguments
-                .get(9, "worker_init_fn")
-                .filter(|it| !matches!(it.shape, Shape::None))
-                .cloned(),
-            collate: arguments
-                .get(6, "collate_fn")
-                .filter(|it| !it.is_data())
-                .cloned(),
-            is_opaque: false,
-        };
-        let id = self.make(Kind::Loader(Rc::new(loader)), "loader", site);
-        let cell = self.object(id).cell;
-        self.compute(cell, "new", Vec::new(), site);
-        Value::object(id)
-    }
-
-    pub(super) fn new_dataset(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
-        let named = ["transform", "transforms", "target_transform"];
-        let mut transforms: Vec<Value<'a>> = named
-            .into_iter()
-            .filter_map(|name| arguments.name(name))
-            .cloned()
-            .collect();
-        let is_transform = |value: &&Value<'a>| match &value.shape {
-            Shape::Object(id) => matches!(self.object(*id).kind, Kind::Transform { .. }),
-            Shape::Function(_) | Shape::Partial(_) => true,
-            _ => false,
-        };
-        transforms.extend(arguments.positional.iter().filter(is_transform).cloned());
-        let mut parts = Vec::new();
-        for value in &arguments.positional {
-            parts.extend(
-                self.parts_of(value)
-                    .iter()
-                    .chain([value])
-                    .filter_map(Value::as_object)
-                    .filter(|id| {
-                        let object = self.object(*id);
-                        matches!(object.kind, Kind::Dataset { .. })
-                            || (matches!(object.kind, Kind::Plain) && object.class.is_some())
-                    }),
-            );
-        }
-        let from = self.combine(arguments.all());
-        let id = self.make(
-            Kind::Dataset {
-                from: from.clone(),
-                transforms,
-                parts,
-            },
-            "dataset",
-            site,
-        );
-        let cell = self.object(id).cell;
-        self.compute(cell, "new", from.operands, site);
-        Value::object(id)
-    }
-
     /// The values in a tuple or a list.
     pub(super) fn parts_of(&self, value: &Value<'a>) -> Vec<Value<'a>> {
         match &value.shape {
@@ -505,71 +414,6 @@ impl<'a> Lift<'a> {
             },
             _ => Vec::new(),
         }
-    }
-
-    /// A call of a library that is not known.
-    pub(super) fn call_unknown(
-        &mut self,
-        name: &str,
-        arguments: &Arguments<'a>,
-        range: TextRange,
-    ) -> Value<'a> {
-        let whole = self.combine(arguments.all());
-        let mut given: Vec<ObjectId> = Vec::new();
-        for id in arguments.all().filter_map(Value::as_object) {
-            let is_part = match &self.object(id).kind {
-                Kind::Module { .. } => self.has_parameters(self.root(id)),
-                kind => matches!(
-                    kind,
-                    Kind::Optimizer { .. }
-                        | Kind::Generator(_)
-                        | Kind::Loader(_)
-                        | Kind::Scheduler { .. }
-                ),
-            };
-            if is_part {
-                given.push(self.root(id));
-            }
-        }
-        for value in arguments.all() {
-            if let Shape::Parameters(ids) = &value.shape {
-                given.extend(ids.iter().map(|id| self.root(*id)));
-            }
-        }
-        let site = self.site(range);
-        if given.is_empty() && whole.models.is_empty() {
-            return self.new_stranger(name, whole, site);
-        }
-        // What only computes with tensors is told once for the whole library.
-        let package = name.split('.').next().unwrap_or(name);
-        let callee = if given.is_empty() { package } else { name };
-        let mut names: Vec<String> = given
-            .iter()
-            .filter_map(|id| self.object(*id).name.clone())
-            .map(|name| format!("`{name}`"))
-            .collect();
-        names.sort();
-        names.dedup();
-        let what = match (given.is_empty(), names.is_empty()) {
-            (true, _) => "it is given what a model computed".to_owned(),
-            (false, true) => "it is given the model".to_owned(),
-            (false, false) => format!("it is given {}", names.join(", ")),
-        };
-        self.tell_unknown(callee, site, &what, false);
-        // It may train what it is given.
-        if given
-            .iter()
-            .any(|id| matches!(self.object(*id).kind, Kind::Optimizer { .. }))
-        {
-            for root in self.all_roots() {
-                let cell = self.object(root).cell;
-                self.note_trained(cell);
-            }
-        }
-        for id in given {
-            self.write_cell(id, whole.operands.clone(), site);
-        }
-        whole
     }
 }
 

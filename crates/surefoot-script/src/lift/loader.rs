@@ -43,13 +43,15 @@ impl<'a> Lift<'a> {
             .unwrap_or_else(|| self.global(Global::Torch));
         let base = self.draw(generator, Purpose::WorkerSeed, Vec::new(), site);
         let made = self.object(id).site;
-        let order = match &loader.sampler {
-            Some(sampler) => self.order_of(sampler, loader, site),
-            None if loader.shuffles => Some(self.draw(generator, Purpose::Order, Vec::new(), made)),
-            None => None,
-        };
+        let sampler = loader.sampler.as_ref();
+        let order = sampler.and_then(|sampler| self.order_of(sampler, loader, site));
+        let mut operands = order.map_or_else(Vec::new, |order| order.operands);
+        // PyTorch takes no sampler where it shuffles: a script that passes both has no sampler then.
+        if loader.shuffles {
+            let shuffled = self.draw(generator, Purpose::Order, Vec::new(), made);
+            operands.extend(shuffled.operands);
+        }
         let cell = self.object(id).cell;
-        let operands = order.map_or_else(Vec::new, |order| order.operands);
         self.compute(cell, "order", operands, site);
         if loader.has_workers {
             let globals = self.workers_of(id, site);

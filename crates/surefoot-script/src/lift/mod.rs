@@ -10,19 +10,28 @@
 
 mod assignment;
 mod attribute;
+mod binding;
+mod branch;
 mod branching;
 mod builtin;
 mod call;
 mod class;
 mod compile;
 mod comprehension;
+mod container_method;
+mod data_method;
+mod data_source;
 mod display;
+mod emit;
 mod entering;
+mod evaluation;
 mod expression;
 pub(crate) mod facts;
+mod finishing;
 mod fit;
 mod framework;
 mod generator;
+mod generator_method;
 mod importing;
 mod interest;
 mod item;
@@ -32,6 +41,7 @@ mod library_call;
 mod lightning;
 mod loader;
 mod loops;
+mod model_method;
 mod module;
 mod object;
 mod object_call;
@@ -45,6 +55,7 @@ mod stranger;
 mod switch;
 mod tensorflow;
 mod uncalled;
+mod unsteady;
 mod value;
 mod weights;
 mod writing;
@@ -52,14 +63,12 @@ mod writing;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
-use ruff_text_size::TextRange;
-
 use crate::calculus::{Operand, Program, Site, Statement, Symbol, Variable};
-use crate::library::{Environment, Global, Layer};
+use crate::library::Global;
 use crate::project::Project;
 use crate::{FileId, Place};
 
-use facts::{Draw, Lifted, LoopId, Purpose, Read, Style, Thing, Unsteady};
+use facts::{Lifted, LoopId};
 use framework::Frameworks;
 use object::{Kind, Object};
 use scope::{Change, Frame};
@@ -113,6 +122,10 @@ pub(crate) struct Lift<'a> {
     same_value: HashMap<Variable, Variable>,
     /// Variables that keep the state of a model aside.
     kept_states: HashSet<Variable>,
+    /// The settings that the script draws itself.
+    drawn_settings: BTreeMap<&'a str, Variable>,
+    /// The gradients that something was added to.
+    computed_gradients: HashSet<Variable>,
     models: Vec<ObjectId>,
     globals: BTreeMap<Global, ObjectId>,
     /// Models that are called through a copy, innermost last.
@@ -172,7 +185,7 @@ struct Call<'a> {
 
 impl Call<'_> {
     /// Whether a function evaluates the model, by its name.
-    fn evaluates(&self) -> bool {
+    pub(super) fn evaluates(&self) -> bool {
         const NAMES: [&str; 5] = ["eval", "valid", "test", "infer", "visual"];
         let name = self.code.name().trim_start_matches('_');
         NAMES.iter().any(|it| name.starts_with(it))
@@ -182,14 +195,14 @@ impl Call<'_> {
 }
 
 impl<'a> Lift<'a> {
-    fn new(project: &'a Project, file: FileId) -> Lift<'a> {
+    pub(super) fn new(project: &'a Project, file: FileId) -> Lift<'a> {
         let mut lift = Lift {
             project,
             program: Program::default(),
             functions: HashMap::new(),
             blocks: vec![Vec::new()],
             emitted: 0,
-            start: Site(0),
+            start: facts::START,
             frames: Vec::new(),
             current: FrameId(0),
             module_frames: BTreeMap::new(),
@@ -200,6 +213,8 @@ impl<'a> Lift<'a> {
             cells: HashSet::new(),
             same_value: HashMap::new(),
             kept_states: HashSet::new(),
+            drawn_settings: BTreeMap::new(),
+            computed_gradients: HashSet::new(),
             models: Vec::new(),
             globals: BTreeMap::new(),
             copies: Vec::new(),
@@ -233,7 +248,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Executes a module, once.
-    fn run_module(&mut self, file: FileId, is_main: bool) -> FrameId {
+    pub(super) fn run_module(&mut self, file: FileId, is_main: bool) -> FrameId {
         if let Some(frame) = self.module_frames.get(&file) {
             return *frame;
         }
@@ -274,7 +289,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Enters what nobody called, with arguments that are not known.
-    fn enter_rest(&mut self, file: FileId, entered: &BTreeSet<usize>) {
+    pub(super) fn enter_rest(&mut self, file: FileId, entered: &BTreeSet<usize>) {
         let frame = self.run_module(file, false);
         self.current = frame;
         let project = self.project;
@@ -313,280 +328,12 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Puts out what was trained, and tells who is who.
-    fn finish(mut self) -> (Lifted, BTreeSet<usize>) {
-        let trained: Vec<Operand> = self
-            .trained
-            .iter()
-            .copied()
-            .map(Operand::Variable)
-            .collect();
-        self.facts.trains = !trained.is_empty();
-        if !trained.is_empty() {
-            self.emit(Statement::Output {
-                operands: trained,
-                site: self.start,
-            });
-        }
-        let mut body = self.blocks.pop().unwrap_or_default();
-        // Generators that are always there begin with entropy.
-        let globals: Vec<ObjectId> = self.globals.values().copied().collect();
-        for id in globals.into_iter().rev() {
-            let target = self.object(id).cell;
-            let name = format!("entropy of {}", self.program.name(target));
-            let what = self.function(&name);
-            body.insert(
-                0,
-                Statement::Read {
-                    target,
-                    what,
-                    site: self.start,
-                },
-            );
-        }
-        self.program.body = body;
-        self.facts.style = self.style();
-        for index in 0..self.objects.len() {
-            let id = ObjectId(u32::try_from(index).unwrap_or(u32::MAX));
-            if self.objects[index].same.is_some() {
-                continue;
-            }
-            let Some(role) = self.role(id) else { continue };
-            let object = self.object(id);
-            let gradients = match object.kind {
-                Kind::Module { gradients, .. } => Some(gradients),
-                _ => None,
-            };
-            let name = object
-                .name
-                .clone()
-                .unwrap_or_else(|| self.program.name(object.cell).to_owned());
-            let thing = Thing {
-                object: id,
-                cell: object.cell,
-                gradients,
-                name,
-                role,
-                site: object.site,
-                is_part: object.owner.is_some(),
-            };
-            self.facts.things.push(thing);
-        }
-        // What turned out to be the same has one variable.
-        for index in 0..self.objects.len() {
-            let from = self.objects[index].cell;
-            if self.objects[index].same.is_some() {
-                let id = ObjectId(u32::try_from(index).unwrap_or(u32::MAX));
-                let to = self.object(id).cell;
-                for restore in self
-                    .facts
-                    .restores
-                    .iter_mut()
-                    .filter(|it| it.variable == from)
-                {
-                    restore.variable = to;
-                }
-                for rewrite in self
-                    .facts
-                    .rewrites
-                    .iter_mut()
-                    .filter(|it| it.variable == from)
-                {
-                    rewrite.variable = to;
-                }
-            }
-        }
-        self.facts.program = self.program;
-        (self.facts, self.entered)
-    }
-
-    /// What checkpoints of the script are made with.
-    fn style(&self) -> Style {
-        if self.models.iter().any(|id| self.is_keras(*id)) {
-            return Style::TensorFlow;
-        }
-        if self.frameworks.uses_jax && self.models.is_empty() {
-            return Style::Values;
-        }
-        Style::Torch
-    }
-
-    /// Where something of the current file is.
-    fn site(&mut self, range: TextRange) -> Site {
-        let file = match self.calls.last() {
-            Some(call) => call.file,
-            None => self.frame(self.current).file,
-        };
-        let site = Site(u32::try_from(self.facts.sites.len()).unwrap_or(u32::MAX));
-        self.facts.sites.push(Place {
-            file,
-            range: range.to_std_range(),
-        });
-        site
-    }
-
-    fn emit(&mut self, statement: Statement) {
-        self.emitted += 1;
-        if let Some(block) = self.blocks.last_mut() {
-            block.push(statement);
-        }
-    }
-
     /// Whether enough was emitted for one script.
-    fn is_exhausted(&self) -> bool {
+    pub(super) fn is_exhausted(&self) -> bool {
         self.emitted > MOST_STATEMENTS
     }
 
-    /// The symbol of a function, a constant or a thing that is read.
-    fn function(&mut self, name: &str) -> Symbol {
-        if let Some(symbol) = self.functions.get(name) {
-            return *symbol;
-        }
-        let symbol = self.program.symbol(name);
-        self.functions.insert(name.to_owned(), symbol);
-        symbol
-    }
-
-    /// `target := name(operands)`.
-    fn compute(&mut self, target: Variable, name: &str, operands: Vec<Operand>, site: Site) {
-        let function = self.function(name);
-        self.emit(Statement::Compute {
-            target,
-            function,
-            operands,
-            site,
-        });
-    }
-
-    /// A draw from a generator; the value depends on `operands` too.
-    fn draw(
-        &mut self,
-        generator: ObjectId,
-        purpose: Purpose,
-        operands: Vec<Operand>,
-        site: Site,
-    ) -> Value<'a> {
-        let target = self.program.variable("drawn");
-        let cell = self.object(generator).cell;
-        let evaluation = self.is_evaluation().then(|| self.evaluation_site(site));
-        let moment = self.moment();
-        let loops = self.loops.clone();
-        let generator = self.actual(generator);
-        let in_worker = self.worker_globals.is_some();
-        let is_copied = in_worker
-            && !self.worker_has_init
-            && generator.0 < self.worker_first
-            && self.is_made(generator);
-        self.facts.draws.push(Draw {
-            generator,
-            site,
-            purpose,
-            loops,
-            evaluation,
-            in_worker,
-            is_copied,
-            is_probe: false,
-            target,
-            moment,
-        });
-        self.emit(Statement::Draw {
-            target,
-            generator: cell,
-            operands,
-            site,
-        });
-        Value::plain(vec![Operand::Variable(target)])
-    }
-
-    /// A value that another execution would find different.
-    fn read_environment(&mut self, what: Environment, call: &str, site: Site) -> Variable {
-        let target = self.program.variable("read");
-        let symbol = self.function(call);
-        let in_worker = self.worker_globals.is_some();
-        self.facts.reads.push(Read {
-            what,
-            site,
-            call: call.to_owned(),
-            taken_at: None,
-            variable: target,
-            in_worker,
-        });
-        self.emit(Statement::Read {
-            target,
-            what: symbol,
-            site,
-        });
-        target
-    }
-
-    /// Notes where the order of something is made use of.
-    fn note_taken(&mut self, value: &Value<'a>, range: TextRange) {
-        match &value.shape {
-            Shape::Unordered(_, order) => {
-                let site = self.site(range);
-                if let Some(read) = self
-                    .facts
-                    .reads
-                    .iter_mut()
-                    .find(|read| read.variable == *order)
-                {
-                    read.taken_at.get_or_insert(site);
-                }
-            }
-            Shape::Zip(parts) => {
-                for part in parts.iter() {
-                    self.note_taken(part, range);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// An operation that may give other bits for the same input.
-    fn unsteady(
-        &mut self,
-        operation: &'static str,
-        operands: Vec<Operand>,
-        site: Site,
-    ) -> Vec<Operand> {
-        if !self.facts.uses_cuda || self.facts.asks_for_determinism {
-            return operands;
-        }
-        let target = self.program.variable("unsteady");
-        let function = self.function(operation);
-        self.facts.unsteady.push(Unsteady { operation, site });
-        self.emit(Statement::Nondeterministic {
-            target,
-            function,
-            operands,
-            site,
-        });
-        vec![Operand::Variable(target)]
-    }
-
-    /// What a layer does to its input.
-    fn apply_layer(
-        &mut self,
-        layer: Layer,
-        global: Global,
-        trains: bool,
-        mut value: Value<'a>,
-        site: Site,
-    ) -> Value<'a> {
-        if layer.draws && trains {
-            let generator = self.global(global);
-            let drawn = self.draw(generator, Purpose::Layer, value.operands.clone(), site);
-            value.depend_on(&drawn);
-        }
-        if let Some(operation) = layer.nondeterministic
-            && trains
-        {
-            value.operands = self.unsteady(operation, std::mem::take(&mut value.operands), site);
-        }
-        value
-    }
-
-    fn is_made(&self, id: ObjectId) -> bool {
+    pub(super) fn is_made(&self, id: ObjectId) -> bool {
         matches!(
             self.object(id).kind,
             Kind::Generator(object::Source::Made(_))
@@ -594,7 +341,7 @@ impl<'a> Lift<'a> {
     }
 
     /// The frames of the calls that are open, and of modules.
-    fn open_frames(&self) -> Vec<FrameId> {
+    pub(super) fn open_frames(&self) -> Vec<FrameId> {
         let mut frames: Vec<FrameId> = self.module_frames.values().copied().collect();
         frames.extend(self.calls.iter().map(|call| call.frame));
         let mut at = Some(self.current);
@@ -607,64 +354,11 @@ impl<'a> Lift<'a> {
         frames
     }
 
-    /// Whether what happens now is an evaluation of the model.
-    fn is_evaluation(&self) -> bool {
-        if self.frameworks.evaluating > 0 {
-            return true;
-        }
-        let mut models = self
-            .models
-            .iter()
-            .filter(|id| self.object(**id).owner.is_none());
-        if self.no_grad > 0
-            && !self.models.is_empty()
-            && models.all(|id| !self.trains(*id) || !self.has_parameters(*id))
-        {
-            return true;
-        }
-        self.calls.iter().any(Call::evaluates)
-    }
-
-    /// The function that is executed applies a model without training it: what it drew may be for no more
-    /// than that.
-    fn note_probe(&mut self) {
-        let Some(call) = self.calls.last().filter(|call| call.loops > 0) else {
-            return;
-        };
-        for draw in &mut self.facts.draws[call.draws..] {
-            draw.is_probe = true;
-        }
-    }
-
-    /// Where an evaluation leads to what happens now: a call in it, if there is one.
-    fn evaluation_site(&self, site: Site) -> Site {
-        let evaluation = self
-            .calls
-            .iter()
-            .rposition(|call| call.evaluates() || call.is_quiet);
-        let inside = evaluation
-            .map(|at| at + 1)
-            .or_else(|| self.quiet_from.first().copied());
-        let next = inside.and_then(|at| self.calls.get(at));
-        next.map_or(site, |call| call.site)
-    }
-
-    /// Notes that a variable is trained.
-    fn note_trained(&mut self, variable: Variable) {
-        if !self.trained.contains(&variable) {
-            self.trained.push(variable);
-        }
-    }
-
-    /// Notes a step of training in all loops around it.
-    fn note_step(&mut self) {
-        for id in &self.loops {
-            self.facts.loops[id.0 as usize].trains = true;
-        }
-    }
-
     /// A value that everything in `values` went into.
-    fn combine<'v>(&mut self, values: impl IntoIterator<Item = &'v Value<'a>>) -> Value<'a>
+    pub(super) fn combine<'v>(
+        &mut self,
+        values: impl IntoIterator<Item = &'v Value<'a>>,
+    ) -> Value<'a>
     where
         'a: 'v,
     {
@@ -677,7 +371,7 @@ impl<'a> Lift<'a> {
     }
 
     /// A value as data: what an object's state or an order adds is among the operands.
-    fn data(&self, value: &Value<'a>) -> Value<'a> {
+    pub(super) fn data(&self, value: &Value<'a>) -> Value<'a> {
         let mut data = Value::plain(value.operands.clone());
         data.models = value.models;
         match &value.shape {
@@ -724,7 +418,11 @@ impl<'a> Lift<'a> {
         data
     }
 
-    fn bound_method(&self, function: &Rc<Function<'a>>, receiver: ObjectId) -> Rc<Function<'a>> {
+    pub(super) fn bound_method(
+        &self,
+        function: &Rc<Function<'a>>,
+        receiver: ObjectId,
+    ) -> Rc<Function<'a>> {
         Rc::new(Function {
             receiver: Some(receiver),
             ..(**function).clone()

@@ -148,6 +148,8 @@ pub(super) struct Container<'a> {
     pub entries: Vec<(&'a str, Value<'a>, Site)>,
     /// Whether all its contents are known.
     pub is_closed: bool,
+    /// Whether it is a dictionary.
+    pub has_keys: bool,
 }
 
 impl<'a> Lift<'a> {
@@ -357,6 +359,8 @@ impl<'a> Lift<'a> {
             Kind::Generator(Source::Global(global)) => Role::Global(*global),
             Kind::Generator(Source::Made(family)) => Role::Generator(*family),
             Kind::Generator(Source::Worker(global)) => Role::Worker(*global),
+            Kind::Container(container) if container.has_keys => Role::Dictionary,
+            Kind::Container(_) if self.sets.contains(&self.actual(id)) => Role::Set,
             Kind::Container(_) => Role::Container,
             Kind::State => Role::State,
             Kind::Framework(framework) => return framework.role(),
@@ -467,6 +471,7 @@ impl<'a> Lift<'a> {
                     vec![Operand::Variable(gradients), Operand::Variable(parameters)];
                 operands.extend(&loss.operands);
                 self.compute(gradients, "backward", operands, site);
+                self.computed_gradients.insert(gradients);
             }
         }
     }

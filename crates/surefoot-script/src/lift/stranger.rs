@@ -10,9 +10,10 @@ use ruff_text_size::TextRange;
 
 use super::Lift;
 use super::facts::Unknown;
+use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, StrangerId, Value};
 use crate::calculus::{Operand, Site};
-use crate::library::Layer;
+use crate::library::{Layer, SOMETHING};
 
 /// Something that a library made which is not known.
 #[derive(Clone, Debug)]
@@ -43,6 +44,72 @@ impl<'a> Lift<'a> {
     /// The model that something unknown turned out to be.
     pub(super) fn recognized(&self, id: StrangerId) -> Option<ObjectId> {
         self.strangers[id.0].model
+    }
+
+    /// A call of a library that is not known.
+    pub(super) fn call_unknown(
+        &mut self,
+        name: &str,
+        arguments: &Arguments<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        let name = name.trim_start_matches('.');
+        let whole = self.combine(arguments.all());
+        let mut given: Vec<ObjectId> = Vec::new();
+        for id in arguments.all().filter_map(Value::as_object) {
+            let is_part = match &self.object(id).kind {
+                Kind::Module { .. } => self.has_parameters(self.root(id)),
+                kind => matches!(
+                    kind,
+                    Kind::Optimizer { .. }
+                        | Kind::Generator(_)
+                        | Kind::Loader(_)
+                        | Kind::Scheduler { .. }
+                ),
+            };
+            if is_part {
+                given.push(self.root(id));
+            }
+        }
+        for value in arguments.all() {
+            if let Shape::Parameters(ids) = &value.shape {
+                given.extend(ids.iter().map(|id| self.root(*id)));
+            }
+        }
+        let site = self.site(range);
+        if given.is_empty() && whole.models.is_empty() {
+            return self.new_stranger(name, whole, site);
+        }
+        // What only computes with tensors is told once for the whole library.
+        let package = name.split('.').next().unwrap_or(name);
+        let callee = if given.is_empty() { package } else { name };
+        let mut names: Vec<String> = given
+            .iter()
+            .filter_map(|id| self.object(*id).name.clone())
+            .map(|name| format!("`{name}`"))
+            .collect();
+        names.sort();
+        names.dedup();
+        let what = match (given.is_empty(), names.is_empty()) {
+            (true, _) => "it is given what a model computed".to_owned(),
+            (false, true) => "it is given the model".to_owned(),
+            (false, false) => format!("it is given {}", names.join(", ")),
+        };
+        self.tell_unknown(callee, site, &what, false);
+        // It may train what it is given.
+        if given
+            .iter()
+            .any(|id| matches!(self.object(*id).kind, Kind::Optimizer { .. }))
+        {
+            for root in self.all_roots() {
+                let cell = self.object(root).cell;
+                self.note_trained(cell);
+            }
+        }
+        for id in given {
+            self.write_cell(id, whole.operands.clone(), site);
+        }
+        whole
     }
 
     /// Calls a method of something unknown; nothing if it is one as any data has.
@@ -109,14 +176,23 @@ impl<'a> Lift<'a> {
 
     /// Tells that something unknown takes part in the training, once for each callee.
     pub(super) fn tell_unknown(&mut self, callee: &str, site: Site, part: &str, trains: bool) {
-        if self.known_unknowns.insert(callee.to_owned()) {
+        let callee = shown(callee);
+        if self.known_unknowns.insert(callee.clone()) {
             self.facts.unknown.push(Unknown {
-                callee: callee.to_owned(),
+                callee,
                 site,
                 part: part.to_owned(),
                 trains,
             });
         }
+    }
+}
+
+/// How people would write what was called.
+fn shown(callee: &str) -> String {
+    match callee.strip_suffix(SOMETHING) {
+        Some(module) if module.ends_with('.') => format!("{module}__dict__[..]"),
+        _ => callee.to_owned(),
     }
 }
 

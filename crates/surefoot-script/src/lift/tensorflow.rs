@@ -42,6 +42,7 @@ impl<'a> Lift<'a> {
                     elements: arguments.positional.clone(),
                     entries,
                     is_closed: true,
+                    has_keys: true,
                 };
                 let content = self.make(Kind::Container(container), "content", site);
                 let id = self.make_framework(Framework::Checkpoint(content), "checkpoint", site);

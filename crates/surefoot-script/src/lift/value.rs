@@ -245,6 +245,34 @@ impl<'a> Value<'a> {
             }
         }
     }
+
+    /// Adds to what it is computed from, part by part.
+    pub(crate) fn mark(&mut self, operand: Operand, models: Models) {
+        self.models = models;
+        match &self.shape {
+            Shape::Tuple(parts) => {
+                let parts = parts.iter().map(|part| {
+                    let mut part = part.clone();
+                    let models = models.and(part.models);
+                    if part.is_data() || matches!(part.shape, Shape::Tuple(_)) {
+                        part.mark(operand, models);
+                    }
+                    part
+                });
+                self.shape = Shape::Tuple(parts.collect());
+            }
+            _ if self.is_data() => {
+                self.shape = match self.shape {
+                    Shape::Distribution => Shape::Distribution,
+                    _ => Shape::Plain,
+                };
+                if !self.operands.contains(&operand) {
+                    self.operands.push(operand);
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 impl<'a> Arguments<'a> {
@@ -259,6 +287,12 @@ impl<'a> Arguments<'a> {
             .iter()
             .find(|(it, _)| *it == name)
             .map(|(_, value)| value)
+    }
+
+    /// Whether an argument of this name is given, and not `None`.
+    pub(crate) fn is_given(&self, name: &str) -> bool {
+        self.name(name)
+            .is_some_and(|it| !matches!(it.shape, Shape::None))
     }
 
     /// Whether an argument of this name is given and may be true.

@@ -38,7 +38,10 @@ impl<'a> Lift<'a> {
             all.extend(operands.iter().copied());
             self.compute(cell, "write", all, site);
             if self.loops.is_empty() {
-                self.note_rewrite(cell, site);
+                // What is cut out of them, say, was restored with them.
+                if !operands.contains(&Operand::Variable(cell)) {
+                    self.note_rewrite(cell, site);
+                }
             } else if self.holds_gradients(&operands) {
                 self.note_trained(cell);
                 self.note_step();

@@ -1,5 +1,6 @@
 //! The files of a check: found, read, parsed, and known by their module names.
 
+mod encoding;
 mod files;
 mod modules;
 mod parse;

@@ -8,6 +8,7 @@ use ruff_python_ast::{ModModule, Stmt};
 use ruff_python_parser::{Parsed, parse_module};
 use ruff_text_size::Ranged;
 
+use super::encoding::decoded;
 use super::files::{because, of_system};
 use crate::parallel;
 use crate::unreadable::Reason;
@@ -48,10 +49,7 @@ fn read_one(path: &Path) -> Result<Script, Unreadable> {
         }));
     }
     let bytes = fs::read(path).map_err(|error| fail(of_system(&error)))?;
-    let text = String::from_utf8(bytes).map_err(|_| fail(Reason::NotText))?;
-    if text.contains('\0') {
-        return Err(fail(Reason::NotText));
-    }
+    let text = decoded(bytes).map_err(fail)?;
     parse(Source {
         path: path.to_owned(),
         text,

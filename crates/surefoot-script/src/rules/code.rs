@@ -1,8 +1,9 @@
 //! The code that saves what must be saved, and restores it.
 
 use super::bound::Bound;
-use super::checkpoints::{Counter, Part, Position};
 use super::fitted;
+use super::part::Part;
+use super::position::{Counter, Position};
 use crate::library::{Family, Global};
 use crate::lift::facts::{Role, Runner, Style};
 
@@ -277,7 +278,18 @@ pub(super) fn written(part: &Part) -> Vec<Written> {
         Some(
             Role::Global(Global::TensorFlow) | Role::Generator(Family::Pipeline) | Role::Callback,
         ) => Vec::new(),
-        Some(Role::Container) => simple(format!("list({name})"), format!("{name}.extend({load})")),
+        Some(Role::Container) => simple(
+            format!("list({name})"),
+            format!("{name}.clear()\n{name}.extend({load})"),
+        ),
+        Some(Role::Dictionary) => simple(
+            format!("dict({name})"),
+            format!("{name}.clear()\n{name}.update({load})"),
+        ),
+        Some(Role::Set) => simple(
+            format!("set({name})"),
+            format!("{name}.clear()\n{name}.update({load})"),
+        ),
         _ if name.starts_with("the gradients of ") => {
             let model = name.trim_start_matches("the gradients of ");
             let key = format!("{}_gradients", key_of(model));

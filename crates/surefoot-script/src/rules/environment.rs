@@ -1,6 +1,7 @@
 //! What another execution finds different and lets reach data or parameters.
 
 use super::Script;
+use super::deciding::decided;
 use crate::calculus::Site;
 use crate::library::Environment;
 use crate::lift::facts::{Purpose, Role};
@@ -14,6 +15,16 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
             continue;
         }
         let call = &read.call;
+        if read.what == Environment::Clock
+            && let Some(condition) = decided(&script.lifted.program, read.variable)
+        {
+            let message = format!(
+                "`{call}` reads the clock, and whether this holds decides how the training goes on: every run is another one."
+            );
+            let help = "Count steps instead of seconds where runs have to agree.".to_owned();
+            findings.push(script.finding(Rule::Clock, condition, message, help));
+            continue;
+        }
         let site = match read.what {
             Environment::SetOrder => read.taken_at.unwrap_or(read.site),
             _ => read.site,

@@ -1,8 +1,8 @@
 //! The code for loops that a framework runs: it has places of its own for what is saved and restored.
 
 use super::bound::Bound;
-use super::checkpoints::Part;
 use super::code::{remarks, written};
+use super::part::Part;
 use crate::MemberKind;
 use crate::lift::facts::Role;
 

@@ -3,13 +3,18 @@
 mod bound;
 mod checkpoints;
 mod code;
+mod deciding;
 mod environment;
 mod fitted;
 mod held;
+mod part;
+mod position;
 mod randomness;
+mod repeated;
 mod restoring;
 mod skipping;
 mod switches;
+mod written;
 
 use crate::calculus::{Origin, Site, Typing, Variable};
 use crate::library::{Family, Global};
@@ -58,6 +63,12 @@ pub(crate) fn apply(script: &Script<'_>) -> Report {
 impl Script<'_> {
     fn place(&self, site: Site) -> Place {
         self.lifted.place(site)
+    }
+
+    /// What stands at a place.
+    fn text(&self, place: &Place) -> &str {
+        let text = &self.project.script(place.file).source.text;
+        text.get(place.range.clone()).unwrap_or_default()
     }
 
     /// How people call a place: the line, with the file if it is another than `beside`.

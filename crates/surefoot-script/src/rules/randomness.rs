@@ -5,7 +5,7 @@ use ruff_python_ast::Stmt;
 use super::{Script, generator_name};
 use crate::calculus::{Operand, Variable, WorkerCause};
 use crate::library::Global;
-use crate::lift::facts::{Draw, Purpose, Role, Style, Thing};
+use crate::lift::facts::{Draw, Purpose, Role, Seed, Style, Thing};
 use crate::{Finding, Rule};
 
 /// What seeds Keras whatever its version and its backend.
@@ -18,6 +18,7 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
         match thing.role {
             Role::Global(global) => {
                 unseeded(script, thing, global, findings);
+                by_chance(script, thing, findings);
                 by_rank(script, thing, findings);
                 evaluations(script, thing, findings);
             }
@@ -218,12 +219,47 @@ fn by_rank(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {
     let Some(seed) = seed else { return };
     let message = format!(
         "{} is seeded by the rank of the process: another number of processes trains another model.",
-        super::checkpoints::capitalized(&generator_name(thing))
+        super::part::capitalized(&generator_name(thing))
     );
     let help =
         "Seed every process alike and key what must differ by the sample, not by the process."
             .to_owned();
     findings.push(script.finding(Rule::RankKeyed, seed.site, message, help));
+}
+
+/// Seeds that are drawn from a generator before it is seeded itself.
+fn by_chance(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {
+    let lifted = script.lifted;
+    let seeds_itself = |seed: &&Seed| seed.generator == thing.object;
+    let Some(first) = lifted.seeds.iter().find(seeds_itself) else {
+        return;
+    };
+    let is_early = |draw: &&Draw| draw.moment < first.moment && draw.purpose == Purpose::Values;
+    let Some(draw) = draws(script, thing).find(is_early) else {
+        return;
+    };
+    let name = format!("entropy of {}", script.name_of(thing.cell));
+    let is_by_chance = |operand: &Operand| match operand {
+        Operand::Variable(variable) => {
+            let mut origins = script.typing.state(*variable).external();
+            origins.any(|origin| script.symbol(origin) == Some(&name))
+        }
+        _ => false,
+    };
+    let mut seeds = lifted.seeds.iter();
+    let Some(seed) = seeds.find(|it| it.operands.iter().any(is_by_chance)) else {
+        return;
+    };
+    let message = format!(
+        "A seed is drawn from {}, which is not seeded here: every run with such a seed is another one.",
+        generator_name(thing)
+    );
+    let help = "Take a fixed seed where none is given.".to_owned();
+    let mut finding = script.finding(Rule::UnseededGenerator, draw.site, message, help);
+    finding
+        .notes
+        .push(script.note(seed.site, "It is the seed here."));
+    findings.push(finding);
 }
 
 fn copied(script: &Script<'_>, thing: &Thing, findings: &mut Vec<Finding>) {

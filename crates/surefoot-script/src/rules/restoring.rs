@@ -1,6 +1,7 @@
 //! What is saved and not restored, or restored too early.
 
-use super::checkpoints::{holds, resumable, save_label};
+use super::checkpoints::{resumable, save_label};
+use super::part::holds;
 use super::{Script, generator_name};
 use crate::lift::facts::{Key, Load, Restore, Role, Save};
 use crate::{Finding, Rule};

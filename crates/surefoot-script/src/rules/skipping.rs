@@ -76,12 +76,8 @@ impl<'s> Skipping<'s> {
     /// Whether the loop here skips the rounds that were done. Loops that no script writes do.
     pub(super) fn skips(&self, site: Site) -> bool {
         let place = self.script.place(site);
-        let mut search = Search {
-            range: &place.range,
-            found: None,
-        };
-        search.visit_body(&self.script.project.script(place.file).module.body);
-        let Some(looped) = search.found else {
+        let module = &self.script.project.script(place.file).module;
+        let Some(looped) = loop_at(module, &place.range) else {
             return true;
         };
         self.forwards
@@ -106,7 +102,12 @@ fn things(script: &Script<'_>) -> BTreeSet<String> {
     let restored = script.lifted.things.iter().filter(|thing| {
         !matches!(
             thing.role,
-            Role::Container | Role::State | Role::Callback | Role::Worker(_)
+            Role::Container
+                | Role::Dictionary
+                | Role::Set
+                | Role::State
+                | Role::Callback
+                | Role::Worker(_)
         )
     });
     let last = |name: &str| name.rsplit('.').next().unwrap_or(name).to_owned();
@@ -174,6 +175,19 @@ impl<'a> Visitor<'a> for Functions<'_, 'a> {
         }
         walk_stmt(self, statement);
     }
+}
+
+/// The loop whose head is here, if the script writes one.
+pub(super) fn loop_at<'a>(
+    module: &'a ModModule,
+    head: &std::ops::Range<usize>,
+) -> Option<&'a StmtFor> {
+    let mut search = Search {
+        range: head,
+        found: None,
+    };
+    search.visit_body(&module.body);
+    search.found
 }
 
 /// Looks for the loop with this head.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Script;
+use crate::library::MENDED;
 use crate::{Finding, Rule};
 
 /// Looks at switches, operations and unknown calls.
@@ -40,7 +41,10 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
     let reaching = script.reaching();
     let mut told = BTreeSet::new();
     let torch = script.settings.torch.as_ref();
-    let listed = |operation: &str| torch.is_none_or(|torch| torch.has(operation));
+    let listed = |operation: &str| match torch {
+        Some(torch) => torch.has(operation),
+        None => !MENDED.contains(&operation),
+    };
     for unsteady in &script.lifted.unsteady {
         if listed(unsteady.operation)
             && reaching.iter().any(|origin| origin.site == unsteady.site)

@@ -33,6 +33,7 @@ pub(crate) enum Event<'a> {
     },
     Check {
         files: usize,
+        passed_over: usize,
         lines: usize,
         findings: usize,
         by_rule: BTreeMap<&'static str, usize>,
@@ -112,6 +113,7 @@ impl Report {
         let unreadable = self.unread.iter().map(unreadable);
         let check = Event::Check {
             files: self.checked.files,
+            passed_over: self.checked.passed_over,
             lines: self.lines(),
             findings: self.counted_findings().count(),
             by_rule: self

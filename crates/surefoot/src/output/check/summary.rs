@@ -40,6 +40,10 @@ impl Report {
         if remarks > 0 {
             rows.push(("remarks", grouped(remarks as u64)));
         }
+        if self.checked.passed_over > 0 {
+            let files = counted(self.checked.passed_over as u64, "file");
+            rows.push(("passed over", format!("{files} without a known framework")));
+        }
         if !self.unread.is_empty() {
             rows.push(("not checked", counted(self.unread.len() as u64, "path")));
         }

@@ -1,0 +1,41 @@
+//! Methods of generators.
+
+use super::Lift;
+use super::generator::purpose_of;
+use super::value::{Arguments, ObjectId, Value};
+use crate::calculus::Site;
+
+impl<'a> Lift<'a> {
+    pub(super) fn call_generator_method(
+        &mut self,
+        id: ObjectId,
+        name: &str,
+        arguments: Arguments<'a>,
+        site: Site,
+    ) -> Value<'a> {
+        match name {
+            "manual_seed" | "seed" | "reset_from_seed" => {
+                self.seed(id, &arguments, site);
+                Value::object(id)
+            }
+            "get_state" | "getstate" => self.state_of(id, site),
+            "set_state" | "setstate" | "reset" => {
+                if let Some(state) = arguments.positional.first() {
+                    self.put_back(id, state, site);
+                }
+                Value::object(id)
+            }
+            "initial_seed" | "device" => Value::constant(),
+            _ => {
+                let whole = self.combine(arguments.all());
+                let drawn = self.draw(id, purpose_of(name), whole.operands, site);
+                if name == "shuffle"
+                    && let Some(first) = arguments.positional.first()
+                {
+                    self.write_argument(first, &drawn, site);
+                }
+                drawn
+            }
+        }
+    }
+}

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use surefoot_diagnose::{Diagnosis, Facts, Finding};
+use surefoot_diagnose::{Diagnosis, Facts};
 
 /// How often a silent command is left alone to see whether it should stop.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -236,7 +236,11 @@ impl Course {
             planned: line.epochs,
             value,
             operations: 0.0,
-            finding: self.checker.as_mut().and_then(first_problem),
+            findings: self
+                .checker
+                .as_mut()
+                .map(Checker::findings)
+                .unwrap_or_default(),
         })
     }
 
@@ -266,10 +270,6 @@ impl Course {
             checker.observe(&observation);
         }
     }
-}
-
-fn first_problem(checker: &mut Checker) -> Option<Finding> {
-    checker.findings().into_iter().next()
 }
 
 /// A process with all that it has started.

@@ -46,8 +46,8 @@ pub struct Progress {
     pub value: f64,
     /// Multiplications so far, those of earlier attempts included, if they are counted.
     pub operations: f64,
-    /// What an indicator found since the last report.
-    pub finding: Option<Finding>,
+    /// What the indicators found since the last report.
+    pub findings: Vec<Finding>,
 }
 
 /// Looks after a trial: takes its reports down and says whether to go on.

@@ -1,16 +1,14 @@
 //! A worker: takes trials from a store, runs them one after the other, and tells what became of them.
 
-use crate::course::Course;
 use crate::runner::{Assignment, Ended, Order, Progress, Runner, Supervisor, Trouble};
 use crate::sampler::{Question, Sampler};
 use crate::space::Point;
-use crate::stopper::Reason;
+use crate::stopper::Combination;
 use crate::store::{Claim, Claimed, Effort, End, Error, Limits, Pulse, Start, Store, Study, View};
 use crate::study::Settings;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use surefoot_diagnose::Finding;
 
 /// How long a worker that has nothing to do waits before it asks again.
 const IDLE: Duration = Duration::from_millis(200);
@@ -25,15 +23,16 @@ pub struct Worker<'a> {
     pub settings: &'a Settings,
     /// Where the directories of trials are.
     pub runs: &'a Path,
-    /// Says which point to try next.
-    pub sampler: &'a dyn Sampler,
-    /// Says whether a trial is to be ended: by what an indicator found, and by its course and that of
-    /// the others.
-    pub judge: &'a dyn Fn(Option<&Finding>, &Course, &[Course]) -> Option<Reason>,
     /// Whether to leave: the trial under way is given back and can be gone on with.
     pub leave: &'a dyn Fn() -> bool,
     /// When to leave.
     pub deadline: Option<Instant>,
+}
+
+/// What a study searches by.
+struct Rules {
+    sampler: Box<dyn Sampler>,
+    stoppers: Combination,
 }
 
 /// Why a worker is done.
@@ -56,6 +55,10 @@ impl Worker<'_> {
         runner: &mut dyn Runner,
     ) -> Result<Rest, Trouble> {
         let mut view = View::new(study);
+        let rules = Rules {
+            sampler: self.settings.sampler.clone().sampler(),
+            stoppers: self.settings.stoppers.combination(),
+        };
         let limits = Limits {
             trials: self.settings.trials,
             deaths: self.settings.attempts,
@@ -71,7 +74,9 @@ impl Worker<'_> {
             match store.claim(study.id, &self.name, &limits)? {
                 Claimed::Done => return Ok(Rest::Done),
                 Claimed::Wait => std::thread::sleep(IDLE),
-                Claimed::Trial(claim) => self.run(store, study, &mut view, &claim, runner)?,
+                Claimed::Trial(claim) => {
+                    self.run(store, study, &mut view, &rules, &claim, runner)?;
+                }
             }
         }
     }
@@ -95,15 +100,17 @@ impl Worker<'_> {
         store: &mut Store,
         study: &Study,
         view: &mut View,
+        rules: &Rules,
         claim: &Claim,
         runner: &mut dyn Runner,
     ) -> Result<(), Trouble> {
         let dir = self.dir(claim.number);
-        let point = self.start(store, study, view, claim, &dir)?;
+        let point = self.start(store, study, view, rules, claim, &dir)?;
         store.refresh_reports(view)?;
         let pulse = Pulse::start(self.url, claim, self.settings.patience / 4)?;
         let mut supervision = Supervision {
             worker: self,
+            stoppers: &rules.stoppers,
             store,
             view,
             claim,
@@ -149,6 +156,7 @@ impl Worker<'_> {
         store: &mut Store,
         study: &Study,
         view: &mut View,
+        rules: &Rules,
         claim: &Claim,
         dir: &Path,
     ) -> Result<Point, Trouble> {
@@ -156,7 +164,7 @@ impl Worker<'_> {
             Some(point) => (point.clone(), None),
             None => {
                 store.refresh(view)?;
-                let point = self.sampler.ask(&Question {
+                let point = rules.sampler.ask(&Question {
                     space: &study.space,
                     seed: study.seed,
                     number: claim.number,
@@ -210,6 +218,7 @@ impl Worker<'_> {
 /// Looks after one trial.
 struct Supervision<'a> {
     worker: &'a Worker<'a>,
+    stoppers: &'a Combination,
     store: &'a mut Store,
     view: &'a mut View,
     claim: &'a Claim,
@@ -250,8 +259,8 @@ impl Supervisor for Supervision<'_> {
         // One that has come to its end is not stopped any more.
         if course.costs.len() < course.planned {
             let others = self.view.others(number);
-            let finding = progress.finding.as_ref();
-            if let Some(reason) = (self.worker.judge)(finding, &course, &others) {
+            let reason = self.stoppers.decide(&course, &others, &progress.findings);
+            if let Some(reason) = reason {
                 return Ok(Order::Stop(reason));
             }
         }

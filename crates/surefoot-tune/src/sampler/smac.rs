@@ -85,7 +85,11 @@ impl Sampler for Smac {
         let rows: Vec<Row> = known.iter().map(|trial| frame.row(&trial.point)).collect();
         let outcomes: Vec<Outcome> = known.iter().map(|trial| trial.outcome).collect();
         let costs: Vec<f64> = shaped(&outcomes).into_iter().flatten().collect();
-        let pending: Vec<Row> = question.history.pending().map(|point| frame.row(point)).collect();
+        let pending: Vec<Row> = question
+            .history
+            .pending()
+            .map(|point| frame.row(point))
+            .collect();
         let best = costs.iter().copied().fold(f64::INFINITY, f64::min);
         let hunt = Hunt {
             frame: &frame,
@@ -177,9 +181,9 @@ impl Hunt<'_> {
             let others: Vec<f64> = match *axis {
                 _ if at.is_nan() => continue,
                 Axis::Choice(n) => (0..n).map(|i| i as f64).filter(|&i| i != at).collect(),
-                Axis::Real | Axis::Whole(_) => {
-                    (0..NEIGHBOURS).map(|_| draws.truncated(at, DISTANCE)).collect()
-                }
+                Axis::Real | Axis::Whole(_) => (0..NEIGHBOURS)
+                    .map(|_| draws.truncated(at, DISTANCE))
+                    .collect(),
             };
             for other in others {
                 let mut next = row.clone();
@@ -213,12 +217,21 @@ mod tests {
     #[test]
     fn some_trials_are_drawn_evenly() {
         let space = fixture::conditional();
-        let even = Smac { interleave: 1.0, ..Smac::default() };
-        let never = Smac { interleave: 0.0, ..Smac::default() };
+        let even = Smac {
+            interleave: 1.0,
+            ..Smac::default()
+        };
+        let never = Smac {
+            interleave: 0.0,
+            ..Smac::default()
+        };
         let cost = |p: &Point| f64::from(p.get("momentum").is_none());
         let with_momentum = |sampler: &Smac| {
             let history = fixture::minimised(sampler, &space, 1, 60, cost);
-            history.trials()[10..].iter().filter(|t| t.point.get("momentum").is_some()).count()
+            history.trials()[10..]
+                .iter()
+                .filter(|t| t.point.get("momentum").is_some())
+                .count()
         };
         assert!((15..35).contains(&with_momentum(&even)));
         assert!(with_momentum(&never) > 40);

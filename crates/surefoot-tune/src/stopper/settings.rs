@@ -7,6 +7,9 @@ use serde_json::Value;
 use surefoot_diagnose::indicators::{self, Limits};
 use surefoot_diagnose::{Detector, Problem};
 
+/// What a study calls all indicators together.
+pub const DIAGNOSIS: &str = "diagnosis";
+
 /// Which stoppers and indicators a study has, and their settings: any combination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -60,6 +63,55 @@ impl Settings {
             protect: 0,
             ..Settings::none()
         }
+    }
+
+    /// Those that a study lists: `diagnosis` for all indicators, the id of one, or a stopper, each by its
+    /// name or as a table with its name and settings.
+    pub fn listed(entries: &[Value], protect: usize) -> Result<Settings, String> {
+        let mut settings = Settings {
+            protect,
+            ..Settings::none()
+        };
+        for entry in entries {
+            let name = entry.as_str().or_else(|| entry.get("name")?.as_str());
+            if name == Some(DIAGNOSIS) {
+                settings.indicators = indicators::PROBLEMS.to_vec();
+                settings.set_limits(entry)?;
+                continue;
+            }
+            let indicator = |problem: &&Problem| Some(problem.id()) == name;
+            if let Some(problem) = indicators::PROBLEMS.iter().find(indicator) {
+                settings.indicators.push(problem.clone());
+                settings.set_limits(entry)?;
+                continue;
+            }
+            let stopper: Choice = serde_json::from_value(entry.clone()).map_err(|error| {
+                let problems = indicators::PROBLEMS;
+                let ids: Vec<&str> = problems.iter().map(Problem::id).collect();
+                match name {
+                    Some(name) if !super::NAMES.contains(&name) => format!(
+                        "`{name}` ends no trials; there are {DIAGNOSIS}, {} and the indicators {}",
+                        super::NAMES.join(", "),
+                        ids.join(", ")
+                    ),
+                    _ => error.to_string(),
+                }
+            })?;
+            settings.stoppers.push(stopper);
+        }
+        Ok(settings)
+    }
+
+    /// Takes the limits of a table that names an indicator, or all of them.
+    fn set_limits(&mut self, entry: &Value) -> Result<(), String> {
+        for (key, value) in entry.as_object().into_iter().flatten() {
+            if key != "name" {
+                let number = value.as_f64();
+                let number = number.ok_or_else(|| format!("`{key}` must be a number"))?;
+                self.limits.set(key, number)?;
+            }
+        }
+        Ok(())
     }
 
     /// The stoppers, ready to judge.
@@ -139,6 +191,29 @@ mod tests {
             Settings::default()
         );
         assert!(serde_json::from_str::<Settings>(r#"{"stopers": []}"#).is_err());
+    }
+
+    #[test]
+    fn a_list_of_names_and_tables_is_a_combination() {
+        let entries = [
+            Value::from("erg"),
+            serde_json::json!({"name": "nmg", "gain": 0.25}),
+            serde_json::json!({"name": "median", "trials": 9}),
+        ];
+        let settings = Settings::listed(&entries, 2).unwrap();
+        assert_eq!(settings.indicators, [Problem::ERG, Problem::NMG]);
+        assert_eq!((settings.limits.gain, settings.protect), (0.25, 2));
+        assert!(matches!(settings.stoppers[..], [Choice::Median(median)] if median.trials == 9));
+        let all = Settings::listed(&[Value::from(DIAGNOSIS), Value::from("prospect")], 3);
+        assert_eq!(all, Ok(Settings::default()));
+    }
+
+    #[test]
+    fn a_list_with_what_is_none_is_refused() {
+        let error = |entry: Value| Settings::listed(&[entry], 0).unwrap_err();
+        assert!(error(Value::from("mediam")).contains("there are diagnosis, prospect, median"));
+        assert!(error(serde_json::json!({"name": "diagnosis", "plk": 1})).contains("plk"));
+        assert!(error(serde_json::json!({"name": "median", "from": "x"})).contains("invalid type"));
     }
 
     #[test]

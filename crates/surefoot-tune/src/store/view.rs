@@ -90,6 +90,7 @@ impl View {
         let reports = self.reports(number);
         let costs = reports.iter().map(|r| self.direction.cost(r.value));
         Some(Course {
+            number,
             costs: costs.collect(),
             planned: trial.planned.map_or(reports.len(), |n| n as usize),
             over: trial.end().is_some(),

@@ -5,6 +5,7 @@ use super::template::{Action, Spot, Template};
 use super::{Study, Task, VERSION, duration};
 use crate::direction::Direction;
 use crate::space::{Condition, Domain, Parameter, Space, Value};
+use crate::stopper;
 use serde_json::Value as Json;
 use std::path::Path;
 use surefoot_plan::{Document, PlanError};
@@ -14,7 +15,7 @@ use toml_edit::{DocumentMut, Item, TableLike, Value as Toml};
 const RANGES: [&str; 5] = ["uniform", "log_uniform", "int", "log_int", "choice"];
 
 /// The keys of `[tune]`.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "version",
     "name",
     "command",
@@ -23,6 +24,7 @@ const KEYS: [&str; 14] = [
     "seed",
     "sampler",
     "stopper",
+    "protect",
     "trials",
     "time",
     "operations",
@@ -276,14 +278,28 @@ impl Reader<'_> {
             };
         }
         if let Some(item) = tune.and_then(|tune| tune.get("sampler")) {
-            settings.sampler = self.json("tune.sampler", item)?;
+            let given = self.json("tune.sampler", item)?;
+            settings.sampler = serde_json::from_value(given)
+                .map_err(|error| self.fault("tune.sampler", error.to_string()))?;
+        }
+        if let Some(item) = tune.and_then(|tune| tune.get("protect")) {
+            settings.stoppers.protect = match item.as_integer().map(usize::try_from) {
+                Some(Ok(count)) => count,
+                _ => {
+                    let message = "`protect` must be a whole number, 0 or more";
+                    return Err(self.fault("tune.protect", message));
+                }
+            };
         }
         if let Some(item) = tune.and_then(|tune| tune.get("stopper")) {
-            settings.stoppers = match self.json("tune.stopper", item)? {
-                Json::Array(stoppers) => stoppers,
+            let entries = match self.json("tune.stopper", item)? {
+                Json::Array(entries) => entries,
                 Json::String(name) if name == "none" => Vec::new(),
                 one => vec![one],
             };
+            let protect = settings.stoppers.protect;
+            settings.stoppers = stopper::Settings::listed(&entries, protect)
+                .map_err(|message| self.fault("tune.stopper", message))?;
         }
         settings.trials = self.count(tune, "trials")?;
         settings.time = self.duration(tune, "time")?;

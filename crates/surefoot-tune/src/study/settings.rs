@@ -1,7 +1,7 @@
 //! `[tune]`: how to search, and for how long.
 
 use crate::direction::Direction;
-use serde_json::Value as Json;
+use crate::{sampler, stopper};
 use std::time::Duration;
 
 /// The keys that say how long a search takes and with how many hands. They may differ between those
@@ -39,10 +39,10 @@ pub struct Settings {
     pub direction: Direction,
     /// The seed of every draw of the sampler. Trials are trained with the plan's own.
     pub seed: u64,
-    /// The sampler: its name, or a table with its name and settings.
-    pub sampler: Json,
-    /// The stoppers, each its name or a table with its name and settings.
-    pub stoppers: Vec<Json>,
+    /// Who says which point to try next.
+    pub sampler: sampler::Settings,
+    /// Who ends trials.
+    pub stoppers: stopper::Settings,
     /// How many trials there are at most.
     pub trials: Option<u64>,
     /// How long trials are begun at most.
@@ -65,10 +65,8 @@ impl Settings {
             objective,
             direction,
             seed: 0,
-            // The paper's best companion of diagnosis is a model of the space (4.2); of ours, TPE
-            // costs least to ask and knows mixed and conditional spaces.
-            sampler: Json::from("tpe"),
-            stoppers: vec![Json::from("diagnosis"), Json::from("prospect")],
+            sampler: sampler::Settings::default(),
+            stoppers: stopper::Settings::default(),
             trials: None,
             time: None,
             operations: None,

@@ -4,7 +4,6 @@
 //! from the store ([`worker`]), and shows what becomes of them ([`search`]). A worker that is killed takes
 //! nobody with it, and one on another machine is no different.
 
-mod rules;
 mod search;
 mod training;
 mod worker;
@@ -15,7 +14,6 @@ use crate::failure::Failure;
 use crate::output::Console;
 use crate::output::tune::outline;
 use clap::Args;
-use rules::Rules;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -120,7 +118,6 @@ pub(crate) struct Arguments {
 /// A study that is ready to be worked at.
 struct Project {
     study: Study,
-    rules: Rules,
     /// The URL of its store.
     store: String,
     /// Where its trials have their directories.
@@ -134,7 +131,6 @@ struct Project {
 impl Project {
     fn read(arguments: &Arguments) -> Result<Project, Failure> {
         let study = Study::of(document(arguments)?)?;
-        let rules = Rules::of(&study)?;
         let dir = arguments.runs.join(folder_name(&study.name));
         let cores = super::workers(None);
         let asked = arguments.workers.map(NonZeroUsize::get);
@@ -143,7 +139,6 @@ impl Project {
             .unwrap_or(cores.div_ceil(2));
         let threads = arguments.threads.map(NonZeroUsize::get);
         Ok(Project {
-            rules,
             store: match &arguments.store {
                 Some(url) => url.clone(),
                 None => dir.join("study.db").display().to_string(),

@@ -206,7 +206,7 @@ struct Measure {
 }
 
 impl Measure {
-    fn progress(&self, index: u64, evaluation: &Evaluation, finding: Option<Finding>) -> Progress {
+    fn progress(&self, index: u64, evaluation: &Evaluation, findings: Vec<Finding>) -> Progress {
         Progress {
             index,
             planned: Some(self.evaluations),
@@ -215,7 +215,7 @@ impl Measure {
                 _ => evaluation.metric.unwrap_or(f64::NAN),
             },
             operations: self.operations * evaluation.step as f64,
-            finding,
+            findings,
         }
     }
 
@@ -227,7 +227,7 @@ impl Measure {
     ) -> Result<Ended, Trouble> {
         let judged = evaluations.iter().filter(|e| e.split != Split::Test);
         for (index, evaluation) in (1..).zip(judged) {
-            supervisor.report(&self.progress(index, evaluation, None))?;
+            supervisor.report(&self.progress(index, evaluation, Vec::new()))?;
         }
         Ok(Ended::Complete(None))
     }
@@ -336,9 +336,9 @@ impl Watcher for Overseer<'_> {
         }
         let checker = self.checker.as_ref();
         let found = checker.map(|checker| checker.borrow_mut().findings());
-        let finding = found.unwrap_or_default().into_iter().next();
+        let findings = found.unwrap_or_default();
         self.reported += 1;
-        let progress = self.measure.progress(self.reported, evaluation, finding);
+        let progress = self.measure.progress(self.reported, evaluation, findings);
         match self.supervisor.report(&progress) {
             Ok(Order::GoOn) => {}
             Ok(Order::Interrupt) => self.flow.set(Flow::Interrupt),

@@ -6,6 +6,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use std::time::{Duration, Instant};
+use surefoot_diagnose::{Diagnosis, Facts, Thresholds};
 use surefoot_train::on_device;
 use surefoot_tune::command::CommandRunner;
 use surefoot_tune::runner::Runner;
@@ -24,20 +25,19 @@ pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Resul
     let mut store = Store::open_existing(&project.store)?;
     let study = store.join(&project.entry())?;
     let settings = &project.study.settings;
-    let judge = |finding: Option<&_>, course: &_, others: &[_]| {
-        project.rules.judge(finding, course, others)
-    };
     let worker = Worker {
         url: &project.store,
         name: name.to_owned(),
         settings,
         runs: &project.dir,
-        sampler: project.rules.sampler(),
-        judge: &judge,
         leave: &leave,
         deadline: settings.time.map(|time| Instant::now() + time),
     };
-    let diagnosis = |facts| project.rules.diagnosis(facts);
+    let diagnosis = |facts: Facts| {
+        let detectors = settings.stoppers.detectors();
+        let any = !detectors.is_empty();
+        any.then(|| Diagnosis::with(facts, Thresholds::default(), detectors))
+    };
     let rest = match &project.study.task {
         Task::Command(command) => {
             let mut runner = CommandRunner {

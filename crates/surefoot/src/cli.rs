@@ -1,7 +1,7 @@
 //! The command line as a whole: the list of commands.
 
 use crate::command::{
-    capsule, check, compare, completions, diagnose, replay, report, train, tune, zoo,
+    capsule, check, compare, completions, diagnose, replay, report, simulate, train, tune, zoo,
 };
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -42,6 +42,7 @@ pub(crate) enum Command {
     Capsule(capsule::Arguments),
     Check(check::Arguments),
     Tune(tune::Arguments),
+    Simulate(simulate::Arguments),
     Report(report::Arguments),
     Zoo(zoo::Arguments),
     Completions(completions::Arguments),
@@ -57,6 +58,7 @@ impl Command {
             Self::Capsule(arguments) => capsule::run(&arguments),
             Self::Check(arguments) => check::run(&arguments),
             Self::Tune(arguments) => tune::run(&arguments),
+            Self::Simulate(arguments) => simulate::run(&arguments),
             Self::Report(arguments) => report::run(&arguments),
             Self::Zoo(arguments) => zoo::run(&arguments),
             Self::Completions(arguments) => Ok(completions::run(&arguments)),

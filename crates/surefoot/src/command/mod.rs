@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod diagnose;
 pub(crate) mod replay;
 pub(crate) mod report;
+pub(crate) mod simulate;
 pub(crate) mod train;
 pub(crate) mod tune;
 pub(crate) mod zoo;

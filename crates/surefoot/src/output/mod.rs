@@ -10,6 +10,7 @@ pub(crate) mod progress;
 pub(crate) mod repair;
 pub(crate) mod replay;
 pub(crate) mod screen;
+pub(crate) mod simulate;
 pub(crate) mod step;
 pub(crate) mod summary;
 pub(crate) mod tune;

@@ -1,0 +1,267 @@
+//! `surefoot simulate`: what other stoppers would have done to recorded trials.
+
+mod recorded;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Console;
+use crate::output::simulate::{Outcome, table};
+use clap::Args;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use surefoot_diagnose::indicators;
+use surefoot_tune::simulate::{Axis, Floor, Order, Tally, Task, measure, split, sweep};
+use surefoot_tune::stopper::{DIAGNOSIS, NAMES, Settings};
+use surefoot_tune::store::Store;
+
+const EXAMPLES: &str = "\
+Examples:
+  surefoot simulate runs/circles
+      For every stopper and indicator alone, and for the default ones together: how many trials it
+      would have stopped, what that saves, and how many of the truly best it keeps. Only trials
+      that ran to their end are known in full: record them with `surefoot tune --stopper none`.
+
+  surefoot simulate runs/circles --stopper erg --stopper median --set median.trials=10
+      Only these two together.
+
+  surefoot simulate runs/circles --set plc=0.01
+      With another threshold.
+
+  surefoot simulate runs/circles --sweep prospect.keep=0.05,0.1,0.2
+      Chooses a value on every other trial, and reports on the rest.
+
+  surefoot simulate taskset/ --trials 100 --seeds 20
+      Curve files of TaskSet: draws 20 studies of 100 trials from each.
+
+Exit codes: 0 done, 2 the input is wrong, 3 something broke.";
+
+/// Replay recorded trials through stoppers and thresholds, without training
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// A store, the directory of a study, or curve files of TaskSet (JSON)
+    store: String,
+
+    /// Which study, if the store has several
+    #[arg(long, value_name = "NAME")]
+    study: Option<String>,
+
+    /// Only these stoppers or indicators, together; may be given several times
+    #[arg(long, value_name = "NAME")]
+    stopper: Vec<String>,
+
+    /// Change a number: protect=N, the limit of an indicator (plc=0.01), or that of a stopper (median.trials=10)
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = super::train::setting)]
+    settings: Vec<(String, String)>,
+
+    /// Try these values on one part of the record and report the best on the rest; may be given several times
+    #[arg(long, value_name = "KEY=A,B,C")]
+    sweep: Vec<Axis>,
+
+    /// Draw studies of so many trials, instead of replaying them in their order
+    #[arg(long, value_name = "N")]
+    trials: Option<usize>,
+
+    /// How many studies to draw from each task
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "trials")]
+    seeds: u64,
+
+    /// The seed of the first draw
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "trials")]
+    first_seed: u64,
+
+    /// Print one JSON object a line on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let console = Console::new(arguments.json, false);
+    let base = settings(arguments)?;
+    let tasks = tasks(arguments)?;
+    let order = match arguments.trials {
+        None => Order::Recorded,
+        Some(trials) => Order::Drawn {
+            trials,
+            seeds: (arguments.first_seed..arguments.first_seed + arguments.seeds).collect(),
+        },
+    };
+    if !arguments.sweep.is_empty() {
+        return calibrate(&tasks, &order, &base, arguments, &console);
+    }
+    let rules = match arguments.stopper.is_empty() {
+        true => each(&base)?,
+        false => vec![(arguments.stopper.join(" + "), base)],
+    };
+    let mut rows = Vec::new();
+    for (name, settings) in &rules {
+        let tallies: Vec<Tally> = tasks.iter().map(|t| measure(t, &order, settings)).collect();
+        let mut total = Tally::default();
+        tallies.iter().for_each(|tally| total.add(tally));
+        let outcome = Outcome {
+            event: "rule",
+            rule: name.clone(),
+            total,
+            tasks: tasks.iter().map(|t| t.name.clone()).zip(tallies).collect(),
+        };
+        console.event(&outcome);
+        rows.push(outcome);
+    }
+    console.say(&table(&rows));
+    Ok(Exit::Done)
+}
+
+/// The rules that are asked for: the default ones, or those that are named, with their numbers changed.
+fn settings(arguments: &Arguments) -> Result<Settings, Failure> {
+    let default = Settings::default();
+    let mut settings = match arguments.stopper.is_empty() {
+        true => default,
+        false => {
+            let entries: Vec<Value> = arguments
+                .stopper
+                .iter()
+                .map(|n| n.as_str().into())
+                .collect();
+            Settings::listed(&entries, default.protect).map_err(Failure::input)?
+        }
+    };
+    for (key, value) in &arguments.settings {
+        let number: f64 = value
+            .trim()
+            .parse()
+            .map_err(|_| Failure::input(format!("`{key}` must be a number, not `{value}`")))?;
+        settings = settings
+            .with(key, number)
+            .map_err(|error| Failure::input(error.to_string()))?;
+    }
+    Ok(settings)
+}
+
+/// Every rule alone as others have it, then the indicators together, then those of a study.
+fn each(base: &Settings) -> Result<Vec<(String, Settings)>, Failure> {
+    let mut rules = Vec::new();
+    for name in NAMES {
+        let own = base
+            .stoppers
+            .iter()
+            .find(|s| surefoot_tune::Stopper::name(*s) == name);
+        let stopper = match own {
+            Some(stopper) => *stopper,
+            None => name
+                .parse()
+                .map_err(|error| Failure::input(format!("{error}")))?,
+        };
+        rules.push((name.to_owned(), Settings::only(stopper)));
+    }
+    let diagnosis = Settings {
+        stoppers: Vec::new(),
+        protect: 0,
+        ..base.clone()
+    };
+    for problem in indicators::PROBLEMS {
+        let alone = Settings {
+            indicators: vec![problem.clone()],
+            ..diagnosis.clone()
+        };
+        rules.push((problem.id().to_owned(), alone));
+    }
+    rules.push((DIAGNOSIS.to_owned(), diagnosis));
+    rules.push(("default".to_owned(), base.clone()));
+    Ok(rules)
+}
+
+/// What is to be replayed.
+fn tasks(arguments: &Arguments) -> Result<Vec<Task>, Failure> {
+    let path = Path::new(&arguments.store);
+    let files = recorded::curve_files(path);
+    let tasks = match files.is_empty() {
+        false => recorded::curves(&files)?,
+        true => {
+            let (mut store, name) = open(&arguments.store, arguments.study.as_deref())?;
+            vec![recorded::study(&mut store, &name)?]
+        }
+    };
+    if tasks.iter().all(|task| task.trials.is_empty()) {
+        let message = format!("{} has no trials that reported anything", arguments.store);
+        return Err(Failure::input(message));
+    }
+    Ok(tasks)
+}
+
+/// Opens the store that a path or URL names, and finds the study that is meant.
+fn open(place: &str, study: Option<&str>) -> Result<(Store, String), Failure> {
+    let inside: PathBuf = Path::new(place).join("study.db");
+    let url = match inside.is_file() {
+        true => inside.display().to_string(),
+        false => place.to_owned(),
+    };
+    let mut store = Store::open_existing(&url)?;
+    if let Some(name) = study {
+        return Ok((store, name.to_owned()));
+    }
+    let names: Vec<String> = store
+        .studies()?
+        .into_iter()
+        .map(|study| study.name)
+        .collect();
+    match names.as_slice() {
+        [only] => Ok((store, only.clone())),
+        [] => Err(Failure::input(format!("{place} has no study"))),
+        many => Err(
+            Failure::input(format!("{place} has several studies: {}", many.join(", ")))
+                .help("say which with --study NAME"),
+        ),
+    }
+}
+
+/// Chooses thresholds on one part of the record, and reports on the rest.
+fn calibrate(
+    tasks: &[Task],
+    order: &Order,
+    base: &Settings,
+    arguments: &Arguments,
+    console: &Console,
+) -> Result<Exit, Failure> {
+    let (development, rest) = split(tasks);
+    let swept = sweep(
+        &development,
+        &rest,
+        order,
+        base,
+        &arguments.sweep,
+        &Floor::default(),
+    );
+    let swept = swept.map_err(|error| Failure::input(error.to_string()))?;
+    let named = |values: &[f64]| {
+        let pairs = arguments.sweep.iter().zip(values);
+        let pairs = pairs.map(|(axis, value)| format!("{}={value}", axis.key));
+        pairs.collect::<Vec<_>>().join(" ")
+    };
+    let mut rows = Vec::new();
+    for tried in &swept.tried {
+        rows.push(Outcome {
+            event: "tried",
+            rule: named(&tried.values),
+            total: tried.total(),
+            tasks: Vec::new(),
+        });
+    }
+    let chosen = named(&swept.tried[swept.chosen].values);
+    let mut total = Tally::default();
+    swept.rest.iter().for_each(|tally| total.add(tally));
+    let names = rest.iter().map(|task| task.name.clone());
+    let on_the_rest = Outcome {
+        event: "chosen",
+        rule: chosen.clone(),
+        total,
+        tasks: names.zip(swept.rest.clone()).collect(),
+    };
+    rows.iter().for_each(|row| console.event(row));
+    console.event(&on_the_rest);
+    console.say(&format!("On the part for calibration:\n{}", table(&rows)));
+    if !swept.holds {
+        console.warn("none of these keeps what must be kept; this one keeps most");
+    }
+    console.say(&format!("On the rest:\n{}", table(&[on_the_rest])));
+    Ok(Exit::Done)
+}

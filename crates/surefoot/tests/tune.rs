@@ -1,0 +1,380 @@
+//! Searches find, repeat, survive and are replayed.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
+
+mod support;
+
+use insta::{assert_snapshot, with_settings};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::time::{Duration, Instant};
+use support::{Folder, Outcome};
+
+/// A plan with four ranges, one of them conditional.
+const STUDY: &str = r#"[tune]
+trials = 12
+workers = 1
+sampler = "random"
+seed = 7
+
+[data]
+source = { kind = "circles", samples = 200 }
+scale = "standardise"
+
+[[model]]
+layer = "dense"
+units = { log_int = [2, 16] }
+activation = { choice = ["relu", "tanh"] }
+
+[[model]]
+layer = "dense"
+units = 1
+activation = "sigmoid"
+
+[training]
+epochs = 12
+
+[training.optimizer]
+name = { choice = ["adam", "sgd"] }
+learning_rate = { log_uniform = [1e-4, 10.0] }
+momentum = { uniform = [0.0, 0.99], if = { training.optimizer.name = "sgd" } }
+"#;
+
+/// The lines of shell of a command, and a range for it.
+fn command(script: &str) -> String {
+    let script = script.replace('\n', "; ");
+    format!(
+        "[tune]\ncommand = '''{script}'''\ndirection = \"minimize\"\ntrials = 4\nworkers = 1\n\
+         sampler = \"random\"\n[parameters]\nx = {{ int = [1, 9] }}\n"
+    )
+}
+
+fn tune(folder: &Folder, more: &[&str]) -> Outcome {
+    folder.run(&[&["tune", "study.toml", "--json"], more].concat())
+}
+
+/// Trials by number, without what takes time or depends on the place.
+fn trials(outcome: &Outcome) -> BTreeMap<u64, Value> {
+    let events = outcome.events().into_iter();
+    let trials = events.filter(|event| event["event"] == "trial");
+    trials
+        .map(|mut trial| {
+            let fields = trial.as_object_mut().unwrap();
+            for key in ["seconds", "run", "attempts"] {
+                fields.remove(key);
+            }
+            (trial["number"].as_u64().unwrap(), trial)
+        })
+        .collect()
+}
+
+#[test]
+fn the_same_study_and_seed_give_the_same_trials() {
+    let folder = Folder::with("study.toml", STUDY);
+    let once = tune(&folder, &["--runs", "a"]);
+    let again = tune(&folder, &["--runs", "b"]);
+    assert_eq!(once.code, Some(0), "{}", once.stderr);
+    assert_eq!(trials(&once).len(), 12);
+    assert_eq!(trials(&once), trials(&again));
+    let other = tune(&folder, &["--runs", "c", "--seed", "8"]);
+    assert_ne!(trials(&once), trials(&other));
+    let summary = once.summary();
+    let best = &summary["best"];
+    let values = trials(&once).into_values();
+    let values = values
+        .filter(|t| t["state"] == "complete")
+        .map(|t| t["value"].as_f64().unwrap());
+    assert_eq!(best["value"].as_f64(), values.reduce(f64::max));
+    assert!(best["parameters"]["training.optimizer.learning_rate"].is_number());
+}
+
+#[test]
+fn a_trial_is_a_run_that_can_be_replayed() {
+    let folder = Folder::with("study.toml", STUDY);
+    tune(&folder, &["--trials", "2", "--stopper", "none"]);
+    let outcome = folder.run(&["replay", "runs/study/trial-00001"]);
+    assert_eq!(
+        outcome.code,
+        Some(0),
+        "{}{}",
+        outcome.stdout,
+        outcome.stderr
+    );
+}
+
+#[test]
+fn a_study_that_is_done_gets_more_trials_if_there_are_to_be_more() {
+    let folder = Folder::with("study.toml", STUDY);
+    tune(&folder, &["--trials", "3"]);
+    let done = tune(&folder, &["--trials", "3"]);
+    assert_eq!(trials(&done).len(), 0);
+    assert_eq!(done.summary()["trials"], 3);
+    let more = tune(&folder, &["--trials", "5"]);
+    assert_eq!(trials(&more).keys().copied().collect::<Vec<_>>(), [3, 4]);
+    let whole = tune(&folder, &["--trials", "5", "--runs", "whole"]);
+    assert_eq!(trials(&whole)[&4], trials(&more)[&4]);
+}
+
+#[test]
+fn a_study_that_looks_for_something_else_is_not_joined() {
+    let folder = Folder::with("study.toml", STUDY);
+    tune(&folder, &["--trials", "1"]);
+    folder.write("study.toml", &STUDY.replace("[2, 16]", "[2, 32]"));
+    let outcome = tune(&folder, &[]);
+    assert_eq!(outcome.code, Some(2));
+    assert!(
+        outcome.stderr.contains("`model.0.units` has other values"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+#[test]
+fn hopeless_trials_are_ended_with_a_reason_and_the_sampler_is_told() {
+    let study = STUDY.replace("[1e-4, 10.0]", "[1e-9, 1e-8]");
+    let folder = Folder::with("study.toml", &study);
+    let outcome = tune(
+        &folder,
+        &["--stopper", "diagnosis", "--set", "tune.protect=0"],
+    );
+    let trials = trials(&outcome);
+    let stopped: Vec<&Value> = trials
+        .values()
+        .filter(|t| t["state"] == "stopped")
+        .collect();
+    assert!(!stopped.is_empty(), "{}", outcome.stdout);
+    for trial in stopped {
+        assert!(trial["value"].is_number());
+        assert!(
+            trial["reason"]["sentence"]
+                .as_str()
+                .is_some_and(|s| s.ends_with('.'))
+        );
+        assert!(trial["epochs"].as_u64().unwrap() < 12);
+    }
+}
+
+#[test]
+fn a_budget_of_operations_is_the_same_everywhere() {
+    let folder = Folder::with("study.toml", &STUDY.replace("trials = 12\n", ""));
+    let budget = ["--set", "tune.operations=2e6"];
+    let once = tune(&folder, &[&budget[..], &["--runs", "a"]].concat());
+    let again = tune(
+        &folder,
+        &[&budget[..], &["--runs", "b", "--threads", "2"]].concat(),
+    );
+    assert!(!trials(&once).is_empty());
+    assert_eq!(trials(&once), trials(&again));
+    let spent: f64 = trials(&once)
+        .values()
+        .map(|t| t["operations"].as_f64().unwrap())
+        .sum();
+    assert!(spent <= 2e6, "{spent}");
+}
+
+#[test]
+fn a_command_gets_its_parameters_and_reports() {
+    let study = command(
+        "echo \"for x=$SUREFOOT_PARAMETER_X\"\necho \"{\\\"value\\\": $SUREFOOT_PARAMETER_X}\"",
+    );
+    let folder = Folder::with("study.toml", &study);
+    let outcome = tune(&folder, &[]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    for trial in trials(&outcome).values() {
+        assert_eq!(trial["value"].as_f64(), trial["parameters"]["x"].as_f64());
+        let dir = format!("runs/study/trial-{:05}", trial["number"].as_u64().unwrap());
+        let log = std::fs::read_to_string(folder.path().join(dir).join("output.log")).unwrap();
+        assert!(log.starts_with("for x="), "{log}");
+    }
+}
+
+#[test]
+fn commands_that_fail_or_report_nothing_have_failed_and_say_why() {
+    let folder = Folder::with("study.toml", &command("echo no luck >&2\nexit 3"));
+    let outcome = tune(&folder, &["--trials", "1"]);
+    assert_eq!(outcome.code, Some(1));
+    let message = trials(&outcome)[&0]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("exit status: 3: no luck"), "{message}");
+    let folder = Folder::with("study.toml", &command("echo done"));
+    let outcome = tune(&folder, &["--trials", "1"]);
+    let message = trials(&outcome)[&0]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("without reporting a value"), "{message}");
+}
+
+#[test]
+fn a_value_that_is_no_number_is_kept_and_is_never_the_best() {
+    let script =
+        "if [ $SUREFOOT_TRIAL = 1 ]\nthen echo '{\"value\": NaN}'\nelse echo '{\"value\": 5}'\nfi";
+    let script = script
+        .replace("then echo", "then :; echo")
+        .replace("]\nthen", "]; then");
+    let folder = Folder::with(
+        "study.toml",
+        &command(&script.replace("else echo", "else :; echo")),
+    );
+    let outcome = tune(&folder, &[]);
+    assert_eq!(
+        trials(&outcome)[&1]["value"],
+        json!("NaN"),
+        "{}",
+        outcome.stdout
+    );
+    assert_eq!(outcome.summary()["best"]["value"], json!(5.0));
+}
+
+/// The processes that work at a study.
+fn workers(folder: &Folder) -> Vec<u32> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(id) = entry.file_name().to_string_lossy().parse() else {
+            continue;
+        };
+        let cwd = std::fs::read_link(entry.path().join("cwd"));
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).into_owned();
+        if cwd.is_ok_and(|cwd| cwd == folder.path()) && line.contains("--worker\0") {
+            found.push(id);
+        }
+    }
+    found
+}
+
+fn kill(id: u32) {
+    let _ = Command::new("kill").args(["-9", &id.to_string()]).status();
+}
+
+#[test]
+fn workers_that_are_killed_lose_no_trial_and_change_no_result() {
+    let study = STUDY.replace("epochs = 12", "epochs = 60\ncheckpoint_every = 5");
+    let study = study.replace("seed = 7", "seed = 7\nattempts = 1000\npatience = '1s'");
+    let folder = Folder::with("study.toml", &study);
+    let whole = tune(&folder, &["--runs", "whole", "--stopper", "none"]);
+    let arguments = [
+        "tune",
+        "study.toml",
+        "--json",
+        "--stopper",
+        "none",
+        "--workers",
+        "2",
+    ];
+    let child = folder.start(&arguments);
+    let begun = Instant::now();
+    let mut killed = 0;
+    // Every now and then, while there is somebody to kill.
+    while killed < 8 && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(150 + 70 * (killed % 4)));
+        let crew = workers(&folder);
+        match crew.get(killed as usize % crew.len().max(1)) {
+            Some(id) => kill(*id),
+            None => break,
+        }
+        killed += 1;
+    }
+    let outcome: Outcome = child.wait_with_output().unwrap().into();
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(killed > 0);
+    let values = |outcome: &Outcome| -> BTreeMap<u64, Value> {
+        let trials = trials(outcome).into_iter();
+        trials
+            .map(|(number, trial)| (number, trial["value"].clone()))
+            .collect()
+    };
+    assert_eq!(values(&outcome), values(&whole));
+}
+
+#[test]
+fn an_interrupted_search_is_gone_on_with() {
+    let study = STUDY.replace("epochs = 12", "epochs = 200");
+    let folder = Folder::with("study.toml", &study);
+    let child = folder.start(&["tune", "study.toml", "--json", "--stopper", "none"]);
+    let first = folder.path().join("runs/study/trial-00001/header.json");
+    let begun = Instant::now();
+    while !first.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never began");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let id = child.id().to_string();
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let outcome: Outcome = child.wait_with_output().unwrap().into();
+    assert_eq!(outcome.code, Some(130), "{}", outcome.stderr);
+    assert!(workers(&folder).is_empty());
+    let rest = tune(&folder, &["--stopper", "none"]);
+    assert_eq!(rest.summary()["complete"], 12);
+    let whole = tune(&folder, &["--stopper", "none", "--runs", "whole"]);
+    for (number, trial) in trials(&rest) {
+        assert_eq!(trial, trials(&whole)[&number]);
+    }
+}
+
+#[test]
+fn recorded_trials_are_judged_again_without_training() {
+    let folder = Folder::with("study.toml", STUDY);
+    tune(&folder, &["--stopper", "none"]);
+    let outcome = folder.run(&["simulate", "runs/study", "--json"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let rules = outcome.events();
+    let rule = |name: &str| rules.iter().find(|r| r["rule"] == name).unwrap().clone();
+    assert_eq!(rule("default")["total"]["trials"], 12);
+    assert_eq!(rule("agv")["total"]["top"], 10);
+    // What it would have done is what it does.
+    let live = tune(&folder, &["--runs", "live"]);
+    let stopped = trials(&live)
+        .into_values()
+        .filter(|t| t["state"] == "stopped")
+        .count();
+    assert_eq!(rule("default")["total"]["stopped"], stopped);
+}
+
+#[test]
+fn what_would_be_searched_is_shown_and_nothing_is_tried() {
+    let folder = Folder::with("study.toml", STUDY);
+    let outcome = folder.run(&["tune", "study.toml", "--dry-run"]);
+    assert_snapshot!(outcome.shown());
+    assert!(folder.runs().is_empty());
+}
+
+#[test]
+fn a_search_says_what_it_found() {
+    let folder = Folder::with("study.toml", STUDY);
+    let outcome = folder.run(&["tune", "study.toml", "--trials", "5"]);
+    with_settings!({filters => [(r"time       .*", "time       [time]")]}, {
+        assert_snapshot!(outcome.shown());
+    });
+}
+
+#[test]
+fn mistakes_in_a_study_are_shown_with_their_line() {
+    for (name, old, new) in [
+        ("unknown_sampler", "\"random\"", "\"randon\""),
+        (
+            "unknown_stopper",
+            "seed = 7",
+            "seed = 7\nstopper = [\"diagnosis\", \"mediam\"]",
+        ),
+        ("wrong_range", "[2, 16]", "[16, 2]"),
+        ("newer", "[tune]", "[tune]\nversion = 2"),
+    ] {
+        let folder = Folder::with("study.toml", &STUDY.replace(old, new));
+        let outcome = folder.run(&["tune", "study.toml"]);
+        assert_eq!(outcome.code, Some(2));
+        assert_snapshot!(format!("wrong_{name}"), outcome.stderr);
+    }
+}
+
+#[test]
+fn help_has_every_option_and_examples() {
+    let folder = Folder::new();
+    assert_snapshot!("help_of_tune", folder.run(&["tune", "--help"]).stdout);
+    assert_snapshot!(
+        "help_of_simulate",
+        folder.run(&["simulate", "--help"]).stdout
+    );
+}

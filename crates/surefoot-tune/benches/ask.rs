@@ -6,13 +6,18 @@
 use std::time::Instant;
 use surefoot_random::{Key, Purpose};
 use surefoot_tune::sampler::{self, Question};
-use surefoot_tune::{Condition, Domain, History, Outcome, Parameter, Space, SpaceError, Told, Value};
+use surefoot_tune::{
+    Condition, Domain, History, Outcome, Parameter, Space, SpaceError, Told, Value,
+};
 
 const QUESTIONS: u64 = 7;
 
 fn main() -> Result<(), SpaceError> {
     let space = space()?;
-    println!("{:<8} {:>9} {:>9} {:>9}   ms an ask, by trials told", "", 100, 1_000, 10_000);
+    println!(
+        "{:<8} {:>9} {:>9} {:>9}   ms an ask, by trials told",
+        "", 100, 1_000, 10_000
+    );
     for name in sampler::names() {
         let Some(sampler) = sampler::named(name) else {
             continue;
@@ -41,7 +46,12 @@ fn main() -> Result<(), SpaceError> {
 }
 
 fn space() -> Result<Space, SpaceError> {
-    let words = |words: &[&str]| words.iter().map(|&word| Value::Text(word.to_owned())).collect();
+    let words = |words: &[&str]| {
+        words
+            .iter()
+            .map(|&word| Value::Text(word.to_owned()))
+            .collect()
+    };
     let parameter = |name: &str, domain| Parameter {
         name: name.to_owned(),
         domain,
@@ -62,7 +72,10 @@ fn space() -> Result<Space, SpaceError> {
         parameter("decay", Domain::LogUniform(1e-8, 0.1)),
         parameter("layers", Domain::Int(1, 8)),
         parameter("width", Domain::LogInt(8, 512)),
-        parameter("activation", Domain::Choice(words(&["relu", "gelu", "tanh"]))),
+        parameter(
+            "activation",
+            Domain::Choice(words(&["relu", "gelu", "tanh"])),
+        ),
     ])
 }
 
@@ -71,7 +84,7 @@ fn history(space: &Space, trials: u64) -> History {
         let key = Key::new(1, Purpose::Generate).epoch(number);
         let outcome = match number {
             _ if number + 10 >= trials => Outcome::Pending,
-            _ if number % 10 == 0 => Outcome::Worthless,
+            _ if number.is_multiple_of(10) => Outcome::Worthless,
             _ => Outcome::Cost(key.site(1).normal(0)),
         };
         Told {

@@ -68,7 +68,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn space(function: &str) -> Result<Space, Box<dyn Error>> {
     let text = include_str!("../../../bench/functions.json");
     let mut entries: BTreeMap<String, Entry> = serde_json::from_str(text)?;
-    let entry = entries.remove(function).ok_or("a function without a space")?;
+    let entry = entries
+        .remove(function)
+        .ok_or("a function without a space")?;
     Ok(Space::new(entry.parameters)?)
 }
 
@@ -79,7 +81,10 @@ fn values() -> Result<(), Box<dyn Error>> {
             let key = Key::new(0, Purpose::Generate).epoch(number);
             let point = space.at(|index| key.uniform(index as u64));
             let value = cost(&point);
-            println!("{}", json!({"function": name, "point": point, "value": value}));
+            println!(
+                "{}",
+                json!({"function": name, "point": point, "value": value})
+            );
         }
     }
     Ok(())
@@ -164,7 +169,8 @@ fn branin(p: &Point) -> f64 {
 
 fn rosenbrock(p: &Point) -> f64 {
     let x: [f64; 4] = coordinates(p);
-    let term = |pair: &[f64]| 100.0 * (pair[1] - pair[0] * pair[0]).powi(2) + (1.0 - pair[0]).powi(2);
+    let term =
+        |pair: &[f64]| 100.0 * (pair[1] - pair[0] * pair[0]).powi(2) + (1.0 - pair[0]).powi(2);
     x.windows(2).map(term).sum()
 }
 
@@ -194,7 +200,9 @@ const HARTMANN: [(f64, [f64; 6], [f64; 6]); 4] = [
 fn hartmann(p: &Point) -> f64 {
     let x: [f64; 6] = coordinates(p);
     let term = |&(weight, scales, centres): &(f64, [f64; 6], [f64; 6])| {
-        let distance: f64 = (0..6).map(|i| scales[i] * (x[i] - centres[i]).powi(2)).sum();
+        let distance: f64 = (0..6)
+            .map(|i| scales[i] * (x[i] - centres[i]).powi(2))
+            .sum();
         -weight * (-distance).exp()
     };
     HARTMANN.iter().map(term).sum()
@@ -209,12 +217,17 @@ fn ackley(p: &Point) -> f64 {
 
 fn rastrigin(p: &Point) -> f64 {
     let x: [f64; 4] = coordinates(p);
-    x.iter().map(|v| v * v - 10.0 * (2.0 * PI * v).cos() + 10.0).sum()
+    x.iter()
+        .map(|v| v * v - 10.0 * (2.0 * PI * v).cos() + 10.0)
+        .sum()
 }
 
 fn styblinski(p: &Point) -> f64 {
     let x: [f64; 8] = coordinates(p);
-    x.iter().map(|v| v.powi(4) - 16.0 * v * v + 5.0 * v).sum::<f64>() / 2.0
+    x.iter()
+        .map(|v| v.powi(4) - 16.0 * v * v + 5.0 * v)
+        .sum::<f64>()
+        / 2.0
 }
 
 fn valley(p: &Point) -> f64 {
@@ -222,7 +235,10 @@ fn valley(p: &Point) -> f64 {
     let batch = (number(p, "batch") / 64.0).log2();
     let decay = number(p, "decay").log10() + 4.0;
     let across = 4.0 * (rate - 0.3 * batch);
-    across.powi(2) + 0.1 * batch.powi(2) + 0.05 * decay.powi(2) + (number(p, "warmup") - 0.1).powi(2)
+    across.powi(2)
+        + 0.1 * batch.powi(2)
+        + 0.05 * decay.powi(2)
+        + (number(p, "warmup") - 0.1).powi(2)
 }
 
 fn network(p: &Point) -> f64 {

@@ -36,7 +36,13 @@ impl Forest {
     /// Fits every tree to as many rows as there are, drawn with repetition.
     ///
     /// Rows are as [`filled`] gives them.
-    pub(super) fn fit(axes: &[Axis], rows: &[Row], costs: &[f64], growth: Growth, key: Key) -> Forest {
+    pub(super) fn fit(
+        axes: &[Axis],
+        rows: &[Row],
+        costs: &[f64],
+        growth: Growth,
+        key: Key,
+    ) -> Forest {
         let grow = |tree: usize| {
             let mut draws = Draws::new(key.sample(tree as u64));
             let mut picked: Vec<usize> = rows.iter().map(|_| draws.below(rows.len())).collect();
@@ -148,7 +154,9 @@ struct Gain {
 impl Grower<'_> {
     fn grow(&mut self, picked: &mut [usize]) {
         let leaf = self.summary(picked);
-        let split = (leaf.variance > 0.0).then(|| self.best_split(picked)).flatten();
+        let split = (leaf.variance > 0.0)
+            .then(|| self.best_split(picked))
+            .flatten();
         let Some(split) = split else {
             self.nodes.push(Node::Leaf(leaf));
             return;
@@ -168,7 +176,9 @@ impl Grower<'_> {
     fn summary(&self, picked: &[usize]) -> Leaf {
         let n = picked.len() as f64;
         let mean = picked.iter().map(|&i| self.costs[i]).sum::<f64>() / n;
-        let squares = picked.iter().map(|&i| (self.costs[i] - mean) * (self.costs[i] - mean));
+        let squares = picked
+            .iter()
+            .map(|&i| (self.costs[i] - mean) * (self.costs[i] - mean));
         Leaf {
             mean,
             variance: squares.sum::<f64>() / n,
@@ -307,7 +317,12 @@ mod tests {
         let cost = |row: &Row| f64::from(row[0] > 0.5) + 2.0 * f64::from(row[1] == 1.0);
         let costs: Vec<f64> = rows.iter().map(cost).collect();
         let forest = Forest::fit(&axes, &rows, &costs, GROWTH, key());
-        for row in [vec![0.2, 0.0], vec![0.8, 1.0], vec![0.1, 1.0], vec![0.9, 2.0]] {
+        for row in [
+            vec![0.2, 0.0],
+            vec![0.8, 1.0],
+            vec![0.1, 1.0],
+            vec![0.9, 2.0],
+        ] {
             let estimate = forest.estimate(&row);
             assert!((estimate.mean - cost(&row)).abs() < 0.05, "{row:?}");
         }
@@ -326,7 +341,15 @@ mod tests {
     fn what_is_not_there_is_told_from_what_is() {
         let axes = [Axis::Real];
         let row = |x: f64| filled(&axes, &vec![x]);
-        let rows: Vec<Row> = (0..40).map(|i| if i % 2 == 0 { row(f64::NAN) } else { row(f64::from(i) / 40.0) }).collect();
+        let rows: Vec<Row> = (0..40)
+            .map(|i| {
+                if i % 2 == 0 {
+                    row(f64::NAN)
+                } else {
+                    row(f64::from(i) / 40.0)
+                }
+            })
+            .collect();
         let costs: Vec<f64> = (0..40).map(|i| f64::from(i % 2)).collect();
         let forest = Forest::fit(&axes, &rows, &costs, GROWTH, key());
         assert!(forest.estimate(&row(f64::NAN)).mean < 0.05);

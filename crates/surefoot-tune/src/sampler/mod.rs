@@ -23,6 +23,9 @@ mod smac;
 mod sobol;
 mod tpe;
 
+#[cfg(test)]
+mod laws;
+
 pub use gp::Gp;
 pub use random::Random;
 pub use settings::Settings;

@@ -40,11 +40,7 @@ const STRAY: f64 = 6.0;
 
 impl<'a> Parzen<'a> {
     /// The density that these points and their weights give.
-    pub(super) fn new(
-        frame: &'a Frame<'a>,
-        points: &[Row],
-        weights: &[f64],
-    ) -> Parzen<'a> {
+    pub(super) fn new(frame: &'a Frame<'a>, points: &[Row], weights: &[f64]) -> Parzen<'a> {
         let axes = frame.axes();
         let kernels = points.len() + 1;
         let mut centres = Vec::with_capacity(kernels * axes.len());
@@ -61,7 +57,8 @@ impl<'a> Parzen<'a> {
             for (kernel, deviation) in deviations(points, index) {
                 let at = kernel * axes.len() + index;
                 sharpness[at] = 1.0 / deviation;
-                heights[at] = -log(deviation * sqrt(2.0 * PI) * mass(centres[at], deviation, 0.0, 1.0));
+                heights[at] =
+                    -log(deviation * sqrt(2.0 * PI) * mass(centres[at], deviation, 0.0, 1.0));
             }
         }
         let even = 1.0;
@@ -96,7 +93,11 @@ impl<'a> Parzen<'a> {
                     let (_, other) = self.choices[index];
                     // Even over all with the weight that the others have, else the centre's.
                     let stray = exp(other);
-                    if draws.uniform() < stray { draws.below(n) as f64 } else { centre }
+                    if draws.uniform() < stray {
+                        draws.below(n) as f64
+                    } else {
+                        centre
+                    }
                 }
                 _ => draws.truncated(centre, 1.0 / self.sharpness[first + index]),
             }
@@ -147,7 +148,11 @@ impl<'a> Parzen<'a> {
         }
         let most = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         // What is that far below the largest adds nothing a double can hold.
-        let sum: f64 = terms.iter().filter(|&&t| t > most - 40.0).map(|&t| exp(t - most)).sum();
+        let sum: f64 = terms
+            .iter()
+            .filter(|&&t| t > most - 40.0)
+            .map(|&t| exp(t - most))
+            .sum();
         most + log(sum)
     }
 
@@ -198,7 +203,10 @@ fn deviations(points: &[Row], index: usize) -> Vec<(usize, f64)> {
     let place = |at: usize| sorted.get(at).map(|&(place, _)| place);
     let alone = sorted.len() == 1;
     let of = |(at, &(centre, kernel)): (usize, &(f64, usize))| {
-        let before = at.checked_sub(1).and_then(place).map(|place| centre - place);
+        let before = at
+            .checked_sub(1)
+            .and_then(place)
+            .map(|place| centre - place);
         let after = place(at + 1).map(|place| place - centre);
         let gap = match (before, after) {
             _ if alone => centre.max(1.0 - centre),
@@ -225,14 +233,22 @@ mod tests {
             ("c", fixture::words(["a", "b", "c"])),
         ]);
         let frame = Frame::new(&space);
-        let point = |x: f64, n: f64, c: usize| vec![x, Domain::LogInt(1, 4).place(&Domain::LogInt(1, 4).at(n)), c as f64];
+        let point = |x: f64, n: f64, c: usize| {
+            vec![
+                x,
+                Domain::LogInt(1, 4).place(&Domain::LogInt(1, 4).at(n)),
+                c as f64,
+            ]
+        };
         let points = [point(0.2, 0.1, 0), point(0.9, 0.9, 2), point(0.8, 0.5, 2)];
         let parzen = Parzen::new(&frame, &points, &[1.0, 0.5, 2.0]);
         let mut draws = Draws::new(Key::new(3, Purpose::Sample));
         let (mut terms, draw_count, even_count) = (Vec::new(), 4000, 20_000);
         // The mean density over even points of a box, times its size, is its probability.
         let in_box = |row: &Row| row[0] > 0.6 && row[1] > 0.4 && row[2] == 2.0;
-        let drawn = (0..draw_count).filter(|_| in_box(&parzen.draw(&mut draws))).count();
+        let drawn = (0..draw_count)
+            .filter(|_| in_box(&parzen.draw(&mut draws)))
+            .count();
         let mut expected = 0.0;
         for _ in 0..even_count {
             let row = frame.random(&mut draws);
@@ -241,7 +257,10 @@ mod tests {
             }
         }
         let (drawn, expected) = (drawn as f64 / 4000.0, expected / 20_000.0);
-        assert!((drawn - expected).abs() < 0.03, "{drawn} against {expected}");
+        assert!(
+            (drawn - expected).abs() < 0.03,
+            "{drawn} against {expected}"
+        );
     }
 
     #[test]

@@ -165,9 +165,12 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_those_there_are() {
         let error = read("\"hill\"").expect_err("refused").to_string();
-        let wanted = "unknown sampler `hill`, expected one of `random`, `sobol`, `tpe`, `gp`, `smac`";
+        let wanted =
+            "unknown sampler `hill`, expected one of `random`, `sobol`, `tpe`, `gp`, `smac`";
         assert!(error.starts_with(wanted), "{error}");
-        let error = read(r#"{"name": "hill"}"#).expect_err("refused").to_string();
+        let error = read(r#"{"name": "hill"}"#)
+            .expect_err("refused")
+            .to_string();
         assert!(error.starts_with(wanted), "{error}");
     }
 

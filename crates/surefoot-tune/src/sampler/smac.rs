@@ -18,7 +18,7 @@ use std::num::NonZeroUsize;
 ///
 /// For spaces with many choices and conditions, and costs that jump.
 ///
-/// * Costs are [drawn in](super::shape) above, so that enormous ones do no harm.
+/// * Costs are drawn in where they are enormous, and apart where they are close to the best.
 /// * What is worthless costs as much as the worst that is not.
 /// * What runs is taken to cost the mean: a constant liar.
 /// * A parameter that is not there has a value of its own, which trees can split off.
@@ -84,8 +84,12 @@ impl Sampler for Smac {
         }
         let rows: Vec<Row> = known.iter().map(|trial| frame.row(&trial.point)).collect();
         let outcomes: Vec<Outcome> = known.iter().map(|trial| trial.outcome).collect();
-        let costs: Vec<f64> = shaped(&outcomes).into_iter().flatten().collect();
-        let pending: Vec<Row> = question.history.pending().map(|point| frame.row(point)).collect();
+        let costs = drawn_apart(shaped(&outcomes).into_iter().flatten().collect());
+        let pending: Vec<Row> = question
+            .history
+            .pending()
+            .map(|point| frame.row(point))
+            .collect();
         let best = costs.iter().copied().fold(f64::INFINITY, f64::min);
         let hunt = Hunt {
             frame: &frame,
@@ -114,9 +118,9 @@ impl Smac {
         let axes = frame.axes();
         let all = rows.iter().chain(pending);
         let rows: Vec<Row> = all.map(|row| filled(axes, row)).collect();
-        // The mean of what is shaped is 0.
+        let liar = costs.iter().sum::<f64>() / costs.len().max(1) as f64;
         let mut costs = costs.to_vec();
-        costs.resize(rows.len(), 0.0);
+        costs.resize(rows.len(), liar);
         let growth = Growth {
             trees: self.trees.get(),
             leaf: self.leaf.get(),
@@ -124,6 +128,20 @@ impl Smac {
         Forest::fit(axes, &rows, &costs, growth, question.key().site(FOREST))
     }
 }
+
+/// Logarithms of how far costs are from the best: a tree describes a part of the space by its mean, and
+/// without them the differences between the best would be lost in those between the worst. SMAC3 does
+/// the same.
+fn drawn_apart(mut costs: Vec<f64>) -> Vec<f64> {
+    let best = costs.iter().copied().fold(f64::INFINITY, f64::min);
+    costs
+        .iter_mut()
+        .for_each(|cost| *cost = libm::log(*cost - best + NEAR));
+    costs
+}
+
+/// What is closer to the best than this, in deviations of all costs, is hardly told from it.
+const NEAR: f64 = 0.1;
 
 /// Sets the draws of the forest apart from those of the search.
 const FOREST: u64 = 1;
@@ -177,9 +195,9 @@ impl Hunt<'_> {
             let others: Vec<f64> = match *axis {
                 _ if at.is_nan() => continue,
                 Axis::Choice(n) => (0..n).map(|i| i as f64).filter(|&i| i != at).collect(),
-                Axis::Real | Axis::Whole(_) => {
-                    (0..NEIGHBOURS).map(|_| draws.truncated(at, DISTANCE)).collect()
-                }
+                Axis::Real | Axis::Whole(_) => (0..NEIGHBOURS)
+                    .map(|_| draws.truncated(at, DISTANCE))
+                    .collect(),
             };
             for other in others {
                 let mut next = row.clone();
@@ -213,12 +231,21 @@ mod tests {
     #[test]
     fn some_trials_are_drawn_evenly() {
         let space = fixture::conditional();
-        let even = Smac { interleave: 1.0, ..Smac::default() };
-        let never = Smac { interleave: 0.0, ..Smac::default() };
+        let even = Smac {
+            interleave: 1.0,
+            ..Smac::default()
+        };
+        let never = Smac {
+            interleave: 0.0,
+            ..Smac::default()
+        };
         let cost = |p: &Point| f64::from(p.get("momentum").is_none());
         let with_momentum = |sampler: &Smac| {
             let history = fixture::minimised(sampler, &space, 1, 60, cost);
-            history.trials()[10..].iter().filter(|t| t.point.get("momentum").is_some()).count()
+            history.trials()[10..]
+                .iter()
+                .filter(|t| t.point.get("momentum").is_some())
+                .count()
         };
         assert!((15..35).contains(&with_momentum(&even)));
         assert!(with_momentum(&never) > 40);

@@ -14,7 +14,7 @@ use std::num::NonZeroUsize;
 /// constant liar.
 ///
 /// Trials are split into the good ones, which are a share of those that are over, and the rest. A
-/// [density](Parzen) is fitted to each, candidates are drawn from that of the good ones, and the
+/// density is fitted to each, candidates are drawn from that of the good ones, and the
 /// candidate whose densities have the largest ratio is tried.
 ///
 /// * What is worthless is never good, however few others there are.
@@ -84,7 +84,8 @@ impl Sampler for Tpe {
         let mut terms = Vec::new();
         for _ in 0..self.candidates.get() {
             let row = likely.draw(&mut draws);
-            let ratio = likely.log_density(&row, &mut terms) - unlikely.log_density(&row, &mut terms);
+            let ratio =
+                likely.log_density(&row, &mut terms) - unlikely.log_density(&row, &mut terms);
             if ratio > best.0 {
                 best = (ratio, row);
             }
@@ -100,7 +101,9 @@ impl Tpe {
             Outcome::Cost(cost) => Some(cost),
             Outcome::Pending | Outcome::Worthless => None,
         };
-        let with_cost = trials.iter().filter_map(|trial| Some((cost(trial)?, trial)));
+        let with_cost = trials
+            .iter()
+            .filter_map(|trial| Some((cost(trial)?, trial)));
         let mut ranked: Vec<(f64, &Told)> = with_cost.collect();
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.number.cmp(&b.1.number)));
         let share = ceil(self.good.clamp(0.0, 1.0) * over as f64) as usize;
@@ -134,7 +137,13 @@ fn by_rank(n: usize) -> Vec<f64> {
 /// Weights that rise from almost nothing for the oldest to 1 for the recent ones.
 fn by_age(n: usize) -> Vec<f64> {
     let old = n.saturating_sub(RECENT);
-    let weight = |index: usize| if index < old { (index as f64 + 1.0) / (old as f64 + 1.0) } else { 1.0 };
+    let weight = |index: usize| {
+        if index < old {
+            (index as f64 + 1.0) / (old as f64 + 1.0)
+        } else {
+            1.0
+        }
+    };
     (0..n).map(weight).collect()
 }
 
@@ -204,7 +213,13 @@ mod tests {
 
     #[test]
     fn what_runs_is_kept_away_from() {
-        let known = (0..10).map(|i| told(i, 0.1 * i as f64, Outcome::Cost((0.45 - 0.1 * i as f64).abs())));
+        let known = (0..10).map(|i| {
+            told(
+                i,
+                0.1 * i as f64,
+                Outcome::Cost((0.45 - 0.1 * i as f64).abs()),
+            )
+        });
         let without = History::new(known.clone().collect());
         let runs = (10..20).map(|i| told(i, 0.4, Outcome::Pending));
         let with = History::new(known.chain(runs).collect());

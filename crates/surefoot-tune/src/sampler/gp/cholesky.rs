@@ -59,7 +59,10 @@ impl Lower {
         for (i, row) in self.rows.iter().enumerate().rev() {
             x[i] /= row[i];
             let found = x[i];
-            x[..i].iter_mut().zip(row).for_each(|(x, l)| *x -= l * found);
+            x[..i]
+                .iter_mut()
+                .zip(row)
+                .for_each(|(x, l)| *x -= l * found);
         }
         x
     }
@@ -119,7 +122,9 @@ mod tests {
             let sum: f64 = (0..n).map(|j| full(&matrix, i, j) * x[j]).sum();
             assert!((sum - b[i]).abs() < 1e-9);
             for k in 0..n {
-                let sum: f64 = (0..n).map(|j| full(&matrix, i, j) * full(&inverse, j, k)).sum();
+                let sum: f64 = (0..n)
+                    .map(|j| full(&matrix, i, j) * full(&inverse, j, k))
+                    .sum();
                 assert!((sum - f64::from(i == k)).abs() < 1e-9);
             }
         }

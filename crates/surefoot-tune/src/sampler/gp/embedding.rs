@@ -60,7 +60,8 @@ mod tests {
         let space = fixture::space([("c", fixture::words(["a", "b", "c"]))]);
         let embedding = Embedding::new(&Frame::new(&space));
         let [a, b, c] = [0.0, 1.0, 2.0].map(|choice| embedding.of(&vec![choice]));
-        let distance = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum() };
+        let distance =
+            |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum() };
         assert!((distance(&a, &b) - 1.0).abs() < 1e-12);
         assert!((distance(&b, &c) - 1.0).abs() < 1e-12);
     }
@@ -69,6 +70,9 @@ mod tests {
     fn what_is_not_there_is_in_the_middle() {
         let space = fixture::conditional();
         let embedding = Embedding::new(&Frame::new(&space));
-        assert_eq!(embedding.of(&vec![0.0, f64::NAN, 0.2]), [FRAC_1_SQRT_2, 0.0, 0.5, 0.2]);
+        assert_eq!(
+            embedding.of(&vec![0.0, f64::NAN, 0.2]),
+            [FRAC_1_SQRT_2, 0.0, 0.5, 0.2]
+        );
     }
 }

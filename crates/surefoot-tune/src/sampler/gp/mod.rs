@@ -30,7 +30,7 @@ use std::num::NonZeroUsize;
 /// For trials that are expensive and parameters that are few: it makes the most of each trial, and takes
 /// longest to answer.
 ///
-/// * Costs are [drawn in](super::shape) above, so that enormous ones do no harm.
+/// * Costs are drawn in where they are enormous: they must not flatten everything else.
 /// * What is worthless costs as much as the worst that is not.
 /// * What runs is believed to cost what the process expects, which leaves nothing to expect there.
 /// * Different choices are apart, each by its own distance. A parameter that is not there is as if in the middle of its
@@ -150,7 +150,10 @@ impl Hunt<'_> {
         for incumbent in incumbents {
             rows.extend((0..AROUND).map(|_| self.near(incumbent, draws)));
         }
-        let mut ranked: Vec<(f64, Row)> = rows.into_iter().map(|row| (self.worth(&row), row)).collect();
+        let mut ranked: Vec<(f64, Row)> = rows
+            .into_iter()
+            .map(|row| (self.worth(&row), row))
+            .collect();
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
         for (worth, row) in ranked.iter_mut().take(IMPROVED) {
             (*worth, *row) = self.improved(*worth, row.clone(), draws);
@@ -167,12 +170,15 @@ impl Hunt<'_> {
     /// A point close to another: numbers moved a little, one choice in ten another.
     fn near(&self, row: &Row, draws: &mut Draws) -> Row {
         let spread = 0.2 * draws.uniform();
-        let moved = row.iter().zip(self.frame.axes()).map(|(&at, axis)| match *axis {
-            _ if at.is_nan() => at,
-            Axis::Choice(n) if draws.uniform() < 0.1 => draws.below(n) as f64,
-            Axis::Choice(_) => at,
-            Axis::Real | Axis::Whole(_) => draws.truncated(at, spread),
-        });
+        let moved = row
+            .iter()
+            .zip(self.frame.axes())
+            .map(|(&at, axis)| match *axis {
+                _ if at.is_nan() => at,
+                Axis::Choice(n) if draws.uniform() < 0.1 => draws.below(n) as f64,
+                Axis::Choice(_) => at,
+                Axis::Real | Axis::Whole(_) => draws.truncated(at, spread),
+            });
         let moved: Row = moved.collect();
         self.frame.settled(&moved, draws)
     }
@@ -232,7 +238,10 @@ impl Hunt<'_> {
             let others: Vec<f64> = match *axis {
                 _ if at.is_nan() => continue,
                 Axis::Real => continue,
-                Axis::Whole(_) => [-1, 1].iter().filter_map(|&by| self.frame.step(index, at, by)).collect(),
+                Axis::Whole(_) => [-1, 1]
+                    .iter()
+                    .filter_map(|&by| self.frame.step(index, at, by))
+                    .collect(),
                 Axis::Choice(n) => (0..n).map(|i| i as f64).filter(|&i| i != at).collect(),
             };
             for other in others {
@@ -275,12 +284,24 @@ mod tests {
 
     #[test]
     fn no_point_of_a_small_space_is_tried_twice() {
-        let space = fixture::space([("c", fixture::words(["a", "b", "c"])), ("n", Domain::Int(1, 5))]);
+        let space = fixture::space([
+            ("c", fixture::words(["a", "b", "c"])),
+            ("n", Domain::Int(1, 5)),
+        ]);
         let cost = |p: &Point| match p.get("n") {
             Some(&Value::Int(n)) => (n as f64 - 3.0).powi(2),
             other => panic!("n is {other:?}"),
         };
-        let history = fixture::minimised(&Gp { startup: 3, ..Gp::default() }, &space, 1, 12, cost);
+        let history = fixture::minimised(
+            &Gp {
+                startup: 3,
+                ..Gp::default()
+            },
+            &space,
+            1,
+            12,
+            cost,
+        );
         let trials = &history.trials()[3..];
         for (i, trial) in trials.iter().enumerate() {
             assert!(trials[..i].iter().all(|other| other.point != trial.point));
@@ -292,7 +313,10 @@ mod tests {
         let space = fixture::conditional();
         let outcomes: Vec<Outcome> = (0..50).map(|i| Outcome::Cost(f64::from(i))).collect();
         let history = History::new(fixture::history(&space, 1, &outcomes));
-        let numbers: Vec<u64> = latest_and_best(&history, 6).iter().map(|t| t.number).collect();
+        let numbers: Vec<u64> = latest_and_best(&history, 6)
+            .iter()
+            .map(|t| t.number)
+            .collect();
         assert_eq!(numbers, [0, 1, 2, 47, 48, 49]);
     }
 }

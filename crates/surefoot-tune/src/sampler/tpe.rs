@@ -20,7 +20,7 @@ use std::num::NonZeroUsize;
 /// * What is worthless is never good, however few others there are.
 /// * What runs counts as bad: that is the constant liar.
 /// * The better of the good trials count for more (Watanabe, *Tree-Structured Parzen Estimator*,
-///   2023, section 3.2, weighs them by improvement; this weighs by rank, which no single enormous
+///   2023, weighs them by improvement; this weighs by rank, which no single enormous
 ///   cost can upset). Of the bad ones, the older count for less.
 /// * Costs matter by their order alone.
 ///

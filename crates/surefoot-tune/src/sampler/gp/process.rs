@@ -348,11 +348,11 @@ mod tests {
     #[test]
     fn noise_is_told_from_the_costs() {
         let points: Vec<Vec<f64>> = (0..40).map(|i| vec![f64::from(i) / 40.0]).collect();
-        let noisy = |i: usize| 2.0 * points[i][0] + if i % 2 == 0 { 0.4 } else { -0.4 };
+        let noisy = |i: usize| 2.0 * points[i][0] + if i.is_multiple_of(2) { 0.4 } else { -0.4 };
         let costs = (0..40).map(noisy).collect();
         let process = Process::fit(points.clone(), costs, 1).expect("a process");
-        for i in 5..35 {
-            assert!((process.believe(&points[i]).mean - 2.0 * points[i][0]).abs() < 0.2);
+        for point in &points[5..35] {
+            assert!((process.believe(point).mean - 2.0 * point[0]).abs() < 0.2);
         }
     }
 

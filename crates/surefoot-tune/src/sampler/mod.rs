@@ -15,6 +15,9 @@ mod fixture;
 mod forest;
 mod frame;
 mod gp;
+mod known;
+#[cfg(test)]
+mod laws;
 mod parzen;
 mod random;
 mod settings;
@@ -22,9 +25,6 @@ mod shape;
 mod smac;
 mod sobol;
 mod tpe;
-
-#[cfg(test)]
-mod laws;
 
 pub use gp::Gp;
 pub use random::Random;

@@ -36,6 +36,7 @@ pub struct Tpe {
     /// How many candidates are compared. More are greedier.
     pub candidates: NonZeroUsize,
     /// Which share of the trials is good, rounded up; at most 25 trials are.
+    #[serde(deserialize_with = "super::settings::share")]
     pub good: f64,
 }
 

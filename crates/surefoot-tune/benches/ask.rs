@@ -84,7 +84,7 @@ fn history(space: &Space, trials: u64) -> History {
         let key = Key::new(1, Purpose::Generate).epoch(number);
         let outcome = match number {
             _ if number + 10 >= trials => Outcome::Pending,
-            _ if number % 10 == 0 => Outcome::Worthless,
+            _ if number.is_multiple_of(10) => Outcome::Worthless,
             _ => Outcome::Cost(key.site(1).normal(0)),
         };
         Told {

@@ -231,7 +231,7 @@ impl Grower<'_> {
     }
 
     /// The best two groups of choices: sorted by their mean cost, they are the first ones and the
-    /// rest (Breiman et al., *Classification and Regression Trees*, 1984, section 4.2.2).
+    /// rest (Breiman et al., *Classification and Regression Trees*, 1984).
     fn split_choices(&mut self, picked: &[usize], axis: usize, n: usize) -> Option<Gain> {
         // One more for what is not there.
         let mut groups = vec![(0.0, 0.0); n + 1];

@@ -15,6 +15,9 @@ mod fixture;
 mod forest;
 mod frame;
 mod gp;
+mod known;
+#[cfg(test)]
+mod laws;
 mod parzen;
 mod random;
 mod settings;

@@ -101,6 +101,16 @@ impl<'de> Deserialize<'de> for Settings {
     }
 }
 
+/// Reads a share, which is from 0 to 1.
+pub(super) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let share = f64::deserialize(deserializer)?;
+    if (0.0..=1.0).contains(&share) {
+        Ok(share)
+    } else {
+        Err(D::Error::custom(format!("{share} is no share from 0 to 1")))
+    }
+}
+
 /// Reads a name, or a table that has one.
 struct NameOrTable;
 
@@ -183,6 +193,27 @@ mod tests {
             "{error}"
         );
         assert!(error.contains("`startup`"), "{error}");
+    }
+
+    #[test]
+    fn values_that_cannot_be_are_refused() {
+        for (text, message) in [
+            (
+                r#"{"name": "tpe", "good": 1.5}"#,
+                "sampler `tpe`: 1.5 is no share from 0 to 1",
+            ),
+            (
+                r#"{"name": "smac", "interleave": -1}"#,
+                "sampler `smac`: -1 is no share from 0 to 1",
+            ),
+            (
+                r#"{"name": "gp", "candidates": 0}"#,
+                "sampler `gp`: invalid value: integer `0`, expected a nonzero usize",
+            ),
+        ] {
+            let error = read(text).expect_err("refused").to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
     }
 
     #[test]

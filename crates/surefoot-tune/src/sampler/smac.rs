@@ -3,11 +3,9 @@
 use super::acquisition::log_improvement;
 use super::draws::Draws;
 use super::forest::{Forest, Growth, filled};
-use super::frame::{Axis, Frame, Row, same};
-use super::gp::latest_and_best;
-use super::shape::shaped;
+use super::frame::{Axis, Frame, Row};
+use super::known::Known;
 use super::{Question, Sampler, sobol};
-use crate::history::Outcome;
 use crate::space::Point;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
@@ -18,7 +16,7 @@ use std::num::NonZeroUsize;
 ///
 /// For spaces with many choices and conditions, and costs that jump.
 ///
-/// * Costs are [drawn in](super::shape) above, so that enormous ones do no harm.
+/// * Costs are drawn in where they are enormous, and apart where they are close to the best.
 /// * What is worthless costs as much as the worst that is not.
 /// * What runs is taken to cost the mean: a constant liar.
 /// * A parameter that is not there has a value of its own, which trees can split off.
@@ -33,6 +31,7 @@ pub struct Smac {
     /// How few trials a leaf of a tree can have.
     pub leaf: NonZeroUsize,
     /// Which share of the trials is drawn evenly, whatever the forest says.
+    #[serde(deserialize_with = "super::settings::share")]
     pub interleave: f64,
     /// How many points are compared before the best of them are improved upon.
     pub candidates: NonZeroUsize,
@@ -73,35 +72,24 @@ impl Sampler for Smac {
     }
 
     fn ask(&self, question: &Question<'_>) -> Point {
-        let known = latest_and_best(question.history, self.trials.get());
-        if known.len() < self.startup.max(1) {
+        let frame = Frame::new(question.space);
+        let known = Known::new(&frame, question.history, self.trials.get());
+        if known.rows.len() < self.startup.max(1) {
             return sobol::point(question.space, question.seed, question.number);
         }
-        let frame = Frame::new(question.space);
         let mut draws = Draws::new(question.key());
         if draws.uniform() < self.interleave {
             return frame.point(&frame.random(&mut draws));
         }
-        let rows: Vec<Row> = known.iter().map(|trial| frame.row(&trial.point)).collect();
-        let outcomes: Vec<Outcome> = known.iter().map(|trial| trial.outcome).collect();
-        let costs: Vec<f64> = shaped(&outcomes).into_iter().flatten().collect();
-        let pending: Vec<Row> = question
-            .history
-            .pending()
-            .map(|point| frame.row(point))
-            .collect();
-        let best = costs.iter().copied().fold(f64::INFINITY, f64::min);
+        let costs = drawn_apart(&known);
         let hunt = Hunt {
             frame: &frame,
-            forest: self.forest(&frame, question, &rows, &costs, &pending),
-            best,
+            best: costs.iter().copied().fold(f64::INFINITY, f64::min),
+            forest: self.forest(&frame, question, &known, costs),
         };
-        let mut by_cost: Vec<usize> = (0..rows.len()).collect();
-        by_cost.sort_by(|&a, &b| costs[a].total_cmp(&costs[b]).then(a.cmp(&b)));
-        let incumbents: Vec<&Row> = by_cost.iter().take(STARTS).map(|&i| &rows[i]).collect();
+        let incumbents = known.incumbents(STARTS);
         let found = hunt.best(&incumbents, self.candidates.get(), &mut draws);
-        let tried = |row: &Row| rows.iter().chain(&pending).any(|other| same(row, other));
-        let new = found.into_iter().find(|row| !tried(row));
+        let new = found.into_iter().find(|row| !known.has(row));
         frame.point(&new.unwrap_or_else(|| frame.random(&mut draws)))
     }
 }
@@ -111,16 +99,14 @@ impl Smac {
         &self,
         frame: &Frame<'_>,
         question: &Question<'_>,
-        rows: &[Row],
-        costs: &[f64],
-        pending: &[Row],
+        known: &Known,
+        mut costs: Vec<f64>,
     ) -> Forest {
         let axes = frame.axes();
-        let all = rows.iter().chain(pending);
+        let all = known.rows.iter().chain(&known.pending);
         let rows: Vec<Row> = all.map(|row| filled(axes, row)).collect();
-        // The mean of what is shaped is 0.
-        let mut costs = costs.to_vec();
-        costs.resize(rows.len(), 0.0);
+        let liar = costs.iter().sum::<f64>() / costs.len().max(1) as f64;
+        costs.resize(rows.len(), liar);
         let growth = Growth {
             trees: self.trees.get(),
             leaf: self.leaf.get(),
@@ -128,6 +114,18 @@ impl Smac {
         Forest::fit(axes, &rows, &costs, growth, question.key().site(FOREST))
     }
 }
+
+/// Logarithms of how far costs are from the best: a tree describes a part of the space by its mean, and
+/// without them the differences between the best would be lost in those between the worst. SMAC3 does
+/// the same.
+fn drawn_apart(known: &Known) -> Vec<f64> {
+    let best = known.best();
+    let apart = |cost: &f64| libm::log(cost - best + NEAR);
+    known.costs.iter().map(apart).collect()
+}
+
+/// What is closer to the best than this, in deviations of all costs, is hardly told from it.
+const NEAR: f64 = 0.1;
 
 /// Sets the draws of the forest apart from those of the search.
 const FOREST: u64 = 1;

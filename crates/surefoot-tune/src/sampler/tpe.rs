@@ -14,13 +14,13 @@ use std::num::NonZeroUsize;
 /// constant liar.
 ///
 /// Trials are split into the good ones, which are a share of those that are over, and the rest. A
-/// [density](Parzen) is fitted to each, candidates are drawn from that of the good ones, and the
+/// density is fitted to each, candidates are drawn from that of the good ones, and the
 /// candidate whose densities have the largest ratio is tried.
 ///
 /// * What is worthless is never good, however few others there are.
 /// * What runs counts as bad: that is the constant liar.
 /// * The better of the good trials count for more (Watanabe, *Tree-Structured Parzen Estimator*,
-///   2023, section 3.2, weighs them by improvement; this weighs by rank, which no single enormous
+///   2023, weighs them by improvement; this weighs by rank, which no single enormous
 ///   cost can upset). Of the bad ones, the older count for less.
 /// * Costs matter by their order alone.
 ///
@@ -36,6 +36,7 @@ pub struct Tpe {
     /// How many candidates are compared. More are greedier.
     pub candidates: NonZeroUsize,
     /// Which share of the trials is good, rounded up; at most 25 trials are.
+    #[serde(deserialize_with = "super::settings::share")]
     pub good: f64,
 }
 

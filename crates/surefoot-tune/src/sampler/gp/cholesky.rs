@@ -118,9 +118,9 @@ mod tests {
         let x = factor.backward(&factor.forward(&b));
         let full = |m: &Lower, i: usize, j: usize| m.at(i.max(j), i.min(j));
         let (matrix, inverse) = (matrix(n), factor.inverse());
-        for i in 0..n {
+        for (i, b) in b.iter().enumerate() {
             let sum: f64 = (0..n).map(|j| full(&matrix, i, j) * x[j]).sum();
-            assert!((sum - b[i]).abs() < 1e-9);
+            assert!((sum - b).abs() < 1e-9);
             for k in 0..n {
                 let sum: f64 = (0..n)
                     .map(|j| full(&matrix, i, j) * full(&inverse, j, k))

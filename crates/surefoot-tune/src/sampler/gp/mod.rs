@@ -1,7 +1,7 @@
 //! A Gaussian process: try the point from which the largest improvement can be expected.
 //!
-//! Written here rather than built on `egobox-ego` 0.42. That crate brings about two hundred others,
-//! among them a command line parser, a signal handler and a logger; takes no pending points and knows
+//! Written here rather than built on `egobox-ego` 0.42. That crate brings about a hundred and fifty
+//! others, among them a command line parser, a signal handler and a logger; takes no pending points and knows
 //! no conditional parameters; and needs 0.15, 0.34 and 1.6 seconds for an answer with 50, 100 and
 //! 200 trials of eight parameters. What is needed of a Gaussian process here is a Cholesky
 //! factor, a kernel and a descent, a page each; with them an answer is faster (`benches/ask.rs`), has the
@@ -16,10 +16,9 @@ use self::process::Process;
 use super::acquisition::log_improvement;
 use super::descent::descend;
 use super::draws::Draws;
-use super::frame::{Axis, Frame, Row, same};
-use super::shape::shaped;
+use super::frame::{Axis, Frame, Row};
+use super::known::Known;
 use super::{Question, Sampler, sobol};
-use crate::history::{History, Outcome, Told};
 use crate::space::Point;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
@@ -30,7 +29,7 @@ use std::num::NonZeroUsize;
 /// For trials that are expensive and parameters that are few: it makes the most of each trial, and takes
 /// longest to answer.
 ///
-/// * Costs are [drawn in](super::shape) above, so that enormous ones do no harm.
+/// * Costs are drawn in where they are enormous: they must not flatten everything else.
 /// * What is worthless costs as much as the worst that is not.
 /// * What runs is believed to cost what the process expects, which leaves nothing to expect there.
 /// * Different choices are apart, each by its own distance. A parameter that is not there is as if in the middle of its
@@ -73,65 +72,36 @@ impl Sampler for Gp {
     }
 
     fn ask(&self, question: &Question<'_>) -> Point {
-        let history = question.history;
         let elsewhere = || sobol::point(question.space, question.seed, question.number);
-        let known = latest_and_best(history, self.trials.get());
-        if known.len() < self.startup.max(1) {
+        let frame = Frame::new(question.space);
+        let known = Known::new(&frame, question.history, self.trials.get());
+        if known.rows.len() < self.startup.max(1) {
             return elsewhere();
         }
-        let frame = Frame::new(question.space);
-        let rows: Vec<Row> = known.iter().map(|trial| frame.row(&trial.point)).collect();
-        let outcomes: Vec<Outcome> = known.iter().map(|trial| trial.outcome).collect();
-        let costs: Vec<f64> = shaped(&outcomes).into_iter().flatten().collect();
         let embedding = Embedding::new(&frame);
         let embedded = |rows: &[Row]| rows.iter().map(|row| embedding.of(row)).collect();
-        let pending: Vec<Row> = history.pending().map(|point| frame.row(point)).collect();
-        let recent = pending.len().saturating_sub(self.trials.get());
-        let process = Process::fit(embedded(&rows), costs.clone(), frame.axes().len())
-            .and_then(|process| process.believing(embedded(&pending[recent..])));
+        let process = Process::fit(
+            embedded(&known.rows),
+            known.costs.clone(),
+            frame.axes().len(),
+        )
+        .and_then(|process| process.believing(embedded(&known.pending)));
         let Some(process) = process else {
             return elsewhere();
         };
-        let best = costs.iter().copied().fold(f64::INFINITY, f64::min);
         let hunt = Hunt {
             frame: &frame,
             embedding: &embedding,
             process: &process,
-            best,
+            best: known.best(),
         };
-        let mut by_cost: Vec<usize> = (0..rows.len()).collect();
-        by_cost.sort_by(|&a, &b| costs[a].total_cmp(&costs[b]).then(a.cmp(&b)));
-        let incumbents: Vec<&Row> = by_cost.iter().take(INCUMBENTS).map(|&i| &rows[i]).collect();
         let mut draws = Draws::new(question.key());
+        let incumbents = known.incumbents(INCUMBENTS);
         let found = hunt.best(&incumbents, self.candidates.get(), &mut draws);
-        let tried = |row: &Row| rows.iter().chain(&pending).any(|other| same(row, other));
-        match found.into_iter().find(|row| !tried(row)) {
+        match found.into_iter().find(|row| !known.has(row)) {
             Some(row) => frame.point(&row),
             None => elsewhere(),
         }
-    }
-}
-
-/// The trials that are over; where they are more than `most`, the best of them and the latest, half
-/// and half, by number.
-pub(super) fn latest_and_best(history: &History, most: usize) -> Vec<&Told> {
-    let over = history.trials().iter();
-    let mut over: Vec<&Told> = over.filter(|t| t.outcome != Outcome::Pending).collect();
-    if over.len() <= most {
-        return over;
-    }
-    let mut rest = over.split_off(over.len() - most.div_ceil(2));
-    over.sort_by(|a, b| cost(a).total_cmp(&cost(b)).then(a.number.cmp(&b.number)));
-    over.truncate(most / 2);
-    over.append(&mut rest);
-    over.sort_by_key(|trial| trial.number);
-    over
-}
-
-fn cost(trial: &Told) -> f64 {
-    match trial.outcome {
-        Outcome::Cost(cost) => cost,
-        Outcome::Pending | Outcome::Worthless => f64::INFINITY,
     }
 }
 
@@ -306,17 +276,5 @@ mod tests {
         for (i, trial) in trials.iter().enumerate() {
             assert!(trials[..i].iter().all(|other| other.point != trial.point));
         }
-    }
-
-    #[test]
-    fn many_trials_are_cut_down_to_the_best_and_the_latest() {
-        let space = fixture::conditional();
-        let outcomes: Vec<Outcome> = (0..50).map(|i| Outcome::Cost(f64::from(i))).collect();
-        let history = History::new(fixture::history(&space, 1, &outcomes));
-        let numbers: Vec<u64> = latest_and_best(&history, 6)
-            .iter()
-            .map(|t| t.number)
-            .collect();
-        assert_eq!(numbers, [0, 1, 2, 47, 48, 49]);
     }
 }

@@ -1,0 +1,133 @@
+//! What holds for every sampler, whatever it is asked.
+
+use super::{Gp, Question, Sampler, Settings, Smac, Tpe, fixture};
+use crate::history::{History, Outcome, Told};
+use crate::space::{Point, Space};
+use proptest::prelude::*;
+use surefoot_random::{Key, Permutation, Purpose};
+
+fn samplers() -> impl Iterator<Item = Box<dyn Sampler>> {
+    Settings::all().map(Settings::sampler)
+}
+
+fn ask(sampler: &dyn Sampler, space: &Space, seed: u64, told: Vec<Told>) -> Point {
+    let history = History::new(told);
+    sampler.ask(&Question {
+        space,
+        seed,
+        number: history.trials().len() as u64,
+        history: &history,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// The answer lies in the space, is the same when asked again, and does not depend on the order in
+    /// which the history was given.
+    #[test]
+    fn answers_are_points_of_the_space_and_a_function_of_what_is_known(
+        space in fixture::spaces(),
+        outcomes in fixture::outcomes(),
+        seed: u64,
+    ) {
+        let told = fixture::history(&space, seed, &outcomes);
+        let order = Permutation::new(Key::new(seed, Purpose::Shuffle), told.len() as u64);
+        let shuffled: Vec<Told> = (0..told.len() as u64)
+            .map(|i| told[order.get(i) as usize].clone())
+            .collect();
+        for sampler in samplers() {
+            let point = ask(&*sampler, &space, seed, told.clone());
+            prop_assert!(space.contains(&point), "{}: {point:?}", sampler.name());
+            let again = ask(&*sampler, &space, seed, told.clone());
+            prop_assert_eq!(&point, &again, "{}", sampler.name());
+            let otherwise = ask(&*sampler, &space, seed, shuffled.clone());
+            prop_assert_eq!(&point, &otherwise, "{}", sampler.name());
+        }
+    }
+
+    /// Costs that are turned round and then minimised are maximised: failures are the worst in both
+    /// directions.
+    #[test]
+    fn a_failure_is_the_worst_in_both_directions(seed in 0_u64..1000) {
+        let space = fixture::space([("x", crate::Domain::Uniform(0.0, 1.0))]);
+        for sign in [1.0, -1.0] {
+            let told = |number: u64| {
+                let x = (number as f64 + 0.5) / 24.0;
+                let outcome = if x < 0.5 { Outcome::Worthless } else { Outcome::Cost(sign * x) };
+                Told { number, point: space.at(|_| x), outcome }
+            };
+            let told: Vec<Told> = (0..24).map(told).collect();
+            let learning: [Box<dyn Sampler>; 3] = [
+                Box::new(Tpe::default()),
+                Box::new(Gp::default()),
+                Box::new(Smac { interleave: 0.0, ..Smac::default() }),
+            ];
+            for sampler in learning {
+                let point = ask(&*sampler, &space, seed, told.clone());
+                let x = space.parameters()[0].domain.place(&point.0["x"]);
+                prop_assert!(x > 0.3, "{} asks for {x} with sign {sign}", sampler.name());
+            }
+        }
+    }
+}
+
+/// An empty space has one point.
+#[test]
+fn a_space_without_parameters_has_one_answer() {
+    let space = Space::new(Vec::new()).expect("a space");
+    let outcomes = [Outcome::Cost(1.0); 20];
+    for sampler in samplers() {
+        let told = fixture::history(&space, 1, &outcomes);
+        assert_eq!(
+            ask(&*sampler, &space, 1, told),
+            Point::default(),
+            "{}",
+            sampler.name()
+        );
+    }
+}
+
+/// When all points of a space were tried there is still an answer.
+#[test]
+fn a_space_that_is_used_up_has_an_answer() {
+    let space = fixture::space([("c", fixture::words(["a", "b"]))]);
+    let outcomes = [Outcome::Cost(1.0); 20];
+    for sampler in samplers() {
+        let told = fixture::history(&space, 1, &outcomes);
+        assert!(
+            space.contains(&ask(&*sampler, &space, 1, told)),
+            "{}",
+            sampler.name()
+        );
+    }
+}
+
+/// The same bits on every machine: a change of these is a change of every recorded search.
+#[test]
+fn answers_are_pinned() {
+    let space = fixture::conditional();
+    let outcomes: Vec<Outcome> = (0..30)
+        .map(|i| match i % 6 {
+            4 => Outcome::Worthless,
+            5 => Outcome::Pending,
+            _ => Outcome::Cost(f64::from((i * 7) % 30)),
+        })
+        .collect();
+    let told = fixture::history(&space, 1, &outcomes);
+    let answers: Vec<String> = samplers()
+        .map(|sampler| {
+            let point = ask(&*sampler, &space, 1, told.clone());
+            let point = serde_json::to_string(&point).expect("text");
+            format!("{} {point}", sampler.name())
+        })
+        .collect();
+    let pinned = [
+        r#"random {"momentum":0.21931719878909087,"optimizer":"sgd","rate":0.02530504442524908}"#,
+        r#"sobol {"optimizer":"adam","rate":0.02022878666613755}"#,
+        r#"tpe {"momentum":0.8566359138156067,"optimizer":"sgd","rate":0.00001597238162469802}"#,
+        r#"gp {"optimizer":"adam","rate":0.0010489754551388614}"#,
+        r#"smac {"momentum":0.4434528623717747,"optimizer":"sgd","rate":0.000045861862506674365}"#,
+    ];
+    assert_eq!(answers, pinned);
+}

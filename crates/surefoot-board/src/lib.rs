@@ -1,4 +1,5 @@
-//! The report of a run: one HTML file that a person understands, made from the record alone.
+//! The report of a run, and that of a study: one HTML file that a person understands, made from the
+//! record or the store alone.
 //!
 //! The page opens without a network and without scripts, and the same record gives the same bytes.
 //! Observations are read once and thinned on the way, so a long run costs no more memory than a
@@ -19,6 +20,7 @@
 
 mod chart;
 mod curves;
+mod document;
 mod explain;
 mod findings;
 #[cfg(test)]
@@ -34,8 +36,11 @@ mod scale;
 mod series;
 mod small_print;
 mod story;
+mod study;
 mod svg;
 mod words;
+
+pub use study::{StudyPage, StudyTrial, study_report};
 
 use surefoot_record::{Result, Run};
 

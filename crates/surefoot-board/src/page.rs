@@ -1,9 +1,10 @@
 //! The page as a whole.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 use surefoot_record::{Run, RunSummary, Status};
 
 use crate::curves::Curves;
+use crate::document::document;
 use crate::findings::{self, Numbered, numbered};
 use crate::heat::{self, Heat};
 use crate::history::History;
@@ -13,12 +14,6 @@ use crate::reading::{Reading, Readings};
 use crate::small_print;
 use crate::story::Story;
 use crate::words::{self, capital, counted, grouped};
-
-const STYLE: &str = include_str!("style.css");
-
-/// Nothing is loaded, nothing runs.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
-                      base-uri 'none'; form-action 'none'";
 
 /// Everything the page is made from.
 #[derive(Debug)]
@@ -34,32 +29,15 @@ impl Report<'_> {
     pub(crate) fn page(&self) -> Markup {
         let name = self.name();
         let findings = self.findings();
-        html! {
-            (DOCTYPE)
-            html lang="en" {
-                head {
-                    meta charset="utf-8";
-                    meta http-equiv="Content-Security-Policy" content=(POLICY);
-                    meta name="viewport" content="width=device-width, initial-scale=1";
-                    meta name="color-scheme" content="light dark";
-                    meta name="generator" content={ "surefoot " (env!("CARGO_PKG_VERSION")) };
-                    title { (name) " – surefoot report" }
-                    link rel="icon" href="data:,";
-                    style { (PreEscaped(STYLE)) }
-                }
-                body {
-                    (heat::patterns())
-                    main {
-                        (self.header(&name))
-                        (self.curves(&findings))
-                        (self.gradients(&findings))
-                        (findings::sections(&findings))
-                        (self.ledger())
-                        (small_print::section(self.run, self.summary.as_ref()))
-                    }
-                }
-            }
-        }
+        let main = html! {
+            (self.header(&name))
+            (self.curves(&findings))
+            (self.gradients(&findings))
+            (findings::sections(&findings))
+            (self.ledger())
+            (small_print::section(self.run, self.summary.as_ref()))
+        };
+        document(&name, &heat::patterns(), &main)
     }
 
     /// What the run is called: its directory.

@@ -44,6 +44,11 @@ impl Scale {
                 log: true,
             };
         }
+        Scale::around(low, high)
+    }
+
+    /// Evenly from `low` to `high`, with a margin.
+    pub(crate) fn around(low: f64, high: f64) -> Scale {
         let margin = match high - low {
             0.0 => high.abs().max(1e-9) * 0.5,
             range => range * 0.06,

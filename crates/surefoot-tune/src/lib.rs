@@ -6,11 +6,13 @@
 //! * A [`Stopper`] ends a trial that is not worth going on with, and says why.
 //! * A [`Store`] holds a study for any number of workers on any number of machines.
 //! * [`simulate`] replays recorded trials through any set of stoppers, without training.
+//! * A [`Format`](export::Format) hands a study on to other programs.
 
 pub mod checker;
 pub mod command;
 mod course;
 mod direction;
+pub mod export;
 pub mod history;
 pub mod report;
 pub mod runner;

@@ -1,7 +1,8 @@
 //! The command line as a whole: the list of commands.
 
 use crate::command::{
-    capsule, check, compare, completions, diagnose, replay, report, simulate, train, tune, zoo,
+    capsule, check, compare, completions, diagnose, export, replay, report, simulate, train, tune,
+    zoo,
 };
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -44,6 +45,7 @@ pub(crate) enum Command {
     Tune(tune::Arguments),
     Simulate(simulate::Arguments),
     Report(report::Arguments),
+    Export(export::Arguments),
     Zoo(zoo::Arguments),
     Completions(completions::Arguments),
 }
@@ -60,6 +62,7 @@ impl Command {
             Self::Tune(arguments) => tune::run(&arguments),
             Self::Simulate(arguments) => simulate::run(&arguments),
             Self::Report(arguments) => report::run(&arguments),
+            Self::Export(arguments) => export::run(&arguments),
             Self::Zoo(arguments) => zoo::run(&arguments),
             Self::Completions(arguments) => Ok(completions::run(&arguments)),
         }

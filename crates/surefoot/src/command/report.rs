@@ -1,11 +1,14 @@
-//! `surefoot report`: one HTML page that tells what happened in a run.
+//! `surefoot report`: one HTML page that tells what happened in a run or a study.
 
+use super::stored;
+use super::tune::folder_name;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Console, Role, to_stdout};
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use surefoot_board::StudyPage;
 use surefoot_record::Run;
 
 const EXAMPLES: &str = "\
@@ -19,21 +22,33 @@ Examples:
   surefoot report runs/circles-001 -o - > circles.html
       Writes it to stdout.
 
-A run that was killed or still goes on has a report too: of what is recorded so far.
+  surefoot report runs/circles
+      Of a study: writes runs/circles/report.html beside the store runs/circles/study.db.
 
-Exit codes: 0 done, 2 that is no run, 3 something broke.";
+  surefoot report postgres://me@host/tune --study circles
+      Of a study on a server: writes circles.html.
+
+A run or a study that was killed or still goes on has a report too: of what is recorded so far.
+
+Exit codes: 0 done, 2 that is no run and no store, 3 something broke.";
 
 /// Where the page goes if that is said to be stdout.
 const STDOUT: &str = "-";
 
-/// Write a page that tells what happened in a run
+/// Write a page that tells what happened in a run or a study
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The run directory
-    run: PathBuf,
+    /// The run directory, or a study: its directory, its store (a file or sqlite:PATH) or
+    /// postgres://...
+    path: String,
 
-    /// The file to write, or - for stdout [default: RUN/report.html]
+    /// Which study, if a store has several
+    #[arg(long, value_name = "NAME")]
+    study: Option<String>,
+
+    /// The file to write, or - for stdout [default: report.html in the run directory or beside the
+    /// store]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -55,13 +70,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let message = "stdout cannot have both the page and JSON";
         return Err(Failure::input(message).help("name a file with -o, or leave out --json"));
     }
-    let page = surefoot_board::report(&Run::open(&arguments.run)?)?;
+    let (page, usual) = match stored::url(&arguments.path) {
+        Some(url) => of_study(&url, arguments.study.as_deref())?,
+        None => of_run(arguments)?,
+    };
     if to_stdout_asked {
         to_stdout(page.trim_end());
         return Ok(Exit::Done);
     }
-    let beside = || arguments.run.join("report.html");
-    let file = arguments.output.clone().unwrap_or_else(beside);
+    let file = arguments.output.clone().unwrap_or(usual);
     std::fs::write(&file, page)
         .map_err(|error| Failure::broken(format!("cannot write {}: {error}", file.display())))?;
     let console = Console::new(arguments.json, false);
@@ -72,4 +89,33 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         file,
     });
     Ok(Exit::Done)
+}
+
+/// The page of a run, and where it goes unless said otherwise.
+fn of_run(arguments: &Arguments) -> Result<(String, PathBuf), Failure> {
+    let dir = Path::new(&arguments.path);
+    if !dir.is_dir() {
+        let message = format!("{}: there is no run and no store here", dir.display());
+        return Err(Failure::input(message));
+    }
+    if arguments.study.is_some() {
+        let message = format!(
+            "{}: --study is for stores, and there is none here",
+            dir.display()
+        );
+        return Err(Failure::input(message));
+    }
+    let page = surefoot_board::report(&Run::open(dir)?)?;
+    Ok((page, dir.join("report.html")))
+}
+
+/// The page of a study, and where it goes unless said otherwise.
+fn of_study(url: &str, name: Option<&str>) -> Result<(String, PathBuf), Failure> {
+    let stored = stored::open(url, name)?;
+    let page = StudyPage::new(&stored.study, &stored.view, &stored.name);
+    let usual = match &stored.file {
+        Some(file) => file.with_file_name("report.html"),
+        None => PathBuf::from(format!("{}.html", folder_name(&stored.study.name))),
+    };
+    Ok((surefoot_board::study_report(&page), usual))
 }

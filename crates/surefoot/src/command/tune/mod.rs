@@ -212,8 +212,8 @@ fn document(arguments: &Arguments) -> Result<Document, Failure> {
     Ok(document)
 }
 
-/// The name of a study as a folder can have it.
-fn folder_name(name: &str) -> String {
+/// The name of a study as a folder or a file can have it.
+pub(super) fn folder_name(name: &str) -> String {
     let plain = |c: char| match c.is_alphanumeric() || "-_.".contains(c) {
         true => c,
         false => '-',

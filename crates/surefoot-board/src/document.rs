@@ -1,0 +1,32 @@
+//! What every page of ours has: its head, its style, and what it may do.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+const STYLE: &str = include_str!("style.css");
+
+/// Nothing is loaded, nothing runs.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
+                      base-uri 'none'; form-action 'none'";
+
+/// A whole page. `defs` is what others refer to and nobody sees.
+pub(crate) fn document(title: &str, defs: &Markup, main: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content={ "surefoot " (env!("CARGO_PKG_VERSION")) };
+                title { (title) " – surefoot report" }
+                link rel="icon" href="data:,";
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (defs)
+                main { (main) }
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! A study that is named on the command line by its store.
+
+use crate::failure::Failure;
+use std::path::{Path, PathBuf};
+use surefoot_tune::store::{Store, Study, View};
+
+/// The store in the directory of a study.
+const FILE: &str = "study.db";
+
+/// A study with its trials and their courses.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) study: Study,
+    pub(super) view: View,
+    /// What the store is called: its file, or its URL without the password.
+    pub(super) name: String,
+    /// The store's file, if it is one.
+    pub(super) file: Option<PathBuf>,
+}
+
+/// The URL of the store that a path means: a URL, a file, or the directory of a study.
+pub(super) fn url(path: &str) -> Option<String> {
+    let is_url = path.starts_with("sqlite:") || path.contains("://");
+    if is_url || Path::new(path).is_file() {
+        return Some(path.to_owned());
+    }
+    let within = Path::new(path).join(FILE);
+    within.is_file().then(|| within.display().to_string())
+}
+
+/// Reads a study from its store: that of the name, or the only one.
+pub(super) fn open(url: &str, name: Option<&str>) -> Result<Stored, Failure> {
+    let mut store = Store::open_existing(url)?;
+    let study = match name {
+        Some(name) => store.study(name)?,
+        None => only(&mut store)?,
+    };
+    let mut view = View::new(&study);
+    store.refresh_reports(&mut view)?;
+    let is_file = !url.contains("://") || url.starts_with("sqlite:");
+    let name = store.name().to_owned();
+    Ok(Stored {
+        study,
+        view,
+        file: is_file.then(|| PathBuf::from(&name)),
+        name,
+    })
+}
+
+fn only(store: &mut Store) -> Result<Study, Failure> {
+    let mut studies = store.studies()?;
+    match (studies.pop(), studies.len()) {
+        (Some(study), 0) => Ok(study),
+        (None, _) => Err(Failure::input(format!(
+            "{}: there is no study in it",
+            store.name()
+        ))),
+        (Some(last), _) => {
+            let names = studies.into_iter().chain([last]).map(|study| study.name);
+            let names = names.collect::<Vec<_>>().join(", ");
+            let message = format!("{}: there are several studies: {names}", store.name());
+            Err(Failure::input(message).help("say which one: --study NAME"))
+        }
+    }
+}

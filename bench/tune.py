@@ -41,6 +41,8 @@ TASKS = [
     Task("exchange-transformer", "exchange", 900, 2.4e11, "median", False),
 ]
 SAMPLERS = ["random", "gp", "tpe", "smac"]
+# Without stoppers, with the paper's rule, with the seven indicators, and as `surefoot tune` is by default.
+VARIANTS = ["plain", "rule", "diagnosis", "surefoot"]
 # With all samples and the paper's epochs.
 FULL_EPOCHS = 50
 # Shares of the budget at which Table 3 counts: 1, 3 and 6 hours in the paper.
@@ -186,10 +188,11 @@ def tables(searches: list[Search], budgets: dict[str, float]) -> dict[str, Any]:
     seeds = sorted({s.seed for s in searches})
     tasks = [t for t in TASKS if any(s.task == t for s in searches)]
     samplers = [name for name in SAMPLERS if any(s.sampler == name for s in searches)]
+    compared = [name for name in VARIANTS[1:] if any(s.variant == name for s in searches)]
     rows: list[dict[str, Any]] = []
     for task in tasks:
         for sampler in samplers:
-            for variant in variants(task):
+            for variant in ["plain", *compared]:
                 group = [by[task.name, sampler, variant, seed] for seed in seeds]
                 plain = [by[task.name, sampler, "plain", seed] for seed in seeds]
                 budget = budgets[task.name]
@@ -210,14 +213,14 @@ def tables(searches: list[Search], budgets: dict[str, float]) -> dict[str, Any]:
                     row["more"] = [c / b - 1 if b else 0.0 for c, b in zip(counts, base)]
                 rows.append(row)
     overall = {}
-    for variant in ("rule", "diagnosis", "surefoot"):
+    for variant in compared:
         group = [row for row in rows if row["variant"] == variant]
         overall[variant] = {key: mean(row[key] for row in group) for key in ("top10hr", "tsba")}
         overall[variant]["more"] = mean(row["more"][-1] for row in group)
     # With independent draws the trial of a number has the same point in both searches: what was stopped is known in
     # full from the plain one.
     spared = {}
-    for variant in ("rule", "diagnosis", "surefoot"):
+    for variant in compared:
         lost = total = 0
         for task in tasks:
             for seed in seeds:
@@ -253,7 +256,8 @@ def show(result: dict[str, Any], out: Any) -> None:
         ]
         print(f"| {row['task']} | {name} | {' | '.join(cells)} | {row['stopped']:.0f} |", file=out)
     print("\nTable 4: TSBA, the time saved until the best of the plain search is reached\n", file=out)
-    print("| task | search | rule | diagnosis | surefoot |\n| --- | --- | --- | --- | --- |", file=out)
+    compared = list(result["overall"])
+    print(f"| task | sampler | {' | '.join(compared)} |\n| --- | --- {'| --- ' * len(compared)}|", file=out)
     keys = {(row["task"], row["sampler"]) for row in result["rows"]}
     for task, sampler in sorted(keys, key=lambda key: ([t.name for t in TASKS].index(key[0]), SAMPLERS.index(key[1]))):
         cells = {
@@ -261,7 +265,7 @@ def show(result: dict[str, Any], out: Any) -> None:
             for row in result["rows"]
             if (row["task"], row["sampler"]) == (task, sampler) and "tsba" in row
         }
-        print(f"| {task} | {sampler} | {cells['rule']} | {cells['diagnosis']} | {cells['surefoot']} |", file=out)
+        print(f"| {task} | {sampler} | {' | '.join(cells[variant] for variant in compared)} |", file=out)
     print("\nIn all\n", file=out)
     print("| | TSBA | Top10HR | trials in the budget | best trial stopped |\n| --- | --- | --- | --- | --- |", file=out)
     targets = "| target | 45% | 75% | +70% | never |"
@@ -280,6 +284,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=HERE / ".tune", help="where searches are kept")
     parser.add_argument("--task", action="append", choices=[t.name for t in TASKS])
     parser.add_argument("--sampler", action="append", choices=SAMPLERS)
+    parser.add_argument("--variant", action="append", choices=VARIANTS, help="with `plain`, which is always run")
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds")
     parser.add_argument("--first-seed", type=int, default=1000, help="the first of them; below 1000 is for development")
     parser.add_argument("--scale", type=float, default=1.0, help="how much of the budget")
@@ -294,9 +299,8 @@ def main() -> None:
     more = 100 if given.full else 1
     budgets = {t.name: t.operations * given.scale * more for t in tasks}
     studies = {t.name: prepare(t, given.data, given.work, given.full) for t in tasks}
-    jobs = [
-        (t, sampler, variant, seed) for seed in seeds for t in tasks for sampler in samplers for variant in variants(t)
-    ]
+    chosen = ["plain"] + [v for v in VARIANTS if v != "plain" and (not given.variant or v in given.variant)]
+    jobs = [(t, sampler, variant, seed) for seed in seeds for t in tasks for sampler in samplers for variant in chosen]
     done: list[Search] = []
     with ThreadPoolExecutor(given.jobs) as pool:
         futures = [

@@ -1,11 +1,11 @@
 //! Stoppers side by side on recorded learning curves.
 //!
 //! ```text
-//! cargo run --release -p surefoot-tune --example taskset -- FOLDER [FIRST_SEED [KEY=VALUE]...]
+//! cargo run --release -p surefoot-tune --example taskset -- FOLDER [SEEDS [KEY=VALUE]...]
 //! ```
 //!
-//! Reads every curve file of a folder, draws 20 studies of 100 trials from each, and prints for each
-//! stopper how much of the steps it saves, how many of the true top ten it keeps and in how many studies
+//! Reads every curve file of a folder, draws a study of 100 trials from each for every seed (`0..20`), and
+//! prints for each stopper how much of the steps it saves, how many of the true top ten it keeps and in how many studies
 //! the true best. Keys are those of the default rules: `plc=0.0005`, `prospect.keep=0.15`.
 
 use std::error::Error;
@@ -19,10 +19,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = arguments
         .next()
         .ok_or("give the folder with the curve files")?;
-    let first: u64 = arguments.next().map_or(Ok(0), |seed| seed.parse())?;
+    let seeds = arguments.next().unwrap_or("0..20".to_owned());
+    let (first, end) = seeds.split_once("..").ok_or("write seeds as FIRST..END")?;
     let order = Order::Drawn {
         trials: 100,
-        seeds: (first..first + 20).collect(),
+        seeds: (first.parse()?..end.parse()?).collect(),
     };
     let mut base = Settings::default();
     for change in arguments {

@@ -14,14 +14,17 @@ use surefoot_stats::Summary;
 /// stage.
 ///
 /// Changed:
-/// - Weights that are no numbers never become numbers again; that is enough. A loss or a gradient may be
-///   infinite once and its step skipped, as mixed precision does, so that has to last for some
-///   observations, or for a block where those are few.
+/// - Weights that are no numbers never become numbers again; that is enough. Gradients may be infinite
+///   once and their step skipped, as mixed precision does, so that has to last for some observations.
+/// - A loss may be infinite while all gradients are sound, as that of a certain but wrong prediction is. It
+///   counts only where layers are not seen. Of the losses of whole epochs one is enough.
 /// - A gradient beyond the bound has to last as well, in a run that does not learn: the size of a
 ///   gradient depends on the units of the targets.
 #[derive(Clone, Copy, Debug)]
 pub struct Agv {
     limits: Limits,
+    /// Whether layers were ever observed.
+    sees_layers: bool,
     /// For how many observations in a row something was no number, and since which step.
     broken: (usize, u64),
     /// The same for gradients that are too large.
@@ -33,6 +36,7 @@ impl Agv {
     pub fn new(limits: &Limits) -> Agv {
         Agv {
             limits: *limits,
+            sees_layers: false,
             broken: (0, 0),
             large: (0, 0),
         }
@@ -56,22 +60,23 @@ impl Detector for Agv {
         let sizes = layers().filter_map(|layer| layer.gradient.map(|gradient| gradient.linf));
         let largest = sizes.fold(0.0, f64::max);
 
-        count(
-            &mut self.broken,
-            !seen.loss.is_finite() || gradients,
-            seen.step,
-        );
-        if !seen.layers.is_empty() {
-            count(&mut self.large, largest > self.limits.agv, seen.step);
+        self.sees_layers |= !seen.layers.is_empty();
+        if self.sees_layers {
+            if !seen.layers.is_empty() {
+                count(&mut self.broken, gradients, seen.step);
+                count(&mut self.large, largest > self.limits.agv, seen.step);
+            }
+        } else {
+            count(&mut self.broken, !seen.loss.is_finite(), seen.step);
         }
-        // A step of a short training is as much as a block of a long one.
-        let lasting = (self.limits.lasting as u64).min(context.curve.block_steps()) as usize;
+        let by_epoch = context.facts.steps_per_epoch == Some(1) && context.facts.layers.is_empty();
+        let lasting = if by_epoch { 1 } else { self.limits.lasting };
         let what = if weights {
             "Weights are no numbers any more."
-        } else if self.broken.0 >= lasting && !seen.loss.is_finite() {
-            "The loss is no number any more."
-        } else if self.broken.0 >= lasting {
+        } else if self.broken.0 >= lasting && self.sees_layers {
             "Gradients are no numbers any more."
+        } else if self.broken.0 >= lasting {
+            "The loss is no number any more."
         } else {
             let large = self.large.0 >= self.limits.lasting
                 && Stage::Any.is_now(context, &self.limits)
@@ -127,9 +132,10 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_stays_no_number_is_found_within_a_block() {
+    fn a_loss_that_stays_no_number_is_found_soon() {
         let mut course = Course::new(long()).skill(|_| 0.5);
         course.change(|step, seen| {
+            seen.layers.clear();
             if step >= 30 {
                 seen.loss = f64::NAN;
             }
@@ -140,13 +146,38 @@ mod tests {
 
     #[test]
     fn the_only_loss_of_an_epoch_is_enough() {
-        let mut course = Course::new(facts()).skill(|_| 0.5);
+        let losses_only = Facts {
+            steps_per_epoch: Some(1),
+            epochs: Some(50),
+            ..Facts::default()
+        };
+        let mut course = Course::new(losses_only).skill(|_| 0.5);
         course.change(|step, seen| {
             if step >= 30 {
                 seen.loss = f64::INFINITY;
             }
         });
         assert_eq!(course.run(agv()).map(|found| found.step), Some(30));
+    }
+
+    #[test]
+    fn an_infinite_loss_with_sound_gradients_is_no_reason_and_broken_ones_are() {
+        let mut course = Course::new(facts()).skill(|p| p);
+        course.change(|step, seen| {
+            if step < 40 {
+                seen.loss = f64::INFINITY;
+            }
+        });
+        assert_eq!(course.run(agv()), None);
+        course.change(|step, seen| {
+            if step >= 40 {
+                seen.layers[0].gradient = Some(Summary {
+                    nan: 1,
+                    ..Summary::default()
+                });
+            }
+        });
+        assert_eq!(course.run(agv()).map(|found| found.step), Some(43));
     }
 
     #[test]

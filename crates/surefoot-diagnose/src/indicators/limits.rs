@@ -23,10 +23,10 @@ pub struct Limits {
     /// gradients of thousands; nothing has millions for long.
     pub agv: f64,
     /// `eag`: how many times the gradient grows from a layer to the one before, in the middle. A
-    /// healthy network has between a half and two; at five, four layers make three orders of magnitude.
+    /// healthy network has between a half and two; at ten, four layers make three orders of magnitude.
     pub eag: f64,
     /// `erg`: to what part the gradient falls from a layer to the one before, in the middle: the
-    /// inverse of `eag`. A sigmoid alone takes three quarters and gets through where layers are few.
+    /// inverse of `eag`. A network of sigmoids has a fifth, and can work itself out of it.
     pub erg: f64,
     /// `plc`: how much the loss moves in a fiftieth of the training, as a part of the first loss. Half of
     /// the paper's 0.1% of an epoch (section 3.2.1), which ended one in fifty of the best recorded trials.
@@ -51,8 +51,8 @@ impl Default for Limits {
             patience: 0.15,
             gain: 0.02,
             agv: 1e6,
-            eag: 5.0,
-            erg: 0.2,
+            eag: 10.0,
+            erg: 0.1,
             plc: 0.0005,
             lar: 0.97,
             ulc: 0.7,

@@ -195,9 +195,9 @@ fn grid(axes: &[Axis]) -> Vec<Vec<f64>> {
 }
 
 fn apply(base: &Settings, axes: &[Axis], values: &[f64]) -> Result<Settings, SettingsError> {
-    let pairs = axes.iter().zip(values);
-    pairs.fold(Ok(base.clone()), |settings, (axis, value)| {
-        settings?.with(&axis.key, *value)
+    let mut pairs = axes.iter().zip(values);
+    pairs.try_fold(base.clone(), |settings, (axis, value)| {
+        settings.with(&axis.key, *value)
     })
 }
 

@@ -8,6 +8,10 @@ use surefoot_diagnose::{Finding, Severity};
 /// By whom a trial is ended whose cost is no number.
 pub const NON_FINITE: &str = "non_finite";
 
+/// A trial that is done and among so many best goes on all the same: it is what the search is for, and
+/// what is left of it is little.
+const DONE_PROTECTED: usize = 10;
+
 /// Ends a trial if any of its stoppers does, or an indicator has found something, and protects those
 /// that are among the best.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,7 +52,11 @@ impl Combination {
             return None;
         }
         // What is bad is not done.
-        let found = problem.or(findings.first()).map(Reason::from);
+        let done = || {
+            let done = findings.first()?;
+            (!self.is_among_best(trial, others, DONE_PROTECTED)).then_some(done)
+        };
+        let found = problem.or_else(done).map(Reason::from);
         found.or_else(|| {
             let mut stoppers = self.stoppers.iter();
             stoppers.find_map(|stopper| stopper.judge(trial, others))
@@ -58,8 +66,12 @@ impl Combination {
     /// Whether the trial is among the best after as many stretches. One that has reported nothing is
     /// not.
     pub fn is_protected(&self, trial: &Course, others: &[Course]) -> bool {
+        self.is_among_best(trial, others, self.protect)
+    }
+
+    fn is_among_best(&self, trial: &Course, others: &[Course], count: usize) -> bool {
         let standing = Standing::of(trial, others, Ended::AtTheirBest);
-        standing.is_some_and(|standing| standing.better() < self.protect)
+        standing.is_some_and(|standing| standing.better() < count)
     }
 }
 
@@ -106,6 +118,16 @@ mod tests {
         assert_eq!(decide(2.5, 3), None);
         assert_eq!(decide(3.5, 3).as_deref(), Some("erg"));
         assert_eq!(decide(2.5, 0).as_deref(), Some("erg"));
+    }
+
+    #[test]
+    fn a_trial_that_is_done_goes_on_among_the_ten_best() {
+        let others: Vec<Course> = (1..=20).map(|i| ended(&[f64::from(i); 10])).collect();
+        let done = [Finding::new(Problem::NMG, 3, "There is no more to gain.").remark()];
+        let decide =
+            |cost: f64| Combination::new(Vec::new(), 3).decide(&course(&[cost; 8]), &others, &done);
+        assert_eq!(decide(9.5), None);
+        assert!(decide(10.5).is_some_and(|reason| reason.counts));
     }
 
     #[test]

@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 /// * *It lies still.* A trial that is behind and moves may come down yet: those that overshoot
 ///   at first, and networks that wait before they learn, are behind nearly all others for a tenth of
 ///   their time and end among the best. Trials that are stuck do not move. So the rule asks how far
-///   the trial would come if from now on it fell by `reach` of all its recent movement, up or down, and by
-///   `fall` of what it has fallen of late, in every stretch that is left. Only if that is not down to
-///   the bar, the cost that `keep` of the others are better than, is there no prospect.
+///   the trial would come if in every stretch that is left it fell by `reach` of its recent movement, up
+///   or down, and by `fall` of its trend. Only if that is not down to the bar, the cost that `keep` of
+///   the others are better than, is there no prospect.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Prospect {
@@ -28,10 +28,8 @@ pub struct Prospect {
     pub sure: f64,
     /// The part of its recent movement that a trial may be lucky with from now on.
     pub reach: f64,
-    /// The part of its recent fall that may go on to the end.
+    /// The part of its trend, if that is downwards, that may go on to the end.
     pub fall: f64,
-    /// What is recent, as a share of the planned stretches.
-    pub window: f64,
     /// The share of its stretches that a trial has done before it is judged.
     pub from: f64,
     /// How many others there have to be.
@@ -41,17 +39,20 @@ pub struct Prospect {
 impl Default for Prospect {
     fn default() -> Self {
         Self {
-            keep: 0.14,
-            sure: 1.0,
-            reach: 0.07,
-            fall: 0.2,
-            window: 0.08,
+            keep: 0.12,
+            sure: 1.2,
+            reach: 0.06,
+            fall: 0.4,
             from: 0.06,
             trials: 3,
         }
     }
 }
 
+/// The share of the planned stretches over which movement is looked at.
+const RECENT: f64 = 0.08;
+/// The share over which the trend is, at least: long enough that chance does not make one.
+const TREND: f64 = 0.16;
 /// Trials are compared by the best of so many costs: chance makes one bad more often than two.
 const LATE: usize = 3;
 
@@ -72,8 +73,8 @@ impl Stopper for Prospect {
         }
         let bar = standing.bar(self.keep)?;
         let left = (trial.planned - trial.costs.len()) as f64;
-        let (pace, fall) = self.movement(trial);
-        let lucky = standing.cost - (self.reach * pace + self.fall * fall) * left;
+        let step = self.reach * movement(trial) + self.fall * trend(trial);
+        let lucky = standing.cost - step * left;
         (lucky >= bar).then(|| {
             let sentence = format!(
                 "After {} of {} stretches, {better} of {count} trials were better, and it does not \
@@ -88,23 +89,39 @@ impl Stopper for Prospect {
     }
 }
 
-impl Prospect {
-    /// How far the cost moves in a stretch of late: up or down, and down all in all. What is no number
-    /// does not move.
-    fn movement(&self, trial: &Course) -> (f64, f64) {
-        let window = (self.window * trial.planned as f64).round().max(1.0) as usize;
-        let from = trial.costs.len().saturating_sub(window + 1);
-        let steps = trial.costs[from..].windows(2).map(|pair| pair[1] - pair[0]);
-        let (mut path, mut way, mut count) = (0.0, 0.0, 0.0_f64);
-        for step in steps {
-            count += 1.0;
-            if step.is_finite() {
-                path += step.abs();
-                way += step;
-            }
-        }
-        (path / count.max(1.0), (-way / count.max(1.0)).max(0.0))
+/// How far the cost moves in a stretch of late, up or down. What is no number does not move.
+fn movement(trial: &Course) -> f64 {
+    let window = (RECENT * trial.planned as f64).round();
+    let costs = last(&trial.costs, window as usize);
+    let steps = costs.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+    let path: f64 = steps.filter(|step| step.is_finite()).sum();
+    path / (costs.len() as f64 - 1.0).max(1.0)
+}
+
+/// How much the cost falls in a stretch, by a line through the second half of the course; 0 if it rises.
+/// The first cost says where the trial began and not how it goes on, so it is left out.
+fn trend(trial: &Course) -> f64 {
+    let shortest = (TREND * trial.planned as f64).round() as usize;
+    let window = shortest.max(trial.costs.len() / 2);
+    let costs = last(trial.costs.get(1..).unwrap_or_default(), window);
+    let n = costs.len() as f64;
+    let (x_mean, y_mean) = ((n - 1.0) / 2.0, costs.iter().sum::<f64>() / n);
+    let (mut across, mut along) = (0.0, 0.0);
+    for (x, y) in costs.iter().enumerate() {
+        across += (x as f64 - x_mean).powi(2);
+        along += (x as f64 - x_mean) * (y - y_mean);
     }
+    let fall = -along / across;
+    if costs.len() > 2 && fall.is_finite() {
+        fall.max(0.0)
+    } else {
+        0.0
+    }
+}
+
+/// The costs of the last `window` stretches, one at least, and the one before.
+fn last(costs: &[f64], window: usize) -> &[f64] {
+    &costs[costs.len().saturating_sub(window.max(1) + 1)..]
 }
 
 /// The lower bound of Wilson's interval for a share of which `some` of `all` were seen.

@@ -2,17 +2,17 @@
 
 mod recorded;
 
+use super::stored;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Console;
 use crate::output::simulate::{Outcome, table};
 use clap::Args;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use surefoot_diagnose::indicators;
 use surefoot_tune::simulate::{Axis, Floor, Order, Tally, Task, measure, split, sweep};
 use surefoot_tune::stopper::{DIAGNOSIS, NAMES, Settings};
-use surefoot_tune::store::Store;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -177,8 +177,12 @@ fn tasks(arguments: &Arguments) -> Result<Vec<Task>, Failure> {
     let tasks = match files.is_empty() {
         false => recorded::curves(&files)?,
         true => {
-            let (mut store, name) = open(&arguments.store, arguments.study.as_deref())?;
-            vec![recorded::study(&mut store, &name)?]
+            let url = stored::url(&arguments.store).ok_or_else(|| {
+                let message = format!("{} is no store, study or curve file", arguments.store);
+                Failure::input(message)
+            })?;
+            let stored = stored::open(&url, arguments.study.as_deref())?;
+            vec![recorded::study(&stored)]
         }
     };
     if tasks.iter().all(|task| task.trials.is_empty()) {
@@ -186,32 +190,6 @@ fn tasks(arguments: &Arguments) -> Result<Vec<Task>, Failure> {
         return Err(Failure::input(message));
     }
     Ok(tasks)
-}
-
-/// Opens the store that a path or URL names, and finds the study that is meant.
-fn open(place: &str, study: Option<&str>) -> Result<(Store, String), Failure> {
-    let inside: PathBuf = Path::new(place).join("study.db");
-    let url = match inside.is_file() {
-        true => inside.display().to_string(),
-        false => place.to_owned(),
-    };
-    let mut store = Store::open_existing(&url)?;
-    if let Some(name) = study {
-        return Ok((store, name.to_owned()));
-    }
-    let names: Vec<String> = store
-        .studies()?
-        .into_iter()
-        .map(|study| study.name)
-        .collect();
-    match names.as_slice() {
-        [only] => Ok((store, only.clone())),
-        [] => Err(Failure::input(format!("{place} has no study"))),
-        many => Err(
-            Failure::input(format!("{place} has several studies: {}", many.join(", ")))
-                .help("say which with --study NAME"),
-        ),
-    }
 }
 
 /// Chooses thresholds on one part of the record, and reports on the rest.

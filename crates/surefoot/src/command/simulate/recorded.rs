@@ -1,12 +1,13 @@
 //! Trials that were recorded, by `surefoot tune` or in curve files.
 
+use crate::command::stored::Stored;
 use crate::failure::Failure;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{Facts, Observation, Quantity};
 use surefoot_record::Run;
 use surefoot_tune::simulate::{RecordedTrial, Stretch, Task, read_taskset};
-use surefoot_tune::store::{End, Store, Trial, View};
+use surefoot_tune::store::{End, Trial, View};
 
 /// What is seen of a trial that trained a plan.
 const SEEN: [Quantity; 7] = [
@@ -43,16 +44,14 @@ pub(super) fn curves(files: &[PathBuf]) -> Result<Vec<Task>, Failure> {
 }
 
 /// The trials of a study. Those that never reported are left out.
-pub(super) fn study(store: &mut Store, name: &str) -> Result<Task, Failure> {
-    let study = store.study(name)?;
-    let mut view = View::new(&study);
-    store.refresh_reports(&mut view)?;
+pub(super) fn study(stored: &Stored) -> Task {
+    let view = &stored.view;
     let trials = view.trials().iter();
     let trials = trials.filter(|trial| !view.reports(trial.number).is_empty());
-    Ok(Task {
-        name: study.name.clone(),
-        trials: trials.map(|trial| recorded(trial, &view)).collect(),
-    })
+    Task {
+        name: stored.study.name.clone(),
+        trials: trials.map(|trial| recorded(trial, view)).collect(),
+    }
 }
 
 fn recorded(trial: &Trial, view: &View) -> RecordedTrial {

@@ -11,7 +11,7 @@ pub(crate) struct Explanation {
     pub(crate) meaning: &'static str,
 }
 
-static EXPLANATIONS: [(Problem, Explanation); 17] = [
+static EXPLANATIONS: [(Problem, Explanation); 24] = [
     (
         Problem::VANISHING_GRADIENT,
         Explanation {
@@ -147,6 +147,63 @@ static EXPLANATIONS: [(Problem, Explanation); 17] = [
             because: "input features were large or on very different scales",
             meaning: "A feature with large numbers drowns the others. Scaling the data to a \
                       common size helps.",
+        },
+    ),
+    (
+        Problem::AGV,
+        Explanation {
+            because: "the gradients were no numbers any more, or enormous",
+            meaning: "A gradient tells each layer how to change in order to do better. One \
+                      that is no number, or far beyond all measure, leaves nothing to learn \
+                      from.",
+        },
+    ),
+    (
+        Problem::EAG,
+        Explanation {
+            because: "the gradients grew from layer to layer",
+            meaning: "Each layer passes on a larger gradient than it gets. The first layers \
+                      are then thrown about while the last ones learn.",
+        },
+    ),
+    (
+        Problem::ERG,
+        Explanation {
+            because: "the gradients shrank from layer to layer",
+            meaning: "Each layer passes on a smaller gradient than it gets. Hardly anything of \
+                      it reaches the first layers, and they do not learn.",
+        },
+    ),
+    (
+        Problem::PLC,
+        Explanation {
+            because: "the loss hardly moved in the first part of the training",
+            meaning: "With settings that suit the task the loss comes down soon. Here it \
+                      stayed about where it began.",
+        },
+    ),
+    (
+        Problem::LAR,
+        Explanation {
+            because: "most units put out nothing",
+            meaning: "A unit that puts out zero passes on nothing and learns nothing. Here \
+                      that is so for nearly all units of a layer.",
+        },
+    ),
+    (
+        Problem::ULC,
+        Explanation {
+            because: "the loss went up and down in the last part of the training",
+            meaning: "Towards the end the loss should settle. Here it swings or rises, so more \
+                      steps do not help.",
+        },
+    ),
+    (
+        Problem::NMG,
+        Explanation {
+            because: "there was no more to gain",
+            meaning: "The loss has not been lower for some time. What was learned until then \
+                      counts; more steps would not add to it.",
         },
     ),
 ];

@@ -40,6 +40,7 @@
 //! ```
 
 mod duration;
+mod ranges;
 mod read;
 mod settings;
 mod template;

@@ -1,5 +1,6 @@
 //! Reads a study out of its document.
 
+use super::ranges::{Walk, scalar};
 use super::settings::{Objective, Settings};
 use super::template::{Action, Spot, Template};
 use super::{Study, Task, VERSION, duration};
@@ -10,9 +11,6 @@ use serde_json::Value as Json;
 use std::path::Path;
 use surefoot_plan::{Document, PlanError};
 use toml_edit::{DocumentMut, Item, TableLike, Value as Toml};
-
-/// The keys that make a table a range.
-const RANGES: [&str; 5] = ["uniform", "log_uniform", "int", "log_int", "choice"];
 
 /// The keys of `[tune]`.
 const KEYS: [&str; 15] = [
@@ -126,16 +124,17 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
     Ok(study)
 }
 
-struct Reader<'a> {
-    document: &'a Document,
+/// Reads parts of a document, and says where they are wrong.
+pub(super) struct Reader<'a> {
+    pub(super) document: &'a Document,
 }
 
 impl Reader<'_> {
-    fn fault(&self, path: &str, message: impl Into<String>) -> PlanError {
+    pub(super) fn fault(&self, path: &str, message: impl Into<String>) -> PlanError {
         self.document.complaint(path, message, None)
     }
 
-    fn section<'t>(
+    pub(super) fn section<'t>(
         &self,
         key: &str,
         item: Option<&'t Item>,
@@ -167,7 +166,7 @@ impl Reader<'_> {
         }
     }
 
-    fn only(
+    pub(super) fn only(
         &self,
         section: &str,
         table: Option<&dyn TableLike>,
@@ -184,7 +183,7 @@ impl Reader<'_> {
         }
     }
 
-    fn text(
+    pub(super) fn text(
         &self,
         section: &str,
         table: Option<&dyn TableLike>,
@@ -354,7 +353,7 @@ impl Reader<'_> {
     }
 
     /// The conditions of an `if`.
-    fn conditions(&self, path: &str, item: &Item) -> Result<Vec<Condition>, PlanError> {
+    pub(super) fn conditions(&self, path: &str, item: &Item) -> Result<Vec<Condition>, PlanError> {
         let place = format!("{path}.if");
         let Some(table) = item.as_table_like() else {
             let message = "`if` must be a table of parameters and values";
@@ -393,194 +392,9 @@ impl Reader<'_> {
     }
 }
 
-/// Walks through the document and gathers what depends on the point.
-struct Walk<'a> {
-    reader: &'a Reader<'a>,
-    /// Parameters, and where they were found.
-    parameters: Vec<(Parameter, String)>,
-    spots: Vec<Spot>,
-    /// Where parameters are used by name.
-    uses: Vec<(String, String)>,
-}
-
-impl Walk<'_> {
-    /// `[parameters]`.
-    fn own(&mut self, item: &Item) -> Result<(), PlanError> {
-        let section = self.reader.section("parameters", Some(item))?;
-        for (key, item) in section.into_iter().flat_map(|table| table.iter()) {
-            let path = format!("parameters.{key}");
-            match item.as_table_like().filter(|table| is_range(*table)) {
-                Some(range) => {
-                    let parameter = self.range(&path, key, range)?;
-                    self.parameters.push((parameter, path));
-                }
-                None => {
-                    let message = format!("`{key}` must be a range");
-                    let help = format!(
-                        "write `{key} = {{ uniform = [0.0, 1.0] }}`; also: log_uniform, int, log_int, choice"
-                    );
-                    return Err(self.reader.document.complaint(&path, message, Some(help)));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn table(&mut self, table: &dyn TableLike, path: &mut Vec<String>) -> Result<(), PlanError> {
-        for (key, item) in table.iter() {
-            path.push(key.to_owned());
-            self.item(item, path)?;
-            path.pop();
-        }
-        Ok(())
-    }
-
-    fn item(&mut self, item: &Item, path: &mut Vec<String>) -> Result<(), PlanError> {
-        if let Some(table) = item.as_table_like() {
-            return self.place(table, path);
-        }
-        match item {
-            Item::ArrayOfTables(tables) => {
-                for (index, table) in tables.iter().enumerate() {
-                    path.push(index.to_string());
-                    self.place(table, path)?;
-                    path.pop();
-                }
-                Ok(())
-            }
-            Item::Value(value) => self.value(value, path),
-            _ => Ok(()),
-        }
-    }
-
-    fn value(&mut self, value: &Toml, path: &mut Vec<String>) -> Result<(), PlanError> {
-        match value {
-            Toml::InlineTable(table) => self.place(table, path),
-            Toml::Array(values) => {
-                for (index, value) in values.iter().enumerate() {
-                    path.push(index.to_string());
-                    self.value(value, path)?;
-                    path.pop();
-                }
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// A table: a range, the use of a parameter, a part that may not be there, or a part.
-    fn place(&mut self, table: &dyn TableLike, path: &mut Vec<String>) -> Result<(), PlanError> {
-        let place = path.join(".");
-        if is_range(table) {
-            let parameter = self.range(&place, &place, table)?;
-            self.spots.push(Spot {
-                path: path.clone(),
-                action: Action::Value(parameter.name.clone()),
-            });
-            self.parameters.push((parameter, place));
-            return Ok(());
-        }
-        if let Some(name) = table.get("use").and_then(Item::as_str) {
-            self.reader.only(&place, Some(table), &["use"])?;
-            self.uses.push((format!("{place}.use"), name.to_owned()));
-            self.spots.push(Spot {
-                path: path.clone(),
-                action: Action::Value(name.to_owned()),
-            });
-            return Ok(());
-        }
-        // Before its parts, since spots are gone through from the last: they are done first.
-        if let Some(item) = table.get("if") {
-            let conditions = self.reader.conditions(&place, item)?;
-            self.spots.push(Spot {
-                path: path.clone(),
-                action: Action::Keep(conditions),
-            });
-        }
-        for (key, item) in table.iter().filter(|(key, _)| *key != "if") {
-            path.push(key.to_owned());
-            self.item(item, path)?;
-            path.pop();
-        }
-        Ok(())
-    }
-
-    /// The parameter of a range, called `name` unless it says otherwise.
-    fn range(&self, path: &str, name: &str, table: &dyn TableLike) -> Result<Parameter, PlanError> {
-        let reader = self.reader;
-        let mut kinds = RANGES.iter().filter(|kind| table.contains_key(kind));
-        let kind = *kinds.next().unwrap_or(&RANGES[0]);
-        if let Some(other) = kinds.next() {
-            let message = format!("it is either `{kind}` or `{other}`");
-            return Err(reader.fault(path, message));
-        }
-        reader.only(path, Some(table), &[kind, "name", "if"])?;
-        let own_name = reader.text(path, Some(table), "name")?;
-        let place = format!("{path}.{kind}");
-        let values = table.get(kind).and_then(Item::as_array);
-        let wrong = || {
-            let expected = match kind {
-                "choice" => "a list of values".to_owned(),
-                "int" | "log_int" => "two whole numbers, such as [1, 8]".to_owned(),
-                _ => "two numbers, such as [0.1, 1.0]".to_owned(),
-            };
-            reader.fault(&place, format!("`{kind}` must be {expected}"))
-        };
-        let values = values.ok_or_else(wrong)?;
-        let domain = match kind {
-            "choice" => {
-                let values = values.iter().map(scalar).collect::<Option<Vec<Value>>>();
-                Domain::Choice(values.ok_or_else(|| {
-                    reader.fault(&place, "choices are numbers, words, true or false")
-                })?)
-            }
-            "int" | "log_int" => {
-                let bounds: Option<Vec<i64>> = values.iter().map(Toml::as_integer).collect();
-                match (bounds.as_deref(), kind) {
-                    (Some(&[low, high]), "int") => Domain::Int(low, high),
-                    (Some(&[low, high]), _) => Domain::LogInt(low, high),
-                    _ => return Err(wrong()),
-                }
-            }
-            _ => {
-                let number = |v: &Toml| v.as_float().or(v.as_integer().map(|i| i as f64));
-                let bounds: Option<Vec<f64>> = values.iter().map(number).collect();
-                match (bounds.as_deref(), kind) {
-                    (Some(&[low, high]), "uniform") => Domain::Uniform(low, high),
-                    (Some(&[low, high]), _) => Domain::LogUniform(low, high),
-                    _ => return Err(wrong()),
-                }
-            }
-        };
-        let conditions = match table.get("if") {
-            Some(item) => reader.conditions(path, item)?,
-            None => Vec::new(),
-        };
-        Ok(Parameter {
-            name: own_name.unwrap_or_else(|| name.to_owned()),
-            domain,
-            conditions,
-        })
-    }
-}
-
-fn is_range(table: &dyn TableLike) -> bool {
-    RANGES.iter().any(|kind| table.contains_key(kind))
-}
-
 fn number(item: &Item) -> Option<f64> {
     item.as_float()
         .or_else(|| item.as_integer().map(|number| number as f64))
-}
-
-fn scalar(value: &Toml) -> Option<Value> {
-    match value {
-        Toml::String(text) => Some(Value::Text(text.value().clone())),
-        Toml::Integer(number) => Some(Value::Int(*number.value())),
-        Toml::Float(number) if number.value().is_finite() => Some(Value::Float(*number.value())),
-        Toml::Boolean(value) => Some(Value::Bool(*value.value())),
-        _ => None,
-    }
 }
 
 fn json(value: &Toml) -> Option<Json> {

@@ -1,11 +1,10 @@
 //! A Gaussian process: try the point from which the largest improvement can be expected.
 //!
 //! Written here rather than built on `egobox-ego` 0.42. That crate brings about a hundred and fifty
-//! others, among them a command line parser, a signal handler and a logger; takes no pending points and knows
-//! no conditional parameters; and needs 0.15, 0.34 and 1.6 seconds for an answer with 50, 100 and
-//! 200 trials of eight parameters. What is needed of a Gaussian process here is a Cholesky
-//! factor, a kernel and a descent, a page each; with them an answer is faster (`benches/ask.rs`), has the
-//! same bits on every machine, and takes account of what runs.
+//! others, among them a command line parser, a signal handler and a logger; takes no pending points, and knows
+//! no conditional parameters. What is needed of a Gaussian process here is a Cholesky factor, a kernel and a
+//! descent, a page each; with them an answer has the same bits on every machine and takes account of
+//! what runs.
 
 mod cholesky;
 mod embedding;

@@ -2,10 +2,10 @@
 
 use super::ranges::{Walk, scalar};
 use super::settings::{Objective, Settings};
-use super::template::{Action, Spot, Template};
+use super::template::{Action, Template};
 use super::{Study, Task, VERSION, duration};
 use crate::direction::Direction;
-use crate::space::{Condition, Domain, Parameter, Space, Value};
+use crate::space::{Condition, Parameter, Space, Value};
 use crate::stopper;
 use serde_json::Value as Json;
 use std::path::Path;

@@ -18,6 +18,10 @@
 //! # }
 //! ```
 
+// What makes up studies for tests is used in here and by the tests outside.
+#[cfg(test)]
+extern crate self as surefoot_board;
+
 mod chart;
 mod curves;
 mod document;

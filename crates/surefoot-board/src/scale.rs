@@ -49,6 +49,9 @@ impl Scale {
 
     /// Evenly from `low` to `high`, with a margin.
     pub(crate) fn around(low: f64, high: f64) -> Scale {
+        // Beyond this a range with its margin is no number any more.
+        const HUGE: f64 = f64::MAX / 8.0;
+        let (low, high) = (low.clamp(-HUGE, HUGE), high.clamp(-HUGE, HUGE));
         let margin = match high - low {
             0.0 => high.abs().max(1e-9) * 0.5,
             range => range * 0.06,

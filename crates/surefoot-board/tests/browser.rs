@@ -5,9 +5,13 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
 mod devtools;
+#[path = "../src/study/fixture.rs"]
+#[allow(dead_code, reason = "the tests inside use the rest")]
+mod fixture;
 mod support;
 
 use devtools::{Browser, View};
+use fixture::Made;
 use std::collections::BTreeSet;
 use std::path::Path;
 use support::{exploded, healthy, repaired};
@@ -92,15 +96,18 @@ fn colours(picture: &[u8]) -> (usize, [u8; 3]) {
 }
 
 fn check(name: &str, dir: &Path) {
-    let page = dir.join("report.html");
     let report = surefoot_board::report(&Run::open(dir).unwrap()).unwrap();
-    std::fs::write(&page, report).unwrap();
+    check_page(name, &dir.join("report.html"), &report);
+}
+
+fn check_page(name: &str, page: &Path, report: &str) {
+    std::fs::write(page, report).unwrap();
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
     std::fs::create_dir_all(&pictures).unwrap();
 
     let mut browser = Browser::start();
     for (view_name, view) in [("desk", DESK), ("dark", DARK), ("phone", PHONE)] {
-        let loaded = browser.open(&page, view);
+        let loaded = browser.open(page, view);
         let what = format!("{name} {view_name}");
         assert_eq!(loaded.complaints, [""; 0], "{what}: console and failures");
         assert_eq!(loaded.requests.len(), 1, "{what}: {:?}", loaded.requests);
@@ -140,6 +147,16 @@ fn a_normal_run_looks_as_it_should() {
         "normal",
         &healthy().run(runs.path(), "moons", Status::Normal),
     );
+}
+
+#[test]
+#[ignore = "needs Chromium; ./test runs it"]
+fn studies_look_as_they_should() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, trials) in [("study", 200), ("large-study", 10_000), ("small-study", 3)] {
+        let report = surefoot_board::study_report(&Made::study(trials).page());
+        check_page(name, &folder.path().join("report.html"), &report);
+    }
 }
 
 #[test]

@@ -103,7 +103,7 @@ impl<'a> Axis<'a> {
         values.dedup();
         let tick = |value: &Value| Tick {
             place: self.start + (1.0 - self.start) * domain.place(value),
-            label: shown(value),
+            label: label(value),
         };
         let ticks: Vec<Tick> = values.iter().map(tick).collect();
         let mut kept: Vec<Tick> = Vec::new();
@@ -159,6 +159,20 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
+/// A value as the mark of an axis: powers of ten are written as such.
+fn label(value: &Value) -> String {
+    match value {
+        Value::Float(value) if *value > 0.0 => {
+            let power = value.log10().round() as i32;
+            match *value == 10_f64.powi(power) {
+                true => words::power_of_ten(power),
+                false => words::number(*value),
+            }
+        }
+        value => shown(value),
+    }
+}
+
 /// What a trial is run with, on one line, in the order of the space.
 pub(super) fn point_text(parameters: &[Parameter], point: Option<&Point>) -> String {
     let Some(point) = point else {
@@ -206,7 +220,7 @@ mod tests {
     fn the_ends_of_an_axis_have_marks() {
         assert_eq!(
             labels(Domain::LogUniform(1e-4, 1.0)),
-            ["1 × 10⁻⁴", "0.001", "0.01", "0.1", "1"]
+            ["0.0001", "0.001", "0.01", "0.1", "1"]
         );
         assert_eq!(labels(Domain::Int(3, 3)), ["3"]);
         assert_eq!(labels(Domain::Uniform(0.5, 0.5)), ["0.5"]);

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::axis::point_text;
 use super::headline::epochs;
+use super::table::table;
 use super::{StudyPage, StudyTrial};
 use crate::words::{self, capital, grouped};
 
@@ -18,33 +19,32 @@ pub(super) fn section(page: &StudyPage<'_>, ranking: &[(StudyTrial<'_>, f64)]) -
     let timed = ranking
         .iter()
         .any(|(trial, _)| trial.trial.seconds.is_some());
+    let head = html! {
+        tr {
+            th.figure { "Trial" }
+            th.figure { (capital(page.objective_name())) }
+            th.figure { "Epochs" }
+            @if timed { th.figure { "Time" } }
+            th.text { "Parameters" }
+        }
+    };
+    let rows = ranking.iter().take(ROWS).map(|(trial, value)| {
+        html! {
+            tr {
+                td.figure { (trial.number()) }
+                td.figure { (words::number(*value)) }
+                td.figure { (epochs(trial)) }
+                @if timed {
+                    td.figure { (trial.trial.seconds.map_or("–".to_owned(), words::time)) }
+                }
+                td.text { (point_text(page.space.parameters(), trial.trial.point.as_ref())) }
+            }
+        }
+    });
     html! {
         section #best {
             h2 { "The best trials" }
-            table {
-                thead {
-                    tr {
-                        th.figure { "Trial" }
-                        th.figure { (capital(page.objective_name())) }
-                        th.figure { "Epochs" }
-                        @if timed { th.figure { "Time" } }
-                        th { "Parameters" }
-                    }
-                }
-                tbody {
-                    @for (trial, value) in ranking.iter().take(ROWS) {
-                        tr {
-                            td.figure { (trial.number()) }
-                            td.figure { (words::number(*value)) }
-                            td.figure { (epochs(trial)) }
-                            @if timed {
-                                td.figure { (trial.trial.seconds.map_or("–".to_owned(), words::time)) }
-                            }
-                            td { (point_text(page.space.parameters(), trial.trial.point.as_ref())) }
-                        }
-                    }
-                }
-            }
+            (table(&head, &rows.collect::<Vec<_>>()))
             @if ranking.len() > ROWS {
                 p.note { "The best " (ROWS) " of " (grouped(ranking.len() as u64)) " trials that count." }
             }

@@ -1,5 +1,7 @@
 //! The learning curves, coloured by what became of their trials.
 
+use std::cmp::Reverse;
+
 use maud::{Markup, html};
 use surefoot_tune::store::{End, Report, State};
 
@@ -25,7 +27,8 @@ pub(super) fn section(
     let best = ranking.first().map(|(trial, _)| trial.number());
     let mut shown: Vec<&StudyTrial<'_>> = page.trials.iter().collect();
     shown.retain(|trial| chosen.has(trial.number()) && !trial.reports.is_empty());
-    shown.sort_by_key(|trial| (Some(trial.number()) == best, trial.outcome()));
+    // Those that were stopped are short, and would be hidden below the others.
+    shown.sort_by_key(|trial| (Some(trial.number()) == best, Reverse(trial.outcome())));
     let longest = shown.iter().map(|trial| trial.reports.len()).max();
     let Some(longest) = longest else {
         return html! {

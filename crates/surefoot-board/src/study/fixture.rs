@@ -1,7 +1,6 @@
 //! Studies made by hand, for tests.
 
-use crate::StudyPage;
-use crate::study::StudyTrial;
+use surefoot_board::{StudyPage, StudyTrial};
 use surefoot_random::{Key, Purpose};
 use surefoot_tune::store::{Attempt, End, Fate, Report, State, Trial};
 use surefoot_tune::study::Objective;

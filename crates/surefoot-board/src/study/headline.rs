@@ -48,17 +48,6 @@ fn story(
     if page.trials.is_empty() {
         return vec!["No trial has begun yet.".to_owned()];
     }
-    let counts = [
-        Outcome::Complete,
-        Outcome::Stopped,
-        Outcome::Failed,
-        Outcome::Open,
-    ];
-    let counts = counts.into_iter().filter_map(|outcome| {
-        let count = count(page, outcome);
-        (count > 0).then(|| format!("{} {}", grouped(count as u64), outcome.label()))
-    });
-    let counts: Vec<String> = counts.collect();
     let mut sentences = vec![match ranking.first() {
         Some((trial, value)) => format!(
             "The best {} is {}, reached by trial {}.",
@@ -68,12 +57,7 @@ fn story(
         ),
         None => "No trial has come to a result.".to_owned(),
     }];
-    sentences.push(format!(
-        "Of {}, {} {}.",
-        counted(page.trials.len() as u64, "trial"),
-        listed(&counts),
-        if page.trials.len() == 1 { "is" } else { "are" }
-    ));
+    sentences.push(counts(page));
     if let Some(spared) = reasons.spared().filter(|spared| *spared > 0.0) {
         sentences.push(format!(
             "Stopping spared {} of the epochs that were planned.",
@@ -81,6 +65,32 @@ fn story(
         ));
     }
     sentences
+}
+
+/// What became of the trials, in a sentence.
+fn counts(page: &StudyPage<'_>) -> String {
+    if let [only] = page.trials.as_slice() {
+        return format!("The only trial is {}.", only.outcome().label());
+    }
+    let outcomes = [
+        Outcome::Complete,
+        Outcome::Stopped,
+        Outcome::Failed,
+        Outcome::Open,
+    ];
+    let mut parts: Vec<String> = Vec::new();
+    for outcome in outcomes {
+        let count = count(page, outcome) as u64;
+        let verb = match (parts.is_empty(), count) {
+            (_, 0) => continue,
+            (true, 1) => "is ",
+            (true, _) => "are ",
+            (false, _) => "",
+        };
+        parts.push(format!("{} {verb}{}", grouped(count), outcome.label()));
+    }
+    let all = counted(page.trials.len() as u64, "trial");
+    format!("Of {all}, {}.", listed(&parts))
 }
 
 /// The few numbers that matter most.
@@ -219,13 +229,13 @@ impl<'a> Reasons<'a> {
         html! {
             section #reasons {
                 h2 { "Why trials were stopped" }
-                table {
+                table.trials {
                     thead {
                         tr {
                             th { "Reason" }
                             th.figure { "Trials" }
                             th.figure { "Epochs spared" }
-                            th { "The last one" }
+                            th.text { "The last one" }
                         }
                     }
                     tbody {
@@ -236,7 +246,7 @@ impl<'a> Reasons<'a> {
                                 td.figure {
                                     @if self.planned > 0.0 { (share(stopped.spared / self.planned)) } @else { "–" }
                                 }
-                                td { (cut(stopped.example, 200)) }
+                                td.text { (cut(stopped.example, 200)) }
                             }
                         }
                     }

@@ -124,12 +124,19 @@ impl<'a> Importance<'a> {
                                 rect.ground width="100%" height="100%" rx="2" {}
                                 rect.bar width=(percent(share.clamp(0.0, 1.0))) height="100%" rx="2" {}
                             }
-                            span { (format!("{:.0}%", share * 100.0)) }
+                            span { (shown(share)) }
                         }
                     }
                 }
             }
         }
+    }
+}
+
+fn shown(share: f64) -> String {
+    match share * 100.0 {
+        percent if percent < 0.5 => "<1%".to_owned(),
+        percent => format!("{percent:.0}%"),
     }
 }
 

@@ -19,6 +19,7 @@ mod plot;
 mod selection;
 mod slices;
 mod stopped;
+mod table;
 #[cfg(test)]
 mod tests;
 mod timeline;

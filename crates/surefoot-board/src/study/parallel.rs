@@ -24,7 +24,7 @@ const TOP: f64 = 26.0;
 const BOTTOM: f64 = 26.0;
 
 /// Marks on an axis nearer than this would run into each other.
-const GAP: f64 = 0.17;
+const GAP: f64 = 0.2;
 
 /// The section.
 pub(super) fn section(
@@ -58,7 +58,7 @@ pub(super) fn section(
                     span.figure-title { "Parameters and " (page.objective_name()) }
                     span.legend {
                         span.key { "worst" }
-                        @for colour in 0..COLOURS { i.swatch class={ "swatch r" (colour) } {} }
+                        @for colour in 0..COLOURS { i class={ "swatch r" (colour) } {} }
                         span.key { "best" }
                     }
                 }
@@ -68,7 +68,7 @@ pub(super) fn section(
                     svg viewBox={ "0 0 1000 " (short(height)) } preserveAspectRatio="none" width="100%" height="100%" {
                         @for colour in 0..COLOURS {
                             @let path = path(&axes, values, lines.iter().filter(|line| line.1 == colour));
-                            @if !path.is_empty() { path.thread class={ "thread r" (colour) } d=(path) {} }
+                            @if !path.is_empty() { path class={ "thread r" (colour) } d=(path) {} }
                         }
                     }
                     @for (row, axis) in axes.iter().enumerate() {

@@ -8,6 +8,7 @@ use surefoot_tune::store::End;
 
 use super::axis::{cut, point_text};
 use super::headline::epochs;
+use super::table::table;
 use super::{StudyPage, StudyTrial};
 use crate::words::{self, grouped};
 
@@ -38,34 +39,33 @@ fn stopped(page: &StudyPage<'_>) -> Markup {
     if stopped.is_empty() {
         return html! {};
     }
+    let head = html! {
+        tr {
+            th.figure { "Trial" }
+            th { "Reason" }
+            th.figure { "Epochs" }
+            th.figure { "Reached" }
+            th.text { "Why, and with which parameters" }
+        }
+    };
+    let rows = stopped.iter().take(ROWS).map(|(trial, value, reason)| {
+        html! {
+            tr {
+                td.figure { (trial.number()) }
+                td { (cut(&reason.by, 40)) }
+                td.figure { (epochs(trial)) }
+                td.figure { (value.map_or("–".to_owned(), words::number)) }
+                td.text {
+                    (cut(&reason.sentence, 300))
+                    div.note { (point_text(page.space.parameters(), trial.trial.point.as_ref())) }
+                }
+            }
+        }
+    });
     html! {
         section #stopped {
             h2 { "Trials that were stopped" }
-            table {
-                thead {
-                    tr {
-                        th.figure { "Trial" }
-                        th { "Reason" }
-                        th.figure { "Epochs" }
-                        th.figure { "Reached" }
-                        th { "Why, and with which parameters" }
-                    }
-                }
-                tbody {
-                    @for (trial, value, reason) in stopped.iter().take(ROWS) {
-                        tr {
-                            td.figure { (trial.number()) }
-                            td { (cut(&reason.by, 40)) }
-                            td.figure { (epochs(trial)) }
-                            td.figure { (value.map_or("–".to_owned(), words::number)) }
-                            td {
-                                (cut(&reason.sentence, 300))
-                                div.note { (point_text(page.space.parameters(), trial.trial.point.as_ref())) }
-                            }
-                        }
-                    }
-                }
-            }
+            (table(&head, &rows.collect::<Vec<_>>()))
             @if stopped.len() > ROWS {
                 p.note { "The last " (ROWS) " of " (grouped(stopped.len() as u64)) "." }
             }

@@ -28,7 +28,7 @@ fn a_study_is_told_from_its_best_trial_to_its_small_print() {
         &page,
         &[
             "The best validation metric is",
-            "Of 200 trials,",
+            "Of 200 trials, 131 are complete, 62 stopped, 4 failed and 3 not over.",
             "of the epochs that were planned.",
             "id=\"history-title\"",
             "id=\"courses-title\"",
@@ -43,6 +43,7 @@ fn a_study_is_told_from_its_best_trial_to_its_small_print() {
             "surefoot report runs/digits/trial-00",
             "surefoot report runs/digits/study.db --study digits",
             "4711-2",
+            "class=\"thread r9\"",
         ],
     );
 }
@@ -61,7 +62,7 @@ fn one_trial_makes_a_page() {
         &page,
         &[
             "The best validation loss is 0.5, reached by trial 0.",
-            "Of 1 trial, 1 complete is.",
+            "The only trial is complete.",
         ],
     );
 }
@@ -122,7 +123,7 @@ fn trials_that_wait_and_run_are_not_over() {
     made.trials[0].0.point = None;
     made.trials[0].0.attempts.clear();
     made.trials[0].1.clear();
-    has(&page(&made), &["not over", "Of 3 trials, 3 not over are."]);
+    has(&page(&made), &["not over", "Of 3 trials, 3 are not over."]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Who ran what when: a bar an attempt at a trial, a row a worker.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use surefoot_tune::store::{Attempt, Fate, Millis};
@@ -22,6 +22,9 @@ const ROWS: usize = 48;
 
 /// How many bars say what they are when pointed at.
 const TITLES: usize = 500;
+
+/// With more bars in a row than this they cannot be told apart any more.
+const CROWD: usize = 250;
 
 /// How fine bars are drawn across.
 const WIDTH: f64 = 2000.0;
@@ -46,6 +49,13 @@ impl Bar<'_> {
             Fate::Over => self.trial.outcome(),
             Fate::Running | Fate::Lost | Fate::Released => Outcome::Open,
         }
+    }
+
+    /// The first column of the drawing that it is in, and the one behind its last.
+    fn columns(&self) -> (u32, u32) {
+        let first = (self.from * WIDTH).clamp(0.0, WIDTH - 1.0) as u32;
+        let end = (self.to * WIDTH).clamp(0.0, WIDTH).ceil() as u32;
+        (first, end.max(first + 1))
     }
 
     fn title(&self) -> String {
@@ -111,9 +121,8 @@ pub(super) fn section(page: &StudyPage<'_>) -> Markup {
                     rect.lanes width="100%" height="100%" {}
                     svg viewBox={ "0 0 " (WIDTH) " " (rows.labels.len() * 10) } preserveAspectRatio="none"
                         width="100%" height="100%" {
-                        @for outcome in Outcome::ALL {
-                            @let path = path(bars.iter().filter(|bar| bar.outcome() == outcome));
-                            @if !path.is_empty() { path.lane.(outcome.class()) d=(path) {} }
+                        @for (outcome, path) in paths(&bars, rows.labels.len()) {
+                            path.lane.(outcome.class()) d=(path) {}
                         }
                     }
                     g.names {
@@ -130,6 +139,7 @@ pub(super) fn section(page: &StudyPage<'_>) -> Markup {
             }
             p.note {
                 @if rows.left_out > 0 { (counted(rows.left_out as u64, "worker")) " had no room and are left out. " }
+                @if bars.len() > rows.labels.len() * CROWD { "Trials are too many to be told apart: a spot has the colour of what took most of its time. " }
                 @if rows.shared { "Workers that followed each other share a row. " }
                 @if bars.len() > TITLES { (TITLES) " bars, spread over the study, tell" } @else { "A bar tells" }
                 " the trial and why it was ended when pointed at. Time is that of the store"
@@ -153,21 +163,65 @@ fn last_sign(page: &StudyPage<'_>) -> Millis {
     times.flatten().max().unwrap_or(0)
 }
 
-/// Bars as one path. Those on the same spot are drawn once.
-fn path<'a>(bars: impl Iterator<Item = &'a Bar<'a>>) -> String {
-    let spot = |bar: &Bar<'_>| {
-        let from = (bar.from * WIDTH).floor() as i64;
-        let to = (bar.to * WIDTH).ceil() as i64;
-        // A short trial can be seen, and two in a row can be told apart.
-        (bar.row, from, (to - from - 2).max(3))
+/// The bars of each outcome as one path.
+fn paths(bars: &[Bar<'_>], rows: usize) -> Vec<(Outcome, String)> {
+    let crowded = bars.len() > rows * CROWD;
+    let stretches = if crowded { mixed(bars) } else { apart(bars) };
+    let path = |outcome: Outcome| {
+        let mut path = String::new();
+        for (row, from, width, _) in stretches.iter().filter(|stretch| stretch.3 == outcome) {
+            let y = row * 10 + 1;
+            path.push_str(&format!("M{from} {y}h{width}v8h-{width}z"));
+        }
+        (outcome, path)
     };
-    let spots: BTreeSet<(usize, i64, i64)> = bars.map(spot).collect();
-    let mut path = String::new();
-    for (row, from, width) in spots {
-        let y = row * 10 + 1;
-        path.push_str(&format!("M{from} {y}h{width}v8h-{width}z"));
+    let paths = Outcome::ALL.into_iter().map(path);
+    paths.filter(|(_, path)| !path.is_empty()).collect()
+}
+
+/// Row, beginning, width and colour of what is drawn.
+type Stretch = (usize, u32, u32, Outcome);
+
+/// Bars that can be told apart: each has a gap behind it.
+fn apart(bars: &[Bar<'_>]) -> Vec<Stretch> {
+    let stretch = |bar: &Bar<'_>| {
+        let (from, to) = bar.columns();
+        (
+            bar.row,
+            from,
+            (to - from).saturating_sub(2).max(3),
+            bar.outcome(),
+        )
+    };
+    bars.iter().map(stretch).collect()
+}
+
+/// Where bars are too many to be told apart, a column has the colour of what took most of its time.
+fn mixed(bars: &[Bar<'_>]) -> Vec<Stretch> {
+    let mut columns: BTreeMap<(usize, u32), BTreeMap<Outcome, f64>> = BTreeMap::new();
+    for bar in bars {
+        let (first, end) = bar.columns();
+        for column in first..end {
+            let (left, right) = (f64::from(column), f64::from(column) + 1.0);
+            let within = (bar.to * WIDTH).min(right) - (bar.from * WIDTH).max(left);
+            let times = columns.entry((bar.row, column)).or_default();
+            *times.entry(bar.outcome()).or_default() += within.max(1e-9);
+        }
     }
-    path
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for ((row, column), times) in columns {
+        let longest = times.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        let Some((outcome, _)) = longest else {
+            continue;
+        };
+        match stretches.last_mut() {
+            Some((r, from, width, o)) if (*r, *from + *width, *o) == (row, column, outcome) => {
+                *width += 1;
+            }
+            _ => stretches.push((row, column, 1, outcome)),
+        }
+    }
+    stretches
 }
 
 /// In what time is counted.
@@ -275,6 +329,7 @@ impl<'a> Rows<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::study::fixture::{Made, complete, failed};
 
     #[test]
     fn a_few_workers_have_a_row_each() {
@@ -293,6 +348,25 @@ mod tests {
         assert_eq!(rows.labels, ["1"]);
         let side_by_side = names.iter().map(|name| (name.as_str(), 0, 5));
         assert_eq!(Rows::of(side_by_side).labels.len(), 40);
+    }
+
+    #[test]
+    fn a_crowded_row_has_the_colour_of_what_took_most_of_the_time() {
+        let made = Made::of(vec![complete(0.5), failed("no disk")]);
+        let page = made.page();
+        let bar = |trial: usize, from: f64, to: f64| Bar {
+            row: 0,
+            from: from / WIDTH,
+            to: to / WIDTH,
+            trial: &page.trials[trial],
+            attempt: &page.trials[trial].trial.attempts[0],
+        };
+        let bars = [bar(0, 0.0, 2.25), bar(1, 2.25, 4.0)];
+        assert_eq!(
+            mixed(&bars),
+            [(0, 0, 2, Outcome::Complete), (0, 2, 2, Outcome::Failed)]
+        );
+        assert_eq!(paths(&bars, 1).len(), 2);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::scale::Scale;
 pub(super) const COLOURS: usize = 10;
 
 /// Beyond so many times the range of the middle eight tenths, a value would flatten all others.
-const FAR: f64 = 3.0;
+const FAR: f64 = 1.5;
 
 /// An axis of values on which a few that are far off do not flatten the others.
 #[derive(Clone, Debug)]
@@ -30,24 +30,21 @@ impl Spread {
                 off: 0,
             };
         };
-        // Powers of ten show small numbers, which are the good ones only where lower is better.
-        if direction == Direction::Minimize {
-            let scale = Scale::fit(values.iter().copied());
-            if scale.is_log() {
-                return Spread { scale, off: 0 };
-            }
-        }
-        let at = |share: f64| values[((values.len() - 1) as f64 * share).round() as usize];
-        let (tenth, ninetieth) = (at(0.1), at(0.9));
-        let far = FAR * (ninetieth - tenth);
-        let (low, high) = match direction {
-            _ if far <= 0.0 || !far.is_finite() => (low, high),
-            Direction::Minimize => (low, high.min(ninetieth + far)),
-            Direction::Maximize => (low.max(tenth - far), high),
+        let worst = match direction {
+            Direction::Minimize => high,
+            Direction::Maximize => low,
+        };
+        let limit = limit(&values, direction).unwrap_or(worst);
+        let near = |value: &&f64| direction.cost(**value) <= direction.cost(limit);
+        let shown = values.iter().filter(near);
+        let scale = match direction {
+            Direction::Minimize => Scale::fit(shown.clone().copied()),
+            // Powers of ten would show the bad ones, which are the small ones here.
+            Direction::Maximize => Scale::around(limit, high),
         };
         Spread {
-            scale: Scale::around(low, high),
-            off: values.iter().filter(|v| **v < low || **v > high).count(),
+            scale,
+            off: values.len() - shown.count(),
         }
     }
 
@@ -55,6 +52,26 @@ impl Spread {
     pub(super) fn place(&self, value: f64) -> f64 {
         self.scale.place(value).clamp(0.0, 1.0)
     }
+}
+
+/// Up to where the axis goes, if some of the sorted values are too far off. Losses that explode do so
+/// by powers of ten, so powers are compared where there are many.
+fn limit(values: &[f64], direction: Direction) -> Option<f64> {
+    let (low, high) = (values.first()?, values.last()?);
+    let powers = direction == Direction::Minimize && *low > 0.0 && *high > 100.0 * low;
+    let at = |share: f64| {
+        let value = values[((values.len() - 1) as f64 * share).round() as usize];
+        if powers { value.log10() } else { value }
+    };
+    let (tenth, ninetieth) = (at(0.1), at(0.9));
+    let far = FAR * (ninetieth - tenth);
+    let limit = match direction {
+        Direction::Minimize => ninetieth + far,
+        Direction::Maximize => tenth - far,
+    };
+    let limit = if powers { 10_f64.powf(limit) } else { limit };
+    let inside = (*low..*high).contains(&limit);
+    (far > 0.0 && inside).then_some(limit)
 }
 
 /// What the trials of a study reached.
@@ -104,6 +121,17 @@ mod tests {
         // What is far off on the good side is what one looks for.
         let spread = Spread::of(values, Direction::Maximize);
         assert_eq!(spread.off, 0);
+    }
+
+    #[test]
+    fn losses_that_exploded_do_not_flatten_those_that_range_over_decades() {
+        let mut values: Vec<f64> = (0..100)
+            .map(|i| 10_f64.powf(f64::from(i) / 50.0 - 2.0))
+            .collect();
+        values.extend([1e9; 5]);
+        let spread = Spread::of(values, Direction::Minimize);
+        assert_eq!(spread.off, 5);
+        assert!(spread.place(1.0) > 0.5, "{spread:?}");
     }
 
     #[test]

@@ -81,7 +81,8 @@ impl View {
     /// The multiplications of a trial.
     pub fn operations_of(&self, number: u64) -> f64 {
         let reports = self.reports(number).iter();
-        reports.map(|report| report.operations).sum()
+        // Not `sum`, which makes -0 of nothing.
+        reports.fold(0.0, |sum, report| sum + report.operations)
     }
 
     /// The course of a trial, in costs.

@@ -4,6 +4,7 @@
 mod support;
 
 use insta::assert_snapshot;
+use support::search::{STUDY, search, searched};
 use support::{CIRCLES, Folder};
 
 /// A folder with one finished run, `runs/circles-001`.
@@ -46,6 +47,49 @@ fn what_is_no_run_is_refused() {
     let folder = Folder::new();
     assert_snapshot!(folder.run(&["report", "elsewhere"]).shown());
     assert_snapshot!(folder.run(&["report", "x", "--json", "-o", "-"]).shown());
+    folder.write("empty/notes.txt", "Nothing of ours.");
+    assert_snapshot!(folder.run(&["report", "empty"]).shown());
+    assert_snapshot!(folder.run(&["report", "empty/notes.txt"]).shown());
+}
+
+#[test]
+fn the_page_of_a_study_is_beside_its_store() {
+    let folder = searched();
+    for path in [
+        "runs/numbers",
+        "runs/numbers/study.db",
+        "sqlite:runs/numbers/study.db",
+    ] {
+        let page = folder.path().join("runs/numbers/report.html");
+        let outcome = folder.run(&["report", path, "--json"]);
+        assert_eq!(
+            outcome.stdout, "{\"event\":\"report\",\"file\":\"runs/numbers/report.html\"}\n",
+            "{}",
+            outcome.stderr
+        );
+        let text = std::fs::read_to_string(&page).unwrap();
+        assert!(text.contains("The best value is 0.4, reached by trial 5."));
+        std::fs::remove_file(page).unwrap();
+    }
+}
+
+#[test]
+fn one_of_several_studies_has_to_be_named() {
+    let folder = searched();
+    folder.write("others.toml", &STUDY.replace("\"numbers\"", "\"others\""));
+    search(
+        &folder,
+        "others.toml",
+        &["--store", "runs/numbers/study.db"],
+    );
+    assert_snapshot!(folder.run(&["report", "runs/numbers"]).shown());
+    assert_snapshot!(
+        folder
+            .run(&["report", "runs/numbers", "--study", "no"])
+            .shown()
+    );
+    let outcome = folder.run(&["report", "runs/numbers", "--study", "others", "-o", "-"]);
+    assert!(outcome.stdout.contains("<h1>others"), "{}", outcome.stderr);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use surefoot_board::StudyPage;
-use surefoot_record::Run;
+use surefoot_record::{Error as RecordError, Run};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -105,7 +105,13 @@ fn of_run(arguments: &Arguments) -> Result<(String, PathBuf), Failure> {
         );
         return Err(Failure::input(message));
     }
-    let page = surefoot_board::report(&Run::open(dir)?)?;
+    let run = Run::open(dir).map_err(|error| match error {
+        RecordError::NotARun { .. } => {
+            Failure::from(error).help("nor is it the directory of a study: it has no study.db")
+        }
+        error => error.into(),
+    })?;
+    let page = surefoot_board::report(&run)?;
     Ok((page, dir.join("report.html")))
 }
 

@@ -1,6 +1,8 @@
 //! Runs the real command in a folder of its own.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+pub(crate) mod search;
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

@@ -270,6 +270,9 @@ impl Domain {
         let between = |low: f64, high: f64| (low + place * (high - low)).clamp(low, high);
         match *self {
             Domain::Uniform(low, high) => Value::Float(between(low, high)),
+            // The bounds are as they were given, whatever logarithms make of them.
+            Domain::LogUniform(low, _) if place == 0.0 => Value::Float(low),
+            Domain::LogUniform(_, high) if place == 1.0 => Value::Float(high),
             Domain::LogUniform(low, high) => {
                 Value::Float(exp(between(log(low), log(high))).clamp(low, high))
             }

@@ -314,7 +314,7 @@ fn append(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-/// The end of what it said went wrong.
+/// The last line of what it said went wrong: where Python has the error.
 fn tail(errors: Option<(File, u64)>) -> String {
     let Some((mut file, from)) = errors else {
         return String::new();
@@ -326,9 +326,9 @@ fn tail(errors: Option<(File, u64)>) -> String {
         return String::new();
     }
     let said = String::from_utf8_lossy(&said);
-    match said.trim() {
-        "" => String::new(),
-        said => format!(": {said}"),
+    match said.lines().map(str::trim).rfind(|line| !line.is_empty()) {
+        None => String::new(),
+        Some(last) => format!(": {last}"),
     }
 }
 

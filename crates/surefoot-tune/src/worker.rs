@@ -193,7 +193,8 @@ impl Worker<'_> {
     ) -> Result<(), Trouble> {
         store.refresh_reports(view)?;
         let reports = view.reports(claim.number);
-        let seconds = reports.iter().map(|report| report.seconds).sum();
+        // An empty sum is -0.
+        let seconds = 0.0 + reports.iter().map(|report| report.seconds).sum::<f64>();
         let direction = self.settings.direction;
         let course = view.course(claim.number).unwrap_or_default();
         let best = course.best().map(|cost| direction.value(cost));

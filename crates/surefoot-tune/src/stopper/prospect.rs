@@ -62,7 +62,9 @@ impl Stopper for Prospect {
     }
 
     fn judge(&self, trial: &Course, others: &[Course]) -> Option<Reason> {
-        if is_done(trial) || progress(trial) < self.from {
+        // From one report nobody can tell whether it moves.
+        let moves_are_known = trial.costs.len() >= 2;
+        if is_done(trial) || !moves_are_known || progress(trial) < self.from {
             return None;
         }
         let mut standing = Standing::of_late(trial, others, Ended::AtTheirBest, LATE)?;

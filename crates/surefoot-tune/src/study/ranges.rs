@@ -2,7 +2,7 @@
 
 use super::read::Reader;
 use super::template::{Action, Spot};
-use crate::space::{Domain, Parameter, Value};
+use crate::space::{Condition, Domain, Parameter, Value};
 use surefoot_plan::PlanError;
 use toml_edit::{Item, TableLike, Value as Toml};
 
@@ -15,6 +15,8 @@ pub(super) struct Walk<'a> {
     /// Parameters, and where they were found.
     pub(super) parameters: Vec<(Parameter, String)>,
     pub(super) spots: Vec<Spot>,
+    /// The conditions of the tables around.
+    pub(super) within: Vec<Condition>,
     /// Where parameters are used by name.
     pub(super) uses: Vec<(String, String)>,
 }
@@ -109,9 +111,11 @@ impl Walk<'_> {
             });
             return Ok(());
         }
+        let outside = self.within.len();
         // Before its parts, since spots are gone through from the last: they are done first.
         if let Some(item) = table.get("if") {
             let conditions = self.reader.conditions(&place, item)?;
+            self.within.extend(conditions.iter().cloned());
             self.spots.push(Spot {
                 path: path.clone(),
                 action: Action::Keep(conditions),
@@ -122,6 +126,7 @@ impl Walk<'_> {
             self.item(item, path)?;
             path.pop();
         }
+        self.within.truncate(outside);
         Ok(())
     }
 
@@ -172,10 +177,14 @@ impl Walk<'_> {
                 }
             }
         };
-        let conditions = match table.get("if") {
-            Some(item) => reader.conditions(path, item)?,
-            None => Vec::new(),
+        // One with a name may be used elsewhere, where its surroundings do not matter.
+        let mut conditions = match own_name {
+            None => self.within.clone(),
+            Some(_) => Vec::new(),
         };
+        if let Some(item) = table.get("if") {
+            conditions.extend(reader.conditions(path, item)?);
+        }
         Ok(Parameter {
             name: own_name.unwrap_or_else(|| name.to_owned()),
             domain,

@@ -4,10 +4,12 @@ use super::ranges::{Walk, scalar};
 use super::settings::{Objective, Settings};
 use super::template::{Action, Template};
 use super::{Study, Task, VERSION, duration};
+use crate::command;
 use crate::direction::Direction;
 use crate::space::{Condition, Parameter, Space, Value};
 use crate::stopper;
 use serde_json::Value as Json;
+use std::collections::BTreeMap;
 use std::path::Path;
 use surefoot_plan::{Document, PlanError};
 use toml_edit::{DocumentMut, Item, TableLike, Value as Toml};
@@ -50,6 +52,7 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
         reader: &reader,
         parameters: Vec::new(),
         spots: Vec::new(),
+        within: Vec::new(),
         uses: Vec::new(),
     };
     if let Some(own) = toml.remove("parameters") {
@@ -99,6 +102,7 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
                 let message = format!("a study with a command has no `{key}`");
                 return Err(reader.fault(key, message));
             }
+            distinct_variables(&reader, &space)?;
             Task::Command(command)
         }
     };
@@ -122,6 +126,20 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
         study.plan(&study.space.point(|parameter| parameter.domain.at(place)))?;
     }
     Ok(study)
+}
+
+/// Refuses parameters of a command that would be in the same variable.
+fn distinct_variables(reader: &Reader<'_>, space: &Space) -> Result<(), PlanError> {
+    let mut known: BTreeMap<String, &str> = BTreeMap::new();
+    for parameter in space.parameters() {
+        let variable = command::variable(&parameter.name);
+        if let Some(other) = known.insert(variable.clone(), &parameter.name) {
+            let name = &parameter.name;
+            let message = format!("`{other}` and `{name}` would both be in {variable}");
+            return Err(reader.fault(&format!("parameters.{name}"), message));
+        }
+    }
+    Ok(())
 }
 
 /// Reads parts of a document, and says where they are wrong.

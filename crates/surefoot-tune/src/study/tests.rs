@@ -89,6 +89,28 @@ fn what_is_not_there_at_a_point_is_not_in_its_plan() {
 }
 
 #[test]
+fn a_range_in_a_part_that_is_not_there_is_not_there() {
+    let study = study(&PLAN.replace(
+        "layer = \"dense\"\nunits = { use = \"units\" }",
+        "layer = \"dense\"\nunits = { int = [3, 5] }",
+    ));
+    let point = |place: f64| study.space.point(|p| p.domain.at(place));
+    assert_eq!(point(0.0).get("model.1.units"), None);
+    assert_eq!(point(1.0).get("model.1.units"), Some(&Value::Int(5)));
+}
+
+#[test]
+fn parameters_of_a_command_that_share_a_variable_are_refused() {
+    let text = "[tune]\ncommand = 'x'\ndirection = 'minimize'\n[parameters]\n\
+                a-b = { int = [0, 1] }\na_b = { int = [0, 1] }\n";
+    let text = error(text);
+    assert!(
+        text.contains("would both be in SUREFOOT_PARAMETER_A_B"),
+        "{text}"
+    );
+}
+
+#[test]
 fn a_command_has_its_parameters_to_itself() {
     let study = study(
         "[tune]\ncommand = 'python train.py'\ndirection = 'minimize'\ntime = '1h30m'\n\

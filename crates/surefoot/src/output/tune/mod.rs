@@ -37,16 +37,8 @@ fn parameters(point: &Point) -> String {
 /// The best trial that counts: one that came to its end, or that was ended because it was done.
 fn best<'v>(study: &Study, view: &'v View) -> Option<(&'v Trial, f64)> {
     let direction = study.settings.direction;
-    let counting = view.trials().iter().filter_map(|trial| {
-        let value = match trial.end()? {
-            End::Complete { value } => Some(*value),
-            End::Stopped { value, reason } if reason.counts => *value,
-            _ => None,
-        };
-        value
-            .filter(|value| value.is_finite())
-            .map(|value| (trial, value))
-    });
+    let trials = view.trials().iter();
+    let counting = trials.filter_map(|trial| Some((trial, counting(trial)?)));
     // The first of equals.
     counting.reduce(
         |best, other| match direction.cost(other.1) < direction.cost(best.1) {
@@ -54,6 +46,16 @@ fn best<'v>(study: &Study, view: &'v View) -> Option<(&'v Trial, f64)> {
             false => best,
         },
     )
+}
+
+/// What a trial reached, if it counts and is a number.
+fn counting(trial: &Trial) -> Option<f64> {
+    let value = match trial.end()? {
+        End::Complete { value } => Some(*value),
+        End::Stopped { value, reason } if reason.counts => *value,
+        _ => None,
+    };
+    value.filter(|value| value.is_finite())
 }
 
 /// A trial that is over, for programs.

@@ -1,6 +1,6 @@
 //! A search while it goes on: a line for each trial that is over, and below them those that run.
 
-use super::{TrialEvent, best, value};
+use super::{TrialEvent, best, counting, value};
 use crate::output::screen::Screen;
 use crate::output::{Role, number};
 use std::time::Duration;
@@ -14,6 +14,8 @@ pub(crate) struct Standing<'a> {
     told: Vec<bool>,
     /// How many there were when this began.
     before: usize,
+    /// The lowest cost of those that were told and count.
+    best: f64,
 }
 
 impl<'a> Standing<'a> {
@@ -24,6 +26,9 @@ impl<'a> Standing<'a> {
         Self {
             study,
             before: told.iter().filter(|told| **told).count(),
+            best: best(study, view).map_or(f64::INFINITY, |(_, value)| {
+                study.settings.direction.cost(value)
+            }),
             told,
         }
     }
@@ -49,7 +54,11 @@ impl<'a> Standing<'a> {
             if trial.end().is_some() && !*told {
                 *told = true;
                 screen.event(&TrialEvent::of(trial, view));
-                screen.say(&line(self.study, trial, view, screen.width()));
+                let cost = counting(trial).map(|value| self.study.settings.direction.cost(value));
+                // By the order in which they are told, not by what else has ended meanwhile.
+                let is_best = cost.is_some_and(|cost| cost < self.best);
+                self.best = cost.map_or(self.best, |cost| self.best.min(cost));
+                screen.say(&line(self.study, trial, view, is_best, screen.width()));
             }
         }
         screen.draw(&self.lines(view, elapsed));
@@ -112,7 +121,7 @@ fn epochs(trial: &Trial, view: &View) -> String {
 }
 
 /// A trial that is over.
-fn line(study: &Study, trial: &Trial, view: &View, width: Option<usize>) -> String {
+fn line(study: &Study, trial: &Trial, view: &View, is_best: bool, width: Option<usize>) -> String {
     let reached = trial.value().map(|reached| value(study, reached));
     let head = format!(
         "{:>5}  {:<8}  {:>7}  {:>9}",
@@ -121,14 +130,12 @@ fn line(study: &Study, trial: &Trial, view: &View, width: Option<usize>) -> Stri
         epochs(trial, view),
         reached.unwrap_or_default()
     );
-    let is_best = best(study, view).is_some_and(|(best, _)| best.number == trial.number);
     let (role, note) = match trial.end() {
         Some(End::Stopped { reason, .. }) => {
             (Role::Quiet, format!("{}: {}", reason.by, reason.sentence))
         }
         Some(End::Failed { message }) => {
-            let first = message.lines().next().unwrap_or_default();
-            (Role::Warning, first.to_owned())
+            (Role::Warning, message.lines().collect::<Vec<_>>().join(" "))
         }
         _ if is_best => (Role::Good, "the best so far".to_owned()),
         _ => (Role::Quiet, String::new()),

@@ -78,6 +78,12 @@ impl Problem {
     }
 }
 
+impl From<String> for Problem {
+    fn from(id: String) -> Problem {
+        Problem(Cow::Owned(id))
+    }
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

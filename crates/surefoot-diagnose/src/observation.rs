@@ -27,6 +27,23 @@ pub struct Observation {
     pub input: Option<Summary>,
 }
 
+impl Observation {
+    /// A step of which nothing is known but its loss.
+    pub fn of_loss(step: u64, epoch: u64, loss: f64) -> Observation {
+        Observation {
+            step,
+            epoch,
+            loss,
+            metric: None,
+            mae: None,
+            learning_rate: 0.0,
+            top_class_share: None,
+            layers: Vec::new(),
+            input: None,
+        }
+    }
+}
+
 /// By hand, because the derived `clone_from` would not reuse the memory of the layers.
 impl Clone for Observation {
     fn clone(&self) -> Self {

@@ -143,17 +143,7 @@ mod tests {
     }
 
     fn observation(step: u64) -> Observation {
-        Observation {
-            step,
-            epoch: 1,
-            loss: 1.0,
-            metric: None,
-            mae: None,
-            learning_rate: 0.1,
-            top_class_share: None,
-            layers: Vec::new(),
-            input: None,
-        }
+        Observation::of_loss(step, 1, 1.0)
     }
 
     fn checker(step: u64) -> Checker {

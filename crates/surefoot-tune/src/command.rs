@@ -50,11 +50,11 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> Runner for CommandRunner<F> {
     ) -> Result<Ended, Trouble> {
         let started = match self.start(trial) {
             Ok(started) => started,
+            // The shell is there for every trial or for none: no trial is to blame.
             Err(error) => {
                 let dir = trial.dir.display();
-                return Ok(Ended::Failed(format!(
-                    "the command could not be started in {dir}: {error}"
-                )));
+                let message = format!("the command could not be started in {dir}: {error}");
+                return Err(Trouble::Machine(message));
             }
         };
         let mut course = Course {
@@ -167,7 +167,7 @@ impl<F> CommandRunner<F> {
             .env("SUREFOOT_DIR", &dir)
             .env("SUREFOOT_PARAMETERS", json(&trial.point.0));
         for (name, value) in &trial.point.0 {
-            command.env(variable(name), text(value));
+            command.env(variable(name), value.to_string());
         }
         let mut child = command.spawn()?;
         let mut log = append(&dir.join("output.log"))?;
@@ -335,10 +335,6 @@ fn tail(errors: Option<(File, u64)>) -> String {
 fn json(values: &std::collections::BTreeMap<String, Value>) -> String {
     // Words and finite numbers, which have no way to fail.
     serde_json::to_string(values).unwrap_or_default()
-}
-
-fn text(value: &Value) -> String {
-    value.to_string()
 }
 
 /// The variable that a parameter is in: `SUREFOOT_` and its name, in capitals, with `_` for what a

@@ -110,18 +110,12 @@ impl Line {
             layer.map_or_else(LayerObservation::default, |layer| layer.observation())
         });
         Some(Observation {
-            step,
-            epoch: self.epoch.unwrap_or(1),
-            loss: self.loss?,
-            metric: None,
-            mae: None,
             learning_rate: self.learning_rate.unwrap_or(0.0),
-            top_class_share: None,
             layers: match self.layers.0.is_empty() {
                 true => Vec::new(),
                 false => seen.collect(),
             },
-            input: None,
+            ..Observation::of_loss(step, self.epoch.unwrap_or(1), self.loss?)
         })
     }
 

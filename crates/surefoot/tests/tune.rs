@@ -131,7 +131,55 @@ fn a_study_that_looks_for_something_else_is_not_joined() {
 }
 
 #[test]
-fn hopeless_trials_are_ended_with_a_reason_and_the_sampler_is_told() {
+fn directories_of_another_study_are_neither_used_nor_removed() {
+    let folder = Folder::with("study.toml", STUDY);
+    tune(&folder, &["--trials", "2", "--stopper", "none"]);
+    let model = folder
+        .path()
+        .join("runs/study/trial-00000/model.safetensors");
+    let before = std::fs::read(&model).unwrap();
+    for file in ["study.db", "study.db-wal", "study.db-shm"] {
+        let _ = std::fs::remove_file(folder.path().join("runs/study").join(file));
+    }
+    let other = tune(&folder, &["--trials", "2", "--seed", "8"]);
+    assert_eq!(other.code, Some(3), "{}", other.stdout);
+    assert!(
+        other.stderr.contains("trial-00000 is there already"),
+        "{}",
+        other.stderr
+    );
+    assert_eq!(std::fs::read(&model).unwrap(), before);
+}
+
+#[test]
+fn a_store_that_is_lost_is_made_again_from_the_records() {
+    let study = STUDY.replace("epochs = 12", "epochs = 12\ncheckpoint_every = 1");
+    let folder = Folder::with("study.toml", &study);
+    let once = tune(&folder, &[]);
+    for file in ["study.db", "study.db-wal", "study.db-shm"] {
+        let _ = std::fs::remove_file(folder.path().join("runs/study").join(file));
+    }
+    let again = tune(&folder, &[]);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    assert_eq!(trials(&again), trials(&once));
+}
+
+#[test]
+fn data_that_are_not_there_are_said_once_and_cost_no_trial() {
+    let study = STUDY.replace(
+        "{ kind = \"circles\", samples = 200 }",
+        "{ kind = \"csv\", path = \"no.csv\" }",
+    );
+    let study = study.replace("scale =", "task = \"binary\"\nscale =");
+    let folder = Folder::with("study.toml", &study);
+    let outcome = tune(&folder, &[]);
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("no.csv"), "{}", outcome.stderr);
+    assert!(folder.runs().is_empty());
+}
+
+#[test]
+fn hopeless_trials_are_ended_with_a_reason() {
     // A loss that does not move.
     let line = r#"{\"epoch\": $i, \"epochs\": 40, \"loss\": 0.7, \"value\": 0.7}"#;
     let study = command(&format!("for i in $(seq 1 40); do echo \"{line}\"; done"));

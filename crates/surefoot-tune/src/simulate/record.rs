@@ -52,7 +52,7 @@ impl RecordedTrial {
             .zip(costs)
             .enumerate()
             .map(|(i, (loss, cost))| Stretch {
-                observations: vec![observation(i as u64 + 1, *loss)],
+                observations: vec![Observation::of_loss(i as u64 + 1, i as u64 + 1, *loss)],
                 evaluations: Vec::new(),
                 cost: *cost,
                 spent: 1.0,
@@ -71,19 +71,5 @@ impl RecordedTrial {
             stretches,
             planned,
         }
-    }
-}
-
-fn observation(step: u64, loss: f64) -> Observation {
-    Observation {
-        step,
-        epoch: step,
-        loss,
-        metric: None,
-        mae: None,
-        learning_rate: 0.0,
-        top_class_share: None,
-        layers: Vec::new(),
-        input: None,
     }
 }

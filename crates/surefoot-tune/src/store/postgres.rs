@@ -41,7 +41,7 @@ const DIALECT: Dialect = Dialect {
         ("{float}", "DOUBLE PRECISION"),
         ("{strict}", ""),
     ],
-    // `to_regclass` would answer from what this session knew before it waited for its turn.
+    // `to_regclass` would answer from what the connection knew before it waited for its turn.
     there: "SELECT 1 FROM pg_catalog.pg_class
             WHERE relname = 'surefoot_schema' AND pg_catalog.pg_table_is_visible(oid)",
     guards: &[

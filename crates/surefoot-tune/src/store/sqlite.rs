@@ -47,7 +47,9 @@ impl Sqlite {
     /// Opens a file, and makes it a store if it is new and `create` says so.
     pub(super) fn open(path: &Path, create: bool) -> Result<Sqlite, Error> {
         let name = path.display().to_string();
-        if !create && !path.exists() {
+        // An empty file is a database to SQLite, and would be written to.
+        let is_there = || std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        if !create && !is_there() {
             return Err(Error::Missing { store: name });
         }
         let folder = path
@@ -326,6 +328,14 @@ mod tests {
                 .starts_with(path.to_str().expect("a path"))
         );
         assert_eq!(fs::read(&path).expect("a file"), content);
+    }
+
+    #[test]
+    fn an_empty_file_that_is_to_be_read_is_no_store_and_stays_empty() {
+        let (_dir, path) = file(b"");
+        let error = Sqlite::open(&path, false).err().expect("refused");
+        assert!(matches!(error, Error::Missing { .. }), "{error}");
+        assert_eq!(fs::read(&path).expect("a file"), b"");
     }
 
     #[test]

@@ -205,9 +205,25 @@ fn differences(there: &Study, here: &NewStudy) -> Vec<String> {
     }
     if differences.is_empty() && there.fingerprint != here.fingerprint {
         differences.push(format!(
-            "it was made for `{}`, this one for `{}`",
-            there.fingerprint, here.fingerprint
+            "it has `{}` where this one has `{}`",
+            around_parting(&there.fingerprint, &here.fingerprint),
+            around_parting(&here.fingerprint, &there.fingerprint)
         ));
     }
     differences
+}
+
+/// The part of a text around the place where another one begins to differ.
+fn around_parting(text: &str, other: &str) -> String {
+    /// Characters on each side.
+    const SIDE: usize = 24;
+    let same = text.chars().zip(other.chars()).take_while(|(a, b)| a == b);
+    let from = same.count().saturating_sub(SIDE);
+    let shown: String = text.chars().skip(from).take(2 * SIDE).collect();
+    let before = if from > 0 { "…" } else { "" };
+    let after = match text.chars().nth(from + 2 * SIDE) {
+        Some(_) => "…",
+        None => "",
+    };
+    format!("{before}{shown}{after}")
 }

@@ -40,7 +40,7 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
             share(total.top_share(), total.top),
             share(total.best_share(), total.bests)
         );
-        if total.by.len() > 1 {
+        if total.by.keys().any(|by| *by != outcome.rule) {
             let by = total.by.iter().map(|(by, count)| format!("{by} {count}"));
             let by = by.collect::<Vec<_>>().join(", ");
             line.push_str(&Role::Quiet.paint(format!("  {by}")));

@@ -151,6 +151,16 @@ impl Project {
         })
     }
 
+    /// Loads the data once, so that what is wrong with them is said before the first trial and not by
+    /// every one.
+    fn check_data(&self) -> Result<(), Failure> {
+        let middle = self.study.space.point(|parameter| parameter.domain.at(0.5));
+        if let Some(plan) = self.study.plan(&middle)? {
+            surefoot_data::load(&plan.data, plan.seed, &self.base)?;
+        }
+        Ok(())
+    }
+
     /// The study as the store takes it.
     fn entry(&self) -> NewStudy {
         NewStudy {
@@ -170,6 +180,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return worker::run(&project, arguments, name);
     }
     let console = Console::new(arguments.json, arguments.quiet);
+    project.check_data()?;
     if arguments.dry_run {
         outline::show(&project.study, &project.store, project.workers, &console);
         return Ok(Exit::Done);

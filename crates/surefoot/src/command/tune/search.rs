@@ -71,6 +71,7 @@ pub(super) fn run(
         return Err(failure);
     }
     if interrupt.asked() {
+        console.note("interrupted; the same command goes on with it");
         return Ok(Exit::Interrupted);
     }
     Ok(match summary.best() {

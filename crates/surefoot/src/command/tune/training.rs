@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use surefoot_data::Dataset;
 use surefoot_diagnose::{Diagnosis, Evaluation, Facts, Finding, Observation, Split};
 use surefoot_plan::{Data, Document};
@@ -89,13 +89,16 @@ impl<B: Compute> Trainer<'_, B> {
                 _ => job.plan.training.epochs,
             },
         };
+        let found = self.found(job, &outline, trial)?;
         // It ended, and whoever ran it died before that was in the store.
-        if let Some(evaluations) = finished(trial.dir) {
-            return measure.repeat(&evaluations, supervisor);
+        if let Found::Finished(evaluations) = &found {
+            return measure.repeat(evaluations, supervisor);
         }
-        let (recorder, checkpoint) = self
-            .recorder(job, &outline, trial.dir)
-            .map_err(|failure| Trouble::Machine(failure.message().to_owned()))?;
+        let Some((recorder, checkpoint)) =
+            self.recorder(job, &outline, trial, &found, supervisor)?
+        else {
+            return Ok(Ended::Interrupted);
+        };
         let diagnosis = (self.diagnosis)(outline.facts.clone());
         let checker = match diagnosis.map(Checker::new).transpose() {
             Ok(checker) => checker.map(RefCell::new).map(Rc::new),
@@ -110,7 +113,17 @@ impl<B: Compute> Trainer<'_, B> {
             if let Err(error) = run.restore(checkpoint) {
                 return Ok(Ended::Failed(error.to_string()));
             }
-            reported = journal.catch_up(checkpoint.step).map_err(broken)?;
+            let evaluations = journal.catch_up(checkpoint.step).map_err(broken)?;
+            reported = evaluations.len() as u64;
+            // All of them, unless the record is older than the store.
+            let unknown = (1..).zip(&evaluations).skip(trial.reported as usize);
+            for (index, evaluation) in unknown {
+                match supervisor.report(&measure.progress(index, evaluation, Vec::new()))? {
+                    Order::GoOn => {}
+                    Order::Stop(reason) => return Ok(Ended::Stopped(reason)),
+                    Order::Interrupt => return Ok(Ended::Interrupted),
+                }
+            }
         }
         let mut overseer = Overseer {
             supervisor,
@@ -155,44 +168,98 @@ impl<B: Compute> Trainer<'_, B> {
         }
     }
 
-    /// The record of the trial: a new one, or that of an earlier attempt to go on with.
+    /// What is in the directory of the trial. What is of another study is not touched.
+    fn found(
+        &self,
+        job: &Job,
+        outline: &Outline,
+        trial: &Assignment<'_>,
+    ) -> Result<Found, Trouble> {
+        let dir = trial.dir;
+        if !dir.exists() {
+            return Ok(Found::Nothing);
+        }
+        let Ok(record) = Record::open(dir) else {
+            // Only a worker that died before there was a record leaves such a directory.
+            return match trial.attempt {
+                1 => Err(foreign(dir)),
+                _ => Ok(Found::Rest),
+            };
+        };
+        if record.plan() != job.text || record.header().environment.data != Some(outline.data) {
+            return Err(foreign(dir));
+        }
+        match record.summary().map_err(broken)? {
+            Some(_) => Ok(Found::Finished(record.evaluations().map_err(broken)?)),
+            None => Ok(Found::Record),
+        }
+    }
+
+    /// The record of the trial: a new one, or that of an earlier attempt to go on with. `None` if the
+    /// worker is to leave first.
     fn recorder(
         &self,
         job: &Job,
         outline: &Outline,
-        dir: &Path,
-    ) -> Result<(Recorder, Option<Checkpoint>), Failure> {
+        trial: &Assignment<'_>,
+        found: &Found,
+        supervisor: &dyn Supervisor,
+    ) -> Result<Option<(Recorder, Option<Checkpoint>)>, Trouble> {
+        let dir = trial.dir;
         let now = environment::of(outline.data, self.threads, self.device);
-        match Record::open(dir) {
-            Ok(record) if record.plan() == job.text => Ok(Recorder::resume(dir, &now)?),
-            // Of a worker that died before there was a record, or of another study.
-            _ => {
-                remove(dir)?;
-                let header = record::header(job, outline, now, Care::Off);
-                Ok((Recorder::create_at(dir, &job.text, header)?, None))
+        if !matches!(found, Found::Record) {
+            if matches!(found, Found::Rest) {
+                let removed = std::fs::remove_dir_all(dir);
+                let message = |e| Trouble::Machine(format!("cannot remove {}: {e}", dir.display()));
+                removed.map_err(message)?;
+            }
+            let header = record::header(job, outline, now, Care::Off);
+            let recorder = Recorder::create_at(dir, &job.text, header).map_err(broken)?;
+            return Ok(Some((recorder, None)));
+        }
+        let begun = Instant::now();
+        loop {
+            match Recorder::resume(dir, &now) {
+                // Whoever had it was thought dead and is not: after the machine slept, say. It finds
+                // out with its next sign of life.
+                Err(surefoot_record::Error::Locked { .. })
+                    if begun.elapsed() < self.study.settings.patience =>
+                {
+                    if supervisor.interrupted() {
+                        return Ok(None);
+                    }
+                    std::thread::sleep(LOCKED);
+                }
+                resumed => return resumed.map(Some).map_err(broken),
             }
         }
     }
 }
 
-fn remove(dir: &Path) -> Result<(), Failure> {
-    match std::fs::remove_dir_all(dir) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Failure::broken(
-            format!("cannot remove {}: {error}", dir.display()),
-        )),
-        _ => Ok(()),
-    }
+/// How long to wait for a record that somebody else has open.
+const LOCKED: Duration = Duration::from_millis(200);
+
+/// What is in the directory of a trial.
+enum Found {
+    /// It is not there.
+    Nothing,
+    /// What a worker left that died before there was a record.
+    Rest,
+    /// A record to go on with.
+    Record,
+    /// One that is finished, with its evaluations.
+    Finished(Vec<Evaluation>),
+}
+
+fn foreign(dir: &Path) -> Trouble {
+    Trouble::Machine(format!(
+        "{} is there already, and not of this study: move it away, or choose another place with --runs",
+        dir.display()
+    ))
 }
 
 fn broken(error: surefoot_record::Error) -> Trouble {
     Trouble::Machine(error.to_string())
-}
-
-/// The evaluations of a trial that ended.
-fn finished(dir: &Path) -> Option<Vec<Evaluation>> {
-    let record = Record::open(dir).ok()?;
-    record.summary().ok()??;
-    record.evaluations().ok()
 }
 
 /// How an evaluation becomes a report.
@@ -240,38 +307,35 @@ struct TrialJournal {
 }
 
 impl TrialJournal {
-    /// Shows the checker what is recorded up to a step, as it saw it then. Says how many evaluations
-    /// there were.
-    fn catch_up(&mut self, step: u64) -> Recorded<u64> {
+    /// Shows the checker what is recorded up to a step, as it saw it then. Gives the evaluations until
+    /// then.
+    fn catch_up(&mut self, step: u64) -> Recorded<Vec<Evaluation>> {
         let record = Record::open(self.recorder.dir())?;
         let mut evaluations = record.evaluations()?;
         evaluations.retain(|evaluation| evaluation.step <= step);
-        let count = evaluations.len() as u64;
         let Some(checker) = &self.checker else {
-            return Ok(count);
+            return Ok(evaluations);
         };
         let mut checker = checker.borrow_mut();
-        let mut evaluations = evaluations.iter().peekable();
+        let mut unseen = evaluations.iter().peekable();
         for observation in record.observations()? {
             let observation = observation?;
             if observation.step > step {
                 break;
             }
             checker.observe(&observation);
-            while let Some(evaluation) = evaluations.next_if(|e| e.step <= observation.step) {
+            while let Some(evaluation) = unseen.next_if(|e| e.step <= observation.step) {
                 checker.evaluate(evaluation);
             }
         }
         // What was found then was told then.
         checker.findings();
-        Ok(count)
+        Ok(evaluations)
     }
 
     /// Records why the trial was ended.
     fn note(&mut self, reason: &Reason, step: u64) -> Recorded<()> {
-        let problem = serde_json::from_value(reason.by.clone().into());
-        let Ok(problem) = problem else { return Ok(()) };
-        let mut finding = Finding::new(problem, step, reason.sentence.clone());
+        let mut finding = Finding::new(reason.by.clone().into(), step, reason.sentence.clone());
         finding.evidence.clone_from(&reason.evidence);
         self.recorder.event(&Event::Finding(finding))?;
         self.recorder.sync()

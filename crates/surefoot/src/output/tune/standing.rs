@@ -140,6 +140,9 @@ fn line(study: &Study, trial: &Trial, view: &View, is_best: bool, width: Option<
         _ if is_best => (Role::Good, "the best so far".to_owned()),
         _ => (Role::Quiet, String::new()),
     };
+    if note.is_empty() {
+        return head;
+    }
     let room = width.map_or(usize::MAX, |width| width.saturating_sub(head.len() + 2));
     let note = match note.chars().count() > room {
         true => note
@@ -150,6 +153,4 @@ fn line(study: &Study, trial: &Trial, view: &View, is_best: bool, width: Option<
         false => note,
     };
     format!("{head}  {}", role.paint(note))
-        .trim_end()
-        .to_owned()
 }

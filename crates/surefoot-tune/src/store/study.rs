@@ -227,3 +227,19 @@ fn around_parting(text: &str, other: &str) -> String {
     };
     format!("{before}{shown}{after}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_long_texts_the_place_where_they_part_is_shown() {
+        let text = |middle: &str| format!("{}{middle}{}", "a".repeat(100), "z".repeat(100));
+        assert_eq!(
+            around_parting(&text("12"), &text("34")),
+            format!("…{}12{}…", "a".repeat(24), "z".repeat(22))
+        );
+        assert_eq!(around_parting("äöü", "äöu"), "äöü");
+        assert_eq!(around_parting("plan", "plan and more"), "plan");
+    }
+}

@@ -61,10 +61,8 @@ pub(crate) fn studies_that_look_for_something_else_are_not_joined(url: &str) {
         ..new_study()
     };
     let error = store.join(&other).expect_err("refused").to_string();
-    assert!(
-        error.ends_with("it was made for `plan 1`, this one for `plan 2`"),
-        "{error}"
-    );
+    let end = "the study `digits` is another one: it has `plan 1` where this one has `plan 2`";
+    assert!(error.ends_with(end), "{error}");
 }
 
 pub(crate) fn a_study_that_is_not_there_is_named(url: &str) {

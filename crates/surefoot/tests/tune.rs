@@ -295,44 +295,100 @@ fn kill(id: u32) {
     let _ = Command::new("kill").args(["-9", &id.to_string()]).status();
 }
 
+/// Kills workers of a search at moments and in an order that look random, until `count` have died.
+fn kill_workers(folder: &Folder, count: u64, killed: &mut u64) {
+    let begun = Instant::now();
+    while *killed < count {
+        let late = begun.elapsed() > Duration::from_secs(120);
+        assert!(!late, "only {killed} could be killed");
+        // Multiplied by an odd number, the upper bits of a counter are well mixed.
+        let mixed = (*killed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        std::thread::sleep(Duration::from_millis(20 + (mixed >> 32) % 300));
+        let crew = workers(folder);
+        if let Some(id) = crew.get((mixed >> 16) as usize % crew.len().max(1)) {
+            kill(*id);
+            *killed += 1;
+        }
+    }
+}
+
 #[test]
-fn workers_that_are_killed_lose_no_trial_and_change_no_result() {
-    let study = STUDY.replace("epochs = 12", "epochs = 60\ncheckpoint_every = 5");
+fn a_hundred_kills_lose_no_trial_and_change_no_result() {
+    let study = STUDY.replace("epochs = 12", "epochs = 300\ncheckpoint_every = 10");
     let study = study.replace("seed = 7", "seed = 7\nattempts = 1000\npatience = '1s'");
     let folder = Folder::with("study.toml", &study);
-    let whole = tune(&folder, &["--runs", "whole", "--stopper", "none"]);
-    let arguments = [
-        "tune",
-        "study.toml",
-        "--json",
-        "--stopper",
-        "none",
-        "--workers",
-        "2",
-    ];
-    let child = folder.start(&arguments);
-    let begun = Instant::now();
+    let start = || {
+        let options = ["--json", "--stopper", "none", "--workers", "4"];
+        let endless = [
+            ["tune", "study.toml", "--trials", "100000"].as_slice(),
+            &options,
+        ];
+        folder.start(&endless.concat())
+    };
     let mut killed = 0;
-    // Every now and then, while there is somebody to kill.
-    while killed < 8 && begun.elapsed() < Duration::from_secs(60) {
-        std::thread::sleep(Duration::from_millis(150 + 70 * (killed % 4)));
-        let crew = workers(&folder);
-        match crew.get(killed as usize % crew.len().max(1)) {
-            Some(id) => kill(*id),
-            None => break,
-        }
-        killed += 1;
+    let mut first = start();
+    kill_workers(&folder, 50, &mut killed);
+    // Its workers give back what they do when they see that they are left to themselves.
+    kill(first.id());
+    first.wait().unwrap();
+    let mut second = start();
+    kill_workers(&folder, 100, &mut killed);
+    kill(second.id());
+    second.wait().unwrap();
+    let left = Instant::now();
+    while !workers(&folder).is_empty() {
+        assert!(left.elapsed() < Duration::from_secs(60), "workers stay");
+        std::thread::sleep(Duration::from_millis(20));
     }
-    let outcome: Outcome = child.wait_with_output().unwrap().into();
-    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    assert!(killed > 0);
-    let values = |outcome: &Outcome| -> BTreeMap<u64, Value> {
-        let trials = trials(outcome).into_iter();
-        trials
-            .map(|(number, trial)| (number, trial["value"].clone()))
+
+    let exported = |store: &str| -> Vec<Value> {
+        let outcome = folder.run(&["export", store, "--output", "trials.jsonl"]);
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        let text = std::fs::read_to_string(folder.path().join("trials.jsonl")).unwrap();
+        let lines = text.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     };
-    assert_eq!(values(&outcome), values(&whole));
+    let begun = exported("runs/study").len().to_string();
+    let to_the_end = ["--stopper", "none", "--trials", &begun, "--workers", "4"];
+    for runs in ["runs", "whole"] {
+        let outcome = tune(
+            &folder,
+            &[to_the_end.as_slice(), &["--runs", runs]].concat(),
+        );
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    }
+    let (rows, whole) = (exported("runs/study"), exported("whole/study"));
+    assert_eq!(rows.len(), whole.len());
+    let (mut lost, mut released) = (0, 0);
+    for (row, whole) in rows.iter().zip(&whole) {
+        for key in ["number", "state", "value", "parameters"] {
+            assert_eq!(row[key], whole[key], "{key} of {}", row["number"]);
+        }
+        let values = |row: &Value| -> Vec<(Value, Value)> {
+            let reports = row["reports"].as_array().unwrap().iter();
+            reports
+                .map(|report| (report["step"].clone(), report["value"].clone()))
+                .collect()
+        };
+        assert_eq!(values(row), values(whole));
+        let attempts = row["attempts"].as_array().unwrap().iter();
+        let fates: Vec<&str> = attempts
+            .map(|attempt| attempt["fate"].as_str().unwrap())
+            .collect();
+        let (last, earlier) = fates.split_last().unwrap();
+        assert_eq!(*last, "over");
+        for fate in earlier {
+            match *fate {
+                "lost" => lost += 1,
+                "released" => released += 1,
+                other => panic!("{other} before the end: {fates:?}"),
+            }
+        }
+    }
+    assert!((1..=100).contains(&lost), "{lost}");
+    assert!(released <= 8, "{released} given back by twice four workers");
 }
 
 #[test]

@@ -71,11 +71,11 @@ impl Document {
         let origin = path.display().to_string();
         match std::fs::read(path).map(String::from_utf8) {
             Ok(Ok(text)) => Self::parse(text, origin),
-            Ok(Err(_)) => Err(Fault::new(0..0, "the plan is not UTF-8 text".to_owned())
-                .help("a plan is a TOML file".to_owned())
+            Ok(Err(_)) => Err(Fault::new(0..0, "this is not UTF-8 text".to_owned())
+                .help("it has to be a TOML file".to_owned())
                 .blamed(origin)),
             Err(error) => {
-                Err(Fault::new(0..0, format!("the plan cannot be read: {error}")).blamed(origin))
+                Err(Fault::new(0..0, format!("this file cannot be read: {error}")).blamed(origin))
             }
         }
     }
@@ -155,9 +155,14 @@ impl Document {
             label: None,
             help,
         };
-        match place {
-            Some(_) => fault.within(&self.now.text, &self.origin),
-            None => fault.blamed(self.origin.clone()),
+        let has_set = |setting: &&Setting| {
+            let rest = key.strip_prefix(&setting.key);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        match (self.settings.iter().rev().find(has_set), place) {
+            (Some(setting), _) => fault.blamed(setting.to_string()),
+            (None, Some(_)) => fault.within(&self.now.text, &self.origin),
+            (None, None) => fault.blamed(self.origin.clone()),
         }
     }
 

@@ -128,6 +128,11 @@ impl Plan {
             return Err(Fault::new(0..0, "the plan is empty".to_owned())
                 .help("a plan needs `[data]`, `[[model]]` and `[training]`".to_owned()));
         }
+        if let Some(entry) = root.get("tune") {
+            let message = "this is a study, not a plan".to_owned();
+            return Err(Fault::new(entry.span.clone(), message)
+                .help("`surefoot tune` searches a study".to_owned()));
+        }
         let mut reader = Reader::open(root, "plan", "a plan".to_owned())?;
         let mut plan = Self::new(
             Data::new(Source::circles()),

@@ -133,7 +133,7 @@ name = "sgd"
 fn a_file_that_is_not_there_is_named() {
     let error = Plan::load("no/such/plan.toml").unwrap_err();
     assert_eq!(error.origin, "no/such/plan.toml");
-    assert!(error.message.starts_with("the plan cannot be read"));
+    assert!(error.message.starts_with("this file cannot be read"));
 }
 
 #[test]

@@ -443,9 +443,45 @@ fn recorded_trials_are_judged_again_without_training() {
 #[test]
 fn what_would_be_searched_is_shown_and_nothing_is_tried() {
     let folder = Folder::with("study.toml", STUDY);
-    let outcome = folder.run(&["tune", "study.toml", "--dry-run"]);
+    let dry = ["tune", "study.toml", "--threads", "1", "--dry-run"];
+    let outcome = folder.run(&dry);
     assert_snapshot!(outcome.shown());
     assert!(folder.runs().is_empty());
+
+    let searched = tune(&folder, &["--trials", "3", "--stopper", "none"]);
+    assert_eq!(searched.code, Some(0), "{}", searched.stderr);
+    let changed = folder.run(&dry);
+    assert_eq!(changed.code, Some(2));
+    assert!(
+        changed.stderr.contains("the study `study` is another one"),
+        "{}",
+        changed.stderr
+    );
+    let again = folder.run(&[dry.as_slice(), &["--stopper", "none", "--json"]].concat());
+    let outline = again.events().pop().unwrap();
+    assert_eq!(outline["found"], json!({"complete": 3}));
+    assert_eq!(outline["trials"], 12);
+}
+
+#[test]
+fn what_is_wrong_on_the_command_line_is_not_blamed_on_the_file() {
+    let folder = Folder::with("study.toml", STUDY);
+    for (options, blamed) in [
+        (["--sampler", "randon"], "--> --set tune.sampler=\"randon\""),
+        (["--set", "tune.trails=5"], "--> --set tune.trails=5"),
+    ] {
+        let outcome = tune(&folder, &options);
+        assert_eq!(outcome.code, Some(2));
+        assert!(outcome.stderr.contains(blamed), "{}", outcome.stderr);
+    }
+}
+
+#[test]
+fn whoever_trains_a_study_is_sent_to_tune() {
+    let folder = Folder::with("study.toml", STUDY);
+    let outcome = folder.run(&["train", "study.toml"]);
+    assert_eq!(outcome.code, Some(2));
+    assert_snapshot!(outcome.stderr);
 }
 
 #[test]
@@ -467,6 +503,7 @@ fn mistakes_in_a_study_are_shown_with_their_line() {
             "seed = 7\nstopper = [\"diagnosis\", \"mediam\"]",
         ),
         ("wrong_range", "[2, 16]", "[16, 2]"),
+        ("misspelt_range", "log_int", "log_itn"),
         ("newer", "[tune]", "[tune]\nversion = 2"),
     ] {
         let folder = Folder::with("study.toml", &STUDY.replace(old, new));

@@ -122,6 +122,10 @@ impl Study {
 
     /// An error of a trial's plan, with its line in the study where that has the same one.
     fn relocate(&self, mut error: PlanError) -> PlanError {
+        // A table where a value has to be was meant to be a range.
+        if error.label.as_deref() == Some("this is a table") && error.help.is_none() {
+            error.help = Some(format!("a range has one of: {}", ranges::RANGES.join(", ")));
+        }
         let Some(snippet) = &mut error.snippet else {
             return error;
         };

@@ -7,7 +7,7 @@ use surefoot_plan::PlanError;
 use toml_edit::{Item, TableLike, Value as Toml};
 
 /// The keys that make a table a range.
-const RANGES: [&str; 5] = ["uniform", "log_uniform", "int", "log_int", "choice"];
+pub(super) const RANGES: [&str; 5] = ["uniform", "log_uniform", "int", "log_int", "choice"];
 
 /// Walks through the document and gathers what depends on the point.
 pub(super) struct Walk<'a> {

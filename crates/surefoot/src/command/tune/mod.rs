@@ -12,7 +12,7 @@ use crate::command::train::job::folder_of;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Console;
-use crate::output::tune::outline;
+use crate::output::tune::Outline;
 use clap::Args;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use std::time::Duration;
 use surefoot_plan::Document;
 use surefoot_train::Device;
 use surefoot_tune::Study;
-use surefoot_tune::store::NewStudy;
+use surefoot_tune::store::{Error as StoreError, NewStudy, Store, View};
 use surefoot_tune::study::parse_duration;
 
 const EXAMPLES: &str = "\
@@ -161,6 +161,21 @@ impl Project {
         Ok(())
     }
 
+    /// What the store has of the study; `None` if the study is not there. Nothing is written.
+    fn found(&self) -> Result<Option<View>, Failure> {
+        let mut store = match Store::open_existing(&self.store) {
+            Err(StoreError::Missing { .. }) => return Ok(None),
+            store => store?,
+        };
+        let studies = store.studies()?;
+        if studies.iter().all(|study| study.name != self.study.name) {
+            return Ok(None);
+        }
+        let mut view = View::new(&store.join(&self.entry())?);
+        store.refresh(&mut view)?;
+        Ok(Some(view))
+    }
+
     /// The study as the store takes it.
     fn entry(&self) -> NewStudy {
         NewStudy {
@@ -182,7 +197,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let console = Console::new(arguments.json, arguments.quiet);
     project.check_data()?;
     if arguments.dry_run {
-        outline::show(&project.study, &project.store, project.workers, &console);
+        let found = project.found()?;
+        let outline = Outline {
+            study: &project.study,
+            store: &project.store,
+            found: found.as_ref(),
+            workers: project.workers,
+            threads: project.threads,
+        };
+        outline.show(&console);
         return Ok(Exit::Done);
     }
     search::run(&project, arguments, &console)

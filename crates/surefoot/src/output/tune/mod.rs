@@ -1,10 +1,11 @@
-//! What is told of a search: before it ([`outline`]), while it goes on ([`Standing`]), and after it
+//! What is told of a search: before it ([`Outline`]), while it goes on ([`Standing`]), and after it
 //! ([`Summary`]).
 
-pub(crate) mod outline;
+mod outline;
 mod standing;
 mod summary;
 
+pub(crate) use outline::Outline;
 pub(crate) use standing::Standing;
 pub(crate) use summary::Summary;
 

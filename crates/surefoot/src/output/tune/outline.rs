@@ -2,64 +2,154 @@
 
 use crate::output::{Console, Role, number};
 use serde::Serialize;
+use std::collections::BTreeMap;
+use surefoot_tune::store::View;
 use surefoot_tune::study::Task;
-use surefoot_tune::{Condition, Domain, Parameter, Study, Value};
+use surefoot_tune::{Condition, Domain, Parameter, Stopper, Study, Value, stopper};
+
+/// What would be searched, and where.
+pub(crate) struct Outline<'a> {
+    pub(crate) study: &'a Study,
+    pub(crate) store: &'a str,
+    /// The trials that the store has of it already.
+    pub(crate) found: Option<&'a View>,
+    pub(crate) workers: usize,
+    pub(crate) threads: usize,
+}
 
 #[derive(Serialize)]
-struct Outline<'a> {
+struct OutlineEvent<'a> {
     event: &'static str,
     study: &'a str,
     store: &'a str,
+    /// How many trials of each state are in the store; null if the study is not in it.
+    found: Option<BTreeMap<&'a str, usize>>,
     objective: &'a str,
     direction: &'a str,
+    seed: u64,
+    sampler: &'a surefoot_tune::sampler::Settings,
+    stopper: &'a stopper::Settings,
+    trials: Option<u64>,
+    seconds: Option<f64>,
+    operations: Option<f64>,
     parameters: &'a [Parameter],
     workers: usize,
+    threads: usize,
 }
 
-/// Shows what would be searched.
-pub(crate) fn show(study: &Study, store: &str, workers: usize, console: &Console) {
-    let settings = &study.settings;
-    console.say(&text(study, store, workers));
-    console.event(&Outline {
-        event: "outline",
-        study: &study.name,
-        store,
-        objective: settings.objective.name(),
-        direction: settings.direction.name(),
-        parameters: study.space.parameters(),
-        workers,
-    });
-}
-
-fn text(study: &Study, store: &str, workers: usize) -> String {
-    let settings = &study.settings;
-    let (objective, direction) = (settings.objective.name(), settings.direction.name());
-    let mut lines = vec![format!(
-        "  {:<9} {}, {direction} {objective}",
-        "study",
-        Role::Strong.paint(&study.name)
-    )];
-    if let Task::Command(command) = &study.task {
-        lines.push(format!("  {:<9} {command}", "command"));
+impl Outline<'_> {
+    pub(crate) fn show(&self, console: &Console) {
+        let settings = &self.study.settings;
+        console.say(&self.text());
+        console.event(&OutlineEvent {
+            event: "outline",
+            study: &self.study.name,
+            store: self.store,
+            found: self.found.map(states),
+            objective: settings.objective.name(),
+            direction: settings.direction.name(),
+            seed: settings.seed,
+            sampler: &settings.sampler,
+            stopper: &settings.stoppers,
+            trials: settings.trials,
+            seconds: settings.time.map(|time| time.as_secs_f64()),
+            operations: settings.operations,
+            parameters: self.study.space.parameters(),
+            workers: self.workers,
+            threads: self.threads,
+        });
     }
-    lines.push(format!("  {:<9} {store}", "store"));
-    lines.push(format!("  {:<9} {workers}", "workers"));
-    lines.push(String::new());
-    let parameters = study.space.parameters();
-    let width = parameters.iter().map(|p| p.name.len()).max().unwrap_or(0);
-    for parameter in parameters {
-        let name = format!("{:width$}", parameter.name);
-        let mut line = format!(
-            "  {}  {}",
-            Role::Strong.paint(name),
-            range(&parameter.domain)
-        );
-        for condition in &parameter.conditions {
-            line.push_str(&Role::Quiet.paint(format!("  if {}", wanted(condition))));
+
+    fn text(&self) -> String {
+        let settings = &self.study.settings;
+        let (objective, direction) = (settings.objective.name(), settings.direction.name());
+        let name = Role::Strong.paint(&self.study.name);
+        let mut facts = vec![("study", format!("{name}, {direction} {objective}"))];
+        if let Task::Command(command) = &self.study.task {
+            facts.push(("command", command.clone()));
         }
-        lines.push(line);
+        facts.push(("store", format!("{}, {}", self.store, self.contents())));
+        facts.push((
+            "sampler",
+            format!("{}, seed {}", settings.sampler.name(), settings.seed),
+        ));
+        facts.push(("stoppers", stoppers(&settings.stoppers)));
+        facts.push(("budget", self.budget()));
+        let threads = number::counted(self.threads as u64, "thread");
+        facts.push(("workers", format!("{}, {threads} each", self.workers)));
+        let facts = facts.into_iter();
+        let mut lines: Vec<String> = facts
+            .map(|(key, value)| format!("  {key:<9} {value}"))
+            .collect();
+        lines.push(String::new());
+        let parameters = self.study.space.parameters();
+        let width = parameters.iter().map(|p| p.name.len()).max().unwrap_or(0);
+        for parameter in parameters {
+            let name = format!("{:width$}", parameter.name);
+            let mut line = format!(
+                "  {}  {}",
+                Role::Strong.paint(name),
+                range(&parameter.domain)
+            );
+            for condition in &parameter.conditions {
+                line.push_str(&Role::Quiet.paint(format!("  if {}", wanted(condition))));
+            }
+            lines.push(line);
+        }
+        lines.join("\n")
     }
-    lines.join("\n")
+
+    /// What the store has of the study.
+    fn contents(&self) -> String {
+        let Some(view) = self.found else {
+            return "where it is new".to_owned();
+        };
+        let states = states(view).into_iter();
+        let states: Vec<String> = states.map(|(word, n)| format!("{n} {word}")).collect();
+        match states.is_empty() {
+            true => "where it has no trials yet".to_owned(),
+            false => format!("where it has {} trials", states.join(", ")),
+        }
+    }
+
+    fn budget(&self) -> String {
+        let settings = &self.study.settings;
+        let parts = [
+            settings.trials.map(|n| number::counted(n, "trial")),
+            settings.time.map(number::rough_time),
+            settings
+                .operations
+                .map(|n| format!("{} multiplications", number::short(n))),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        match parts.is_empty() {
+            true => "none: it goes on until it is stopped".to_owned(),
+            false => parts.join(" or "),
+        }
+    }
+}
+
+/// How many trials there are of each state.
+fn states(view: &View) -> BTreeMap<&str, usize> {
+    let mut states = BTreeMap::new();
+    for trial in view.trials() {
+        *states.entry(trial.state.word()).or_insert(0) += 1;
+    }
+    states
+}
+
+fn stoppers(settings: &stopper::Settings) -> String {
+    let mut names: Vec<&str> = settings.stoppers.iter().map(Stopper::name).collect();
+    match settings.indicators == surefoot_diagnose::indicators::PROBLEMS {
+        true => names.push(stopper::DIAGNOSIS),
+        false => names.extend(settings.indicators.iter().map(|problem| problem.id())),
+    }
+    match (names.is_empty(), settings.protect) {
+        (true, _) => "none".to_owned(),
+        (false, 0) => names.join(", "),
+        (false, 1) => format!("{}; the best is protected", names.join(", ")),
+        (false, n) => format!("{}; the {n} best are protected", names.join(", ")),
+    }
 }
 
 fn range(domain: &Domain) -> String {

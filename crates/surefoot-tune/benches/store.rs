@@ -83,7 +83,7 @@ fn measure(url: &str, by_hand: impl Fn(&str)) {
         let Claimed::Trial(claim) = claimed.expect("an answer") else {
             panic!("no trial");
         };
-        store.refresh(&mut view).expect("a view");
+        store.refresh_reports(&mut view).expect("a view");
         black_box(view.history());
         let start = start(claim.number, view.change());
         store.start(&claim, &start).expect("a start");

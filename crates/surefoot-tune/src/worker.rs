@@ -163,7 +163,7 @@ impl Worker<'_> {
         let (point, seen) = match &claim.point {
             Some(point) => (point.clone(), None),
             None => {
-                store.refresh(view)?;
+                store.refresh_reports(view)?;
                 let point = rules.sampler.ask(&Question {
                     space: &study.space,
                     seed: study.seed,

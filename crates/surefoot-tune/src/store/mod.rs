@@ -27,6 +27,7 @@ mod database;
 mod error;
 #[cfg(test)]
 mod exactly_once;
+mod foresight;
 #[cfg(test)]
 mod laws;
 #[cfg(feature = "postgres")]

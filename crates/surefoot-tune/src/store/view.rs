@@ -1,12 +1,14 @@
 //! Views: a study as one worker knows it, kept up to date by what has changed.
 
 use super::database::{Cell, Session, cells};
+use super::foresight::{Finished, Foresight};
 use super::study::{Study, StudyId};
 use super::trial::{Attempt, Change, End, Fate, Report, State, Trial};
 use super::{Error, Store};
 use crate::course::Course;
 use crate::direction::Direction;
-use crate::history::{History, Told};
+use crate::history::{History, Outcome, Told};
+use crate::stopper;
 
 /// A study as a worker knows it.
 ///
@@ -49,8 +51,12 @@ impl View {
     }
 
     /// What a sampler is told. Trials without a point are not in it; those that wait, run or were
-    /// lost are pending.
-    pub fn history(&self) -> &History {
+    /// lost are pending; those that a stopper has ended cost what they would have come to, as far as
+    /// their reports tell.
+    pub fn history(&mut self) -> &History {
+        let mut history = std::mem::take(&mut self.history);
+        self.foresee(&mut history);
+        self.history = history;
         &self.history
     }
 
@@ -62,7 +68,9 @@ impl View {
             .trials
             .iter()
             .filter_map(|trial| self.told(trial, change));
-        History::new(told.collect())
+        let mut history = History::new(told.collect());
+        self.foresee(&mut history);
+        history
     }
 
     /// What a trial has reported, in order. Of stretches that more than one attempt reported, what
@@ -103,6 +111,47 @@ impl View {
         let others = self.trials.iter().filter(|trial| trial.number != number);
         let courses = others.filter_map(|trial| self.course(trial.number));
         courses.filter(|course| !course.costs.is_empty()).collect()
+    }
+
+    /// Puts what trials would have come to in the place of what they had reached when a stopper ended
+    /// them. What an indicator has ended was told as it was: its training had gone wrong.
+    fn foresee(&self, history: &mut History) {
+        let finished = history.trials().iter().filter_map(|told| {
+            let Outcome::Cost(cost) = told.outcome else {
+                return None;
+            };
+            matches!(
+                self.trials[told.number as usize].end()?,
+                End::Complete { .. }
+            )
+            .then(|| Finished {
+                lowest: self.lowest(told.number).collect(),
+                cost,
+            })
+        });
+        let mut foresight = Foresight::new(finished.collect());
+        history.revise(|told| {
+            let End::Stopped { reason, .. } = self.trials[told.number as usize].end()? else {
+                return None;
+            };
+            let is_over = matches!(told.outcome, Outcome::Cost(_));
+            if !is_over || !stopper::NAMES.contains(&reason.by.as_str()) {
+                return None;
+            }
+            let reports = self.reports(told.number).len();
+            let lowest = self.lowest(told.number).last()?;
+            Some(Outcome::of(foresight.cost(lowest, reports)))
+        });
+    }
+
+    /// The lowest cost of a trial up to each of its reports.
+    fn lowest(&self, number: u64) -> impl Iterator<Item = f64> {
+        let reports = self.reports(number).iter();
+        // `min` leaves out what is NaN.
+        reports.scan(f64::INFINITY, |lowest, report| {
+            *lowest = lowest.min(self.direction.cost(report.value));
+            Some(*lowest)
+        })
     }
 
     fn told(&self, trial: &Trial, change: Change) -> Option<Told> {

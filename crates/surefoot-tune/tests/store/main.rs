@@ -67,6 +67,7 @@ every_store! {
     views {
         a_view_that_grew_is_a_view_made_new
         a_sampler_can_be_asked_again_with_what_it_knew
+        samplers_are_told_what_a_stopped_trial_would_have_come_to
         stoppers_see_the_courses_of_the_others_in_costs
     }
 }

@@ -3,7 +3,7 @@
 use super::{HASTY, PATIENT, begun, claim, complete, new_study, open, pass, point, start, view};
 use std::collections::BTreeSet;
 use surefoot_tune::store::{Claim, End, Limits, NewStudy, Start, Store, Study, View};
-use surefoot_tune::{Direction, Outcome};
+use surefoot_tune::{Direction, Outcome, Reason};
 
 /// A study in which much happens: two workers that die, report, stop and fail. Calls `look` before
 /// each point is chosen, as a worker would ask its sampler.
@@ -52,10 +52,11 @@ pub(crate) fn a_view_that_grew_is_a_view_made_new(url: &str) {
     let mut growing = View::new(&study);
     eventful(&mut store, &study, |store, _| {
         store.refresh_reports(&mut growing).expect("a view");
-        let new = view(store, &study);
+        let mut new = view(store, &study);
         assert_eq!(growing.trials(), new.trials());
         assert_eq!(growing.history(), new.history());
-        assert_eq!(growing.history(), &growing.history_at(growing.change()));
+        let told = growing.history_at(growing.change());
+        assert_eq!(growing.history(), &told);
         for trial in new.trials() {
             assert_eq!(growing.reports(trial.number), new.reports(trial.number));
         }
@@ -101,11 +102,34 @@ pub(crate) fn stoppers_see_the_courses_of_the_others_in_costs(url: &str) {
     store.report(&second, 1, 0.75, 1.0).expect("a report");
     store.report(&first, 2, 0.5, 1.0).expect("a report");
     store.finish(&first, &complete(0.5), 2.0).expect("an end");
-    let view = view(&mut store, &study);
+    let mut view = view(&mut store, &study);
     let others = view.others(second.number);
     assert_eq!(others.len(), 1);
     assert_eq!(others[0].costs, [-0.25, -0.5]);
     assert_eq!((others[0].planned, others[0].over), (3, true));
     assert_eq!(view.course(1).expect("a course").costs, [-0.75]);
     assert_eq!(view.history().trials()[0].outcome, Outcome::Cost(-0.5));
+}
+
+pub(crate) fn samplers_are_told_what_a_stopped_trial_would_have_come_to(url: &str) {
+    let (mut store, study) = open(url);
+    let whole = begun(&mut store, &study);
+    for (step, cost) in [(1, 0.9), (2, 0.5), (3, 0.3)] {
+        store.report(&whole, step, cost, 1.0).expect("a report");
+    }
+    store.finish(&whole, &complete(0.3), 3.0).expect("an end");
+    for by in ["prospect", "erg"] {
+        let stopped = begun(&mut store, &study);
+        store.report(&stopped, 1, 1.0, 1.0).expect("a report");
+        let end = End::Stopped {
+            value: Some(1.0),
+            reason: Reason::new(by, "It does not learn."),
+        };
+        store.finish(&stopped, &end, 1.0).expect("an end");
+    }
+    let mut view = view(&mut store, &study);
+    let told = view.history().trials().iter();
+    let told: Vec<Outcome> = told.map(|told| told.outcome).collect();
+    let costs = [0.3, 1.0 - (0.9 - 0.3), 1.0];
+    assert_eq!(told, costs.map(Outcome::Cost));
 }

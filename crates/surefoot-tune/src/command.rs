@@ -11,7 +11,7 @@ use crate::space::Value;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -26,6 +26,8 @@ const TAIL: usize = 400;
 pub struct CommandRunner<F> {
     /// The command.
     pub command: String,
+    /// The directory in which it is run.
+    pub folder: PathBuf,
     /// The name of the study.
     pub study: String,
     /// How long a command that was asked to stop may take before it is killed.
@@ -156,6 +158,7 @@ impl<F> CommandRunner<F> {
         command
             .arg("-c")
             .arg(&self.command)
+            .current_dir(&self.folder)
             // So that what it starts is stopped with it.
             .process_group(0)
             .stdin(Stdio::null())

@@ -241,6 +241,24 @@ fn a_command_gets_its_parameters_and_reports() {
 }
 
 #[test]
+fn a_command_is_run_beside_its_study() {
+    let folder = Folder::new();
+    let path = folder.path().join("somewhere");
+    std::fs::create_dir(&path).unwrap();
+    std::fs::write(path.join("study.toml"), command("cat value.json")).unwrap();
+    std::fs::write(path.join("value.json"), "{\"value\": 7}\n").unwrap();
+    let outcome = folder.run(&["tune", "somewhere/study.toml", "--trials", "1", "--json"]);
+    assert_eq!(
+        outcome.summary()["best"]["value"],
+        7.0,
+        "{}",
+        outcome.stderr
+    );
+    let log = folder.path().join("runs/study/trial-00000/output.log");
+    assert!(log.exists());
+}
+
+#[test]
 fn commands_that_fail_or_report_nothing_have_failed_and_say_why() {
     let folder = Folder::with("study.toml", &command("echo no luck >&2\nexit 3"));
     let outcome = tune(&folder, &["--trials", "1"]);

@@ -42,6 +42,7 @@ pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Resul
         Task::Command(command) => {
             let mut runner = CommandRunner {
                 command: command.clone(),
+                folder: project.base.clone(),
                 study: project.study.name.clone(),
                 grace: GRACE,
                 diagnosis,

@@ -117,6 +117,14 @@ def prepare(task: Task, data: Path, work: Path) -> Path:
     return study
 
 
+def sized(task: Task) -> list[str]:
+    """Options with which a study uses as many samples as the task says."""
+    validation = task.validation / task.fetched
+    # What is left over is a test split, which costs nothing until the end.
+    left_over = 1 - (task.train + task.validation) / task.fetched
+    return ["--set", f"data.split.validation={validation:.4f}", "--set", f"data.split.test={left_over:.4f}"]
+
+
 def search(
     task: Task, sampler: str, variant: str, seed: int, study: Path, work: Path, budget: float, full: bool
 ) -> Search:
@@ -136,10 +144,7 @@ def search(
         for stopper in variants(task)[variant]:
             command += ["--stopper", stopper]
         if not full:
-            # What is left over is a test split, which costs nothing until the end.
-            validation = task.validation / task.fetched
-            left_over = 1 - (task.train + task.validation) / task.fetched
-            command += ["--set", f"data.split.validation={validation:.4f}", "--set", f"data.split.test={left_over:.4f}"]
+            command += sized(task)
         else:
             command += ["--set", f"training.epochs={FULL_EPOCHS}"]
         done = subprocess.run(command, capture_output=True, text=True)

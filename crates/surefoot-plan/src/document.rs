@@ -155,14 +155,28 @@ impl Document {
             label: None,
             help,
         };
-        let has_set = |setting: &&Setting| {
-            let rest = key.strip_prefix(&setting.key);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        match place {
+            Some(_) => fault.within(&self.now.text, &self.origin),
+            None => fault.blamed(self.origin.clone()),
+        }
+    }
+
+    /// Reads something out of the document, and finds out whether what is wrong comes from a setting
+    /// or from the file as it was given.
+    pub fn read<T>(self, read: impl Fn(Document) -> Result<T, PlanError>) -> Result<T, PlanError> {
+        let settings = self.settings.clone();
+        let given = Self {
+            now: self.given.clone(),
+            settings: Vec::new(),
+            ..self.clone()
         };
-        match (self.settings.iter().rev().find(has_set), place) {
-            (Some(setting), _) => fault.blamed(setting.to_string()),
-            (None, Some(_)) => fault.within(&self.now.text, &self.origin),
-            (None, None) => fault.blamed(self.origin.clone()),
+        let error = match read(self) {
+            Err(error) if !settings.is_empty() => error,
+            result => return result,
+        };
+        match read(given) {
+            Err(given) if given.message == error.message => Err(given),
+            _ => Err(blamed(error, &settings)),
         }
     }
 
@@ -232,6 +246,34 @@ impl Parsed {
         }
         let tag = node.get("layer").map(|entry| &entry.node);
         Some(tag.unwrap_or(node).span.clone())
+    }
+}
+
+/// An error that the file as it was given does not have: that of the setting whose key is in its
+/// line, if it is one.
+fn blamed(error: PlanError, settings: &[Setting]) -> PlanError {
+    let line = error.snippet.as_ref().map(|snippet| snippet.text.as_str());
+    let is_in_line = |setting: &&Setting| {
+        let last = setting
+            .key
+            .rsplit('.')
+            .find(|part| part.parse::<usize>().is_err());
+        line.is_some_and(|line| last.is_some_and(|key| line.contains(key)))
+    };
+    let mut culprits = settings.iter().filter(is_in_line);
+    match (culprits.next(), culprits.next()) {
+        (Some(setting), None) => PlanError {
+            origin: setting.to_string(),
+            snippet: None,
+            ..error
+        },
+        _ => {
+            let settings: Vec<_> = settings.iter().map(Setting::to_string).collect();
+            PlanError {
+                origin: format!("{} after {}", error.origin, settings.join(" ")),
+                ..error
+            }
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use surefoot_random::{Key, Purpose};
 use surefoot_tune::store::{Claimed, End, Limits, NewStudy, Start, Store, View};
-use surefoot_tune::{Direction, Domain, Parameter, Space};
+use surefoot_tune::{Direction, Domain, Parameter, Reason, Space};
 
 const TRIALS: u64 = 10_000;
 const REPORTS: u64 = 20;
@@ -111,22 +111,25 @@ fn measure(url: &str, by_hand: impl Fn(&str)) {
     summary("tell", tell);
 }
 
-/// What fills a study with trials that are over.
+/// What fills a study with trials that are over, three of four because they were stopped.
 fn rows(point: &str) -> String {
+    let reason = Reason::new("prospect", "It leads nowhere.");
+    let reason = serde_json::to_string(&reason).expect("a text");
     format!(
         "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {TRIALS} - 1)
          INSERT INTO surefoot_trial (study, number, state, creator, point, seen, planned, value,
-            seconds, attempt, deaths, reported, reporter, created, ended, pointed, told, changed)
-         SELECT 1, i, 'complete', 'creator ' || i, '{point}', 0, {REPORTS}, 0.5, 20.0, 1, 0,
+            seconds, reason, attempt, deaths, reported, reporter, created, ended, pointed, told, changed)
+         SELECT 1, i, CASE i % 4 WHEN 0 THEN 'complete' ELSE 'stopped' END, 'creator ' || i, '{point}',
+            0, {REPORTS}, 0.5, 20.0, CASE i % 4 WHEN 0 THEN NULL ELSE '{reason}' END, 1, 0,
             {REPORTS}, 1, 0, 0, i * 100 + 1, i * 100 + 99, i * 100 + 99 FROM n;
          WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {TRIALS} - 1)
          INSERT INTO surefoot_attempt (study, number, attempt, token, worker, began, ended, fate)
          SELECT 1, i, 1, 'token ' || i, 'worker', 0, 0, 'over' FROM n;
          WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n
             WHERE i < {TRIALS} * {REPORTS} - 1)
-         INSERT INTO surefoot_report (study, number, step, attempt, value, seconds, reported,
-            change)
-         SELECT 1, i / {REPORTS}, i % {REPORTS} + 1, 1, 0.5, 1.0, 0,
+         INSERT INTO surefoot_report (study, number, step, attempt, value, seconds, operations,
+            reported, change)
+         SELECT 1, i / {REPORTS}, i % {REPORTS} + 1, 1, 0.5, 1.0, 1e9, 0,
             i / {REPORTS} * 100 + 2 + i % {REPORTS} FROM n;
          UPDATE surefoot_study SET trials = {TRIALS}, change = {TRIALS} * 100;"
     )

@@ -54,8 +54,10 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> Runner for CommandRunner<F> {
             Ok(started) => started,
             // The shell is there for every trial or for none: no trial is to blame.
             Err(error) => {
-                let dir = trial.dir.display();
-                let message = format!("the command could not be started in {dir}: {error}");
+                let (folder, dir) = (self.folder.display(), trial.dir.display());
+                let message = format!(
+                    "the command could not be started in {folder}, with {dir} for its output: {error}"
+                );
                 return Err(Trouble::Machine(message));
             }
         };

@@ -64,15 +64,6 @@ impl History {
         }
     }
 
-    /// Changes what became of trials, where `outcome` says so.
-    pub(crate) fn revise(&mut self, mut outcome: impl FnMut(&Told) -> Option<Outcome>) {
-        for told in &mut self.trials {
-            if let Some(outcome) = outcome(told) {
-                told.outcome = outcome;
-            }
-        }
-    }
-
     /// All trials.
     pub fn trials(&self) -> &[Told] {
         &self.trials

@@ -168,7 +168,7 @@ impl Worker<'_> {
                     space: &study.space,
                     seed: study.seed,
                     number: claim.number,
-                    history: view.history(),
+                    history: &view.history(),
                 });
                 (point, Some(view.change()))
             }

@@ -333,7 +333,7 @@ fn kill_workers(folder: &Folder, count: u64, killed: &mut u64) {
 #[test]
 fn a_hundred_kills_lose_no_trial_and_change_no_result() {
     let study = STUDY.replace("epochs = 12", "epochs = 300\ncheckpoint_every = 10");
-    let study = study.replace("seed = 7", "seed = 7\nattempts = 1000\npatience = '1s'");
+    let study = study.replace("seed = 7", "seed = 7\nattempts = 1000\npatience = '4s'");
     let folder = Folder::with("study.toml", &study);
     let start = || {
         let options = ["--json", "--stopper", "none", "--workers", "4"];
@@ -405,7 +405,7 @@ fn a_hundred_kills_lose_no_trial_and_change_no_result() {
             }
         }
     }
-    assert!((1..=100).contains(&lost), "{lost}");
+    assert!(lost >= 20, "only {lost} of a hundred kills hit a trial");
     assert!(released <= 8, "{released} given back by twice four workers");
 }
 
@@ -479,19 +479,38 @@ fn what_would_be_searched_is_shown_and_nothing_is_tried() {
     let outline = again.events().pop().unwrap();
     assert_eq!(outline["found"], json!({"complete": 3}));
     assert_eq!(outline["trials"], 12);
+    let again = folder.run(&[dry.as_slice(), &["--stopper", "none"]].concat());
+    let line = "runs/study/study.db, with 3 trials: 3 complete";
+    assert!(again.stdout.contains(line), "{}", again.stdout);
 }
 
 #[test]
 fn what_is_wrong_on_the_command_line_is_not_blamed_on_the_file() {
     let folder = Folder::with("study.toml", STUDY);
-    for (options, blamed) in [
-        (["--sampler", "randon"], "--> --set tune.sampler=\"randon\""),
-        (["--set", "tune.trails=5"], "--> --set tune.trails=5"),
+    for (key, value) in [
+        ("tune.sampler", "randon"),
+        ("tune.sampler.startup", "many"),
+        ("tune.trails", "5"),
+        ("tune.stopper", "['mediam']"),
+        ("training.epoch", "5"),
+        ("model.0.units", "{ log_int = [4] }"),
     ] {
-        let outcome = tune(&folder, &options);
+        let setting = format!("{key}={value}");
+        let outcome = tune(&folder, &["--trials", "5", "--set", &setting]);
         assert_eq!(outcome.code, Some(2));
-        assert!(outcome.stderr.contains(blamed), "{}", outcome.stderr);
+        let blamed = format!("--> --set {setting}\n");
+        assert!(outcome.stderr.contains(&blamed), "{}", outcome.stderr);
     }
+    // What is wrong with the file stays there, in its own line.
+    let folder = Folder::with("study.toml", &STUDY.replace("epochs = 12", "epochs = -12"));
+    let outcome = tune(&folder, &["--set", "tune.protect=4", "--budget", "5s"]);
+    let line = STUDY
+        .lines()
+        .position(|line| line == "epochs = 12")
+        .unwrap()
+        + 1;
+    let place = format!("--> study.toml:{line}:");
+    assert!(outcome.stderr.contains(&place), "{}", outcome.stderr);
 }
 
 #[test]

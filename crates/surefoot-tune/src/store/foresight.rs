@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// A trial that ran to its end.
 pub(super) struct Finished {
-    /// The lowest cost up to each of its stretches.
+    /// The lowest cost up to each of its stretches, infinite before the first that is a number.
     pub(super) lowest: Vec<f64>,
     /// What it came to.
     pub(super) cost: f64,
@@ -45,7 +45,7 @@ impl Foresight {
             let falls = finished
                 .iter()
                 .filter_map(|trial| Some(after(trial)? - trial.cost));
-            median(falls).unwrap_or(0.0)
+            median(falls.filter(|fall| fall.is_finite())).unwrap_or(0.0)
         });
         (lowest - fall).max(usual)
     }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_has_finished_the_last_word_stands() {
+    fn where_nothing_has_finished_the_lowest_stands() {
         assert_eq!(Foresight::new(Vec::new()).cost(0.9, 1), 0.9);
     }
 }

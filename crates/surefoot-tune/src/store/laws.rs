@@ -4,6 +4,7 @@ use super::sqlite::Sqlite;
 use super::{Claim, Claimed, End, Error, Limits, NewStudy, Start, State, Store, Study, View};
 use crate::Direction;
 use crate::space::{Point, Space, Value};
+use crate::stopper::Reason;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -16,6 +17,7 @@ enum Event {
     Report(usize),
     Heartbeat(usize),
     Complete(usize),
+    Stop(usize),
     Fail(usize),
     Release(usize),
     /// The worker has given no sign of life for years.
@@ -31,6 +33,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         4 => claim().prop_map(Event::Report),
         1 => claim().prop_map(Event::Heartbeat),
         2 => claim().prop_map(Event::Complete),
+        2 => claim().prop_map(Event::Stop),
         1 => claim().prop_map(Event::Fail),
         1 => claim().prop_map(Event::Release),
         3 => claim().prop_map(Event::FallSilent),
@@ -153,6 +156,16 @@ impl World {
                 trial.silent = false;
                 store.finish(claim, &End::Complete { value: 0.5 }, 1.0)
             }),
+            Event::Stop(pick) => self.with(pick, |store, claim, trial| {
+                trial.word = "stopped";
+                trial.holder = None;
+                trial.silent = false;
+                let end = End::Stopped {
+                    value: Some(0.25),
+                    reason: Reason::new("prospect", "It leads nowhere."),
+                };
+                store.finish(claim, &end, 1.0)
+            }),
             Event::Fail(pick) => self.with(pick, |store, claim, trial| {
                 trial.word = "failed";
                 trial.holder = None;
@@ -232,6 +245,7 @@ proptest! {
     fn a_store_does_what_its_model_does(events in events()) {
         let mut world = World::new();
         let mut growing = View::new(&world.study);
+        let mut told = Vec::new();
         for event in &events {
             let over: Vec<_> = world.view().trials().iter()
                 .filter(|trial| matches!(trial.state, State::Over(_))).cloned().collect();
@@ -249,7 +263,12 @@ proptest! {
             }
             world.store.refresh_reports(&mut growing).expect("a view");
             prop_assert_eq!(growing.trials(), now.trials());
-            prop_assert_eq!(growing.history(), &now.history_at(now.change()));
+            let change = growing.change();
+            prop_assert_eq!(growing.history(), now.history());
+            for (then, history) in &told {
+                prop_assert_eq!(&now.history_at(*then), history);
+            }
+            told.push((change, now.history()));
         }
     }
 }

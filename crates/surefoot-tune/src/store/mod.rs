@@ -3,7 +3,7 @@
 //! A worker's life:
 //!
 //! 1. [`Store::open`], then [`Store::join`] a study.
-//! 2. [`Store::claim`] a trial. If the claim has no point, [`Store::refresh`] a [`View`], ask the
+//! 2. [`Store::claim`] a trial. If the claim has no point, [`Store::refresh_reports`] of a [`View`], ask the
 //!    sampler with its history, and [`Store::start`] the trial.
 //! 3. [`Store::report`] after every stretch, [`Store::refresh_reports`] for the stoppers, and
 //!    [`Store::heartbeat`] in between ([`Pulse`] does it).

@@ -85,16 +85,14 @@ impl Store {
             what: format!("the study `{}`", study.name),
             message: "it is gone as soon as it is written".to_owned(),
         })?;
-        let differences = differences(&found, study);
-        if differences.is_empty() {
-            Ok(found)
-        } else {
-            Err(Error::Differs {
-                store,
-                study: study.name.clone(),
-                differences,
-            })
-        }
+        same(store, found, study)
+    }
+
+    /// The study, if it is there and the same. Nothing is written.
+    pub fn find(&mut self, study: &NewStudy) -> Result<Option<Study>, Error> {
+        let found = self.read(|session| one(session, &study.name))?;
+        let store = self.name().to_owned();
+        found.map(|found| same(store, found, study)).transpose()
     }
 
     /// The study of a name.
@@ -159,6 +157,19 @@ pub(super) fn json(store: &str, value: &impl serde::Serialize) -> Result<String,
     serde_json::to_string(value).map_err(|error| Error::Database {
         store: store.to_owned(),
         message: format!("this cannot be written: {error}"),
+    })
+}
+
+/// The study that was found, unless it is another one.
+fn same(store: String, found: Study, wanted: &NewStudy) -> Result<Study, Error> {
+    let differences = differences(&found, wanted);
+    if differences.is_empty() {
+        return Ok(found);
+    }
+    Err(Error::Differs {
+        store,
+        study: found.name,
+        differences,
     })
 }
 

@@ -19,7 +19,6 @@ pub struct View {
     study: StudyId,
     direction: Direction,
     trials: Vec<Trial>,
-    history: History,
     change: Change,
     reports: Vec<Vec<Report>>,
     reports_change: Change,
@@ -32,7 +31,6 @@ impl View {
             study: study.id,
             direction: study.direction,
             trials: Vec::new(),
-            history: History::default(),
             change: 0,
             reports: Vec::new(),
             reports_change: 0,
@@ -52,25 +50,25 @@ impl View {
 
     /// What a sampler is told. Trials without a point are not in it; those that wait, run or were
     /// lost are pending; those that a stopper has ended cost what they would have come to, as far as
-    /// their reports tell.
-    pub fn history(&mut self) -> &History {
-        let mut history = std::mem::take(&mut self.history);
-        self.foresee(&mut history);
-        self.history = history;
-        &self.history
+    /// their reports tell ([`Store::refresh_reports`]).
+    pub fn history(&self) -> History {
+        self.history_at(self.change)
     }
 
     /// What a sampler was told that knew the study up to a change. With a trial's
     /// [`seen`](Trial::seen), its number and the seed of the study, the sampler gives the same point
-    /// again.
+    /// again: what a trial reported does not change any more when it is over.
     pub fn history_at(&self, change: Change) -> History {
-        let told = self
-            .trials
-            .iter()
-            .filter_map(|trial| self.told(trial, change));
-        let mut history = History::new(told.collect());
-        self.foresee(&mut history);
-        history
+        let told = self.trials.iter().filter_map(|trial| {
+            Some(Told {
+                number: trial.number,
+                outcome: trial.outcome_at(change, self.direction)?,
+                point: trial.point.clone()?,
+            })
+        });
+        let mut told: Vec<Told> = told.collect();
+        self.foresee(&mut told);
+        History::new(told)
     }
 
     /// What a trial has reported, in order. Of stretches that more than one attempt reported, what
@@ -114,52 +112,48 @@ impl View {
     }
 
     /// Puts what trials would have come to in the place of what they had reached when a stopper ended
-    /// them. What an indicator has ended was told as it was: its training had gone wrong.
-    fn foresee(&self, history: &mut History) {
-        let finished = history.trials().iter().filter_map(|told| {
-            let Outcome::Cost(cost) = told.outcome else {
-                return None;
-            };
-            matches!(
-                self.trials[told.number as usize].end()?,
-                End::Complete { .. }
-            )
-            .then(|| Finished {
-                lowest: self.lowest(told.number).collect(),
-                cost,
-            })
-        });
-        let mut foresight = Foresight::new(finished.collect());
-        history.revise(|told| {
-            let End::Stopped { reason, .. } = self.trials[told.number as usize].end()? else {
-                return None;
-            };
-            let is_over = matches!(told.outcome, Outcome::Cost(_));
-            if !is_over || !stopper::NAMES.contains(&reason.by.as_str()) {
-                return None;
+    /// them. What an indicator has ended is told as it is: its training had gone wrong.
+    fn foresee(&self, told: &mut [Told]) {
+        let end = |told: &Told| self.trials[told.number as usize].end();
+        let is_cut_short = |told: &Told| match (end(told), told.outcome) {
+            (Some(End::Stopped { reason, .. }), Outcome::Cost(_)) => {
+                stopper::NAMES.contains(&reason.by.as_str())
             }
-            let reports = self.reports(told.number).len();
-            let lowest = self.lowest(told.number).last()?;
-            Some(Outcome::of(foresight.cost(lowest, reports)))
-        });
+            _ => false,
+        };
+        if !told.iter().any(is_cut_short) {
+            return;
+        }
+        let finished = told
+            .iter()
+            .filter_map(|told| match (end(told), told.outcome) {
+                (Some(End::Complete { .. }), Outcome::Cost(cost)) => Some(Finished {
+                    lowest: self.lowest(told.number).collect(),
+                    cost,
+                }),
+                _ => None,
+            });
+        let mut foresight = Foresight::new(finished.collect());
+        for told in told {
+            if is_cut_short(told) {
+                let lowest = self.lowest(told.number).last();
+                if let Some(lowest) = lowest.filter(|lowest| lowest.is_finite()) {
+                    let stretches = self.reports(told.number).len();
+                    told.outcome = Outcome::of(foresight.cost(lowest, stretches));
+                }
+            }
+        }
     }
 
-    /// The lowest cost of a trial up to each of its reports.
+    /// The lowest cost of a trial up to each of its reports. What is no finite number is none.
     fn lowest(&self, number: u64) -> impl Iterator<Item = f64> {
         let reports = self.reports(number).iter();
-        // `min` leaves out what is NaN.
         reports.scan(f64::INFINITY, |lowest, report| {
-            *lowest = lowest.min(self.direction.cost(report.value));
+            let cost = self.direction.cost(report.value);
+            if cost.is_finite() {
+                *lowest = lowest.min(cost);
+            }
             Some(*lowest)
-        })
-    }
-
-    fn told(&self, trial: &Trial, change: Change) -> Option<Told> {
-        let outcome = trial.outcome_at(change, self.direction)?;
-        Some(Told {
-            number: trial.number,
-            point: trial.point.clone()?,
-            outcome,
         })
     }
 
@@ -178,9 +172,6 @@ impl View {
                     what: format!("trial {}", self.trials.len()),
                     message: "it is not there, but later ones are".to_owned(),
                 });
-            }
-            if let Some(told) = self.told(&trial, change) {
-                self.history.tell(told);
             }
             match self.trials.get_mut(index) {
                 Some(known) => *known = trial,

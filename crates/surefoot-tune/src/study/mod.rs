@@ -92,7 +92,7 @@ impl Study {
 
     /// Reads a study from a document, with the settings of the command line in it.
     pub fn of(document: Document) -> Result<Study, PlanError> {
-        read::study(document)
+        document.read(read::study)
     }
 
     /// The text of the study.

@@ -39,7 +39,8 @@ Examples:
       On any number of machines: all of them work at the same study.
 
   surefoot tune circles.toml --dry-run
-      Checks the study, shows what would be searched and tries nothing.
+      Checks the study and the store, shows what would be searched and what is there already, and
+      tries nothing.
 
   surefoot tune circles.toml --json | tail -n 1
       The best trial as one line of JSON.
@@ -106,13 +107,17 @@ pub(crate) struct Arguments {
     #[arg(long, short)]
     quiet: bool,
 
-    /// Check the study, show what would be searched and try nothing
+    /// Check the study and the store, show what would be searched and try nothing
     #[arg(long)]
     dry_run: bool,
 
     /// Be a worker of a search that another process looks after
-    #[arg(long, value_name = "NAME", hide = true)]
+    #[arg(long, value_name = "NAME", hide = true, requires = "parent")]
     worker: Option<String>,
+
+    /// The process that looks after this worker, which ends without it
+    #[arg(long, value_name = "ID", hide = true)]
+    parent: Option<i32>,
 }
 
 /// A study that is ready to be worked at.
@@ -161,19 +166,18 @@ impl Project {
         Ok(())
     }
 
-    /// What the store has of the study; `None` if the study is not there. Nothing is written.
-    fn found(&self) -> Result<Option<View>, Failure> {
+    /// The store's name for people, and what it has of the study: `None` if the study is not there.
+    /// Nothing is written.
+    fn found(&self) -> Result<(String, Option<View>), Failure> {
         let mut store = match Store::open_existing(&self.store) {
-            Err(StoreError::Missing { .. }) => return Ok(None),
+            Err(StoreError::Missing { store }) => return Ok((store, None)),
             store => store?,
         };
-        let studies = store.studies()?;
-        if studies.iter().all(|study| study.name != self.study.name) {
-            return Ok(None);
+        let mut view = store.find(&self.entry())?.as_ref().map(View::new);
+        if let Some(view) = &mut view {
+            store.refresh(view)?;
         }
-        let mut view = View::new(&store.join(&self.entry())?);
-        store.refresh(&mut view)?;
-        Ok(Some(view))
+        Ok((store.name().to_owned(), view))
     }
 
     /// The study as the store takes it.
@@ -197,10 +201,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let console = Console::new(arguments.json, arguments.quiet);
     project.check_data()?;
     if arguments.dry_run {
-        let found = project.found()?;
+        let (store, found) = project.found()?;
         let outline = Outline {
             study: &project.study,
-            store: &project.store,
+            store: &store,
             found: found.as_ref(),
             workers: project.workers,
             threads: project.threads,

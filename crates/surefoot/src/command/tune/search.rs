@@ -33,7 +33,8 @@ pub(super) fn run(
     store.refresh_reports(&mut view)?;
     let screen = Screen::new(console);
     let mut standing = Standing::new(&project.study, &view);
-    standing.open(&project.store, &screen);
+    let name = store.name().to_owned();
+    standing.open(&name, &screen);
     let interrupt = {
         let (screen, quiet) = (screen.clone(), arguments.quiet);
         Interrupt::listen(move || {
@@ -65,7 +66,7 @@ pub(super) fn run(
     store.refresh_reports(&mut view)?;
     standing.update(&view, begun.elapsed(), &screen);
     screen.clear();
-    let summary = Summary::of(&project.study, &view, &project.store, begun.elapsed());
+    let summary = Summary::of(&project.study, &view, &name, begun.elapsed());
     summary.show(&project.dir, console);
     if let Some(failure) = crew.failure() {
         return Err(failure);
@@ -133,6 +134,8 @@ impl<'a> Crew<'a> {
             .arg(&self.arguments.study)
             .arg("--worker")
             .arg(name)
+            .arg("--parent")
+            .arg(std::process::id().to_string())
             .arg("--store")
             .arg(&self.project.store)
             .arg("--runs")

@@ -19,8 +19,9 @@ const GRACE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Result<Exit, Failure> {
     let interrupt = Interrupt::listen(|| {})?;
-    // If it is another one, whoever looked after this worker is dead.
-    let parent = rustix::process::getppid();
+    // If it is another one, whoever looked after this worker is dead. It may have died before this
+    // line, so it has to be told who that was.
+    let parent = arguments.parent.and_then(rustix::process::Pid::from_raw);
     let leave = || interrupt.asked() || rustix::process::getppid() != parent;
     let mut store = Store::open_existing(&project.store)?;
     let study = store.join(&project.entry())?;

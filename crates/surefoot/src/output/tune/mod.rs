@@ -75,7 +75,7 @@ struct TrialEvent<'a> {
     parameters: Option<&'a Point>,
     attempts: usize,
     seconds: Option<f64>,
-    /// Multiplications so far in the study, if they are counted.
+    /// Its multiplications, if they are counted.
     operations: f64,
     run: Option<&'a str>,
 }

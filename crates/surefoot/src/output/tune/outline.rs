@@ -102,13 +102,17 @@ impl Outline<'_> {
     /// What the store has of the study.
     fn contents(&self) -> String {
         let Some(view) = self.found else {
-            return "where it is new".to_owned();
+            return "without this study yet".to_owned();
         };
+        let count = view.trials().len();
         let states = states(view).into_iter();
         let states: Vec<String> = states.map(|(word, n)| format!("{n} {word}")).collect();
-        match states.is_empty() {
-            true => "where it has no trials yet".to_owned(),
-            false => format!("where it has {} trials", states.join(", ")),
+        match count {
+            0 => "without trials yet".to_owned(),
+            _ => {
+                let trials = number::counted(count as u64, "trial");
+                format!("with {trials}: {}", states.join(", "))
+            }
         }
     }
 

@@ -128,30 +128,28 @@ def sized(task: Task) -> list[str]:
 def search(
     task: Task, sampler: str, variant: str, seed: int, study: Path, work: Path, budget: float, full: bool
 ) -> Search:
-    """Runs a search, or reads what an earlier call has run."""
+    """Runs a search, or reads what an earlier call has run with the same study and options."""
     name = f"{task.name}-{sampler}-{variant}-{seed}"
     result = work / f"{name}.jsonl"
-    if not result.exists():
+    options = ["--workers", "1", "--threads", "1"]
+    options += ["--sampler", sampler, "--seed", str(seed), "--set", f"tune.operations={budget:.0f}"]
+    if variant == "rule":
+        # As others have it.
+        options += ["--set", "tune.protect=0"]
+    for stopper in variants(task)[variant]:
+        options += ["--stopper", stopper]
+    options += ["--set", f"training.epochs={FULL_EPOCHS}"] if full else sized(task)
+    heading = json.dumps({"event": "search", "study": study.read_text(), "options": options})
+    if not result.exists() or result.open().readline().strip() != heading:
         runs = work / "runs" / name
         # A search that was cut off is begun again: what is in its store was not told to us.
         shutil.rmtree(runs, ignore_errors=True)
         command = [os.environ.get("SUREFOOT", "surefoot"), "tune", str(study), "--json", "--quiet"]
-        command += ["--workers", "1", "--threads", "1", "--runs", str(runs)]
-        command += ["--sampler", sampler, "--seed", str(seed), "--set", f"tune.operations={budget:.0f}"]
-        if variant == "rule":
-            # As others have it.
-            command += ["--set", "tune.protect=0"]
-        for stopper in variants(task)[variant]:
-            command += ["--stopper", stopper]
-        if not full:
-            command += sized(task)
-        else:
-            command += ["--set", f"training.epochs={FULL_EPOCHS}"]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run([*command, "--runs", str(runs), *options], capture_output=True, text=True)
         if done.returncode not in (0, 1):
             raise SystemExit(f"{name}: {done.stderr.strip()}")
         partial = result.with_suffix(".partial")
-        partial.write_text(done.stdout)
+        partial.write_text(f"{heading}\n{done.stdout}")
         partial.replace(result)
         if variant != "plain":
             shutil.rmtree(runs, ignore_errors=True)

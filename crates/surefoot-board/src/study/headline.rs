@@ -241,7 +241,7 @@ impl<'a> Reasons<'a> {
                     tbody {
                         @for (by, stopped) in rows.into_iter().take(REASONS) {
                             tr {
-                                th scope="row" { (cut(by, 40)) }
+                                th.word scope="row" { (cut(by, 40)) }
                                 td.figure { (grouped(stopped.trials)) }
                                 td.figure {
                                     @if self.planned > 0.0 { (share(stopped.spared / self.planned)) } @else { "–" }

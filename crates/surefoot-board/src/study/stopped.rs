@@ -52,7 +52,7 @@ fn stopped(page: &StudyPage<'_>) -> Markup {
         html! {
             tr {
                 td.figure { (trial.number()) }
-                td { (cut(&reason.by, 40)) }
+                td.word { (cut(&reason.by, 40)) }
                 td.figure { (epochs(trial)) }
                 td.figure { (value.map_or("–".to_owned(), words::number)) }
                 td.text {

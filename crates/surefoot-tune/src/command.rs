@@ -287,22 +287,32 @@ impl Group {
     fn end(&mut self, grace: Duration) {
         self.signal(rustix::process::Signal::TERM);
         let asked = Instant::now();
-        while asked.elapsed() < grace {
-            match self.child.try_wait() {
-                Ok(None) => std::thread::sleep(Duration::from_millis(10)),
-                _ => break,
-            }
+        while asked.elapsed() < grace && self.is_there() {
+            std::thread::sleep(Duration::from_millis(10));
         }
         self.signal(rustix::process::Signal::KILL);
         let _ = self.child.wait();
     }
 
+    /// Whether any of them is left. The shell is often the first to go, while the program that it has
+    /// started is still saving its work.
+    fn is_there(&mut self) -> bool {
+        // One that has ended is there until somebody has asked for its status.
+        let _ = self.child.try_wait();
+        let test = rustix::process::test_kill_process_group;
+        self.id().is_some_and(|group| test(group).is_ok())
+    }
+
     fn signal(&self, signal: rustix::process::Signal) {
-        let id = i32::try_from(self.child.id()).ok();
-        if let Some(group) = id.and_then(rustix::process::Pid::from_raw) {
+        if let Some(group) = self.id() {
             // What is gone already needs no signal.
             let _ = rustix::process::kill_process_group(group, signal);
         }
+    }
+
+    fn id(&self) -> Option<rustix::process::Pid> {
+        let id = i32::try_from(self.child.id()).ok();
+        id.and_then(rustix::process::Pid::from_raw)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::runner::{Assignment, Ended, Order, Progress, Runner, Supervisor, Trou
 use crate::sampler::{Question, Sampler};
 use crate::space::Point;
 use crate::stopper::Combination;
-use crate::store::{Claim, Claimed, Effort, End, Error, Limits, Pulse, Start, Store, Study, View};
+use crate::store::{Claim, Claimed, Effort, End, Error, Pulse, Start, Store, Study, View};
 use crate::study::Settings;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -59,11 +59,7 @@ impl Worker<'_> {
             sampler: self.settings.sampler.clone().sampler(),
             stoppers: self.settings.stoppers.combination(),
         };
-        let limits = Limits {
-            trials: self.settings.trials,
-            deaths: self.settings.attempts,
-            grace: self.settings.patience,
-        };
+        let limits = self.settings.limits();
         loop {
             if (self.leave)() {
                 return Ok(Rest::Left);

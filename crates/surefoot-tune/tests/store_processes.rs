@@ -31,7 +31,7 @@ fn new_study() -> NewStudy {
     };
     NewStudy {
         name: "digits".to_owned(),
-        fingerprint: "plan 1".to_owned(),
+        fingerprint: "{\"epochs\"=10}".to_owned(),
         document: "[study]".to_owned(),
         space: Space::new(vec![rate]).expect("a space"),
         direction: Direction::Minimize,

@@ -123,7 +123,7 @@ impl From<RecordError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let exit = match error {
+        let exit = match &error {
             StoreError::Url { .. }
             | StoreError::Missing { .. }
             | StoreError::NoDatabase { .. }
@@ -134,7 +134,13 @@ impl From<StoreError> for Failure {
             | StoreError::Differs { .. } => Exit::WrongInput,
             _ => Exit::Broken,
         };
-        Self::new(exit, error.to_string())
+        let failure = Self::new(exit, error.to_string());
+        match error {
+            StoreError::Differs { .. } => failure.help(
+                "give it another name (--set tune.name=NAME), or keep it elsewhere (--runs, --store)",
+            ),
+            _ => failure,
+        }
     }
 }
 

@@ -126,3 +126,33 @@ fn optuna_opens_the_journal_and_goes_on_with_it() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
 }
+
+#[test]
+fn trials_can_go_to_stdout() {
+    let folder = searched();
+    let outcome = folder.run(&["export", "runs/numbers", "-o", "-", "--format", "csv"]);
+    folder.run(&["export", "runs/numbers", "-o", "numbers.csv"]);
+    assert_eq!(outcome.stdout, read(&folder, "numbers.csv"));
+    assert!(!folder.path().join("-").exists());
+}
+
+#[test]
+fn a_store_is_not_written_over() {
+    let folder = searched();
+    let store = folder.path().join("runs/numbers/study.db");
+    let before = std::fs::read(&store).unwrap();
+    for arguments in [
+        ["export", "runs/numbers", "--format", "csv"].as_slice(),
+        &["report", "runs/numbers"],
+    ] {
+        let onto = ["-o", "runs/../runs/numbers/study.db"];
+        let outcome = folder.run(&[arguments, &onto].concat());
+        assert_eq!(outcome.code, Some(2));
+        assert!(
+            outcome.stderr.contains("is the store itself"),
+            "{}",
+            outcome.stderr
+        );
+    }
+    assert_eq!(std::fs::read(&store).unwrap(), before);
+}

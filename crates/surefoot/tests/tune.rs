@@ -259,6 +259,18 @@ fn a_command_is_run_beside_its_study() {
 }
 
 #[test]
+fn a_command_that_is_to_end_can_save_its_work() {
+    // The shell dies of the signal at once, and what it has started goes on.
+    let folder = Folder::with("study.toml", &command("sh trial.sh\n:"));
+    let script = "trap 'sleep 1; touch $SUREFOOT_DIR/saved; exit' TERM\n\
+                  echo '{\"value\": 1}'\nwhile :; do sleep 0.05; done\n";
+    folder.write("trial.sh", script);
+    let outcome = tune(&folder, &["--budget", "1s"]);
+    assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
+    assert!(folder.path().join("runs/study/trial-00000/saved").exists());
+}
+
+#[test]
 fn commands_that_fail_or_report_nothing_have_failed_and_say_why() {
     let folder = Folder::with("study.toml", &command("echo no luck >&2\nexit 3"));
     let outcome = tune(&folder, &["--trials", "1"]);
@@ -269,6 +281,40 @@ fn commands_that_fail_or_report_nothing_have_failed_and_say_why() {
     let outcome = tune(&folder, &["--trials", "1"]);
     let message = trials(&outcome)[&0]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("without reporting a value"), "{message}");
+}
+
+#[test]
+fn a_search_of_which_all_fails_is_given_up() {
+    let folder = Folder::with("study.toml", &command("exit 3"));
+    let outcome = folder.run(&["tune", "study.toml", "--trials", "1000"]);
+    assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("have failed, and stay so"),
+        "{}",
+        outcome.stderr
+    );
+    let failed = outcome.stdout.matches("exit status: 3").count();
+    assert!((10..100).contains(&failed), "{failed}");
+}
+
+#[test]
+fn a_worker_that_is_killed_is_replaced_at_once() {
+    let study = STUDY.replace("epochs = 12", "epochs = 2000\ncheckpoint_every = 10");
+    let folder = Folder::with("study.toml", &study);
+    let begun = Instant::now();
+    let child = folder.start(&["tune", "study.toml", "--trials", "1", "--stopper", "none"]);
+    let trial = folder.path().join("runs/study/trial-00000/header.json");
+    while !trial.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it never began");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    workers(&folder).into_iter().for_each(kill);
+    let outcome: Outcome = child.wait_with_output().unwrap().into();
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    // Not after the minute that a silent worker has.
+    assert!(begun.elapsed() < Duration::from_secs(50));
+    let said = "a worker was killed (signal: 9 (SIGKILL)) at trial 0";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
 }
 
 #[test]
@@ -542,6 +588,11 @@ fn mistakes_in_a_study_are_shown_with_their_line() {
         ("wrong_range", "[2, 16]", "[16, 2]"),
         ("misspelt_range", "log_int", "log_itn"),
         ("newer", "[tune]", "[tune]\nversion = 2"),
+        (
+            "setting_of_a_stopper",
+            "seed = 7",
+            "seed = 7\nstopper = { name = \"asha\", reduction = 0 }",
+        ),
     ] {
         let folder = Folder::with("study.toml", &STUDY.replace(old, new));
         let outcome = folder.run(&["tune", "study.toml"]);

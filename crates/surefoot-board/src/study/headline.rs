@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use surefoot_tune::store::{End, State};
+use surefoot_tune::study::Objective;
 
 use super::axis::{cut, shown};
 use super::outcome::Outcome;
@@ -130,6 +131,8 @@ fn figures(
 fn the_best(page: &StudyPage<'_>, best: &StudyTrial<'_>) -> Markup {
     let parameters = page.space.parameters().iter();
     let point = best.trial.point.as_ref();
+    // What a command leaves behind has no report of its own.
+    let is_command = page.objective == Objective::Value;
     html! {
         section #the-best {
             h2 { "The best trial" }
@@ -145,11 +148,11 @@ fn the_best(page: &StudyPage<'_>, best: &StudyTrial<'_>) -> Markup {
                     dt { "Epochs" }
                     dd { (epochs(best)) }
                     @if let Some(run) = &best.trial.run {
-                        dt { "Run" }
+                        dt { @if is_command { "Output" } @else { "Run" } }
                         dd { code { (run) } }
                     }
                 }
-                @if let Some(run) = &best.trial.run {
+                @if let Some(run) = best.trial.run.as_ref().filter(|_| !is_command) {
                     p.command { span { "Its own report:" } code { "surefoot report " (argument(run)) } }
                 }
             }
@@ -211,7 +214,8 @@ impl<'a> Reasons<'a> {
 
     /// The share of the planned epochs that was spared, if it is known.
     fn spared(&self) -> Option<f64> {
-        let spared: f64 = self.stopped.values().map(|stopped| stopped.spared).sum();
+        // Not `sum`, which makes -0 of nothing.
+        let spared = self.stopped.values().fold(0.0, |sum, s| sum + s.spared);
         (self.planned > 0.0).then(|| spared / self.planned)
     }
 

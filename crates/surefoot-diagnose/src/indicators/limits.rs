@@ -43,6 +43,9 @@ pub struct Limits {
     pub nmg_window: f64,
 }
 
+/// Those that are shares of the training, or of outputs.
+const SHARES: [&str; 5] = ["late", "patience", "lar", "ulc_window", "nmg_window"];
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -72,8 +75,15 @@ impl Limits {
             self.lasting = value as usize;
             return Ok(());
         }
-        if !value.is_finite() {
-            return Err(format!("`{key}` is a number, not {value}"));
+        let is_share = SHARES.contains(&key);
+        match value {
+            _ if is_share && !(0.0..=1.0).contains(&value) => {
+                return Err(format!("`{key}` is a share from 0 to 1, not {value}"));
+            }
+            _ if !(value >= 0.0 && value.is_finite()) => {
+                return Err(format!("`{key}` is a number from 0, not {value}"));
+            }
+            _ => {}
         }
         let mut numbers = self.numbers();
         match numbers.iter_mut().find(|(name, _)| *name == key) {

@@ -59,6 +59,58 @@ impl FromStr for Choice {
 }
 
 impl Choice {
+    /// Fails if a setting is one with which the stopper could not do what it is for.
+    fn check(&self) -> Result<(), String> {
+        let fail = |key: &str, value: f64, wanted: &str| {
+            let name = self.name();
+            Err(format!(
+                "stopper `{name}`: `{key}` is {value}, not {wanted}"
+            ))
+        };
+        let is_share = |key, value| match (0.0..=1.0).contains(&value) {
+            true => Ok(()),
+            false => fail(key, value, "a share from 0 to 1"),
+        };
+        let is_positive = |key, value: f64| match value >= 0.0 && value.is_finite() {
+            true => Ok(()),
+            false => fail(key, value, "a number from 0"),
+        };
+        let has_rungs = |first: f64, reduction: f64| match (first, reduction) {
+            _ if !(first > 0.0 && first <= 1.0) => fail("first", first, "a share above 0"),
+            _ if !(reduction > 1.0 && reduction.is_finite()) => {
+                fail("reduction", reduction, "more than 1")
+            }
+            _ => Ok(()),
+        };
+        match *self {
+            Choice::Prospect(Prospect {
+                keep,
+                sure,
+                reach,
+                fall,
+                from,
+                trials: _,
+            }) => is_share("keep", keep)
+                .and(is_share("from", from))
+                .and(is_positive("sure", sure))
+                .and(is_positive("reach", reach))
+                .and(is_positive("fall", fall)),
+            Choice::Median(Median { from, trials: _ }) => is_share("from", from),
+            Choice::Percentile(Percentile {
+                keep,
+                from,
+                trials: _,
+            }) => is_share("keep", keep).and(is_share("from", from)),
+            Choice::Extrapolation(Extrapolation {
+                from,
+                sure,
+                trials: _,
+            }) => is_share("from", from).and(is_positive("sure", sure)),
+            Choice::Asha(Asha { first, reduction })
+            | Choice::Hyperband(Hyperband { first, reduction }) => has_rungs(first, reduction),
+        }
+    }
+
     fn stopper(&self) -> &dyn Stopper {
         match self {
             Choice::Prospect(stopper) => stopper,
@@ -112,14 +164,16 @@ impl<'de> Visitor<'de> for NameOrTable {
             Hyperband(Hyperband),
         }
         let table = Table::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(match table {
+        let choice = match table {
             Table::Prospect(stopper) => Choice::Prospect(stopper),
             Table::Median(stopper) => Choice::Median(stopper),
             Table::Percentile(stopper) => Choice::Percentile(stopper),
             Table::Extrapolation(stopper) => Choice::Extrapolation(stopper),
             Table::Asha(stopper) => Choice::Asha(stopper),
             Table::Hyperband(stopper) => Choice::Hyperband(stopper),
-        })
+        };
+        choice.check().map_err(A::Error::custom)?;
+        Ok(choice)
     }
 }
 
@@ -160,5 +214,31 @@ mod tests {
         assert!(error(r#"{"name": "medain"}"#).contains("expected one of `prospect`, `median`"));
         assert!(error(r#"{"name": "median", "trails": 5}"#).contains("`from` or `trials`"));
         assert!(error("5").contains("the name of a stopper"));
+    }
+
+    #[test]
+    fn settings_that_make_no_sense_are_refused() {
+        for (table, said) in [
+            (
+                r#"{"name": "median", "from": 7}"#,
+                "`from` is 7, not a share from 0 to 1",
+            ),
+            (r#"{"name": "percentile", "keep": -0.5}"#, "`keep` is -0.5"),
+            (
+                r#"{"name": "prospect", "sure": -1}"#,
+                "`sure` is -1, not a number from 0",
+            ),
+            (
+                r#"{"name": "asha", "reduction": 1}"#,
+                "`reduction` is 1, not more than 1",
+            ),
+            (
+                r#"{"name": "hyperband", "first": 0}"#,
+                "`first` is 0, not a share above 0",
+            ),
+        ] {
+            let error = serde_json::from_str::<Choice>(table).expect_err("refused");
+            assert!(error.to_string().contains(said), "{error}");
+        }
     }
 }

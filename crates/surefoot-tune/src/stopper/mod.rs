@@ -19,7 +19,7 @@ pub use hyperband::Hyperband;
 pub use median::Median;
 pub use percentile::Percentile;
 pub use prospect::Prospect;
-pub use settings::{DIAGNOSIS, Settings, SettingsError};
+pub use settings::{DIAGNOSIS, NONE, Settings, SettingsError};
 pub(crate) use standing::sound;
 
 use crate::course::Course;

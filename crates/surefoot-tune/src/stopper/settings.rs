@@ -10,6 +10,9 @@ use surefoot_diagnose::{Detector, Problem};
 /// What a study calls all indicators together.
 pub const DIAGNOSIS: &str = "diagnosis";
 
+/// What a study says that has neither stoppers nor indicators.
+pub const NONE: &str = "none";
+
 /// Which stoppers and indicators a study has, and their settings: any combination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -85,6 +88,9 @@ impl Settings {
                 settings.set_limits(entry)?;
                 continue;
             }
+            if name == Some(NONE) {
+                return Err(format!("`{NONE}` stands alone, not in a list"));
+            }
             let stopper: Choice = serde_json::from_value(entry.clone()).map_err(|error| {
                 let problems = indicators::PROBLEMS;
                 let ids: Vec<&str> = problems.iter().map(Problem::id).collect();
@@ -94,7 +100,7 @@ impl Settings {
                         super::NAMES.join(", "),
                         ids.join(", ")
                     ),
-                    _ => error.to_string(),
+                    _ => blamed(entry, &error.to_string()),
                 }
             })?;
             settings.stoppers.push(stopper);
@@ -160,6 +166,19 @@ impl Settings {
     }
 }
 
+/// What is wrong with a table, with the key to which it belongs where the message does not say it.
+fn blamed(entry: &Value, message: &str) -> String {
+    let keys = entry.as_object().into_iter().flatten();
+    let is_wrong = |(key, value): &(&String, &Value)| {
+        let alone = serde_json::json!({"name": entry["name"], key.as_str(): value});
+        *key != "name" && serde_json::from_value::<Choice>(alone).is_err()
+    };
+    match keys.filter(is_wrong).map(|(key, _)| key).next() {
+        Some(key) if !message.contains(key.as_str()) => format!("`{key}`: {message}"),
+        _ => message.to_owned(),
+    }
+}
+
 /// Goes by way of JSON, which knows the names of the fields and which of them are counts.
 fn set(stopper: Choice, field: &str, value: f64) -> Result<Choice, String> {
     let mut table = serde_json::to_value(stopper).map_err(|e| e.to_string())?;
@@ -213,7 +232,8 @@ mod tests {
         let error = |entry: Value| Settings::listed(&[entry], 0).unwrap_err();
         assert!(error(Value::from("mediam")).contains("there are diagnosis, prospect, median"));
         assert!(error(serde_json::json!({"name": "diagnosis", "plk": 1})).contains("plk"));
-        assert!(error(serde_json::json!({"name": "median", "from": "x"})).contains("invalid type"));
+        let text = error(serde_json::json!({"name": "median", "from": "x"}));
+        assert!(text.starts_with("`from`: invalid type"), "{text}");
     }
 
     #[test]

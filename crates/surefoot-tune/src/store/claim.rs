@@ -154,6 +154,36 @@ impl Store {
         })
     }
 
+    /// Marks the trials of a worker that is known to be dead, without waiting for its silence to last,
+    /// and says which they were. No other worker may have its name.
+    pub fn bury(
+        &mut self,
+        study: StudyId,
+        worker: &str,
+        limits: &Limits,
+    ) -> Result<Vec<u64>, Error> {
+        self.write(|session| {
+            let turn = Turn::take(session, study)?;
+            let rows = session.query(
+                "SELECT t.number, t.deaths FROM surefoot_trial t JOIN surefoot_attempt a \
+                 ON a.study = t.study AND a.number = t.number AND a.attempt = t.attempt \
+                 WHERE t.study = ?1 AND t.state = 'running' AND a.worker = ?2 ORDER BY t.number",
+                &cells![study.0, worker],
+            )?;
+            let mut numbers = Vec::new();
+            for row in rows {
+                let mut row = session.reader("a trial", row);
+                let (number, deaths) = (row.count()?, row.count()?);
+                lose(session, study, number, deaths, turn.change, limits)?;
+                numbers.push(number);
+            }
+            if !numbers.is_empty() {
+                turn.end(session, study)?;
+            }
+            Ok(numbers)
+        })
+    }
+
     /// Adds a trial at a point of the caller's choice, and says which number it has.
     pub fn enqueue(&mut self, study: StudyId, point: &Point) -> Result<u64, Error> {
         let token = Token::new();
@@ -286,36 +316,49 @@ fn sweep(
     let any = !rows.is_empty();
     for row in rows {
         let mut row = session.reader("a trial", row);
-        let number = row.count()?;
-        let deaths = row.count::<u32>()? + 1;
-        end_attempt(session, study, number, Fate::Lost)?;
-        if deaths < limits.deaths {
-            session.execute(
-                "UPDATE surefoot_trial SET state = 'lost', token = NULL, deaths = ?3, \
-                 changed = ?4 WHERE study = ?1 AND number = ?2",
-                &cells![study.0, number, deaths, change],
-            )?;
-        } else {
-            let times = if deaths == 1 {
-                "once".to_owned()
-            } else {
-                format!("{deaths} times")
-            };
-            session.execute(
-                "UPDATE surefoot_trial SET state = 'failed', token = NULL, deaths = ?3, \
-                 changed = ?4, told = ?4, ended = {now}, message = ?5 \
-                 WHERE study = ?1 AND number = ?2",
-                &cells![
-                    study.0,
-                    number,
-                    deaths,
-                    change,
-                    format!("its workers died {times}"),
-                ],
-            )?;
-        }
+        let (number, deaths) = (row.count()?, row.count()?);
+        lose(session, study, number, deaths, change, limits)?;
     }
     Ok(any)
+}
+
+/// Marks a trial whose worker has died, as others did before.
+fn lose(
+    session: &mut dyn Session,
+    study: StudyId,
+    number: u64,
+    deaths_before: u32,
+    change: Change,
+    limits: &Limits,
+) -> Result<(), Error> {
+    let deaths = deaths_before + 1;
+    end_attempt(session, study, number, Fate::Lost)?;
+    if deaths < limits.deaths {
+        session.execute(
+            "UPDATE surefoot_trial SET state = 'lost', token = NULL, deaths = ?3, \
+             changed = ?4 WHERE study = ?1 AND number = ?2",
+            &cells![study.0, number, deaths, change],
+        )?;
+        return Ok(());
+    }
+    let times = if deaths == 1 {
+        "once".to_owned()
+    } else {
+        format!("{deaths} times")
+    };
+    session.execute(
+        "UPDATE surefoot_trial SET state = 'failed', token = NULL, deaths = ?3, \
+         changed = ?4, told = ?4, ended = {now}, message = ?5 \
+         WHERE study = ?1 AND number = ?2",
+        &cells![
+            study.0,
+            number,
+            deaths,
+            change,
+            format!("its workers died {times}"),
+        ],
+    )?;
+    Ok(())
 }
 
 /// The trial to go on with: first those that were lost, so that none is left for the end.

@@ -24,6 +24,7 @@
 
 mod claim;
 mod database;
+mod difference;
 mod error;
 #[cfg(test)]
 mod exactly_once;
@@ -46,6 +47,7 @@ pub use error::Error;
 pub use progress::{Effort, Start};
 pub use pulse::Pulse;
 pub use study::{NewStudy, Study, StudyId};
+pub use token::host;
 pub use trial::{Attempt, Change, End, Fate, Millis, Report, State, Trial};
 pub use view::View;
 

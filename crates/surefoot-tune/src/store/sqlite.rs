@@ -63,16 +63,37 @@ impl Sqlite {
         }
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
+        match Sqlite::connect(path, flags, &name).and_then(|store| store.ready(create)) {
+            // To read a file, SQLite writes beside it, unless it is sure that nobody else writes.
+            Err(Error::ReadOnly { .. }) if !create && !has_log(path) => {
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+                    | OpenFlags::SQLITE_OPEN_NO_MUTEX
+                    | OpenFlags::SQLITE_OPEN_URI;
+                let unchanging = Path::new(&unchanging(path)).to_owned();
+                Sqlite::connect(&unchanging, flags, &name)?.ready(create)
+            }
+            store => store,
+        }
+    }
+
+    fn connect(path: &Path, flags: OpenFlags, name: &str) -> Result<Sqlite, Error> {
         let connection = Connection::open_with_flags(path, flags);
-        let connection = connection.map_err(|error| failure(&name, &error))?;
+        let connection = connection.map_err(|error| failure(name, &error))?;
         let waits = connection.busy_timeout(PATIENCE / 12);
-        waits.map_err(|error| failure(&name, &error))?;
+        waits.map_err(|error| failure(name, &error))?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        let mut store = Sqlite { connection, name };
-        store.refuse_foreign()?;
-        store.configure()?;
-        schema::open(&mut store, create)?;
-        Ok(store)
+        Ok(Sqlite {
+            connection,
+            name: name.to_owned(),
+        })
+    }
+
+    /// Makes sure that it is a store.
+    fn ready(mut self, create: bool) -> Result<Sqlite, Error> {
+        self.refuse_foreign()?;
+        self.configure()?;
+        schema::open(&mut self, create)?;
+        Ok(self)
     }
 
     /// A store that is gone with this value.
@@ -267,6 +288,23 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// What went wrong, in the words of a store.
+/// Whether something was written that is not in the file yet.
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
+}
+
+/// The URI of a file that nobody changes.
+fn unchanging(path: &Path) -> String {
+    let path = path.display().to_string();
+    let path = path
+        .replace('%', "%25")
+        .replace('?', "%3f")
+        .replace('#', "%23");
+    format!("file:{path}?immutable=1")
+}
+
 fn failure(name: &str, error: &rusqlite::Error) -> Error {
     let store = name.to_owned();
     let message = error.to_string();
@@ -396,6 +434,22 @@ mod tests {
             error.to_string(),
             "study.db: the store can be read but not written"
         );
+    }
+
+    #[test]
+    fn a_file_that_nobody_changes_is_found_whatever_its_name() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("50% of #1?.db");
+        let mut writer = Store::open(path.to_str().expect("a path")).expect("a store");
+        writer.join(&study()).expect("a study");
+        drop(writer);
+        assert!(!has_log(&path));
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let store = Sqlite::connect(Path::new(&unchanging(&path)), flags, "study.db");
+        let mut store = Store {
+            database: Box::new(store.and_then(|store| store.ready(false)).expect("a store")),
+        };
+        assert_eq!(store.study("digits").expect("a study").seed, 1);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Studies: made by the first worker, joined by the others.
 
 use super::database::{Cell, Session, cells};
+use super::difference;
 use super::trial::{Change, Millis};
 use super::{Error, Store};
 use crate::direction::Direction;
@@ -215,42 +216,7 @@ fn differences(there: &Study, here: &NewStudy) -> Vec<String> {
         differences.push("its parameters have another order".to_owned());
     }
     if differences.is_empty() && there.fingerprint != here.fingerprint {
-        differences.push(format!(
-            "it has `{}` where this one has `{}`",
-            around_parting(&there.fingerprint, &here.fingerprint),
-            around_parting(&here.fingerprint, &there.fingerprint)
-        ));
+        differences = difference::of_texts(&there.fingerprint, &here.fingerprint);
     }
     differences
-}
-
-/// The part of a text around the place where another one begins to differ.
-fn around_parting(text: &str, other: &str) -> String {
-    /// Characters on each side.
-    const SIDE: usize = 24;
-    let same = text.chars().zip(other.chars()).take_while(|(a, b)| a == b);
-    let from = same.count().saturating_sub(SIDE);
-    let shown: String = text.chars().skip(from).take(2 * SIDE).collect();
-    let before = if from > 0 { "…" } else { "" };
-    let after = match text.chars().nth(from + 2 * SIDE) {
-        Some(_) => "…",
-        None => "",
-    };
-    format!("{before}{shown}{after}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_long_texts_the_place_where_they_part_is_shown() {
-        let text = |middle: &str| format!("{}{middle}{}", "a".repeat(100), "z".repeat(100));
-        assert_eq!(
-            around_parting(&text("12"), &text("34")),
-            format!("…{}12{}…", "a".repeat(24), "z".repeat(22))
-        );
-        assert_eq!(around_parting("äöü", "äöu"), "äöü");
-        assert_eq!(around_parting("plan", "plan and more"), "plan");
-    }
 }

@@ -28,7 +28,7 @@ impl Token {
 }
 
 /// The name of this machine.
-pub(super) fn host() -> String {
+pub fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .or_else(|_| std::env::var("HOSTNAME"))
         .or_else(|_| std::env::var("COMPUTERNAME"));

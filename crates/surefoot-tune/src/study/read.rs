@@ -311,7 +311,7 @@ impl Reader<'_> {
         if let Some(item) = tune.and_then(|tune| tune.get("stopper")) {
             let entries = match self.json("tune.stopper", item)? {
                 Json::Array(entries) => entries,
-                Json::String(name) if name == "none" => Vec::new(),
+                Json::String(name) if name == stopper::NONE => Vec::new(),
                 one => vec![one],
             };
             let protect = settings.stoppers.protect;

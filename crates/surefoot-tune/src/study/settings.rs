@@ -1,6 +1,7 @@
 //! `[tune]`: how to search, and for how long.
 
 use crate::direction::Direction;
+use crate::store::Limits;
 use crate::{sampler, stopper};
 use std::time::Duration;
 
@@ -75,6 +76,15 @@ impl Settings {
             attempts: 3,
             // A worker tells that it lives four times as often.
             patience: Duration::from_secs(60),
+        }
+    }
+
+    /// What a store has to know to give out trials.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            trials: self.trials,
+            deaths: self.attempts,
+            grace: self.patience,
         }
     }
 }

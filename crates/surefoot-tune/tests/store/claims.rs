@@ -126,6 +126,30 @@ pub(crate) fn a_trial_that_kills_its_workers_fails(url: &str) {
     assert_eq!(view.trials()[0].attempts.len(), 3);
 }
 
+pub(crate) fn a_worker_that_is_known_to_be_dead_is_not_waited_for(url: &str) {
+    let (mut store, study) = open(url);
+    let limits = Limits {
+        deaths: 2,
+        ..PATIENT
+    };
+    let claimed = |store: &mut Store, worker: &str| match store.claim(study.id, worker, &limits) {
+        Ok(Claimed::Trial(claim)) => claim,
+        other => panic!("{other:?}"),
+    };
+    let dead = claimed(&mut store, "a");
+    let alive = claimed(&mut store, "b");
+    assert_eq!(store.bury(study.id, "a", &limits), Ok(vec![0]));
+    assert_eq!(store.bury(study.id, "a", &limits), Ok(vec![]));
+    assert_eq!(store.heartbeat(&dead), Err(Error::ClaimLost { number: 0 }));
+    assert_eq!(store.heartbeat(&alive), Ok(()));
+    let again = claimed(&mut store, "a");
+    assert_eq!((again.number, again.attempt), (0, 2));
+    assert_eq!(store.bury(study.id, "a", &limits), Ok(vec![0]));
+    let view = view(&mut store, &study);
+    let message = "its workers died 2 times".to_owned();
+    assert_eq!(view.trials()[0].state, State::Over(End::Failed { message }));
+}
+
 pub(crate) fn a_trial_that_is_given_back_is_no_death(url: &str) {
     let (mut store, study) = open(url);
     let limits = Limits {

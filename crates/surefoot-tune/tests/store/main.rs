@@ -47,6 +47,7 @@ every_store! {
         what_a_worker_writes_that_was_thought_dead_changes_nothing
         signs_of_life_keep_a_trial
         a_trial_that_kills_its_workers_fails
+        a_worker_that_is_known_to_be_dead_is_not_waited_for
         a_trial_that_is_given_back_is_no_death
     }
     progress {
@@ -98,7 +99,7 @@ fn space() -> Space {
 fn new_study() -> NewStudy {
     NewStudy {
         name: "digits".to_owned(),
-        fingerprint: "plan 1".to_owned(),
+        fingerprint: "{\"epochs\"=10}".to_owned(),
         document: "[study]\nname = \"digits\" # it's \u{1f9ea}".to_owned(),
         space: space(),
         direction: Direction::Minimize,

@@ -57,11 +57,11 @@ pub(crate) fn studies_that_look_for_something_else_are_not_joined(url: &str) {
                    only this one has the parameter `lr`";
     assert!(error.ends_with(clauses), "{error}");
     let other = NewStudy {
-        fingerprint: "plan 2".to_owned(),
+        fingerprint: "{\"epochs\"=20}".to_owned(),
         ..new_study()
     };
     let error = store.join(&other).expect_err("refused").to_string();
-    let end = "the study `digits` is another one: it has `plan 1` where this one has `plan 2`";
+    let end = "the study `digits` is another one: `epochs` is 10 in it, 20 here";
     assert!(error.ends_with(end), "{error}");
 }
 

@@ -6,7 +6,8 @@ use crate::failure::Failure;
 use crate::output::{Console, Role};
 use clap::Args;
 use serde::Serialize;
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use surefoot_tune::export::Format;
 
 const EXAMPLES: &str = "\
@@ -24,6 +25,9 @@ Examples:
   surefoot export runs/circles -o circles.log
       A journal that Optuna opens: JournalStorage(JournalFileBackend(\"circles.log\")).
 
+  surefoot export runs/circles -o - --format csv | head
+      To stdout.
+
   surefoot export postgres://me@host/tune --study circles -o circles.csv
       From a server, one of several studies.
 
@@ -36,7 +40,7 @@ pub(crate) struct Arguments {
     /// The store: a file, sqlite:PATH, postgres://..., or the directory of a study
     store: String,
 
-    /// The file to write
+    /// The file to write; - is stdout
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
@@ -53,6 +57,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 }
+
+/// What stands for stdout.
+const STDOUT: &str = "-";
 
 /// What programs are told.
 #[derive(Serialize)]
@@ -72,6 +79,11 @@ fn names() -> [&'static str; 4] {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let file = &arguments.output;
+    let to_stdout_asked = file == Path::new(STDOUT);
+    if to_stdout_asked && arguments.json {
+        let message = "stdout cannot have both the trials and JSON";
+        return Err(Failure::input(message).help("name a file with -o, or leave out --json"));
+    }
     let format = arguments.format.or_else(|| Format::of(file));
     let format = format.ok_or_else(|| {
         let message = format!("{} does not tell what to write", file.display());
@@ -82,9 +94,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Failure::input(message).help("name the file of a store, such as runs/circles/study.db")
     })?;
     let stored = stored::open(&url, arguments.study.as_deref())?;
+    stored.spare(file)?;
     let bytes = format
         .write(&stored.study, &stored.view)
         .map_err(|error| Failure::broken(error.to_string()))?;
+    if to_stdout_asked {
+        // Whoever reads may have seen enough.
+        let _ = std::io::stdout().write_all(&bytes);
+        return Ok(Exit::Done);
+    }
     std::fs::write(file, bytes)
         .map_err(|error| Failure::broken(format!("cannot write {}: {error}", file.display())))?;
     let trials = stored.view.trials().len();

@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return Err(Failure::input(message).help("name a file with -o, or leave out --json"));
     }
     let (page, usual) = match stored::url(&arguments.path) {
-        Some(url) => of_study(&url, arguments.study.as_deref())?,
+        Some(url) => of_study(&url, arguments)?,
         None => of_run(arguments)?,
     };
     if to_stdout_asked {
@@ -116,8 +116,11 @@ fn of_run(arguments: &Arguments) -> Result<(String, PathBuf), Failure> {
 }
 
 /// The page of a study, and where it goes unless said otherwise.
-fn of_study(url: &str, name: Option<&str>) -> Result<(String, PathBuf), Failure> {
-    let stored = stored::open(url, name)?;
+fn of_study(url: &str, arguments: &Arguments) -> Result<(String, PathBuf), Failure> {
+    let stored = stored::open(url, arguments.study.as_deref())?;
+    if let Some(file) = &arguments.output {
+        stored.spare(file)?;
+    }
     let page = StudyPage::new(&stored.study, &stored.view, &stored.name);
     let usual = match &stored.file {
         Some(file) => file.with_file_name("report.html"),

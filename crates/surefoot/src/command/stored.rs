@@ -63,3 +63,28 @@ fn only(store: &mut Store) -> Result<Study, Failure> {
         }
     }
 }
+
+impl Stored {
+    /// Fails if writing to `file` would write over the store.
+    pub(super) fn spare(&self, file: &Path) -> Result<(), Failure> {
+        let (Some(store), Ok(file)) = (&self.file, file.canonicalize()) else {
+            return Ok(());
+        };
+        // With the log and the index that SQLite keeps beside it.
+        let is_part = ["", "-wal", "-shm"].iter().any(|ending| {
+            let mut part = store.clone().into_os_string();
+            part.push(ending);
+            Path::new(&part)
+                .canonicalize()
+                .is_ok_and(|part| part == file)
+        });
+        match is_part {
+            true => Err(Failure::input(format!(
+                "{} is the store itself, and would be lost",
+                file.display()
+            ))
+            .help("name another file with -o")),
+            false => Ok(()),
+        }
+    }
+}

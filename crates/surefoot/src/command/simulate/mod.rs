@@ -2,17 +2,20 @@
 
 mod recorded;
 
-use super::stored;
+use super::stored::{self, Stored};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Console;
 use crate::output::simulate::{Outcome, table};
 use clap::Args;
 use serde_json::Value;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::Path;
 use surefoot_diagnose::indicators;
+use surefoot_tune::Stopper;
 use surefoot_tune::simulate::{Axis, Floor, Order, Tally, Task, measure, split, sweep};
 use surefoot_tune::stopper::{DIAGNOSIS, NAMES, Settings};
+use surefoot_tune::store::{End, Trial};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,11 +63,11 @@ pub(crate) struct Arguments {
 
     /// Draw studies of so many trials, instead of replaying them in their order
     #[arg(long, value_name = "N")]
-    trials: Option<usize>,
+    trials: Option<NonZeroUsize>,
 
     /// How many studies to draw from each task
-    #[arg(long, value_name = "N", default_value_t = 20, requires = "trials")]
-    seeds: u64,
+    #[arg(long, value_name = "N", default_value = "20", requires = "trials")]
+    seeds: NonZeroU64,
 
     /// The seed of the first draw
     #[arg(long, value_name = "N", default_value_t = 0, requires = "trials")]
@@ -78,19 +81,21 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let console = Console::new(arguments.json, false);
     let base = settings(arguments)?;
-    let tasks = tasks(arguments)?;
+    let tasks = tasks(arguments, &console)?;
     let order = match arguments.trials {
         None => Order::Recorded,
         Some(trials) => Order::Drawn {
-            trials,
-            seeds: (arguments.first_seed..arguments.first_seed + arguments.seeds).collect(),
+            trials: trials.get(),
+            seeds: (arguments.first_seed..)
+                .take(arguments.seeds.get() as usize)
+                .collect(),
         },
     };
     if !arguments.sweep.is_empty() {
         return calibrate(&tasks, &order, &base, arguments, &console);
     }
     let rules = match arguments.stopper.is_empty() {
-        true => each(&base)?,
+        true => each(&base, arguments)?,
         false => vec![(arguments.stopper.join(" + "), base)],
     };
     let mut rows = Vec::new();
@@ -126,32 +131,60 @@ fn settings(arguments: &Arguments) -> Result<Settings, Failure> {
         }
     };
     for (key, value) in &arguments.settings {
-        let number: f64 = value
-            .trim()
-            .parse()
-            .map_err(|_| Failure::input(format!("`{key}` must be a number, not `{value}`")))?;
-        settings = settings
-            .with(key, number)
-            .map_err(|error| Failure::input(error.to_string()))?;
+        // A stopper that is not among these may be one of those that are shown alone.
+        if arguments.stopper.is_empty() && arguments.sweep.is_empty() && is_of_another(key) {
+            continue;
+        }
+        settings = changed(&settings, key, value)?;
     }
     Ok(settings)
 }
 
+/// Whether a key belongs to a stopper that a study does not have by default.
+fn is_of_another(key: &str) -> bool {
+    let name = key.split('.').next().unwrap_or(key);
+    NAMES.contains(&name) && is_missing(&Settings::default(), name)
+}
+
+/// Settings with a number changed.
+fn changed(settings: &Settings, key: &str, value: &str) -> Result<Settings, Failure> {
+    let number: f64 = value
+        .trim()
+        .parse()
+        .map_err(|_| Failure::input(format!("`{key}` must be a number, not `{value}`")))?;
+    settings.with(key, number).map_err(|error| {
+        let failure = Failure::input(error.to_string());
+        match key.split_once('.') {
+            Some((name, _)) if NAMES.contains(&name) && is_missing(settings, name) => {
+                failure.help(format!("name it: --stopper {name}"))
+            }
+            _ => failure,
+        }
+    })
+}
+
+fn is_missing(settings: &Settings, name: &str) -> bool {
+    settings.stoppers.iter().all(|s| s.name() != name)
+}
+
 /// Every rule alone as others have it, then the indicators together, then those of a study.
-fn each(base: &Settings) -> Result<Vec<(String, Settings)>, Failure> {
+fn each(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)>, Failure> {
     let mut rules = Vec::new();
     for name in NAMES {
-        let own = base
-            .stoppers
-            .iter()
-            .find(|s| surefoot_tune::Stopper::name(*s) == name);
+        let own = base.stoppers.iter().find(|s| s.name() == name);
         let stopper = match own {
             Some(stopper) => *stopper,
             None => name
                 .parse()
                 .map_err(|error| Failure::input(format!("{error}")))?,
         };
-        rules.push((name.to_owned(), Settings::only(stopper)));
+        let mut alone = Settings::only(stopper);
+        for (key, value) in &arguments.settings {
+            if own.is_none() && key.split('.').next() == Some(name) {
+                alone = changed(&alone, key, value)?;
+            }
+        }
+        rules.push((name.to_owned(), alone));
     }
     let diagnosis = Settings {
         stoppers: Vec::new(),
@@ -171,7 +204,7 @@ fn each(base: &Settings) -> Result<Vec<(String, Settings)>, Failure> {
 }
 
 /// What is to be replayed.
-fn tasks(arguments: &Arguments) -> Result<Vec<Task>, Failure> {
+fn tasks(arguments: &Arguments, console: &Console) -> Result<Vec<Task>, Failure> {
     let path = Path::new(&arguments.store);
     let files = recorded::curve_files(path);
     let tasks = match files.is_empty() {
@@ -182,6 +215,7 @@ fn tasks(arguments: &Arguments) -> Result<Vec<Task>, Failure> {
                 Failure::input(message)
             })?;
             let stored = stored::open(&url, arguments.study.as_deref())?;
+            warn_of_stopped(&stored, console);
             vec![recorded::study(&stored)]
         }
     };
@@ -190,6 +224,20 @@ fn tasks(arguments: &Arguments) -> Result<Vec<Task>, Failure> {
         return Err(Failure::input(message));
     }
     Ok(tasks)
+}
+
+/// Says so if what trials would have come to is not known of all.
+fn warn_of_stopped(stored: &Stored, console: &Console) {
+    let trials = stored.view.trials();
+    let is_stopped = |trial: &&Trial| matches!(trial.end(), Some(End::Stopped { .. }));
+    let stopped = trials.iter().filter(is_stopped).count();
+    if stopped > 0 {
+        console.warn(&format!(
+            "{stopped} of {} trials were stopped when they were recorded: what they would have come \
+             to is not known, and what is saved is less than it seems; record a study with --stopper none",
+            trials.len()
+        ));
+    }
 }
 
 /// Chooses thresholds on one part of the record, and reports on the rest.
@@ -209,7 +257,15 @@ fn calibrate(
         &arguments.sweep,
         &Floor::default(),
     );
-    let swept = swept.map_err(|error| Failure::input(error.to_string()))?;
+    let swept = swept.map_err(|error| {
+        let failure = Failure::input(error.to_string());
+        let keys = arguments.sweep.iter().map(|axis| axis.key.as_str());
+        let missing = keys.filter_map(|key| Some(key.split_once('.')?.0));
+        match missing.into_iter().find(|name| is_missing(base, name)) {
+            Some(name) => failure.help(format!("name it: --stopper {name}")),
+            None => failure,
+        }
+    })?;
     let named = |values: &[f64]| {
         let pairs = arguments.sweep.iter().zip(values);
         let pairs = pairs.map(|(axis, value)| format!("{}={value}", axis.key));

@@ -18,10 +18,10 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use surefoot_plan::Document;
-use surefoot_train::Device;
+use surefoot_train::{Compute, Device, on_device};
 use surefoot_tune::Study;
 use surefoot_tune::store::{Error as StoreError, NewStudy, Store, View};
-use surefoot_tune::study::parse_duration;
+use surefoot_tune::study::{Task, parse_duration};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -199,6 +199,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return worker::run(&project, arguments, name);
     }
     let console = Console::new(arguments.json, arguments.quiet);
+    if let Task::Plan(_) = project.study.task {
+        on_device!(arguments.device, |B, device| found_device::<B>(&device))?;
+    }
     project.check_data()?;
     if arguments.dry_run {
         let (store, found) = project.found()?;
@@ -213,6 +216,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     search::run(&project, arguments, &console)
+}
+
+/// A device that is not there has been refused before it comes here.
+fn found_device<B: Compute>(_device: &B::Device) -> Result<(), Failure> {
+    Ok(())
 }
 
 /// The study's document with the settings of the command line.

@@ -6,16 +6,18 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::screen::Screen;
 use crate::output::tune::{Standing, Summary};
-use crate::output::{Console, to_stderr};
+use crate::output::{Console, number, to_stderr};
 use std::io::Read;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use surefoot_tune::store::{Store, View};
+use surefoot_tune::store::{Store, View, host};
 
 /// How often the store is looked at.
 const GLANCE: Duration = Duration::from_millis(200);
 /// How often a worker that died is started again before it is left dead.
 const LIVES: u32 = 100;
+/// After so many trials that have all failed, the next will fail as well.
+const HOPELESS: usize = 10;
 /// How long those who were asked to leave are waited for.
 const FAREWELL: Duration = Duration::from_secs(30);
 
@@ -48,10 +50,20 @@ pub(super) fn run(
     let mut crew = Crew::start(project, arguments, begun)?;
     let mut asked_to_leave = None;
     while crew.look_after(asked_to_leave.is_some())? {
+        for (worker, status) in crew.killed() {
+            let limits = project.study.settings.limits();
+            let trials = store.bury(study.id, &worker, &limits)?;
+            let trials: Vec<String> = trials.iter().map(|n| format!(" at trial {n}")).collect();
+            if !arguments.quiet {
+                let text = format!("  a worker was killed ({status}){}", trials.join(","));
+                screen.above(|| to_stderr(&text));
+            }
+        }
+        crew.replace_killed()?;
         store.refresh_reports(&mut view)?;
         standing.update(&view, begun.elapsed(), &screen);
         match asked_to_leave {
-            None if interrupt.asked() => {
+            None if interrupt.asked() || standing.only_failures() >= Some(HOPELESS) => {
                 // At a terminal they were asked too; a signal to this process alone they do not see.
                 crew.signal(rustix::process::Signal::TERM);
                 asked_to_leave = Some(Instant::now());
@@ -75,6 +87,13 @@ pub(super) fn run(
         console.note("interrupted; the same command goes on with it");
         return Ok(Exit::Interrupted);
     }
+    if let Some(failures) = standing.only_failures().filter(|n| *n > 0) {
+        let trials = number::counted(failures as u64, "trial");
+        console.note(&format!(
+            "all of {trials} have failed, and stay so in the store; when the reason is mended, try more \
+             (--trials), or begin anew elsewhere (--runs, --store)"
+        ));
+    }
     Ok(match summary.best() {
         Some(_) => Exit::Done,
         None => Exit::No,
@@ -95,6 +114,8 @@ struct Crew<'a> {
 struct Hand {
     name: String,
     child: Option<Child>,
+    /// How it was killed, if nobody has taken its place yet.
+    killed: Option<ExitStatus>,
     lives: u32,
 }
 
@@ -112,11 +133,12 @@ impl<'a> Crew<'a> {
             failure: None,
         };
         for number in 1..=project.workers {
-            let name = format!("{}-{number}", std::process::id());
+            let name = format!("{}-{}-{number}", host(), std::process::id());
             let child = crew.hire(&name)?;
             crew.hands.push(Hand {
                 name,
                 child: Some(child),
+                killed: None,
                 lives: LIVES,
             });
         }
@@ -177,7 +199,26 @@ impl<'a> Crew<'a> {
         command.spawn().map_err(broken)
     }
 
-    /// Sees who has ended, and starts those again that were killed. False when none is left.
+    /// Who was killed and is to be replaced, by name.
+    fn killed(&self) -> Vec<(String, ExitStatus)> {
+        let hands = self.hands.iter();
+        hands
+            .filter_map(|hand| Some((hand.name.clone(), hand.killed?)))
+            .collect()
+    }
+
+    /// Starts those again that were killed.
+    fn replace_killed(&mut self) -> Result<(), Failure> {
+        for index in 0..self.hands.len() {
+            if self.hands[index].killed.take().is_some() {
+                let name = self.hands[index].name.clone();
+                self.hands[index].child = Some(self.hire(&name)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sees who has ended. False when none is left.
     fn look_after(&mut self, leaving: bool) -> Result<bool, Failure> {
         for index in 0..self.hands.len() {
             let hand = &mut self.hands[index];
@@ -216,12 +257,12 @@ impl<'a> Crew<'a> {
                 }
                 None => {
                     hand.lives -= 1;
-                    let name = hand.name.clone();
-                    self.hands[index].child = Some(self.hire(&name)?);
+                    hand.killed = Some(status);
                 }
             }
         }
-        Ok(self.hands.iter().any(|hand| hand.child.is_some()))
+        let mut hands = self.hands.iter();
+        Ok(hands.any(|hand| hand.child.is_some() || hand.killed.is_some()))
     }
 
     fn signal(&self, signal: rustix::process::Signal) {

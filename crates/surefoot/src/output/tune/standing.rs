@@ -14,6 +14,9 @@ pub(crate) struct Standing<'a> {
     told: Vec<bool>,
     /// How many there were when this began.
     before: usize,
+    /// How many have ended since, and how many of those have failed.
+    ended: usize,
+    failed: usize,
     /// The lowest cost of those that were told and count.
     best: f64,
 }
@@ -26,6 +29,8 @@ impl<'a> Standing<'a> {
         Self {
             study,
             before: told.iter().filter(|told| **told).count(),
+            ended: 0,
+            failed: 0,
             best: best(study, view).map_or(f64::INFINITY, |(_, value)| {
                 study.settings.direction.cost(value)
             }),
@@ -53,6 +58,8 @@ impl<'a> Standing<'a> {
             let told = &mut self.told[trial.number as usize];
             if trial.end().is_some() && !*told {
                 *told = true;
+                self.ended += 1;
+                self.failed += usize::from(matches!(trial.end(), Some(End::Failed { .. })));
                 screen.event(&TrialEvent::of(trial, view));
                 let cost = counting(trial).map(|value| self.study.settings.direction.cost(value));
                 // By the order in which they are told, not by what else has ended meanwhile.
@@ -62,6 +69,11 @@ impl<'a> Standing<'a> {
             }
         }
         screen.draw(&self.lines(view, elapsed));
+    }
+
+    /// How many trials have ended since this began, if all of them have failed.
+    pub(crate) fn only_failures(&self) -> Option<usize> {
+        (self.ended == self.failed).then_some(self.failed)
     }
 
     /// What is drawn below: the trials that run, and how far it is.

@@ -1,0 +1,112 @@
+//! What two studies say differently, key by key.
+
+use std::collections::BTreeMap;
+use toml_edit::{DocumentMut, Item, Value};
+
+/// How many keys are told.
+const MOST: usize = 3;
+/// How much is told of a value, in characters.
+const LETTERS: usize = 40;
+
+/// A clause for each key that one study has otherwise than the other, by their
+/// [fingerprints](crate::Study::fingerprint).
+pub(super) fn of_texts(there: &str, here: &str) -> Vec<String> {
+    let (there, here) = (keys(there), keys(here));
+    let mut clauses = Vec::new();
+    for key in there.keys().chain(here.keys()) {
+        let clause = match (there.get(key), here.get(key)) {
+            (Some(there), Some(here)) if there != here => {
+                format!("`{key}` is {there} in it, {here} here")
+            }
+            (Some(there), None) => format!("`{key}` is {there} in it, not set here"),
+            (None, Some(here)) => format!("`{key}` is not set in it, {here} here"),
+            _ => continue,
+        };
+        if !clauses.contains(&clause) {
+            clauses.push(clause);
+        }
+    }
+    if clauses.is_empty() {
+        return vec!["it was made from another file".to_owned()];
+    }
+    let left_out = clauses.len().saturating_sub(MOST);
+    clauses.truncate(MOST);
+    if left_out > 0 {
+        clauses.push(format!("and {left_out} more"));
+    }
+    clauses
+}
+
+/// The values of a fingerprint by their keys; none if it cannot be read.
+fn keys(fingerprint: &str) -> BTreeMap<String, String> {
+    let mut keys = BTreeMap::new();
+    let document = format!("study={fingerprint}").parse::<DocumentMut>();
+    if let Some(Item::Value(value)) = document.ok().as_ref().and_then(|d| d.get("study")) {
+        gather(value, "", &mut keys);
+    }
+    keys
+}
+
+fn gather(value: &Value, key: &str, keys: &mut BTreeMap<String, String>) {
+    let within = |part: &str| match key {
+        "" => part.to_owned(),
+        key => format!("{key}.{part}"),
+    };
+    match value {
+        Value::InlineTable(table) => {
+            for (part, value) in table {
+                gather(value, &within(part), keys);
+            }
+        }
+        Value::Array(values) if values.iter().any(Value::is_inline_table) => {
+            for (index, value) in values.iter().enumerate() {
+                gather(value, &within(&index.to_string()), keys);
+            }
+        }
+        value => {
+            let text = value.to_string();
+            let text = text.trim();
+            let shown: String = text.chars().take(LETTERS).collect();
+            let more = if shown.len() < text.len() { "…" } else { "" };
+            keys.insert(key.to_owned(), format!("{shown}{more}"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_differ_are_told_with_both_values() {
+        let there = r#"{"model"=[{"units"=3},{"units"=1}],"tune"={"sampler"="tpe"}}"#;
+        let here = r#"{"model"=[{"units"=3},{"units"=2}],"tune"={"stopper"=["none"]}}"#;
+        assert_eq!(
+            of_texts(there, here),
+            [
+                "`model.1.units` is 1 in it, 2 here",
+                "`tune.sampler` is \"tpe\" in it, not set here",
+                "`tune.stopper` is not set in it, [\"none\"] here",
+            ]
+        );
+    }
+
+    #[test]
+    fn many_differences_are_counted_and_long_ones_cut() {
+        let here = format!(
+            "{{\"a\"=\"{}\",\"b\"=2,\"c\"=3,\"d\"=4,\"e\"=5}}",
+            "x".repeat(50)
+        );
+        let told = of_texts("{}", &here);
+        assert_eq!(
+            told[0],
+            format!("`a` is not set in it, \"{}… here", "x".repeat(39))
+        );
+        assert_eq!(told[3], "and 2 more");
+    }
+
+    #[test]
+    fn what_cannot_be_read_differs_as_a_whole() {
+        assert_eq!(of_texts("one", "two"), ["it was made from another file"]);
+    }
+}

@@ -234,7 +234,7 @@ fn warn_of_stopped(stored: &Stored, console: &Console) {
     if stopped > 0 {
         console.warn(&format!(
             "{stopped} of {} trials were stopped when they were recorded: what they would have come \
-             to is not known, and what is saved is less than it seems; record a study with --stopper none",
+             to is not known, and what is saved comes out too low; record a study with --stopper none",
             trials.len()
         ));
     }

@@ -86,14 +86,14 @@ impl Choice {
             Choice::Prospect(Prospect {
                 keep,
                 sure,
-                reach,
+                swing,
                 fall,
                 from,
                 trials: _,
             }) => is_share("keep", keep)
                 .and(is_share("from", from))
                 .and(is_positive("sure", sure))
-                .and(is_positive("reach", reach))
+                .and(is_positive("swing", swing))
                 .and(is_positive("fall", fall)),
             Choice::Median(Median { from, trials: _ }) => is_share("from", from),
             Choice::Percentile(Percentile {

@@ -15,10 +15,11 @@ use serde::{Deserialize, Serialize};
 ///   trials: to be behind all of three says something, to be behind one of three does not.
 /// * *It lies still.* A trial that is behind and moves may come down yet: those that overshoot
 ///   at first, and networks that wait before they learn, are behind nearly all others for a tenth of
-///   their time and end among the best. Trials that are stuck do not move. So the rule asks how far
-///   the trial would come if in every stretch that is left it fell by `reach` of its recent movement, up
-///   or down, and by `fall` of its trend. Only if that is not down to the bar, the cost that `keep` of
-///   the others are better than, is there no prospect.
+///   their time and end among the best. Trials that are stuck do not move. And where a sampler has found a
+///   good place, all trials are nearly equal, and the best of them is made by chance, which takes costs
+///   as far as they usually move. So the rule asks how far the trial would come by `fall` of its trend
+///   in every stretch that is left, and by a swing of so many of its recent movements. Only if that is not
+///   down to the bar, the cost that `keep` of the others are better than, is there no prospect.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Prospect {
@@ -26,8 +27,8 @@ pub struct Prospect {
     pub keep: f64,
     /// How many standard deviations sure it has to be that more are.
     pub sure: f64,
-    /// The part of its recent movement that a trial may be lucky with from now on.
-    pub reach: f64,
+    /// How many of its recent movements, up or down, chance may take it down at once.
+    pub swing: f64,
     /// The part of its trend, if that is downwards, that may go on to the end.
     pub fall: f64,
     /// The share of its stretches that a trial has done before it is judged.
@@ -41,7 +42,7 @@ impl Default for Prospect {
         Self {
             keep: 0.12,
             sure: 1.2,
-            reach: 0.06,
+            swing: 3.0,
             fall: 0.4,
             from: 0.06,
             trials: 3,
@@ -75,8 +76,7 @@ impl Stopper for Prospect {
         }
         let bar = standing.bar(self.keep)?;
         let left = (trial.planned - trial.costs.len()) as f64;
-        let step = self.reach * movement(trial) + self.fall * trend(trial);
-        let lucky = standing.cost - step * left;
+        let lucky = standing.cost - self.swing * movement(trial) - self.fall * trend(trial) * left;
         (lucky >= bar).then(|| {
             let sentence = format!(
                 "After {} of {} stretches, {better} of {count} trials were better, and it does not \
@@ -183,6 +183,14 @@ mod tests {
         let rule = Prospect::default();
         assert_eq!(rule.judge(&trial(&overshot), &others), None);
         assert!(rule.judge(&trial(&[0.87; 12]), &others).is_some());
+    }
+
+    #[test]
+    fn a_trial_that_swings_as_far_as_it_is_behind_goes_on() {
+        let still = [0.7, 0.55, 0.54, 0.54, 0.54];
+        assert!(judge(&still).is_some());
+        let swinging = [0.7, 0.55, 0.6, 0.54, 0.58];
+        assert_eq!(judge(&swinging), None);
     }
 
     #[test]

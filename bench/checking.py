@@ -41,7 +41,7 @@ def seconds(task: Task, study: Path, runs: Path, trials: int, workers: int, way:
 
 
 def together(times: dict[str, dict[int, float]]) -> dict[str, float]:
-    """How long the trials took that ran to their end in every way: one that comes to no number is ended whatever is said."""
+    """How long the trials took that ran to their end in every way. One that comes to no number is always ended."""
     common = set.intersection(*(set(way) for way in times.values()))
     return {name: sum(way[number] for number in common) for name, way in times.items()}
 

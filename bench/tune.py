@@ -265,7 +265,8 @@ def show(result: dict[str, Any], out: Any) -> None:
         print(f"| {row['task']} | {name} | {' | '.join(cells)} | {row['stopped']:.0f} |", file=out)
     print("\nTable 4: the share of the budget until the best of the plain search was reached, and TSBA\n", file=out)
     compared = list(result["overall"])
-    print(f"| task | sampler | plain | {' | '.join(compared)} |\n| --- | --- | --- {'| --- ' * len(compared)}|", file=out)
+    print(f"| task | sampler | plain | {' | '.join(compared)} |", file=out)
+    print(f"| --- | --- | --- {'| --- ' * len(compared)}|", file=out)
     cells: dict[tuple[str, str], list[str]] = {}
     for row in result["rows"]:
         cell = percent(row["reached"]) + (f" ({row['tsba']:+.0%})" if "tsba" in row else "")
@@ -292,7 +293,7 @@ def main() -> None:
     parser.add_argument("--sampler", action="append", choices=SAMPLERS)
     parser.add_argument("--variant", action="append", choices=VARIANTS, help="with `plain`, which is always run")
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds")
-    parser.add_argument("--first-seed", type=int, default=1000, help="the first of them; below 1000 is for development")
+    parser.add_argument("--first-seed", type=int, default=2000, help="below 1000 for development; 1000 to 1002 were seen")
     parser.add_argument("--scale", type=float, default=1.0, help="how much of the budget")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="searches side by side")
     parser.add_argument("--full", action="store_true", help="all samples and the paper's epochs")

@@ -8,32 +8,8 @@ mod support;
 
 use serde_json::{Value, json};
 use server::Server;
+use support::search::PLAN;
 use support::{Folder, Outcome};
-
-const STUDY: &str = r#"[tune]
-trials = 16
-workers = 1
-sampler = "random"
-stopper = "none"
-
-[data]
-source = { kind = "circles", samples = 200 }
-scale = "standardise"
-
-[[model]]
-layer = "dense"
-units = { log_int = [2, 16] }
-activation = { choice = ["relu", "tanh"] }
-
-[[model]]
-layer = "dense"
-units = 1
-activation = "sigmoid"
-
-[training]
-epochs = 40
-optimizer = { name = "adam", learning_rate = { log_uniform = [1e-4, 10.0] } }
-"#;
 
 /// The trials of a study, without what takes time or depends on the place.
 fn exported(folder: &Folder, store: &str) -> Vec<Value> {
@@ -65,22 +41,23 @@ fn two_searches_on_one_server_are_one_and_can_be_read_from_it() {
     };
     let url = server.database("tune");
     // Two machines with nothing in common but the server.
-    let [here, there] = [(); 2].map(|()| Folder::with("study.toml", STUDY));
-    let on_server = ["tune", "study.toml", "--json", "--store", &url];
+    let [here, there] = [(); 2].map(|()| Folder::with("study.toml", PLAN));
+    let tune = ["tune", "study.toml", "--json", "--stopper", "none"];
+    let on_server = [tune.as_slice(), &["--store", &url]].concat();
     let searches = [&here, &there].map(|folder| folder.start(&on_server));
     for search in searches {
         let outcome: Outcome = search.wait_with_output().unwrap().into();
         assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-        assert_eq!(outcome.summary()["complete"], 16);
+        assert_eq!(outcome.summary()["complete"], 12);
     }
     let runs = |folder: &Folder| {
         let entries = std::fs::read_dir(folder.path().join("runs/study")).unwrap();
         entries.count()
     };
-    assert_eq!(runs(&here) + runs(&there), 16, "each trial has one place");
+    assert_eq!(runs(&here) + runs(&there), 12, "each trial has one place");
 
-    let alone = Folder::with("study.toml", STUDY);
-    let outcome = alone.run(&["tune", "study.toml", "--json"]);
+    let alone = Folder::with("study.toml", PLAN);
+    let outcome = alone.run(&tune);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     assert_eq!(exported(&here, &url), exported(&alone, "runs/study"));
 
@@ -89,5 +66,5 @@ fn two_searches_on_one_server_are_one_and_can_be_read_from_it() {
     let page = std::fs::read_to_string(here.path().join("page.html")).unwrap();
     assert!(page.contains("training.optimizer.learning_rate"));
     let dry = there.run(&[on_server.as_slice(), &["--dry-run"]].concat());
-    assert_eq!(dry.events()[0]["found"], json!({"complete": 16}));
+    assert_eq!(dry.events()[0]["found"], json!({"complete": 12}));
 }

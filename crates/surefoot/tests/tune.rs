@@ -9,37 +9,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
+use support::search::PLAN as STUDY;
 use support::{Folder, Outcome};
-
-/// A plan with four ranges, one of them conditional.
-const STUDY: &str = r#"[tune]
-trials = 12
-workers = 1
-sampler = "random"
-seed = 7
-
-[data]
-source = { kind = "circles", samples = 200 }
-scale = "standardise"
-
-[[model]]
-layer = "dense"
-units = { log_int = [2, 16] }
-activation = { choice = ["relu", "tanh"] }
-
-[[model]]
-layer = "dense"
-units = 1
-activation = "sigmoid"
-
-[training]
-epochs = 12
-
-[training.optimizer]
-name = { choice = ["adam", "sgd"] }
-learning_rate = { log_uniform = [1e-4, 10.0] }
-momentum = { uniform = [0.0, 0.99], if = { training.optimizer.name = "sgd" } }
-"#;
 
 /// The lines of shell of a command, and a range for it.
 fn command(script: &str) -> String {
@@ -289,7 +260,9 @@ fn a_search_of_which_all_fails_is_given_up() {
     let outcome = folder.run(&["tune", "study.toml", "--trials", "1000"]);
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
     assert!(
-        outcome.stderr.contains("have failed, and stay so"),
+        outcome
+            .stderr
+            .contains("every trial of this search has failed"),
         "{}",
         outcome.stderr
     );

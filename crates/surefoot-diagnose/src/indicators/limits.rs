@@ -75,15 +75,11 @@ impl Limits {
             self.lasting = value as usize;
             return Ok(());
         }
-        let is_share = SHARES.contains(&key);
-        match value {
-            _ if is_share && !(0.0..=1.0).contains(&value) => {
-                return Err(format!("`{key}` is a share from 0 to 1, not {value}"));
-            }
-            _ if !(value >= 0.0 && value.is_finite()) => {
-                return Err(format!("`{key}` is a number from 0, not {value}"));
-            }
-            _ => {}
+        if SHARES.contains(&key) && !(0.0..=1.0).contains(&value) {
+            return Err(format!("`{key}` is a share from 0 to 1, not {value}"));
+        }
+        if !(value >= 0.0 && value.is_finite()) {
+            return Err(format!("`{key}` is a number from 0, not {value}"));
         }
         let mut numbers = self.numbers();
         match numbers.iter_mut().find(|(name, _)| *name == key) {

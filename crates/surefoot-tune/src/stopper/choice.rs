@@ -75,12 +75,14 @@ impl Choice {
             true => Ok(()),
             false => fail(key, value, "a number from 0"),
         };
-        let has_rungs = |first: f64, reduction: f64| match (first, reduction) {
-            _ if !(first > 0.0 && first <= 1.0) => fail("first", first, "a share above 0"),
-            _ if !(reduction > 1.0 && reduction.is_finite()) => {
-                fail("reduction", reduction, "more than 1")
+        let has_rungs = |first: f64, reduction: f64| {
+            if !(first > 0.0 && first <= 1.0) {
+                return fail("first", first, "a share above 0");
             }
-            _ => Ok(()),
+            if !(reduction > 1.0 && reduction.is_finite()) {
+                return fail("reduction", reduction, "more than 1");
+            }
+            Ok(())
         };
         match *self {
             Choice::Prospect(Prospect {

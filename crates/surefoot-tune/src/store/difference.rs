@@ -1,6 +1,6 @@
 //! What two studies say differently, key by key.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use toml_edit::{DocumentMut, Item, Value};
 
 /// How many keys are told.
@@ -12,18 +12,19 @@ const LETTERS: usize = 40;
 /// [fingerprints](crate::Study::fingerprint).
 pub(super) fn of_texts(there: &str, here: &str) -> Vec<String> {
     let (there, here) = (keys(there), keys(here));
+    let all: BTreeSet<&String> = there.keys().chain(here.keys()).collect();
     let mut clauses = Vec::new();
-    for key in there.keys().chain(here.keys()) {
-        let clause = match (there.get(key), here.get(key)) {
-            (Some(there), Some(here)) if there != here => {
-                format!("`{key}` is {there} in it, {here} here")
+    for key in all {
+        match (there.get(key), here.get(key)) {
+            (there, here) if there == here => {}
+            (there, here) => {
+                let told = |value: Option<&String>| value.map_or("not set".to_owned(), |v| cut(v));
+                clauses.push(format!(
+                    "`{key}` is {} in it, {} here",
+                    told(there),
+                    told(here)
+                ));
             }
-            (Some(there), None) => format!("`{key}` is {there} in it, not set here"),
-            (None, Some(here)) => format!("`{key}` is not set in it, {here} here"),
-            _ => continue,
-        };
-        if !clauses.contains(&clause) {
-            clauses.push(clause);
         }
     }
     if clauses.is_empty() {
@@ -64,13 +65,15 @@ fn gather(value: &Value, key: &str, keys: &mut BTreeMap<String, String>) {
             }
         }
         value => {
-            let text = value.to_string();
-            let text = text.trim();
-            let shown: String = text.chars().take(LETTERS).collect();
-            let more = if shown.len() < text.len() { "…" } else { "" };
-            keys.insert(key.to_owned(), format!("{shown}{more}"));
+            keys.insert(key.to_owned(), value.to_string().trim().to_owned());
         }
     }
+}
+
+fn cut(value: &str) -> String {
+    let shown: String = value.chars().take(LETTERS).collect();
+    let more = if shown.len() < value.len() { "…" } else { "" };
+    format!("{shown}{more}")
 }
 
 #[cfg(test)]
@@ -103,6 +106,13 @@ mod tests {
             format!("`a` is not set in it, \"{}… here", "x".repeat(39))
         );
         assert_eq!(told[3], "and 2 more");
+    }
+
+    #[test]
+    fn texts_that_part_late_differ() {
+        let text = |end: &str| format!("{{\"command\"=\"{}{end}\"}}", "x".repeat(50));
+        let told = of_texts(&text("1"), &text("2"));
+        assert!(told[0].starts_with("`command` is \"xxx"), "{told:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::{Console, Role};
 use clap::Args;
 use serde::Serialize;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use surefoot_tune::export::Format;
 
@@ -99,9 +99,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         .write(&stored.study, &stored.view)
         .map_err(|error| Failure::broken(error.to_string()))?;
     if to_stdout_asked {
-        // Whoever reads may have seen enough.
-        let _ = std::io::stdout().write_all(&bytes);
-        return Ok(Exit::Done);
+        let mut stdout = std::io::stdout();
+        return match stdout.write_all(&bytes).and_then(|()| stdout.flush()) {
+            // Whoever read it has enough.
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(Failure::broken(format!("cannot print: {error}")))
+            }
+            _ => Ok(Exit::Done),
+        };
     }
     std::fs::write(file, bytes)
         .map_err(|error| Failure::broken(format!("cannot write {}: {error}", file.display())))?;

@@ -1,8 +1,8 @@
-//! Small searches, whose trials are commands that take no time.
+//! Small searches.
 
 use super::Folder;
 
-/// Six trials over four parameters: what a trial does goes by its number.
+/// Six trials of a command, over four parameters: what a trial does goes by its number.
 pub(crate) const STUDY: &str = r#"[tune]
 name = "numbers"
 command = "sh trial.sh"
@@ -17,6 +17,36 @@ rate = { log_uniform = [1e-3, 10.0] }
 units = { int = [2, 64] }
 optimizer = { choice = ["adam", "sgd"] }
 momentum = { uniform = [0.0, 0.99], if = { optimizer = "sgd" } }
+"#;
+
+/// A plan with four ranges, one of them conditional.
+pub(crate) const PLAN: &str = r#"[tune]
+trials = 12
+workers = 1
+sampler = "random"
+seed = 7
+
+[data]
+source = { kind = "circles", samples = 200 }
+scale = "standardise"
+
+[[model]]
+layer = "dense"
+units = { log_int = [2, 16] }
+activation = { choice = ["relu", "tanh"] }
+
+[[model]]
+layer = "dense"
+units = 1
+activation = "sigmoid"
+
+[training]
+epochs = 12
+
+[training.optimizer]
+name = { choice = ["adam", "sgd"] }
+learning_rate = { log_uniform = [1e-4, 10.0] }
+momentum = { uniform = [0.0, 0.99], if = { training.optimizer.name = "sgd" } }
 "#;
 
 const TRIAL: &str = r#"

@@ -86,9 +86,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         None => Order::Recorded,
         Some(trials) => Order::Drawn {
             trials: trials.get(),
-            seeds: (arguments.first_seed..)
-                .take(arguments.seeds.get() as usize)
-                .collect(),
+            seeds: {
+                let last = arguments
+                    .first_seed
+                    .saturating_add(arguments.seeds.get() - 1);
+                (arguments.first_seed..=last).collect()
+            },
         },
     };
     if !arguments.sweep.is_empty() {

@@ -116,7 +116,7 @@ pub(crate) struct Arguments {
     worker: Option<String>,
 
     /// The process that looks after this worker, which ends without it
-    #[arg(long, value_name = "ID", hide = true)]
+    #[arg(long, value_name = "ID", hide = true, value_parser = clap::value_parser!(i32).range(1..))]
     parent: Option<i32>,
 }
 

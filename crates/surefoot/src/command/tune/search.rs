@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::screen::Screen;
 use crate::output::tune::{Standing, Summary};
-use crate::output::{Console, number, to_stderr};
+use crate::output::{Console, to_stderr};
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ pub(super) fn run(
         store.refresh_reports(&mut view)?;
         standing.update(&view, begun.elapsed(), &screen);
         match asked_to_leave {
-            None if interrupt.asked() || standing.only_failures() >= Some(HOPELESS) => {
+            None if interrupt.asked() || standing.failures_only() >= HOPELESS => {
                 // At a terminal they were asked too; a signal to this process alone they do not see.
                 crew.signal(rustix::process::Signal::TERM);
                 asked_to_leave = Some(Instant::now());
@@ -87,12 +87,11 @@ pub(super) fn run(
         console.note("interrupted; the same command goes on with it");
         return Ok(Exit::Interrupted);
     }
-    if let Some(failures) = standing.only_failures().filter(|n| *n > 0) {
-        let trials = number::counted(failures as u64, "trial");
-        console.note(&format!(
-            "all of {trials} have failed, and stay so in the store; when the reason is mended, try more \
-             (--trials), or begin anew elsewhere (--runs, --store)"
-        ));
+    if standing.failures_only() > 0 {
+        console.note(
+            "every trial of this search has failed, and stays so in the store; when the reason is \
+             mended, try more (--trials), or begin anew elsewhere (--runs, --store)",
+        );
     }
     Ok(match summary.best() {
         Some(_) => Exit::Done,

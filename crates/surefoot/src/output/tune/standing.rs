@@ -71,9 +71,12 @@ impl<'a> Standing<'a> {
         screen.draw(&self.lines(view, elapsed));
     }
 
-    /// How many trials have ended since this began, if all of them have failed.
-    pub(crate) fn only_failures(&self) -> Option<usize> {
-        (self.ended == self.failed).then_some(self.failed)
+    /// How many trials have failed since this began; 0 if any ended otherwise.
+    pub(crate) fn failures_only(&self) -> usize {
+        match self.ended == self.failed {
+            true => self.failed,
+            false => 0,
+        }
     }
 
     /// What is drawn below: the trials that run, and how far it is.

@@ -114,7 +114,9 @@ fn run(
     }
     let value = value(claim.number, STRETCHES);
     store.finish(claim, &End::Complete { value }, STRETCHES.into())?;
-    writeln!(log, "finish {}", claim.number).expect("a line");
+    // At once, so that no kill leaves half a line.
+    let line = format!("finish {}\n", claim.number);
+    log.write_all(line.as_bytes()).expect("a line");
     Ok(())
 }
 

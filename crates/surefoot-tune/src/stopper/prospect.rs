@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 ///   good place, all trials are nearly equal, and the best of them is made by chance, which takes costs
 ///   as far as they usually move. So the rule asks how far the trial would come by `fall` of its trend
 ///   in every stretch that is left, and by a swing of so many of its recent movements. Only if that is not
-///   down to the bar, the cost that `keep` of the others are better than, is there no prospect.
+///   down to the bar, the cost that `keep` of the others are better than, is there no prospect. A
+///   single movement may be small by chance, so it counts as what is usual, if that is more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Prospect {
@@ -76,7 +77,12 @@ impl Stopper for Prospect {
         }
         let bar = standing.bar(self.keep)?;
         let left = (trial.planned - trial.costs.len()) as f64;
-        let lucky = standing.cost - self.swing * movement(trial) - self.fall * trend(trial) * left;
+        let movement = if trial.costs.len() == 2 {
+            movement(trial).max(usual_first_movement(others))
+        } else {
+            movement(trial)
+        };
+        let lucky = standing.cost - self.swing * movement - self.fall * trend(trial) * left;
         (lucky >= bar).then(|| {
             let sentence = format!(
                 "After {} of {} stretches, {better} of {count} trials were better, and it does not \
@@ -98,6 +104,15 @@ fn movement(trial: &Course) -> f64 {
     let steps = costs.windows(2).map(|pair| (pair[1] - pair[0]).abs());
     let path: f64 = steps.filter(|step| step.is_finite()).sum();
     path / (costs.len() as f64 - 1.0).max(1.0)
+}
+
+/// How far costs move from the first stretch to the second, in the middle of all trials that have both.
+fn usual_first_movement(others: &[Course]) -> f64 {
+    let step = |other: &Course| Some((other.costs.get(1)? - other.costs[0]).abs());
+    let mut steps: Vec<f64> = others.iter().filter_map(step).collect();
+    steps.retain(|step| step.is_finite());
+    steps.sort_by(f64::total_cmp);
+    steps.get(steps.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// How much the cost falls in a stretch, by a line through the second half of the course; 0 if it rises.
@@ -191,6 +206,15 @@ mod tests {
         assert!(judge(&still).is_some());
         let swinging = [0.7, 0.55, 0.6, 0.54, 0.58];
         assert_eq!(judge(&swinging), None);
+    }
+
+    #[test]
+    fn a_single_movement_counts_as_what_is_usual() {
+        // The others moved by 0.15 at first; one step that is smaller says little.
+        assert_eq!(judge(&[0.81, 0.809]), None);
+        assert!(judge(&[0.81, 0.809, 0.808]).is_some());
+        let far_behind = judge(&[1.2, 1.199]);
+        assert!(far_behind.is_some());
     }
 
     #[test]

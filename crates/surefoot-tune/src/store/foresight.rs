@@ -14,13 +14,16 @@ pub(super) struct Finished {
     pub(super) cost: f64,
 }
 
+/// How many trials, of those that ran to their end, say how one that was stopped would have fallen.
+const NEAREST: usize = 5;
+
 /// Trials that ran to their end, as a measure for those that did not.
 pub(super) struct Foresight {
     finished: Vec<Finished>,
     /// What those came to in the middle.
     usual: Option<f64>,
-    /// How much they fell in the middle after so many stretches.
-    falls: BTreeMap<usize, f64>,
+    /// After so many stretches, the lowest cost of each, in order, and how much it fell from there.
+    falls: BTreeMap<usize, Vec<(f64, f64)>>,
 }
 
 impl Foresight {
@@ -33,22 +36,40 @@ impl Foresight {
     }
 
     /// The cost to expect at the end of a trial that had come down to `lowest` when it was stopped
-    /// after so many stretches: it would have fallen as the others did from there, but not to among
-    /// the better half of them. Otherwise it would not have been stopped.
+    /// after so many stretches: it would have fallen as those did that stood nearest to it then, but
+    /// not to among the better half of all. Otherwise it would not have been stopped.
     pub(super) fn cost(&mut self, lowest: f64, stretches: usize) -> f64 {
         let Some(usual) = self.usual else {
             return lowest;
         };
         let finished = &self.finished;
-        let fall = *self.falls.entry(stretches).or_insert_with(|| {
+        let falls = self.falls.entry(stretches).or_insert_with(|| {
             let after = |trial: &Finished| trial.lowest.get(stretches.checked_sub(1)?).copied();
-            let falls = finished
-                .iter()
-                .filter_map(|trial| Some(after(trial)? - trial.cost));
-            median(falls.filter(|fall| fall.is_finite())).unwrap_or(0.0)
+            let fall = |trial: &Finished| Some((after(trial)?, after(trial)? - trial.cost));
+            let mut falls: Vec<(f64, f64)> = finished.iter().filter_map(fall).collect();
+            falls.retain(|(_, fall)| fall.is_finite());
+            falls.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            falls
         });
-        (lowest - fall).max(usual)
+        let fall = median(nearest(falls, lowest).iter().map(|&(_, fall)| fall));
+        (lowest - fall.unwrap_or(0.0)).max(usual)
     }
+}
+
+/// Those that stood nearest, of which there are [`NEAREST`] at most.
+fn nearest(falls: &[(f64, f64)], lowest: f64) -> &[(f64, f64)] {
+    let distance = |index: usize| (falls[index].0 - lowest).abs();
+    let place = falls.partition_point(|&(other, _)| other < lowest);
+    let mut from = place.saturating_sub(NEAREST);
+    let mut to = (place + NEAREST).min(falls.len());
+    while to - from > NEAREST {
+        if distance(from) > distance(to - 1) {
+            from += 1;
+        } else {
+            to -= 1;
+        }
+    }
+    &falls[from..to]
 }
 
 /// The upper of the two in the middle, if there are two.
@@ -78,6 +99,16 @@ mod tests {
         ]);
         assert_eq!(foresight.cost(1.5, 1), 1.5 - 0.7);
         assert_eq!(foresight.cost(1.5, 2), 1.5 - 0.5);
+    }
+
+    #[test]
+    fn those_that_stood_nearest_say_how_it_would_have_fallen() {
+        let near = (0..5).map(|i| finished(&[2.0 + 0.01 * f64::from(i), 1.0]));
+        let far = (0..9).map(|i| finished(&[9.0 + f64::from(i), 1.0]));
+        let mut foresight = Foresight::new(near.chain(far).collect());
+        assert_eq!(foresight.cost(2.5, 1), 2.5 - (2.02 - 1.0));
+        assert_eq!(foresight.cost(13.0, 1), 13.0 - (13.0 - 1.0));
+        assert_eq!(foresight.cost(1e6, 1), 1e6 - (15.0 - 1.0));
     }
 
     #[test]

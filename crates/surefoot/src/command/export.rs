@@ -3,7 +3,7 @@
 use super::stored;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Console, Role};
+use crate::output::{self, Console, Role};
 use clap::Args;
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
@@ -108,8 +108,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             _ => Ok(Exit::Done),
         };
     }
-    std::fs::write(file, bytes)
-        .map_err(|error| Failure::broken(format!("cannot write {}: {error}", file.display())))?;
+    output::file::write(file, &bytes)?;
     let trials = stored.view.trials().len();
     let console = Console::new(arguments.json, false);
     let file = file.display().to_string();

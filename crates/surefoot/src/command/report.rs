@@ -4,7 +4,7 @@ use super::stored;
 use super::tune::folder_name;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Console, Role, to_stdout};
+use crate::output::{self, Console, Role, to_stdout};
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -79,8 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     let file = arguments.output.clone().unwrap_or(usual);
-    std::fs::write(&file, page)
-        .map_err(|error| Failure::broken(format!("cannot write {}: {error}", file.display())))?;
+    output::file::write(&file, page.as_bytes())?;
     let console = Console::new(arguments.json, false);
     let file = file.display().to_string();
     console.say(&format!("  report   {}", Role::Strong.paint(&file)));

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
 mod facts;
+pub(crate) mod file;
 pub(crate) mod number;
 pub(crate) mod outline;
 pub(crate) mod progress;

@@ -177,6 +177,25 @@ fn hopeless_trials_are_ended_with_a_reason() {
 }
 
 #[test]
+fn commands_that_do_not_say_their_epochs_are_ended_as_well() {
+    // Every trial is worse than those before, and none moves.
+    let count = "n=$(cat count 2>/dev/null || echo 0); n=$((n + 1)); echo $n > count";
+    let line = r#"{\"epoch\": $i, \"value\": $n}"#;
+    let study = command(&format!(
+        "{count}; for i in $(seq 1 20); do echo \"{line}\"; done"
+    ));
+    let folder = Folder::with("study.toml", &study);
+    let outcome = tune(
+        &folder,
+        &["--stopper", "prospect", "--set", "tune.protect=0"],
+    );
+    let trials = trials(&outcome);
+    let states: Vec<&Value> = trials.values().map(|trial| &trial["state"]).collect();
+    assert_eq!(states, ["complete", "complete", "complete", "stopped"]);
+    assert_eq!(trials[&3]["epochs"], 2);
+}
+
+#[test]
 fn a_budget_of_operations_is_the_same_everywhere() {
     let folder = Folder::with("study.toml", &STUDY.replace("trials = 12\n", ""));
     let budget = ["--set", "tune.operations=2e6"];

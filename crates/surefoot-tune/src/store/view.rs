@@ -99,9 +99,29 @@ impl View {
         Some(Course {
             number,
             costs: costs.collect(),
-            planned: trial.planned.map_or(reports.len(), |n| n as usize),
+            planned: self.planned(trial),
             over: trial.end().is_some(),
         })
+    }
+
+    /// How many stretches a trial will have. One that does not say so has as many as the longest that ran
+    /// to its end; until one has, nobody knows how far it is, and it may be at its end.
+    fn planned(&self, trial: &Trial) -> usize {
+        let reported = |trial: &Trial| self.reports(trial.number).len();
+        match trial.planned {
+            Some(planned) => planned as usize,
+            None if trial.end().is_some() => reported(trial),
+            None => {
+                let complete = self.trials.iter().filter(|other| {
+                    matches!(other.end(), Some(End::Complete { .. })) && other.planned.is_none()
+                });
+                complete
+                    .map(reported)
+                    .max()
+                    .unwrap_or(0)
+                    .max(reported(trial))
+            }
+        }
     }
 
     /// The courses of all other trials that have reported something, by number.

@@ -70,6 +70,7 @@ every_store! {
         a_sampler_can_be_asked_again_with_what_it_knew
         samplers_are_told_what_a_stopped_trial_would_have_come_to
         stoppers_see_the_courses_of_the_others_in_costs
+        a_trial_that_does_not_say_its_stretches_has_those_of_the_longest
     }
 }
 

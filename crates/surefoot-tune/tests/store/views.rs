@@ -115,6 +115,29 @@ pub(crate) fn stoppers_see_the_courses_of_the_others_in_costs(url: &str) {
     assert_eq!(view.history().trials()[0].outcome, Outcome::Cost(-0.5));
 }
 
+pub(crate) fn a_trial_that_does_not_say_its_stretches_has_those_of_the_longest(url: &str) {
+    let (mut store, study) = open(url);
+    let mut silent = |reports: u32| {
+        let claim = claim(&mut store, &study, &PATIENT);
+        let start = Start {
+            planned: None,
+            ..start(0.5)
+        };
+        store.start(&claim, &start).expect("a start");
+        for step in 1..=reports {
+            store.report(&claim, step, 1.0, 1.0).expect("a report");
+        }
+        let view = view(&mut store, &study);
+        let planned = view.course(claim.number).expect("a course").planned;
+        store.finish(&claim, &complete(1.0), 1.0).expect("an end");
+        planned
+    };
+    assert_eq!(silent(7), 7);
+    assert_eq!(silent(2), 7);
+    assert_eq!(silent(9), 9);
+    assert_eq!(silent(1), 9);
+}
+
 pub(crate) fn samplers_are_told_what_a_stopped_trial_would_have_come_to(url: &str) {
     let (mut store, study) = open(url);
     let whole = begun(&mut store, &study);

@@ -11,8 +11,10 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// It runs. A sampler should not send another one to the same place.
     Pending,
-    /// It reached this, which is finite: to its end, or to where it was stopped.
+    /// It reached this, which is finite: to its end, or to where it went wrong.
     Cost(f64),
+    /// It was stopped, and would have come to about this, which is finite.
+    Foreseen(f64),
     /// It failed, or what it reached is no finite number: as bad as the worst there is.
     Worthless,
 }
@@ -24,6 +26,23 @@ impl Outcome {
             Outcome::Cost(cost)
         } else {
             Outcome::Worthless
+        }
+    }
+
+    /// The outcome of a trial that was stopped and would have come to about `cost`.
+    pub fn foreseen(cost: f64) -> Outcome {
+        if cost.is_finite() {
+            Outcome::Foreseen(cost)
+        } else {
+            Outcome::Worthless
+        }
+    }
+
+    /// What it cost, as far as is known.
+    pub fn cost(self) -> Option<f64> {
+        match self {
+            Outcome::Cost(cost) | Outcome::Foreseen(cost) => Some(cost),
+            Outcome::Pending | Outcome::Worthless => None,
         }
     }
 }
@@ -72,15 +91,12 @@ impl History {
     /// Those that are over, with a cost each: what is worthless costs as much as the worst that
     /// is not, or 0 where there is none.
     pub fn over(&self) -> impl Iterator<Item = (&Point, f64)> {
-        let costs = self.trials.iter().filter_map(|trial| match trial.outcome {
-            Outcome::Cost(cost) => Some(cost),
-            _ => None,
-        });
+        let costs = self.trials.iter().filter_map(|trial| trial.outcome.cost());
         let worst = costs.reduce(f64::max).unwrap_or(0.0);
         self.trials
             .iter()
             .filter_map(move |trial| match trial.outcome {
-                Outcome::Cost(cost) => Some((&trial.point, cost)),
+                Outcome::Cost(cost) | Outcome::Foreseen(cost) => Some((&trial.point, cost)),
                 Outcome::Worthless => Some((&trial.point, worst)),
                 Outcome::Pending => None,
             })
@@ -94,10 +110,7 @@ impl History {
 
     /// The lowest cost so far.
     pub fn best(&self) -> Option<f64> {
-        let costs = self.trials.iter().filter_map(|trial| match trial.outcome {
-            Outcome::Cost(cost) => Some(cost),
-            _ => None,
-        });
+        let costs = self.trials.iter().filter_map(|trial| trial.outcome.cost());
         costs.reduce(f64::min)
     }
 }

@@ -76,10 +76,11 @@ pub(crate) fn spaces() -> impl Strategy<Value = Space> {
     })
 }
 
-/// Outcomes of all kinds: spread, equal, enormous, worthless and pending ones.
+/// Outcomes of all kinds: spread, foreseen, equal, enormous, worthless and pending ones.
 pub(crate) fn outcomes() -> impl Strategy<Value = Vec<Outcome>> {
     let outcome = prop_oneof![
         4 => (-10.0..10.0).prop_map(Outcome::Cost),
+        2 => (-10.0..10.0).prop_map(Outcome::Foreseen),
         1 => Just(Outcome::Cost(1e30)),
         1 => Just(Outcome::Cost(-1e300)),
         2 => Just(Outcome::Worthless),

@@ -10,6 +10,8 @@ pub(super) struct Known {
     pub(super) rows: Vec<Row>,
     /// What each of them counts for, in the [shape](shaped) that models can take.
     pub(super) costs: Vec<f64>,
+    /// Whether that is no more than foreseen.
+    pub(super) foreseen: Vec<bool>,
     /// Those that run.
     pub(super) pending: Vec<Row>,
 }
@@ -24,6 +26,7 @@ impl Known {
         Known {
             rows: over.iter().map(|trial| frame.row(&trial.point)).collect(),
             costs: shaped(&outcomes).into_iter().flatten().collect(),
+            foreseen: outcomes.iter().map(is_foreseen).collect(),
             pending: pending[first..].to_vec(),
         }
     }
@@ -63,11 +66,12 @@ fn best_and_latest(history: &History, most: usize) -> Vec<&Told> {
     over
 }
 
+fn is_foreseen(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Foreseen(_))
+}
+
 fn cost(trial: &Told) -> f64 {
-    match trial.outcome {
-        Outcome::Cost(cost) => cost,
-        Outcome::Pending | Outcome::Worthless => f64::INFINITY,
-    }
+    trial.outcome.cost().unwrap_or(f64::INFINITY)
 }
 
 #[cfg(test)]

@@ -13,16 +13,12 @@ const MOST: f64 = 4.0;
 /// distances. Beyond that they grow with the logarithm, up to a limit, so that a loss of 1e30 is bad and no worse:
 /// it must not flatten everything else. What is worthless counts as the worst that is not.
 pub(super) fn shaped(outcomes: &[Outcome]) -> Vec<Option<f64>> {
-    let costs = outcomes.iter().filter_map(|outcome| match outcome {
-        Outcome::Cost(cost) => Some(*cost),
-        Outcome::Pending | Outcome::Worthless => None,
-    });
-    let mut costs: Vec<f64> = costs.collect();
+    let mut costs: Vec<f64> = outcomes.iter().filter_map(|o| o.cost()).collect();
     costs.sort_by(f64::total_cmp);
     let drawn_in = |cost| drawn_in(cost, &costs);
     let worst = costs.last().map_or(0.0, |&worst| drawn_in(worst));
     let shape = |outcome: &Outcome| match outcome {
-        Outcome::Cost(cost) => Some(drawn_in(*cost)),
+        Outcome::Cost(cost) | Outcome::Foreseen(cost) => Some(drawn_in(*cost)),
         Outcome::Worthless => Some(worst),
         Outcome::Pending => None,
     };
@@ -96,7 +92,7 @@ mod tests {
                 prop_assert_eq!(*outcome == Outcome::Pending, shape.is_none());
                 prop_assert!(shape.is_none_or(|shape| shape.is_finite() && shape.abs() < 100.0));
                 for (other, other_shape) in pairs() {
-                    if let (Outcome::Cost(a), Outcome::Cost(b)) = (outcome, other) {
+                    if let (Some(a), Some(b)) = (outcome.cost(), other.cost()) {
                         prop_assert!(a > b || shape <= other_shape);
                     }
                 }

@@ -4,7 +4,7 @@ use super::draws::Draws;
 use super::frame::{Frame, Row};
 use super::parzen::Parzen;
 use super::{Question, Sampler, sobol};
-use crate::history::{Outcome, Told};
+use crate::history::Told;
 use crate::space::Point;
 use libm::{ceil, log};
 use serde::{Deserialize, Serialize};
@@ -98,10 +98,7 @@ impl Sampler for Tpe {
 impl Tpe {
     /// The good trials, best first, and all others by number.
     fn split<'a>(&self, trials: &'a [Told], over: usize) -> (Vec<&'a Told>, Vec<&'a Told>) {
-        let cost = |trial: &Told| match trial.outcome {
-            Outcome::Cost(cost) => Some(cost),
-            Outcome::Pending | Outcome::Worthless => None,
-        };
+        let cost = |trial: &Told| trial.outcome.cost();
         let with_cost = trials
             .iter()
             .filter_map(|trial| Some((cost(trial)?, trial)));
@@ -151,7 +148,7 @@ fn by_age(n: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::History;
+    use crate::history::{History, Outcome};
     use crate::sampler::fixture;
     use crate::space::{Domain, Value};
 

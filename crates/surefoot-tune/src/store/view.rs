@@ -159,7 +159,7 @@ impl View {
                 let lowest = self.lowest(told.number).last();
                 if let Some(lowest) = lowest.filter(|lowest| lowest.is_finite()) {
                     let stretches = self.reports(told.number).len();
-                    told.outcome = Outcome::of(foresight.cost(lowest, stretches));
+                    told.outcome = Outcome::foreseen(foresight.cost(lowest, stretches));
                 }
             }
         }

@@ -157,6 +157,11 @@ pub(crate) fn samplers_are_told_what_a_stopped_trial_would_have_come_to(url: &st
     let view = view(&mut store, &study);
     let history = view.history();
     let told: Vec<Outcome> = history.trials().iter().map(|told| told.outcome).collect();
-    let costs = [0.3, 1.0 - (0.9 - 0.3), 1.0];
-    assert_eq!(told, costs.map(Outcome::Cost));
+    let fallen = 1.0 - (0.9 - 0.3);
+    let expected = [
+        Outcome::Cost(0.3),
+        Outcome::Foreseen(fallen),
+        Outcome::Cost(1.0),
+    ];
+    assert_eq!(told, expected);
 }

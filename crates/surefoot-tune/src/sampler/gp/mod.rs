@@ -11,7 +11,7 @@ mod embedding;
 mod process;
 
 use self::embedding::Embedding;
-use self::process::Process;
+use self::process::{Costs, Process};
 use super::acquisition::log_improvement;
 use super::descent::descend;
 use super::draws::Draws;
@@ -30,6 +30,7 @@ use std::num::NonZeroUsize;
 ///
 /// * Costs are drawn in where they are enormous: they must not flatten everything else.
 /// * What is worthless costs as much as the worst that is not.
+/// * What was stopped, and is only foreseen, is believed less than what was measured.
 /// * What runs is believed to cost what the process expects, which leaves nothing to expect there.
 /// * Different choices are apart, each by its own distance. A parameter that is not there is as if in the middle of its
 ///   domain.
@@ -56,6 +57,11 @@ impl Default for Gp {
     }
 }
 
+/// The variance of what is foreseen, where that of all costs is 1. Chosen on functions of which all but the
+/// best fifth was told with a deviation of 0.6 of the distance from the best to the median: without it, regret
+/// was ten times as large as if all was known, with it two and a half times.
+const DOUBT: f64 = 0.1;
+
 /// How many of the best trials have candidates drawn around them, and how many each.
 const INCUMBENTS: usize = 4;
 const AROUND: usize = 24;
@@ -79,12 +85,13 @@ impl Sampler for Gp {
         }
         let embedding = Embedding::new(&frame);
         let embedded = |rows: &[Row]| rows.iter().map(|row| embedding.of(row)).collect();
-        let process = Process::fit(
-            embedded(&known.rows),
-            known.costs.clone(),
-            frame.axes().len(),
-        )
-        .and_then(|process| process.believing(embedded(&known.pending)));
+        let doubt = |foreseen: &bool| if *foreseen { DOUBT } else { 0.0 };
+        let costs = Costs {
+            values: known.costs.clone(),
+            doubts: known.foreseen.iter().map(doubt).collect(),
+        };
+        let process = Process::fit(embedded(&known.rows), costs, frame.axes().len())
+            .and_then(|process| process.believing(embedded(&known.pending)));
         let Some(process) = process else {
             return elsewhere();
         };

@@ -59,10 +59,18 @@ const STEPS: usize = 40;
 /// Added to the diagonal so that points that coincide do no harm.
 const JITTER: f64 = 1e-8;
 
+/// What points have cost.
+#[derive(Clone, Debug)]
+pub(super) struct Costs {
+    pub(super) values: Vec<f64>,
+    /// For each, the variance of the error that it may have beside noise.
+    pub(super) doubts: Vec<f64>,
+}
+
 /// A Gaussian process with a Matérn 5/2 kernel, a length scale for each coordinate, conditioned on costs.
 pub(super) struct Process {
     points: Vec<Vec<f64>>,
-    costs: Vec<f64>,
+    costs: Costs,
     scales: Scales,
     factor: Lower,
     /// K⁻¹ times the costs.
@@ -78,11 +86,7 @@ pub(super) struct Belief {
 impl Process {
     /// The process with the likeliest scales, for points of so many parameters in a space where
     /// distances are Euclidean. `None` where the arithmetic breaks down.
-    pub(super) fn fit(
-        points: Vec<Vec<f64>>,
-        costs: Vec<f64>,
-        parameters: usize,
-    ) -> Option<Process> {
+    pub(super) fn fit(points: Vec<Vec<f64>>, costs: Costs, parameters: usize) -> Option<Process> {
         let dimensions = points.first()?.len();
         let gaps = Gaps::new(&points, dimensions);
         let prior = weight(parameters);
@@ -102,13 +106,13 @@ impl Process {
         Process::with(points, costs, Scales::from_logs(&best.at))
     }
 
-    fn with(points: Vec<Vec<f64>>, costs: Vec<f64>, scales: Scales) -> Option<Process> {
-        let factor = Lower::new(points.len(), |i, j| {
-            let noise = if i == j { scales.noise + JITTER } else { 0.0 };
-            scales.variance * matern(scales.distance(&points[i], &points[j])).0 + noise
+    fn with(points: Vec<Vec<f64>>, costs: Costs, scales: Scales) -> Option<Process> {
+        let factor = Lower::new(points.len(), |i, j| match i == j {
+            true => scales.variance + scales.noise + costs.doubts[i] + JITTER,
+            false => scales.variance * matern(scales.distance(&points[i], &points[j])).0,
         })
         .factor()?;
-        let pull = factor.backward(&factor.forward(&costs));
+        let pull = factor.backward(&factor.forward(&costs.values));
         Some(Process {
             points,
             costs,
@@ -124,7 +128,9 @@ impl Process {
             return Some(self);
         }
         let mut costs = self.costs.clone();
-        costs.extend(pending.iter().map(|point| self.believe(point).mean));
+        let expected = pending.iter().map(|point| self.believe(point).mean);
+        costs.values.extend(expected);
+        costs.doubts.resize(costs.values.len(), 0.0);
         let mut points = self.points.clone();
         points.extend(pending);
         Process::with(points, costs, self.scales.clone())
@@ -241,7 +247,7 @@ fn unlikelihood(
     at: &[f64],
     gradient: &mut [f64],
     gaps: &Gaps,
-    costs: &[f64],
+    costs: &Costs,
     prior: &Prior,
 ) -> f64 {
     let (n, d) = (gaps.points, gaps.dimensions);
@@ -256,16 +262,16 @@ fn unlikelihood(
     let kernels: Vec<(f64, f64)> = kernels.collect();
     let kernel_of = |i: usize, j: usize| kernels[i * (i - 1) / 2 + j];
     let kernel = Lower::new(n, |i, j| match i == j {
-        true => variance + noise + JITTER,
+        true => variance + noise + costs.doubts[i] + JITTER,
         false => variance * kernel_of(i, j).0,
     });
     gradient.fill(0.0);
     let Some(factor) = kernel.factor() else {
         return f64::INFINITY;
     };
-    let pull = factor.backward(&factor.forward(costs));
+    let pull = factor.backward(&factor.forward(&costs.values));
     let inverse = factor.inverse();
-    let mut value = 0.5 * dot(costs, &pull);
+    let mut value = 0.5 * dot(&costs.values, &pull);
     for i in 0..n {
         value += log(factor.at(i, i));
         let own = pull[i] * pull[i] - inverse.at(i, i);
@@ -298,7 +304,14 @@ fn unlikelihood(
 mod tests {
     use super::*;
 
-    fn example() -> (Vec<Vec<f64>>, Vec<f64>) {
+    fn sure(values: Vec<f64>) -> Costs {
+        Costs {
+            doubts: vec![0.0; values.len()],
+            values,
+        }
+    }
+
+    fn example() -> (Vec<Vec<f64>>, Costs) {
         let points: Vec<Vec<f64>> = (0..12)
             .map(|i| vec![(i as f64 * 0.37).fract(), (i as f64 * 0.61).fract()])
             .collect();
@@ -306,12 +319,13 @@ mod tests {
             .iter()
             .map(|p| (5.0 * p[0]).sin() + 0.1 * p[1])
             .collect();
-        (points, costs)
+        (points, sure(costs))
     }
 
     #[test]
     fn the_gradient_is_that_of_the_unlikelihood() {
-        let (points, costs) = example();
+        let (points, mut costs) = example();
+        costs.doubts[3] = 0.2;
         let gaps = Gaps::new(&points, 2);
         let prior = weight(2);
         let at = [0.3, -0.5, 0.2, -4.0];
@@ -336,7 +350,7 @@ mod tests {
     fn a_process_knows_what_it_was_told_and_where_it_was_told_nothing() {
         let (points, costs) = example();
         let process = Process::fit(points.clone(), costs.clone(), 2).expect("a process");
-        for (point, cost) in points.iter().zip(&costs) {
+        for (point, cost) in points.iter().zip(&costs.values) {
             let belief = process.believe(point);
             assert!((belief.mean - cost).abs() < 0.05);
             assert!(belief.deviation < 0.1);
@@ -349,11 +363,25 @@ mod tests {
     fn noise_is_told_from_the_costs() {
         let points: Vec<Vec<f64>> = (0..40).map(|i| vec![f64::from(i) / 40.0]).collect();
         let noisy = |i: usize| 2.0 * points[i][0] + if i.is_multiple_of(2) { 0.4 } else { -0.4 };
-        let costs = (0..40).map(noisy).collect();
+        let costs = sure((0..40).map(noisy).collect());
         let process = Process::fit(points.clone(), costs, 1).expect("a process");
         for point in &points[5..35] {
             assert!((process.believe(point).mean - 2.0 * point[0]).abs() < 0.2);
         }
+    }
+
+    #[test]
+    fn a_cost_that_is_in_doubt_misleads_less() {
+        let (points, mut costs) = example();
+        let truth = costs.values[5];
+        costs.values[5] += 1.0;
+        let error = |costs: &Costs| {
+            let process = Process::fit(points.clone(), costs.clone(), 2).expect("a process");
+            (process.believe(&points[5]).mean - truth).abs()
+        };
+        let believed = error(&costs);
+        costs.doubts[5] = 1.0;
+        assert!(error(&costs) < 0.5 * believed);
     }
 
     #[test]

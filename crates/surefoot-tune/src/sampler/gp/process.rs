@@ -108,7 +108,7 @@ impl Process {
 
     fn with(points: Vec<Vec<f64>>, costs: Costs, scales: Scales) -> Option<Process> {
         let factor = Lower::new(points.len(), |i, j| match i == j {
-            true => scales.variance + scales.noise + costs.doubts[i] + JITTER,
+            true => scales.variance + (scales.noise + costs.doubts[i] + JITTER),
             false => scales.variance * matern(scales.distance(&points[i], &points[j])).0,
         })
         .factor()?;

@@ -69,6 +69,12 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
     parser.add_argument("--sampler", action="append", choices=[*OURS, *OTHERS])
     parser.add_argument("--function", action="append", choices=list(functions()))
+    parser.add_argument(
+        "--foresee",
+        type=float,
+        metavar="ERROR",
+        help="ours are told of all but the best fifth what is foreseen, with this error",
+    )
     parser.add_argument("--kept-only", action="store_true", help="others' studies that are done")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
@@ -107,7 +113,8 @@ def studies(
 ) -> Iterable[tuple[str, int, list[float | None]]]:
     """The costs of every study of a sampler, by function and seed."""
     if sampler in OURS:
-        command = [regret, "run", sampler, str(seeds.start), str(seeds.stop), str(arguments.trials)]
+        how = ["run"] if arguments.foresee is None else ["foresee", str(arguments.foresee)]
+        command = [regret, *how, sampler, str(seeds.start), str(seeds.stop), str(arguments.trials)]
         command += [function.name for function in chosen]
         ran = subprocess.run(command, check=True, capture_output=True, text=True)
         for line in ran.stdout.splitlines():

@@ -45,6 +45,9 @@ pub struct Gp {
     pub trials: NonZeroUsize,
     /// How many points are compared before the best of them are improved upon.
     pub candidates: NonZeroUsize,
+    /// The variance of the error of what is foreseen, as a share of that of all costs.
+    #[serde(deserialize_with = "super::settings::share")]
+    pub doubt: f64,
 }
 
 impl Default for Gp {
@@ -53,14 +56,10 @@ impl Default for Gp {
             startup: 10,
             trials: NonZeroUsize::MIN.saturating_add(199),
             candidates: NonZeroUsize::MIN.saturating_add(511),
+            doubt: 0.1,
         }
     }
 }
-
-/// The variance of what is foreseen, where that of all costs is 1. Chosen on functions of which all but the
-/// best fifth was told with a deviation of 0.6 of the distance from the best to the median: without it, regret
-/// was ten times as large as if all was known, with it two and a half times.
-const DOUBT: f64 = 0.1;
 
 /// How many of the best trials have candidates drawn around them, and how many each.
 const INCUMBENTS: usize = 4;
@@ -85,7 +84,8 @@ impl Sampler for Gp {
         }
         let embedding = Embedding::new(&frame);
         let embedded = |rows: &[Row]| rows.iter().map(|row| embedding.of(row)).collect();
-        let doubt = |foreseen: &bool| if *foreseen { DOUBT } else { 0.0 };
+        // Costs in their shape have variance 1.
+        let doubt = |foreseen: &bool| if *foreseen { self.doubt } else { 0.0 };
         let costs = Costs {
             values: known.costs.clone(),
             doubts: known.foreseen.iter().map(doubt).collect(),

@@ -1,7 +1,8 @@
 //! Files that are written for other programs.
 
 use crate::failure::Failure;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
 
 /// Writes a file as a whole: what was there before stays until all of it is on the disk.
@@ -20,12 +21,19 @@ fn replace(target: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(".partial");
     let partial = target.with_file_name(name);
-    let written = fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, target));
+    let written = write_through(&partial, bytes).and_then(|()| fs::rename(&partial, target));
     if written.is_err() {
         // The error that counts is the first one.
         let _ = fs::remove_file(&partial);
     }
     written
+}
+
+/// Writes a file, and waits until the disk has it: some disks say only then that they are full.
+fn write_through(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = File::create(file)?;
+    file.write_all(bytes)?;
+    file.sync_all()
 }
 
 #[cfg(test)]

@@ -86,6 +86,17 @@ class Search:
         sign = -1 if self.task.maximize else 1
         return min(counting, key=lambda t: (sign * (t.value or 0.0), t.number), default=None)
 
+    def course(self) -> list[tuple[float, float]]:
+        """When there was a new best, and its value."""
+        course: list[tuple[float, float]] = []
+        for trial in self.trials:
+            if trial.value is None:
+                continue
+            better = max if self.task.maximize else min
+            if not course or better(trial.value, course[-1][1]) != course[-1][1]:
+                course.append((trial.when, trial.value))
+        return course
+
     def reaches(self, value: float) -> float | None:
         """When a trial as good as `value` had ended."""
         for trial in self.trials:
@@ -189,6 +200,18 @@ def reaching(search: Search, plain: Search, budget: float) -> float:
     return budget if reached is None else reached
 
 
+def reaching_on_average(searches: list[Search], value: float, budget: float) -> float:
+    """The budget used when the average of the best values of searches was as good as `value`."""
+    courses = [s.course() for s in searches]
+    sign = -1 if searches[0].task.maximize else 1
+    for moment in sorted({when for course in courses for when, _ in course}):
+        bests = [[best for when, best in course if when <= moment] for course in courses]
+        # Averages of the same numbers in another order may differ in their last bits.
+        if all(bests) and sign * mean(b[-1] for b in bests) <= sign * value + 1e-12 * abs(value):
+            return moment
+    return budget
+
+
 def mean_or_none(values: Iterable[float]) -> float | None:
     """The mean, or None of nothing."""
     known = list(values)
@@ -224,6 +247,11 @@ def tables(searches: list[Search], budgets: dict[str, float]) -> dict[str, Any]:
                     # TSBA (Definition 3.4), of times that are averaged first, as in the paper's Table 4.
                     before = mean(reaching(p, p, budget) for p in plain) / budget
                     row["tsba"] = 1 - row["reached"] / before
+                    # The same for the averages of all seeds: a single best is a matter of luck.
+                    bests = [p.best() for p in plain]
+                    average = mean(best.value for best in bests if best is not None and best.value is not None)
+                    reached, before = (reaching_on_average(s, average, budget) for s in (group, plain))
+                    row["tsba_average"] = 1 - reached / before
                     base = [mean(sum(t.when <= budget * m for t in s.trials) for s in plain) for m in MOMENTS]
                     row["more"] = [c / b - 1 if b else 0.0 for c, b in zip(counts, base)]
                 rows.append(row)
@@ -232,6 +260,7 @@ def tables(searches: list[Search], budgets: dict[str, float]) -> dict[str, Any]:
         group = [row for row in rows if row["variant"] == variant]
         overall[variant] = {
             "tsba": mean(row["tsba"] for row in group),
+            "tsba_average": mean(row["tsba_average"] for row in group),
             "top10hr": mean(row["top10hr"] for row in group),
             "more": mean(row["more"][-1] for row in group),
             # The paper has TSBA with SMAC alone, and counts trials with random draws alone.
@@ -287,15 +316,16 @@ def show(result: dict[str, Any], out: Any) -> None:
     for (task, sampler), line in cells.items():
         print(f"| {task} | {sampler} | {' | '.join(line)} |", file=out)
     print("\nIn all\n", file=out)
-    head = "| | TSBA | with smac alone | Top10HR | trials in the budget | with random alone | best trial stopped |"
-    print(f"{head}\n{'| --- ' * 7}|", file=out)
-    print("| target | 45% | | 75% | +70% | | never |", file=out)
-    print("| paper | | 40% | 72% | | +69% | |", file=out)
+    head = "| | TSBA | of averages | with smac | Top10HR | trials in the budget | with random | best trial stopped |"
+    print(f"{head}\n{'| --- ' * 8}|", file=out)
+    print("| target | 45% | | | 75% | +70% | | never |", file=out)
+    print("| paper | | | 40% | 72% | | +69% | |", file=out)
     for variant, row in result["overall"].items():
         best = result["true_best"][variant]
         smac = "" if row["tsba_smac"] is None else percent(row["tsba_smac"])
         random = "" if row["more_random"] is None else f"{row['more_random']:+.0%}"
-        cells = [variant, percent(row["tsba"]), smac, percent(row["top10hr"]), f"{row['more']:+.0%}", random]
+        cells = [variant, percent(row["tsba"]), percent(row["tsba_average"]), smac, percent(row["top10hr"])]
+        cells += [f"{row['more']:+.0%}", random]
         print(f"| {' | '.join(cells)} | {best['best_stopped']} of {best['searches']} |", file=out)
 
 
@@ -307,7 +337,7 @@ def main() -> None:
     parser.add_argument("--sampler", action="append", choices=SAMPLERS)
     parser.add_argument("--variant", action="append", choices=VARIANTS, help="with `plain`, which is always run")
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds")
-    parser.add_argument("--first-seed", type=int, default=2000, help="below 1000 for development; 1000 to 1002 were seen")
+    parser.add_argument("--first-seed", type=int, default=3000, help="those below 3000 were developed with")
     parser.add_argument("--scale", type=float, default=1.0, help="how much of the budget")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="searches side by side")
     parser.add_argument("--full", action="store_true", help="all samples and the paper's epochs")

@@ -497,6 +497,41 @@ fn recorded_trials_are_judged_again_without_training() {
 }
 
 #[test]
+fn whole_searches_are_run_among_recorded_trials() {
+    let folder = Folder::with("study.toml", STUDY);
+    tune(&folder, &["--stopper", "none"]);
+    tune(
+        &folder,
+        &["--stopper", "none", "--seed", "5", "--runs", "more"],
+    );
+    let stores = ["simulate", "runs/study", "more/study", "--sampler", "tpe"];
+    let options = ["--budget", "0.5", "--seeds", "6", "--stopper", "median"];
+    let run = || folder.run(&[stores.as_slice(), &options, &["--json"]].concat());
+    let outcome = run();
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let searched = outcome.events().pop().unwrap();
+    assert_eq!(searched["rule"], "median");
+    let [name, gain] = searched["tasks"][0].as_array().unwrap().as_slice() else {
+        panic!("one ground of both studies: {searched}");
+    };
+    assert_eq!((name, &gain["searches"]), (&json!("study"), &json!(6)));
+    let number = |key: &str| gain[key].as_f64().unwrap();
+    assert!(number("plain_trials") > 6.0 && number("trials") > number("plain_trials"));
+    assert_eq!(outcome.stdout, run().stdout);
+
+    let fails = |options: &[&str]| {
+        let outcome = folder.run(&[&stores[..3], options].concat());
+        assert_eq!(outcome.code, Some(2), "{}", outcome.stdout);
+        outcome.stderr
+    };
+    assert!(fails(&["--sampler", "tpee"]).contains("there are random, sobol, tpe, gp, smac"));
+    assert!(fails(&["--sampler", "tpe", "--budget", "0"]).contains("--budget is 0"));
+    let tiny = fails(&["--sampler", "tpe", "--budget", "0.001"]);
+    assert!(tiny.contains("comes to nothing"), "{tiny}");
+    assert!(fails(&["--seeds", "6"]).contains("--sampler"));
+}
+
+#[test]
 fn what_would_be_searched_is_shown_and_nothing_is_tried() {
     let folder = Folder::with("study.toml", STUDY);
     let dry = ["tune", "study.toml", "--threads", "1", "--dry-run"];

@@ -69,6 +69,14 @@ impl Settings {
         }
     }
 
+    /// Whether the points it gives depend on how other trials ended.
+    pub fn learns(&self) -> bool {
+        match self {
+            Settings::Random(_) | Settings::Sobol(_) => false,
+            Settings::Tpe(_) | Settings::Gp(_) | Settings::Smac(_) => true,
+        }
+    }
+
     /// The sampler.
     pub fn sampler(self) -> Box<dyn Sampler> {
         match self {

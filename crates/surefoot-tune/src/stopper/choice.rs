@@ -95,7 +95,7 @@ impl Choice {
             }) => is_share("keep", keep)
                 .and(is_share("from", from))
                 .and(is_positive("sure", sure))
-                .and(is_positive("swing", swing))
+                .and(swing.map_or(Ok(()), |swing| is_positive("swing", swing)))
                 .and(is_positive("fall", fall)),
             Choice::Median(Median { from, trials: _ }) => is_share("from", from),
             Choice::Percentile(Percentile {

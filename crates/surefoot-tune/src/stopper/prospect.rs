@@ -28,8 +28,10 @@ pub struct Prospect {
     pub keep: f64,
     /// How many standard deviations sure it has to be that more are.
     pub sure: f64,
-    /// How many of its recent movements, up or down, chance may take it down at once.
-    pub swing: f64,
+    /// How many of its recent movements, up or down, chance may take it down at once. Unset, it
+    /// depends on the sampler ([`swing_for`](Self::swing_for)).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub swing: Option<f64>,
     /// The part of its trend, if that is downwards, that may go on to the end.
     pub fall: f64,
     /// The share of its stretches that a trial has done before it is judged.
@@ -43,7 +45,7 @@ impl Default for Prospect {
         Self {
             keep: 0.12,
             sure: 1.2,
-            swing: 3.0,
+            swing: None,
             fall: 0.4,
             from: 0.06,
             trials: 3,
@@ -51,12 +53,28 @@ impl Default for Prospect {
     }
 }
 
+/// The swing where points do not depend on how trials end: the best of them comes once, and has to be kept.
+const SWING: f64 = 3.0;
+/// The swing where they do. Such a sampler soon tries many points that are nearly as good, and comes back to where
+/// one was stopped that was good: more trials are worth more to it than each of them.
+const SWING_TO_LEARN_FROM: f64 = 1.0;
+
 /// The share of the planned stretches over which movement is looked at.
 const RECENT: f64 = 0.08;
 /// The share over which the trend is, at least: long enough that chance does not make one.
 const TREND: f64 = 0.16;
 /// Trials are compared by the best of so many costs: chance makes one bad more often than two.
 const LATE: usize = 3;
+
+impl Prospect {
+    /// The swing where none is set, with a sampler that learns from trials or one that does not.
+    pub fn swing_for(learns: bool) -> f64 {
+        match learns {
+            true => SWING_TO_LEARN_FROM,
+            false => SWING,
+        }
+    }
+}
 
 impl Stopper for Prospect {
     fn name(&self) -> &'static str {
@@ -82,7 +100,8 @@ impl Stopper for Prospect {
         } else {
             movement(trial)
         };
-        let lucky = standing.cost - self.swing * movement - self.fall * trend(trial) * left;
+        let swing = self.swing.unwrap_or(SWING);
+        let lucky = standing.cost - swing * movement - self.fall * trend(trial) * left;
         (lucky >= bar).then(|| {
             let sentence = format!(
                 "After {} of {} stretches, {better} of {count} trials were better, and it does not \

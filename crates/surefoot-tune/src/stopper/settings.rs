@@ -1,5 +1,6 @@
 //! What ends the trials of a study, as it is written down.
 
+use super::Prospect;
 use super::choice::Choice;
 use super::combination::Combination;
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            stoppers: vec![Choice::Prospect(super::Prospect::default())],
+            stoppers: vec![Choice::Prospect(Prospect::default())],
             indicators: indicators::PROBLEMS.to_vec(),
             limits: Limits::default(),
             protect: 3,
@@ -118,6 +119,17 @@ impl Settings {
             }
         }
         Ok(())
+    }
+
+    /// The same with what depends on whether the sampler learns from trials, where it is not set.
+    #[must_use]
+    pub fn for_sampler(mut self, learns: bool) -> Settings {
+        for stopper in &mut self.stoppers {
+            if let Choice::Prospect(prospect) = stopper {
+                prospect.swing.get_or_insert(Prospect::swing_for(learns));
+            }
+        }
+        self
     }
 
     /// The stoppers, ready to judge.
@@ -247,6 +259,19 @@ mod tests {
             panic!("{more:?}");
         };
         assert_eq!((prospect.keep, prospect.trials), (0.1, 7));
+    }
+
+    #[test]
+    fn the_swing_depends_on_the_sampler_unless_it_is_set() {
+        let swing = |settings: Settings| match settings.stoppers[0] {
+            Choice::Prospect(prospect) => prospect.swing,
+            _ => panic!("{settings:?}"),
+        };
+        let default = Settings::default();
+        assert_eq!(swing(default.clone().for_sampler(true)), Some(1.0));
+        assert_eq!(swing(default.clone().for_sampler(false)), Some(3.0));
+        let set = default.with("prospect.swing", 2.0).unwrap();
+        assert_eq!(swing(set.for_sampler(true)), Some(2.0));
     }
 
     #[test]

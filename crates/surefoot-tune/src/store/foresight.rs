@@ -7,18 +7,18 @@
 use std::collections::BTreeMap;
 
 /// A trial that ran to its end.
-pub(super) struct Finished {
+pub(crate) struct Finished {
     /// The lowest cost up to each of its stretches, infinite before the first that is a number.
-    pub(super) lowest: Vec<f64>,
+    pub(crate) lowest: Vec<f64>,
     /// What it came to.
-    pub(super) cost: f64,
+    pub(crate) cost: f64,
 }
 
 /// How many trials, of those that ran to their end, say how one that was stopped would have fallen.
 const NEAREST: usize = 5;
 
 /// Trials that ran to their end, as a measure for those that did not.
-pub(super) struct Foresight {
+pub(crate) struct Foresight {
     finished: Vec<Finished>,
     /// What those came to in the middle.
     usual: Option<f64>,
@@ -27,7 +27,7 @@ pub(super) struct Foresight {
 }
 
 impl Foresight {
-    pub(super) fn new(finished: Vec<Finished>) -> Foresight {
+    pub(crate) fn new(finished: Vec<Finished>) -> Foresight {
         Foresight {
             usual: median(finished.iter().map(|trial| trial.cost)),
             finished,
@@ -38,7 +38,7 @@ impl Foresight {
     /// The cost to expect at the end of a trial that had come down to `lowest` when it was stopped
     /// after so many stretches: it would have fallen as those did that stood nearest to it then, but
     /// not to among the better half of all. Otherwise it would not have been stopped.
-    pub(super) fn cost(&mut self, lowest: f64, stretches: usize) -> f64 {
+    pub(crate) fn cost(&mut self, lowest: f64, stretches: usize) -> f64 {
         let Some(usual) = self.usual else {
             return lowest;
         };

@@ -28,7 +28,7 @@ mod difference;
 mod error;
 #[cfg(test)]
 mod exactly_once;
-mod foresight;
+pub(crate) mod foresight;
 #[cfg(test)]
 mod laws;
 #[cfg(feature = "postgres")]

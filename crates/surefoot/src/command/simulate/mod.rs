@@ -1,6 +1,7 @@
 //! `surefoot simulate`: what other stoppers would have done to recorded trials.
 
 mod recorded;
+mod searches;
 
 use super::stored::{self, Stored};
 use crate::exit::Exit;
@@ -12,10 +13,10 @@ use serde_json::Value;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::Path;
 use surefoot_diagnose::indicators;
-use surefoot_tune::Stopper;
 use surefoot_tune::simulate::{Axis, Floor, Order, Tally, Task, measure, split, sweep};
 use surefoot_tune::stopper::{DIAGNOSIS, NAMES, Settings};
 use surefoot_tune::store::{End, Trial};
+use surefoot_tune::{Space, Stopper, Study};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,16 +37,21 @@ Examples:
   surefoot simulate taskset/ --trials 100 --seeds 20
       Curve files of TaskSet: draws 20 studies of 100 trials from each.
 
+  surefoot simulate runs/first runs/second --sampler tpe --seeds 100
+      Whole searches: every point that the sampler asks for is answered by the nearest recorded trial.
+      What each rule gains them is measured by how soon they find what searches without it find.
+
 Exit codes: 0 done, 2 the input is wrong, 3 something broke.";
 
 /// Replay recorded trials through stoppers and thresholds, without training
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A store, the directory of a study, or curve files of TaskSet (JSON)
-    store: String,
+    /// Stores, directories of studies, or curve files of TaskSet (JSON)
+    #[arg(required = true)]
+    store: Vec<String>,
 
-    /// Which study, if the store has several
+    /// Which study, if a store has several
     #[arg(long, value_name = "NAME")]
     study: Option<String>,
 
@@ -62,15 +68,28 @@ pub(crate) struct Arguments {
     sweep: Vec<Axis>,
 
     /// Draw studies of so many trials, instead of replaying them in their order
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", group = "drawing")]
     trials: Option<NonZeroUsize>,
 
-    /// How many studies to draw from each task
-    #[arg(long, value_name = "N", default_value = "20", requires = "trials")]
+    /// Search among the recorded trials with this sampler: random, sobol, tpe, gp or smac
+    #[arg(long, value_name = "NAME", group = "drawing", conflicts_with = "sweep")]
+    sampler: Option<String>,
+
+    /// How much a search may take, as a share of what all recorded trials took
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.1,
+        requires = "sampler"
+    )]
+    budget: f64,
+
+    /// How many studies to draw, or searches to run, for each task
+    #[arg(long, value_name = "N", default_value = "20", requires = "drawing")]
     seeds: NonZeroU64,
 
-    /// The seed of the first draw
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "trials")]
+    /// The seed of the first of them
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "drawing")]
     first_seed: u64,
 
     /// Print one JSON object a line on stdout
@@ -78,31 +97,38 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
+impl Arguments {
+    fn seeds(&self) -> Vec<u64> {
+        let last = self.first_seed.saturating_add(self.seeds.get() - 1);
+        (self.first_seed..=last).collect()
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let console = Console::new(arguments.json, false);
     let base = settings(arguments)?;
-    let tasks = tasks(arguments, &console)?;
+    let sampler = arguments.sampler.as_deref().map(searches::sampler);
+    let sampler = sampler.transpose()?;
+    let record = Record::read(arguments, &console)?;
+    let learns = sampler.as_ref().map_or(record.learns, |s| s.learns());
+    let base = base.for_sampler(learns);
+    if let Some(sampler) = sampler {
+        let rules = rules(&base, arguments)?;
+        return searches::run(record, &sampler, &rules, arguments, &console);
+    }
+    let tasks = record.tasks;
     let order = match arguments.trials {
         None => Order::Recorded,
         Some(trials) => Order::Drawn {
             trials: trials.get(),
-            seeds: {
-                let last = arguments
-                    .first_seed
-                    .saturating_add(arguments.seeds.get() - 1);
-                (arguments.first_seed..=last).collect()
-            },
+            seeds: arguments.seeds(),
         },
     };
     if !arguments.sweep.is_empty() {
         return calibrate(&tasks, &order, &base, arguments, &console);
     }
-    let rules = match arguments.stopper.is_empty() {
-        true => each(&base, arguments)?,
-        false => vec![(arguments.stopper.join(" + "), base)],
-    };
     let mut rows = Vec::new();
-    for (name, settings) in &rules {
+    for (name, settings) in &rules(&base, arguments)? {
         let tallies: Vec<Tally> = tasks.iter().map(|t| measure(t, &order, settings)).collect();
         let mut total = Tally::default();
         tallies.iter().for_each(|tally| total.add(tally));
@@ -170,6 +196,14 @@ fn is_missing(settings: &Settings, name: &str) -> bool {
     settings.stoppers.iter().all(|s| s.name() != name)
 }
 
+/// The rules that have a row each, by their names.
+fn rules(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)>, Failure> {
+    match arguments.stopper.is_empty() {
+        true => each(base, arguments),
+        false => Ok(vec![(arguments.stopper.join(" + "), base.clone())]),
+    }
+}
+
 /// Every rule alone as others have it, then the indicators together, then those of a study.
 fn each(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)>, Failure> {
     let mut rules = Vec::new();
@@ -206,27 +240,50 @@ fn each(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)
     Ok(rules)
 }
 
-/// What is to be replayed.
-fn tasks(arguments: &Arguments, console: &Console) -> Result<Vec<Task>, Failure> {
-    let path = Path::new(&arguments.store);
-    let files = recorded::curve_files(path);
-    let tasks = match files.is_empty() {
-        false => recorded::curves(&files)?,
-        true => {
-            let url = stored::url(&arguments.store).ok_or_else(|| {
-                let message = format!("{} is no store, study or curve file", arguments.store);
-                Failure::input(message)
+/// What was recorded.
+struct Record {
+    tasks: Vec<Task>,
+    /// The space of each task, where it is known.
+    spaces: Vec<Option<Space>>,
+    /// Whether the points of one were given by a sampler that learns.
+    learns: bool,
+}
+
+impl Record {
+    fn read(arguments: &Arguments, console: &Console) -> Result<Record, Failure> {
+        let mut record = Record {
+            tasks: Vec::new(),
+            spaces: Vec::new(),
+            learns: false,
+        };
+        for store in &arguments.store {
+            let files = recorded::curve_files(Path::new(store));
+            if !files.is_empty() {
+                record.tasks.extend(recorded::curves(&files)?);
+                record.spaces.resize(record.tasks.len(), None);
+                continue;
+            }
+            let url = stored::url(store).ok_or_else(|| {
+                Failure::input(format!("{store} is no store, study or curve file"))
             })?;
             let stored = stored::open(&url, arguments.study.as_deref())?;
             warn_of_stopped(&stored, console);
-            vec![recorded::study(&stored)]
+            let task = recorded::study(&stored);
+            if task.trials.is_empty() {
+                let message = format!("{store} has no trials that reported anything");
+                return Err(Failure::input(message));
+            }
+            record.tasks.push(task);
+            record.spaces.push(Some(stored.study.space.clone()));
+            let study = Study::parse(&stored.study.document, stored.name.as_str());
+            record.learns |= study.is_ok_and(|study| study.settings.sampler.learns());
         }
-    };
-    if tasks.iter().all(|task| task.trials.is_empty()) {
-        let message = format!("{} has no trials that reported anything", arguments.store);
-        return Err(Failure::input(message));
+        if record.tasks.iter().all(|task| task.trials.is_empty()) {
+            let message = format!("{} has no trials", arguments.store.join(", "));
+            return Err(Failure::input(message));
+        }
+        Ok(record)
     }
-    Ok(tasks)
 }
 
 /// Says so if what trials would have come to is not known of all.

@@ -1,0 +1,200 @@
+//! What rules gain a search, by BTTackler's measures.
+
+use super::search::Searched;
+use super::tally::TOP;
+use serde::Serialize;
+
+/// What searches with some rules came to, beside the same searches without.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Gain {
+    /// How many pairs of searches there are.
+    pub searches: usize,
+    /// How many trials a search has on average.
+    pub trials: f64,
+    /// How many the search without rules has.
+    pub plain_trials: f64,
+    /// The share of the budget until the best of the search without rules was reached, on average; all of it
+    /// if it never was.
+    pub reached: f64,
+    /// When that search reached it itself.
+    pub plain_reached: f64,
+    /// The share of the budget until the average best cost of all searches was as low as that of those
+    /// without rules at their end. A single best is a matter of luck; this is not.
+    pub average_reached: f64,
+    /// When those reached it themselves.
+    pub plain_average_reached: f64,
+    /// Top10HR: the share of the ten best trials of both that are this search's (Definition 3.3).
+    pub top10hr: f64,
+}
+
+impl Gain {
+    /// The gain of searches over the plain ones of the same seeds; `None` if there is none, or if one found
+    /// nothing.
+    pub fn of(plain: &[Vec<Searched>], searches: &[Vec<Searched>]) -> Option<Gain> {
+        let plain_courses = courses(plain)?;
+        let their_courses = courses(searches)?;
+        let bests: Vec<f64> = plain_courses.iter().map(|course| lowest(course)).collect();
+        let pairs = || plain.iter().zip(searches);
+        let reached = |courses: &[Vec<(f64, f64)>]| {
+            let times = courses.iter().zip(&bests);
+            mean(times.map(|(course, best)| reaches(course, *best)))
+        };
+        let average = mean(bests.iter().copied());
+        Some(Gain {
+            searches: searches.len(),
+            trials: mean(searches.iter().map(|search| search.len() as f64)),
+            plain_trials: mean(plain.iter().map(|search| search.len() as f64)),
+            reached: reached(&their_courses),
+            plain_reached: reached(&plain_courses),
+            average_reached: reaches(&averaged(&their_courses), average),
+            plain_average_reached: reaches(&averaged(&plain_courses), average),
+            top10hr: mean(pairs().map(|(plain, search)| hit_ratio(search, plain))),
+        })
+    }
+
+    /// TSBA (Definition 3.4), of times that are averaged first, as the paper's Table 4 has them.
+    pub fn tsba(&self) -> f64 {
+        1.0 - self.reached / self.plain_reached
+    }
+
+    /// The same for the average of all searches.
+    pub fn average_tsba(&self) -> f64 {
+        1.0 - self.average_reached / self.plain_average_reached
+    }
+
+    /// How many more trials there are.
+    pub fn more(&self) -> f64 {
+        self.trials / self.plain_trials - 1.0
+    }
+}
+
+/// When each search came to a new best, and to which; `None` if one never came to any.
+fn courses(searches: &[Vec<Searched>]) -> Option<Vec<Vec<(f64, f64)>>> {
+    let courses = searches.iter().map(|search| {
+        let mut course: Vec<(f64, f64)> = Vec::new();
+        for (when, cost) in search.iter().filter_map(|t| Some((t.when, t.cost?))) {
+            if course.last().is_none_or(|(_, best)| cost < *best) {
+                course.push((when, cost));
+            }
+        }
+        (!course.is_empty()).then_some(course)
+    });
+    let courses: Option<Vec<_>> = courses.collect();
+    courses.filter(|courses| !courses.is_empty())
+}
+
+fn lowest(course: &[(f64, f64)]) -> f64 {
+    course.last().map_or(f64::INFINITY, |(_, best)| *best)
+}
+
+/// When a cost was reached; at the end of the budget if it never was. Averages of the same numbers in another
+/// order may differ in their last bits.
+fn reaches(course: &[(f64, f64)], cost: f64) -> f64 {
+    let near = cost + 1e-12 * cost.abs();
+    let found = course.iter().find(|(_, best)| *best <= near);
+    found.map_or(1.0, |(when, _)| *when)
+}
+
+/// The average of the best costs, from when all have one.
+fn averaged(courses: &[Vec<(f64, f64)>]) -> Vec<(f64, f64)> {
+    let mut times: Vec<f64> = courses.iter().flatten().map(|(when, _)| *when).collect();
+    times.sort_by(f64::total_cmp);
+    times.dedup();
+    let at = |time: f64| {
+        let bests = courses.iter().map(|course| {
+            let until = course.partition_point(|(when, _)| *when <= time);
+            Some(course[until.checked_sub(1)?].1)
+        });
+        let bests: Option<Vec<f64>> = bests.collect();
+        Some((time, mean(bests?.into_iter())))
+    };
+    times.into_iter().filter_map(at).collect()
+}
+
+/// Those that are equally good are shared.
+fn hit_ratio(search: &[Searched], plain: &[Searched]) -> f64 {
+    let top = |search: &[Searched], ours: bool| {
+        let mut costs: Vec<f64> = search.iter().filter_map(|trial| trial.cost).collect();
+        costs.sort_by(f64::total_cmp);
+        costs.truncate(TOP);
+        costs.into_iter().map(move |cost| (cost, ours))
+    };
+    let mut pool: Vec<(f64, bool)> = top(search, true).chain(top(plain, false)).collect();
+    pool.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let places = TOP.min(pool.len());
+    let Some(&(edge, _)) = places.checked_sub(1).and_then(|last| pool.get(last)) else {
+        return 0.5;
+    };
+    let inside = pool.iter().filter(|(cost, _)| *cost < edge);
+    let tied = pool.iter().filter(|(cost, _)| *cost == edge);
+    let left = places - inside.clone().count();
+    let ours_inside = inside.filter(|(_, ours)| *ours).count() as f64;
+    let ours_tied = mean(tied.map(|(_, ours)| f64::from(u8::from(*ours))));
+    (ours_inside + left as f64 * ours_tied) / places as f64
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0usize), |(sum, n), value| (sum + value, n + 1));
+    sum / count.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn searched(trials: &[(f64, Option<f64>)]) -> Vec<Searched> {
+        let trial = |&(when, cost): &(f64, Option<f64>)| Searched {
+            place: 0,
+            when,
+            cost,
+        };
+        trials.iter().map(trial).collect()
+    }
+
+    #[test]
+    fn what_is_reached_in_half_the_time_saves_half() {
+        let plain = searched(&[(0.2, Some(3.0)), (0.8, Some(1.0)), (1.0, Some(2.0))]);
+        let sooner = searched(&[
+            (0.1, Some(3.0)),
+            (0.2, None),
+            (0.4, Some(1.0)),
+            (0.5, Some(2.0)),
+        ]);
+        let gain = Gain::of(&[plain.clone()], &[sooner]).unwrap();
+        assert_eq!((gain.reached, gain.plain_reached), (0.4, 0.8));
+        assert_eq!((gain.tsba(), gain.average_tsba()), (0.5, 0.5));
+        assert!((gain.more() - 1.0 / 3.0).abs() < 1e-12);
+        assert_eq!(gain.top10hr, 0.5);
+        let nothing = searched(&[(0.5, None)]);
+        assert_eq!(Gain::of(&[plain], &[nothing]), None);
+    }
+
+    #[test]
+    fn what_is_never_reached_takes_the_whole_budget() {
+        let plain = searched(&[(0.5, Some(1.0))]);
+        let worse = searched(&[(0.5, Some(2.0)), (0.9, None)]);
+        let gain = Gain::of(&[plain], &[worse]).unwrap();
+        assert_eq!(gain.tsba(), -1.0);
+    }
+
+    #[test]
+    fn the_average_is_taken_when_all_have_found_something() {
+        let one = searched(&[(0.1, Some(4.0)), (0.5, Some(2.0))]);
+        let other = searched(&[(0.3, Some(2.0)), (0.9, Some(0.0))]);
+        let courses = courses(&[one, other]).unwrap();
+        let expected = vec![(0.3, 3.0), (0.5, 2.0), (0.9, 1.0)];
+        assert_eq!(averaged(&courses), expected);
+    }
+
+    #[test]
+    fn the_ten_best_of_both_are_counted_and_ties_shared() {
+        let costs = |range: std::ops::Range<u32>| -> Vec<Searched> {
+            let costs = range.map(|cost| (0.5, Some(f64::from(cost))));
+            searched(&costs.collect::<Vec<_>>())
+        };
+        assert_eq!(hit_ratio(&costs(0..10), &costs(10..20)), 1.0);
+        assert_eq!(hit_ratio(&costs(10..20), &costs(0..10)), 0.0);
+        assert_eq!(hit_ratio(&costs(0..20), &costs(0..20)), 0.5);
+        assert_eq!(hit_ratio(&costs(0..3), &costs(3..6)), 0.5);
+    }
+}

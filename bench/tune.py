@@ -250,8 +250,8 @@ def tables(searches: list[Search], budgets: dict[str, float]) -> dict[str, Any]:
                     # The same for the averages of all seeds: a single best is a matter of luck.
                     bests = [p.best() for p in plain]
                     average = mean(best.value for best in bests if best is not None and best.value is not None)
-                    reached, before = (reaching_on_average(s, average, budget) for s in (group, plain))
-                    row["tsba_average"] = 1 - reached / before
+                    theirs, plains = (reaching_on_average(s, average, budget) for s in (group, plain))
+                    row["tsba_average"] = 1 - theirs / plains
                     base = [mean(sum(t.when <= budget * m for t in s.trials) for s in plain) for m in MOMENTS]
                     row["more"] = [c / b - 1 if b else 0.0 for c, b in zip(counts, base)]
                 rows.append(row)
@@ -332,7 +332,7 @@ def show(result: dict[str, Any], out: Any) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench/tune", description=__doc__)
     parser.add_argument("--data", type=Path, default=HERE / ".data", help="where bench/data has written")
-    parser.add_argument("--work", type=Path, default=HERE / ".tune", help="where searches are kept")
+    parser.add_argument("--work", type=Path, default=HERE / ".tune", help="where searches are kept; remove those that another version has made")
     parser.add_argument("--task", action="append", choices=[t.name for t in TASKS])
     parser.add_argument("--sampler", action="append", choices=SAMPLERS)
     parser.add_argument("--variant", action="append", choices=VARIANTS, help="with `plain`, which is always run")

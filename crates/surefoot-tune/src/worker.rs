@@ -57,7 +57,7 @@ impl Worker<'_> {
         let mut view = View::new(study);
         let rules = Rules {
             sampler: self.settings.sampler.clone().sampler(),
-            stoppers: self.settings.stoppers.combination(),
+            stoppers: self.settings.rules().combination(),
         };
         let limits = self.settings.limits();
         loop {

@@ -505,7 +505,7 @@ fn whole_searches_are_run_among_recorded_trials() {
         &["--stopper", "none", "--seed", "5", "--runs", "more"],
     );
     let stores = ["simulate", "runs/study", "more/study", "--sampler", "tpe"];
-    let options = ["--budget", "0.5", "--seeds", "6", "--stopper", "median"];
+    let options = ["--share", "0.5", "--seeds", "6", "--stopper", "median"];
     let run = || folder.run(&[stores.as_slice(), &options, &["--json"]].concat());
     let outcome = run();
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
@@ -525,9 +525,10 @@ fn whole_searches_are_run_among_recorded_trials() {
         outcome.stderr
     };
     assert!(fails(&["--sampler", "tpee"]).contains("there are random, sobol, tpe, gp, smac"));
-    assert!(fails(&["--sampler", "tpe", "--budget", "0"]).contains("--budget is 0"));
-    let tiny = fails(&["--sampler", "tpe", "--budget", "0.001"]);
-    assert!(tiny.contains("comes to nothing"), "{tiny}");
+    assert!(fails(&["--sampler", "tpe", "--share", "0"]).contains("--share is 0"));
+    let tiny = fails(&["--sampler", "tpe", "--share", "0.001"]);
+    assert!(tiny.contains("a search finds nothing"), "{tiny}");
+    assert!(fails(&["more/study"]).contains("more/study is named twice"));
     assert!(fails(&["--seeds", "6"]).contains("--sampler"));
 }
 

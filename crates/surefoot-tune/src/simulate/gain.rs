@@ -28,12 +28,13 @@ pub struct Gain {
 }
 
 impl Gain {
-    /// The gain of searches over the plain ones of the same seeds; `None` if there is none, or if one found
-    /// nothing.
+    /// The gain of searches over the plain ones of the same seeds; `None` if one of the plain ones found
+    /// nothing, or there is none.
     pub fn of(plain: &[Vec<Searched>], searches: &[Vec<Searched>]) -> Option<Gain> {
-        let plain_courses = courses(plain)?;
-        let their_courses = courses(searches)?;
-        let bests: Vec<f64> = plain_courses.iter().map(|course| lowest(course)).collect();
+        let (plain_courses, their_courses) = (courses(plain), courses(searches));
+        let bests = plain_courses.iter().map(|course| Some(course.last()?.1));
+        let bests: Option<Vec<f64>> = bests.collect();
+        let bests = bests.filter(|bests| !bests.is_empty())?;
         let pairs = || plain.iter().zip(searches);
         let reached = |courses: &[Vec<(f64, f64)>]| {
             let times = courses.iter().zip(&bests);
@@ -68,8 +69,8 @@ impl Gain {
     }
 }
 
-/// When each search came to a new best, and to which; `None` if one never came to any.
-fn courses(searches: &[Vec<Searched>]) -> Option<Vec<Vec<(f64, f64)>>> {
+/// When each search came to a new best, and to which.
+fn courses(searches: &[Vec<Searched>]) -> Vec<Vec<(f64, f64)>> {
     let courses = searches.iter().map(|search| {
         let mut course: Vec<(f64, f64)> = Vec::new();
         for (when, cost) in search.iter().filter_map(|t| Some((t.when, t.cost?))) {
@@ -77,14 +78,9 @@ fn courses(searches: &[Vec<Searched>]) -> Option<Vec<Vec<(f64, f64)>>> {
                 course.push((when, cost));
             }
         }
-        (!course.is_empty()).then_some(course)
+        course
     });
-    let courses: Option<Vec<_>> = courses.collect();
-    courses.filter(|courses| !courses.is_empty())
-}
-
-fn lowest(course: &[(f64, f64)]) -> f64 {
-    course.last().map_or(f64::INFINITY, |(_, best)| *best)
+    courses.collect()
 }
 
 /// When a cost was reached; at the end of the budget if it never was. Averages of the same numbers in another
@@ -144,7 +140,9 @@ mod tests {
 
     fn searched(trials: &[(f64, Option<f64>)]) -> Vec<Searched> {
         let trial = |&(when, cost): &(f64, Option<f64>)| Searched {
-            place: 0,
+            trial: 0,
+            stretches: 1,
+            reason: None,
             when,
             cost,
         };
@@ -153,35 +151,43 @@ mod tests {
 
     #[test]
     fn what_is_reached_in_half_the_time_saves_half() {
-        let plain = searched(&[(0.2, Some(3.0)), (0.8, Some(1.0)), (1.0, Some(2.0))]);
+        let plain = [searched(&[
+            (0.2, Some(3.0)),
+            (0.8, Some(1.0)),
+            (1.0, Some(2.0)),
+        ])];
         let sooner = searched(&[
             (0.1, Some(3.0)),
             (0.2, None),
             (0.4, Some(1.0)),
             (0.5, Some(2.0)),
         ]);
-        let gain = Gain::of(&[plain.clone()], &[sooner]).unwrap();
+        let gain = Gain::of(&plain, &[sooner]).unwrap();
         assert_eq!((gain.reached, gain.plain_reached), (0.4, 0.8));
         assert_eq!((gain.tsba(), gain.average_tsba()), (0.5, 0.5));
         assert!((gain.more() - 1.0 / 3.0).abs() < 1e-12);
         assert_eq!(gain.top10hr, 0.5);
-        let nothing = searched(&[(0.5, None)]);
-        assert_eq!(Gain::of(&[plain], &[nothing]), None);
+        assert_eq!(Gain::of(&[searched(&[(0.5, None)])], &plain), None);
+        assert_eq!(Gain::of(&[], &[]), None);
     }
 
     #[test]
     fn what_is_never_reached_takes_the_whole_budget() {
         let plain = searched(&[(0.5, Some(1.0))]);
         let worse = searched(&[(0.5, Some(2.0)), (0.9, None)]);
-        let gain = Gain::of(&[plain], &[worse]).unwrap();
-        assert_eq!(gain.tsba(), -1.0);
+        let plain = [plain];
+        assert_eq!(Gain::of(&plain, &[worse]).unwrap().tsba(), -1.0);
+        let nothing = searched(&[(0.5, None)]);
+        let gain = Gain::of(&plain, &[nothing]).unwrap();
+        let gained = (gain.tsba(), gain.average_tsba(), gain.top10hr);
+        assert_eq!(gained, (-1.0, -1.0, 0.0));
     }
 
     #[test]
     fn the_average_is_taken_when_all_have_found_something() {
         let one = searched(&[(0.1, Some(4.0)), (0.5, Some(2.0))]);
         let other = searched(&[(0.3, Some(2.0)), (0.9, Some(0.0))]);
-        let courses = courses(&[one, other]).unwrap();
+        let courses = courses(&[one, other]);
         let expected = vec![(0.3, 3.0), (0.5, 2.0), (0.9, 1.0)];
         assert_eq!(averaged(&courses), expected);
     }

@@ -3,18 +3,19 @@
 use super::record::RecordedTrial;
 use super::replay::{Alert, alerts};
 use crate::course::Course;
+use crate::foresight::{Finished, Foresight, is_cut_short};
 use crate::history::{History, Outcome, Told};
 use crate::sampler::{Question, Sampler};
 use crate::space::{Domain, Parameter, Point, Space, SpaceError, Value};
-use crate::stopper::{self, Reason, Settings};
-use crate::store::foresight::{Finished, Foresight};
+use crate::stopper::{Reason, Settings};
 use surefoot_diagnose::Finding;
 
-/// How far apart two choices are, squared, where numbers are 1 apart from one end of their range to
-/// the other.
+/// How far apart two choices are, squared, where the ends of a range of numbers are 1 apart: as far as two
+/// numbers are that are drawn at random, and a little further.
 const OTHER_CHOICE: f64 = 0.25;
 
-/// Numbers that span more than this, from the lowest to the highest, lie on a logarithmic scale.
+/// Numbers of which the highest is so many times the lowest are taken for those of a logarithmic
+/// scale, as learning rates and penalties are; momentums and the like span less.
 const LOGARITHMIC: f64 = 100.0;
 
 /// Recorded trials among which samplers can search.
@@ -22,21 +23,33 @@ const LOGARITHMIC: f64 = 100.0;
 /// A replay tells what rules do to the trials of a search that is over. But with other rules a sampler
 /// that learns would have asked for other points. Here it asks, and the nearest of the recorded trials that was
 /// not taken yet is the answer. That is not what the point itself would have come to, so it takes many
-/// recorded trials, more than ten times as many as a search has; but a search takes no time, and hundreds
-/// of them tell what three cannot.
+/// more recorded trials than a search has. But there can be hundreds of searches in the time of one
+/// that trains.
 #[derive(Clone, Debug)]
 pub struct Ground {
     space: Space,
-    trials: Vec<RecordedTrial>,
-    points: Vec<Point>,
-    places: Vec<Vec<Option<f64>>>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    record: RecordedTrial,
+    point: Point,
+    /// Where the point lies in each direction, from 0 to 1; `None` where it has no value.
+    places: Vec<Option<f64>>,
+    /// What it comes to.
+    truth: f64,
 }
 
 /// A trial of a search among recorded ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Searched {
     /// Which of the recorded trials it is.
-    pub place: usize,
+    pub trial: usize,
+    /// How many of its stretches were run.
+    pub stretches: usize,
+    /// Why no more, if it was stopped.
+    pub reason: Option<Reason>,
     /// What had been spent when it ended, as a share of the budget.
     pub when: f64,
     /// What it came to; `None` if it was stopped as bad or came to no number.
@@ -46,39 +59,46 @@ pub struct Searched {
 impl Ground {
     /// Those of the trials that have a point of the space and ran to their end.
     pub fn new(space: Space, trials: Vec<RecordedTrial>) -> Ground {
-        let is_known = |trial: &RecordedTrial| {
-            let point = trial.point.as_ref();
-            trial.truth.is_some() && point.is_some_and(|point| space.contains(point))
+        let entry = |record: RecordedTrial| {
+            let point = record.point.clone().filter(|point| space.contains(point))?;
+            let place = |p: &Parameter| Some(p.domain.place(point.get(&p.name)?));
+            Some(Entry {
+                places: space.parameters().iter().map(place).collect(),
+                truth: record.truth?,
+                point,
+                record,
+            })
         };
-        let mut trials = trials;
-        trials.retain(is_known);
-        let points: Vec<Point> = trials.iter().filter_map(|t| t.point.clone()).collect();
-        Ground {
-            places: points.iter().map(|point| places(&space, point)).collect(),
-            points,
-            space,
-            trials,
-        }
+        let entries = trials.into_iter().filter_map(entry).collect();
+        Ground { space, entries }
     }
 
-    /// The same where nobody has recorded the space: the smallest that has all points. Only those
-    /// parameters count that are numbers in all of them.
+    /// The same for curves, of which nobody has recorded the space: it is the smallest that has all points,
+    /// of the parameters that are numbers in all of them. A curve comes to its lowest cost, as the trial of a
+    /// study does.
     pub fn spanned(mut trials: Vec<RecordedTrial>) -> Result<Ground, SpaceError> {
         let points: Vec<&Point> = trials.iter().filter_map(|t| t.point.as_ref()).collect();
         let names = points.first().into_iter().flat_map(|point| point.0.keys());
-        let names = names.filter(|name| points.iter().all(|p| p.get(name).is_some()));
         let parameters = names.filter_map(|name| {
-            let values = points.iter().filter_map(|point| point.get(name));
+            let numbers = points.iter().map(|point| number(point.get(name)?));
             Some(Parameter {
                 name: name.clone(),
-                domain: span(&values.collect::<Vec<_>>())?,
+                domain: span(&numbers.collect::<Option<Vec<f64>>>()?)?,
                 conditions: Vec::new(),
             })
         });
         let space = Space::new(parameters.collect())?;
-        let is_there = |name: &str| space.parameters().iter().any(|p| p.name == name);
-        for point in trials.iter_mut().filter_map(|trial| trial.point.as_mut()) {
-            point.0.retain(|name, _| is_there(name));
+        for trial in &mut trials {
+            if let Some(point) = &mut trial.point {
+                let values = space.parameters().iter().filter_map(|parameter| {
+                    let number = number(point.get(&parameter.name)?)?;
+                    Some((parameter.name.clone(), Value::Float(number)))
+                });
+                *point = Point(values.collect());
+            }
+            let costs = trial.stretches.iter().map(|stretch| stretch.cost);
+            let lowest = costs.filter(|cost| cost.is_finite()).reduce(f64::min);
+            trial.truth = trial.truth.map(|_| lowest.unwrap_or(f64::NAN));
         }
         Ok(Ground::new(space, trials))
     }
@@ -88,40 +108,36 @@ impl Ground {
         &self.space
     }
 
-    /// Adds the trials of another that is of the same space.
-    pub fn join(&mut self, other: Ground) {
-        self.trials.extend(other.trials);
-        self.points.extend(other.points);
-        self.places.extend(other.places);
-    }
-
     /// How many trials there are.
     pub fn len(&self) -> usize {
-        self.trials.len()
+        self.entries.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.trials.is_empty()
+        self.entries.is_empty()
     }
 
     /// What all trials took.
     pub fn spent(&self) -> f64 {
-        let stretches = self.trials.iter().flat_map(|trial| &trial.stretches);
+        let records = self.entries.iter().map(|entry| &entry.record);
+        let stretches = records.flat_map(|record| &record.stretches);
         stretches.map(|stretch| stretch.spent).sum()
     }
 
     /// What the indicators of `settings` find in each of the trials.
     pub fn alerts(&self, settings: &Settings) -> Vec<Vec<Alert>> {
-        if settings.indicators.is_empty() {
-            return vec![Vec::new(); self.trials.len()];
-        }
-        let trials = self.trials.iter();
-        trials.map(|trial| alerts(trial, settings)).collect()
+        let entries = self.entries.iter();
+        let found = entries.map(|entry| match settings.indicators.is_empty() {
+            true => Vec::new(),
+            false => alerts(&entry.record, settings),
+        });
+        found.collect()
     }
 
     /// The trials of a search that end within the budget, with what the indicators find in them
-    /// ([`alerts`](Self::alerts)) and under the rules of `settings`.
+    /// ([`alerts`](Self::alerts)) and under the rules of `settings`. It ends sooner if it has taken all
+    /// trials.
     pub fn search(
         &self,
         sampler: &dyn Sampler,
@@ -132,32 +148,31 @@ impl Ground {
     ) -> Vec<Searched> {
         let rules = settings.combination();
         let mut free: Vec<usize> = (0..self.len()).collect();
+        let mut searched: Vec<Searched> = Vec::new();
         let mut courses: Vec<Course> = Vec::new();
-        let mut ends: Vec<End> = Vec::new();
         let mut spent = 0.0;
-        let mut searched = Vec::new();
         while !free.is_empty() {
-            let number = ends.len() as u64;
+            let number = searched.len() as u64;
             let wanted = sampler.ask(&Question {
                 space: &self.space,
                 seed,
                 number,
-                history: &self.history(&ends, &courses),
+                history: &self.history(&searched, &courses),
             });
-            let place = free.remove(self.nearest(&wanted, &free));
-            let trial = &self.trials[place];
+            let trial = free.remove(self.nearest(&wanted, &free));
+            let entry = &self.entries[trial];
             let mut course = Course {
                 number,
-                costs: Vec::with_capacity(trial.stretches.len()),
-                planned: trial.planned,
+                costs: Vec::with_capacity(entry.record.stretches.len()),
+                planned: entry.record.planned,
                 over: false,
             };
             let mut reason = None;
-            for stretch in &trial.stretches {
+            for stretch in &entry.record.stretches {
                 spent += stretch.spent;
                 course.costs.push(stretch.cost);
                 let now = |alert: &&Alert| alert.stretch == course.costs.len();
-                let now = found[place].iter().filter(now);
+                let now = found[trial].iter().filter(now);
                 let findings: Vec<Finding> = now.map(|alert| alert.finding.clone()).collect();
                 reason = rules.decide(&course, &courses, &findings);
                 if reason.is_some() || spent > budget {
@@ -168,81 +183,79 @@ impl Ground {
                 break;
             }
             let cost = match &reason {
-                None => trial.truth,
+                None => Some(entry.truth),
                 Some(reason) if reason.counts => course.best(),
                 Some(_) => None,
             };
             searched.push(Searched {
-                place,
+                trial,
+                stretches: course.costs.len(),
+                reason,
                 when: spent / budget,
                 cost: cost.filter(|cost| cost.is_finite()),
             });
             course.over = true;
             courses.push(course);
-            ends.push(End { place, reason });
         }
         searched
     }
 
-    /// Which of those that are free is nearest, the first of several.
+    /// The index of the nearest of those that are free, the first of several.
     fn nearest(&self, point: &Point, free: &[usize]) -> usize {
-        let wanted = places(&self.space, point);
-        let distance = |place: usize| {
-            let parameters = self.space.parameters().iter();
-            let both = wanted.iter().zip(&self.places[place]);
-            let apart = parameters
-                .zip(both)
-                .map(|(parameter, both)| match (parameter, both) {
-                    (_, (None, None)) => 0.0,
-                    (parameter, (Some(a), Some(b))) => match parameter.domain {
-                        Domain::Choice(_) if a == b => 0.0,
-                        Domain::Choice(_) => OTHER_CHOICE,
-                        _ => (a - b) * (a - b),
-                    },
-                    _ => OTHER_CHOICE,
-                });
+        let parameters = self.space.parameters();
+        let place = |p: &Parameter| Some(p.domain.place(point.get(&p.name)?));
+        let wanted: Vec<Option<f64>> = parameters.iter().map(place).collect();
+        let distance = |trial: usize| {
+            let both = wanted.iter().zip(&self.entries[trial].places);
+            let apart = both.zip(parameters).map(|(both, parameter)| match both {
+                (Some(a), Some(b)) => match parameter.domain {
+                    Domain::Choice(_) if a == b => 0.0,
+                    Domain::Choice(_) => OTHER_CHOICE,
+                    _ => (a - b) * (a - b),
+                },
+                // One that only one of them has hangs on another, which counts.
+                _ => 0.0,
+            });
             apart.sum::<f64>()
         };
-        let distances = free.iter().map(|&place| distance(place));
+        let distances = free.iter().map(|&trial| distance(trial));
         let nearest = distances.enumerate().min_by(|a, b| a.1.total_cmp(&b.1));
         nearest.map_or(0, |(index, _)| index)
     }
 
-    /// What a sampler is told, as a study's store tells it.
-    fn history(&self, ends: &[End], courses: &[Course]) -> History {
-        let finished = ends.iter().zip(courses).filter_map(|(end, course)| {
-            let cost = self.trials[end.place].truth?;
-            let is_finished = end.reason.is_none() && cost.is_finite();
+    /// What a sampler is told, as the store of a study tells it.
+    fn history(&self, searched: &[Searched], courses: &[Course]) -> History {
+        let trials = || searched.iter().zip(courses);
+        let finished = trials().filter_map(|(trial, course)| {
+            let is_finished = trial.reason.is_none() && trial.cost.is_some();
             is_finished.then(|| Finished {
                 lowest: lowest(course),
-                cost,
+                cost: self.entries[trial.trial].truth,
             })
         });
         let mut foresight = Foresight::new(finished.collect());
-        let told = ends.iter().zip(courses).map(|(end, course)| {
-            let outcome = match &end.reason {
-                None => self.trials[end.place].truth.map(Outcome::of),
-                Some(reason) if stopper::NAMES.contains(&reason.by.as_str()) => {
-                    let lowest = lowest(course).last().copied();
-                    lowest.map(|cost| Outcome::foreseen(foresight.cost(cost, course.costs.len())))
+        let told = trials().map(|(trial, course)| {
+            let entry = &self.entries[trial.trial];
+            let cost = match &trial.reason {
+                None => entry.truth,
+                Some(reason) if reason.counts => course.best().unwrap_or(f64::NAN),
+                Some(_) => course.last().unwrap_or(f64::NAN),
+            };
+            let outcome = match &trial.reason {
+                Some(reason) if is_cut_short(reason) && cost.is_finite() => {
+                    let lowest = lowest(course).last().copied().unwrap_or(cost);
+                    Outcome::foreseen(foresight.cost(lowest, course.costs.len()))
                 }
-                Some(reason) if reason.counts => course.best().map(Outcome::of),
-                Some(_) => course.last().map(Outcome::of),
+                _ => Outcome::of(cost),
             };
             Told {
                 number: course.number,
-                point: self.points[end.place].clone(),
-                outcome: outcome.unwrap_or(Outcome::Worthless),
+                point: entry.point.clone(),
+                outcome,
             }
         });
         History::new(told.collect())
     }
-}
-
-/// How a trial of a search ended.
-struct End {
-    place: usize,
-    reason: Option<Reason>,
 }
 
 /// The lowest cost up to each stretch.
@@ -256,35 +269,43 @@ fn lowest(course: &Course) -> Vec<f64> {
     costs.collect()
 }
 
-/// Where a point lies, from 0 to 1 in each direction; `None` where it has no value.
-fn places(space: &Space, point: &Point) -> Vec<Option<f64>> {
-    let parameters = space.parameters().iter();
-    let place = |p: &Parameter| Some(p.domain.place(point.get(&p.name)?));
-    parameters.map(place).collect()
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Float(value) => Some(*value),
+        Value::Int(value) => Some(*value as f64),
+        Value::Bool(_) | Value::Text(_) => None,
+    }
 }
 
-/// The smallest domain that has all values; `None` if there is only one, or one that is no number.
-fn span(values: &[&Value]) -> Option<Domain> {
-    let number = |value: &&Value| match value {
-        Value::Float(value) => Some(*value),
-        _ => None,
-    };
-    let floats: Vec<f64> = values.iter().filter_map(number).collect();
-    let low = floats.iter().copied().reduce(f64::min)?;
-    let high = floats.iter().copied().reduce(f64::max)?;
-    let is_wide = low > 0.0 && high > LOGARITHMIC * low;
-    match (floats.len() == values.len() && low < high, is_wide) {
-        (true, true) => Some(Domain::LogUniform(low, high)),
-        (true, false) => Some(Domain::Uniform(low, high)),
-        (false, _) => None,
+/// The smallest domain that has all numbers; `None` if there is only one.
+fn span(numbers: &[f64]) -> Option<Domain> {
+    let low = numbers.iter().copied().reduce(f64::min)?;
+    let high = numbers.iter().copied().reduce(f64::max)?;
+    if low == high {
+        return None;
+    }
+    match low > 0.0 && high > LOGARITHMIC * low {
+        true => Some(Domain::LogUniform(low, high)),
+        false => Some(Domain::Uniform(low, high)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::direction::Direction;
     use crate::sampler;
     use crate::stopper::Choice;
+    use crate::store::{Claimed, End, Limits, NewStudy, Start, Store, View};
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    fn trial(values: &[(&str, Value)], costs: &[f64]) -> RecordedTrial {
+        let mut trial = RecordedTrial::from_losses(costs, costs);
+        let values = values.iter().map(|(n, v)| ((*n).to_owned(), v.clone()));
+        trial.point = Some(Point(values.collect()));
+        trial
+    }
 
     /// Three hundred trials of ten stretches; the nearer `x` is to 0.3, the lower they end.
     fn ground() -> Ground {
@@ -292,12 +313,11 @@ mod tests {
             let x = f64::from(i) / 299.0;
             let end = (x - 0.3) * (x - 0.3);
             let costs: Vec<f64> = (1..=10).map(|t| end + 0.1 / f64::from(t)).collect();
-            let mut trial = RecordedTrial::from_losses(&costs, &costs);
-            let rate = Value::Float(10f64.powf(-4.0 * x));
-            let values = [("x", Value::Float(x)), ("rate", rate)];
-            let values = values.map(|(name, value)| (name.to_owned(), value));
-            trial.point = Some(Point(values.into()));
-            trial
+            let rate = 10f64.powf(-4.0 * x);
+            trial(
+                &[("x", Value::Float(x)), ("rate", Value::Float(rate))],
+                &costs,
+            )
         });
         Ground::spanned(trials.collect()).unwrap()
     }
@@ -310,17 +330,39 @@ mod tests {
     }
 
     #[test]
-    fn the_space_is_what_the_points_span() {
-        let domains: Vec<Domain> = ground()
-            .space()
-            .parameters()
-            .iter()
-            .map(|parameter| parameter.domain.clone())
+    fn the_space_is_what_the_numbers_span() {
+        let trials = [(1, "a", 3e-5), (2, "b", 0.1)].map(|(layers, word, rate)| {
+            let (layers, word) = (Value::Int(layers), Value::Text(word.to_owned()));
+            let rate = Value::Float(rate);
+            trial(
+                &[("layers", layers), ("word", word), ("rate", rate)],
+                &[1.0],
+            )
+        });
+        let ground = Ground::spanned(trials.into()).unwrap();
+        let parameters = ground.space().parameters().iter();
+        let domains: Vec<_> = parameters
+            .map(|p| (p.name.as_str(), p.domain.clone()))
             .collect();
-        assert!(matches!(
-            domains[..],
-            [Domain::LogUniform(..), Domain::Uniform(0.0, 1.0)]
-        ));
+        let expected = [
+            ("layers", Domain::Uniform(1.0, 2.0)),
+            ("rate", Domain::LogUniform(3e-5, 0.1)),
+        ];
+        assert_eq!(domains, expected);
+        assert_eq!(ground.len(), 2);
+    }
+
+    #[test]
+    fn a_curve_comes_to_its_lowest_cost() {
+        let values = [("x", Value::Float(0.5))];
+        let other = [("x", Value::Float(0.7))];
+        let trials = vec![
+            trial(&values, &[0.5, 0.2, f64::NAN, 0.4]),
+            trial(&other, &[f64::NAN]),
+        ];
+        let ground = Ground::spanned(trials).unwrap();
+        assert_eq!(ground.entries[0].truth, 0.2);
+        assert!(ground.entries[1].truth.is_nan());
     }
 
     #[test]
@@ -328,10 +370,10 @@ mod tests {
         let searched = search(&Settings::none(), "random", 7);
         assert_eq!(searched.len(), 20);
         assert_eq!(searched.last().map(|trial| trial.when), Some(1.0));
-        let mut places: Vec<usize> = searched.iter().map(|trial| trial.place).collect();
-        places.sort_unstable();
-        places.dedup();
-        assert_eq!(places.len(), 20);
+        let mut trials: Vec<usize> = searched.iter().map(|trial| trial.trial).collect();
+        trials.sort_unstable();
+        trials.dedup();
+        assert_eq!(trials.len(), 20);
         assert_eq!(searched, search(&Settings::none(), "random", 7));
         assert_ne!(searched, search(&Settings::none(), "random", 8));
     }
@@ -352,18 +394,97 @@ mod tests {
         let median: Choice = "median".parse().unwrap();
         let searched = search(&Settings::only(median), "tpe", 7);
         assert!(searched.len() > 22, "{}", searched.len());
-        assert!(searched.iter().any(|trial| trial.cost.is_none()));
+        let is_stopped = |trial: &Searched| trial.reason.is_some() && trial.cost.is_none();
+        assert!(searched.iter().any(is_stopped));
+    }
+
+    /// Draws at random, and notes what it was told.
+    struct Listener(Mutex<History>);
+
+    impl Sampler for Listener {
+        fn name(&self) -> &'static str {
+            "listener"
+        }
+
+        fn ask(&self, question: &Question<'_>) -> Point {
+            *self.0.lock().unwrap() = question.history.clone();
+            question.space.at(|i| question.key().uniform(i as u64))
+        }
+    }
+
+    /// What a store tells of trials that came so far and ended like that.
+    fn stored(ground: &Ground, searched: &[Searched]) -> History {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("study.db");
+        let mut store = Store::open(file.to_str().unwrap()).unwrap();
+        let study = NewStudy {
+            name: "curves".to_owned(),
+            fingerprint: String::new(),
+            document: String::new(),
+            space: ground.space().clone(),
+            direction: Direction::Minimize,
+            seed: 7,
+        };
+        let study = store.join(&study).unwrap();
+        let limits = Limits {
+            trials: None,
+            deaths: 1,
+            grace: Duration::from_secs(3600),
+        };
+        for trial in searched {
+            let Claimed::Trial(claim) = store.claim(study.id, "worker", &limits).unwrap() else {
+                panic!("there is always another trial");
+            };
+            let entry = &ground.entries[trial.trial];
+            let start = Start {
+                point: entry.point.clone(),
+                seen: None,
+                planned: Some(10),
+                run: None,
+            };
+            store.start(&claim, &start).unwrap();
+            let costs = entry.record.stretches[..trial.stretches].iter();
+            for (step, stretch) in (1..).zip(costs.clone()) {
+                store.report(&claim, step, stretch.cost, 1.0).unwrap();
+            }
+            let end = match &trial.reason {
+                None => End::Complete { value: entry.truth },
+                Some(reason) => End::Stopped {
+                    value: costs.last().map(|stretch| stretch.cost),
+                    reason: reason.clone(),
+                },
+            };
+            store.finish(&claim, &end, 1.0).unwrap();
+        }
+        let mut view = View::new(&study);
+        store.refresh_reports(&mut view).unwrap();
+        view.history()
     }
 
     #[test]
-    fn trials_that_are_added_are_searched_as_well() {
-        let mut both = ground();
-        both.join(ground());
-        assert_eq!(both.len(), 600);
-        assert_eq!(both.spent(), 6000.0);
-        let sampler = sampler::named("random").unwrap();
-        let found = both.alerts(&Settings::none());
-        let all = both.search(sampler.as_ref(), 7, &Settings::none(), &found, 6000.0);
-        assert_eq!(all.len(), 600);
+    fn a_sampler_is_told_what_a_store_tells() {
+        let mut trials: Vec<RecordedTrial> =
+            ground().entries.into_iter().map(|e| e.record).collect();
+        // Some that break, at their first stretch or later.
+        for (i, trial) in trials.iter_mut().enumerate().filter(|(i, _)| i % 5 == 0) {
+            trial.stretches[i % 3].cost = f64::NAN;
+        }
+        let ground = Ground::spanned(trials).unwrap();
+        let settings = Settings::default();
+        let found = ground.alerts(&settings);
+        let listener = Listener(Mutex::default());
+        let searched = ground.search(&listener, 3, &settings, &found, 300.0);
+        let told = listener.0.into_inner().unwrap();
+        // The last trial of all did not end within the budget, and the sampler was not asked again.
+        let known = &searched[..told.trials().len()];
+        let by = |name: &str| {
+            let reasons = known.iter().filter_map(|trial| trial.reason.as_ref());
+            reasons.filter(|reason| reason.by == name).count()
+        };
+        assert!(
+            by("prospect") > 5 && by("agv") + by("non_finite") > 1,
+            "{known:?}"
+        );
+        assert_eq!(told, stored(&ground, known));
     }
 }

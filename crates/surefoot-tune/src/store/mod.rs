@@ -28,7 +28,6 @@ mod difference;
 mod error;
 #[cfg(test)]
 mod exactly_once;
-pub(crate) mod foresight;
 #[cfg(test)]
 mod laws;
 #[cfg(feature = "postgres")]

@@ -1,14 +1,13 @@
 //! Views: a study as one worker knows it, kept up to date by what has changed.
 
 use super::database::{Cell, Session, cells};
-use super::foresight::{Finished, Foresight};
 use super::study::{Study, StudyId};
 use super::trial::{Attempt, Change, End, Fate, Report, State, Trial};
 use super::{Error, Store};
 use crate::course::Course;
 use crate::direction::Direction;
+use crate::foresight::{self, Finished, Foresight};
 use crate::history::{History, Outcome, Told};
-use crate::stopper;
 
 /// A study as a worker knows it.
 ///
@@ -132,12 +131,12 @@ impl View {
     }
 
     /// Puts what trials would have come to in the place of what they had reached when a stopper ended
-    /// them. What an indicator has ended is told as it is: its training had gone wrong.
+    /// them.
     fn foresee(&self, told: &mut [Told]) {
         let end = |told: &Told| self.trials[told.number as usize].end();
         let is_cut_short = |told: &Told| match (end(told), told.outcome) {
             (Some(End::Stopped { reason, .. }), Outcome::Cost(_)) => {
-                stopper::NAMES.contains(&reason.by.as_str())
+                foresight::is_cut_short(reason)
             }
             _ => false,
         };

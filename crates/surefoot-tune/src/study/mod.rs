@@ -105,6 +105,13 @@ impl Study {
         template::without(self.text(), "tune", &settings::BUDGET)
     }
 
+    /// What has to be the same for the trials of two studies to be comparable: all but how they were searched
+    /// for.
+    pub fn question(&self) -> String {
+        let search = [&settings::BUDGET[..], &settings::SEARCH].concat();
+        template::without(self.text(), "tune", &search)
+    }
+
     /// The plan of a trial as TOML; `None` if trials are commands.
     pub fn plan_text(&self, point: &Point) -> Option<String> {
         match &self.task {

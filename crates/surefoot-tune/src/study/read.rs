@@ -318,7 +318,7 @@ impl Reader<'_> {
             settings.stoppers = stopper::Settings::listed(&entries, protect)
                 .map_err(|message| self.fault("tune.stopper", message))?;
         }
-        settings.stoppers = settings.stoppers.for_sampler(settings.sampler.learns());
+        settings.stoppers = settings.rules();
         settings.trials = self.count(tune, "trials")?;
         settings.time = self.duration(tune, "time")?;
         if let Some(item) = tune.and_then(|tune| tune.get("operations")) {

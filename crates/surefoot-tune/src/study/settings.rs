@@ -8,6 +8,10 @@ use std::time::Duration;
 /// The keys that say how long a search takes and with how many hands. They may differ between those
 /// who work at the same study.
 pub(super) const BUDGET: [&str; 4] = ["trials", "time", "workers", "operations"];
+/// The keys that say how to search. Trials that were found in different ways can be compared.
+pub(super) const SEARCH: [&str; 6] = [
+    "sampler", "seed", "stopper", "protect", "attempts", "patience",
+];
 
 /// What a trial is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +81,11 @@ impl Settings {
             // A worker tells that it lives four times as often.
             patience: Duration::from_secs(60),
         }
+    }
+
+    /// Who ends trials, with all that depends on the sampler.
+    pub fn rules(&self) -> stopper::Settings {
+        self.stoppers.clone().for_sampler(self.sampler.learns())
     }
 
     /// What a store has to know to give out trials.

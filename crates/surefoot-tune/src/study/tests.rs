@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::space::{Domain, Value};
+use crate::stopper;
 
 const PLAN: &str = r#"
 [tune]
@@ -134,6 +135,31 @@ fn how_long_it_takes_is_not_part_of_what_is_searched() {
         .replace("[1, 2]", "[1, 3]")
         .replace("layers = 2", "layers = 3");
     assert_ne!(study(PLAN).fingerprint(), study(&other).fingerprint());
+}
+
+#[test]
+fn how_it_is_searched_is_not_part_of_the_question() {
+    let otherwise = PLAN.replace("trials = 20", "trials = 40\nsampler = \"gp\"\nprotect = 5");
+    assert_ne!(study(PLAN).fingerprint(), study(&otherwise).fingerprint());
+    assert_eq!(study(PLAN).question(), study(&otherwise).question());
+    let other = PLAN.replace("[1, 2]", "[1, 3]");
+    assert_ne!(study(PLAN).question(), study(&other).question());
+}
+
+#[test]
+fn the_stopper_knows_whether_the_sampler_learns() {
+    let swing = |settings: &str| {
+        let text = PLAN.replace("trials = 20", &format!("trials = 20\n{settings}"));
+        let rules = study(&text).settings.stoppers;
+        match rules.stoppers[..] {
+            [stopper::Choice::Prospect(prospect)] => prospect.swing,
+            _ => panic!("{rules:?}"),
+        }
+    };
+    assert_eq!(swing(""), Some(1.0));
+    assert_eq!(swing("sampler = \"random\""), Some(3.0));
+    let set = "stopper = { name = \"prospect\", swing = 2 }";
+    assert_eq!(swing(set), Some(2.0));
 }
 
 #[test]

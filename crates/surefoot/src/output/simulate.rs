@@ -1,6 +1,6 @@
 //! What stoppers would have done.
 
-use crate::output::Role;
+use crate::output::{Role, number};
 use serde::Serialize;
 use surefoot_tune::simulate::{Gain, Tally};
 
@@ -50,24 +50,67 @@ pub(crate) fn table(outcomes: &[Outcome]) -> String {
     lines.join("\n")
 }
 
-/// What a set of rules gained searches.
+/// What a set of rules gained searches, on average over all tasks and for each.
 #[derive(Serialize)]
 pub(crate) struct Gained<'a> {
-    pub(crate) event: &'static str,
-    pub(crate) rule: &'a str,
-    pub(crate) sampler: &'static str,
-    pub(crate) tasks: Vec<(&'a str, Gain)>,
+    event: &'static str,
+    rule: &'a str,
+    sampler: &'static str,
+    /// How many trials a search has.
+    trials: f64,
+    /// How many more than without the rules, as a share.
+    more: f64,
+    /// Which share of the recorded trials a search takes.
+    taken: f64,
+    tsba: f64,
+    average_tsba: f64,
+    top10hr: f64,
+    tasks: Vec<(&'a str, Gain)>,
 }
 
-impl Gained<'_> {
-    /// The average over all tasks.
-    fn mean(&self, measure: impl Fn(&Gain) -> f64) -> f64 {
-        let sum: f64 = self.tasks.iter().map(|(_, gain)| measure(gain)).sum();
-        sum / self.tasks.len().max(1) as f64
+impl<'a> Gained<'a> {
+    /// From the tasks with how many trials were recorded of each.
+    pub(crate) fn new(
+        rule: &'a str,
+        sampler: &'static str,
+        tasks: Vec<(&'a str, usize, Gain)>,
+    ) -> Gained<'a> {
+        let mean = |measure: &dyn Fn(usize, &Gain) -> f64| {
+            let measured = tasks.iter().map(|(_, size, gain)| measure(*size, gain));
+            measured.sum::<f64>() / tasks.len().max(1) as f64
+        };
+        Gained {
+            event: "searched",
+            rule,
+            sampler,
+            trials: mean(&|_, gain| gain.trials),
+            more: mean(&|_, gain| gain.more()),
+            taken: mean(&|size, gain| gain.trials / size as f64),
+            tsba: mean(&|_, gain| gain.tsba()),
+            average_tsba: mean(&|_, gain| gain.average_tsba()),
+            top10hr: mean(&|_, gain| gain.top10hr),
+            tasks: tasks
+                .into_iter()
+                .map(|(task, _, gain)| (task, gain))
+                .collect(),
+        }
     }
 }
 
-/// A table of gains, line by line: searches take a while.
+/// What is searched: the tasks, each with how many trials were recorded of it.
+pub(crate) fn grounds_text<'a>(
+    grounds: impl Iterator<Item = (&'a str, usize)>,
+    searches: usize,
+    sampler: &str,
+) -> String {
+    let lines = grounds.map(|(task, size)| {
+        let trials = number::counted(size as u64, "recorded trial");
+        format!("  {task}: {searches} searches with {sampler} among {trials}\n")
+    });
+    lines.collect()
+}
+
+/// A table of gains, line by line: each takes a while.
 pub(crate) struct Gains {
     width: usize,
 }
@@ -83,21 +126,58 @@ impl Gains {
     pub(crate) fn head(&self) -> String {
         let (width, rule) = (self.width, "rule");
         Role::Strong.paint(format!(
-            "  {rule:width$}  {:>6}  {:>6}  {:>5}  {:>10}  {:>7}",
-            "trials", "more", "TSBA", "on average", "Top10HR"
+            "  {rule:width$}  {:>6}  {:>6}  {:>5}  {:>6}  {:>10}  {:>7}",
+            "trials", "more", "taken", "TSBA", "on average", "Top10HR"
         ))
     }
 
     pub(crate) fn row(&self, gained: &Gained<'_>) -> String {
         let width = self.width;
         format!(
-            "  {:width$}  {:>6.0}  {:>+5.0}%  {:>+4.0}%  {:>+9.0}%  {:>6.0}%",
+            "  {:width$}  {:>6.0}  {:>+5.0}%  {:>4.0}%  {:>+5.0}%  {:>+9.0}%  {:>6.0}%",
             gained.rule,
-            gained.mean(|gain| gain.trials),
-            100.0 * gained.mean(Gain::more),
-            100.0 * gained.mean(Gain::tsba),
-            100.0 * gained.mean(Gain::average_tsba),
-            100.0 * gained.mean(|gain| gain.top10hr)
+            gained.trials,
+            100.0 * gained.more,
+            100.0 * gained.taken,
+            100.0 * gained.tsba,
+            100.0 * gained.average_tsba,
+            100.0 * gained.top10hr
         )
+    }
+
+    /// What the columns mean.
+    pub(crate) fn foot(&self) -> String {
+        let lines = [
+            "taken       how many of the recorded trials a search takes: the fewer, the truer it is",
+            "TSBA        how much sooner the best of the same search without stoppers is found",
+            "on average  the same for the average of all searches, which depends less on luck",
+            "Top10HR     how many of the ten best trials of both it has found",
+        ];
+        Role::Quiet.paint(format!("\n  {}", lines.join("\n  ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gains_are_shown_line_by_line() {
+        let gain = |trials, reached| Gain {
+            searches: 20,
+            trials,
+            plain_trials: 50.0,
+            reached,
+            plain_reached: 0.6,
+            average_reached: 0.5,
+            plain_average_reached: 1.0,
+            top10hr: 0.7,
+        };
+        let tasks = vec![("a", 1000, gain(100.0, 0.3)), ("b", 500, gain(50.0, 1.0))];
+        let gained = Gained::new("median", "tpe", tasks);
+        let table = Gains::new(["median", "extrapolation"].into_iter());
+        let text = [table.head(), table.row(&gained), table.foot()].join("\n");
+        let text = anstream::adapter::strip_str(&text).to_string();
+        insta::assert_snapshot!(text);
     }
 }

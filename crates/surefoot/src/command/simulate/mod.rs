@@ -1,4 +1,4 @@
-//! `surefoot simulate`: what other stoppers would have done to recorded trials.
+//! `surefoot simulate`: what other stoppers would have done to recorded trials, and what that gains.
 
 mod recorded;
 mod searches;
@@ -10,6 +10,7 @@ use crate::output::Console;
 use crate::output::simulate::{Outcome, table};
 use clap::Args;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::path::Path;
 use surefoot_diagnose::indicators;
@@ -37,19 +38,19 @@ Examples:
   surefoot simulate taskset/ --trials 100 --seeds 20
       Curve files of TaskSet: draws 20 studies of 100 trials from each.
 
-  surefoot simulate runs/first runs/second --sampler tpe --seeds 100
-      Whole searches: every point that the sampler asks for is answered by the nearest recorded trial.
-      What each rule gains them is measured by how soon they find what searches without it find.
+  surefoot simulate first/circles second/circles --sampler tpe --seeds 100
+      Whole searches: a point that the sampler asks for is answered by the nearest recorded trial.
+      For each rule: how much sooner they find what the same searches without it find.
 
 Exit codes: 0 done, 2 the input is wrong, 3 something broke.";
 
-/// Replay recorded trials through stoppers and thresholds, without training
+/// Replay recorded trials through stoppers and thresholds, or search among them, without training
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Stores, directories of studies, or curve files of TaskSet (JSON)
-    #[arg(required = true)]
-    store: Vec<String>,
+    #[arg(required = true, value_name = "STORE")]
+    stores: Vec<String>,
 
     /// Which study, if a store has several
     #[arg(long, value_name = "NAME")]
@@ -75,14 +76,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", group = "drawing", conflicts_with = "sweep")]
     sampler: Option<String>,
 
-    /// How much a search may take, as a share of what all recorded trials took
+    /// How much a search may take, as a share of what all trials took that it searches among
     #[arg(
         long,
         value_name = "SHARE",
-        default_value_t = 0.1,
+        default_value_t = 0.05,
         requires = "sampler"
     )]
-    budget: f64,
+    share: f64,
 
     /// How many studies to draw, or searches to run, for each task
     #[arg(long, value_name = "N", default_value = "20", requires = "drawing")]
@@ -109,14 +110,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let base = settings(arguments)?;
     let sampler = arguments.sampler.as_deref().map(searches::sampler);
     let sampler = sampler.transpose()?;
-    let record = Record::read(arguments, &console)?;
-    let learns = sampler.as_ref().map_or(record.learns, |s| s.learns());
-    let base = base.for_sampler(learns);
+    let records = Recorded::read(arguments, &console)?;
     if let Some(sampler) = sampler {
-        let rules = rules(&base, arguments)?;
-        return searches::run(record, &sampler, &rules, arguments, &console);
+        let rules = rules(&base.for_sampler(sampler.learns()), arguments)?;
+        return searches::run(records, &sampler, &rules, arguments, &console);
     }
-    let tasks = record.tasks;
+    // Trials that are drawn are those of a random search, whoever asked for them.
+    let is_drawn = arguments.trials.is_some();
+    let learns = |recorded: &Recorded| recorded.learns && !is_drawn;
     let order = match arguments.trials {
         None => Order::Recorded,
         Some(trials) => Order::Drawn {
@@ -125,18 +126,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         },
     };
     if !arguments.sweep.is_empty() {
+        let base = base.for_sampler(records.iter().any(learns));
+        let tasks: Vec<Task> = records.into_iter().map(|recorded| recorded.task).collect();
         return calibrate(&tasks, &order, &base, arguments, &console);
     }
     let mut rows = Vec::new();
     for (name, settings) in &rules(&base, arguments)? {
-        let tallies: Vec<Tally> = tasks.iter().map(|t| measure(t, &order, settings)).collect();
+        let tally = |recorded: &Recorded| {
+            let settings = settings.clone().for_sampler(learns(recorded));
+            measure(&recorded.task, &order, &settings)
+        };
+        let tallies: Vec<Tally> = records.iter().map(tally).collect();
+        let names = records.iter().map(|recorded| recorded.task.name.clone());
         let mut total = Tally::default();
         tallies.iter().for_each(|tally| total.add(tally));
         let outcome = Outcome {
             event: "rule",
             rule: name.clone(),
             total,
-            tasks: tasks.iter().map(|t| t.name.clone()).zip(tallies).collect(),
+            tasks: names.zip(tallies).collect(),
         };
         console.event(&outcome);
         rows.push(outcome);
@@ -240,61 +248,99 @@ fn each(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)
     Ok(rules)
 }
 
-/// What was recorded.
-struct Record {
-    tasks: Vec<Task>,
-    /// The space of each task, where it is known.
-    spaces: Vec<Option<Space>>,
-    /// Whether the points of one were given by a sampler that learns.
+/// A task as it was recorded.
+struct Recorded {
+    task: Task,
+    /// What was searched, if it was a study.
+    question: Option<Question>,
+    /// Whether a sampler that learns gave the points.
     learns: bool,
 }
 
-impl Record {
-    fn read(arguments: &Arguments, console: &Console) -> Result<Record, Failure> {
-        let mut record = Record {
-            tasks: Vec::new(),
-            spaces: Vec::new(),
-            learns: false,
-        };
-        for store in &arguments.store {
+/// What has to be the same for trials to be comparable.
+#[derive(PartialEq)]
+struct Question {
+    text: String,
+    space: Space,
+}
+
+impl Recorded {
+    /// All that the arguments name.
+    fn read(arguments: &Arguments, console: &Console) -> Result<Vec<Recorded>, Failure> {
+        let mut records = Vec::new();
+        let mut names = BTreeSet::new();
+        for store in &arguments.stores {
             let files = recorded::curve_files(Path::new(store));
             if !files.is_empty() {
-                record.tasks.extend(recorded::curves(&files)?);
-                record.spaces.resize(record.tasks.len(), None);
+                let curves = recorded::curves(&files)?.into_iter();
+                records.extend(curves.map(|task| Recorded {
+                    task,
+                    question: None,
+                    learns: false,
+                }));
                 continue;
             }
             let url = stored::url(store).ok_or_else(|| {
                 Failure::input(format!("{store} is no store, study or curve file"))
             })?;
             let stored = stored::open(&url, arguments.study.as_deref())?;
-            warn_of_stopped(&stored, console);
-            let task = recorded::study(&stored);
-            if task.trials.is_empty() {
-                let message = format!("{store} has no trials that reported anything");
-                return Err(Failure::input(message));
+            if !names.insert((stored.name.clone(), stored.study.name.clone())) {
+                return Err(Failure::input(format!("{store} is named twice")));
             }
-            record.tasks.push(task);
-            record.spaces.push(Some(stored.study.space.clone()));
-            let study = Study::parse(&stored.study.document, stored.name.as_str());
-            record.learns |= study.is_ok_and(|study| study.settings.sampler.learns());
+            records.push(Recorded::study(&stored, arguments, console)?);
         }
-        if record.tasks.iter().all(|task| task.trials.is_empty()) {
-            let message = format!("{} has no trials", arguments.store.join(", "));
+        if records.iter().all(|record| record.task.trials.is_empty()) {
+            let message = format!("{} has no trials", arguments.stores.join(", "));
             return Err(Failure::input(message));
         }
-        Ok(record)
+        Ok(records)
+    }
+
+    fn study(
+        stored: &Stored,
+        arguments: &Arguments,
+        console: &Console,
+    ) -> Result<Recorded, Failure> {
+        let task = recorded::study(stored);
+        if task.trials.is_empty() {
+            let message = format!("{} has no trials that reported anything", stored.name);
+            return Err(Failure::input(message));
+        }
+        warn_of_stopped(stored, arguments, console);
+        let document = &stored.study.document;
+        let study = Study::parse(document, stored.name.as_str());
+        if study.is_err() {
+            console.warn(&format!(
+                "{}: which sampler it had is not known; it is taken for one that does not learn",
+                stored.name
+            ));
+        }
+        let learns = |study: &Study| study.settings.sampler.learns();
+        Ok(Recorded {
+            task,
+            learns: study.as_ref().is_ok_and(learns),
+            question: Some(Question {
+                text: study.map_or_else(|_| document.clone(), |study| study.question()),
+                space: stored.study.space.clone(),
+            }),
+        })
     }
 }
 
 /// Says so if what trials would have come to is not known of all.
-fn warn_of_stopped(stored: &Stored, console: &Console) {
+fn warn_of_stopped(stored: &Stored, arguments: &Arguments, console: &Console) {
     let trials = stored.view.trials();
     let is_stopped = |trial: &&Trial| matches!(trial.end(), Some(End::Stopped { .. }));
     let stopped = trials.iter().filter(is_stopped).count();
     if stopped > 0 {
+        let so = match arguments.sampler {
+            Some(_) => "they are left out",
+            None => "what is saved comes out too low",
+        };
         console.warn(&format!(
-            "{stopped} of {} trials were stopped when they were recorded: what they would have come \
-             to is not known, and what is saved comes out too low; record a study with --stopper none",
+            "{}: {stopped} of {} trials were stopped when they were recorded: what they would have \
+             come to is not known, and {so}; record a study with --stopper none",
+            stored.name,
             trials.len()
         ));
     }

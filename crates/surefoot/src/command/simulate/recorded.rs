@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{Facts, Observation, Quantity};
 use surefoot_record::Run;
+use surefoot_tune::Direction;
 use surefoot_tune::simulate::{RecordedTrial, Stretch, Task, read_taskset};
 use surefoot_tune::store::{End, Trial, View};
 
@@ -50,11 +51,13 @@ pub(super) fn study(stored: &Stored) -> Task {
     let trials = trials.filter(|trial| !view.reports(trial.number).is_empty());
     Task {
         name: stored.study.name.clone(),
-        trials: trials.map(|trial| recorded(trial, view)).collect(),
+        trials: trials
+            .map(|trial| recorded(trial, view, stored.study.direction))
+            .collect(),
     }
 }
 
-fn recorded(trial: &Trial, view: &View) -> RecordedTrial {
+fn recorded(trial: &Trial, view: &View, direction: Direction) -> RecordedTrial {
     let reports = view.reports(trial.number);
     let course = view.course(trial.number).unwrap_or_default();
     // A run that was deleted, or that is on another machine, leaves what is in the store.
@@ -84,7 +87,7 @@ fn recorded(trial: &Trial, view: &View) -> RecordedTrial {
         stretches,
         planned: course.planned,
         truth: match trial.end() {
-            Some(End::Complete { .. }) => Some(course.best().unwrap_or(f64::NAN)),
+            Some(End::Complete { value }) => Some(direction.cost(*value)),
             _ => None,
         },
     }

@@ -1,14 +1,14 @@
 //! Whole searches among recorded trials.
 
-use super::{Arguments, Record};
+use super::{Arguments, Question, Recorded};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Console;
-use crate::output::simulate::{Gained, Gains};
+use crate::output::simulate::{Gained, Gains, grounds_text};
 use std::num::NonZeroUsize;
 use std::thread;
 use surefoot_tune::sampler::{self, Settings as SamplerSettings};
-use surefoot_tune::simulate::{Gain, Ground, Searched};
+use surefoot_tune::simulate::{Gain, Ground, RecordedTrial, Searched};
 use surefoot_tune::stopper::Settings;
 
 /// The sampler of a name.
@@ -24,71 +24,80 @@ pub(super) fn sampler(name: &str) -> Result<SamplerSettings, Failure> {
 
 /// Searches with each of the rules, and says what that gains.
 pub(super) fn run(
-    record: Record,
+    records: Vec<Recorded>,
     sampler: &SamplerSettings,
     rules: &[(String, Settings)],
     arguments: &Arguments,
     console: &Console,
 ) -> Result<Exit, Failure> {
-    let budget = arguments.budget;
-    if !(budget > 0.0 && budget <= 1.0) {
-        let message = format!("--budget is {budget}, not a share above 0 and up to 1");
+    let share = arguments.share;
+    if !(share > 0.0 && share <= 1.0) {
+        let message = format!("--share is {share}, not a share above 0 and up to 1");
         return Err(Failure::input(message));
     }
-    let grounds = grounds(record)?;
+    let grounds = grounds(records)?;
     let seeds = arguments.seeds();
     let searches = |ground: &Ground, rules: &Settings| {
-        searches(ground, sampler, rules, &seeds, budget * ground.spent())
+        searches(ground, sampler, rules, &seeds, share * ground.spent())
     };
-    let plain: Vec<Vec<Vec<Searched>>> = grounds
+    let mut plain: Vec<Vec<Vec<Searched>>> = Vec::new();
+    for (task, ground) in &grounds {
+        let searched = searches(ground, &Settings::none());
+        if Gain::of(&searched, &searched).is_none() {
+            let message = format!("{task}: a search finds nothing in {share} of the time");
+            return Err(Failure::input(message).help("give it more: --share SHARE"));
+        }
+        plain.push(searched);
+    }
+    let sizes = grounds
         .iter()
-        .map(|(_, ground)| searches(ground, &Settings::none()))
-        .collect();
+        .map(|(task, ground)| (task.as_str(), ground.len()));
+    console.say(&grounds_text(sizes, seeds.len(), sampler.name()));
     let table = Gains::new(rules.iter().map(|(name, _)| name.as_str()));
     console.say(&table.head());
     for (name, settings) in rules {
-        let mut gained = Gained {
-            event: "searched",
-            rule: name,
-            sampler: sampler.name(),
-            tasks: Vec::new(),
-        };
-        for ((task, ground), plain) in grounds.iter().zip(&plain) {
-            let gain = Gain::of(plain, &searches(ground, settings)).ok_or_else(|| {
-                let message = format!("{task}: a search within the budget comes to nothing");
-                Failure::input(message).help("give it more: --budget SHARE")
-            })?;
-            gained.tasks.push((task, gain));
-        }
+        let both = grounds.iter().zip(&plain);
+        let tasks = both.filter_map(|((task, ground), plain)| {
+            let gain = Gain::of(plain, &searches(ground, settings))?;
+            Some((task.as_str(), ground.len(), gain))
+        });
+        let gained = Gained::new(name, sampler.name(), tasks.collect());
         console.event(&gained);
         console.say(&table.row(&gained));
     }
+    console.say(&table.foot());
     Ok(Exit::Done)
 }
 
-/// What can be searched. Studies of one name and space are one ground.
-fn grounds(record: Record) -> Result<Vec<(String, Ground)>, Failure> {
-    let mut grounds: Vec<(String, Ground)> = Vec::new();
-    for (task, space) in record.tasks.into_iter().zip(record.spaces) {
-        let name = task.name;
-        let ground = match space {
-            Some(space) => Ground::new(space, task.trials),
-            None => Ground::spanned(task.trials)
+/// What can be searched. Studies that looked for the same are one ground.
+fn grounds(records: Vec<Recorded>) -> Result<Vec<(String, Ground)>, Failure> {
+    let mut joined: Vec<(String, Option<Question>, Vec<RecordedTrial>)> = Vec::new();
+    for Recorded { task, question, .. } in records {
+        let mut same = joined
+            .iter_mut()
+            .filter(|(_, other, _)| question.is_some() && *other == question);
+        match same.next() {
+            Some((_, _, trials)) => trials.extend(task.trials),
+            None => joined.push((task.name, question, task.trials)),
+        }
+    }
+    let grounds = joined.into_iter().map(|(name, question, trials)| {
+        let ground = match question {
+            Some(question) => Ground::new(question.space, trials),
+            None => Ground::spanned(trials)
                 .map_err(|error| Failure::input(format!("{name}: {error}")))?,
         };
         if ground.is_empty() {
             let message = format!("{name}: none of its trials has a point and ran to its end");
             return Err(Failure::input(message));
         }
-        let mut same = grounds
-            .iter_mut()
-            .filter(|(other, to)| *other == name && to.space() == ground.space());
-        match same.next() {
-            Some((_, to)) => to.join(ground),
-            None => grounds.push((name, ground)),
+        if ground.space().parameters().is_empty() {
+            let message = format!("{name}: its trials have no parameters that differ");
+            return Err(Failure::input(message));
         }
-    }
-    Ok(grounds)
+        Ok((name, ground))
+    });
+    grounds.collect()
 }
 
 /// A search for each seed.

@@ -332,7 +332,8 @@ def show(result: dict[str, Any], out: Any) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench/tune", description=__doc__)
     parser.add_argument("--data", type=Path, default=HERE / ".data", help="where bench/data has written")
-    parser.add_argument("--work", type=Path, default=HERE / ".tune", help="where searches are kept; remove those that another version has made")
+    kept = "where searches are kept; remove those that another version has made"
+    parser.add_argument("--work", type=Path, default=HERE / ".tune", help=kept)
     parser.add_argument("--task", action="append", choices=[t.name for t in TASKS])
     parser.add_argument("--sampler", action="append", choices=SAMPLERS)
     parser.add_argument("--variant", action="append", choices=VARIANTS, help="with `plain`, which is always run")

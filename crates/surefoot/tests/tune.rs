@@ -528,7 +528,19 @@ fn whole_searches_are_run_among_recorded_trials() {
     assert!(fails(&["--sampler", "tpe", "--share", "0"]).contains("--share is 0"));
     let tiny = fails(&["--sampler", "tpe", "--share", "0.001"]);
     assert!(tiny.contains("a search finds nothing"), "{tiny}");
-    assert!(fails(&["more/study"]).contains("more/study is named twice"));
+    assert!(fails(&["./more/../more/study"]).contains("more/study is named twice"));
+    assert!(fails(&["--stopper", "none"]).contains("nothing to try"));
+    assert!(fails(&["nowhere"]).contains("nowhere does not exist"));
+    let folder_of_studies = fails(&["more"]);
+    assert!(folder_of_studies.contains("there are studies in it: more/study"));
+    assert!(fails(&["more/study/trial-00000"]).contains("is a run, not a study"));
+    let twice = [
+        "--sweep",
+        "prospect.keep=0.1,0.2",
+        "--set",
+        "prospect.keep=0.3",
+    ];
+    assert!(fails(&twice).contains("`prospect.keep` is given twice"));
     assert!(fails(&["--seeds", "6"]).contains("--sampler"));
 }
 

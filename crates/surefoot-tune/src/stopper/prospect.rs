@@ -225,6 +225,15 @@ mod tests {
         assert!(judge(&still).is_some());
         let swinging = [0.7, 0.55, 0.6, 0.54, 0.58];
         assert_eq!(judge(&swinging), None);
+        let hopes_for_less = Prospect {
+            swing: Some(Prospect::swing_for(true)),
+            ..Prospect::default()
+        };
+        assert!(
+            hopes_for_less
+                .judge(&course(&swinging), &others())
+                .is_some()
+        );
     }
 
     #[test]

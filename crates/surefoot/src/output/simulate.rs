@@ -3,6 +3,7 @@
 use crate::output::{Role, number};
 use serde::Serialize;
 use surefoot_tune::simulate::{Gain, Tally};
+use surefoot_tune::stopper::Settings;
 
 /// What a set of rules did to recorded trials.
 #[derive(Serialize)]
@@ -56,6 +57,8 @@ pub(crate) struct Gained<'a> {
     event: &'static str,
     rule: &'a str,
     sampler: &'static str,
+    /// How much a search may take of what all recorded trials took.
+    share: f64,
     /// How many trials a search has.
     trials: f64,
     /// How many more than without the rules, as a share.
@@ -73,6 +76,7 @@ impl<'a> Gained<'a> {
     pub(crate) fn new(
         rule: &'a str,
         sampler: &'static str,
+        share: f64,
         tasks: Vec<(&'a str, usize, Gain)>,
     ) -> Gained<'a> {
         let mean = |measure: &dyn Fn(usize, &Gain) -> f64| {
@@ -83,6 +87,7 @@ impl<'a> Gained<'a> {
             event: "searched",
             rule,
             sampler,
+            share,
             trials: mean(&|_, gain| gain.trials),
             more: mean(&|_, gain| gain.more()),
             taken: mean(&|size, gain| gain.trials / size as f64),
@@ -97,17 +102,32 @@ impl<'a> Gained<'a> {
     }
 }
 
-/// What is searched: the tasks, each with how many trials were recorded of it.
-pub(crate) fn grounds_text<'a>(
-    grounds: impl Iterator<Item = (&'a str, usize)>,
-    searches: usize,
-    sampler: &str,
-) -> String {
-    let lines = grounds.map(|(task, size)| {
-        let trials = number::counted(size as u64, "recorded trial");
-        format!("  {task}: {searches} searches with {sampler} among {trials}\n")
+/// What is searched: the tasks, each with how many trials were recorded of it and how many a search without
+/// stoppers has.
+pub(crate) fn grounds_text(grounds: &[(&str, usize, f64)], seeds: usize, sampler: &str) -> String {
+    let searches = match seeds {
+        1 => "1 search".to_owned(),
+        n => format!("{n} searches"),
+    };
+    let lines = grounds.iter().map(|(task, size, plain)| {
+        let recorded = number::counted(*size as u64, "recorded trial");
+        format!(
+            "  {task}: {searches} with {sampler} among {recorded}; without stoppers a search has {plain:.1}\n"
+        )
     });
     lines.collect()
+}
+
+/// Which rules of the overview protect the best.
+pub(crate) fn protection(default: &Settings) -> String {
+    let best = match default.protect {
+        0 => "none".to_owned(),
+        1 => "the best trial".to_owned(),
+        n => format!("the {n} best trials"),
+    };
+    Role::Quiet.paint(format!(
+        "\n  Default protects {best}; the others have no protection unless it is set: --set protect=N"
+    ))
 }
 
 /// A table of gains, line by line: each takes a while.
@@ -133,25 +153,29 @@ impl Gains {
 
     pub(crate) fn row(&self, gained: &Gained<'_>) -> String {
         let width = self.width;
+        // What is rounded to nothing has no sign.
+        let percent = |share: f64| (100.0 * share).round() + 0.0;
         format!(
             "  {:width$}  {:>6.0}  {:>+5.0}%  {:>4.0}%  {:>+5.0}%  {:>+9.0}%  {:>6.0}%",
             gained.rule,
             gained.trials,
-            100.0 * gained.more,
-            100.0 * gained.taken,
-            100.0 * gained.tsba,
-            100.0 * gained.average_tsba,
-            100.0 * gained.top10hr
+            percent(gained.more),
+            percent(gained.taken),
+            percent(gained.tsba),
+            percent(gained.average_tsba),
+            percent(gained.top10hr)
         )
     }
 
     /// What the columns mean.
     pub(crate) fn foot(&self) -> String {
         let lines = [
-            "taken       how many of the recorded trials a search takes: the fewer, the truer it is",
-            "TSBA        how much sooner the best of the same search without stoppers is found",
+            "more        how many more trials a search has than without stoppers",
+            "taken       how many of the recorded trials it takes: the fewer, the truer all this is",
+            "TSBA        how much sooner the best of the same search without stoppers is found; if it is",
+            "            not found at all, how much sooner all time is used up, which is less than 0",
             "on average  the same for the average of all searches, which depends less on luck",
-            "Top10HR     how many of the ten best trials of both it has found",
+            "Top10HR     how many of the ten best trials of both it has found; 50% is no gain",
         ];
         Role::Quiet.paint(format!("\n  {}", lines.join("\n  ")))
     }
@@ -174,7 +198,7 @@ mod tests {
             top10hr: 0.7,
         };
         let tasks = vec![("a", 1000, gain(100.0, 0.3)), ("b", 500, gain(50.0, 1.0))];
-        let gained = Gained::new("median", "tpe", tasks);
+        let gained = Gained::new("median", "tpe", 0.05, tasks);
         let table = Gains::new(["median", "extrapolation"].into_iter());
         let text = [table.head(), table.row(&gained), table.foot()].join("\n");
         let text = anstream::adapter::strip_str(&text).to_string();

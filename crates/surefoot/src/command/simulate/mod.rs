@@ -3,21 +3,18 @@
 mod recorded;
 mod searches;
 
-use super::stored::{self, Stored};
+use self::recorded::Recorded;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Console;
-use crate::output::simulate::{Outcome, table};
+use crate::output::simulate::{Outcome, protection, table};
 use clap::Args;
 use serde_json::Value;
-use std::collections::BTreeSet;
 use std::num::{NonZeroU64, NonZeroUsize};
-use std::path::Path;
 use surefoot_diagnose::indicators;
+use surefoot_tune::Stopper;
 use surefoot_tune::simulate::{Axis, Floor, Order, Tally, Task, measure, split, sweep};
-use surefoot_tune::stopper::{DIAGNOSIS, NAMES, Settings};
-use surefoot_tune::store::{End, Trial};
-use surefoot_tune::{Space, Stopper, Study};
+use surefoot_tune::stopper::{DIAGNOSIS, NAMES, NONE, Settings};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -81,7 +78,8 @@ pub(crate) struct Arguments {
         long,
         value_name = "SHARE",
         default_value_t = 0.05,
-        requires = "sampler"
+        requires = "sampler",
+        allow_negative_numbers = true
     )]
     share: f64,
 
@@ -111,6 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let sampler = arguments.sampler.as_deref().map(searches::sampler);
     let sampler = sampler.transpose()?;
     let records = Recorded::read(arguments, &console)?;
+    let is_overview = arguments.stopper.is_empty();
     if let Some(sampler) = sampler {
         let rules = rules(&base.for_sampler(sampler.learns()), arguments)?;
         return searches::run(records, &sampler, &rules, arguments, &console);
@@ -150,6 +149,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         rows.push(outcome);
     }
     console.say(&table(&rows));
+    if is_overview {
+        console.say(&protection(&base));
+    }
     Ok(Exit::Done)
 }
 
@@ -158,6 +160,10 @@ fn settings(arguments: &Arguments) -> Result<Settings, Failure> {
     let default = Settings::default();
     let mut settings = match arguments.stopper.is_empty() {
         true => default,
+        false if arguments.stopper == [NONE] => {
+            let message = format!("`{NONE}` ends no trials: there is nothing to try");
+            return Err(Failure::input(message));
+        }
         false => {
             let entries: Vec<Value> = arguments
                 .stopper
@@ -215,6 +221,9 @@ fn rules(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings
 /// Every rule alone as others have it, then the indicators together, then those of a study.
 fn each(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)>, Failure> {
     let mut rules = Vec::new();
+    // As others have it, unless something else is said.
+    let is_set = arguments.settings.iter().any(|(key, _)| key == "protect");
+    let protect = if is_set { base.protect } else { 0 };
     for name in NAMES {
         let own = base.stoppers.iter().find(|s| s.name() == name);
         let stopper = match own {
@@ -223,7 +232,10 @@ fn each(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)
                 .parse()
                 .map_err(|error| Failure::input(format!("{error}")))?,
         };
-        let mut alone = Settings::only(stopper);
+        let mut alone = Settings {
+            protect,
+            ..Settings::only(stopper)
+        };
         for (key, value) in &arguments.settings {
             if own.is_none() && key.split('.').next() == Some(name) {
                 alone = changed(&alone, key, value)?;
@@ -233,7 +245,7 @@ fn each(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)
     }
     let diagnosis = Settings {
         stoppers: Vec::new(),
-        protect: 0,
+        protect,
         ..base.clone()
     };
     for problem in indicators::PROBLEMS {
@@ -248,104 +260,6 @@ fn each(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)
     Ok(rules)
 }
 
-/// A task as it was recorded.
-struct Recorded {
-    task: Task,
-    /// What was searched, if it was a study.
-    question: Option<Question>,
-    /// Whether a sampler that learns gave the points.
-    learns: bool,
-}
-
-/// What has to be the same for trials to be comparable.
-#[derive(PartialEq)]
-struct Question {
-    text: String,
-    space: Space,
-}
-
-impl Recorded {
-    /// All that the arguments name.
-    fn read(arguments: &Arguments, console: &Console) -> Result<Vec<Recorded>, Failure> {
-        let mut records = Vec::new();
-        let mut names = BTreeSet::new();
-        for store in &arguments.stores {
-            let files = recorded::curve_files(Path::new(store));
-            if !files.is_empty() {
-                let curves = recorded::curves(&files)?.into_iter();
-                records.extend(curves.map(|task| Recorded {
-                    task,
-                    question: None,
-                    learns: false,
-                }));
-                continue;
-            }
-            let url = stored::url(store).ok_or_else(|| {
-                Failure::input(format!("{store} is no store, study or curve file"))
-            })?;
-            let stored = stored::open(&url, arguments.study.as_deref())?;
-            if !names.insert((stored.name.clone(), stored.study.name.clone())) {
-                return Err(Failure::input(format!("{store} is named twice")));
-            }
-            records.push(Recorded::study(&stored, arguments, console)?);
-        }
-        if records.iter().all(|record| record.task.trials.is_empty()) {
-            let message = format!("{} has no trials", arguments.stores.join(", "));
-            return Err(Failure::input(message));
-        }
-        Ok(records)
-    }
-
-    fn study(
-        stored: &Stored,
-        arguments: &Arguments,
-        console: &Console,
-    ) -> Result<Recorded, Failure> {
-        let task = recorded::study(stored);
-        if task.trials.is_empty() {
-            let message = format!("{} has no trials that reported anything", stored.name);
-            return Err(Failure::input(message));
-        }
-        warn_of_stopped(stored, arguments, console);
-        let document = &stored.study.document;
-        let study = Study::parse(document, stored.name.as_str());
-        if study.is_err() {
-            console.warn(&format!(
-                "{}: which sampler it had is not known; it is taken for one that does not learn",
-                stored.name
-            ));
-        }
-        let learns = |study: &Study| study.settings.sampler.learns();
-        Ok(Recorded {
-            task,
-            learns: study.as_ref().is_ok_and(learns),
-            question: Some(Question {
-                text: study.map_or_else(|_| document.clone(), |study| study.question()),
-                space: stored.study.space.clone(),
-            }),
-        })
-    }
-}
-
-/// Says so if what trials would have come to is not known of all.
-fn warn_of_stopped(stored: &Stored, arguments: &Arguments, console: &Console) {
-    let trials = stored.view.trials();
-    let is_stopped = |trial: &&Trial| matches!(trial.end(), Some(End::Stopped { .. }));
-    let stopped = trials.iter().filter(is_stopped).count();
-    if stopped > 0 {
-        let so = match arguments.sampler {
-            Some(_) => "they are left out",
-            None => "what is saved comes out too low",
-        };
-        console.warn(&format!(
-            "{}: {stopped} of {} trials were stopped when they were recorded: what they would have \
-             come to is not known, and {so}; record a study with --stopper none",
-            stored.name,
-            trials.len()
-        ));
-    }
-}
-
 /// Chooses thresholds on one part of the record, and reports on the rest.
 fn calibrate(
     tasks: &[Task],
@@ -354,19 +268,19 @@ fn calibrate(
     arguments: &Arguments,
     console: &Console,
 ) -> Result<Exit, Failure> {
+    let keys = || arguments.sweep.iter().map(|axis| axis.key.as_str());
+    for (i, key) in keys().enumerate() {
+        let is_set = arguments.settings.iter().any(|(set, _)| set == key);
+        if is_set || keys().take(i).any(|other| other == key) {
+            return Err(Failure::input(format!("`{key}` is given twice")));
+        }
+    }
+    let floor = Floor::default();
     let (development, rest) = split(tasks);
-    let swept = sweep(
-        &development,
-        &rest,
-        order,
-        base,
-        &arguments.sweep,
-        &Floor::default(),
-    );
+    let swept = sweep(&development, &rest, order, base, &arguments.sweep, &floor);
     let swept = swept.map_err(|error| {
         let failure = Failure::input(error.to_string());
-        let keys = arguments.sweep.iter().map(|axis| axis.key.as_str());
-        let missing = keys.filter_map(|key| Some(key.split_once('.')?.0));
+        let missing = keys().filter_map(|key| Some(key.split_once('.')?.0));
         match missing.into_iter().find(|name| is_missing(base, name)) {
             Some(name) => failure.help(format!("name it: --stopper {name}")),
             None => failure,
@@ -400,7 +314,11 @@ fn calibrate(
     console.event(&on_the_rest);
     console.say(&format!("On the part for calibration:\n{}", table(&rows)));
     if !swept.holds {
-        console.warn("none of these keeps what must be kept; this one keeps most");
+        console.warn(&format!(
+            "none of these keeps {:.0}% of the top ten on every task and {:.0}% of the best; {chosen} keeps most",
+            100.0 * floor.top,
+            100.0 * floor.best
+        ));
     }
     console.say(&format!("On the rest:\n{}", table(&[on_the_rest])));
     Ok(Exit::Done)

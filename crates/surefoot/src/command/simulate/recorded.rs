@@ -1,14 +1,16 @@
 //! Trials that were recorded, by `surefoot tune` or in curve files.
 
-use crate::command::stored::Stored;
+use super::Arguments;
+use crate::command::stored::{self, Stored};
 use crate::failure::Failure;
+use crate::output::Console;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{Facts, Observation, Quantity};
 use surefoot_record::Run;
-use surefoot_tune::Direction;
 use surefoot_tune::simulate::{RecordedTrial, Stretch, Task, read_taskset};
 use surefoot_tune::store::{End, Trial, View};
+use surefoot_tune::{Direction, Space, Study};
 
 /// What is seen of a trial that trained a plan.
 const SEEN: [Quantity; 7] = [
@@ -21,8 +23,135 @@ const SEEN: [Quantity; 7] = [
     Quantity::Model,
 ];
 
+/// A task as it was recorded.
+pub(super) struct Recorded {
+    pub(super) task: Task,
+    /// The path or URL that it was named by.
+    pub(super) store: String,
+    /// What was searched, if it was a study.
+    pub(super) question: Option<Question>,
+    /// Whether a sampler that learns gave the points.
+    pub(super) learns: bool,
+}
+
+/// What has to be the same for trials to be comparable.
+#[derive(PartialEq)]
+pub(super) struct Question {
+    text: String,
+    pub(super) space: Space,
+}
+
+impl Recorded {
+    /// All that the arguments name.
+    pub(super) fn read(arguments: &Arguments, console: &Console) -> Result<Vec<Recorded>, Failure> {
+        let mut records = Vec::new();
+        let mut places = BTreeSet::new();
+        for store in &arguments.stores {
+            let path = Path::new(store);
+            if Run::open(path).is_ok() {
+                let message = format!("{store} is a run, not a study");
+                return Err(Failure::input(message).help("name the study that it is a trial of"));
+            }
+            let files = curve_files(path);
+            if !files.is_empty() {
+                let curves = curves(&files)?.into_iter();
+                records.extend(curves.map(|task| Recorded {
+                    task,
+                    store: store.clone(),
+                    question: None,
+                    learns: false,
+                }));
+                continue;
+            }
+            let url = stored::url(store).ok_or_else(|| not_there(path))?;
+            let stored = stored::open(&url, arguments.study.as_deref())?;
+            let file = stored.file.as_ref().and_then(|f| f.canonicalize().ok());
+            let place = file.map_or_else(|| stored.name.clone(), |f| f.display().to_string());
+            if !places.insert((place, stored.study.name.clone())) {
+                return Err(Failure::input(format!("{store} is named twice")));
+            }
+            records.push(Recorded::study(store, &stored, arguments, console)?);
+        }
+        if records.iter().all(|record| record.task.trials.is_empty()) {
+            let message = format!("{} has no trials", arguments.stores.join(", "));
+            return Err(Failure::input(message));
+        }
+        Ok(records)
+    }
+
+    fn study(
+        store: &str,
+        stored: &Stored,
+        arguments: &Arguments,
+        console: &Console,
+    ) -> Result<Recorded, Failure> {
+        let task = task(stored);
+        if task.trials.is_empty() {
+            let message = format!("{} has no trials that reported anything", stored.name);
+            return Err(Failure::input(message));
+        }
+        warn_of_stopped(stored, arguments, console);
+        let document = &stored.study.document;
+        let study = Study::parse(document, stored.name.as_str());
+        if study.is_err() {
+            console.warn(&format!(
+                "{}: which sampler it had is not known; it is taken for one that does not learn",
+                stored.name
+            ));
+        }
+        let learns = |study: &Study| study.settings.sampler.learns();
+        Ok(Recorded {
+            task,
+            store: store.to_owned(),
+            learns: study.as_ref().is_ok_and(learns),
+            question: Some(Question {
+                text: study.map_or_else(|_| document.clone(), |study| study.question()),
+                space: stored.study.space.clone(),
+            }),
+        })
+    }
+}
+
+/// Says so if what trials would have come to is not known of all.
+fn warn_of_stopped(stored: &Stored, arguments: &Arguments, console: &Console) {
+    let trials = stored.view.trials();
+    let is_stopped = |trial: &&Trial| matches!(trial.end(), Some(End::Stopped { .. }));
+    let stopped = trials.iter().filter(is_stopped).count();
+    if stopped > 0 {
+        let so = match arguments.sampler {
+            Some(_) => "they are left out",
+            None => "what is saved comes out too low",
+        };
+        console.warn(&format!(
+            "{}: {stopped} of {} trials were stopped when they were recorded: what they would have \
+             come to is not known, and {so}; record a study with --stopper none",
+            stored.name,
+            trials.len()
+        ));
+    }
+}
+
+/// What is wrong with a path at which nothing was recorded.
+fn not_there(path: &Path) -> Failure {
+    let shown = path.display();
+    if !path.exists() {
+        return Failure::input(format!("{shown} does not exist"));
+    }
+    let failure = Failure::input(format!("{shown} is no store, study or curve file"));
+    let within = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let mut studies: Vec<String> = within
+        .map(|entry| entry.path().display().to_string())
+        .filter(|path| stored::url(path).is_some())
+        .collect();
+    studies.sort();
+    match studies.is_empty() {
+        true => failure,
+        false => failure.help(format!("there are studies in it: {}", studies.join(", "))),
+    }
+}
+
 /// The curve files that a path names: itself, or those in it.
-pub(super) fn curve_files(path: &Path) -> Vec<PathBuf> {
+fn curve_files(path: &Path) -> Vec<PathBuf> {
     let is_json = |path: &Path| {
         path.extension()
             .is_some_and(|extension| extension == "json")
@@ -38,14 +167,14 @@ pub(super) fn curve_files(path: &Path) -> Vec<PathBuf> {
 }
 
 /// The tasks of curve files.
-pub(super) fn curves(files: &[PathBuf]) -> Result<Vec<Task>, Failure> {
+fn curves(files: &[PathBuf]) -> Result<Vec<Task>, Failure> {
     let tasks = files.iter().map(|file| read_taskset(file));
     let tasks: Result<Vec<Task>, _> = tasks.collect();
     tasks.map_err(|error| Failure::input(error.to_string()))
 }
 
 /// The trials of a study. Those that never reported are left out.
-pub(super) fn study(stored: &Stored) -> Task {
+fn task(stored: &Stored) -> Task {
     let view = &stored.view;
     let trials = view.trials().iter();
     let trials = trials.filter(|trial| !view.reports(trial.number).is_empty());

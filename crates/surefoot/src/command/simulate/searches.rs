@@ -1,15 +1,19 @@
 //! Whole searches among recorded trials.
 
-use super::{Arguments, Question, Recorded};
+use super::Arguments;
+use super::recorded::{Question, Recorded};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Console;
-use crate::output::simulate::{Gained, Gains, grounds_text};
+use crate::output::simulate::{Gained, Gains, grounds_text, protection};
 use std::num::NonZeroUsize;
 use std::thread;
 use surefoot_tune::sampler::{self, Settings as SamplerSettings};
 use surefoot_tune::simulate::{Gain, Ground, RecordedTrial, Searched};
 use surefoot_tune::stopper::Settings;
+
+/// Of searches with fewer trials than this nothing can be said.
+const FEW: f64 = 20.0;
 
 /// The sampler of a name.
 pub(super) fn sampler(name: &str) -> Result<SamplerSettings, Failure> {
@@ -41,18 +45,24 @@ pub(super) fn run(
         searches(ground, sampler, rules, &seeds, share * ground.spent())
     };
     let mut plain: Vec<Vec<Vec<Searched>>> = Vec::new();
+    let mut sizes = Vec::new();
     for (task, ground) in &grounds {
         let searched = searches(ground, &Settings::none());
-        if Gain::of(&searched, &searched).is_none() {
-            let message = format!("{task}: a search finds nothing in {share} of the time");
-            return Err(Failure::input(message).help("give it more: --share SHARE"));
+        let gain = Gain::of(&searched, &searched).ok_or_else(|| {
+            let message = format!("{task}: with --share {share} a search finds nothing");
+            Failure::input(message).help("give it more: --share SHARE")
+        })?;
+        if gain.plain_trials < FEW {
+            console.warn(&format!(
+                "{task}: a search without stoppers has only {:.1} trials; give it more with --share, or \
+                 record more",
+                gain.plain_trials
+            ));
         }
+        sizes.push((task.as_str(), ground.len(), gain.plain_trials));
         plain.push(searched);
     }
-    let sizes = grounds
-        .iter()
-        .map(|(task, ground)| (task.as_str(), ground.len()));
-    console.say(&grounds_text(sizes, seeds.len(), sampler.name()));
+    console.say(&grounds_text(&sizes, seeds.len(), sampler.name()));
     let table = Gains::new(rules.iter().map(|(name, _)| name.as_str()));
     console.say(&table.head());
     for (name, settings) in rules {
@@ -61,24 +71,35 @@ pub(super) fn run(
             let gain = Gain::of(plain, &searches(ground, settings))?;
             Some((task.as_str(), ground.len(), gain))
         });
-        let gained = Gained::new(name, sampler.name(), tasks.collect());
+        let gained = Gained::new(name, sampler.name(), share, tasks.collect());
         console.event(&gained);
         console.say(&table.row(&gained));
     }
     console.say(&table.foot());
+    if let Some((_, settings)) = rules.last().filter(|_| arguments.stopper.is_empty()) {
+        console.say(&protection(settings));
+    }
     Ok(Exit::Done)
 }
 
 /// What can be searched. Studies that looked for the same are one ground.
 fn grounds(records: Vec<Recorded>) -> Result<Vec<(String, Ground)>, Failure> {
     let mut joined: Vec<(String, Option<Question>, Vec<RecordedTrial>)> = Vec::new();
-    for Recorded { task, question, .. } in records {
+    for recorded in records {
+        let (task, question) = (recorded.task, recorded.question);
         let mut same = joined
             .iter_mut()
             .filter(|(_, other, _)| question.is_some() && *other == question);
         match same.next() {
             Some((_, _, trials)) => trials.extend(task.trials),
-            None => joined.push((task.name, question, task.trials)),
+            None => {
+                let is_taken = joined.iter().any(|(name, ..)| *name == task.name);
+                let name = match is_taken {
+                    true => format!("{} of {}", task.name, recorded.store),
+                    false => task.name,
+                };
+                joined.push((name, question, task.trials));
+            }
         }
     }
     let grounds = joined.into_iter().map(|(name, question, trials)| {

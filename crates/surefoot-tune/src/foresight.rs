@@ -13,9 +13,19 @@ pub(crate) fn is_cut_short(reason: &Reason) -> bool {
     stopper::NAMES.contains(&reason.by.as_str())
 }
 
+/// The lowest cost up to each stretch, infinite before the first that is a number.
+pub(crate) fn lowest(costs: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
+    costs.scan(f64::INFINITY, |lowest, cost| {
+        if cost.is_finite() {
+            *lowest = lowest.min(cost);
+        }
+        Some(*lowest)
+    })
+}
+
 /// A trial that ran to its end.
 pub(crate) struct Finished {
-    /// The lowest cost up to each of its stretches, infinite before the first that is a number.
+    /// Its [`lowest`] costs.
     pub(crate) lowest: Vec<f64>,
     /// What it came to.
     pub(crate) cost: f64,

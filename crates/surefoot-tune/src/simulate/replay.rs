@@ -2,7 +2,7 @@
 
 use super::record::RecordedTrial;
 use crate::course::Course;
-use crate::stopper::{Reason, Settings};
+use crate::stopper::{Combination, Reason, Settings};
 use surefoot_diagnose::{Diagnosis, Finding, Thresholds};
 
 /// Something that an indicator finds in a recorded trial.
@@ -54,34 +54,55 @@ pub fn replay(trials: &[(&RecordedTrial, &[Alert])], settings: &Settings) -> Vec
     let mut others: Vec<Course> = Vec::with_capacity(trials.len());
     let mut ends = Vec::with_capacity(trials.len());
     for (number, (trial, alerts)) in trials.iter().enumerate() {
-        let mut course = Course {
-            number: number as u64,
+        let mut played = play(trial, alerts, number as u64, &others, &rules, f64::INFINITY);
+        ends.push(End {
+            stretches: played.course.costs.len(),
+            reason: played.reason,
+        });
+        played.course.over = true;
+        others.push(played.course);
+    }
+    ends
+}
+
+/// A recorded trial as far as it was run.
+pub(super) struct Played {
+    pub(super) course: Course,
+    pub(super) reason: Option<Reason>,
+    pub(super) spent: f64,
+}
+
+/// Runs a recorded trial until the rules end it or it has spent more than there is.
+pub(super) fn play(
+    trial: &RecordedTrial,
+    alerts: &[Alert],
+    number: u64,
+    others: &[Course],
+    rules: &Combination,
+    budget: f64,
+) -> Played {
+    let mut played = Played {
+        course: Course {
+            number,
             costs: Vec::with_capacity(trial.stretches.len()),
             planned: trial.planned,
             over: false,
-        };
-        let mut reason = None;
-        for stretch in &trial.stretches {
-            course.costs.push(stretch.cost);
-            let now = |alert: &&Alert| alert.stretch == course.costs.len();
-            let found: Vec<Finding> = alerts
-                .iter()
-                .filter(now)
-                .map(|alert| alert.finding.clone())
-                .collect();
-            reason = rules.decide(&course, &others, &found);
-            if reason.is_some() {
-                break;
-            }
+        },
+        reason: None,
+        spent: 0.0,
+    };
+    for stretch in &trial.stretches {
+        played.spent += stretch.spent;
+        played.course.costs.push(stretch.cost);
+        let now = |alert: &&Alert| alert.stretch == played.course.costs.len();
+        let now = alerts.iter().filter(now);
+        let found: Vec<Finding> = now.map(|alert| alert.finding.clone()).collect();
+        played.reason = rules.decide(&played.course, others, &found);
+        if played.reason.is_some() || played.spent > budget {
+            break;
         }
-        ends.push(End {
-            stretches: course.costs.len(),
-            reason,
-        });
-        course.over = true;
-        others.push(course);
     }
-    ends
+    played
 }
 
 #[cfg(test)]

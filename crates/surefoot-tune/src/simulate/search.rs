@@ -1,14 +1,13 @@
 //! Whole searches among recorded trials.
 
 use super::record::RecordedTrial;
-use super::replay::{Alert, alerts};
+use super::replay::{Alert, Played, alerts, play};
 use crate::course::Course;
-use crate::foresight::{Finished, Foresight, is_cut_short};
+use crate::foresight::{Finished, Foresight, is_cut_short, lowest};
 use crate::history::{History, Outcome, Told};
 use crate::sampler::{Question, Sampler};
 use crate::space::{Domain, Parameter, Point, Space, SpaceError, Value};
 use crate::stopper::{Reason, Settings};
-use surefoot_diagnose::Finding;
 
 /// How far apart two choices are, squared, where the ends of a range of numbers are 1 apart: as far as two
 /// numbers are that are drawn at random, and a little further.
@@ -161,25 +160,14 @@ impl Ground {
             });
             let trial = free.remove(self.nearest(&wanted, &free));
             let entry = &self.entries[trial];
-            let mut course = Course {
-                number,
-                costs: Vec::with_capacity(entry.record.stretches.len()),
-                planned: entry.record.planned,
-                over: false,
-            };
-            let mut reason = None;
-            for stretch in &entry.record.stretches {
-                spent += stretch.spent;
-                course.costs.push(stretch.cost);
-                let now = |alert: &&Alert| alert.stretch == course.costs.len();
-                let now = found[trial].iter().filter(now);
-                let findings: Vec<Finding> = now.map(|alert| alert.finding.clone()).collect();
-                reason = rules.decide(&course, &courses, &findings);
-                if reason.is_some() || spent > budget {
-                    break;
-                }
-            }
-            if spent > budget {
+            let left = budget - spent;
+            let Played {
+                mut course,
+                reason,
+                spent: its,
+            } = play(&entry.record, &found[trial], number, &courses, &rules, left);
+            spent += its;
+            if its > left {
                 break;
             }
             let cost = match &reason {
@@ -229,7 +217,7 @@ impl Ground {
         let finished = trials().filter_map(|(trial, course)| {
             let is_finished = trial.reason.is_none() && trial.cost.is_some();
             is_finished.then(|| Finished {
-                lowest: lowest(course),
+                lowest: lowest(course.costs.iter().copied()).collect(),
                 cost: self.entries[trial.trial].truth,
             })
         });
@@ -243,7 +231,7 @@ impl Ground {
             };
             let outcome = match &trial.reason {
                 Some(reason) if is_cut_short(reason) && cost.is_finite() => {
-                    let lowest = lowest(course).last().copied().unwrap_or(cost);
+                    let lowest = lowest(course.costs.iter().copied()).last().unwrap_or(cost);
                     Outcome::foreseen(foresight.cost(lowest, course.costs.len()))
                 }
                 _ => Outcome::of(cost),
@@ -256,17 +244,6 @@ impl Ground {
         });
         History::new(told.collect())
     }
-}
-
-/// The lowest cost up to each stretch.
-fn lowest(course: &Course) -> Vec<f64> {
-    let costs = course.costs.iter().scan(f64::INFINITY, |lowest, &cost| {
-        if cost.is_finite() {
-            *lowest = lowest.min(cost);
-        }
-        Some(*lowest)
-    });
-    costs.collect()
 }
 
 fn number(value: &Value) -> Option<f64> {

@@ -164,16 +164,10 @@ impl View {
         }
     }
 
-    /// The lowest cost of a trial up to each of its reports. What is no finite number is none.
+    /// The lowest cost of a trial up to each of its reports.
     fn lowest(&self, number: u64) -> impl Iterator<Item = f64> {
         let reports = self.reports(number).iter();
-        reports.scan(f64::INFINITY, |lowest, report| {
-            let cost = self.direction.cost(report.value);
-            if cost.is_finite() {
-                *lowest = lowest.min(cost);
-            }
-            Some(*lowest)
-        })
+        foresight::lowest(reports.map(|report| self.direction.cost(report.value)))
     }
 
     fn take_trials(

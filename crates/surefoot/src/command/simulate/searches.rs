@@ -112,6 +112,10 @@ fn grounds(records: Vec<Recorded>) -> Result<Vec<(String, Ground)>, Failure> {
             let message = format!("{name}: none of its trials has a point and ran to its end");
             return Err(Failure::input(message));
         }
+        if ground.spent() <= 0.0 {
+            let message = format!("{name}: how long its trials took was not recorded");
+            return Err(Failure::input(message));
+        }
         if ground.space().parameters().is_empty() {
             let message = format!("{name}: its trials have no parameters that differ");
             return Err(Failure::input(message));

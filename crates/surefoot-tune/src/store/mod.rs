@@ -37,6 +37,8 @@ mod pulse;
 mod schema;
 mod sqlite;
 mod study;
+#[cfg(feature = "postgres")]
+mod tls;
 mod token;
 mod trial;
 mod view;

@@ -3,14 +3,16 @@
 use super::Error;
 use super::database::{Cell, Database, Dialect, Session, Work};
 use super::schema;
+use super::tls::{self, Encryption};
 use postgres::config::{Host, SslMode};
 use postgres::error::SqlState;
 use postgres::types::private::BytesMut;
 use postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
-use postgres::{Client, Config, IsolationLevel, NoTls, Statement, Transaction};
+use postgres::{Client, Config, IsolationLevel, Statement, Transaction};
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::time::{Duration, Instant};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How long to try again when the server does not answer. A restart takes seconds.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -56,6 +58,7 @@ const DIALECT: Dialect = Dialect {
 /// A database of a PostgreSQL server.
 pub(super) struct Postgres {
     config: Config,
+    encrypted: MakeRustlsConnect,
     name: String,
     connection: Option<Connection>,
     patience: Duration,
@@ -69,7 +72,7 @@ struct Connection {
 impl Postgres {
     /// Connects to a server, and makes the tables if there are none and `create` says so.
     pub(super) fn open(url: &str, create: bool) -> Result<Postgres, Error> {
-        let mut config = configuration(url)?;
+        let (mut config, encrypted) = configuration(url)?;
         config.application_name("surefoot");
         config.connect_timeout(Duration::from_secs(10));
         config.keepalives_idle(Duration::from_secs(30));
@@ -77,6 +80,7 @@ impl Postgres {
         let mut store = Postgres {
             name: name(&config),
             config,
+            encrypted,
             connection: None,
             patience: FIRST_PATIENCE,
         };
@@ -119,7 +123,8 @@ impl Postgres {
     fn attempt(&mut self, read_only: bool, work: Work<'_>) -> Result<(), Error> {
         let failed = |error: postgres::Error| failure(&self.name, &error);
         if self.connection.is_none() {
-            let mut client = self.config.connect(NoTls).map_err(failed)?;
+            let client = self.config.connect(self.encrypted.clone());
+            let mut client = client.map_err(failed)?;
             client.batch_execute(SETTINGS).map_err(failed)?;
             self.connection = Some(Connection {
                 client,
@@ -269,27 +274,43 @@ impl<'a> FromSql<'a> for Cell {
 }
 
 /// What a URL asks for, if it can be had.
-fn configuration(url: &str) -> Result<Config, Error> {
+fn configuration(url: &str) -> Result<(Config, MakeRustlsConnect), Error> {
     let refuse = |message: String| Error::Url {
         url: without_password(url),
         message,
     };
-    let no_tls = "connections are not encrypted by this program, so `sslmode` can only be \
-                  `disable` or `prefer`; reach the server through a tunnel instead";
-    if url.contains("sslmode=verify-") {
-        return Err(refuse(no_tls.to_owned()));
-    }
-    let config: Config = url.parse().map_err(|error: postgres::Error| {
+    let (encryption, rest) = Encryption::taken_from(url).map_err(refuse)?;
+    let mut config: Config = rest.parse().map_err(|error: postgres::Error| {
         let cause = error.source().map(ToString::to_string);
         refuse(cause.unwrap_or_else(|| error.to_string()))
     })?;
-    if config.get_ssl_mode() == SslMode::Require {
-        return Err(refuse(no_tls.to_owned()));
+    config.ssl_mode(encryption.mode);
+    if config.get_hosts().is_empty() {
+        if config.get_hostaddrs().is_empty() {
+            return Err(refuse("it names no host".to_owned()));
+        }
+        // An encrypted connection is one to a name, which an address may do without.
+        if encryption.mode == SslMode::Require {
+            return Err(refuse(
+                "an encrypted connection needs the name of the host".to_owned(),
+            ));
+        }
+        config.ssl_mode(SslMode::Disable);
     }
-    if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-        return Err(refuse("it names no host".to_owned()));
+    // What goes through a socket does not leave the machine, and servers do not encrypt it.
+    if config.get_hosts().iter().all(is_socket) {
+        config.ssl_mode(SslMode::Disable);
     }
-    Ok(config)
+    let encrypted = encryption.connector().map_err(refuse)?;
+    Ok((config, encrypted))
+}
+
+fn is_socket(host: &Host) -> bool {
+    match host {
+        Host::Tcp(_) => false,
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+    }
 }
 
 /// A URL for messages.
@@ -328,6 +349,9 @@ fn name(config: &Config) -> String {
 /// What went wrong, in the words of a store. What may pass is [`Error::Unreachable`].
 fn failure(name: &str, error: &postgres::Error) -> Error {
     let store = name.to_owned();
+    if let Some(message) = tls::refusal(error) {
+        return Error::Database { store, message };
+    }
     let message = match (error.as_db_error(), error.source()) {
         (Some(answer), _) => answer.message().to_owned(),
         (None, Some(cause)) => format!("{error}: {cause}"),
@@ -384,20 +408,32 @@ mod tests {
     use super::*;
 
     fn refused(url: &str) -> String {
-        configuration(url).expect_err("refused").to_string()
+        configuration(url).err().expect("refused").to_string()
+    }
+
+    fn mode(url: &str) -> SslMode {
+        configuration(url).expect("a URL").0.get_ssl_mode()
     }
 
     #[test]
-    fn urls_that_ask_for_encryption_are_refused_with_a_way_out() {
-        for mode in ["require", "verify-ca", "verify-full"] {
-            let message = refused(&format!("postgres://me:secret@db/studies?sslmode={mode}"));
-            assert_eq!(
-                message,
-                "postgres://me@db/studies: connections are not encrypted by this program, so \
-                 `sslmode` can only be `disable` or `prefer`; reach the server through a tunnel \
-                 instead"
-            );
-        }
+    fn what_stays_on_the_machine_is_not_encrypted() {
+        assert_eq!(mode("postgres://db/studies"), SslMode::Prefer);
+        assert_eq!(
+            mode("postgres://db/studies?sslmode=require"),
+            SslMode::Require
+        );
+        let socket = "postgres://me@%2Ftmp/studies?sslmode=require";
+        assert_eq!(mode(socket), SslMode::Disable);
+    }
+
+    #[test]
+    fn an_address_without_a_name_cannot_be_encrypted_to() {
+        let address = "postgres:///studies?hostaddr=10.0.0.1";
+        assert_eq!(mode(address), SslMode::Disable);
+        assert_eq!(
+            refused(&format!("{address}&sslmode=require")),
+            "postgres:///studies: an encrypted connection needs the name of the host"
+        );
     }
 
     #[test]
@@ -411,7 +447,8 @@ mod tests {
             let message = refused(url);
             assert!(!message.contains("sec"), "{message}");
         }
-        let config = configuration("postgres://me:secret@db:5433/studies").expect("a URL");
+        let url = "postgres://me:secret@db:5433/studies";
+        let (config, _) = configuration(url).expect("a URL");
         assert_eq!(name(&config), "postgres://me@db:5433/studies");
     }
 
@@ -426,10 +463,12 @@ mod tests {
     #[test]
     fn a_server_that_is_not_there_is_named() {
         // Port 1 of this machine: nothing listens, and the answer comes at once.
-        let config = configuration("postgres://me@127.0.0.1:1/studies").expect("a URL");
+        let url = "postgres://me@127.0.0.1:1/studies";
+        let (config, encrypted) = configuration(url).expect("a URL");
         let mut store = Postgres {
             name: name(&config),
             config,
+            encrypted,
             connection: None,
             patience: Duration::ZERO,
         };

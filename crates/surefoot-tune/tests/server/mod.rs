@@ -1,21 +1,70 @@
 //! A PostgreSQL server of the system's packages, for as long as a test runs.
 
+#![allow(dead_code, reason = "no test wants all of it")]
+
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// A server that only listens on a socket in a directory of its own.
+/// What a server shows to those who want to know who it is, and what proves that it is its own; in PEM.
+pub(crate) struct Certificate {
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+/// Who is asked for a password by a server that encrypts.
+pub(crate) const GUARDED: &str = "guarded";
+
+/// A server that listens on a socket in a directory of its own, and to this machine if it has a port.
 pub(crate) struct Server {
     binaries: PathBuf,
     dir: TempDir,
     account: Option<&'static str>,
+    port: Option<u16>,
+    encrypts: bool,
 }
 
 impl Server {
     /// Starts a server, or says loudly why there is none.
     pub(crate) fn start(test: &str) -> Option<Server> {
+        let server = Server::prepared(test, None)?;
+        server.control(&["start"]);
+        Some(server)
+    }
+
+    /// Starts one that listens to this machine.
+    pub(crate) fn start_listening(test: &str) -> Option<Server> {
+        let server = Server::prepared(test, Some(free_port()))?;
+        server.control(&["start"]);
+        Some(server)
+    }
+
+    /// Starts one that listens to this machine and encrypts. There [`GUARDED`] needs a password.
+    pub(crate) fn start_encrypted(test: &str, certificate: &Certificate) -> Option<Server> {
+        let mut server = Server::prepared(test, Some(free_port()))?;
+        server.encrypts = true;
+        for (name, text) in [
+            ("server.crt", &certificate.certificate),
+            ("server.key", &certificate.key),
+        ] {
+            // A server insists on a key of its own that nobody else can read.
+            let (given, own) = (server.dir.path().join(name), server.data() + "/" + name);
+            fs::write(&given, text).expect("a file");
+            server.run("/bin/cp", &[&given.display().to_string(), &own]);
+            fs::set_permissions(own, fs::Permissions::from_mode(0o600)).expect("permissions");
+        }
+        let who = Path::new(&server.data()).join("pg_hba.conf");
+        let others = fs::read_to_string(&who).expect("a file");
+        let guarded = format!("hostssl all {GUARDED} all scram-sha-256\n{others}");
+        fs::write(who, guarded).expect("a file");
+        server.control(&["start"]);
+        Some(server)
+    }
+
+    fn prepared(test: &str, port: Option<u16>) -> Option<Server> {
         let Some(binaries) = binaries() else {
             eprintln!("SKIPPED {test}: no PostgreSQL server is installed (pg_ctl not found)");
             return None;
@@ -25,6 +74,8 @@ impl Server {
             binaries,
             account: account(dir.path()),
             dir,
+            port,
+            encrypts: false,
         };
         fs::set_permissions(server.dir.path(), fs::Permissions::from_mode(0o777))
             .expect("a directory for all");
@@ -43,7 +94,6 @@ impl Server {
                 "--no-sync",
             ],
         );
-        server.control(&["start"]);
         Some(server)
     }
 
@@ -51,11 +101,25 @@ impl Server {
     pub(crate) fn database(&self, name: &str) -> String {
         let socket = self.dir.path().display().to_string();
         self.run("createdb", &["-h", &socket, "-U", "surefoot", name]);
-        format!("postgres://surefoot@{}/{name}", socket.replace('/', "%2F"))
+        self.url_by_socket(name)
+    }
+
+    /// The URL of a database through the socket.
+    pub(crate) fn url_by_socket(&self, database: &str) -> String {
+        let socket = self.dir.path().display().to_string().replace('/', "%2F");
+        let port = self
+            .port
+            .map_or_else(String::new, |port| format!(":{port}"));
+        format!("postgres://surefoot@{socket}{port}/{database}")
+    }
+
+    /// The URL of a database by a name of this machine.
+    pub(crate) fn url_by_host(&self, host: &str, database: &str) -> String {
+        let port = self.port.expect("a server that listens");
+        format!("postgres://surefoot@{host}:{port}/{database}")
     }
 
     /// Kills the server in the middle of whatever it does and starts it again.
-    #[allow(dead_code, reason = "only some tests want this")]
     pub(crate) fn restart(&self) {
         self.control(&["restart", "-m", "immediate"]);
     }
@@ -67,7 +131,12 @@ impl Server {
     fn control(&self, what: &[&str]) {
         let data = self.data();
         let log = self.dir.path().join("log").display().to_string();
-        let options = format!("-c listen_addresses= -k {}", self.dir.path().display());
+        let listening = match self.port {
+            Some(port) => format!("-c listen_addresses=localhost -p {port}"),
+            None => "-c listen_addresses=".to_owned(),
+        };
+        let ssl = if self.encrypts { "on" } else { "off" };
+        let options = format!("{listening} -c ssl={ssl} -k {}", self.dir.path().display());
         let mut arguments = vec!["-D", &data, "-w", "-t", "60", "-l", &log, "-o", &options];
         arguments.extend(what);
         self.run("pg_ctl", &arguments);
@@ -105,6 +174,12 @@ impl Drop for Server {
             self.control(&["stop", "-m", "immediate"]);
         }
     }
+}
+
+/// A port that nobody listens to.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
 }
 
 /// Where the server's programs are.

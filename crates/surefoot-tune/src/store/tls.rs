@@ -1,0 +1,417 @@
+//! Encrypted connections to a PostgreSQL server.
+//!
+//! `sslmode` and `sslrootcert` of a URL mean what they mean to PostgreSQL's own clients, so that a URL that
+//! works there works here. Two things are stricter: authorities that are named are never passed over, and
+//! without any those of the system are asked, where the others look for a file in the home directory.
+
+use percent_encoding::percent_decode_str;
+use postgres::config::SslMode;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
+use std::error::Error as StdError;
+use std::fmt::Display;
+use std::sync::Arc;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// The values of `sslmode`, from the least to the most that is asked for.
+const MODES: [(&str, Mode); 5] = [
+    ("disable", Mode::Disable),
+    ("prefer", Mode::Prefer),
+    ("require", Mode::Require),
+    ("verify-ca", Mode::VerifyCa),
+    ("verify-full", Mode::VerifyFull),
+];
+
+/// The value of `sslrootcert` that stands for the authorities of the system.
+const SYSTEM: &str = "system";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Disable,
+    Prefer,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
+/// Who a server may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Trust {
+    /// Anyone: what is sent is hidden from those who only listen.
+    Anyone,
+    /// Whoever has a certificate of an authority in this file.
+    Authorities(String),
+    /// The host, by a certificate of an authority in this file.
+    Host(String),
+    /// The host, by a certificate of an authority that the system trusts.
+    HostBySystem,
+}
+
+/// What a URL says about encryption.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Encryption {
+    /// Whether there has to be any.
+    pub(super) mode: SslMode,
+    trust: Trust,
+}
+
+impl Encryption {
+    /// Takes out of a URL what is about encryption, for the rest is understood elsewhere.
+    pub(super) fn taken_from(url: &str) -> Result<(Encryption, String), String> {
+        // A password may have a question mark in it.
+        let host = url.find('@').unwrap_or(0);
+        let end = url[host..].find('?').map_or(url.len(), |at| host + at);
+        let (place, query) = (&url[..end], url[end..].trim_start_matches('?'));
+        let (mut mode, mut roots) = (None, None);
+        let mut rest = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("sslmode", value)) => mode = Some(mode_called(&decoded(value)?)?),
+                Some(("sslrootcert", value)) => roots = Some(decoded(value)?),
+                _ => rest.push(pair),
+            }
+        }
+        let encryption = Encryption::new(mode, roots)?;
+        let rest = match rest.is_empty() {
+            true => place.to_owned(),
+            false => format!("{place}?{}", rest.join("&")),
+        };
+        Ok((encryption, rest))
+    }
+
+    fn new(mode: Option<Mode>, roots: Option<String>) -> Result<Encryption, String> {
+        let (mode, trust) = match (mode, roots) {
+            (None | Some(Mode::Prefer), None) => (SslMode::Prefer, Trust::Anyone),
+            (Some(Mode::Disable), None) => (SslMode::Disable, Trust::Anyone),
+            (Some(Mode::Require), None) => (SslMode::Require, Trust::Anyone),
+            (Some(Mode::VerifyFull), None) => (SslMode::Require, Trust::HostBySystem),
+            (Some(Mode::VerifyCa), None) => {
+                return Err(
+                    "`sslmode=verify-ca` needs `sslrootcert=FILE`, the authority".to_owned(),
+                );
+            }
+            (None | Some(Mode::VerifyFull), Some(roots)) => {
+                let trust = match roots == SYSTEM {
+                    true => Trust::HostBySystem,
+                    false => Trust::Host(roots),
+                };
+                (SslMode::Require, trust)
+            }
+            (Some(Mode::Require | Mode::VerifyCa), Some(roots)) if roots != SYSTEM => {
+                (SslMode::Require, Trust::Authorities(roots))
+            }
+            (Some(_), Some(roots)) => {
+                return Err(format!(
+                    "`sslrootcert={roots}` would be of no use with this `sslmode`; ask for `verify-full`"
+                ));
+            }
+        };
+        Ok(Encryption { mode, trust })
+    }
+
+    /// What makes connections that are encrypted like this.
+    pub(super) fn connector(&self) -> Result<MakeRustlsConnect, String> {
+        let provider = Arc::new(ring::default_provider());
+        let credentials = match &self.trust {
+            Trust::Anyone => None,
+            Trust::Authorities(file) => Some(Credentials::new(in_file(file)?, false, &provider)?),
+            Trust::Host(file) => Some(Credentials::new(in_file(file)?, true, &provider)?),
+            Trust::HostBySystem => Some(Credentials::new(of_system()?, true, &provider)?),
+        };
+        let verifier = Verifier {
+            credentials,
+            provider: provider.clone(),
+        };
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
+            .with_no_client_auth();
+        // A server that is spoken to without `sslnegotiation=postgres` insists on this.
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
+        Ok(MakeRustlsConnect::new(config))
+    }
+}
+
+fn mode_called(name: &str) -> Result<Mode, String> {
+    let known = MODES.iter().find(|(known, _)| *known == name);
+    known.map(|&(_, mode)| mode).ok_or_else(|| {
+        let names = MODES.map(|(name, _)| format!("`{name}`")).join(", ");
+        format!("`sslmode` can be {names}, and not `{name}`")
+    })
+}
+
+fn decoded(value: &str) -> Result<String, String> {
+    let value = percent_decode_str(value).decode_utf8();
+    value
+        .map(|value| value.into_owned())
+        .map_err(|error| error.to_string())
+}
+
+fn in_file(path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let failed = |why: &dyn Display| format!("`sslrootcert={path}`: {why}");
+    let certificates = CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))?;
+    let certificates: Vec<CertificateDer<'static>> = certificates
+        .collect::<Result<_, _>>()
+        .map_err(|error| failed(&error))?;
+    match certificates.is_empty() {
+        true => Err(failed(&"there is no certificate in it")),
+        false => Ok(certificates),
+    }
+}
+
+fn of_system() -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates = rustls_native_certs::load_native_certs().certs;
+    match certificates.is_empty() {
+        true => Err("this system trusts no authority; name one by `sslrootcert=FILE`".to_owned()),
+        false => Ok(certificates),
+    }
+}
+
+/// What a server has to show.
+#[derive(Debug)]
+struct Credentials {
+    /// Certificates that are trusted, and those that they have signed.
+    trusted: Vec<CertificateDer<'static>>,
+    chains: Arc<WebPkiServerVerifier>,
+    /// Whether the certificate has to name the host.
+    named: bool,
+}
+
+impl Credentials {
+    fn new(
+        trusted: Vec<CertificateDer<'static>>,
+        named: bool,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Credentials, String> {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(trusted.iter().cloned());
+        let chains =
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
+        Ok(Credentials {
+            trusted,
+            chains: chains.map_err(|error| format!("`sslrootcert`: {error}"))?,
+            named,
+        })
+    }
+
+    fn check(
+        &self,
+        own: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        host: &ServerName<'_>,
+        now: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        // A server that has signed its certificate itself is trusted by that one, though such a certificate
+        // usually claims to be an authority's, which a chain must not end in.
+        if self.trusted.iter().any(|trusted| trusted == own) {
+            return match self.named {
+                true => verify_server_name(&ParsedCertificate::try_from(own)?, host),
+                false => Ok(()),
+            };
+        }
+        let chain = self.chains.verify_server_cert(own, others, host, &[], now);
+        match chain {
+            Err(rustls::Error::InvalidCertificate(error)) if is_name(&error) && !self.named => {
+                Ok(())
+            }
+            chain => chain.map(|_| ()),
+        }
+    }
+}
+
+/// Whether a certificate was refused for the host that it names, the last thing that is looked at.
+fn is_name(error: &CertificateError) -> bool {
+    matches!(
+        error,
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
+    )
+}
+
+/// Looks at the certificates of servers.
+#[derive(Debug)]
+struct Verifier {
+    /// `None` where any server is taken.
+    credentials: Option<Credentials>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        host: &ServerName<'_>,
+        _: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if let Some(credentials) = &self.credentials {
+            credentials.check(own, others, host, now)?;
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        own: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, own, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        own: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, own, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        algorithms.supported_schemes()
+    }
+}
+
+/// Why there is no encrypted connection, if encryption is the reason. That does not pass.
+pub(super) fn refusal(error: &postgres::Error) -> Option<String> {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let inner = error.downcast_ref::<std::io::Error>();
+        let inner = inner.and_then(std::io::Error::get_ref);
+        let inner = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        if let Some(error) = inner.or_else(|| error.downcast_ref()) {
+            return Some(in_words(error));
+        }
+        cause = error.source();
+    }
+    None
+}
+
+fn in_words(error: &rustls::Error) -> String {
+    let rustls::Error::InvalidCertificate(why) = error else {
+        return format!("no encrypted connection could be made: {error}");
+    };
+    let why = match why {
+        // The latter is an authority of the same name, or somebody who says so.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "it is of no authority that is trusted; `sslrootcert=FILE` names one".to_owned()
+        }
+        why if is_name(why) => "it is that of another host".to_owned(),
+        why => why.to_string(),
+    };
+    format!("the server's certificate is refused: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(query: &str) -> Result<(SslMode, Trust), String> {
+        let url = format!("postgres://me@db/studies?{query}");
+        Encryption::taken_from(&url).map(|(encryption, _)| (encryption.mode, encryption.trust))
+    }
+
+    #[test]
+    fn modes_mean_what_they_mean_elsewhere() {
+        let file = || "/ca's.pem".to_owned();
+        let cases = [
+            ("", SslMode::Prefer, Trust::Anyone),
+            ("sslmode=disable", SslMode::Disable, Trust::Anyone),
+            ("sslmode=prefer", SslMode::Prefer, Trust::Anyone),
+            ("sslmode=require", SslMode::Require, Trust::Anyone),
+            ("sslmode=verify-full", SslMode::Require, Trust::HostBySystem),
+            ("sslrootcert=system", SslMode::Require, Trust::HostBySystem),
+            (
+                "sslmode=verify-full&sslrootcert=system",
+                SslMode::Require,
+                Trust::HostBySystem,
+            ),
+            (
+                "sslrootcert=%2Fca's.pem",
+                SslMode::Require,
+                Trust::Host(file()),
+            ),
+            (
+                "sslmode=verify-full&sslrootcert=/ca's.pem",
+                SslMode::Require,
+                Trust::Host(file()),
+            ),
+            (
+                "sslmode=verify-ca&sslrootcert=/ca's.pem",
+                SslMode::Require,
+                Trust::Authorities(file()),
+            ),
+            (
+                "sslmode=require&sslrootcert=/ca's.pem",
+                SslMode::Require,
+                Trust::Authorities(file()),
+            ),
+        ];
+        for (query, mode, trust) in cases {
+            assert_eq!(asked(query), Ok((mode, trust)), "{query}");
+        }
+    }
+
+    #[test]
+    fn no_authority_is_passed_over() {
+        for query in [
+            "sslmode=disable&sslrootcert=ca.pem",
+            "sslmode=prefer&sslrootcert=ca.pem",
+            "sslmode=require&sslrootcert=system",
+            "sslmode=verify-ca&sslrootcert=system",
+        ] {
+            let refused = asked(query).expect_err(query);
+            assert!(refused.contains("verify-full"), "{query}: {refused}");
+        }
+        let refused = asked("sslmode=verify-ca").expect_err("no authority");
+        assert!(refused.contains("sslrootcert=FILE"), "{refused}");
+    }
+
+    #[test]
+    fn a_mode_that_is_none_is_refused_with_those_there_are() {
+        assert_eq!(
+            asked("sslmode=always"),
+            Err("`sslmode` can be `disable`, `prefer`, `require`, `verify-ca`, `verify-full`, and not `always`".to_owned())
+        );
+    }
+
+    #[test]
+    fn the_rest_of_a_url_is_left_as_it_is() {
+        let url = "postgres://me:a?b@db/studies?port=5433&sslmode=require&connect_timeout=3";
+        let (_, rest) = Encryption::taken_from(url).expect("a URL");
+        assert_eq!(
+            rest,
+            "postgres://me:a?b@db/studies?port=5433&connect_timeout=3"
+        );
+        let (_, rest) = Encryption::taken_from("postgres://db/s?sslmode=require").expect("a URL");
+        assert_eq!(rest, "postgres://db/s");
+    }
+
+    #[test]
+    fn a_file_without_certificates_is_named() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("ca.pem");
+        let connector = || {
+            let url = format!("postgres://db/s?sslrootcert={}", path.display());
+            let (encryption, _) = Encryption::taken_from(&url).expect("a URL");
+            encryption.connector().err().expect("no authority")
+        };
+        let missing = connector();
+        assert!(missing.contains("ca.pem"), "{missing}");
+        std::fs::write(&path, "").expect("a file");
+        assert!(connector().ends_with("ca.pem`: there is no certificate in it"));
+    }
+}

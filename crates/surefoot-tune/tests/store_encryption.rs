@@ -1,0 +1,204 @@
+//! Stores on a server that encrypts.
+
+#![cfg(feature = "postgres")]
+
+mod server;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use server::{Certificate, GUARDED, Server};
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use surefoot_tune::store::Store;
+
+/// Those who sign certificates.
+struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    fn new() -> Authority {
+        let mut parameters = CertificateParams::new(Vec::new()).expect("parameters");
+        parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        Authority(CertifiedIssuer::self_signed(parameters, key).expect("an authority"))
+    }
+
+    fn certificate(&self, host: &str) -> Certificate {
+        let parameters = CertificateParams::new(vec![host.to_owned()]).expect("parameters");
+        let key = KeyPair::generate().expect("a key");
+        let certificate = parameters.signed_by(&key, &self.0);
+        Certificate {
+            certificate: certificate.expect("a certificate").pem(),
+            key: key.serialize_pem(),
+        }
+    }
+
+    fn written_to(&self, path: &Path) -> String {
+        fs::write(path, self.0.pem()).expect("a file");
+        path.display().to_string()
+    }
+}
+
+/// A certificate that nobody else has signed, as an authority's: what `openssl req -x509` makes.
+fn signed_by_itself(host: &str) -> Certificate {
+    let mut parameters = CertificateParams::new(vec![host.to_owned()]).expect("parameters");
+    parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate().expect("a key");
+    let certificate = parameters.self_signed(&key).expect("a certificate");
+    Certificate {
+        certificate: certificate.pem(),
+        key: key.serialize_pem(),
+    }
+}
+
+/// How many connections of Surefoot to this server are encrypted, and how many are not.
+fn connections(server: &Server) -> (i64, i64) {
+    let url = server.url_by_socket("postgres");
+    let mut client = postgres::Client::connect(&url, postgres::NoTls).expect("a connection");
+    let row = client.query_one(
+        "SELECT count(*) FILTER (WHERE ssl), count(*) FILTER (WHERE NOT ssl)
+         FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'surefoot'",
+        &[],
+    );
+    let row = row.expect("a row");
+    (row.get(0), row.get(1))
+}
+
+/// Sessions end a little after their connection is closed.
+fn wait_until_left(server: &Server) {
+    let begun = Instant::now();
+    while connections(server) != (0, 0) {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it is not left");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// What a store on this server says that cannot be opened. It must say so at once: this does not pass.
+fn refused(url: &str) -> String {
+    let begun = Instant::now();
+    let error = Store::open(url).map(|_| ()).expect_err("refused");
+    assert!(begun.elapsed() < Duration::from_secs(5), "{error}");
+    error.to_string()
+}
+
+#[test]
+fn connections_are_encrypted_as_their_url_says() {
+    let test = "connections_are_encrypted_as_their_url_says";
+    let authority = Authority::new();
+    let certificate = authority.certificate("localhost");
+    let Some(server) = Server::start_encrypted(test, &certificate) else {
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let own = authority.written_to(&dir.path().join("own.pem"));
+    let other = Authority::new().written_to(&dir.path().join("other.pem"));
+    let url = |host: &str, query: &str| format!("{}?{query}", server.url_by_host(host, "postgres"));
+
+    for (host, query, encrypted) in [
+        ("localhost", "".to_owned(), true),
+        ("localhost", "sslmode=disable".to_owned(), false),
+        ("localhost", "sslmode=require".to_owned(), true),
+        ("localhost", format!("sslrootcert={own}"), true),
+        (
+            "localhost",
+            format!("sslmode=verify-full&sslrootcert={own}"),
+            true,
+        ),
+        (
+            "127.0.0.1",
+            format!("sslmode=verify-ca&sslrootcert={own}"),
+            true,
+        ),
+    ] {
+        let url = url(host, &query);
+        let store = Store::open(&url).unwrap_or_else(|error| panic!("{url}: {error}"));
+        let expected = if encrypted { (1, 0) } else { (0, 1) };
+        assert_eq!(connections(&server), expected, "{url}");
+        drop(store);
+        wait_until_left(&server);
+    }
+
+    let name = server.url_by_host("localhost", "postgres");
+    for query in [
+        "sslmode=verify-full".to_owned(),
+        format!("sslrootcert={other}"),
+        format!("sslmode=verify-ca&sslrootcert={other}"),
+    ] {
+        assert_eq!(
+            refused(&url("localhost", &query)),
+            format!(
+                "{name}: the server's certificate is refused: it is of no authority that is trusted; \
+                 `sslrootcert=FILE` names one"
+            ),
+            "{query}"
+        );
+    }
+    let another = refused(&url("127.0.0.1", &format!("sslrootcert={own}")));
+    assert!(
+        another.ends_with("refused: it is that of another host"),
+        "{another}"
+    );
+}
+
+#[test]
+fn a_password_is_bound_to_the_encrypted_connection() {
+    let test = "a_password_is_bound_to_the_encrypted_connection";
+    let certificate = Authority::new().certificate("localhost");
+    let Some(server) = Server::start_encrypted(test, &certificate) else {
+        return;
+    };
+    let by_hand = server.url_by_socket("postgres");
+    let mut client = postgres::Client::connect(&by_hand, postgres::NoTls).expect("a connection");
+    let made = client.batch_execute(&format!(
+        "CREATE ROLE {GUARDED} LOGIN SUPERUSER PASSWORD 'secret'"
+    ));
+    made.expect("a role");
+    let url = |password: &str, query: &str| {
+        let url = server.url_by_host("localhost", "postgres");
+        let user = format!("//{GUARDED}:{password}@");
+        format!("{}?{query}", url.replace("//surefoot@", &user))
+    };
+    let bound = "sslmode=require&channel_binding=require";
+    let _store = Store::open(&url("secret", bound)).expect("a store");
+    assert_eq!(connections(&server), (1, 0));
+    for query in [bound, "sslmode=require"] {
+        let wrong = refused(&url("guess", query));
+        assert!(wrong.contains("password authentication failed"), "{wrong}");
+    }
+}
+
+#[test]
+fn a_certificate_that_is_named_itself_is_trusted() {
+    let test = "a_certificate_that_is_named_itself_is_trusted";
+    let certificate = signed_by_itself("localhost");
+    let Some(server) = Server::start_encrypted(test, &certificate) else {
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("server.pem");
+    fs::write(&path, &certificate.certificate).expect("a file");
+    let query = format!("sslmode=verify-full&sslrootcert={}", path.display());
+    let url = |host: &str| format!("{}?{query}", server.url_by_host(host, "postgres"));
+    let _store = Store::open(&url("localhost")).expect("a store");
+    assert_eq!(connections(&server), (1, 0));
+    let another = refused(&url("127.0.0.1"));
+    assert!(
+        another.ends_with("refused: it is that of another host"),
+        "{another}"
+    );
+}
+
+#[test]
+fn a_server_that_does_not_encrypt_is_left_where_encryption_is_asked_for() {
+    let test = "a_server_that_does_not_encrypt_is_left_where_encryption_is_asked_for";
+    let Some(server) = Server::start_listening(test) else {
+        return;
+    };
+    let name = server.url_by_host("localhost", "postgres");
+    assert_eq!(
+        refused(&format!("{name}?sslmode=require")),
+        format!("{name}: error performing TLS handshake: server does not support TLS")
+    );
+    let _store = Store::open(&name).expect("a store");
+    assert_eq!(connections(&server), (0, 1));
+}

@@ -518,6 +518,16 @@ fn whole_searches_are_run_among_recorded_trials() {
     let number = |key: &str| gain[key].as_f64().unwrap();
     assert!(number("plain_trials") > 6.0 && number("trials") > number("plain_trials"));
     assert_eq!(outcome.stdout, run().stdout);
+    let shown = |extra: &[&str]| folder.run(&[stores.as_slice(), &options, extra].concat());
+    let (once, by_task) = (shown(&[]).stdout, shown(&["--by-task"]).stdout);
+    assert!(!once.contains("\n    study "), "{once}");
+    assert!(by_task.contains("\n    study "), "{by_task}");
+    let replayed = folder.run(&[&stores[..3], &["--stopper", "median", "--by-task"]].concat());
+    let rows = replayed.stdout;
+    assert!(
+        rows.contains("\n    study ") && rows.contains("\n    study of more/study "),
+        "{rows}"
+    );
 
     let fails = |options: &[&str]| {
         let outcome = folder.run(&[&stores[..3], options].concat());

@@ -5,7 +5,7 @@ use super::tally::TOP;
 use serde::Serialize;
 
 /// What searches with some rules came to, beside the same searches without.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Gain {
     /// How many pairs of searches there are.
     pub searches: usize,

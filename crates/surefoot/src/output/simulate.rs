@@ -14,35 +14,41 @@ pub(crate) struct Outcome {
     pub(crate) tasks: Vec<(String, Tally)>,
 }
 
-/// A table with a row for each.
-pub(crate) fn table(outcomes: &[Outcome]) -> String {
-    let width = outcomes
-        .iter()
-        .map(|o| o.rule.chars().count())
-        .max()
-        .unwrap_or(0)
-        .max(4);
+/// How a task is called in a row below that of the rules.
+fn below(task: &str) -> String {
+    format!("  {task}")
+}
+
+/// A table with a row for each, and one for each task below it if asked for.
+pub(crate) fn table(outcomes: &[Outcome], by_task: bool) -> String {
+    let rows = outcomes.iter().flat_map(|outcome| {
+        let tasks = outcome.tasks.iter().filter(|_| by_task);
+        let tasks = tasks.map(|(task, tally)| (below(task), &outcome.rule, tally));
+        let total = (outcome.rule.clone(), &outcome.rule, &outcome.total);
+        std::iter::once(total).chain(tasks)
+    });
+    let rows: Vec<(String, &String, &Tally)> = rows.collect();
+    let names = rows.iter().map(|(name, ..)| name.chars().count());
+    let width = names.max().unwrap_or(0).max(4);
     let head = format!(
         "  {:width$}  {:>14}  {:>6}  {:>12}  {:>9}",
         "rule", "stopped", "saved", "top ten kept", "best kept"
     );
     let mut lines = vec![Role::Strong.paint(head)];
-    for outcome in outcomes {
-        let total = &outcome.total;
-        let stopped = format!("{} of {}", total.stopped, total.trials);
+    for (name, rule, tally) in rows {
+        let stopped = format!("{} of {}", tally.stopped, tally.trials);
         let share = |share: f64, of: usize| match of {
             0 => "-".to_owned(),
             _ => format!("{:.1}%", 100.0 * share),
         };
         let mut line = format!(
-            "  {:width$}  {stopped:>14}  {:>6}  {:>12}  {:>9}",
-            outcome.rule,
-            share(total.saved(), total.trials),
-            share(total.top_share(), total.top),
-            share(total.best_share(), total.bests)
+            "  {name:width$}  {stopped:>14}  {:>6}  {:>12}  {:>9}",
+            share(tally.saved(), tally.trials),
+            share(tally.top_share(), tally.top),
+            share(tally.best_share(), tally.bests)
         );
-        if total.by.keys().any(|by| *by != outcome.rule) {
-            let by = total.by.iter().map(|(by, count)| format!("{by} {count}"));
+        if tally.by.keys().any(|by| by != rule) {
+            let by = tally.by.iter().map(|(by, count)| format!("{by} {count}"));
             let by = by.collect::<Vec<_>>().join(", ");
             line.push_str(&Role::Quiet.paint(format!("  {by}")));
         }
@@ -71,13 +77,15 @@ pub(crate) struct Gained<'a> {
     tasks: Vec<(&'a str, Gain)>,
 }
 
+/// A task that was searched: its name, how many trials were recorded of it, and what was gained.
+pub(crate) type SearchedTask<'a> = (&'a str, usize, Gain);
+
 impl<'a> Gained<'a> {
-    /// From the tasks with how many trials were recorded of each.
     pub(crate) fn new(
         rule: &'a str,
         sampler: &'static str,
         share: f64,
-        tasks: Vec<(&'a str, usize, Gain)>,
+        tasks: &[SearchedTask<'a>],
     ) -> Gained<'a> {
         let mean = |measure: &dyn Fn(usize, &Gain) -> f64| {
             let measured = tasks.iter().map(|(_, size, gain)| measure(*size, gain));
@@ -94,10 +102,7 @@ impl<'a> Gained<'a> {
             tsba: mean(&|_, gain| gain.tsba()),
             average_tsba: mean(&|_, gain| gain.average_tsba()),
             top10hr: mean(&|_, gain| gain.top10hr),
-            tasks: tasks
-                .into_iter()
-                .map(|(task, _, gain)| (task, gain))
-                .collect(),
+            tasks: tasks.iter().map(|&(task, _, gain)| (task, gain)).collect(),
         }
     }
 }
@@ -133,13 +138,22 @@ pub(crate) fn protection(default: &Settings) -> String {
 /// A table of gains, line by line: each takes a while.
 pub(crate) struct Gains {
     width: usize,
+    by_task: bool,
 }
 
 impl Gains {
-    pub(crate) fn new<'a>(rules: impl Iterator<Item = &'a str>) -> Gains {
-        let width = rules.map(|rule| rule.chars().count()).max().unwrap_or(0);
+    /// A table of these rules, with a row for each of these tasks below each rule if asked for.
+    pub(crate) fn new<'a>(
+        rules: impl Iterator<Item = &'a str>,
+        tasks: impl Iterator<Item = &'a str>,
+        by_task: bool,
+    ) -> Gains {
+        let tasks = tasks.filter(|_| by_task).map(below);
+        let names = rules.map(str::to_owned).chain(tasks);
+        let width = names.map(|name| name.chars().count()).max().unwrap_or(0);
         Gains {
             width: width.max(4),
+            by_task,
         }
     }
 
@@ -151,13 +165,24 @@ impl Gains {
         ))
     }
 
-    pub(crate) fn row(&self, gained: &Gained<'_>) -> String {
+    /// The row of a rule, and those of its tasks.
+    pub(crate) fn rows(&self, gained: &Gained<'_>, tasks: &[SearchedTask<'_>]) -> String {
+        let mut rows = vec![self.row(gained.rule, gained)];
+        if self.by_task {
+            rows.extend(tasks.iter().map(|task| {
+                let alone = Gained::new(gained.rule, gained.sampler, gained.share, &[*task]);
+                self.row(&below(task.0), &alone)
+            }));
+        }
+        rows.join("\n")
+    }
+
+    fn row(&self, name: &str, gained: &Gained<'_>) -> String {
         let width = self.width;
         // What is rounded to nothing has no sign.
         let percent = |share: f64| (100.0 * share).round() + 0.0;
         format!(
-            "  {:width$}  {:>6.0}  {:>+5.0}%  {:>4.0}%  {:>+5.0}%  {:>+9.0}%  {:>6.0}%",
-            gained.rule,
+            "  {name:width$}  {:>6.0}  {:>+5.0}%  {:>4.0}%  {:>+5.0}%  {:>+9.0}%  {:>6.0}%",
             gained.trials,
             percent(gained.more),
             percent(gained.taken),
@@ -197,10 +222,11 @@ mod tests {
             plain_average_reached: 1.0,
             top10hr: 0.7,
         };
-        let tasks = vec![("a", 1000, gain(100.0, 0.3)), ("b", 500, gain(50.0, 1.0))];
-        let gained = Gained::new("median", "tpe", 0.05, tasks);
-        let table = Gains::new(["median", "extrapolation"].into_iter());
-        let text = [table.head(), table.row(&gained), table.foot()].join("\n");
+        let tasks = [("a", 1000, gain(100.0, 0.3)), ("b", 500, gain(50.0, 1.0))];
+        let gained = Gained::new("median", "tpe", 0.05, &tasks);
+        let rules = ["median", "extrapolation"];
+        let table = Gains::new(rules.into_iter(), ["a", "b"].into_iter(), true);
+        let text = [table.head(), table.rows(&gained, &tasks), table.foot()].join("\n");
         let text = anstream::adapter::strip_str(&text).to_string();
         insta::assert_snapshot!(text);
     }

@@ -91,6 +91,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0, requires = "drawing")]
     first_seed: u64,
 
+    /// Show each task by itself as well, which the JSON always has
+    #[arg(long)]
+    by_task: bool,
+
     /// Print one JSON object a line on stdout
     #[arg(long)]
     json: bool,
@@ -148,7 +152,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         console.event(&outcome);
         rows.push(outcome);
     }
-    console.say(&table(&rows));
+    console.say(&table(&rows, arguments.by_task));
     if is_overview {
         console.say(&protection(&base));
     }
@@ -312,7 +316,10 @@ fn calibrate(
     };
     rows.iter().for_each(|row| console.event(row));
     console.event(&on_the_rest);
-    console.say(&format!("On the part for calibration:\n{}", table(&rows)));
+    console.say(&format!(
+        "On the part for calibration:\n{}",
+        table(&rows, false)
+    ));
     if !swept.holds {
         console.warn(&format!(
             "none of these keeps {:.0}% of the top ten on every task and {:.0}% of the best; {chosen} keeps most",
@@ -320,6 +327,7 @@ fn calibrate(
             100.0 * floor.best
         ));
     }
-    console.say(&format!("On the rest:\n{}", table(&[on_the_rest])));
+    let rest = table(&[on_the_rest], arguments.by_task);
+    console.say(&format!("On the rest:\n{rest}"));
     Ok(Exit::Done)
 }

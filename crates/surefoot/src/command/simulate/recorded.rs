@@ -27,7 +27,7 @@ const SEEN: [Quantity; 7] = [
 pub(super) struct Recorded {
     pub(super) task: Task,
     /// The path or URL that it was named by.
-    pub(super) store: String,
+    store: String,
     /// What was searched, if it was a study.
     pub(super) question: Option<Question>,
     /// Whether a sampler that learns gave the points.
@@ -76,6 +76,7 @@ impl Recorded {
             let message = format!("{} has no trials", arguments.stores.join(", "));
             return Err(Failure::input(message));
         }
+        tell_apart(&mut records);
         Ok(records)
     }
 
@@ -109,6 +110,16 @@ impl Recorded {
                 space: stored.study.space.clone(),
             }),
         })
+    }
+}
+
+/// Names those after their store whose name another has already.
+fn tell_apart(records: &mut [Recorded]) {
+    let mut names = BTreeSet::new();
+    for Recorded { task, store, .. } in records {
+        if !names.insert(task.name.clone()) {
+            task.name = format!("{} of {store}", task.name);
+        }
     }
 }
 

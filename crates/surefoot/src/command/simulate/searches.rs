@@ -5,7 +5,7 @@ use super::recorded::{Question, Recorded};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Console;
-use crate::output::simulate::{Gained, Gains, grounds_text, protection};
+use crate::output::simulate::{Gained, Gains, SearchedTask, grounds_text, protection};
 use std::num::NonZeroUsize;
 use std::thread;
 use surefoot_tune::sampler::{self, Settings as SamplerSettings};
@@ -63,7 +63,9 @@ pub(super) fn run(
         plain.push(searched);
     }
     console.say(&grounds_text(&sizes, seeds.len(), sampler.name()));
-    let table = Gains::new(rules.iter().map(|(name, _)| name.as_str()));
+    let names = rules.iter().map(|(name, _)| name.as_str());
+    let tasks = grounds.iter().map(|(task, _)| task.as_str());
+    let table = Gains::new(names, tasks, arguments.by_task);
     console.say(&table.head());
     for (name, settings) in rules {
         let both = grounds.iter().zip(&plain);
@@ -71,9 +73,10 @@ pub(super) fn run(
             let gain = Gain::of(plain, &searches(ground, settings))?;
             Some((task.as_str(), ground.len(), gain))
         });
-        let gained = Gained::new(name, sampler.name(), share, tasks.collect());
+        let tasks: Vec<SearchedTask<'_>> = tasks.collect();
+        let gained = Gained::new(name, sampler.name(), share, &tasks);
         console.event(&gained);
-        console.say(&table.row(&gained));
+        console.say(&table.rows(&gained, &tasks));
     }
     console.say(&table.foot());
     if let Some((_, settings)) = rules.last().filter(|_| arguments.stopper.is_empty()) {
@@ -92,14 +95,7 @@ fn grounds(records: Vec<Recorded>) -> Result<Vec<(String, Ground)>, Failure> {
             .filter(|(_, other, _)| question.is_some() && *other == question);
         match same.next() {
             Some((_, _, trials)) => trials.extend(task.trials),
-            None => {
-                let is_taken = joined.iter().any(|(name, ..)| *name == task.name);
-                let name = match is_taken {
-                    true => format!("{} of {}", task.name, recorded.store),
-                    false => task.name,
-                };
-                joined.push((name, question, task.trials));
-            }
+            None => joined.push((task.name, question, task.trials)),
         }
     }
     let grounds = joined.into_iter().map(|(name, question, trials)| {

@@ -30,6 +30,10 @@ const SETTINGS: &str = "SET lock_timeout = '20s'; SET idle_in_transaction_sessio
 /// The number of the lock that a worker holds while it makes the tables.
 const MAKING: i64 = 0x5375_7265_666f_6f74;
 
+/// The variable with the password, as PostgreSQL's own clients have it, if the URL has none: all that run on a machine
+/// can see what a program was called with.
+const PASSWORD: &str = "PGPASSWORD";
+
 const DIALECT: Dialect = Dialect {
     words: &[
         ("?", "$"),
@@ -72,7 +76,7 @@ struct Connection {
 impl Postgres {
     /// Connects to a server, and makes the tables if there are none and `create` says so.
     pub(super) fn open(url: &str, create: bool) -> Result<Postgres, Error> {
-        let (mut config, encrypted) = configuration(url)?;
+        let (mut config, encrypted) = configuration(url, std::env::var(PASSWORD).ok())?;
         config.application_name("surefoot");
         config.connect_timeout(Duration::from_secs(10));
         config.keepalives_idle(Duration::from_secs(30));
@@ -273,8 +277,11 @@ impl<'a> FromSql<'a> for Cell {
     }
 }
 
-/// What a URL asks for, if it can be had.
-fn configuration(url: &str) -> Result<(Config, MakeRustlsConnect), Error> {
+/// What a URL asks for, if it can be had, with a password where it has none.
+fn configuration(
+    url: &str,
+    password: Option<String>,
+) -> Result<(Config, MakeRustlsConnect), Error> {
     let refuse = |message: String| Error::Url {
         url: without_password(url),
         message,
@@ -284,6 +291,9 @@ fn configuration(url: &str) -> Result<(Config, MakeRustlsConnect), Error> {
         let cause = error.source().map(ToString::to_string);
         refuse(cause.unwrap_or_else(|| error.to_string()))
     })?;
+    if let Some(password) = password.filter(|_| config.get_password().is_none()) {
+        config.password(password);
+    }
     config.ssl_mode(encryption.mode);
     if config.get_hosts().is_empty() {
         if config.get_hostaddrs().is_empty() {
@@ -408,11 +418,11 @@ mod tests {
     use super::*;
 
     fn refused(url: &str) -> String {
-        configuration(url).err().expect("refused").to_string()
+        configuration(url, None).err().expect("refused").to_string()
     }
 
     fn mode(url: &str) -> SslMode {
-        configuration(url).expect("a URL").0.get_ssl_mode()
+        configuration(url, None).expect("a URL").0.get_ssl_mode()
     }
 
     #[test]
@@ -448,8 +458,21 @@ mod tests {
             assert!(!message.contains("sec"), "{message}");
         }
         let url = "postgres://me:secret@db:5433/studies";
-        let (config, _) = configuration(url).expect("a URL");
+        let (config, _) = configuration(url, None).expect("a URL");
         assert_eq!(name(&config), "postgres://me@db:5433/studies");
+    }
+
+    #[test]
+    fn a_password_that_is_not_in_the_url_is_taken_from_the_environment() {
+        let password = |url: &str| {
+            let (config, _) = configuration(url, Some("there".to_owned())).expect("a URL");
+            config.get_password().map(<[u8]>::to_vec)
+        };
+        assert_eq!(password("postgres://me@db/studies"), Some(b"there".into()));
+        assert_eq!(
+            password("postgres://me:here@db/studies"),
+            Some(b"here".into())
+        );
     }
 
     #[test]
@@ -464,7 +487,7 @@ mod tests {
     fn a_server_that_is_not_there_is_named() {
         // Port 1 of this machine: nothing listens, and the answer comes at once.
         let url = "postgres://me@127.0.0.1:1/studies";
-        let (config, encrypted) = configuration(url).expect("a URL");
+        let (config, encrypted) = configuration(url, None).expect("a URL");
         let mut store = Postgres {
             name: name(&config),
             config,

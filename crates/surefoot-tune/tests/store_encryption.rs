@@ -4,8 +4,8 @@
 
 mod server;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use server::{Certificate, GUARDED, Server};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use server::{CERTIFIED, Certificate, GUARDED, Server};
 use std::fs;
 use std::path::Path;
 use std::thread::sleep;
@@ -24,7 +24,16 @@ impl Authority {
     }
 
     fn certificate(&self, host: &str) -> Certificate {
-        let parameters = CertificateParams::new(vec![host.to_owned()]).expect("parameters");
+        self.signed(CertificateParams::new(vec![host.to_owned()]).expect("parameters"))
+    }
+
+    fn certificate_of_client(&self, name: &str) -> Certificate {
+        let mut parameters = CertificateParams::new(Vec::new()).expect("parameters");
+        parameters.distinguished_name.push(DnType::CommonName, name);
+        self.signed(parameters)
+    }
+
+    fn signed(&self, parameters: CertificateParams) -> Certificate {
         let key = KeyPair::generate().expect("a key");
         let certificate = parameters.signed_by(&key, &self.0);
         Certificate {
@@ -64,6 +73,14 @@ fn connections(server: &Server) -> (i64, i64) {
     (row.get(0), row.get(1))
 }
 
+/// Makes somebody who can do everything.
+fn make_role(server: &Server, name: &str, with: &str) {
+    let url = server.url_by_socket("postgres");
+    let mut client = postgres::Client::connect(&url, postgres::NoTls).expect("a connection");
+    let made = client.batch_execute(&format!("CREATE ROLE {name} LOGIN SUPERUSER {with}"));
+    made.expect("a role");
+}
+
 /// Sessions end a little after their connection is closed.
 fn wait_until_left(server: &Server) {
     let begun = Instant::now();
@@ -86,7 +103,7 @@ fn connections_are_encrypted_as_their_url_says() {
     let test = "connections_are_encrypted_as_their_url_says";
     let authority = Authority::new();
     let certificate = authority.certificate("localhost");
-    let Some(server) = Server::start_encrypted(test, &certificate) else {
+    let Some(server) = Server::start_encrypted(test, &certificate, &authority.0.pem()) else {
         return;
     };
     let dir = tempfile::tempdir().expect("a directory");
@@ -143,16 +160,12 @@ fn connections_are_encrypted_as_their_url_says() {
 #[test]
 fn a_password_is_bound_to_the_encrypted_connection() {
     let test = "a_password_is_bound_to_the_encrypted_connection";
-    let certificate = Authority::new().certificate("localhost");
-    let Some(server) = Server::start_encrypted(test, &certificate) else {
+    let authority = Authority::new();
+    let certificate = authority.certificate("localhost");
+    let Some(server) = Server::start_encrypted(test, &certificate, &authority.0.pem()) else {
         return;
     };
-    let by_hand = server.url_by_socket("postgres");
-    let mut client = postgres::Client::connect(&by_hand, postgres::NoTls).expect("a connection");
-    let made = client.batch_execute(&format!(
-        "CREATE ROLE {GUARDED} LOGIN SUPERUSER PASSWORD 'secret'"
-    ));
-    made.expect("a role");
+    make_role(&server, GUARDED, "PASSWORD 'secret'");
     let url = |password: &str, query: &str| {
         let url = server.url_by_host("localhost", "postgres");
         let user = format!("//{GUARDED}:{password}@");
@@ -168,10 +181,36 @@ fn a_password_is_bound_to_the_encrypted_connection() {
 }
 
 #[test]
+fn a_server_that_asks_who_this_is_is_shown_a_certificate() {
+    let test = "a_server_that_asks_who_this_is_is_shown_a_certificate";
+    let authority = Authority::new();
+    let certificate = authority.certificate("localhost");
+    let Some(server) = Server::start_encrypted(test, &certificate, &authority.0.pem()) else {
+        return;
+    };
+    make_role(&server, CERTIFIED, "");
+    let dir = tempfile::tempdir().expect("a directory");
+    let url = |certificate: &Certificate| {
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        fs::write(path("own.pem"), &certificate.certificate).expect("a file");
+        fs::write(path("own.key"), &certificate.key).expect("a file");
+        let url = server.url_by_host("localhost", "postgres");
+        let url = url.replace("//surefoot@", &format!("//{CERTIFIED}@"));
+        let (certificate, key) = (path("own.pem"), path("own.key"));
+        format!("{url}?sslmode=require&sslcert={certificate}&sslkey={key}")
+    };
+    let _store = Store::open(&url(&authority.certificate_of_client(CERTIFIED))).expect("a store");
+    assert_eq!(connections(&server), (1, 0));
+    let another = refused(&url(&authority.certificate_of_client("somebody")));
+    assert!(another.contains("authentication failed"), "{another}");
+}
+
+#[test]
 fn a_certificate_that_is_named_itself_is_trusted() {
     let test = "a_certificate_that_is_named_itself_is_trusted";
     let certificate = signed_by_itself("localhost");
-    let Some(server) = Server::start_encrypted(test, &certificate) else {
+    let authority = &certificate.certificate;
+    let Some(server) = Server::start_encrypted(test, &certificate, authority) else {
         return;
     };
     let dir = tempfile::tempdir().expect("a directory");

@@ -1,7 +1,7 @@
 //! Encrypted connections to a PostgreSQL server.
 //!
-//! `sslmode` and `sslrootcert` of a URL mean what they mean to PostgreSQL's own clients, so that a URL that
-//! works there works here. Two things are stricter: authorities that are named are never passed over, and
+//! `sslmode`, `sslrootcert`, `sslcert` and `sslkey` of a URL mean what they mean to PostgreSQL's own clients, so that
+//! a URL that works there works here. Two things are stricter: authorities that are named are never passed over, and
 //! without any those of the system are asked, where the others look for a file in the home directory.
 
 use percent_encoding::percent_decode_str;
@@ -10,7 +10,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
@@ -54,12 +54,20 @@ enum Trust {
     HostBySystem,
 }
 
+/// Files with the certificate of this side and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Own {
+    certificate: String,
+    key: String,
+}
+
 /// What a URL says about encryption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Encryption {
     /// Whether there has to be any.
     pub(super) mode: SslMode,
     trust: Trust,
+    own: Option<Own>,
 }
 
 impl Encryption {
@@ -69,16 +77,23 @@ impl Encryption {
         let host = url.find('@').unwrap_or(0);
         let end = url[host..].find('?').map_or(url.len(), |at| host + at);
         let (place, query) = (&url[..end], url[end..].trim_start_matches('?'));
-        let (mut mode, mut roots) = (None, None);
+        let (mut mode, mut roots, mut certificate, mut key) = (None, None, None, None);
         let mut rest = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=') {
                 Some(("sslmode", value)) => mode = Some(mode_called(&decoded(value)?)?),
                 Some(("sslrootcert", value)) => roots = Some(decoded(value)?),
+                Some(("sslcert", value)) => certificate = Some(decoded(value)?),
+                Some(("sslkey", value)) => key = Some(decoded(value)?),
                 _ => rest.push(pair),
             }
         }
-        let encryption = Encryption::new(mode, roots)?;
+        let own = match (certificate, key) {
+            (Some(certificate), Some(key)) => Some(Own { certificate, key }),
+            (None, None) => None,
+            _ => return Err("`sslcert` and `sslkey` need each other".to_owned()),
+        };
+        let encryption = Encryption::new(mode, roots, own)?;
         let rest = match rest.is_empty() {
             true => place.to_owned(),
             false => format!("{place}?{}", rest.join("&")),
@@ -86,7 +101,11 @@ impl Encryption {
         Ok((encryption, rest))
     }
 
-    fn new(mode: Option<Mode>, roots: Option<String>) -> Result<Encryption, String> {
+    fn new(
+        mode: Option<Mode>,
+        roots: Option<String>,
+        own: Option<Own>,
+    ) -> Result<Encryption, String> {
         let (mode, trust) = match (mode, roots) {
             (None | Some(Mode::Prefer), None) => (SslMode::Prefer, Trust::Anyone),
             (Some(Mode::Disable), None) => (SslMode::Disable, Trust::Anyone),
@@ -113,7 +132,7 @@ impl Encryption {
                 ));
             }
         };
-        Ok(Encryption { mode, trust })
+        Ok(Encryption { mode, trust, own })
     }
 
     /// What makes connections that are encrypted like this.
@@ -121,20 +140,31 @@ impl Encryption {
         let provider = Arc::new(ring::default_provider());
         let credentials = match &self.trust {
             Trust::Anyone => None,
-            Trust::Authorities(file) => Some(Credentials::new(in_file(file)?, false, &provider)?),
-            Trust::Host(file) => Some(Credentials::new(in_file(file)?, true, &provider)?),
+            Trust::Authorities(file) => {
+                Some(Credentials::new(authorities(file)?, false, &provider)?)
+            }
+            Trust::Host(file) => Some(Credentials::new(authorities(file)?, true, &provider)?),
             Trust::HostBySystem => Some(Credentials::new(of_system()?, true, &provider)?),
         };
         let verifier = Verifier {
             credentials,
             provider: provider.clone(),
         };
-        let mut config = ClientConfig::builder_with_provider(provider)
+        let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier))
-            .with_no_client_auth();
+            .with_custom_certificate_verifier(Arc::new(verifier));
+        let mut config = match &self.own {
+            None => config.with_no_client_auth(),
+            Some(own) => {
+                let chain = certificates("sslcert", &own.certificate)?;
+                let failed = |error: &dyn Display| format!("`sslkey={}`: {error}", own.key);
+                let key = PrivateKeyDer::from_pem_file(&own.key).map_err(|error| failed(&error))?;
+                let config = config.with_client_auth_cert(chain, key);
+                config.map_err(|error| failed(&error))?
+            }
+        };
         // A server that is spoken to without `sslnegotiation=postgres` insists on this.
         config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(MakeRustlsConnect::new(config))
@@ -156,8 +186,13 @@ fn decoded(value: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-fn in_file(path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    let failed = |why: &dyn Display| format!("`sslrootcert={path}`: {why}");
+fn authorities(path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    certificates("sslrootcert", path)
+}
+
+/// The certificates in the file that a key of a URL names.
+fn certificates(key: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let failed = |why: &dyn Display| format!("`{key}={path}`: {why}");
     let certificates = CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))?;
     let certificates: Vec<CertificateDer<'static>> = certificates
         .collect::<Result<_, _>>()
@@ -404,14 +439,28 @@ mod tests {
     fn a_file_without_certificates_is_named() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("ca.pem");
-        let connector = || {
-            let url = format!("postgres://db/s?sslrootcert={}", path.display());
+        let connector = |query: &str| {
+            let query = query.replace("FILE", &path.display().to_string());
+            let url = format!("postgres://db/s?{query}");
             let (encryption, _) = Encryption::taken_from(&url).expect("a URL");
-            encryption.connector().err().expect("no authority")
+            encryption.connector().err().expect("no certificate")
         };
-        let missing = connector();
-        assert!(missing.contains("ca.pem"), "{missing}");
+        let queries = ["sslrootcert=FILE", "sslcert=FILE&sslkey=FILE"];
+        for query in queries {
+            let missing = connector(query);
+            assert!(missing.contains("ca.pem"), "{missing}");
+        }
         std::fs::write(&path, "").expect("a file");
-        assert!(connector().ends_with("ca.pem`: there is no certificate in it"));
+        for query in queries {
+            assert!(connector(query).ends_with("ca.pem`: there is no certificate in it"));
+        }
+    }
+
+    #[test]
+    fn a_certificate_and_its_key_need_each_other() {
+        for query in ["sslcert=a.pem", "sslkey=a.pem"] {
+            let refused = asked(query).expect_err(query);
+            assert_eq!(refused, "`sslcert` and `sslkey` need each other");
+        }
     }
 }

@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// What a server shows to those who want to know who it is, and what proves that it is its own; in PEM.
+/// What shows who somebody is, and the key that proves it; in PEM.
 pub(crate) struct Certificate {
     pub(crate) certificate: String,
     pub(crate) key: String,
 }
 
-/// Who is asked for a password by a server that encrypts.
+/// Who is asked for a password by a server that encrypts, and who for a certificate.
 pub(crate) const GUARDED: &str = "guarded";
+pub(crate) const CERTIFIED: &str = "certified";
 
 /// A server that listens on a socket in a directory of its own, and to this machine if it has a port.
 pub(crate) struct Server {
@@ -42,13 +43,19 @@ impl Server {
         Some(server)
     }
 
-    /// Starts one that listens to this machine and encrypts. There [`GUARDED`] needs a password.
-    pub(crate) fn start_encrypted(test: &str, certificate: &Certificate) -> Option<Server> {
+    /// Starts one that listens to this machine and encrypts. There [`GUARDED`] needs a password, and [`CERTIFIED`] a
+    /// certificate of an authority.
+    pub(crate) fn start_encrypted(
+        test: &str,
+        certificate: &Certificate,
+        authority: &str,
+    ) -> Option<Server> {
         let mut server = Server::prepared(test, Some(free_port()))?;
         server.encrypts = true;
         for (name, text) in [
-            ("server.crt", &certificate.certificate),
+            ("server.crt", certificate.certificate.as_str()),
             ("server.key", &certificate.key),
+            ("root.crt", authority),
         ] {
             // A server insists on a key of its own that nobody else can read.
             let (given, own) = (server.dir.path().join(name), server.data() + "/" + name);
@@ -58,8 +65,9 @@ impl Server {
         }
         let who = Path::new(&server.data()).join("pg_hba.conf");
         let others = fs::read_to_string(&who).expect("a file");
-        let guarded = format!("hostssl all {GUARDED} all scram-sha-256\n{others}");
-        fs::write(who, guarded).expect("a file");
+        let guarded = format!("hostssl all {GUARDED} all scram-sha-256");
+        let certified = format!("hostssl all {CERTIFIED} all cert");
+        fs::write(who, [guarded, certified, others].join("\n")).expect("a file");
         server.control(&["start"]);
         Some(server)
     }
@@ -135,8 +143,11 @@ impl Server {
             Some(port) => format!("-c listen_addresses=localhost -p {port}"),
             None => "-c listen_addresses=".to_owned(),
         };
-        let ssl = if self.encrypts { "on" } else { "off" };
-        let options = format!("{listening} -c ssl={ssl} -k {}", self.dir.path().display());
+        let ssl = match self.encrypts {
+            true => "-c ssl=on -c ssl_ca_file=root.crt",
+            false => "-c ssl=off",
+        };
+        let options = format!("{listening} {ssl} -k {}", self.dir.path().display());
         let mut arguments = vec!["-D", &data, "-w", "-t", "60", "-l", &log, "-o", &options];
         arguments.extend(what);
         self.run("pg_ctl", &arguments);

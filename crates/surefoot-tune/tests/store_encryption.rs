@@ -4,7 +4,9 @@
 
 mod server;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+};
 use server::{CERTIFIED, Certificate, GUARDED, Server};
 use std::fs;
 use std::path::Path;
@@ -16,8 +18,9 @@ use surefoot_tune::store::Store;
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
-    fn new() -> Authority {
+    fn new(name: &str) -> Authority {
         let mut parameters = CertificateParams::new(Vec::new()).expect("parameters");
+        parameters.distinguished_name.push(DnType::CommonName, name);
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
         Authority(CertifiedIssuer::self_signed(parameters, key).expect("an authority"))
@@ -49,8 +52,9 @@ impl Authority {
 }
 
 /// A certificate that nobody else has signed, as an authority's: what `openssl req -x509` makes.
-fn signed_by_itself(host: &str) -> Certificate {
+fn signed_by_itself(host: &str, last_year: i32) -> Certificate {
     let mut parameters = CertificateParams::new(vec![host.to_owned()]).expect("parameters");
+    parameters.not_after = date_time_ymd(last_year, 1, 1);
     parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().expect("a key");
     let certificate = parameters.self_signed(&key).expect("a certificate");
@@ -94,21 +98,22 @@ fn wait_until_left(server: &Server) {
 fn refused(url: &str) -> String {
     let begun = Instant::now();
     let error = Store::open(url).map(|_| ()).expect_err("refused");
-    assert!(begun.elapsed() < Duration::from_secs(5), "{error}");
+    // What may pass is tried for ten seconds.
+    assert!(begun.elapsed() < Duration::from_secs(9), "{error}");
     error.to_string()
 }
 
 #[test]
 fn connections_are_encrypted_as_their_url_says() {
     let test = "connections_are_encrypted_as_their_url_says";
-    let authority = Authority::new();
+    let authority = Authority::new("our own");
     let certificate = authority.certificate("localhost");
     let Some(server) = Server::start_encrypted(test, &certificate, &authority.0.pem()) else {
         return;
     };
     let dir = tempfile::tempdir().expect("a directory");
     let own = authority.written_to(&dir.path().join("own.pem"));
-    let other = Authority::new().written_to(&dir.path().join("other.pem"));
+    let other = Authority::new("another").written_to(&dir.path().join("other.pem"));
     let url = |host: &str, query: &str| format!("{}?{query}", server.url_by_host(host, "postgres"));
 
     for (host, query, encrypted) in [
@@ -137,7 +142,6 @@ fn connections_are_encrypted_as_their_url_says() {
 
     let name = server.url_by_host("localhost", "postgres");
     for query in [
-        "sslmode=verify-full".to_owned(),
         format!("sslrootcert={other}"),
         format!("sslmode=verify-ca&sslrootcert={other}"),
     ] {
@@ -150,6 +154,9 @@ fn connections_are_encrypted_as_their_url_says() {
             "{query}"
         );
     }
+    // Some machines trust nobody.
+    let by_system = refused(&url("localhost", "sslmode=verify-full"));
+    assert!(by_system.contains("sslrootcert=FILE"), "{by_system}");
     let another = refused(&url("127.0.0.1", &format!("sslrootcert={own}")));
     assert!(
         another.ends_with("refused: it is that of another host"),
@@ -160,7 +167,7 @@ fn connections_are_encrypted_as_their_url_says() {
 #[test]
 fn a_password_is_bound_to_the_encrypted_connection() {
     let test = "a_password_is_bound_to_the_encrypted_connection";
-    let authority = Authority::new();
+    let authority = Authority::new("our own");
     let certificate = authority.certificate("localhost");
     let Some(server) = Server::start_encrypted(test, &certificate, &authority.0.pem()) else {
         return;
@@ -183,7 +190,7 @@ fn a_password_is_bound_to_the_encrypted_connection() {
 #[test]
 fn a_server_that_asks_who_this_is_is_shown_a_certificate() {
     let test = "a_server_that_asks_who_this_is_is_shown_a_certificate";
-    let authority = Authority::new();
+    let authority = Authority::new("our own");
     let certificate = authority.certificate("localhost");
     let Some(server) = Server::start_encrypted(test, &certificate, &authority.0.pem()) else {
         return;
@@ -208,7 +215,7 @@ fn a_server_that_asks_who_this_is_is_shown_a_certificate() {
 #[test]
 fn a_certificate_that_is_named_itself_is_trusted() {
     let test = "a_certificate_that_is_named_itself_is_trusted";
-    let certificate = signed_by_itself("localhost");
+    let certificate = signed_by_itself("localhost", 4000);
     let authority = &certificate.certificate;
     let Some(server) = Server::start_encrypted(test, &certificate, authority) else {
         return;
@@ -220,7 +227,35 @@ fn a_certificate_that_is_named_itself_is_trusted() {
     let url = |host: &str| format!("{}?{query}", server.url_by_host(host, "postgres"));
     let _store = Store::open(&url("localhost")).expect("a store");
     assert_eq!(connections(&server), (1, 0));
-    let another = refused(&url("127.0.0.1"));
+    drop(server);
+
+    let expired = signed_by_itself("localhost", 2020);
+    let Some(server) = Server::start_encrypted(test, &expired, &expired.certificate) else {
+        return;
+    };
+    fs::write(&path, &expired.certificate).expect("a file");
+    let url = |host: &str| format!("{}?{query}", server.url_by_host(host, "postgres"));
+    let expired = refused(&url("localhost"));
+    assert!(expired.contains("it is not valid now"), "{expired}");
+}
+
+#[test]
+fn a_certificate_that_is_named_itself_is_trusted_for_its_host_only() {
+    let test = "a_certificate_that_is_named_itself_is_trusted_for_its_host_only";
+    let certificate = signed_by_itself("localhost", 4000);
+    let authority = &certificate.certificate;
+    let Some(server) = Server::start_encrypted(test, &certificate, authority) else {
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("server.pem");
+    fs::write(&path, &certificate.certificate).expect("a file");
+    let url = |mode: &str| {
+        let url = server.url_by_host("127.0.0.1", "postgres");
+        format!("{url}?sslmode={mode}&sslrootcert={}", path.display())
+    };
+    let _store = Store::open(&url("verify-ca")).expect("a store");
+    let another = refused(&url("verify-full"));
     assert!(
         another.ends_with("refused: it is that of another host"),
         "{another}"

@@ -11,6 +11,7 @@ use postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use postgres::{Client, Config, IsolationLevel, Statement, Transaction};
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
+use std::ffi::OsString;
 use std::time::{Duration, Instant};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -76,7 +77,7 @@ struct Connection {
 impl Postgres {
     /// Connects to a server, and makes the tables if there are none and `create` says so.
     pub(super) fn open(url: &str, create: bool) -> Result<Postgres, Error> {
-        let (mut config, encrypted) = configuration(url, std::env::var(PASSWORD).ok())?;
+        let (mut config, encrypted) = configuration(url, std::env::var_os(PASSWORD))?;
         config.application_name("surefoot");
         config.connect_timeout(Duration::from_secs(10));
         config.keepalives_idle(Duration::from_secs(30));
@@ -128,7 +129,13 @@ impl Postgres {
         let failed = |error: postgres::Error| failure(&self.name, &error);
         if self.connection.is_none() {
             let client = self.config.connect(self.encrypted.clone());
-            let mut client = client.map_err(failed)?;
+            let mut client = client.map_err(|error| match tls::refusal(&error) {
+                Some(message) => Error::Database {
+                    store: self.name.clone(),
+                    message,
+                },
+                None => failed(error),
+            })?;
             client.batch_execute(SETTINGS).map_err(failed)?;
             self.connection = Some(Connection {
                 client,
@@ -280,7 +287,7 @@ impl<'a> FromSql<'a> for Cell {
 /// What a URL asks for, if it can be had, with a password where it has none.
 fn configuration(
     url: &str,
-    password: Option<String>,
+    password: Option<OsString>,
 ) -> Result<(Config, MakeRustlsConnect), Error> {
     let refuse = |message: String| Error::Url {
         url: without_password(url),
@@ -292,7 +299,7 @@ fn configuration(
         refuse(cause.unwrap_or_else(|| error.to_string()))
     })?;
     if let Some(password) = password.filter(|_| config.get_password().is_none()) {
-        config.password(password);
+        config.password(password.into_encoded_bytes());
     }
     config.ssl_mode(encryption.mode);
     if config.get_hosts().is_empty() {
@@ -329,13 +336,15 @@ fn without_password(url: &str) -> String {
         return url.to_owned();
     };
     // What follows may have a password too: `?password=`.
-    let rest = rest.split('?').next().unwrap_or_default();
-    match rest.rsplit_once('@') {
+    let shown = rest.split('?').next().unwrap_or_default();
+    match shown.rsplit_once('@') {
         Some((user, place)) => {
             let user = user.split(':').next().unwrap_or_default();
             format!("{scheme}://{user}@{place}")
         }
-        None => format!("{scheme}://{rest}"),
+        // Nobody can tell where such a password ends.
+        None if rest.contains('@') => format!("{scheme}://…"),
+        None => format!("{scheme}://{shown}"),
     }
 }
 
@@ -359,9 +368,6 @@ fn name(config: &Config) -> String {
 /// What went wrong, in the words of a store. What may pass is [`Error::Unreachable`].
 fn failure(name: &str, error: &postgres::Error) -> Error {
     let store = name.to_owned();
-    if let Some(message) = tls::refusal(error) {
-        return Error::Database { store, message };
-    }
     let message = match (error.as_db_error(), error.source()) {
         (Some(answer), _) => answer.message().to_owned(),
         (None, Some(cause)) => format!("{error}: {cause}"),
@@ -452,6 +458,9 @@ mod tests {
             "postgres://me:secret@db:x/studies",
             "postgres://db/studies?password=secret&sslmode=never",
             "postgres://me:sec@ret@db/studies?port=secret",
+            "postgres://me:sec?ret@db/studies?sslmode=never",
+            "postgres://me:sec/ret@db/studies",
+            "postgres://db/studies?password=sec@ret",
         ];
         for url in urls {
             let message = refused(url);
@@ -465,7 +474,7 @@ mod tests {
     #[test]
     fn a_password_that_is_not_in_the_url_is_taken_from_the_environment() {
         let password = |url: &str| {
-            let (config, _) = configuration(url, Some("there".to_owned())).expect("a URL");
+            let (config, _) = configuration(url, Some("there".into())).expect("a URL");
             config.get_password().map(<[u8]>::to_vec)
         };
         assert_eq!(password("postgres://me@db/studies"), Some(b"there".into()));

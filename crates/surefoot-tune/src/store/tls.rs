@@ -1,8 +1,9 @@
 //! Encrypted connections to a PostgreSQL server.
 //!
 //! `sslmode`, `sslrootcert`, `sslcert` and `sslkey` of a URL mean what they mean to PostgreSQL's own clients, so that
-//! a URL that works there works here. Two things are stricter: authorities that are named are never passed over, and
-//! without any those of the system are asked, where the others look for a file in the home directory.
+//! a URL that works there works here. Three things differ. Authorities that are named are never passed over. Without any,
+//! those of the system are asked, where the others look for a file in the home directory. And where a server offers
+//! encryption and then fails at it, nothing is tried without.
 
 use percent_encoding::percent_decode_str;
 use postgres::config::SslMode;
@@ -73,8 +74,16 @@ pub(super) struct Encryption {
 impl Encryption {
     /// Takes out of a URL what is about encryption, for the rest is understood elsewhere.
     pub(super) fn taken_from(url: &str) -> Result<(Encryption, String), String> {
+        let start = url.find("://").map_or(0, |at| at + 3);
+        let slash = url[start..].find('/').map_or(url.len(), |at| start + at);
+        let user = url[start..slash].find('@');
+        if user.is_none() && url[slash..].contains('@') {
+            let message =
+                "in names, passwords and what follows `?`, `@` is written `%40` and `/` `%2F`";
+            return Err(message.to_owned());
+        }
         // A password may have a question mark in it.
-        let host = url.find('@').unwrap_or(0);
+        let host = start + user.unwrap_or(0);
         let end = url[host..].find('?').map_or(url.len(), |at| host + at);
         let (place, query) = (&url[..end], url[end..].trim_start_matches('?'));
         let (mut mode, mut roots, mut certificate, mut key) = (None, None, None, None);
@@ -140,11 +149,9 @@ impl Encryption {
         let provider = Arc::new(ring::default_provider());
         let credentials = match &self.trust {
             Trust::Anyone => None,
-            Trust::Authorities(file) => {
-                Some(Credentials::new(authorities(file)?, false, &provider)?)
-            }
-            Trust::Host(file) => Some(Credentials::new(authorities(file)?, true, &provider)?),
-            Trust::HostBySystem => Some(Credentials::new(of_system()?, true, &provider)?),
+            Trust::Authorities(file) => Some(Credentials::in_file(file, false, &provider)?),
+            Trust::Host(file) => Some(Credentials::in_file(file, true, &provider)?),
+            Trust::HostBySystem => Some(Credentials::of_system(&provider)?),
         };
         let verifier = Verifier {
             credentials,
@@ -186,10 +193,6 @@ fn decoded(value: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-fn authorities(path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
-    certificates("sslrootcert", path)
-}
-
 /// The certificates in the file that a key of a URL names.
 fn certificates(key: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let failed = |why: &dyn Display| format!("`{key}={path}`: {why}");
@@ -203,37 +206,57 @@ fn certificates(key: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, S
     }
 }
 
-fn of_system() -> Result<Vec<CertificateDer<'static>>, String> {
-    let certificates = rustls_native_certs::load_native_certs().certs;
-    match certificates.is_empty() {
-        true => Err("this system trusts no authority; name one by `sslrootcert=FILE`".to_owned()),
-        false => Ok(certificates),
-    }
-}
-
 /// What a server has to show.
 #[derive(Debug)]
 struct Credentials {
-    /// Certificates that are trusted, and those that they have signed.
+    /// Certificates that are trusted themselves.
     trusted: Vec<CertificateDer<'static>>,
+    /// Knows those that authorities have signed.
     chains: Arc<WebPkiServerVerifier>,
     /// Whether the certificate has to name the host.
     named: bool,
 }
 
 impl Credentials {
-    fn new(
-        trusted: Vec<CertificateDer<'static>>,
+    fn in_file(
+        path: &str,
         named: bool,
         provider: &Arc<CryptoProvider>,
     ) -> Result<Credentials, String> {
+        let trusted = certificates("sslrootcert", path)?;
         let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(trusted.iter().cloned());
+        for certificate in &trusted {
+            let added = roots.add(certificate.clone());
+            added.map_err(|error| format!("`sslrootcert={path}`: {error}"))?;
+        }
+        Credentials::new(trusted, roots, named, provider)
+    }
+
+    fn of_system(provider: &Arc<CryptoProvider>) -> Result<Credentials, String> {
+        let found = rustls_native_certs::load_native_certs();
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(found.certs);
+        if roots.is_empty() {
+            let why = found.errors.first().map(|error| format!(" ({error})"));
+            return Err(format!(
+                "no authority that this system trusts was found{}; name one by `sslrootcert=FILE`",
+                why.unwrap_or_default()
+            ));
+        }
+        Credentials::new(Vec::new(), roots, true, provider)
+    }
+
+    fn new(
+        trusted: Vec<CertificateDer<'static>>,
+        roots: RootCertStore,
+        named: bool,
+        provider: &Arc<CryptoProvider>,
+    ) -> Result<Credentials, String> {
         let chains =
             WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
         Ok(Credentials {
             trusted,
-            chains: chains.map_err(|error| format!("`sslrootcert`: {error}"))?,
+            chains: chains.map_err(|error| error.to_string())?,
             named,
         })
     }
@@ -245,20 +268,20 @@ impl Credentials {
         host: &ServerName<'_>,
         now: UnixTime,
     ) -> Result<(), rustls::Error> {
-        // A server that has signed its certificate itself is trusted by that one, though such a certificate
-        // usually claims to be an authority's, which a chain must not end in.
-        if self.trusted.iter().any(|trusted| trusted == own) {
-            return match self.named {
-                true => verify_server_name(&ParsedCertificate::try_from(own)?, host),
-                false => Ok(()),
-            };
-        }
         let chain = self.chains.verify_server_cert(own, others, host, &[], now);
-        match chain {
-            Err(rustls::Error::InvalidCertificate(error)) if is_name(&error) && !self.named => {
-                Ok(())
-            }
-            chain => chain.map(|_| ()),
+        let Err(rustls::Error::InvalidCertificate(why)) = &chain else {
+            return chain.map(|_| ());
+        };
+        if is_name(why) && !self.named {
+            return Ok(());
+        }
+        // A server that has signed its certificate itself is trusted by that one, though such a certificate usually
+        // claims to be an authority's, which a chain must not end in. Its dates are looked at before that.
+        let is_trusted = self.trusted.iter().any(|trusted| trusted == own);
+        match is_trusted && !is_name(why) && !is_date(why) {
+            true if self.named => verify_server_name(&ParsedCertificate::try_from(own)?, host),
+            true => Ok(()),
+            false => chain.map(|_| ()),
         }
     }
 }
@@ -268,6 +291,17 @@ fn is_name(error: &CertificateError) -> bool {
     matches!(
         error,
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }
+    )
+}
+
+/// Whether it was refused because it is not valid now.
+fn is_date(error: &CertificateError) -> bool {
+    matches!(
+        error,
+        CertificateError::Expired
+            | CertificateError::ExpiredContext { .. }
+            | CertificateError::NotValidYet
+            | CertificateError::NotValidYetContext { .. }
     )
 }
 
@@ -337,13 +371,18 @@ pub(super) fn refusal(error: &postgres::Error) -> Option<String> {
 
 fn in_words(error: &rustls::Error) -> String {
     let rustls::Error::InvalidCertificate(why) = error else {
-        return format!("no encrypted connection could be made: {error}");
+        return format!(
+            "the server encrypts and failed at it ({error}); `sslmode=disable` does without"
+        );
     };
     let why = match why {
-        // The latter is an authority of the same name, or somebody who says so.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+        CertificateError::UnknownIssuer => {
             "it is of no authority that is trusted; `sslrootcert=FILE` names one".to_owned()
         }
+        CertificateError::BadSignature => {
+            "it is of another authority than it says, or not its own".to_owned()
+        }
+        why if is_date(why) => format!("it is not valid now ({why})"),
         why if is_name(why) => "it is that of another host".to_owned(),
         why => why.to_string(),
     };
@@ -433,6 +472,20 @@ mod tests {
         );
         let (_, rest) = Encryption::taken_from("postgres://db/s?sslmode=require").expect("a URL");
         assert_eq!(rest, "postgres://db/s");
+    }
+
+    #[test]
+    fn an_at_sign_cannot_hide_what_is_asked_for() {
+        let url = "postgres://db/s?sslmode=verify-full&sslrootcert=/home/me@corp/ca.pem";
+        let refused = Encryption::taken_from(url).expect_err("a misleading URL");
+        assert!(refused.contains("%40"), "{refused}");
+        let url = url.replace("//db", "//me@db");
+        let (encryption, rest) = Encryption::taken_from(&url).expect("a URL");
+        assert_eq!(
+            encryption.trust,
+            Trust::Host("/home/me@corp/ca.pem".to_owned())
+        );
+        assert_eq!(rest, "postgres://me@db/s");
     }
 
     #[test]

@@ -31,14 +31,15 @@ pub(crate) struct Server {
 impl Server {
     /// Starts a server, or says loudly why there is none.
     pub(crate) fn start(test: &str) -> Option<Server> {
-        let server = Server::prepared(test, None)?;
+        let server = Server::prepared(test)?;
         server.control(&["start"]);
         Some(server)
     }
 
     /// Starts one that listens to this machine.
     pub(crate) fn start_listening(test: &str) -> Option<Server> {
-        let server = Server::prepared(test, Some(free_port()))?;
+        let mut server = Server::prepared(test)?;
+        server.port = Some(free_port());
         server.control(&["start"]);
         Some(server)
     }
@@ -50,7 +51,7 @@ impl Server {
         certificate: &Certificate,
         authority: &str,
     ) -> Option<Server> {
-        let mut server = Server::prepared(test, Some(free_port()))?;
+        let mut server = Server::prepared(test)?;
         server.encrypts = true;
         for (name, text) in [
             ("server.crt", certificate.certificate.as_str()),
@@ -68,11 +69,12 @@ impl Server {
         let guarded = format!("hostssl all {GUARDED} all scram-sha-256");
         let certified = format!("hostssl all {CERTIFIED} all cert");
         fs::write(who, [guarded, certified, others].join("\n")).expect("a file");
+        server.port = Some(free_port());
         server.control(&["start"]);
         Some(server)
     }
 
-    fn prepared(test: &str, port: Option<u16>) -> Option<Server> {
+    fn prepared(test: &str) -> Option<Server> {
         let Some(binaries) = binaries() else {
             eprintln!("SKIPPED {test}: no PostgreSQL server is installed (pg_ctl not found)");
             return None;
@@ -82,7 +84,7 @@ impl Server {
             binaries,
             account: account(dir.path()),
             dir,
-            port,
+            port: None,
             encrypts: false,
         };
         fs::set_permissions(server.dir.path(), fs::Permissions::from_mode(0o777))

@@ -26,7 +26,7 @@ const SEEN: [Quantity; 7] = [
 /// A task as it was recorded.
 pub(super) struct Recorded {
     pub(super) task: Task,
-    /// The path or URL that it was named by.
+    /// The path that it was named by, or the URL without its password.
     store: String,
     /// What was searched, if it was a study.
     pub(super) question: Option<Question>,
@@ -67,10 +67,15 @@ impl Recorded {
             let stored = stored::open(&url, arguments.study.as_deref())?;
             let file = stored.file.as_ref().and_then(|f| f.canonicalize().ok());
             let place = file.map_or_else(|| stored.name.clone(), |f| f.display().to_string());
+            // A URL may have a password, which its name has not.
+            let shown = match stored.file {
+                Some(_) => store,
+                None => &stored.name,
+            };
             if !places.insert((place, stored.study.name.clone())) {
-                return Err(Failure::input(format!("{store} is named twice")));
+                return Err(Failure::input(format!("{shown} is named twice")));
             }
-            records.push(Recorded::study(store, &stored, arguments, console)?);
+            records.push(Recorded::study(shown, &stored, arguments, console)?);
         }
         if records.iter().all(|record| record.task.trials.is_empty()) {
             let message = format!("{} has no trials", arguments.stores.join(", "));

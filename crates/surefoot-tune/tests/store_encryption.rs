@@ -13,6 +13,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use surefoot_tune::store::Store;
+use tempfile::TempDir;
 
 /// Those who sign certificates.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -212,54 +213,54 @@ fn a_server_that_asks_who_this_is_is_shown_a_certificate() {
     assert!(another.contains("authentication failed"), "{another}");
 }
 
-#[test]
-fn a_certificate_that_is_named_itself_is_trusted() {
-    let test = "a_certificate_that_is_named_itself_is_trusted";
-    let certificate = signed_by_itself("localhost", 4000);
-    let authority = &certificate.certificate;
-    let Some(server) = Server::start_encrypted(test, &certificate, authority) else {
-        return;
-    };
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("server.pem");
-    fs::write(&path, &certificate.certificate).expect("a file");
-    let query = format!("sslmode=verify-full&sslrootcert={}", path.display());
-    let url = |host: &str| format!("{}?{query}", server.url_by_host(host, "postgres"));
-    let _store = Store::open(&url("localhost")).expect("a store");
-    assert_eq!(connections(&server), (1, 0));
-    drop(server);
+/// A server that has signed its certificate itself, and the file of those who trust it.
+struct SelfSigned {
+    server: Server,
+    dir: TempDir,
+}
 
-    let expired = signed_by_itself("localhost", 2020);
-    let Some(server) = Server::start_encrypted(test, &expired, &expired.certificate) else {
-        return;
-    };
-    fs::write(&path, &expired.certificate).expect("a file");
-    let url = |host: &str| format!("{}?{query}", server.url_by_host(host, "postgres"));
-    let expired = refused(&url("localhost"));
-    assert!(expired.contains("it is not valid now"), "{expired}");
+impl SelfSigned {
+    fn start(test: &str, last_year: i32) -> Option<SelfSigned> {
+        let own = signed_by_itself("localhost", last_year);
+        let server = Server::start_encrypted(test, &own, &own.certificate)?;
+        let dir = tempfile::tempdir().expect("a directory");
+        fs::write(dir.path().join("server.pem"), &own.certificate).expect("a file");
+        Some(SelfSigned { server, dir })
+    }
+
+    fn url(&self, host: &str, mode: &str) -> String {
+        let url = self.server.url_by_host(host, "postgres");
+        let file = self.dir.path().join("server.pem");
+        format!("{url}?sslmode={mode}&sslrootcert={}", file.display())
+    }
 }
 
 #[test]
-fn a_certificate_that_is_named_itself_is_trusted_for_its_host_only() {
-    let test = "a_certificate_that_is_named_itself_is_trusted_for_its_host_only";
-    let certificate = signed_by_itself("localhost", 4000);
-    let authority = &certificate.certificate;
-    let Some(server) = Server::start_encrypted(test, &certificate, authority) else {
+fn a_certificate_that_is_named_itself_is_trusted_for_its_host() {
+    let test = "a_certificate_that_is_named_itself_is_trusted_for_its_host";
+    let Some(signed) = SelfSigned::start(test, 4000) else {
         return;
     };
-    let dir = tempfile::tempdir().expect("a directory");
-    let path = dir.path().join("server.pem");
-    fs::write(&path, &certificate.certificate).expect("a file");
-    let url = |mode: &str| {
-        let url = server.url_by_host("127.0.0.1", "postgres");
-        format!("{url}?sslmode={mode}&sslrootcert={}", path.display())
-    };
-    let _store = Store::open(&url("verify-ca")).expect("a store");
-    let another = refused(&url("verify-full"));
+    let _by_name = Store::open(&signed.url("localhost", "verify-full")).expect("a store");
+    let _by_any = Store::open(&signed.url("127.0.0.1", "verify-ca")).expect("a store");
+    assert_eq!(connections(&signed.server), (2, 0));
+    let another = refused(&signed.url("127.0.0.1", "verify-full"));
     assert!(
         another.ends_with("refused: it is that of another host"),
         "{another}"
     );
+}
+
+#[test]
+fn a_certificate_that_is_named_itself_expires() {
+    let test = "a_certificate_that_is_named_itself_expires";
+    let Some(signed) = SelfSigned::start(test, 2020) else {
+        return;
+    };
+    for mode in ["verify-ca", "verify-full"] {
+        let expired = refused(&signed.url("localhost", mode));
+        assert!(expired.contains("it is not valid now"), "{expired}");
+    }
 }
 
 #[test]

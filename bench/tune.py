@@ -118,7 +118,7 @@ def prepare(task: Task, data: Path, work: Path) -> Path:
     """The study beside its data."""
     source = data / f"{task.data}.npz"
     if not source.exists():
-        raise SystemExit(f"{source} is not there; fetch it with: bench/data --dir {data} {task.data}")
+        raise SystemExit(f"{source} is not there; fetch it with: bench/data --dir {data} --only {task.data}")
     folder = work / "studies"
     folder.mkdir(parents=True, exist_ok=True)
     study = folder / f"{task.name}.toml"

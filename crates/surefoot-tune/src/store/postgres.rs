@@ -32,7 +32,7 @@ const SETTINGS: &str = "SET lock_timeout = '20s'; SET idle_in_transaction_sessio
 const MAKING: i64 = 0x5375_7265_666f_6f74;
 
 /// The variable with the password, as PostgreSQL's own clients have it, if the URL has none: all that run on a machine
-/// can see what a program was called with.
+/// can see what a program was called with. A password need not be a text.
 const PASSWORD: &str = "PGPASSWORD";
 
 const DIALECT: Dialect = Dialect {
@@ -77,7 +77,7 @@ struct Connection {
 impl Postgres {
     /// Connects to a server, and makes the tables if there are none and `create` says so.
     pub(super) fn open(url: &str, create: bool) -> Result<Postgres, Error> {
-        let (mut config, encrypted) = configuration(url, std::env::var_os(PASSWORD))?;
+        let (mut config, encrypted) = configuration(url, |name| std::env::var_os(name))?;
         config.application_name("surefoot");
         config.connect_timeout(Duration::from_secs(10));
         config.keepalives_idle(Duration::from_secs(30));
@@ -284,21 +284,26 @@ impl<'a> FromSql<'a> for Cell {
     }
 }
 
-/// What a URL asks for, if it can be had, with a password where it has none.
+/// What a URL asks for, if it can be had. Variables of the environment say what it does not.
 fn configuration(
     url: &str,
-    password: Option<OsString>,
+    variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<(Config, MakeRustlsConnect), Error> {
     let refuse = |message: String| Error::Url {
         url: without_password(url),
         message,
     };
-    let (encryption, rest) = Encryption::taken_from(url).map_err(refuse)?;
+    // A variable that is empty says nothing.
+    let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let text = |name: &str| variable(name).map(|value| value.to_string_lossy().into_owned());
+    let (encryption, rest) = Encryption::taken_from(url, text).map_err(refuse)?;
     let mut config: Config = rest.parse().map_err(|error: postgres::Error| {
         let cause = error.source().map(ToString::to_string);
         refuse(cause.unwrap_or_else(|| error.to_string()))
     })?;
-    if let Some(password) = password.filter(|_| config.get_password().is_none()) {
+    if config.get_password().is_none()
+        && let Some(password) = variable(PASSWORD)
+    {
         config.password(password.into_encoded_bytes());
     }
     config.ssl_mode(encryption.mode);
@@ -424,11 +429,17 @@ mod tests {
     use super::*;
 
     fn refused(url: &str) -> String {
-        configuration(url, None).err().expect("refused").to_string()
+        configuration(url, |_| None)
+            .err()
+            .expect("refused")
+            .to_string()
     }
 
     fn mode(url: &str) -> SslMode {
-        configuration(url, None).expect("a URL").0.get_ssl_mode()
+        configuration(url, |_| None)
+            .expect("a URL")
+            .0
+            .get_ssl_mode()
     }
 
     #[test]
@@ -467,14 +478,15 @@ mod tests {
             assert!(!message.contains("sec"), "{message}");
         }
         let url = "postgres://me:secret@db:5433/studies";
-        let (config, _) = configuration(url, None).expect("a URL");
+        let (config, _) = configuration(url, |_| None).expect("a URL");
         assert_eq!(name(&config), "postgres://me@db:5433/studies");
     }
 
     #[test]
     fn a_password_that_is_not_in_the_url_is_taken_from_the_environment() {
         let password = |url: &str| {
-            let (config, _) = configuration(url, Some("there".into())).expect("a URL");
+            let (config, _) = configuration(url, |name| (name == PASSWORD).then(|| "there".into()))
+                .expect("a URL");
             config.get_password().map(<[u8]>::to_vec)
         };
         assert_eq!(password("postgres://me@db/studies"), Some(b"there".into()));
@@ -496,7 +508,7 @@ mod tests {
     fn a_server_that_is_not_there_is_named() {
         // Port 1 of this machine: nothing listens, and the answer comes at once.
         let url = "postgres://me@127.0.0.1:1/studies";
-        let (config, encrypted) = configuration(url, None).expect("a URL");
+        let (config, encrypted) = configuration(url, |_| None).expect("a URL");
         let mut store = Postgres {
             name: name(&config),
             config,

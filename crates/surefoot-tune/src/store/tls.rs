@@ -1,9 +1,9 @@
 //! Encrypted connections to a PostgreSQL server.
 //!
 //! `sslmode`, `sslrootcert`, `sslcert` and `sslkey` of a URL mean what they mean to PostgreSQL's own clients, so that
-//! a URL that works there works here. Three things differ. Authorities that are named are never passed over. Without any,
-//! those of the system are asked, where the others look for a file in the home directory. And where a server offers
-//! encryption and then fails at it, nothing is tried without.
+//! a URL that works there works here; so do the variables of the environment that stand in for them. Three things differ.
+//! Authorities that are named are never passed over. Without any, those of the system are asked, where the others look for
+//! a file in the home directory. And where a server offers encryption and then fails at it, nothing is tried without.
 
 use percent_encoding::percent_decode_str;
 use postgres::config::SslMode;
@@ -62,7 +62,7 @@ struct Own {
     key: String,
 }
 
-/// What a URL says about encryption.
+/// What a URL and the environment say about encryption.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Encryption {
     /// Whether there has to be any.
@@ -72,8 +72,12 @@ pub(super) struct Encryption {
 }
 
 impl Encryption {
-    /// Takes out of a URL what is about encryption, for the rest is understood elsewhere.
-    pub(super) fn taken_from(url: &str) -> Result<(Encryption, String), String> {
+    /// Takes out of a URL what is about encryption, for the rest is understood elsewhere. What the URL does not say,
+    /// variables of the environment may.
+    pub(super) fn taken_from(
+        url: &str,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<(Encryption, String), String> {
         let start = url.find("://").map_or(0, |at| at + 3);
         let slash = url[start..].find('/').map_or(url.len(), |at| start + at);
         let user = url[start..slash].find('@');
@@ -97,6 +101,17 @@ impl Encryption {
                 _ => rest.push(pair),
             }
         }
+        if mode.is_none()
+            && let Some(name) = variable("PGSSLMODE")
+        {
+            mode = Some(mode_called(&name).map_err(|error| format!("PGSSLMODE: {error}"))?);
+        }
+        // An environment may name authorities for all servers, also those that nobody wants to look at.
+        if !matches!(mode, Some(Mode::Disable | Mode::Prefer)) {
+            roots = roots.or_else(|| variable("PGSSLROOTCERT"));
+        }
+        certificate = certificate.or_else(|| variable("PGSSLCERT"));
+        key = key.or_else(|| variable("PGSSLKEY"));
         let own = match (certificate, key) {
             (Some(certificate), Some(key)) => Some(Own { certificate, key }),
             (None, None) => None,
@@ -393,9 +408,22 @@ fn in_words(error: &rustls::Error) -> String {
 mod tests {
     use super::*;
 
+    fn taken_from(url: &str) -> Result<(Encryption, String), String> {
+        Encryption::taken_from(url, |_| None)
+    }
+
     fn asked(query: &str) -> Result<(SslMode, Trust), String> {
+        asked_with(query, &[])
+    }
+
+    fn asked_with(query: &str, variables: &[(&str, &str)]) -> Result<(SslMode, Trust), String> {
         let url = format!("postgres://me@db/studies?{query}");
-        Encryption::taken_from(&url).map(|(encryption, _)| (encryption.mode, encryption.trust))
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|&(_, value)| value.to_owned())
+        };
+        let taken = Encryption::taken_from(&url, variable);
+        taken.map(|(encryption, _)| (encryption.mode, encryption.trust))
     }
 
     #[test]
@@ -440,6 +468,30 @@ mod tests {
     }
 
     #[test]
+    fn the_environment_says_what_the_url_does_not() {
+        let full = [("PGSSLMODE", "verify-full"), ("PGSSLROOTCERT", "ca.pem")];
+        let file = || "ca.pem".to_owned();
+        let cases = [
+            ("", SslMode::Require, Trust::Host(file())),
+            (
+                "sslmode=require",
+                SslMode::Require,
+                Trust::Authorities(file()),
+            ),
+            ("sslrootcert=system", SslMode::Require, Trust::HostBySystem),
+            ("sslmode=disable", SslMode::Disable, Trust::Anyone),
+            ("sslmode=prefer", SslMode::Prefer, Trust::Anyone),
+        ];
+        for (query, mode, trust) in cases {
+            assert_eq!(asked_with(query, &full), Ok((mode, trust)), "{query}");
+        }
+        let wrong = asked_with("", &[("PGSSLMODE", "always")]).expect_err("no mode");
+        assert!(wrong.starts_with("PGSSLMODE: `sslmode` can be"), "{wrong}");
+        let half = asked_with("sslcert=a.pem", &[("PGSSLKEY", "a.key")]);
+        assert_eq!(half, Ok((SslMode::Prefer, Trust::Anyone)));
+    }
+
+    #[test]
     fn no_authority_is_passed_over() {
         for query in [
             "sslmode=disable&sslrootcert=ca.pem",
@@ -465,22 +517,22 @@ mod tests {
     #[test]
     fn the_rest_of_a_url_is_left_as_it_is() {
         let url = "postgres://me:a?b@db/studies?port=5433&sslmode=require&connect_timeout=3";
-        let (_, rest) = Encryption::taken_from(url).expect("a URL");
+        let (_, rest) = taken_from(url).expect("a URL");
         assert_eq!(
             rest,
             "postgres://me:a?b@db/studies?port=5433&connect_timeout=3"
         );
-        let (_, rest) = Encryption::taken_from("postgres://db/s?sslmode=require").expect("a URL");
+        let (_, rest) = taken_from("postgres://db/s?sslmode=require").expect("a URL");
         assert_eq!(rest, "postgres://db/s");
     }
 
     #[test]
     fn an_at_sign_cannot_hide_what_is_asked_for() {
         let url = "postgres://db/s?sslmode=verify-full&sslrootcert=/home/me@corp/ca.pem";
-        let refused = Encryption::taken_from(url).expect_err("a misleading URL");
+        let refused = taken_from(url).expect_err("a misleading URL");
         assert!(refused.contains("%40"), "{refused}");
         let url = url.replace("//db", "//me@db");
-        let (encryption, rest) = Encryption::taken_from(&url).expect("a URL");
+        let (encryption, rest) = taken_from(&url).expect("a URL");
         assert_eq!(
             encryption.trust,
             Trust::Host("/home/me@corp/ca.pem".to_owned())
@@ -495,7 +547,7 @@ mod tests {
         let connector = |query: &str| {
             let query = query.replace("FILE", &path.display().to_string());
             let url = format!("postgres://db/s?{query}");
-            let (encryption, _) = Encryption::taken_from(&url).expect("a URL");
+            let (encryption, _) = taken_from(&url).expect("a URL");
             encryption.connector().err().expect("no certificate")
         };
         let queries = ["sslrootcert=FILE", "sslcert=FILE&sslkey=FILE"];

@@ -45,7 +45,7 @@ pub(crate) fn parquet(
         });
     }
     // The library has panicked on damaged files before; a run must not.
-    std::panic::catch_unwind(|| read(path, file, label, missing)).unwrap_or_else(|_| {
+    surefoot_panic::caught(|| read(path, file, label, missing)).unwrap_or_else(|_| {
         Err(DataError::Malformed {
             path: path.to_owned(),
             format: "Parquet",

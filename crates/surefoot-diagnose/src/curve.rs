@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 /// Into how many blocks a training is cut, if it has that many steps.
 const BLOCKS: u64 = 200;
 /// Of how many recent blocks the layers are kept.
-const KEPT: usize = 8;
+pub(crate) const KEPT: usize = 8;
 
 /// The course of a run so far.
 #[derive(Clone, Debug)]

@@ -5,11 +5,10 @@ use crate::detector::{Context, Detector, Quantity};
 use crate::detectors;
 use crate::facts::Facts;
 use crate::finding::{Finding, Problem};
-use crate::observation::{Evaluation, Observation};
+use crate::observation::{Evaluation, LayerInfo, Observation};
 use crate::thresholds::Thresholds;
-use std::any::Any;
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use surefoot_panic::caught_with;
 
 /// The diagnosis of a run: takes observations as they come and gives findings as they are made.
 pub struct Diagnosis {
@@ -71,6 +70,11 @@ impl Diagnosis {
         dismissed
     }
 
+    /// Takes what is known of the layers, for a run that did not say so when it began.
+    pub fn name_layers(&mut self, layers: Vec<LayerInfo>) {
+        self.facts.layers = layers;
+    }
+
     /// What is looked for and not found so far.
     pub fn looks_for(&self) -> Vec<Problem> {
         self.detectors.iter().map(|d| d.problem()).collect()
@@ -108,19 +112,19 @@ impl Diagnosis {
         };
         let (findings, breakdowns) = (&mut self.findings, &mut self.breakdowns);
         self.detectors.retain_mut(|detector| {
-            // What a detector that panics leaves behind is its own state, and it is dropped.
-            let answer = AssertUnwindSafe(|| question(detector.as_mut(), &context));
-            match catch_unwind(answer) {
+            // What one that panics leaves behind is its own state, and it is dropped.
+            let consequence = "a detector broke and is left out";
+            match caught_with(consequence, || question(detector.as_mut(), &context)) {
                 Ok(found) => {
                     let go_on = found.is_none();
                     findings.extend(found);
                     go_on
                 }
-                Err(panic) => {
+                Err(message) => {
                     breakdowns.push(Breakdown {
                         problem: detector.problem(),
                         step: context.step(),
-                        message: message(panic.as_ref()),
+                        message,
                     });
                     false
                 }
@@ -155,12 +159,6 @@ impl Diagnosis {
             .iter()
             .any(|finding| finding.problem == *problem)
     }
-}
-
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "it panicked without a word".to_owned())
 }
 
 impl std::fmt::Debug for Diagnosis {

@@ -2,8 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+
+use surefoot_panic::caught;
 
 use crate::calculus::infer;
 use crate::lift::{Entry, lift};
@@ -151,12 +152,7 @@ fn examine(
     file: FileId,
     entered: Option<&BTreeSet<usize>>,
 ) -> Result<Examined, Reason> {
-    let examined = catch_unwind(AssertUnwindSafe(|| apply(project, settings, file, entered)));
-    examined.map_err(|panic| {
-        let said = panic.downcast_ref::<&str>().map(|it| (*it).to_owned());
-        let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
-        Reason::Failed(said.unwrap_or_default())
-    })
+    caught(|| apply(project, settings, file, entered)).map_err(Reason::Failed)
 }
 
 /// Lifts a file and applies the rules: as a script, or what was not entered as part of one.

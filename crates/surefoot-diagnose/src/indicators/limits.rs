@@ -1,5 +1,6 @@
 //! Where an indicator alerts.
 
+use crate::curve::KEPT;
 use serde::{Deserialize, Serialize};
 
 /// The limits of the indicators.
@@ -71,6 +72,11 @@ impl Limits {
         if key == "lasting" {
             if !(value >= 1.0 && value.fract() == 0.0) {
                 return Err(format!("`{key}` is a count from 1, not {value}"));
+            }
+            if value > KEPT as f64 {
+                return Err(format!(
+                    "`{key}` is {value}; layers are looked back at for {KEPT} at most"
+                ));
             }
             self.lasting = value as usize;
             return Ok(());
@@ -154,6 +160,7 @@ mod tests {
                 .contains("late, patience")
         );
         assert!(limits.set("lasting", 0.5).is_err());
+        assert!(limits.set("lasting", 9.0).is_err());
         assert!(limits.set("plc", f64::NAN).is_err());
         assert!(serde_json::from_str::<Limits>(r#"{"plk": 1}"#).is_err());
         assert_eq!(limits, Limits::default());

@@ -7,6 +7,7 @@ order are a function of the study, the sampler, the stoppers and the seed.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
@@ -114,18 +115,17 @@ def variants(task: Task) -> dict[str, list[str]]:
     }
 
 
-def prepare(task: Task, data: Path, work: Path) -> Path:
+def prepare(task: Task, data: Path, work: Path, full: bool = False) -> Path:
     """The study beside its data."""
-    source = data / f"{task.data}.npz"
+    source = data / (f"{task.data}-full.npz" if full else f"{task.data}.npz")
     if not source.exists():
-        raise SystemExit(f"{source} is not there; fetch it with: bench/data --dir {data} --only {task.data}")
-    folder = work / "studies"
+        option = " --full" if full else ""
+        raise SystemExit(f"{source} is not there; fetch it with: bench/data --dir {data} --only {task.data}{option}")
+    folder = work / ("studies-full" if full else "studies")
     folder.mkdir(parents=True, exist_ok=True)
     study = folder / f"{task.name}.toml"
     shutil.copy(HERE / "studies" / f"{task.name}.toml", study)
-    target = folder / f"{task.data}.npz"
-    if not target.exists():
-        shutil.copy(source, target)
+    shutil.copy(source, folder / f"{task.data}.npz")
     return study
 
 
@@ -140,7 +140,7 @@ def sized(task: Task) -> list[str]:
 def search(
     task: Task, sampler: str, variant: str, seed: int, study: Path, work: Path, budget: float, full: bool
 ) -> Search:
-    """Runs a search, or reads what an earlier call has run with the same study and options."""
+    """Runs a search, or reads what an earlier call has run with the same study, data and options."""
     name = f"{task.name}-{sampler}-{variant}-{seed}"
     result = work / f"{name}.jsonl"
     options = ["--workers", "1", "--threads", "1"]
@@ -151,7 +151,8 @@ def search(
     for stopper in variants(task)[variant]:
         options += ["--stopper", stopper]
     options += ["--set", f"training.epochs={FULL_EPOCHS}"] if full else sized(task)
-    heading = json.dumps({"event": "search", "study": study.read_text(), "options": options})
+    data = hashlib.sha256((study.parent / f"{task.data}.npz").read_bytes()).hexdigest()
+    heading = json.dumps({"event": "search", "study": study.read_text(), "data": data, "options": options})
     if not result.exists() or result.open().readline().strip() != heading:
         runs = work / "runs" / name
         # A search that was cut off is begun again: what is in its store was not told to us.
@@ -350,7 +351,7 @@ def main() -> None:
     given.work.mkdir(parents=True, exist_ok=True)
     more = 100 if given.full else 1
     budgets = {t.name: t.operations * given.scale * more for t in tasks}
-    studies = {t.name: prepare(t, given.data, given.work) for t in tasks}
+    studies = {t.name: prepare(t, given.data, given.work, given.full) for t in tasks}
     chosen = ["plain"] + [v for v in VARIANTS if v != "plain" and (not given.variant or v in given.variant)]
     jobs = [(t, sampler, variant, seed) for seed in seeds for t in tasks for sampler in samplers for variant in chosen]
     done: list[Search] = []

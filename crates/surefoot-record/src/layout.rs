@@ -58,6 +58,30 @@ impl Layout {
         self.dir.join("header.json")
     }
 
+    /// The header until it is written.
+    pub(crate) fn partial_header(&self) -> PathBuf {
+        self.header().with_extension("partial")
+    }
+
+    /// Whether there is nothing but what is made before the header.
+    pub(crate) fn is_hardly_begun(&self) -> bool {
+        let made = [
+            self.lock_file(),
+            self.plan(),
+            self.partial_header(),
+            self.steps().live,
+            self.layers().live,
+            self.digests(),
+            self.events(),
+        ];
+        let is_made = |path: PathBuf| match path == self.checkpoints() {
+            true => fs::read_dir(path).is_ok_and(|mut within| within.next().is_none()),
+            false => made.contains(&path),
+        };
+        let entries = fs::read_dir(&self.dir);
+        entries.is_ok_and(|mut all| all.all(|entry| entry.is_ok_and(|entry| is_made(entry.path()))))
+    }
+
     pub(crate) fn events(&self) -> PathBuf {
         self.dir.join("events.jsonl")
     }

@@ -79,6 +79,11 @@ impl Recorder {
         Recorder::create_or_clear(Layout::of(dir), plan_source, header)
     }
 
+    /// Whether a directory has nothing in it but what is made before a run is one: its process died first.
+    pub fn is_hardly_begun(dir: &Path) -> bool {
+        Layout::of(dir).is_hardly_begun()
+    }
+
     fn create_or_clear(layout: Layout, plan_source: &str, header: Header) -> Result<Recorder> {
         let created = Recorder::create_in(&layout, plan_source, header);
         if created.is_err() {
@@ -115,7 +120,7 @@ impl Recorder {
             what: "the header".to_owned(),
             reason: error.to_string(),
         })?;
-        let (path, partial) = (layout.header(), layout.header().with_extension("partial"));
+        let (path, partial) = (layout.header(), layout.partial_header());
         fs::write(&partial, json)
             .and_then(|()| fs::rename(&partial, &path))
             .map_err(Error::io("write", &path))?;

@@ -7,7 +7,7 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
-use surefoot_diagnose::{Diagnosis, Evaluation, Finding, Observation};
+use surefoot_diagnose::{Diagnosis, Evaluation, Finding, LayerInfo, Observation};
 
 /// Observations that go together.
 const BATCH: usize = 64;
@@ -15,6 +15,7 @@ const BATCH: usize = 64;
 const WAITING: usize = 64;
 
 enum Message {
+    Layers(Vec<LayerInfo>),
     Observations(Vec<Observation>),
     Evaluation(Evaluation),
     /// Answer with what was found since the last time.
@@ -44,6 +45,12 @@ impl Checker {
             answers,
             thread: Some(thread),
         })
+    }
+
+    /// Takes what is known of the layers, for a trial that did not say so when it began.
+    pub fn name_layers(&mut self, layers: Vec<LayerInfo>) {
+        self.flush();
+        self.send(Message::Layers(layers));
     }
 
     /// Takes a step. Costs a copy of the observation.
@@ -100,6 +107,7 @@ fn check(
     let mut told = 0;
     for message in messages {
         match message {
+            Message::Layers(layers) => diagnosis.name_layers(layers),
             Message::Observations(batch) => {
                 for observation in &batch {
                     diagnosis.observe(observation);

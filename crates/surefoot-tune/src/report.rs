@@ -21,14 +21,19 @@ pub struct Line {
     #[serde(with = "surefoot_diagnose::number::optional")]
     pub loss: Option<f64>,
     /// The step, from 1; the next one if it is not said.
+    #[serde(deserialize_with = "count")]
     pub step: Option<u64>,
     /// All steps, if they are known.
+    #[serde(deserialize_with = "count")]
     pub steps: Option<u64>,
     /// The epoch, from 1.
+    #[serde(deserialize_with = "count")]
     pub epoch: Option<u64>,
     /// All epochs, if they are known.
+    #[serde(deserialize_with = "count")]
     pub epochs: Option<u64>,
     /// The learning rate.
+    #[serde(with = "surefoot_diagnose::number::optional")]
     pub learning_rate: Option<f64>,
     /// Layers by name, from the input to the output as they were first named.
     pub layers: Layers,
@@ -49,9 +54,25 @@ pub struct Layer {
     #[serde(with = "surefoot_diagnose::number::optional")]
     pub gradient_max: Option<f64>,
     /// The share of its outputs that are zero.
+    #[serde(with = "surefoot_diagnose::number::optional")]
     pub zero_outputs: Option<f64>,
     /// The activation that ends it.
     pub activation: Option<String>,
+}
+
+/// A count as programs write it: some make 3.0 of 3.
+fn count<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    let whole = |number: f64| {
+        let is_count = number >= 0.0 && number.fract() == 0.0 && number < 2f64.powi(64);
+        is_count.then_some(number as u64)
+    };
+    let count = number.as_u64().or_else(|| number.as_f64().and_then(whole));
+    count
+        .map(Some)
+        .ok_or_else(|| serde::de::Error::custom(format!("{number} is no count: 0, 1, 2 and so on")))
 }
 
 impl<'de> Deserialize<'de> for Layers {
@@ -110,7 +131,7 @@ impl Line {
             layer.map_or_else(LayerObservation::default, |layer| layer.observation())
         });
         Some(Observation {
-            learning_rate: self.learning_rate.unwrap_or(0.0),
+            learning_rate: self.learning_rate.map_or(0.0, finite),
             layers: match self.layers.0.is_empty() {
                 true => Vec::new(),
                 false => seen.collect(),
@@ -125,6 +146,8 @@ impl Line {
         let info = |(name, layer): &(String, Layer)| LayerInfo {
             name: name.clone(),
             activation: layer.activation.clone(),
+            // How many is not said, only whether there are any.
+            parameters: u64::from(layer.gradient.is_some()),
             ..LayerInfo::default()
         };
         layers.map(info).collect()
@@ -150,15 +173,18 @@ impl Layer {
                     ..Summary::default()
                 }
             }),
-            output: self.zero_outputs.map(|share| {
-                /// As if so many outputs had been looked at.
-                const OUTPUTS: f64 = 1e6;
-                Summary {
-                    count: OUTPUTS as u64,
-                    zeros: (share.clamp(0.0, 1.0) * OUTPUTS).round() as u64,
-                    ..Summary::default()
-                }
-            }),
+            output: self
+                .zero_outputs
+                .filter(|share| !share.is_nan())
+                .map(|share| {
+                    /// As if so many outputs had been looked at.
+                    const OUTPUTS: f64 = 1e6;
+                    Summary {
+                        count: OUTPUTS as u64,
+                        zeros: (share.clamp(0.0, 1.0) * OUTPUTS).round() as u64,
+                        ..Summary::default()
+                    }
+                }),
             ..LayerObservation::default()
         }
     }
@@ -236,6 +262,21 @@ mod tests {
             quote_numbers(r#"{"a": "NaN\\", "b": NaN}"#),
             r#"{"a": "NaN\\", "b": "NaN"}"#
         );
+    }
+
+    #[test]
+    fn whatever_has_gone_wrong_can_be_reported() {
+        let line = read(
+            r#"{"loss": NaN, "epoch": 2.0, "learning_rate": NaN, "layers": {"a": {"zero_outputs": NaN, "gradient": NaN}}}"#,
+        );
+        assert_eq!(line.epoch, Some(2));
+        let seen = line.observation(1, &line.layer_infos()).expect("a loss");
+        assert_eq!(seen.learning_rate, 0.0);
+        assert_eq!(seen.layers[0].output, None);
+        for count in ["-1", "1.5", "1e30", "\"2\""] {
+            let answer = Line::read(&format!(r#"{{"loss": 1.0, "epoch": {count}}}"#));
+            assert!(answer.expect("a report").is_err(), "{count}");
+        }
     }
 
     #[test]

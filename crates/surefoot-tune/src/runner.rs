@@ -28,6 +28,8 @@ pub struct Assignment<'a> {
     pub attempt: u32,
     /// How many stretches earlier attempts have reported.
     pub reported: u64,
+    /// How many stretches they expected.
+    pub planned: Option<u64>,
     /// What to run it with.
     pub point: &'a Point,
     /// A directory of its own, the same for every attempt.
@@ -92,4 +94,14 @@ pub enum Trouble {
     /// Something is wrong with this machine: a full disk, say.
     #[error("{0}")]
     Machine(String),
+}
+
+impl Trouble {
+    /// The directory of a trial is there already, and has something else in it.
+    pub fn taken(dir: &Path) -> Trouble {
+        Trouble::Machine(format!(
+            "{} is there already, and not of this study: move it away, or choose another place with --runs",
+            dir.display()
+        ))
+    }
 }

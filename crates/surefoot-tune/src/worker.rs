@@ -6,9 +6,9 @@ use crate::space::Point;
 use crate::stopper::Combination;
 use crate::store::{Claim, Claimed, Effort, End, Error, Pulse, Start, Store, Study, View};
 use crate::study::Settings;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use surefoot_panic::caught_with_threads;
 
 /// How long a worker that has nothing to do waits before it asks again.
 const IDLE: Duration = Duration::from_millis(200);
@@ -100,10 +100,38 @@ impl Worker<'_> {
         claim: &Claim,
         runner: &mut dyn Runner,
     ) -> Result<(), Trouble> {
+        let ended = self.attempt(store, study, view, rules, claim, runner);
+        let told = ended.and_then(|ended| self.tell(store, view, claim, ended));
+        match told {
+            // Somebody else goes on with it; this worker can do something else.
+            Err(Trouble::Store(Error::ClaimLost { .. })) => Ok(()),
+            Err(trouble) => {
+                // Another worker can go on with it at once; if even that cannot be said, it will be
+                // found lost.
+                let _ = store.release(claim);
+                Err(trouble)
+            }
+            told => told,
+        }
+    }
+
+    /// Runs a trial until it is over or the worker has to leave it.
+    fn attempt(
+        &self,
+        store: &mut Store,
+        study: &Study,
+        view: &mut View,
+        rules: &Rules,
+        claim: &Claim,
+        runner: &mut dyn Runner,
+    ) -> Result<Ended, Trouble> {
+        // First of all: to read a long history and to ask for a point takes a while.
+        let pulse = Pulse::start(self.url, claim, self.settings.patience / 4)?;
         let dir = self.dir(claim.number);
         let point = self.start(store, study, view, rules, claim, &dir)?;
         store.refresh_reports(view)?;
-        let pulse = Pulse::start(self.url, claim, self.settings.patience / 4)?;
+        let known = view.trials().get(claim.number as usize);
+        let planned = known.and_then(|trial| trial.planned);
         let mut supervision = Supervision {
             worker: self,
             stoppers: &rules.stoppers,
@@ -117,28 +145,12 @@ impl Worker<'_> {
             number: claim.number,
             attempt: claim.attempt,
             reported: claim.reported.into(),
+            planned: planned.map(u64::from),
             point: &point,
             dir: &dir,
         };
-        let ended = catch_unwind(AssertUnwindSafe(|| {
-            runner.run(&assignment, &mut supervision)
-        }))
-        .unwrap_or_else(|panic| Ok(Ended::Failed(format!("it panicked: {}", said(&panic)))));
-        drop(pulse);
-        let told = match ended {
-            Ok(ended) => self.tell(store, view, claim, ended),
-            Err(trouble) => {
-                // Another worker can go on with it at once; if even that cannot be said, it will be
-                // found lost.
-                let _ = store.release(claim);
-                Err(trouble)
-            }
-        };
-        match told {
-            // Somebody else goes on with it; this worker can do something else.
-            Err(Trouble::Store(Error::ClaimLost { .. })) => Ok(()),
-            told => told,
-        }
+        let ended = caught_with_threads(|| runner.run(&assignment, &mut supervision));
+        ended.unwrap_or_else(|said| Ok(Ended::Failed(format!("it panicked: {said}"))))
     }
 
     /// The directory of a trial.
@@ -193,7 +205,8 @@ impl Worker<'_> {
         let seconds = 0.0 + reports.iter().map(|report| report.seconds).sum::<f64>();
         let direction = self.settings.direction;
         let course = view.course(claim.number).unwrap_or_default();
-        let best = course.best().map(|cost| direction.value(cost));
+        let last = course.last().map(|cost| direction.value(cost));
+        let best = course.best().map(|cost| direction.value(cost)).or(last);
         let end = match ended {
             Ended::Interrupted => return Ok(store.release(claim)?),
             Ended::Complete(value) => End::Complete {
@@ -202,7 +215,7 @@ impl Worker<'_> {
             Ended::Stopped(reason) => End::Stopped {
                 value: match reason.counts {
                     true => best,
-                    false => course.last().map(|cost| direction.value(cost)),
+                    false => last,
                 },
                 reason,
             },
@@ -280,11 +293,4 @@ impl std::fmt::Debug for Worker<'_> {
             .field("name", &self.name)
             .finish_non_exhaustive()
     }
-}
-
-/// What a panic said.
-fn said(panic: &Box<dyn std::any::Any + Send>) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("nothing")
 }

@@ -17,13 +17,21 @@ impl Interrupt {
     pub(crate) fn listen(say: impl Fn() + Send + 'static) -> Result<Self, Failure> {
         let interrupt = Self::default();
         let asked = Arc::clone(&interrupt.asked);
-        ctrlc::set_handler(move || {
+        set_handler(move || {
             if asked.swap(true, Ordering::Relaxed) {
                 std::process::exit(Exit::Interrupted as i32);
             }
             say();
-        })
-        .map_err(|error| Failure::broken(format!("cannot listen for Ctrl-C: {error}")))?;
+        })?;
+        Ok(interrupt)
+    }
+
+    /// The same for a worker, however often it is asked. At a terminal it hears of one Ctrl-C twice, from there and from
+    /// whoever looks after it; and what it runs must not be left behind.
+    pub(crate) fn listen_patiently() -> Result<Self, Failure> {
+        let interrupt = Self::default();
+        let asked = Arc::clone(&interrupt.asked);
+        set_handler(move || asked.store(true, Ordering::Relaxed))?;
         Ok(interrupt)
     }
 
@@ -31,4 +39,9 @@ impl Interrupt {
     pub(crate) fn asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
+}
+
+fn set_handler(handler: impl FnMut() + Send + 'static) -> Result<(), Failure> {
+    let set = ctrlc::set_handler(handler);
+    set.map_err(|error| Failure::broken(format!("cannot listen for Ctrl-C: {error}")))
 }

@@ -266,7 +266,7 @@ fn commands_that_fail_or_report_nothing_have_failed_and_say_why() {
     let outcome = tune(&folder, &["--trials", "1"]);
     assert_eq!(outcome.code, Some(1));
     let message = trials(&outcome)[&0]["message"].as_str().unwrap().to_owned();
-    assert!(message.contains("exit status: 3: no luck"), "{message}");
+    assert!(message.contains("exit code 3: no luck"), "{message}");
     let folder = Folder::with("study.toml", &command("echo done"));
     let outcome = tune(&folder, &["--trials", "1"]);
     let message = trials(&outcome)[&0]["message"].as_str().unwrap().to_owned();
@@ -279,13 +279,11 @@ fn a_search_of_which_all_fails_is_given_up() {
     let outcome = folder.run(&["tune", "study.toml", "--trials", "1000"]);
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
     assert!(
-        outcome
-            .stderr
-            .contains("every trial of this search has failed"),
+        outcome.stderr.contains("given up, because the last"),
         "{}",
         outcome.stderr
     );
-    let failed = outcome.stdout.matches("exit status: 3").count();
+    let failed = outcome.stdout.matches("exit code 3").count();
     assert!((10..100).contains(&failed), "{failed}");
 }
 

@@ -48,6 +48,15 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
+/// A setting that may be typed again: six digits that matter, however small it is.
+pub(crate) fn significant(value: f64) -> String {
+    let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
+    match rounded.abs() {
+        size if size != 0.0 && !(1e-4..1e7).contains(&size) => format!("{rounded:e}"),
+        _ => rounded.to_string(),
+    }
+}
+
 /// A time from seconds to hours.
 pub(crate) fn time(seconds: f64) -> String {
     let whole = seconds.round() as u64;
@@ -81,6 +90,13 @@ pub(crate) fn rhythm(every: Option<u64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_keep_the_digits_that_matter() {
+        let numbers = [0.006_532_894_712, 1e-5, 2.0, 0.1 + 0.2, 123_456.789, 0.0];
+        let texts = numbers.map(significant);
+        assert_eq!(texts, ["0.00653289", "1e-5", "2", "0.3", "123457", "0"]);
+    }
 
     #[test]
     fn thousands_are_grouped() {

@@ -7,17 +7,18 @@ use crate::interrupt::Interrupt;
 use crate::output::screen::Screen;
 use crate::output::tune::{Standing, Summary};
 use crate::output::{Console, to_stderr};
-use std::io::Read;
+use std::collections::{BTreeSet, VecDeque};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use surefoot_tune::store::{Store, View, host};
 
 /// How often the store is looked at.
 const GLANCE: Duration = Duration::from_millis(200);
 /// How often a worker that died is started again before it is left dead.
 const LIVES: u32 = 100;
-/// After so many trials that have all failed, the next will fail as well.
-const HOPELESS: usize = 10;
 /// How long those who were asked to leave are waited for.
 const FAREWELL: Duration = Duration::from_secs(30);
 
@@ -34,7 +35,8 @@ pub(super) fn run(
     let mut view = View::new(&study);
     store.refresh_reports(&mut view)?;
     let screen = Screen::new(console);
-    let mut standing = Standing::new(&project.study, &view);
+    let crew = crew_name();
+    let mut standing = Standing::new(&project.study, &view, &crew);
     let name = store.name().to_owned();
     standing.open(&name, &screen);
     let interrupt = {
@@ -47,7 +49,7 @@ pub(super) fn run(
         })?
     };
     let begun = Instant::now();
-    let mut crew = Crew::start(project, arguments, begun)?;
+    let mut crew = Crew::start(project, arguments, begun, crew)?;
     let mut asked_to_leave = None;
     while crew.look_after(asked_to_leave.is_some())? {
         for (worker, status) in crew.killed() {
@@ -60,10 +62,13 @@ pub(super) fn run(
             }
         }
         crew.replace_killed()?;
+        for warning in crew.warnings() {
+            screen.above(|| to_stderr(&warning));
+        }
         store.refresh_reports(&mut view)?;
         standing.update(&view, begun.elapsed(), &screen);
         match asked_to_leave {
-            None if interrupt.asked() || standing.failures_only() >= HOPELESS => {
+            None if interrupt.asked() || standing.is_hopeless() => {
                 // At a terminal they were asked too; a signal to this process alone they do not see.
                 crew.signal(rustix::process::Signal::TERM);
                 asked_to_leave = Some(Instant::now());
@@ -87,11 +92,16 @@ pub(super) fn run(
         console.note("interrupted; the same command goes on with it");
         return Ok(Exit::Interrupted);
     }
+    let remedy = "they stay so in the store: when the reason is mended, try more (--trials), or begin anew elsewhere (--runs)";
+    if standing.is_hopeless() {
+        let failed = standing.failures_in_a_row();
+        console.note(&format!(
+            "given up, because the last {failed} trials have all failed; {remedy}"
+        ));
+        return Ok(Exit::No);
+    }
     if standing.failures_only() > 0 {
-        console.note(
-            "every trial of this search has failed, and stays so in the store; when the reason is \
-             mended, try more (--trials), or begin anew elsewhere (--runs, --store)",
-        );
+        console.note(&format!("all trials of this search have failed; {remedy}"));
     }
     Ok(match summary.best() {
         Some(_) => Exit::Done,
@@ -99,20 +109,31 @@ pub(super) fn run(
     })
 }
 
+/// What the workers of this process are called. Machines may share a name, and processes of containers a number.
+fn crew_name() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since = since.unwrap_or_default().as_micros();
+    format!("{}-{}-{since:x}", host(), std::process::id())
+}
+
 /// The workers on this machine.
 struct Crew<'a> {
     project: &'a Project,
     arguments: &'a Arguments,
     begun: Instant,
+    name: String,
     hands: Vec<Hand>,
     /// What the first that could not go on said.
     failure: Option<String>,
+    /// What they were heard to warn of.
+    warnings: BTreeSet<String>,
 }
 
 /// A worker and what is left of it.
 struct Hand {
     name: String,
     child: Option<Child>,
+    voice: Voice,
     /// How it was killed, if nobody has taken its place yet.
     killed: Option<ExitStatus>,
     lives: u32,
@@ -123,20 +144,24 @@ impl<'a> Crew<'a> {
         project: &'a Project,
         arguments: &'a Arguments,
         begun: Instant,
+        name: String,
     ) -> Result<Self, Failure> {
         let mut crew = Self {
             project,
             arguments,
             begun,
+            name,
             hands: Vec::new(),
             failure: None,
+            warnings: BTreeSet::new(),
         };
         for number in 1..=project.workers {
-            let name = format!("{}-{}-{number}", host(), std::process::id());
-            let child = crew.hire(&name)?;
+            let name = format!("{}-{number}", crew.name);
+            let (child, voice) = crew.hire(&name)?;
             crew.hands.push(Hand {
                 name,
                 child: Some(child),
+                voice,
                 killed: None,
                 lives: LIVES,
             });
@@ -145,7 +170,7 @@ impl<'a> Crew<'a> {
     }
 
     /// Starts this program again as a worker.
-    fn hire(&self, name: &str) -> Result<Child, Failure> {
+    fn hire(&self, name: &str) -> Result<(Child, Voice), Failure> {
         let broken =
             |error: std::io::Error| Failure::broken(format!("cannot start a worker: {error}"));
         let program = std::env::current_exe().map_err(broken)?;
@@ -195,7 +220,17 @@ impl<'a> Crew<'a> {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
-        command.spawn().map_err(broken)
+        let mut child = command.spawn().map_err(broken)?;
+        let voice = Voice::of(&mut child).map_err(broken)?;
+        Ok((child, voice))
+    }
+
+    /// What workers warn of, each thing once.
+    fn warnings(&mut self) -> Vec<String> {
+        let said = self.hands.iter().flat_map(|hand| hand.voice.said());
+        let warnings = said.filter(|line| line.starts_with("warning:"));
+        let new = warnings.filter(|line| self.warnings.insert(line.clone()));
+        new.collect()
     }
 
     /// Who was killed and is to be replaced, by name.
@@ -211,7 +246,9 @@ impl<'a> Crew<'a> {
         for index in 0..self.hands.len() {
             if self.hands[index].killed.take().is_some() {
                 let name = self.hands[index].name.clone();
-                self.hands[index].child = Some(self.hire(&name)?);
+                let (child, voice) = self.hire(&name)?;
+                self.hands[index].child = Some(child);
+                self.hands[index].voice = voice;
             }
         }
         Ok(())
@@ -231,11 +268,7 @@ impl<'a> Crew<'a> {
                     return Err(Failure::broken(format!("a worker was lost: {error}")));
                 }
             };
-            let mut said = String::new();
-            if let Some(mut stderr) = child.stderr.take() {
-                // What cannot be read cannot be told.
-                let _ = stderr.read_to_string(&mut said);
-            }
+            let said = hand.voice.last_words();
             hand.child = None;
             match status.code() {
                 Some(0 | 130) => {}
@@ -276,5 +309,54 @@ impl<'a> Crew<'a> {
 
     fn failure(self) -> Option<Failure> {
         self.failure.map(Failure::broken)
+    }
+}
+
+/// What a worker says on its standard error, which nobody may leave unread: a full pipe would stop it.
+struct Voice {
+    said: Arc<Mutex<VecDeque<String>>>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl Voice {
+    /// How many lines are kept, the last ones.
+    const KEPT: usize = 100;
+
+    fn of(child: &mut Child) -> std::io::Result<Voice> {
+        let said = Arc::new(Mutex::new(VecDeque::new()));
+        let heard = Arc::clone(&said);
+        let stderr = child.stderr.take();
+        let listener = std::thread::Builder::new()
+            .name("voice".to_owned())
+            .spawn(move || {
+                let lines = stderr.into_iter().flat_map(|it| BufReader::new(it).lines());
+                // What cannot be read cannot be told.
+                for line in lines.map_while(Result::ok) {
+                    let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+                    if heard.len() == Voice::KEPT {
+                        heard.pop_front();
+                    }
+                    heard.push_back(line);
+                }
+            })?;
+        Ok(Voice {
+            said,
+            listener: Some(listener),
+        })
+    }
+
+    fn said(&self) -> Vec<String> {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.iter().cloned().collect()
+    }
+
+    /// What one that has ended said at last, without what it warned of before.
+    fn last_words(&mut self) -> String {
+        if let Some(listener) = self.listener.take() {
+            let _ = listener.join();
+        }
+        let said = self.said();
+        let words = said.iter().filter(|line| !line.starts_with("warning:"));
+        words.map(String::as_str).collect::<Vec<&str>>().join("\n")
     }
 }

@@ -16,7 +16,7 @@ use surefoot_record::{
     Checkpoint, Event, MetricSummary, Recorder, Result as Recorded, Run as Record, RunSummary,
     Status, StepDigest,
 };
-use surefoot_train::{Compute, Device, End, Flow, Journal, Outline, Run, Watcher};
+use surefoot_train::{Compute, Device, End, Flow, Journal, Outline, Report, Run, Watcher};
 use surefoot_tune::checker::Checker;
 use surefoot_tune::runner::{Assignment, Ended, Order, Progress, Runner, Supervisor, Trouble};
 use surefoot_tune::study::Objective;
@@ -113,14 +113,18 @@ impl<B: Compute> Trainer<'_, B> {
             if let Err(error) = run.restore(checkpoint) {
                 return Ok(Ended::Failed(error.to_string()));
             }
-            let evaluations = journal.catch_up(checkpoint.step).map_err(broken)?;
-            reported = evaluations.len() as u64;
-            // All of them, unless the record is older than the store.
-            let unknown = (1..).zip(&evaluations).skip(trial.reported as usize);
-            for (index, evaluation) in unknown {
-                match supervisor.report(&measure.progress(index, evaluation, Vec::new()))? {
+            for (evaluation, findings) in journal.catch_up(checkpoint.step).map_err(broken)? {
+                reported += 1;
+                // What the store knows of was judged then.
+                if reported <= trial.reported {
+                    continue;
+                }
+                match supervisor.report(&measure.progress(reported, &evaluation, findings))? {
                     Order::GoOn => {}
-                    Order::Stop(reason) => return Ok(Ended::Stopped(reason)),
+                    Order::Stop(reason) => {
+                        journal.note(&reason, evaluation.step).map_err(broken)?;
+                        return Ok(Ended::Stopped(reason));
+                    }
                     Order::Interrupt => return Ok(Ended::Interrupted),
                 }
             }
@@ -142,26 +146,20 @@ impl<B: Compute> Trainer<'_, B> {
         }
         let report = report.map_err(|error| Trouble::Machine(error.to_string()))?;
         match (report.end, order) {
+            // It is not bad, only done, and may be the best: its model is what the search is for.
+            (_, Some(Order::Stop(reason))) if reason.counts => {
+                journal.note(&reason, report.steps).map_err(broken)?;
+                let summary = summary(&outline, &report, begun, trial.dir);
+                delivery::write(journal.recorder, &report, &job.text, &summary).map_err(broken)?;
+                Ok(Ended::Stopped(reason))
+            }
             (_, Some(Order::Stop(reason))) => {
                 journal.note(&reason, report.steps).map_err(broken)?;
                 Ok(Ended::Stopped(reason))
             }
             (End::Interrupted | End::Paused, _) => Ok(Ended::Interrupted),
             (End::Finished | End::Hopeless, _) => {
-                let summary = RunSummary {
-                    status: Status::Normal,
-                    problems: Vec::new(),
-                    remedies: Vec::new(),
-                    metric: MetricSummary {
-                        name: outline.metric.to_owned(),
-                        before: report.last.as_ref().and_then(|last| last.metric),
-                        after: report.best.as_ref().and_then(|best| best.metric),
-                    },
-                    steps: report.steps,
-                    seconds: begun.elapsed().as_secs_f64(),
-                    digest: report.digest,
-                    run: trial.dir.display().to_string(),
-                };
+                let summary = summary(&outline, &report, begun, trial.dir);
                 delivery::write(journal.recorder, &report, &job.text, &summary).map_err(broken)?;
                 Ok(Ended::Complete(None))
             }
@@ -179,15 +177,18 @@ impl<B: Compute> Trainer<'_, B> {
         if !dir.exists() {
             return Ok(Found::Nothing);
         }
-        let Ok(record) = Record::open(dir) else {
-            // Only a worker that died before there was a record leaves such a directory.
-            return match trial.attempt {
-                1 => Err(foreign(dir)),
-                _ => Ok(Found::Rest),
-            };
+        // Only a worker that died before there was a record leaves such a directory.
+        if trial.attempt > 1 && Recorder::is_hardly_begun(dir) {
+            return Ok(Found::Rest);
+        }
+        let record = match Record::open(dir) {
+            Ok(record) => record,
+            Err(surefoot_record::Error::NotARun { .. }) => return Err(Trouble::taken(dir)),
+            // What cannot be read now may be read by another version, or at another time.
+            Err(error) => return Err(broken(error)),
         };
         if record.plan() != job.text || record.header().environment.data != Some(outline.data) {
-            return Err(foreign(dir));
+            return Err(Trouble::taken(dir));
         }
         match record.summary().map_err(broken)? {
             Some(_) => Ok(Found::Finished(record.evaluations().map_err(broken)?)),
@@ -236,6 +237,23 @@ impl<B: Compute> Trainer<'_, B> {
     }
 }
 
+fn summary(outline: &Outline, report: &Report, begun: Instant, dir: &Path) -> RunSummary {
+    RunSummary {
+        status: Status::Normal,
+        problems: Vec::new(),
+        remedies: Vec::new(),
+        metric: MetricSummary {
+            name: outline.metric.to_owned(),
+            before: report.last.as_ref().and_then(|last| last.metric),
+            after: report.best.as_ref().and_then(|best| best.metric),
+        },
+        steps: report.steps,
+        seconds: begun.elapsed().as_secs_f64(),
+        digest: report.digest,
+        run: dir.display().to_string(),
+    }
+}
+
 /// How long to wait for a record that somebody else has open.
 const LOCKED: Duration = Duration::from_millis(200);
 
@@ -249,13 +267,6 @@ enum Found {
     Record,
     /// One that is finished, with its evaluations.
     Finished(Vec<Evaluation>),
-}
-
-fn foreign(dir: &Path) -> Trouble {
-    Trouble::Machine(format!(
-        "{} is there already, and not of this study: move it away, or choose another place with --runs",
-        dir.display()
-    ))
 }
 
 fn broken(error: surefoot_record::Error) -> Trouble {
@@ -307,17 +318,19 @@ struct TrialJournal {
 }
 
 impl TrialJournal {
-    /// Shows the checker what is recorded up to a step, as it saw it then. Gives the evaluations until
-    /// then.
-    fn catch_up(&mut self, step: u64) -> Recorded<Vec<Evaluation>> {
+    /// Shows the checker what is recorded up to a step, as it saw it then. Gives the evaluations until then, each with what
+    /// was found up to it. What was found after the last is told with the next.
+    fn catch_up(&mut self, step: u64) -> Recorded<Vec<(Evaluation, Vec<Finding>)>> {
         let record = Record::open(self.recorder.dir())?;
         let mut evaluations = record.evaluations()?;
         evaluations.retain(|evaluation| evaluation.step <= step);
         let Some(checker) = &self.checker else {
-            return Ok(evaluations);
+            let unchecked = evaluations.into_iter().map(|e| (e, Vec::new()));
+            return Ok(unchecked.collect());
         };
         let mut checker = checker.borrow_mut();
-        let mut unseen = evaluations.iter().peekable();
+        let mut seen = Vec::with_capacity(evaluations.len());
+        let mut unseen = evaluations.into_iter().peekable();
         for observation in record.observations()? {
             let observation = observation?;
             if observation.step > step {
@@ -325,12 +338,11 @@ impl TrialJournal {
             }
             checker.observe(&observation);
             while let Some(evaluation) = unseen.next_if(|e| e.step <= observation.step) {
-                checker.evaluate(evaluation);
+                checker.evaluate(&evaluation);
+                seen.push((evaluation, checker.findings()));
             }
         }
-        // What was found then was told then.
-        checker.findings();
-        Ok(evaluations)
+        Ok(seen)
     }
 
     /// Records why the trial was ended.

@@ -18,7 +18,7 @@ use surefoot_tune::worker::{Rest, Worker};
 const GRACE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Result<Exit, Failure> {
-    let interrupt = Interrupt::listen(|| {})?;
+    let interrupt = Interrupt::listen_patiently()?;
     // If it is another one, whoever looked after this worker is dead. It may have died before this
     // line, so it has to be told who that was.
     let parent = arguments.parent.and_then(rustix::process::Pid::from_raw);
@@ -32,7 +32,9 @@ pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Resul
         settings,
         runs: &project.dir,
         leave: &leave,
-        deadline: settings.time.map(|time| Instant::now() + time),
+        deadline: settings
+            .time
+            .and_then(|time| Instant::now().checked_add(time)),
     };
     let diagnosis = |facts: Facts| {
         let detectors = settings.stoppers.detectors();
@@ -45,6 +47,7 @@ pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Resul
                 command: command.clone(),
                 folder: project.base.clone(),
                 study: project.study.name.clone(),
+                direction: settings.direction,
                 grace: GRACE,
                 diagnosis,
             };

@@ -27,7 +27,7 @@ fn value(study: &Study, value: f64) -> String {
 fn parameters(point: &Point) -> String {
     let entries = point.0.iter().map(|(name, value)| {
         let value = match value {
-            surefoot_tune::Value::Float(value) => number::short(*value),
+            surefoot_tune::Value::Float(value) => number::significant(*value),
             value => value.to_string(),
         };
         format!("{name} = {value}")

@@ -7,6 +7,11 @@ use std::time::Duration;
 use surefoot_tune::Study;
 use surefoot_tune::store::{End, State, Trial, View};
 
+/// After so many trials that have all failed, the next will fail as well.
+const HOPELESS_FROM_THE_START: usize = 10;
+/// The same where others have not. Half of the points of a study may be such that trials fail.
+const HOPELESS_AFTER_OTHERS: usize = 30;
+
 /// How a search stands.
 pub(crate) struct Standing<'a> {
     study: &'a Study,
@@ -14,8 +19,10 @@ pub(crate) struct Standing<'a> {
     told: Vec<bool>,
     /// How many there were when this began.
     before: usize,
-    /// How many have ended since, and how many of those have failed.
-    ended: usize,
+    /// What the names of the workers begin with that this process looks after.
+    crew: String,
+    /// How many of their trials have ended otherwise than by failing, and how many have failed since the last of those.
+    sound: usize,
     failed: usize,
     /// The lowest cost of those that were told and count.
     best: f64,
@@ -23,13 +30,14 @@ pub(crate) struct Standing<'a> {
 
 impl<'a> Standing<'a> {
     /// A search as it is found. What is over already is not told again.
-    pub(crate) fn new(study: &'a Study, view: &View) -> Self {
+    pub(crate) fn new(study: &'a Study, view: &View, crew: &str) -> Self {
         let over = |trial: &Trial| trial.end().is_some();
         let told: Vec<bool> = view.trials().iter().map(over).collect();
         Self {
             study,
             before: told.iter().filter(|told| **told).count(),
-            ended: 0,
+            crew: crew.to_owned(),
+            sound: 0,
             failed: 0,
             best: best(study, view).map_or(f64::INFINITY, |(_, value)| {
                 study.settings.direction.cost(value)
@@ -58,8 +66,7 @@ impl<'a> Standing<'a> {
             let told = &mut self.told[trial.number as usize];
             if trial.end().is_some() && !*told {
                 *told = true;
-                self.ended += 1;
-                self.failed += usize::from(matches!(trial.end(), Some(End::Failed { .. })));
+                self.count(trial);
                 screen.event(&TrialEvent::of(trial, view));
                 let cost = counting(trial).map(|value| self.study.settings.direction.cost(value));
                 // By the order in which they are told, not by what else has ended meanwhile.
@@ -71,11 +78,36 @@ impl<'a> Standing<'a> {
         screen.draw(&self.lines(view, elapsed));
     }
 
-    /// How many trials have failed since this began; 0 if any ended otherwise.
+    /// Those of other machines say nothing of this one.
+    fn count(&mut self, trial: &Trial) {
+        let worker = trial.attempts.last().map(|attempt| attempt.worker.as_str());
+        if !worker.is_some_and(|worker| worker.starts_with(&self.crew)) {
+            return;
+        }
+        match trial.end() {
+            Some(End::Failed { .. }) => self.failed += 1,
+            _ => (self.sound, self.failed) = (self.sound + 1, 0),
+        }
+    }
+
+    /// How many trials have failed here one after the other.
+    pub(crate) fn failures_in_a_row(&self) -> usize {
+        self.failed
+    }
+
+    /// How many trials have failed here; 0 if any ended otherwise.
     pub(crate) fn failures_only(&self) -> usize {
-        match self.ended == self.failed {
-            true => self.failed,
-            false => 0,
+        match self.sound {
+            0 => self.failed,
+            _ => 0,
+        }
+    }
+
+    /// Whether the next trial will fail as well: the first ones all have, or so many that it cannot be chance.
+    pub(crate) fn is_hopeless(&self) -> bool {
+        match self.sound {
+            0 => self.failed >= HOPELESS_FROM_THE_START,
+            _ => self.failed >= HOPELESS_AFTER_OTHERS,
         }
     }
 
@@ -87,7 +119,7 @@ impl<'a> Standing<'a> {
                 let reports = view.reports(trial.number);
                 let last = reports.last().map(|report| value(self.study, report.value));
                 format!(
-                    "{:>5}  running   {:>7}  {}",
+                    "{:>5}  running   {:>7}  {:>9}",
                     trial.number,
                     epochs(trial, view),
                     last.unwrap_or_default()
@@ -115,9 +147,10 @@ impl<'a> Standing<'a> {
         let settings = &self.study.settings;
         let by_time = settings.time.map(|time| time.saturating_sub(elapsed));
         let done = over.checked_sub(self.before).filter(|done| *done >= 3);
-        let by_trials = settings.trials.zip(done).map(|(all, done)| {
+        let by_trials = settings.trials.zip(done).and_then(|(all, done)| {
             let left = (all as f64 - over as f64).max(0.0);
-            Duration::from_secs_f64(elapsed.as_secs_f64() / done as f64 * left)
+            // Nobody waits for longer than a duration can be.
+            Duration::try_from_secs_f64(elapsed.as_secs_f64() / done as f64 * left).ok()
         });
         match (by_time, by_trials) {
             (Some(a), Some(b)) => Some(a.min(b)),

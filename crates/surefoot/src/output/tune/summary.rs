@@ -32,6 +32,8 @@ struct Told<'a> {
     stopped_by: BTreeMap<&'a str, usize>,
     /// The share of the planned epochs that stopped trials were spared.
     saved: f64,
+    /// Which part of the budget is used up.
+    ended_by: Option<&'static str>,
     best: Option<BestTrial<'a>>,
     seconds: f64,
     store: &'a str,
@@ -67,6 +69,7 @@ impl<'a> Summary<'a> {
             open: count("waiting") + count("running") + count("lost"),
             stopped_by,
             saved: saved(view),
+            ended_by: spent(study, view, elapsed),
             best: best.map(|(trial, value)| BestTrial {
                 number: trial.number,
                 value,
@@ -136,7 +139,12 @@ impl<'a> Summary<'a> {
             None => lines.push(format!("  {:<10} no trial came to a result", "best")),
         }
         let time = number::time(told.seconds);
-        lines.push(format!("  {:<10} {time}", "time"));
+        let why = told.ended_by.map_or("", |part| match part {
+            "trials" => ", all trials are done",
+            "time" => ", which is all it had",
+            _ => ", the operations are used up",
+        });
+        lines.push(format!("  {:<10} {time}{why}", "time"));
         let page = dir.join("report.html");
         let command = format!("surefoot report {} -o {}", told.store, page.display());
         lines.push(format!(
@@ -148,18 +156,35 @@ impl<'a> Summary<'a> {
     }
 }
 
+/// Which part of its budget a search has used up: the name of its key in the study.
+fn spent(study: &Study, view: &View, elapsed: Duration) -> Option<&'static str> {
+    let settings = &study.settings;
+    let over = view.trials().iter().filter(|trial| trial.end().is_some());
+    let over = over.count() as u64;
+    if settings.trials.is_some_and(|trials| over >= trials) {
+        return Some("trials");
+    }
+    let operations = settings.operations;
+    if operations.is_some_and(|operations| view.operations() >= operations) {
+        return Some("operations");
+    }
+    settings
+        .time
+        .is_some_and(|time| elapsed >= time)
+        .then_some("time")
+}
+
 /// The share of the epochs planned for trials that are over which was not run because they were
 /// stopped.
 fn saved(view: &View) -> f64 {
     let (mut planned, mut spared) = (0.0, 0.0);
     for trial in view.trials() {
-        let (Some(end), Some(all)) = (trial.end(), trial.planned) else {
+        let (Some(end), Some(course)) = (trial.end(), view.course(trial.number)) else {
             continue;
         };
-        let done = view.reports(trial.number).len() as f64;
-        planned += f64::from(all);
+        planned += course.planned as f64;
         if matches!(end, End::Stopped { .. }) {
-            spared += f64::from(all) - done;
+            spared += course.planned.saturating_sub(course.costs.len()) as f64;
         }
     }
     if planned > 0.0 { spared / planned } else { 0.0 }

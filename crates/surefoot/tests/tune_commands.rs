@@ -1,0 +1,262 @@
+//! Programs as trials: what they report, what they leave behind, and what becomes of them when somebody is killed.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
+
+mod support;
+
+use serde_json::{Value, json};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Folder, Outcome};
+
+/// A study whose trials are a script of the shell, without stoppers.
+fn folder(script: &str) -> Folder {
+    let study = "[tune]\ncommand = \"sh trial.sh\"\ndirection = \"minimize\"\ntrials = 4\nworkers = 1\n\
+                 sampler = \"random\"\nstopper = \"none\"\nprotect = 0\n[parameters]\nx = { int = [1, 9] }\n";
+    let folder = Folder::with("study.toml", study);
+    folder.write("trial.sh", script);
+    folder
+}
+
+fn tune(folder: &Folder, more: &[&str]) -> Outcome {
+    folder.run(&[&["tune", "study.toml", "--json"], more].concat())
+}
+
+fn trials(outcome: &Outcome) -> Vec<Value> {
+    let mut trials = outcome.events();
+    trials.retain(|event| event["event"] == "trial");
+    trials.sort_by_key(|trial| trial["number"].as_u64());
+    trials
+}
+
+/// How the attempts of the first trial ended.
+fn fates(folder: &Folder) -> Vec<String> {
+    let outcome = folder.run(&["export", "runs/study/study.db", "--output", "trials.jsonl"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let text = std::fs::read_to_string(folder.path().join("trials.jsonl")).unwrap();
+    let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    let attempts = first["attempts"].as_array().unwrap().iter();
+    attempts
+        .map(|attempt| attempt["fate"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn wait_for(what: &str, is_there: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_there() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(signal: &str, target: &str) {
+    let status = Command::new("kill").args([signal, "--", target]).status();
+    assert!(status.unwrap().success());
+}
+
+fn is_alive(pid: &str) -> bool {
+    // One that has ended and that nobody has asked for its status is dead as well.
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid.trim()).join("stat"));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+#[test]
+fn ctrl_c_at_a_terminal_gives_the_trial_back_and_leaves_nothing_running() {
+    let folder = folder("echo $$ > pid\nwhile :; do sleep 0.05; done\n");
+    // A terminal sends it to all: the search, and its workers.
+    let mut command = folder.command(&["tune", "study.toml"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.process_group(0).spawn().unwrap();
+    let pid = folder.path().join("pid");
+    wait_for("it never began", || pid.exists());
+    signal("-INT", &format!("-{}", child.id()));
+    let outcome: Outcome = child.wait_with_output().unwrap().into();
+    assert_eq!(outcome.code, Some(130), "{}", outcome.stderr);
+    assert_eq!(fates(&folder), ["released"]);
+    let pid = std::fs::read_to_string(pid).unwrap();
+    assert!(!is_alive(&pid), "{pid} is left");
+}
+
+#[test]
+fn a_command_whose_worker_was_killed_does_not_run_twice() {
+    let folder = folder(
+        "if [ -e first ]; then\n\
+         if kill -0 $(cat first) 2>/dev/null; then echo '{\"value\": 1}'; else echo '{\"value\": 0}'; fi\n\
+         exit\nfi\n\
+         echo $$ > first\nwhile :; do sleep 0.05; done\n",
+    );
+    let child = folder.start(&["tune", "study.toml", "--trials", "1", "--json"]);
+    let first = folder.path().join("first");
+    wait_for("it never began", || {
+        std::fs::read_to_string(&first).is_ok_and(|pid| pid.ends_with('\n'))
+    });
+    let worker = parent(&parent(&std::fs::read_to_string(&first).unwrap()));
+    signal("-KILL", &worker);
+    let outcome: Outcome = child.wait_with_output().unwrap().into();
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert_eq!(outcome.summary()["best"]["value"], json!(0.0), "both ran");
+}
+
+/// The parent of a process; its own if the shell has not made another.
+fn parent(pid: &str) -> String {
+    let status = Path::new("/proc").join(pid.trim()).join("status");
+    let status = std::fs::read_to_string(status).unwrap();
+    let name = |status: &str| status.lines().next().unwrap().to_owned();
+    if name(&status).contains("surefoot") {
+        return pid.trim().to_owned();
+    }
+    let line = status.lines().find(|line| line.starts_with("PPid:"));
+    line.unwrap()["PPid:".len()..].trim().to_owned()
+}
+
+#[test]
+fn what_a_command_leaves_behind_neither_holds_the_trial_up_nor_stays() {
+    let folder = folder("sleep 300 &\necho $! > pid\necho '{\"value\": 1}'\n");
+    let begun = Instant::now();
+    let outcome = tune(&folder, &["--trials", "1"]);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    let pid = std::fs::read_to_string(folder.path().join("pid")).unwrap();
+    assert!(!is_alive(&pid), "{pid} is left");
+}
+
+#[test]
+fn a_directory_that_is_there_already_is_not_given_to_a_command() {
+    let folder = folder("echo '{\"value\": 1}'\n");
+    folder.write("runs/study/trial-00000/thesis.txt", "mine");
+    let outcome = tune(&folder, &["--trials", "1"]);
+    assert_eq!(outcome.code, Some(3), "{}", outcome.stdout);
+    let said = "trial-00000 is there already, and not of this study";
+    assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_directory_that_was_not_made_here_is_not_removed() {
+    let folder = Folder::with("study.toml", support::search::PLAN);
+    let study = ["--trials", "1", "--stopper", "none", "--json"];
+    let epochs = ["--set", "training.epochs=20000"];
+    let child = folder.start(&[&["tune", "study.toml"], &study[..], &epochs].concat());
+    let header = folder.path().join("runs/study/trial-00000/header.json");
+    wait_for("it never began", || header.exists());
+    signal("-INT", &child.id().to_string());
+    child.wait_with_output().unwrap();
+    folder.write("elsewhere/study/trial-00000/thesis.txt", "mine");
+    let there = ["--runs", "elsewhere", "--store", "runs/study/study.db"];
+    let outcome = folder.run(&[&["tune", "study.toml"], &study[..], &epochs, &there].concat());
+    assert_eq!(outcome.code, Some(3), "{}", outcome.stdout);
+    let thesis = folder.path().join("elsewhere/study/trial-00000/thesis.txt");
+    assert_eq!(std::fs::read_to_string(thesis).unwrap(), "mine");
+}
+
+#[test]
+fn parameters_of_another_search_are_not_seen() {
+    let folder = folder("echo \"{\\\"value\\\": ${SUREFOOT_PARAMETER_Y:-0}}\"\n");
+    let mut command = folder.command(&["tune", "study.toml", "--json", "--trials", "1"]);
+    command.env("SUREFOOT_PARAMETER_Y", "7");
+    let outcome: Outcome = command.output().unwrap().into();
+    assert_eq!(outcome.summary()["best"]["value"], json!(0.0));
+}
+
+#[test]
+fn a_report_every_five_epochs_is_a_stretch() {
+    // The later trials are worse. What reports its last epoch is not stopped any more.
+    let folder = folder(
+        "for i in 5 10 15 20; do\n\
+         echo \"{\\\"epoch\\\": $i, \\\"epochs\\\": 20, \\\"value\\\": $SUREFOOT_TRIAL}\"\ndone\n",
+    );
+    let rule = "tune.stopper={ name = 'median', from = 0.9, trials = 1 }";
+    let outcome = tune(&folder, &["--set", rule]);
+    let states = trials(&outcome);
+    assert_eq!(states.len(), 4, "{}{}", outcome.stdout, outcome.stderr);
+    for trial in states {
+        assert_eq!(
+            (&trial["state"], &trial["epochs"]),
+            (&json!("complete"), &json!(4))
+        );
+    }
+    assert_eq!(outcome.summary()["saved"], json!(0.0));
+}
+
+#[test]
+fn what_has_gone_wrong_for_a_while_is_not_the_best() {
+    let folder = folder("for v in 3 2 -Infinity NaN 4; do echo \"{\\\"value\\\": $v}\"; done\n");
+    let outcome = tune(&folder, &["--trials", "1"]);
+    assert_eq!(outcome.summary()["best"]["value"], json!(2.0));
+}
+
+#[test]
+fn whoever_has_said_the_result_is_not_stopped() {
+    let folder = folder(
+        "for i in 1 2 3 4; do\n\
+         echo \"{\\\"epoch\\\": $i, \\\"epochs\\\": 20, \\\"value\\\": 1}\"\ndone\n\
+         echo \"{\\\"epoch\\\": 5, \\\"epochs\\\": 20, \\\"value\\\": $SUREFOOT_TRIAL, \\\"final\\\": true}\"\n",
+    );
+    let rule = "tune.stopper={ name = 'median', from = 0.2, trials = 1 }";
+    let outcome = tune(&folder, &["--set", rule]);
+    let values: Vec<(Value, Value)> = trials(&outcome)
+        .into_iter()
+        .map(|trial| (trial["state"].clone(), trial["value"].clone()))
+        .collect();
+    let expected: Vec<(Value, Value)> = (0..4)
+        .map(|number| (json!("complete"), json!(f64::from(number))))
+        .collect();
+    assert_eq!(values, expected, "{}", outcome.stderr);
+}
+
+#[test]
+fn indicators_see_layers_however_late_they_are_named() {
+    let layer = |name: &str, gradient: &str| {
+        format!(
+            "\\\"{name}\\\": {{\\\"gradient\\\": {gradient}, \\\"zero_outputs\\\": 1.0, \\\"activation\\\": \\\"relu\\\"}}"
+        )
+    };
+    let names = ["a", "b", "c", "d", "e"].iter();
+    let layers: Vec<String> = names
+        .zip(["1e4", "1e2", "1", "1e-2", "1e-4"])
+        .map(|(name, gradient)| layer(name, gradient))
+        .collect();
+    let layers = layers.join(", ");
+    let folder = folder(&format!(
+        "for i in $(seq 1 200); do\n\
+         echo \"{{\\\"epoch\\\": $i, \\\"epochs\\\": 200, \\\"loss\\\": 1, \\\"value\\\": 1, \\\"layers\\\": {{$layers}}}}\"\n\
+         layers='{}'\ndone\n",
+        layers.replace('\\', "")
+    ));
+    for indicator in ["eag", "lar"] {
+        let outcome = tune(
+            &folder,
+            &["--trials", "1", "--stopper", indicator, "--runs", indicator],
+        );
+        let trial = &trials(&outcome)[0];
+        assert_eq!(
+            trial["reason"]["by"], indicator,
+            "{}{}",
+            outcome.stdout, outcome.stderr
+        );
+    }
+}
+
+#[test]
+fn no_number_is_no_number_to_indicators_as_well() {
+    let folder = folder(
+        "for i in $(seq 1 20); do echo \"{\\\"epoch\\\": $i, \\\"epochs\\\": 20, \\\"value\\\": NaN}\"; done\n",
+    );
+    let outcome = tune(&folder, &["--trials", "1", "--stopper", "diagnosis"]);
+    let trial = &trials(&outcome)[0];
+    assert_eq!(
+        (&trial["reason"]["by"], &trial["epochs"]),
+        (&json!("non_finite"), &json!(1))
+    );
+}
+
+#[test]
+fn a_machine_that_breaks_in_the_middle_does_not_use_up_the_budget() {
+    let folder = folder("[ $SUREFOOT_TRIAL -lt 2 ] || exit 3\necho '{\"value\": 1}'\n");
+    let outcome = tune(&folder, &["--trials", "500"]);
+    assert_eq!(outcome.code, Some(1), "{}", outcome.stdout);
+    assert!(outcome.stderr.contains("given up"), "{}", outcome.stderr);
+    let tried = trials(&outcome).len();
+    assert!((32..100).contains(&tried), "{tried}");
+}

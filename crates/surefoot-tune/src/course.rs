@@ -20,19 +20,32 @@ pub struct Course {
 }
 
 impl Course {
-    /// The lowest cost that is a number, up to and including stretch `len` (from 1).
-    pub fn best_until(&self, len: usize) -> Option<f64> {
-        let costs = self.costs.iter().take(len).copied();
-        costs.filter(|cost| !cost.is_nan()).reduce(f64::min)
-    }
-
-    /// The lowest cost that is a number.
+    /// The lowest cost that is a finite number. An infinite one is never the best, in either direction.
     pub fn best(&self) -> Option<f64> {
-        self.best_until(self.costs.len())
+        let costs = self.costs.iter().copied();
+        costs.filter(|cost| cost.is_finite()).reduce(f64::min)
     }
 
     /// The last cost.
     pub fn last(&self) -> Option<f64> {
         self.costs.last().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_infinite_is_never_the_best() {
+        let best = |costs: &[f64]| {
+            let course = Course {
+                costs: costs.to_vec(),
+                ..Course::default()
+            };
+            course.best()
+        };
+        assert_eq!(best(&[3.0, f64::NEG_INFINITY, 1.0, f64::NAN]), Some(1.0));
+        assert_eq!(best(&[f64::INFINITY, f64::NAN]), None);
     }
 }

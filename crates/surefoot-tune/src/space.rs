@@ -219,7 +219,15 @@ impl Domain {
             if low > high {
                 return Err(format!("its lower bound {low} is above its upper {high}"));
             }
+            // Values are found by a share of the way between them.
+            if !(high - low).is_finite() {
+                return Err(format!("its bounds {low} and {high} are too far apart"));
+            }
             Ok(())
+        };
+        let ordered = |low: i64, high: i64| match low <= high {
+            true => Ok(()),
+            false => Err(format!("its lower bound {low} is above its upper {high}")),
         };
         match *self {
             Domain::Uniform(low, high) => finite(low, high),
@@ -229,9 +237,9 @@ impl Domain {
                     .then_some(())
                     .ok_or_else(|| "a logarithmic scale needs bounds above 0".to_owned())
             }
-            Domain::Int(low, high) => finite(low as f64, high as f64),
+            Domain::Int(low, high) => ordered(low, high),
             Domain::LogInt(low, high) => {
-                finite(low as f64, high as f64)?;
+                ordered(low, high)?;
                 (low > 0)
                     .then_some(())
                     .ok_or_else(|| "a logarithmic scale needs bounds above 0".to_owned())

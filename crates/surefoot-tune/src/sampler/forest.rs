@@ -82,7 +82,7 @@ pub(super) fn filled(axes: &[Axis], row: &Row) -> Row {
     let coordinates = row.iter().zip(axes);
     let fill = |(&at, axis): (&f64, &Axis)| match *axis {
         _ if !at.is_nan() => at,
-        Axis::Real | Axis::Whole(_) => -1.0,
+        Axis::Real | Axis::Whole => -1.0,
         Axis::Choice(n) => n as f64,
     };
     coordinates.map(fill).collect()
@@ -200,7 +200,7 @@ impl Grower<'_> {
             }
             let found = match self.axes[axis] {
                 Axis::Choice(n) => self.split_choices(picked, axis, n),
-                Axis::Real | Axis::Whole(_) => self.split_numbers(picked, axis),
+                Axis::Real | Axis::Whole => self.split_numbers(picked, axis),
             };
             if let Some(found) = found
                 && best.as_ref().is_none_or(|best| found.gain > best.gain)

@@ -14,8 +14,8 @@ pub(super) type Row = Vec<f64>;
 pub(super) enum Axis {
     /// Any place from 0 to 1.
     Real,
-    /// The places of this many whole numbers.
-    Whole(f64),
+    /// The places of whole numbers.
+    Whole,
     /// One of this many choices.
     Choice(usize),
 }
@@ -121,7 +121,7 @@ impl<'a> Frame<'a> {
     /// The coordinate of the whole number a place belongs to; other coordinates as they are.
     fn snapped(&self, index: usize, coordinate: f64) -> f64 {
         match self.axes[index] {
-            Axis::Whole(_) if !coordinate.is_nan() => {
+            Axis::Whole if !coordinate.is_nan() => {
                 let domain = self.domain(index);
                 domain.place(&domain.at(coordinate))
             }
@@ -187,9 +187,7 @@ impl<'a> Frame<'a> {
 fn axis(domain: &Domain) -> Axis {
     match domain {
         Domain::Uniform(..) | Domain::LogUniform(..) => Axis::Real,
-        Domain::Int(low, high) | Domain::LogInt(low, high) => {
-            Axis::Whole(*high as f64 - *low as f64 + 1.0)
-        }
+        Domain::Int(..) | Domain::LogInt(..) => Axis::Whole,
         Domain::Choice(values) => Axis::Choice(values.len()),
     }
 }

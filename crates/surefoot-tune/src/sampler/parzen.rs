@@ -136,7 +136,7 @@ impl<'a> Parzen<'a> {
                         }
                     }
                 }
-                Axis::Whole(_) => {
+                Axis::Whole => {
                     let (low, high) = self.frame.share(index, at);
                     for (term, i) in terms.iter_mut().zip(kernels) {
                         if !self.centres[i].is_nan() {

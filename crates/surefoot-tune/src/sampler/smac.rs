@@ -74,7 +74,8 @@ impl Sampler for Smac {
     fn ask(&self, question: &Question<'_>) -> Point {
         let frame = Frame::new(question.space);
         let known = Known::new(&frame, question.history, self.trials.get());
-        if known.rows.len() < self.startup.max(1) {
+        // Of all there were, not of those that are looked at.
+        if question.history.over().count() < self.startup.max(1) {
             return sobol::point(question.space, question.seed, question.number);
         }
         let mut draws = Draws::new(question.key());
@@ -179,7 +180,7 @@ impl Hunt<'_> {
             let others: Vec<f64> = match *axis {
                 _ if at.is_nan() => continue,
                 Axis::Choice(n) => (0..n).map(|i| i as f64).filter(|&i| i != at).collect(),
-                Axis::Real | Axis::Whole(_) => (0..NEIGHBOURS)
+                Axis::Real | Axis::Whole => (0..NEIGHBOURS)
                     .map(|_| draws.truncated(at, DISTANCE))
                     .collect(),
             };

@@ -55,6 +55,10 @@ pub struct Searched {
     pub cost: Option<f64>,
 }
 
+/// The share of a budget that a search may take beyond it: sums of the same numbers in another order differ in their
+/// last bits.
+const ROUNDING: f64 = 1e-9;
+
 impl Ground {
     /// Those of the trials that have a point of the space and ran to their end.
     pub fn new(space: Space, trials: Vec<RecordedTrial>) -> Ground {
@@ -160,7 +164,7 @@ impl Ground {
             });
             let trial = free.remove(self.nearest(&wanted, &free));
             let entry = &self.entries[trial];
-            let left = budget - spent;
+            let left = budget * (1.0 + ROUNDING) - spent;
             let Played {
                 mut course,
                 reason,

@@ -16,16 +16,15 @@ const DONE_PROTECTED: usize = 10;
 /// that are among the best.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Combination {
-    stoppers: Vec<Choice>,
-    protect: usize,
+    /// The stoppers.
+    pub(super) stoppers: Vec<Choice>,
+    /// Whether indicators look at the trials.
+    pub(super) indicators: bool,
+    /// A trial with fewer others ahead of it goes on whatever is said of it.
+    pub(super) protect: usize,
 }
 
 impl Combination {
-    /// These stoppers. A trial with fewer than `protect` others ahead of it goes on whatever they say.
-    pub fn new(stoppers: Vec<Choice>, protect: usize) -> Combination {
-        Combination { stoppers, protect }
-    }
-
     /// Whether to end the trial, after what it reported last and what the indicators have found in it
     /// since it was last asked.
     ///
@@ -40,7 +39,7 @@ impl Combination {
             return None;
         }
         let problem = findings.iter().find(|f| f.severity == Severity::Problem);
-        let rules = !(self.stoppers.is_empty() && findings.is_empty());
+        let rules = self.indicators || !self.stoppers.is_empty();
         if let Some(cost) = trial.last().filter(|cost| !cost.is_finite() && rules) {
             let plain = || {
                 Reason::new(NON_FINITE, "What it reported last is no number.")
@@ -63,16 +62,23 @@ impl Combination {
         })
     }
 
-    /// Whether the trial is among the best after as many stretches. One that has reported nothing is
-    /// not.
+    /// Whether the trial is among the best after as many stretches, or has been better than any other ever was: that is
+    /// its result so far, and would be lost. One that has reported nothing is not.
     pub fn is_protected(&self, trial: &Course, others: &[Course]) -> bool {
-        self.is_among_best(trial, others, self.protect)
+        self.protect > 0
+            && (self.is_among_best(trial, others, self.protect) || is_ahead(trial, others))
     }
 
     fn is_among_best(&self, trial: &Course, others: &[Course], count: usize) -> bool {
         let standing = Standing::of(trial, others, Ended::AtTheirBest);
         standing.is_some_and(|standing| standing.better() < count)
     }
+}
+
+/// Whether a trial has been better than all others have been so far.
+fn is_ahead(trial: &Course, others: &[Course]) -> bool {
+    let is_worse = |best: f64| others.iter().all(|o| o.best().is_none_or(|o| best < o));
+    trial.best().is_some_and(is_worse)
 }
 
 #[cfg(test)]
@@ -92,7 +98,19 @@ mod tests {
             ..Percentile::default()
         };
         let stoppers = vec![Choice::Median(Median::default()), Choice::Percentile(rule)];
-        Combination::new(stoppers, protect)
+        Combination {
+            stoppers,
+            protect,
+            ..Combination::default()
+        }
+    }
+
+    fn watched(protect: usize) -> Combination {
+        Combination {
+            indicators: true,
+            protect,
+            ..Combination::default()
+        }
     }
 
     #[test]
@@ -121,11 +139,21 @@ mod tests {
     }
 
     #[test]
+    fn a_trial_that_was_better_than_any_other_is_protected() {
+        let decide = |costs: &[f64], protect: usize| {
+            let reason = strict(protect).decide(&course(costs), &others(), &[]);
+            reason.map(|reason| reason.by)
+        };
+        assert_eq!(decide(&[0.5, 8.5, 8.5], 3), None);
+        assert_eq!(decide(&[1.0, 8.5, 8.5], 3).as_deref(), Some("median"));
+        assert_eq!(decide(&[0.5, 8.5, 8.5], 0).as_deref(), Some("median"));
+    }
+
+    #[test]
     fn a_trial_that_is_done_goes_on_among_the_ten_best() {
         let others: Vec<Course> = (1..=20).map(|i| ended(&[f64::from(i); 10])).collect();
         let done = [Finding::new(Problem::NMG, 3, "There is no more to gain.").remark()];
-        let decide =
-            |cost: f64| Combination::new(Vec::new(), 3).decide(&course(&[cost; 8]), &others, &done);
+        let decide = |cost: f64| watched(3).decide(&course(&[cost; 8]), &others, &done);
         assert_eq!(decide(9.5), None);
         assert!(decide(10.5).is_some_and(|reason| reason.counts));
     }
@@ -135,6 +163,9 @@ mod tests {
         let broken: Vec<Course> = (0..3).map(|_| ended(&[f64::NAN; 10])).collect();
         for cost in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let reason = strict(3).decide(&course(&[1.0, cost]), &broken, &[]);
+            assert_eq!(reason.map(|reason| reason.by).as_deref(), Some(NON_FINITE));
+            // Indicators speak once, and what they said of one that was protected is forgotten.
+            let reason = watched(3).decide(&course(&[1.0, cost]), &broken, &[]);
             assert_eq!(reason.map(|reason| reason.by).as_deref(), Some(NON_FINITE));
         }
     }

@@ -3,6 +3,7 @@
 use super::standing::{is_done, progress, sound};
 use super::{Reason, Stopper};
 use crate::course::Course;
+use libm::{exp, log, pow};
 use serde::{Deserialize, Serialize};
 
 /// Ends a trial whose forecast for the last stretch is worse than the best that others have ended with.
@@ -57,13 +58,11 @@ impl Stopper for Extrapolation {
         let forecast = Forecast::of(&trial.costs, trial.planned)?;
         let hopeful = forecast.cost - self.sure * forecast.spread;
         (hopeful > best).then(|| {
-            let sentence = format!(
-                "At this pace it ends at {:.4}, and another trial has ended at {best:.4}.",
-                forecast.cost
-            );
+            // Without numbers: those here are costs, and what people want to see may be the negative.
+            let sentence = "At this pace it ends worse than another trial has ended.";
             Reason::new(self.name(), sentence)
-                .with("forecast", forecast.cost, None)
-                .with("forecast at its luckiest", hopeful, best)
+                .with("cost that is forecast", forecast.cost, None)
+                .with("cost that is forecast at its luckiest", hopeful, best)
         })
     }
 }
@@ -93,9 +92,10 @@ impl Forecast {
             .collect();
         let least = fits.iter().map(|fit| fit.error).reduce(f64::min)?;
         // A perfect fit must not divide by nothing.
-        let floor = 1e-12 * points.iter().map(|(_, cost)| cost * cost).sum::<f64>();
+        let squares: f64 = points.iter().map(|(_, cost)| cost * cost).sum();
+        let floor = (1e-12 * squares).max(f64::MIN_POSITIVE);
         let n = points.len() as f64;
-        let weight = |fit: &Fit| ((least + floor) / (fit.error + floor)).powf(n / 2.0);
+        let weight = |fit: &Fit| pow((least + floor) / (fit.error + floor), n / 2.0);
         let total: f64 = fits.iter().map(weight).sum();
         let mean = |value: &dyn Fn(&Fit) -> f64| {
             fits.iter().map(|fit| weight(fit) * value(fit)).sum::<f64>() / total
@@ -146,11 +146,11 @@ fn shapes() -> impl Iterator<Item = Box<dyn Fn(f64) -> f64>> {
     const RATES: [f64; 6] = [0.01, 0.03, 0.06, 0.1, 0.2, 0.5];
     const MIDDLES: [f64; 3] = [5.0, 15.0, 30.0];
     let boxed = |shape: Box<dyn Fn(f64) -> f64>| shape;
-    let powers = POWERS.map(|power| boxed(Box::new(move |t: f64| t.powf(-power))));
-    let rates = RATES.map(|rate| boxed(Box::new(move |t: f64| (-rate * t).exp())));
+    let powers = POWERS.map(|power| boxed(Box::new(move |t: f64| pow(t, -power))));
+    let rates = RATES.map(|rate| boxed(Box::new(move |t: f64| exp(-rate * t))));
     let sigmoids =
         MIDDLES.map(|middle| boxed(Box::new(move |t: f64| 1.0 / (1.0 + (t / middle).powi(2)))));
-    let inverse = boxed(Box::new(|t: f64| 1.0 / (t + 1.0).ln()));
+    let inverse = boxed(Box::new(|t: f64| 1.0 / log(t + 1.0)));
     powers
         .into_iter()
         .chain(rates)
@@ -179,9 +179,20 @@ mod tests {
         let rule = Extrapolation::default();
         let flat = [0.7, 0.7001, 0.6999, 0.7, 0.7];
         let reason = rule.judge(&course(&flat), &others).unwrap();
-        assert!(reason.sentence.contains("0.7000"), "{}", reason.sentence);
+        let forecast = reason.evidence[0].value;
+        assert!((forecast - 0.7).abs() < 1e-3, "{forecast}");
         let falling = [1.0, 0.9, 0.8, 0.7, 0.6];
         assert_eq!(rule.judge(&course(&falling), &others), None);
+    }
+
+    #[test]
+    fn a_curve_that_never_leaves_zero_is_continued() {
+        let best: Vec<Course> = (0..3).map(|_| ended(&[-0.9; 10])).collect();
+        let reason = Extrapolation::default().judge(&course(&[0.0; 6]), &best);
+        assert_eq!(
+            reason.map(|reason| reason.by).as_deref(),
+            Some("extrapolation")
+        );
     }
 
     #[test]

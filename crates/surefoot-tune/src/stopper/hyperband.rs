@@ -3,6 +3,7 @@
 use super::asha::Asha;
 use super::{Reason, Stopper};
 use crate::course::Course;
+use libm::{log, pow};
 use serde::{Deserialize, Serialize};
 
 /// Hyperband (Li et al., 2018): several brackets of successive halving, from one that halves early and
@@ -32,10 +33,10 @@ impl Hyperband {
         let reduction = self.reduction.max(1.1);
         let first = self.first.clamp(f64::MIN_POSITIVE, 1.0);
         // An exact power must not be lost to rounding.
-        let most = ((1.0 / first).log(reduction) + 1e-9).floor().min(60.0) as u32;
+        let most = (log(1.0 / first) / log(reduction) + 1e-9).floor().min(60.0) as u32;
         let size = |rungs: u32| {
             let share = f64::from(most + 1) / f64::from(rungs + 1);
-            (share * reduction.powi(rungs as i32)).ceil().min(1e15) as u64
+            (share * pow(reduction, f64::from(rungs))).ceil().min(1e15) as u64
         };
         let mut place = number % (0..=most).map(size).sum::<u64>();
         for rungs in (0..=most).rev() {
@@ -56,7 +57,7 @@ impl Stopper for Hyperband {
     fn judge(&self, trial: &Course, others: &[Course]) -> Option<Reason> {
         let bracket = self.bracket(trial.number);
         let rule = Asha {
-            first: self.reduction.max(1.1).powi(-(bracket as i32)),
+            first: pow(self.reduction.max(1.1), -f64::from(bracket)),
             reduction: self.reduction,
         };
         let peers: Vec<Course> = others

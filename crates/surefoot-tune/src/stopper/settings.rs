@@ -134,7 +134,11 @@ impl Settings {
 
     /// The stoppers, ready to judge.
     pub fn combination(&self) -> Combination {
-        Combination::new(self.stoppers.clone(), self.protect)
+        Combination {
+            stoppers: self.stoppers.clone(),
+            indicators: !self.indicators.is_empty(),
+            protect: self.protect,
+        }
     }
 
     /// A new set of the indicators, to diagnose one trial with.
@@ -194,7 +198,7 @@ fn blamed(entry: &Value, message: &str) -> String {
 /// Goes by way of JSON, which knows the names of the fields and which of them are counts.
 fn set(stopper: Choice, field: &str, value: f64) -> Result<Choice, String> {
     let mut table = serde_json::to_value(stopper).map_err(|e| e.to_string())?;
-    let number = if value.fract() == 0.0 && value.abs() < 1e9 {
+    let number = if value.fract() == 0.0 && value.abs() < 2f64.powi(53) {
         Value::from(value as i64)
     } else {
         Value::from(value)

@@ -104,21 +104,19 @@ impl View {
     }
 
     /// How many stretches a trial will have. One that does not say so has as many as the longest that ran
-    /// to its end; until one has, nobody knows how far it is, and it may be at its end.
+    /// to its end; until one has, nobody knows how far it is, and it may be at its end. One that was cut short
+    /// would have had at least one more.
     fn planned(&self, trial: &Trial) -> usize {
         let reported = |trial: &Trial| self.reports(trial.number).len();
         match trial.planned {
             Some(planned) => planned as usize,
-            None if trial.end().is_some() => reported(trial),
+            None if matches!(trial.end(), Some(End::Complete { .. })) => reported(trial),
             None => {
+                let least = reported(trial) + usize::from(trial.end().is_some());
                 let complete = self.trials.iter().filter(|other| {
                     matches!(other.end(), Some(End::Complete { .. })) && other.planned.is_none()
                 });
-                complete
-                    .map(reported)
-                    .max()
-                    .unwrap_or(0)
-                    .max(reported(trial))
+                complete.map(reported).fold(least, usize::max)
             }
         }
     }

@@ -50,14 +50,14 @@ pub struct Settings {
     pub stoppers: stopper::Settings,
     /// How many trials there are at most.
     pub trials: Option<u64>,
-    /// How long trials are begun at most.
+    /// How long to search. What runs then is interrupted.
     pub time: Option<Duration>,
     /// How many multiplications all trials together may take: a budget that is the same on every
     /// machine. Only trials that train a plan count theirs.
     pub operations: Option<f64>,
     /// How many trials run side by side on this machine.
     pub workers: Option<usize>,
-    /// How often a trial is begun again whose worker died.
+    /// How many workers may die of a trial before it has failed.
     pub attempts: u32,
     /// How long a worker may be silent before it is taken for dead.
     pub patience: Duration,

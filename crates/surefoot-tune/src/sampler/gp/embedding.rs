@@ -20,7 +20,7 @@ impl Embedding {
             let first = dimensions;
             let choices = match *axis {
                 Axis::Choice(n) => n,
-                Axis::Real | Axis::Whole(_) => 0,
+                Axis::Real | Axis::Whole => 0,
             };
             dimensions += choices.max(1);
             (first, choices)

@@ -79,7 +79,8 @@ impl Sampler for Gp {
         let elsewhere = || sobol::point(question.space, question.seed, question.number);
         let frame = Frame::new(question.space);
         let known = Known::new(&frame, question.history, self.trials.get());
-        if known.rows.len() < self.startup.max(1) {
+        // Of all there were, not of those that are looked at.
+        if question.history.over().count() < self.startup.max(1) {
             return elsewhere();
         }
         let embedding = Embedding::new(&frame);
@@ -153,7 +154,7 @@ impl Hunt<'_> {
                 _ if at.is_nan() => at,
                 Axis::Choice(n) if draws.uniform() < 0.1 => draws.below(n) as f64,
                 Axis::Choice(_) => at,
-                Axis::Real | Axis::Whole(_) => draws.truncated(at, spread),
+                Axis::Real | Axis::Whole => draws.truncated(at, spread),
             });
         let moved: Row = moved.collect();
         self.frame.settled(&moved, draws)
@@ -214,7 +215,7 @@ impl Hunt<'_> {
             let others: Vec<f64> = match *axis {
                 _ if at.is_nan() => continue,
                 Axis::Real => continue,
-                Axis::Whole(_) => [-1, 1]
+                Axis::Whole => [-1, 1]
                     .iter()
                     .filter_map(|&by| self.frame.step(index, at, by))
                     .collect(),

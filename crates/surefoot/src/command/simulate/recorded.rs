@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use surefoot_diagnose::{Facts, Observation, Quantity};
 use surefoot_record::Run;
 use surefoot_tune::simulate::{RecordedTrial, Stretch, Task, read_taskset};
-use surefoot_tune::store::{End, Trial, View};
-use surefoot_tune::{Direction, Space, Study};
+use surefoot_tune::store::{End, Trial};
+use surefoot_tune::{Space, Study};
 
 /// What is seen of a trial that trained a plan.
 const SEEN: [Quantity; 7] = [
@@ -97,6 +97,7 @@ impl Recorded {
             return Err(Failure::input(message));
         }
         warn_of_stopped(stored, arguments, console);
+        warn_of_unseen(stored, &task, console);
         let document = &stored.study.document;
         let study = Study::parse(document, stored.name.as_str());
         if study.is_err() {
@@ -143,6 +144,21 @@ fn warn_of_stopped(stored: &Stored, arguments: &Arguments, console: &Console) {
              come to is not known, and {so}; record a study with --stopper none",
             stored.name,
             trials.len()
+        ));
+    }
+}
+
+/// Says so if the indicators see nothing of trials: of commands no more is kept than what they were judged by, and a run
+/// may be elsewhere.
+fn warn_of_unseen(stored: &Stored, task: &Task, console: &Console) {
+    let trials = task.trials.iter();
+    let unseen = trials.filter(|trial| trial.available.is_empty()).count();
+    if unseen > 0 {
+        console.warn(&format!(
+            "{}: the runs of {unseen} of {} trials are not here, or were commands: indicators see nothing of them, and \
+             stop none",
+            stored.name,
+            task.trials.len()
         ));
     }
 }
@@ -196,18 +212,17 @@ fn task(stored: &Stored) -> Task {
     let trials = trials.filter(|trial| !view.reports(trial.number).is_empty());
     Task {
         name: stored.study.name.clone(),
-        trials: trials
-            .map(|trial| recorded(trial, view, stored.study.direction))
-            .collect(),
+        trials: trials.map(|trial| recorded(trial, stored)).collect(),
     }
 }
 
-fn recorded(trial: &Trial, view: &View, direction: Direction) -> RecordedTrial {
+fn recorded(trial: &Trial, stored: &Stored) -> RecordedTrial {
+    let (view, direction) = (&stored.view, stored.study.direction);
     let reports = view.reports(trial.number);
     let course = view.course(trial.number).unwrap_or_default();
     // A run that was deleted, or that is on another machine, leaves what is in the store.
-    let run = trial.run.as_deref().map(Path::new);
-    let seen = run.and_then(|run| Seen::read(run, reports.len()));
+    let mut places = places(trial, stored).into_iter();
+    let seen = places.find_map(|run| Seen::read(&run, reports.len()));
     let (facts, available, mut stretches) = match seen {
         Some(seen) => (seen.facts, BTreeSet::from(SEEN), seen.stretches),
         None => (Facts::default(), BTreeSet::new(), Vec::new()),
@@ -236,6 +251,23 @@ fn recorded(trial: &Trial, view: &View, direction: Direction) -> RecordedTrial {
             _ => None,
         },
     }
+}
+
+/// Where the run of a trial may be: where it was when it was recorded, which may be said relative to a directory that is
+/// not this one, and beside its store.
+fn places(trial: &Trial, stored: &Stored) -> Vec<PathBuf> {
+    let run = trial.run.as_deref().map(PathBuf::from);
+    let beside = || {
+        Some(
+            stored
+                .file
+                .as_ref()?
+                .parent()?
+                .join(run.as_ref()?.file_name()?),
+        )
+    };
+    let beside = beside();
+    run.into_iter().chain(beside).collect()
 }
 
 /// What a run directory has of a trial.

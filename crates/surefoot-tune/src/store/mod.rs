@@ -150,15 +150,15 @@ fn sqlite_path(url: &str) -> Result<PathBuf, Error> {
     let path = match url.strip_prefix("sqlite:") {
         // `sqlite:///a/b` is how other programs write the path `/a/b`.
         Some(path) => path.strip_prefix("//").unwrap_or(path),
-        None => match url.split_once("://") {
-            Some((scheme, _)) => {
+        None => {
+            if let Some(kind) = other_kind(url) {
                 return Err(Error::Url {
-                    url: format!("{scheme}://"),
+                    url: kind,
                     message: "a store is a file, `sqlite:PATH` or `postgres://...`".to_owned(),
                 });
             }
-            None => url,
-        },
+            url
+        }
     };
     if path.is_empty() {
         return Err(Error::Url {
@@ -167,6 +167,18 @@ fn sqlite_path(url: &str) -> Result<PathBuf, Error> {
         });
     }
     Ok(PathBuf::from(path))
+}
+
+/// How that begins which is meant for another database, or for this one and misspelled. No more of it is shown: what
+/// follows may be a password.
+fn other_kind(url: &str) -> Option<String> {
+    if let Some((scheme, _)) = url.split_once("://") {
+        return Some(format!("{scheme}://"));
+    }
+    let lower = url.to_ascii_lowercase();
+    let is_server = lower.starts_with("postgres") || lower.contains("password=");
+    let beginning = || url.split([':', '=', '/', ' ']).next().unwrap_or_default();
+    is_server.then(|| format!("{}…", beginning()))
 }
 
 #[cfg(test)]
@@ -194,5 +206,24 @@ mod tests {
             "mysql://: a store is a file, `sqlite:PATH` or `postgres://...`"
         );
         assert!(Store::open("sqlite:").is_err());
+    }
+
+    #[test]
+    fn the_url_of_a_server_that_is_misspelled_is_no_file_and_not_shown() {
+        for (url, shown) in [
+            ("postgres:/me:secret@db/x", "postgres…"),
+            ("postgresql:me:secret@db", "postgresql…"),
+            ("Postgres//me:secret@db/x", "Postgres…"),
+            ("host=db password=secret", "host…"),
+            ("password=secret host=db", "password…"),
+        ] {
+            let error = Store::open(url).expect_err("refused");
+            assert_eq!(
+                error.to_string(),
+                format!("{shown}: a store is a file, `sqlite:PATH` or `postgres://...`")
+            );
+        }
+        let path = sqlite_path("sqlite:postgres.db");
+        assert_eq!(path.as_deref(), Ok(Path::new("postgres.db")));
     }
 }

@@ -93,11 +93,12 @@ impl Encryption {
         let (mut mode, mut roots, mut certificate, mut key) = (None, None, None, None);
         let mut rest = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            match pair.split_once('=') {
-                Some(("sslmode", value)) => mode = Some(mode_called(&decoded(value)?)?),
-                Some(("sslrootcert", value)) => roots = Some(decoded(value)?),
-                Some(("sslcert", value)) => certificate = Some(decoded(value)?),
-                Some(("sslkey", value)) => key = Some(decoded(value)?),
+            let value = || decoded(pair.split_once('=').unwrap_or_default().1);
+            match self::key(pair)?.as_str() {
+                "sslmode" => mode = Some(mode_called(&value()?)?),
+                "sslrootcert" => roots = Some(value()?),
+                "sslcert" => certificate = Some(value()?),
+                "sslkey" => key = Some(value()?),
                 _ => rest.push(pair),
             }
         }
@@ -199,6 +200,11 @@ fn mode_called(name: &str) -> Result<Mode, String> {
         let names = MODES.map(|(name, _)| format!("`{name}`")).join(", ");
         format!("`sslmode` can be {names}, and not `{name}`")
     })
+}
+
+/// The key of a pair in a URL, which may be encoded as well.
+pub(super) fn key(pair: &str) -> Result<String, String> {
+    decoded(pair.split_once('=').unwrap_or((pair, "")).0)
 }
 
 fn decoded(value: &str) -> Result<String, String> {
@@ -465,6 +471,14 @@ mod tests {
         for (query, mode, trust) in cases {
             assert_eq!(asked(query), Ok((mode, trust)), "{query}");
         }
+    }
+
+    #[test]
+    fn a_key_that_is_encoded_counts() {
+        let url = "postgres://me@db/studies?ssl%6Dode=require&po%72t=5433";
+        let (encryption, rest) = taken_from(url).expect("a URL");
+        assert_eq!(encryption.mode, SslMode::Require);
+        assert_eq!(rest, "postgres://me@db/studies?po%72t=5433");
     }
 
     #[test]

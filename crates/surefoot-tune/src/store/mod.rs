@@ -6,7 +6,7 @@
 //! 2. [`Store::claim`] a trial. If the claim has no point, [`Store::refresh_reports`] of a [`View`], ask the
 //!    sampler with its history, and [`Store::start`] the trial.
 //! 3. [`Store::report`] after every stretch, [`Store::refresh_reports`] for the stoppers, and
-//!    [`Store::heartbeat`] in between ([`Pulse`] does it).
+//!    [`Store::heartbeat`] in between (a [`Heart`] does it).
 //! 4. [`Store::finish`], and claim the next one until it says [`Claimed::Done`].
 //!
 //! What holds, whatever dies when:
@@ -46,7 +46,7 @@ mod view;
 pub use claim::{Claim, Claimed, Limits};
 pub use error::Error;
 pub use progress::{Effort, Start};
-pub use pulse::Pulse;
+pub use pulse::{Heart, Pulse};
 pub use study::{NewStudy, Study, StudyId};
 pub use token::host;
 pub use trial::{Attempt, Change, End, Fate, Millis, Report, State, Trial};

@@ -3,7 +3,7 @@
 use super::{HASTY, PATIENT, begun, claim, complete, open, pass, point, start, view};
 use std::thread::{scope, sleep};
 use std::time::Duration;
-use surefoot_tune::store::{Claimed, End, Error, Fate, Limits, Pulse, State, Store};
+use surefoot_tune::store::{Claimed, End, Error, Fate, Heart, Limits, State, Store};
 
 pub(crate) fn numbers_are_given_out_once_and_without_gaps(url: &str) {
     let (_, study) = open(url);
@@ -95,7 +95,8 @@ pub(crate) fn signs_of_life_keep_a_trial(url: &str) {
         grace: Duration::from_secs(3),
         ..PATIENT
     };
-    let pulse = Pulse::start(url, &claim, Duration::from_millis(100)).expect("a pulse");
+    let heart = Heart::open(url).expect("a heart");
+    let pulse = heart.beat_for(&claim, Duration::from_millis(100));
     sleep(Duration::from_secs(4));
     assert_eq!(store.claim(study.id, "b", &limits), Ok(Claimed::Wait));
     assert!(!pulse.lost());
@@ -103,7 +104,7 @@ pub(crate) fn signs_of_life_keep_a_trial(url: &str) {
     sleep(Duration::from_secs(4));
     let taken = store.claim(study.id, "b", &limits).expect("an answer");
     assert!(matches!(taken, Claimed::Trial(_)), "{taken:?}");
-    let pulse = Pulse::start(url, &claim, Duration::from_millis(10)).expect("a pulse");
+    let pulse = heart.beat_for(&claim, Duration::from_millis(10));
     sleep(Duration::from_secs(1));
     assert!(pulse.lost());
 }

@@ -1,29 +1,51 @@
-//! A store on a disk that is really full: a small one that this test mounts.
+//! A store on a disk that is really full, or that nobody can write to: a small one that this test mounts.
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use surefoot_tune::store::{Claimed, End, Error, Limits, NewStudy, Start, Store, Study, View};
 use surefoot_tune::{Direction, Point, Space};
 
+/// One disk at a time. The processes that mount another would hold for a moment what is open on this one, and a file that
+/// is deleted then still takes its room.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// A disk of four megabytes, in memory.
-struct Disk(tempfile::TempDir);
+struct Disk {
+    dir: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
 
 impl Disk {
     fn mount() -> Option<Disk> {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = tempfile::tempdir().expect("a directory");
         let mut mount = Command::new("mount");
         mount
             .args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"])
             .arg(dir.path());
         let output = mount.output().ok()?;
-        output.status.success().then_some(Disk(dir))
+        output
+            .status
+            .success()
+            .then_some(Disk { dir, _alone: alone })
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.dir.path().join(name)
+    }
+
+    /// Lets nobody write any more.
+    fn lock(&self) {
+        let mut mount = Command::new("mount");
+        let status = mount
+            .args(["-o", "remount,ro"])
+            .arg(self.dir.path())
+            .status();
+        assert!(status.is_ok_and(|status| status.success()));
     }
 
     /// Takes so many blocks of 4096 bytes, or all that are left if they are less.
@@ -38,7 +60,7 @@ impl Disk {
 impl Drop for Disk {
     fn drop(&mut self) {
         let mut unmount = Command::new("umount");
-        let status = unmount.arg("-l").arg(self.0.path()).status();
+        let status = unmount.arg("-l").arg(self.dir.path()).status();
         assert!(status.is_ok_and(|status| status.success()));
     }
 }
@@ -147,4 +169,28 @@ fn a_store_cannot_be_opened_on_a_full_disk_and_says_so() {
     fs::remove_file(ballast).expect("room");
     let mut store = Store::open(&url).expect("a store");
     assert_eq!(over(&mut store, &study), [0]);
+}
+
+#[test]
+fn a_store_on_a_disk_that_cannot_be_written_can_be_read_unless_a_log_is_left() {
+    let Some(disk) = Disk::mount() else {
+        eprintln!("SKIPPED a_store_on_a_disk_that_cannot_be_written: this account may not mount");
+        return;
+    };
+    let [whole, logged] = ["whole.db", "logged.db"].map(|name| disk.path(name));
+    let mut store = Store::open(&whole.display().to_string()).expect("a store");
+    let study = join(&mut store);
+    one_trial(&mut store, &study).expect("a trial");
+    fs::copy(&whole, &logged).expect("a copy");
+    fs::copy(disk.path("whole.db-wal"), disk.path("logged.db-wal")).expect("a log");
+    drop(store);
+    disk.lock();
+    let mut store = Store::open_existing(&whole.display().to_string()).expect("a store");
+    assert_eq!(over(&mut store, &study), [0]);
+    let error = store.claim(study.id, "worker", &Limits::default());
+    let error = error.expect_err("refused").to_string();
+    assert!(error.ends_with("can be read but not written"), "{error}");
+    let error = Store::open_existing(&logged.display().to_string()).expect_err("refused");
+    assert!(matches!(error, Error::Logged { .. }), "{error}");
+    assert!(error.to_string().contains("copy both"), "{error}");
 }

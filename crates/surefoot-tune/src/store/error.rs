@@ -53,6 +53,15 @@ pub enum Error {
         /// The store.
         store: String,
     },
+    /// What was written last cannot be read by one who may not write.
+    #[error(
+        "{store}: what was written last lies beside it, in `-wal`, and can only be read by one who may write; \
+         copy both to a place of your own, or have their owner open the store once"
+    )]
+    Logged {
+        /// The file.
+        store: String,
+    },
     /// No room on the disk. What was written before is whole.
     #[error("{store}: the disk is full; what was stored before is safe")]
     Full {

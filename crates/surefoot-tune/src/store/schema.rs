@@ -119,7 +119,7 @@ fn is_there(session: &mut dyn Session) -> Result<bool, Error> {
 }
 
 /// Fails on a store of a later layout.
-fn check(session: &mut dyn Session) -> Result<(), Error> {
+pub(super) fn check(session: &mut dyn Session) -> Result<(), Error> {
     let rows = session.query("SELECT version FROM surefoot_schema", &[])?;
     let row = rows.into_iter().next().unwrap_or_default();
     let found = session.reader("the version of the layout", row).int()?;

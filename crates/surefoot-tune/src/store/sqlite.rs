@@ -63,7 +63,7 @@ impl Sqlite {
         }
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
-        match Sqlite::connect(path, flags, &name).and_then(|store| store.ready(create)) {
+        match Sqlite::connect(path, flags, &name)?.ready(create) {
             // To read a file, SQLite writes beside it, unless it is sure that nobody else writes.
             Err(Error::ReadOnly { .. }) if !create && !has_log(path) => {
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -72,13 +72,17 @@ impl Sqlite {
                 let unchanging = Path::new(&unchanging(path)).to_owned();
                 Sqlite::connect(&unchanging, flags, &name)?.ready(create)
             }
+            Err(Error::ReadOnly { .. }) if !create => Err(Error::Logged { store: name }),
             store => store,
         }
     }
 
     fn connect(path: &Path, flags: OpenFlags, name: &str) -> Result<Sqlite, Error> {
         let connection = Connection::open_with_flags(path, flags);
-        let connection = connection.map_err(|error| failure(name, &error))?;
+        let connection = connection.map_err(|error| Error::Database {
+            store: name.to_owned(),
+            message: error.to_string(),
+        })?;
         let waits = connection.busy_timeout(PATIENCE / 12);
         waits.map_err(|error| failure(name, &error))?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -90,7 +94,7 @@ impl Sqlite {
 
     /// Makes sure that it is a store.
     fn ready(mut self, create: bool) -> Result<Sqlite, Error> {
-        self.refuse_foreign()?;
+        self.inspect()?;
         self.configure()?;
         schema::open(&mut self, create)?;
         Ok(self)
@@ -120,17 +124,18 @@ impl Sqlite {
         })
     }
 
-    /// Fails on a database of another program.
-    fn refuse_foreign(&mut self) -> Result<(), Error> {
+    /// Fails on a database of another program and on a store of a later layout, before anything is written.
+    fn inspect(&mut self) -> Result<(), Error> {
         let mut table = None;
         self.read(&mut |session| {
-            if session.query(DIALECT.there, &[])?.is_empty() {
-                let rows = session.query(
-                    "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name LIMIT 1",
-                    &[],
-                )?;
-                table = rows.into_iter().next();
+            if !session.query(DIALECT.there, &[])?.is_empty() {
+                return schema::check(session);
             }
+            let rows = session.query(
+                "SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name LIMIT 1",
+                &[],
+            )?;
+            table = rows.into_iter().next();
             Ok(())
         })?;
         match table {
@@ -287,7 +292,6 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// What went wrong, in the words of a store.
 /// Whether something was written that is not in the file yet.
 fn has_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
@@ -305,6 +309,7 @@ fn unchanging(path: &Path) -> String {
     format!("file:{path}?immutable=1")
 }
 
+/// What went wrong, in the words of a store.
 fn failure(name: &str, error: &rusqlite::Error) -> Error {
     let store = name.to_owned();
     let message = error.to_string();
@@ -321,7 +326,8 @@ fn failure(name: &str, error: &rusqlite::Error) -> Error {
             waited: PATIENCE,
         },
         Some(ErrorCode::DiskFull) => Error::Full { store },
-        Some(ErrorCode::ReadOnly) => Error::ReadOnly { store },
+        // What cannot be opened where the file could be is what SQLite writes beside it.
+        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => Error::ReadOnly { store },
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
             Error::NoDatabase { store, message }
         }

@@ -79,13 +79,10 @@ impl Turn {
     /// Waits for the study and locks it.
     pub(super) fn take(session: &mut dyn Session, study: StudyId) -> Result<Turn, Error> {
         let rows = session.query(
-            "SELECT change, trials FROM surefoot_study WHERE id = ?1 {lock}",
-            &cells![study.0],
+            "SELECT change, trials FROM surefoot_study WHERE id = ?1 AND created = ?2 {lock}",
+            &cells![study.id, study.created],
         )?;
-        let Some(row) = rows.into_iter().next() else {
-            let row = session.reader("the study", Vec::new());
-            return Err(row.damaged("somebody has deleted it"));
-        };
+        let row = rows.into_iter().next().ok_or_else(|| gone(session))?;
         let mut row = session.reader("the study", row);
         Ok(Turn {
             change: row.count::<u64>()? + 1,
@@ -97,7 +94,7 @@ impl Turn {
     pub(super) fn end(self, session: &mut dyn Session, study: StudyId) -> Result<(), Error> {
         session.execute(
             "UPDATE surefoot_study SET change = ?2, trials = ?3 WHERE id = ?1",
-            &cells![study.0, self.change, self.trials],
+            &cells![study.id, self.change, self.trials],
         )?;
         Ok(())
     }
@@ -141,13 +138,13 @@ impl Store {
             session.execute(
                 "UPDATE surefoot_trial SET state = 'running', attempt = attempt + 1, token = ?3, \
                  heartbeat = {now}, changed = ?4 WHERE study = ?1 AND number = ?2",
-                &cells![study.0, number, token.as_str(), turn.change],
+                &cells![study.id, number, token.as_str(), turn.change],
             )?;
             session.execute(
                 "INSERT INTO surefoot_attempt (study, number, attempt, token, worker, began, fate) \
                  SELECT study, number, attempt, token, ?3, heartbeat, 'running' \
                  FROM surefoot_trial WHERE study = ?1 AND number = ?2",
-                &cells![study.0, number, worker],
+                &cells![study.id, number, worker],
             )?;
             turn.end(session, study)?;
             Ok(Claimed::Trial(claim(session, study, number, &token)?))
@@ -168,7 +165,7 @@ impl Store {
                 "SELECT t.number, t.deaths FROM surefoot_trial t JOIN surefoot_attempt a \
                  ON a.study = t.study AND a.number = t.number AND a.attempt = t.attempt \
                  WHERE t.study = ?1 AND t.state = 'running' AND a.worker = ?2 ORDER BY t.number",
-                &cells![study.0, worker],
+                &cells![study.id, worker],
             )?;
             let mut numbers = Vec::new();
             for row in rows {
@@ -217,7 +214,7 @@ impl Store {
             session.execute(
                 "UPDATE surefoot_trial SET state = 'waiting', token = NULL, changed = ?3 \
                  WHERE study = ?1 AND number = ?2",
-                &cells![claim.study.0, claim.number, turn.change],
+                &cells![claim.study.id, claim.number, turn.change],
             )?;
             turn.end(session, claim.study)
         })
@@ -229,13 +226,20 @@ impl Store {
             let beats = session.execute(
                 "UPDATE surefoot_trial SET heartbeat = {now} \
                  WHERE study = ?1 AND number = ?2 AND token = ?3 AND state = 'running'",
-                &cells![claim.study.0, claim.number, claim.token.as_str()],
+                &cells![claim.study.id, claim.number, claim.token.as_str()],
             )?;
             if beats == 0 {
                 return Err(lost(claim));
             }
             Ok(())
         })
+    }
+}
+
+/// The error for a study that was there before.
+pub(super) fn gone(session: &dyn Session) -> Error {
+    Error::Gone {
+        store: session.store().to_owned(),
     }
 }
 
@@ -251,7 +255,7 @@ pub(super) fn held(session: &mut dyn Session, claim: &Claim) -> Result<(), Error
     let rows = session.query(
         "SELECT number FROM surefoot_trial \
          WHERE study = ?1 AND number = ?2 AND token = ?3 AND state = 'running'",
-        &cells![claim.study.0, claim.number, claim.token.as_str()],
+        &cells![claim.study.id, claim.number, claim.token.as_str()],
     )?;
     if rows.is_empty() {
         return Err(lost(claim));
@@ -286,7 +290,7 @@ pub(super) fn end_attempt(
         "UPDATE surefoot_attempt SET fate = ?3, ended = {ended} \
          WHERE study = ?1 AND number = ?2 AND fate = 'running'"
     );
-    session.execute(&sql, &cells![study.0, number, fate.word()])?;
+    session.execute(&sql, &cells![study.id, number, fate.word()])?;
     Ok(())
 }
 
@@ -311,7 +315,7 @@ fn sweep(
     let rows = session.query(
         "SELECT number, deaths FROM surefoot_trial \
          WHERE study = ?1 AND state = 'running' AND {now} - heartbeat > ?2 ORDER BY number",
-        &cells![study.0, grace],
+        &cells![study.id, grace],
     )?;
     let any = !rows.is_empty();
     for row in rows {
@@ -337,7 +341,7 @@ fn lose(
         session.execute(
             "UPDATE surefoot_trial SET state = 'lost', token = NULL, deaths = ?3, \
              changed = ?4 WHERE study = ?1 AND number = ?2",
-            &cells![study.0, number, deaths, change],
+            &cells![study.id, number, deaths, change],
         )?;
         return Ok(());
     }
@@ -351,7 +355,7 @@ fn lose(
          changed = ?4, told = ?4, ended = {now}, message = ?5 \
          WHERE study = ?1 AND number = ?2",
         &cells![
-            study.0,
+            study.id,
             number,
             deaths,
             change,
@@ -366,7 +370,7 @@ fn next_open(session: &mut dyn Session, study: StudyId) -> Result<Option<u64>, E
     let rows = session.query(
         "SELECT number FROM surefoot_trial WHERE study = ?1 AND state IN ('lost', 'waiting') \
          ORDER BY CASE state WHEN 'lost' THEN 0 ELSE 1 END, number LIMIT 1",
-        &cells![study.0],
+        &cells![study.id],
     )?;
     let row = rows.into_iter().next();
     row.map(|row| session.reader("a trial", row).count())
@@ -376,7 +380,7 @@ fn next_open(session: &mut dyn Session, study: StudyId) -> Result<Option<u64>, E
 fn any_running(session: &mut dyn Session, study: StudyId) -> Result<bool, Error> {
     let rows = session.query(
         "SELECT number FROM surefoot_trial WHERE study = ?1 AND state = 'running' LIMIT 1",
-        &cells![study.0],
+        &cells![study.id],
     )?;
     Ok(!rows.is_empty())
 }
@@ -395,7 +399,7 @@ fn insert(
         "INSERT INTO surefoot_trial (study, number, state, creator, point, pointed, attempt, \
          deaths, reported, reporter, created, changed) \
          VALUES (?1, ?2, 'waiting', ?3, ?4, ?5, 0, 0, 0, 0, {now}, ?6)",
-        &cells![study.0, number, token.as_str(), point, pointed, change],
+        &cells![study.id, number, token.as_str(), point, pointed, change],
     )?;
     Ok(())
 }
@@ -410,7 +414,7 @@ fn claim(
     let rows = session.query(
         "SELECT attempt, point, run, reported FROM surefoot_trial \
          WHERE study = ?1 AND number = ?2",
-        &cells![study.0, number],
+        &cells![study.id, number],
     )?;
     let mut row = session.reader("a trial", rows.into_iter().next().unwrap_or_default());
     Ok(Claim {

@@ -114,6 +114,12 @@ pub enum Error {
         /// Those that are there.
         studies: Vec<String>,
     },
+    /// The study was deleted while it was worked on. Nothing was written.
+    #[error("{store}: the study is gone: somebody has deleted it")]
+    Gone {
+        /// The store.
+        store: String,
+    },
     /// A study of this name is there, and looks for something else.
     #[error("{store}: the study `{study}` is another one: {}", .differences.join("; "))]
     Differs {

@@ -14,7 +14,9 @@
 //! * Trials have the numbers 0, 1, 2, ... and each number is given out once.
 //! * A trial has at most one worker. One that was thought dead and is not finds that its claim is
 //!   lost, and what it writes then changes nothing.
-//! * A trial that is over does not change, also not by hand: a trigger in the database refuses it.
+//! * A trial that is over does not change. Nothing here changes it, and a trigger in the database
+//!   refuses to update its row by hand.
+//! * A study that was deleted is over for its workers, also where one of the same name is made.
 //! * A call that returned is stored. One that failed has stored nothing or, where the answer was
 //!   lost on the way, all; it can be made again and does nothing twice.
 //! * Only the clock of the database is asked.

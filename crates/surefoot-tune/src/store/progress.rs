@@ -48,7 +48,7 @@ impl Store {
             held(session, claim)?;
             let rows = session.query(
                 "SELECT point FROM surefoot_trial WHERE study = ?1 AND number = ?2",
-                &cells![claim.study.0, claim.number],
+                &cells![claim.study.id, claim.number],
             )?;
             let mut row = session.reader("a trial", rows.into_iter().next().unwrap_or_default());
             match row.optional_json::<Point>()? {
@@ -64,7 +64,7 @@ impl Store {
                         "UPDATE surefoot_trial SET point = ?3, seen = ?4, pointed = ?5 \
                          WHERE study = ?1 AND number = ?2",
                         &cells![
-                            claim.study.0,
+                            claim.study.id,
                             claim.number,
                             point.as_str(),
                             start.seen,
@@ -77,7 +77,7 @@ impl Store {
                 "UPDATE surefoot_trial SET planned = ?3, run = ?4, heartbeat = {now}, \
                  changed = ?5 WHERE study = ?1 AND number = ?2",
                 &cells![
-                    claim.study.0,
+                    claim.study.id,
                     claim.number,
                     start.planned,
                     start.run.as_deref(),
@@ -96,7 +96,7 @@ impl Store {
             session.execute(
                 "UPDATE surefoot_trial SET planned = ?3, changed = ?4 \
                  WHERE study = ?1 AND number = ?2",
-                &cells![claim.study.0, claim.number, planned, turn.change],
+                &cells![claim.study.id, claim.number, planned, turn.change],
             )?;
             turn.end(session, claim.study)
         })
@@ -128,7 +128,7 @@ impl Store {
                 "INSERT INTO surefoot_report (study, number, step, attempt, value, seconds, \
                  operations, reported, change) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, {now}, ?8)",
                 &cells![
-                    claim.study.0,
+                    claim.study.id,
                     claim.number,
                     step,
                     claim.attempt,
@@ -141,7 +141,7 @@ impl Store {
             session.execute(
                 "UPDATE surefoot_trial SET reported = ?3, reporter = ?4, heartbeat = {now} \
                  WHERE study = ?1 AND number = ?2",
-                &cells![claim.study.0, claim.number, step, claim.attempt],
+                &cells![claim.study.id, claim.number, step, claim.attempt],
             )?;
             turn.end(session, claim.study)
         })
@@ -169,7 +169,7 @@ impl Store {
                  message = ?7, token = NULL, heartbeat = {now}, ended = {now}, told = ?8, \
                  changed = ?8 WHERE study = ?1 AND number = ?2",
                 &cells![
-                    claim.study.0,
+                    claim.study.id,
                     claim.number,
                     end.word(),
                     end.value(),
@@ -189,7 +189,7 @@ impl Store {
 fn check_order(session: &mut dyn Session, claim: &Claim, step: u32) -> Result<(), Error> {
     let rows = session.query(
         "SELECT reported, reporter FROM surefoot_trial WHERE study = ?1 AND number = ?2",
-        &cells![claim.study.0, claim.number],
+        &cells![claim.study.id, claim.number],
     )?;
     let mut row = session.reader("a trial", rows.into_iter().next().unwrap_or_default());
     let reported: u32 = row.count()?;
@@ -213,7 +213,7 @@ fn reported_before(
     let rows = session.query(
         "SELECT value FROM surefoot_report \
          WHERE study = ?1 AND number = ?2 AND step = ?3 AND attempt = ?4",
-        &cells![claim.study.0, claim.number, step, claim.attempt],
+        &cells![claim.study.id, claim.number, step, claim.attempt],
     )?;
     let Some(row) = rows.into_iter().next() else {
         return Ok(false);
@@ -232,7 +232,7 @@ fn reported_before(
 fn same_end(session: &mut dyn Session, claim: &Claim, end: &End) -> Result<(), Error> {
     let rows = session.query(
         "SELECT state, value FROM surefoot_trial WHERE study = ?1 AND number = ?2",
-        &cells![claim.study.0, claim.number],
+        &cells![claim.study.id, claim.number],
     )?;
     let mut row = session.reader("a trial", rows.into_iter().next().unwrap_or_default());
     let state = row.text()?;

@@ -23,7 +23,8 @@ const DIALECT: Dialect = Dialect {
         ("{now}", "CAST(unixepoch('subsec') * 1000 AS INTEGER)"),
         // A transaction that writes has the whole file.
         ("{lock}", ""),
-        ("{id}", "INTEGER PRIMARY KEY"),
+        // Without the last word, the number of a study that was deleted would be given to the next one.
+        ("{id}", "INTEGER PRIMARY KEY AUTOINCREMENT"),
         ("{int}", "INTEGER"),
         // `REAL` would make 0.0 of -0.0, and has no room for the text that stands for NaN.
         ("{float}", "ANY"),

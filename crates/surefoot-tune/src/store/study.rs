@@ -9,7 +9,10 @@ use crate::space::{Parameter, Space};
 
 /// A study in its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StudyId(pub(super) i64);
+pub struct StudyId {
+    pub(super) id: i64,
+    pub(super) created: Millis,
+}
 
 /// A study as a worker brings it.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,7 +131,7 @@ fn one(session: &mut dyn Session, name: &str) -> Result<Option<Study>, Error> {
 
 fn read(session: &dyn Session, row: Vec<Cell>) -> Result<Study, Error> {
     let mut row = session.reader("a study", row);
-    let id = StudyId(row.int()?);
+    let id = row.int()?;
     let name = row.text()?;
     let fingerprint = row.text()?;
     let document = row.text()?;
@@ -139,16 +142,18 @@ fn read(session: &dyn Session, row: Vec<Cell>) -> Result<Study, Error> {
         .ok_or_else(|| row.damaged(format!("`{direction}` is no direction")))?;
     let seed = row.text()?;
     let seed = seed.parse().map_err(|error| row.damaged(error))?;
+    let program = row.text()?;
+    let created = row.int()?;
     Ok(Study {
-        id,
+        id: StudyId { id, created },
         name,
         fingerprint,
         document,
         space,
         direction,
         seed,
-        program: row.text()?,
-        created: row.int()?,
+        program,
+        created,
         trials: row.count()?,
         change: row.count()?,
     })

@@ -1,5 +1,6 @@
 //! Views: a study as one worker knows it, kept up to date by what has changed.
 
+use super::claim::gone;
 use super::database::{Cell, Session, cells};
 use super::study::{Study, StudyId};
 use super::trial::{Attempt, Change, End, Fate, Report, State, Trial};
@@ -235,10 +236,10 @@ fn trials_since(
     since: Change,
 ) -> Result<(Change, Vec<Trial>), Error> {
     let rows = session.query(
-        "SELECT change FROM surefoot_study WHERE id = ?1",
-        &cells![study.0],
+        "SELECT change FROM surefoot_study WHERE id = ?1 AND created = ?2",
+        &cells![study.id, study.created],
     )?;
-    let row = rows.into_iter().next().unwrap_or_default();
+    let row = rows.into_iter().next().ok_or_else(|| gone(session))?;
     let change: Change = session.reader("the study", row).count()?;
     if change == since {
         return Ok((change, Vec::new()));
@@ -247,7 +248,7 @@ fn trials_since(
         "SELECT number, state, point, seen, planned, run, value, seconds, reason, message, \
          created, ended, pointed, told FROM surefoot_trial \
          WHERE study = ?1 AND changed > ?2 ORDER BY number",
-        &cells![study.0, since],
+        &cells![study.id, since],
     )?;
     let trials = rows.into_iter().map(|row| trial(session, row));
     let mut trials = trials.collect::<Result<Vec<Trial>, Error>>()?;
@@ -256,7 +257,7 @@ fn trials_since(
          WHERE study = ?1 AND number IN \
          (SELECT number FROM surefoot_trial WHERE study = ?1 AND changed > ?2) \
          ORDER BY number, attempt",
-        &cells![study.0, since],
+        &cells![study.id, since],
     )?;
     for row in rows {
         let (number, attempt) = attempt(session, row)?;
@@ -275,7 +276,7 @@ fn reports_since_change(
     let rows = session.query(
         "SELECT number, step, attempt, value, seconds, operations, reported FROM surefoot_report \
          WHERE study = ?1 AND change > ?2 ORDER BY change",
-        &cells![study.0, since],
+        &cells![study.id, since],
     )?;
     let reports = rows.into_iter().map(|row| {
         let mut row = session.reader("a report", row);

@@ -64,6 +64,7 @@ every_store! {
         a_store_of_a_later_layout_is_left_alone
         a_store_that_is_not_there_is_not_made_by_a_reader
         a_study_is_deleted_with_all_that_is_in_it
+        a_study_that_is_deleted_and_made_again_is_another_one
     }
     views {
         a_view_that_grew_is_a_view_made_new

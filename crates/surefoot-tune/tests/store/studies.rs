@@ -1,7 +1,7 @@
 //! Studies are made once and joined by those that look for the same.
 
 use super::{PATIENT, begun, by_hand, complete, new_study, open, space, view};
-use surefoot_tune::store::{End, Error, NewStudy, Store};
+use surefoot_tune::store::{Claim, End, Error, NewStudy, Store, Study, View};
 use surefoot_tune::{Direction, Domain, Reason, Space};
 
 pub(crate) fn a_study_comes_back_as_it_was(url: &str) {
@@ -105,13 +105,43 @@ pub(crate) fn a_study_is_deleted_with_all_that_is_in_it(url: &str) {
     store.finish(&claim, &complete(0.5), 1.0).expect("an end");
     by_hand(url, "DELETE FROM surefoot_study").expect("deleted");
     assert_eq!(store.studies(), Ok(Vec::new()));
-    let gone = store.claim(study.id, "worker", &PATIENT).expect_err("gone");
-    assert!(
-        gone.to_string().ends_with("somebody has deleted it"),
-        "{gone}"
-    );
+    is_gone(&mut store, &study, &claim);
     let (mut store, study) = open(url);
     assert_eq!(view(&mut store, &study).trials(), []);
     assert_eq!(begun(&mut store, &study).number, 0);
     assert_eq!(view(&mut store, &study).reports(0), []);
+}
+
+pub(crate) fn a_study_that_is_deleted_and_made_again_is_another_one(url: &str) {
+    let (mut store, study) = open(url);
+    let claim = begun(&mut store, &study);
+    by_hand(url, "DELETE FROM surefoot_study").expect("deleted");
+    if !url.starts_with("postgres") {
+        // As in stores that have forgotten which numbers they gave.
+        by_hand(url, "DELETE FROM sqlite_sequence").expect("forgotten");
+    }
+    let (_, again) = open(url);
+    begun(&mut store, &again);
+    is_gone(&mut store, &study, &claim);
+    let view = view(&mut store, &again);
+    assert_eq!(view.trials().len(), 1);
+    assert_eq!(view.reports(0), []);
+}
+
+/// Nothing is written and nothing is read of a study that is gone.
+fn is_gone(store: &mut Store, study: &Study, claim: &Claim) {
+    let store_name = store.name().to_owned();
+    let gone = Error::Gone { store: store_name };
+    let text = gone.to_string();
+    let end = "the study is gone: somebody has deleted it";
+    assert!(text.ends_with(end), "{text}");
+    let claimed = store.claim(study.id, "worker", &PATIENT);
+    assert_eq!(claimed.expect_err("gone"), gone);
+    assert_eq!(store.report(claim, 1, 0.5, 1.0), Err(gone.clone()));
+    assert_eq!(store.finish(claim, &complete(0.5), 1.0), Err(gone.clone()));
+    let lost = Err(Error::ClaimLost {
+        number: claim.number,
+    });
+    assert_eq!(store.heartbeat(claim), lost);
+    assert_eq!(store.refresh(&mut View::new(study)), Err(gone));
 }

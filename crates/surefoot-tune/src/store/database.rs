@@ -44,12 +44,14 @@ impl From<f64> for Cell {
     }
 }
 
+/// What cannot be shown is not stored ([`shown`]).
 impl From<&str> for Cell {
     fn from(value: &str) -> Cell {
-        Cell::Text(value.to_owned())
+        Cell::Text(shown(value))
     }
 }
 
+/// What cannot be shown is not stored ([`shown`]).
 impl From<String> for Cell {
     fn from(value: String) -> Cell {
         Cell::Text(value)
@@ -60,6 +62,14 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     fn from(value: Option<T>) -> Cell {
         value.map_or(Cell::Null, Into::into)
     }
+}
+
+/// A text with U+FFFD for each character that steers a terminal and is not one of a line. PostgreSQL
+/// has no room for one of them (U+0000), and a store has the same in both databases. JSON and TOML have
+/// none of them as they are.
+pub(super) fn shown(text: &str) -> String {
+    let steers = |c: char| c < ' ' && !matches!(c, '\t' | '\n' | '\r');
+    text.replace(steers, "\u{fffd}")
 }
 
 /// The parameters of a statement.

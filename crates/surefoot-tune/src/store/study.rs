@@ -1,13 +1,14 @@
 //! Studies: made by the first worker, joined by the others.
 
-use super::database::{Cell, Session, cells};
+use super::database::{Cell, Session, cells, shown};
 use super::difference;
 use super::trial::{Change, Millis};
 use super::{Error, Store};
 use crate::direction::Direction;
 use crate::space::{Parameter, Space};
 
-/// A study in its store.
+/// A study in its store. One that is deleted and made again is another one, also where the database
+/// gives it the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StudyId {
     pub(super) id: i64,
@@ -220,8 +221,9 @@ fn differences(there: &Study, here: &NewStudy) -> Vec<String> {
     if differences.is_empty() && there.space != here.space {
         differences.push("its parameters have another order".to_owned());
     }
-    if differences.is_empty() && there.fingerprint != here.fingerprint {
-        differences = difference::of_texts(&there.fingerprint, &here.fingerprint);
+    let fingerprint = shown(&here.fingerprint);
+    if differences.is_empty() && there.fingerprint != fingerprint {
+        differences = difference::of_texts(&there.fingerprint, &fingerprint);
     }
     differences
 }

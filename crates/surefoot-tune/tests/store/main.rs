@@ -55,6 +55,7 @@ every_store! {
         a_resumed_trial_replaces_what_came_after_its_checkpoint
         an_end_can_be_told_twice_and_not_otherwise
         what_is_over_cannot_be_changed_by_hand
+        what_cannot_be_shown_is_not_stored
         numbers_come_back_bit_by_bit
     }
     studies {

@@ -1,9 +1,11 @@
 //! What a worker writes while it runs a trial.
 
 use super::{
-    HASTY, PATIENT, begun, by_hand, claim, complete, open, pass, point, start, values, view,
+    HASTY, PATIENT, begun, by_hand, claim, complete, new_study, open, pass, point, start, values,
+    view,
 };
-use surefoot_tune::store::{End, Error, View};
+use surefoot_tune::Reason;
+use surefoot_tune::store::{Claimed, End, Error, NewStudy, Start, Store, View};
 
 pub(crate) fn reports_can_be_made_twice_and_not_otherwise(url: &str) {
     let (mut store, study) = open(url);
@@ -83,6 +85,47 @@ pub(crate) fn what_is_over_cannot_be_changed_by_hand(url: &str) {
         refused.contains("what is over does not change"),
         "{refused}"
     );
+}
+
+pub(crate) fn what_cannot_be_shown_is_not_stored(url: &str) {
+    let mut store = Store::open(url).expect("a store");
+    let study = NewStudy {
+        name: "dig\0its".to_owned(),
+        fingerprint: "{\"epochs\"=\"\0\"}".to_owned(),
+        document: "\0\r\n".to_owned(),
+        ..new_study()
+    };
+    store.join(&study).expect("a study");
+    let study = store.join(&study).expect("the same");
+    assert_eq!(
+        (study.name.as_str(), study.document.as_str()),
+        ("dig\u{fffd}its", "\u{fffd}\r\n")
+    );
+    let claimed = store.claim(study.id, "work\0er", &PATIENT);
+    let Ok(Claimed::Trial(claim)) = claimed else {
+        panic!("{claimed:?}");
+    };
+    let start = Start {
+        run: Some("runs\0/a".to_owned()),
+        ..start(0.1)
+    };
+    store.start(&claim, &start).expect("a start");
+    let message = "Traceback:\n\t\0 is no \u{1b}[1mnumber\u{7}; \u{e4}".to_owned();
+    store
+        .finish(&claim, &End::Failed { message }, 1.0)
+        .expect("an end");
+    let stopped = begun(&mut store, &study);
+    let reason = Reason::new("erg", "A \0 is kept where a text has other signs for it.");
+    let end = End::Stopped {
+        value: None,
+        reason,
+    };
+    store.finish(&stopped, &end, 1.0).expect("an end");
+    let view = view(&mut store, &study);
+    let message = "Traceback:\n\t\u{fffd} is no \u{fffd}[1mnumber\u{fffd}; \u{e4}".to_owned();
+    assert_eq!(view.trials()[0].end(), Some(&End::Failed { message }));
+    assert_eq!(view.trials()[0].attempts[0].worker, "work\u{fffd}er");
+    assert_eq!(view.trials()[1].end(), Some(&end));
 }
 
 pub(crate) fn numbers_come_back_bit_by_bit(url: &str) {

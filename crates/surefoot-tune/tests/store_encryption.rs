@@ -141,15 +141,15 @@ fn connections_are_encrypted_as_their_url_says() {
         wait_until_left(&server);
     }
 
-    let name = server.url_by_host("localhost", "postgres");
     for query in [
         format!("sslrootcert={other}"),
         format!("sslmode=verify-ca&sslrootcert={other}"),
     ] {
+        let url = url("localhost", &query);
         assert_eq!(
-            refused(&url("localhost", &query)),
+            refused(&url),
             format!(
-                "{name}: the server's certificate is refused: it is of no authority that is trusted; \
+                "{url}: the server's certificate is refused: it is of no authority that is trusted; \
                  `sslrootcert=FILE` names one"
             ),
             "{query}"
@@ -269,11 +269,13 @@ fn a_server_that_does_not_encrypt_is_left_where_encryption_is_asked_for() {
     let Some(server) = Server::start_listening(test) else {
         return;
     };
-    let name = server.url_by_host("localhost", "postgres");
+    let url = server.url_by_host("localhost", "postgres");
     assert_eq!(
-        refused(&format!("{name}?sslmode=require")),
-        format!("{name}: error performing TLS handshake: server does not support TLS")
+        refused(&format!("{url}?sslmode=require")),
+        format!(
+            "{url}?sslmode=require: error performing TLS handshake: server does not support TLS"
+        )
     );
-    let _store = Store::open(&name).expect("a store");
+    let _store = Store::open(&url).expect("a store");
     assert_eq!(connections(&server), (0, 1));
 }

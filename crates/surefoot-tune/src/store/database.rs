@@ -54,7 +54,7 @@ impl From<&str> for Cell {
 /// What cannot be shown is not stored ([`shown`]).
 impl From<String> for Cell {
     fn from(value: String) -> Cell {
-        Cell::Text(value)
+        Cell::from(value.as_str())
     }
 }
 
@@ -106,21 +106,30 @@ pub(super) trait Session {
     /// The words of the database.
     fn dialect(&self) -> &'static Dialect;
 
-    /// Runs a statement and gives its rows.
-    fn query(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<Vec<Cell>>, Error>;
+    /// Runs a statement and hands over its rows one by one, so that many need not be held at once.
+    fn each(&mut self, sql: &str, cells: &[Cell], take: Take<'_>) -> Result<(), Error>;
 
     /// Runs a statement and says how many rows it changed.
     fn execute(&mut self, sql: &str, cells: &[Cell]) -> Result<u64, Error>;
 
+    /// Runs a statement and gives its rows.
+    fn query(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<Vec<Cell>>, Error> {
+        let mut rows = Vec::new();
+        self.each(sql, cells, &mut |row| {
+            rows.push(row);
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
     /// Reads a row, cell by cell.
-    fn reader(&self, what: &str, row: Vec<Cell>) -> Reader {
-        Reader {
-            store: self.store().to_owned(),
-            what: what.to_owned(),
-            cells: row.into_iter(),
-        }
+    fn reader<'a>(&'a self, what: &'a str, row: Vec<Cell>) -> Reader<'a> {
+        Reader::new(self.store(), what, row)
     }
 }
+
+/// What is done with a row.
+pub(super) type Take<'a> = &'a mut dyn FnMut(Vec<Cell>) -> Result<(), Error>;
 
 /// What is done in a transaction. It may be run more than once, also after a run whose commit went
 /// through but whose answer was lost, so a second run must find what the first has done.
@@ -142,18 +151,27 @@ pub(super) trait Database: Send {
 }
 
 /// The cells of a row, one after the other.
-pub(super) struct Reader {
-    store: String,
-    what: String,
+pub(super) struct Reader<'a> {
+    store: &'a str,
+    what: &'a str,
     cells: std::vec::IntoIter<Cell>,
 }
 
-impl Reader {
+impl<'a> Reader<'a> {
+    /// Reads a row of a store. `what` it is of is for messages.
+    pub(super) fn new(store: &'a str, what: &'a str, row: Vec<Cell>) -> Reader<'a> {
+        Reader {
+            store,
+            what,
+            cells: row.into_iter(),
+        }
+    }
+
     /// The error for a row that cannot be.
     pub(super) fn damaged(&self, message: impl Display) -> Error {
         Error::Damaged {
-            store: self.store.clone(),
-            what: self.what.clone(),
+            store: self.store.to_owned(),
+            what: self.what.to_owned(),
             message: message.to_string(),
         }
     }

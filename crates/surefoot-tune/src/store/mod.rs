@@ -24,6 +24,8 @@
 //! A search can be replayed: each trial knows up to which change of the study its sampler knew the
 //! others ([`Trial::seen`]), and [`View::history_at`] gives what that was.
 
+#[cfg(all(test, feature = "postgres"))]
+mod away;
 mod claim;
 mod database;
 mod difference;
@@ -32,6 +34,8 @@ mod error;
 mod exactly_once;
 #[cfg(test)]
 mod laws;
+#[cfg(feature = "postgres")]
+mod line;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod progress;

@@ -1,15 +1,15 @@
 //! Stores in a database of a PostgreSQL server.
 
 use super::Error;
-use super::database::{Cell, Database, Dialect, Session, Work};
+use super::database::{Cell, Database, Dialect, Session, Take, Work};
+use super::line::{Line, Trouble};
 use super::schema;
 use super::tls::{self, Encryption};
+use postgres::Config;
 use postgres::config::{Host, SslMode};
-use postgres::error::SqlState;
+use postgres::error::{DbError, Severity, SqlState};
 use postgres::types::private::BytesMut;
 use postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
-use postgres::{Client, Config, IsolationLevel, Statement, Transaction};
-use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -20,6 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The same for the first connection, where a wrong address is likelier than a restart.
 const FIRST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a server may take for one answer before it is given up. It waits for a lock no longer than [`SETTINGS`] say,
+/// and no statement of a store takes seconds.
+const ANSWER: Duration = Duration::from_secs(30);
 
 /// The pauses between tries: the first one, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
@@ -65,13 +69,12 @@ pub(super) struct Postgres {
     config: Config,
     encrypted: MakeRustlsConnect,
     name: String,
-    connection: Option<Connection>,
+    line: Option<Line>,
     patience: Duration,
-}
-
-struct Connection {
-    client: Client,
-    statements: BTreeMap<String, Statement>,
+    answer: Duration,
+    /// Whether the server has let this one write. If it then does not, it has become one of those that only follow
+    /// another, and that one can be written.
+    has_written: bool,
 }
 
 impl Postgres {
@@ -83,14 +86,30 @@ impl Postgres {
         config.keepalives_idle(Duration::from_secs(30));
         config.tcp_user_timeout(Duration::from_secs(30));
         let mut store = Postgres {
-            name: name(&config),
+            name: name(url),
             config,
             encrypted,
-            connection: None,
+            line: None,
             patience: FIRST_PATIENCE,
+            answer: ANSWER,
+            has_written: false,
         };
         schema::open(&mut store, create)?;
         store.patience = PATIENCE;
+        Ok(store)
+    }
+
+    /// One that gives up sooner: an answer, and all tries together.
+    #[cfg(test)]
+    pub(super) fn hasty(
+        url: &str,
+        answer: Duration,
+        patience: Duration,
+    ) -> Result<Postgres, Error> {
+        let mut store = Postgres::open(url, true)?;
+        store.line = None;
+        store.answer = answer;
+        store.patience = patience;
         Ok(store)
     }
 
@@ -98,70 +117,72 @@ impl Postgres {
         let begun = Instant::now();
         let (mut pause, longest) = PAUSES;
         loop {
-            match self.once(read_only, work) {
-                Err(Error::Unreachable { message, .. }) => {
-                    let waited = begun.elapsed();
-                    if waited >= self.patience {
-                        return Err(Error::Unreachable {
-                            store: self.name.clone(),
-                            waited,
-                            message,
-                        });
-                    }
-                    std::thread::sleep(pause);
-                    pause = (pause * 2).min(longest);
+            let error = match self.once(read_only, work) {
+                Ok(()) => {
+                    self.has_written |= !read_only;
+                    return Ok(());
                 }
-                result => return result,
+                Err(error) => error,
+            };
+            if !self.may_pass(&error) {
+                return Err(error);
             }
+            let waited = begun.elapsed();
+            if waited >= self.patience {
+                return Err(match error {
+                    Error::Unreachable { store, message, .. } => Error::Unreachable {
+                        store,
+                        waited,
+                        message,
+                    },
+                    other => other,
+                });
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    /// Whether the same may go well a little later, with a new connection.
+    fn may_pass(&self, error: &Error) -> bool {
+        match error {
+            Error::Unreachable { .. } => true,
+            Error::ReadOnly { .. } => self.has_written,
+            _ => false,
         }
     }
 
     fn once(&mut self, read_only: bool, work: Work<'_>) -> Result<(), Error> {
-        let result = self.attempt(read_only, work);
-        // After an error that may pass, a new connection is the safest start.
-        if matches!(result, Err(Error::Unreachable { .. })) {
-            self.connection = None;
-        }
+        // It is put back only where its transaction is over. One that is dropped is rolled back by the server.
+        let line = match self.line.take() {
+            Some(line) => line,
+            None => self.connect()?,
+        };
+        let failed = |trouble| in_session(&self.name, &trouble);
+        // Readers see one state. Writers lock the row of the study first and then read what the
+        // last one that had it left behind. Whether they may write, the server says.
+        let begin = if read_only {
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+        } else {
+            "BEGIN ISOLATION LEVEL READ COMMITTED"
+        };
+        line.run(begin).map_err(failed)?;
+        let mut session = PostgresSession {
+            line: &line,
+            name: &self.name,
+        };
+        let result = work(&mut session).and_then(|()| line.run("COMMIT").map_err(failed));
+        let is_over = match &result {
+            Ok(()) => true,
+            Err(error) => !self.may_pass(error) && line.run("ROLLBACK").is_ok(),
+        };
+        self.line = is_over.then_some(line);
         result
     }
 
-    fn attempt(&mut self, read_only: bool, work: Work<'_>) -> Result<(), Error> {
-        let failed = |error: postgres::Error| failure(&self.name, &error);
-        if self.connection.is_none() {
-            let client = self.config.connect(self.encrypted.clone());
-            let mut client = client.map_err(|error| match tls::refusal(&error) {
-                Some(message) => Error::Database {
-                    store: self.name.clone(),
-                    message,
-                },
-                None => failed(error),
-            })?;
-            client.batch_execute(SETTINGS).map_err(failed)?;
-            self.connection = Some(Connection {
-                client,
-                statements: BTreeMap::new(),
-            });
-        }
-        let Some(connection) = &mut self.connection else {
-            return Ok(());
-        };
-        // Readers see one state. Writers lock the row of the study first and then read what the
-        // last one that had it left behind.
-        let level = if read_only {
-            IsolationLevel::RepeatableRead
-        } else {
-            IsolationLevel::ReadCommitted
-        };
-        let builder = connection.client.build_transaction();
-        let builder = builder.isolation_level(level).read_only(read_only);
-        let mut session = PostgresSession {
-            transaction: builder.start().map_err(failed)?,
-            statements: &mut connection.statements,
-            name: &self.name,
-        };
-        // Whatever goes wrong here, the transaction is rolled back as it is dropped.
-        work(&mut session)?;
-        session.transaction.commit().map_err(failed)
+    fn connect(&self) -> Result<Line, Error> {
+        let line = Line::open(&self.config, &self.encrypted, SETTINGS, self.answer);
+        line.map_err(|trouble| at_the_door(&self.name, &trouble))
     }
 }
 
@@ -187,20 +208,8 @@ impl Database for Postgres {
 }
 
 struct PostgresSession<'a> {
-    transaction: Transaction<'a>,
-    statements: &'a mut BTreeMap<String, Statement>,
+    line: &'a Line,
     name: &'a str,
-}
-
-impl PostgresSession<'_> {
-    fn prepare(&mut self, sql: &str) -> Result<Statement, postgres::Error> {
-        if let Some(statement) = self.statements.get(sql) {
-            return Ok(statement.clone());
-        }
-        let statement = self.transaction.prepare(&DIALECT.render(sql))?;
-        self.statements.insert(sql.to_owned(), statement.clone());
-        Ok(statement)
-    }
 }
 
 impl Session for PostgresSession<'_> {
@@ -212,33 +221,15 @@ impl Session for PostgresSession<'_> {
         &DIALECT
     }
 
-    fn query(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<Vec<Cell>>, Error> {
-        let mut query = || -> Result<Vec<Vec<Cell>>, postgres::Error> {
-            let statement = self.prepare(sql)?;
-            let rows = self.transaction.query(&statement, &parameters(cells))?;
-            let rows = rows.iter().map(|row| {
-                let cells = (0..row.len()).map(|index| row.try_get(index));
-                cells.collect::<Result<Vec<Cell>, postgres::Error>>()
-            });
-            rows.collect()
-        };
-        query().map_err(|error| failure(self.name, &error))
+    fn each(&mut self, sql: &str, cells: &[Cell], take: Take<'_>) -> Result<(), Error> {
+        let failed = |trouble| in_session(self.name, &trouble);
+        self.line.each(DIALECT.render(sql), cells, take, failed)
     }
 
     fn execute(&mut self, sql: &str, cells: &[Cell]) -> Result<u64, Error> {
-        let mut execute = || {
-            let statement = self.prepare(sql)?;
-            self.transaction.execute(&statement, &parameters(cells))
-        };
-        execute().map_err(|error| failure(self.name, &error))
+        let changed = self.line.execute(DIALECT.render(sql), cells);
+        changed.map_err(|trouble| in_session(self.name, &trouble))
     }
-}
-
-fn parameters(cells: &[Cell]) -> Vec<&(dyn ToSql + Sync)> {
-    cells
-        .iter()
-        .map(|cell| cell as &(dyn ToSql + Sync))
-        .collect()
 }
 
 impl ToSql for Cell {
@@ -353,47 +344,95 @@ fn without_password(url: &str) -> String {
     }
 }
 
-/// What a database is called in messages.
-fn name(config: &Config) -> String {
-    let hosts = config.get_hosts().iter().map(|host| match host {
-        Host::Tcp(host) => host.clone(),
-        #[cfg(unix)]
-        Host::Unix(path) => path.display().to_string(),
-    });
-    let hosts = hosts.collect::<Vec<String>>().join(",");
-    let port = config.get_ports().first();
-    let port = port.map_or_else(String::new, |port| format!(":{port}"));
-    let user = config
-        .get_user()
-        .map_or_else(String::new, |user| format!("{user}@"));
-    let database = config.get_dbname().unwrap_or_default();
-    format!("postgres://{user}{hosts}{port}/{database}")
+/// What a database is called in messages and where its URL is to be used again: that URL, which is sound, without its
+/// password.
+fn name(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("postgres", url));
+    let (user, rest) = match rest.split_once('@') {
+        Some((user, rest)) => (user.split(':').next().unwrap_or_default(), rest),
+        None => ("", rest),
+    };
+    let at = if user.is_empty() { "" } else { "@" };
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let is_password = |pair: &&str| tls::key(pair).is_ok_and(|key| key == "password");
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    let pairs: Vec<&str> = pairs.filter(|pair| !is_password(pair)).collect();
+    let mark = if pairs.is_empty() { "" } else { "?" };
+    format!("{scheme}://{user}{at}{place}{mark}{}", pairs.join("&"))
 }
 
-/// What went wrong, in the words of a store. What may pass is [`Error::Unreachable`].
-fn failure(name: &str, error: &postgres::Error) -> Error {
-    let store = name.to_owned();
-    let message = match (error.as_db_error(), error.source()) {
-        (Some(answer), _) => answer.message().to_owned(),
-        (None, Some(cause)) => format!("{error}: {cause}"),
-        (None, None) => error.to_string(),
+/// What went wrong with a connection that there was, in the words of a store. What may pass is [`Error::Unreachable`].
+fn in_session(name: &str, trouble: &Trouble) -> Error {
+    match trouble {
+        Trouble::Refusal(error) if error.as_db_error().is_some_and(is_farewell) => {
+            unreachable(name, words(error))
+        }
+        trouble => failure(name, trouble),
+    }
+}
+
+/// What went wrong before there was a connection, where a password can be wrong.
+fn at_the_door(name: &str, trouble: &Trouble) -> Error {
+    if let Trouble::Refusal(error) = trouble
+        && let Some(message) = tls::refusal(error)
+    {
+        return Error::Database {
+            store: name.to_owned(),
+            message,
+        };
+    }
+    failure(name, trouble)
+}
+
+fn failure(name: &str, trouble: &Trouble) -> Error {
+    let error = match trouble {
+        Trouble::Refusal(error) => error,
+        Trouble::Silence(waited) => {
+            let message = format!("it took longer than {} s", waited.as_secs());
+            return unreachable(name, message);
+        }
     };
     let passes = match error.code() {
         Some(code) => may_pass(code),
         None => error.is_closed() || is_about_the_network(error),
     };
     if passes {
-        return Error::Unreachable {
-            store,
-            waited: Duration::ZERO,
-            message,
-        };
+        return unreachable(name, words(error));
     }
+    let store = name.to_owned();
     match error.code() {
         Some(&SqlState::DISK_FULL) => Error::Full { store },
         Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Error::ReadOnly { store },
-        _ => Error::Database { store, message },
+        _ => Error::Database {
+            store,
+            message: words(error),
+        },
     }
+}
+
+fn unreachable(name: &str, message: String) -> Error {
+    Error::Unreachable {
+        store: name.to_owned(),
+        waited: Duration::ZERO,
+        message,
+    }
+}
+
+fn words(error: &postgres::Error) -> String {
+    match (error.as_db_error(), error.source()) {
+        (Some(answer), _) => answer.message().to_owned(),
+        (None, Some(cause)) => format!("{error}: {cause}"),
+        (None, None) => error.to_string(),
+    }
+}
+
+/// Whether a server ends the session with this answer, for whatever reason: it was silent for too long, the server is
+/// stopped, somebody wanted it so. Another session may have more luck; if not, it is told why as it begins.
+fn is_farewell(answer: &DbError) -> bool {
+    matches!(
+        answer.parsed_severity(),
+        Some(Severity::Fatal | Severity::Panic)
+    )
 }
 
 /// Whether the same may go well a little later.
@@ -406,7 +445,8 @@ fn may_pass(code: &SqlState) -> bool {
         SqlState::T_R_SERIALIZATION_FAILURE,
         SqlState::T_R_DEADLOCK_DETECTED,
         SqlState::LOCK_NOT_AVAILABLE,
-        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        // It took longer than this server lets anything take, or somebody has cancelled it.
+        SqlState::QUERY_CANCELED,
     ];
     // Class 08 is about connections.
     passing.contains(code) || code.code().starts_with("08")
@@ -477,9 +517,32 @@ mod tests {
             let message = refused(url);
             assert!(!message.contains("sec"), "{message}");
         }
-        let url = "postgres://me:secret@db:5433/studies";
-        let (config, _) = configuration(url, |_| None).expect("a URL");
-        assert_eq!(name(&config), "postgres://me@db:5433/studies");
+        let urls = [
+            "postgres://me:secret@db:5433/studies",
+            "postgres://me:sec?ret@db:5433/studies?password=secret",
+            "postgres://me@db:5433/studies?pass%77ord=secret&",
+        ];
+        for url in urls {
+            configuration(url, |_| None).expect("a URL");
+            assert_eq!(name(url), "postgres://me@db:5433/studies");
+        }
+    }
+
+    #[test]
+    fn a_name_can_be_used_as_a_url_again() {
+        let urls = [
+            "postgresql://me@db/studies",
+            "postgres://me@%2Ftmp%2Fpg:5499/studies",
+            "postgres://[::1]:5433/studies?sslmode=require&sslrootcert=/ca's.pem&user=me",
+            "postgres:///studies?hostaddr=10.0.0.1",
+        ];
+        for url in urls {
+            assert_eq!(name(url), url);
+        }
+        assert_eq!(
+            name("postgres://me:secret@a,b/s?sslmode=verify-full&password=x&sslrootcert=system"),
+            "postgres://me@a,b/s?sslmode=verify-full&sslrootcert=system"
+        );
     }
 
     #[test]
@@ -510,11 +573,13 @@ mod tests {
         let url = "postgres://me@127.0.0.1:1/studies";
         let (config, encrypted) = configuration(url, |_| None).expect("a URL");
         let mut store = Postgres {
-            name: name(&config),
+            name: name(url),
             config,
             encrypted,
-            connection: None,
+            line: None,
             patience: Duration::ZERO,
+            answer: ANSWER,
+            has_written: false,
         };
         let error = store.read(&mut |_| Ok(())).expect_err("unreachable");
         assert!(

@@ -1,7 +1,7 @@
 //! Stores in a SQLite file.
 
 use super::Error;
-use super::database::{Cell, Database, Dialect, NAN, Session, Work};
+use super::database::{Cell, Database, Dialect, NAN, Session, Take, Work};
 use super::schema;
 use rusqlite::types::{ToSql, ToSqlOutput, Value as SqlValue, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
@@ -237,19 +237,19 @@ impl Session for SqliteSession<'_> {
         &DIALECT
     }
 
-    fn query(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<Vec<Cell>>, Error> {
-        let query = || -> rusqlite::Result<Vec<Vec<Cell>>> {
-            let mut statement = self.connection.prepare_cached(&DIALECT.render(sql))?;
-            let columns = statement.column_count();
-            let mut rows = statement.query(rusqlite::params_from_iter(cells))?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                let cells = (0..columns).map(|index| cell(row.get_ref(index)?));
-                found.push(cells.collect::<rusqlite::Result<Vec<Cell>>>()?);
-            }
-            Ok(found)
-        };
-        query().map_err(|error| failure(self.name, &error))
+    fn each(&mut self, sql: &str, cells: &[Cell], take: Take<'_>) -> Result<(), Error> {
+        let failed = |error: rusqlite::Error| failure(self.name, &error);
+        let statement = self.connection.prepare_cached(&DIALECT.render(sql));
+        let mut statement = statement.map_err(failed)?;
+        let columns = statement.column_count();
+        let rows = statement.query(rusqlite::params_from_iter(cells));
+        let mut rows = rows.map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let cells = (0..columns).map(|index| cell(row.get_ref(index)?));
+            let cells = cells.collect::<rusqlite::Result<Vec<Cell>>>();
+            take(cells.map_err(failed)?)?;
+        }
+        Ok(())
     }
 
     fn execute(&mut self, sql: &str, cells: &[Cell]) -> Result<u64, Error> {

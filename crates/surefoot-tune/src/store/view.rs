@@ -1,7 +1,7 @@
 //! Views: a study as one worker knows it, kept up to date by what has changed.
 
 use super::claim::gone;
-use super::database::{Cell, Session, cells};
+use super::database::{Cell, Reader, Session, cells};
 use super::study::{Study, StudyId};
 use super::trial::{Attempt, Change, End, Fate, Report, State, Trial};
 use super::{Error, Store};
@@ -9,6 +9,7 @@ use crate::course::Course;
 use crate::direction::Direction;
 use crate::foresight::{self, Finished, Foresight};
 use crate::history::{History, Outcome, Told};
+use std::collections::BTreeMap;
 
 /// A study as a worker knows it.
 ///
@@ -194,13 +195,16 @@ impl View {
         Ok(())
     }
 
-    /// Takes reports in the order in which they were made. One for a stretch that is known is of a
-    /// later attempt, and what was known from there on holds no more.
-    fn take_reports(&mut self, change: Change, reports: Vec<(u64, Report)>) {
+    /// Takes the reports of trials, each trial's in the order in which they were made. One for a stretch
+    /// that is known is of a later attempt, and what was known from there on holds no more.
+    fn take_reports(&mut self, change: Change, reports: BTreeMap<u64, Vec<Report>>) {
         self.reports_change = change;
         self.reports.resize(self.trials.len(), Vec::new());
-        for (number, report) in reports {
-            if let Some(course) = self.reports.get_mut(number as usize) {
+        for (number, reports) in reports {
+            let Some(course) = self.reports.get_mut(number as usize) else {
+                continue;
+            };
+            for report in reports {
                 course.truncate(report.step.saturating_sub(1) as usize);
                 course.push(report);
             }
@@ -268,30 +272,33 @@ fn trials_since(
     Ok((change, trials))
 }
 
+/// What trials have reported after a change, each in order. There can be millions, which are held
+/// only once: each becomes a [`Report`] as it comes.
 fn reports_since_change(
     session: &mut dyn Session,
     study: StudyId,
     since: Change,
-) -> Result<Vec<(u64, Report)>, Error> {
-    let rows = session.query(
+) -> Result<BTreeMap<u64, Vec<Report>>, Error> {
+    let store = session.store().to_owned();
+    let mut reports: BTreeMap<u64, Vec<Report>> = BTreeMap::new();
+    session.each(
         "SELECT number, step, attempt, value, seconds, operations, reported FROM surefoot_report \
          WHERE study = ?1 AND change > ?2 ORDER BY change",
         &cells![study.id, since],
+        &mut |row| {
+            let mut row = Reader::new(&store, "a report", row);
+            reports.entry(row.count()?).or_default().push(Report {
+                step: row.count()?,
+                attempt: row.count()?,
+                value: row.float()?,
+                seconds: row.float()?,
+                operations: row.float()?,
+                at: row.int()?,
+            });
+            Ok(())
+        },
     )?;
-    let reports = rows.into_iter().map(|row| {
-        let mut row = session.reader("a report", row);
-        let number = row.count()?;
-        let report = Report {
-            step: row.count()?,
-            attempt: row.count()?,
-            value: row.float()?,
-            seconds: row.float()?,
-            operations: row.float()?,
-            at: row.int()?,
-        };
-        Ok((number, report))
-    });
-    reports.collect()
+    Ok(reports)
 }
 
 fn trial(session: &dyn Session, row: Vec<Cell>) -> Result<Trial, Error> {

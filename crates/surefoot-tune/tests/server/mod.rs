@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "no test wants all of it")]
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
@@ -134,6 +135,20 @@ impl Server {
         self.control(&["restart", "-m", "immediate"]);
     }
 
+    /// Stops all processes of the server until what is given back is dropped. They keep their connections and say
+    /// nothing.
+    pub(crate) fn pause(&self) -> Paused {
+        let about = fs::read_to_string(self.data() + "/postmaster.pid").expect("a server");
+        let first = about.lines().next().expect("a process");
+        let children = format!("/proc/{first}/task/{first}/children");
+        let children = fs::read_to_string(children).expect("processes");
+        let processes = std::iter::once(first).chain(children.split_whitespace());
+        let processes = processes.filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+        let paused = Paused(processes.collect());
+        paused.signal(Signal::STOP);
+        paused
+    }
+
     fn data(&self) -> String {
         self.dir.path().join("data").display().to_string()
     }
@@ -186,6 +201,24 @@ impl Drop for Server {
         if Path::new(&self.data()).join("postmaster.pid").exists() {
             self.control(&["stop", "-m", "immediate"]);
         }
+    }
+}
+
+/// A server that says nothing.
+pub(crate) struct Paused(Vec<Pid>);
+
+impl Paused {
+    fn signal(&self, signal: Signal) {
+        for process in &self.0 {
+            // One that has ended by itself is as silent as the others.
+            let _ = kill_process(*process, signal);
+        }
+    }
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        self.signal(Signal::CONT);
     }
 }
 

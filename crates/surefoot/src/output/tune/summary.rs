@@ -3,6 +3,7 @@
 use super::{best, parameters, value};
 use crate::output::{Console, Role, number};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -146,7 +147,12 @@ impl<'a> Summary<'a> {
         });
         lines.push(format!("  {:<10} {time}{why}", "time"));
         let page = dir.join("report.html");
-        let command = format!("surefoot report {} -o {}", told.store, page.display());
+        let page = page.display().to_string();
+        let command = format!(
+            "surefoot report {} -o {}",
+            quoted(told.store),
+            quoted(&page)
+        );
         lines.push(format!(
             "  {:<10} {}",
             "report",
@@ -174,6 +180,15 @@ fn spent(study: &Study, view: &View, elapsed: Duration) -> Option<&'static str> 
         .then_some("time")
 }
 
+/// A word of a command as it can be pasted into a shell: `&` and `?` of a URL mean something there.
+fn quoted(word: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_alphanumeric() || "@%+=:,./_-".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => Cow::Borrowed(word),
+        false => Cow::Owned(format!("'{}'", word.replace('\'', r"'\''"))),
+    }
+}
+
 /// The share of the epochs planned for trials that are over which was not run because they were
 /// stopped.
 fn saved(view: &View) -> f64 {
@@ -188,4 +203,20 @@ fn saved(view: &View) -> f64 {
         }
     }
     if planned > 0.0 { spared / planned } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn what_a_shell_would_understand_otherwise_is_quoted() {
+        for plain in ["runs/digits/study.db", "postgres://me@%2Ftmp:5499/studies"] {
+            assert_eq!(quoted(plain), plain);
+        }
+        assert_eq!(
+            quoted("postgres://me@db/s?sslmode=verify-ca&sslrootcert=/ca's.pem"),
+            r"'postgres://me@db/s?sslmode=verify-ca&sslrootcert=/ca'\''s.pem'"
+        );
+    }
 }

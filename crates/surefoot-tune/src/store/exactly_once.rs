@@ -2,7 +2,7 @@
 
 use super::database::{Database, Work};
 use super::sqlite::Sqlite;
-use super::{Claimed, End, Error, Limits, NewStudy, Start, State, Store, View};
+use super::{Attempt, Claimed, End, Error, Limits, NewStudy, Report, Start, Store, Trial, View};
 use crate::space::{Point, Space};
 use crate::{Direction, Reason};
 
@@ -94,14 +94,37 @@ fn a_commit_whose_answer_is_lost_counts_once() {
     };
     let (plain, forgetful) = (study(&mut plain), study(&mut forgetful));
     assert_eq!(plain.trials().len(), 3);
-    assert_eq!(forgetful.trials().len(), 3);
-    for (plain, forgetful) in plain.trials().iter().zip(forgetful.trials()) {
-        assert!(matches!(plain.state, State::Over(_)));
-        assert_eq!(plain.state.word(), forgetful.state.word());
-        assert_eq!(plain.attempts.len(), forgetful.attempts.len());
-    }
+    assert_eq!(timeless(&forgetful), timeless(&plain));
     for number in 0..3 {
         assert_eq!(plain.reports(number).len(), 2);
-        assert_eq!(forgetful.reports(number).len(), 2);
     }
+}
+
+/// All that is known of a study but times, and the numbers of its changes: one that is made again has another. As a
+/// text, for NaN is not NaN.
+fn timeless(view: &View) -> String {
+    let trials = view.trials().iter().map(|trial| {
+        let attempts = trial.attempts.iter().map(|attempt| Attempt {
+            began: 0,
+            ended: attempt.ended.map(|_| 0),
+            ..attempt.clone()
+        });
+        Trial {
+            attempts: attempts.collect(),
+            created: 0,
+            ended: trial.ended.map(|_| 0),
+            pointed: trial.pointed.map(|_| 0),
+            told: trial.told.map(|_| 0),
+            ..trial.clone()
+        }
+    });
+    let reports = view.trials().iter().map(|trial| {
+        let reports = view.reports(trial.number).iter();
+        let reports = reports.map(|report| Report { at: 0, ..*report });
+        reports.collect::<Vec<Report>>()
+    });
+    format!(
+        "{:#?}",
+        trials.zip(reports).collect::<Vec<(Trial, Vec<Report>)>>()
+    )
 }

@@ -4,7 +4,7 @@ use crate::runner::{Assignment, Ended, Order, Progress, Runner, Supervisor, Trou
 use crate::sampler::{Question, Sampler};
 use crate::space::Point;
 use crate::stopper::Combination;
-use crate::store::{Claim, Claimed, Effort, End, Error, Pulse, Start, Store, Study, View};
+use crate::store::{Claim, Claimed, Effort, End, Error, Heart, Pulse, Start, Store, Study, View};
 use crate::study::Settings;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -29,10 +29,11 @@ pub struct Worker<'a> {
     pub deadline: Option<Instant>,
 }
 
-/// What a study searches by.
-struct Rules {
+/// What a worker searches by, from its first trial to its last.
+struct Rules<'a> {
     sampler: Box<dyn Sampler>,
     stoppers: Combination,
+    heart: &'a Heart,
 }
 
 /// Why a worker is done.
@@ -55,9 +56,11 @@ impl Worker<'_> {
         runner: &mut dyn Runner,
     ) -> Result<Rest, Trouble> {
         let mut view = View::new(study);
+        let heart = Heart::open(self.url)?;
         let rules = Rules {
             sampler: self.settings.sampler.clone().sampler(),
             stoppers: self.settings.rules().combination(),
+            heart: &heart,
         };
         let limits = self.settings.limits();
         loop {
@@ -96,7 +99,7 @@ impl Worker<'_> {
         store: &mut Store,
         study: &Study,
         view: &mut View,
-        rules: &Rules,
+        rules: &Rules<'_>,
         claim: &Claim,
         runner: &mut dyn Runner,
     ) -> Result<(), Trouble> {
@@ -121,12 +124,12 @@ impl Worker<'_> {
         store: &mut Store,
         study: &Study,
         view: &mut View,
-        rules: &Rules,
+        rules: &Rules<'_>,
         claim: &Claim,
         runner: &mut dyn Runner,
     ) -> Result<Ended, Trouble> {
         // First of all: to read a long history and to ask for a point takes a while.
-        let pulse = Pulse::start(self.url, claim, self.settings.patience / 4)?;
+        let pulse = rules.heart.beat_for(claim, self.settings.patience / 4);
         let dir = self.dir(claim.number);
         let point = self.start(store, study, view, rules, claim, &dir)?;
         store.refresh_reports(view)?;
@@ -164,7 +167,7 @@ impl Worker<'_> {
         store: &mut Store,
         study: &Study,
         view: &mut View,
-        rules: &Rules,
+        rules: &Rules<'_>,
         claim: &Claim,
         dir: &Path,
     ) -> Result<Point, Trouble> {
@@ -289,7 +292,6 @@ impl Supervisor for Supervision<'_> {
 impl std::fmt::Debug for Worker<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Worker")
-            .field("url", &self.url)
             .field("name", &self.name)
             .finish_non_exhaustive()
     }

@@ -3,6 +3,7 @@
 use crate::exit::Exit;
 use crate::output::{Role, to_stderr};
 use std::io::ErrorKind;
+use std::path::Path;
 use surefoot_data::DataError;
 use surefoot_import::Error as ImportError;
 use surefoot_plan::PlanError;
@@ -100,6 +101,18 @@ impl From<ImportError> for Failure {
     }
 }
 
+impl Failure {
+    /// A folder cannot be made. That it cannot be there is the fault of whoever named it.
+    pub(crate) fn not_created(folder: &Path, error: &std::io::Error) -> Self {
+        let is_wrong = is_wrong_path(error.kind()) || error.kind() == ErrorKind::AlreadyExists;
+        let exit = match is_wrong {
+            true => Exit::WrongInput,
+            false => Exit::Broken,
+        };
+        Self::new(exit, format!("cannot create {}: {error}", folder.display()))
+    }
+}
+
 /// Whether another path would help.
 fn is_wrong_path(kind: ErrorKind) -> bool {
     matches!(
@@ -130,15 +143,15 @@ impl From<StoreError> for Failure {
             | StoreError::Foreign { .. }
             | StoreError::Newer { .. }
             | StoreError::ReadOnly { .. }
+            | StoreError::Logged { .. }
             | StoreError::NoStudy { .. }
             | StoreError::Differs { .. } => Exit::WrongInput,
             _ => Exit::Broken,
         };
         let failure = Self::new(exit, error.to_string());
         match error {
-            StoreError::Differs { .. } => failure.help(
-                "give it another name (--set tune.name=NAME), or keep it elsewhere (--runs, --store)",
-            ),
+            StoreError::Differs { .. } => failure
+                .help("give it another name (--set tune.name=NAME), or keep it elsewhere (--runs)"),
             _ => failure,
         }
     }

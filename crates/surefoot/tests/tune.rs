@@ -476,6 +476,62 @@ fn an_interrupted_search_is_gone_on_with() {
 }
 
 #[test]
+fn what_was_found_before_an_interruption_counts_after_it() {
+    let study = r#"[tune]
+trials = 1
+workers = 1
+sampler = "random"
+stopper = "agv"
+protect = 0
+
+[data]
+source = { kind = "circles", samples = 60000 }
+
+[[model]]
+layer = "dense"
+units = 192
+activation = "relu"
+
+[[model]]
+layer = "dense"
+units = 192
+activation = "relu"
+
+[[model]]
+layer = "dense"
+units = 1
+
+[training]
+epochs = 4
+batch_size = 2
+loss = "mse"
+
+[training.optimizer]
+name = "sgd"
+learning_rate = { choice = [1e30] }
+"#;
+    let folder = Folder::with("study.toml", study);
+    let child = folder.start(&["tune", "study.toml", "--json"]);
+    let header = folder.path().join("runs/study/trial-00000/header.json");
+    let begun = Instant::now();
+    while !header.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never began");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    // Within the first epoch, after the indicator has spoken: it does so once.
+    std::thread::sleep(Duration::from_secs(1));
+    let id = child.id().to_string();
+    let interrupted = Command::new("kill").args(["-INT", &id]).status();
+    assert!(interrupted.unwrap().success());
+    let outcome: Outcome = child.wait_with_output().unwrap().into();
+    assert_eq!(outcome.code, Some(130), "{}", outcome.stderr);
+    let rest = tune(&folder, &[]);
+    let trial = &trials(&rest)[&0];
+    assert_eq!(trial["reason"]["by"], "agv", "{}", rest.stdout);
+    assert_eq!(trial["epochs"], 1);
+}
+
+#[test]
 fn recorded_trials_are_judged_again_without_training() {
     let folder = Folder::with("study.toml", STUDY);
     tune(&folder, &["--stopper", "none"]);

@@ -45,7 +45,7 @@ impl Heart {
                 lost: Arc::downgrade(&lost),
             });
         }
-        Pulse { lost, heart: None }
+        Pulse { lost }
     }
 }
 
@@ -85,24 +85,9 @@ fn beat(mut store: Store, beats: &Receiver<Beat>) {
 #[derive(Debug)]
 pub struct Pulse {
     lost: Arc<AtomicBool>,
-    /// Where there is one for this claim alone.
-    heart: Option<Heart>,
 }
 
 impl Pulse {
-    /// How often a worker gives a sign of life, unless told otherwise: a quarter of the grace
-    /// period ([`Limits::grace`](super::Limits::grace)).
-    pub const EVERY: Duration = Duration::from_secs(15);
-
-    /// Starts to give signs of life for a claim in the store of this URL, by a connection for this claim alone. A worker
-    /// that runs more than one trial has a [`Heart`].
-    pub fn start(url: &str, claim: &Claim, every: Duration) -> Result<Pulse, Error> {
-        let heart = Heart::open(url)?;
-        let mut pulse = heart.beat_for(claim, every);
-        pulse.heart = Some(heart);
-        Ok(pulse)
-    }
-
     /// Whether the claim is lost: the worker was thought dead, and may as well stop.
     pub fn lost(&self) -> bool {
         self.lost.load(Ordering::Relaxed)

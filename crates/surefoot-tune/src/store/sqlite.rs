@@ -57,9 +57,15 @@ impl Sqlite {
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
-            return Err(Error::Database {
-                store: name,
+            return Err(Error::Url {
+                url: name,
                 message: format!("the folder `{}` does not exist", folder.display()),
+            });
+        }
+        if path.is_dir() {
+            return Err(Error::Url {
+                url: name,
+                message: "this is a folder, and a store is a file in one".to_owned(),
             });
         }
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -27,9 +27,8 @@ pub(super) fn run(
     arguments: &Arguments,
     console: &Console,
 ) -> Result<Exit, Failure> {
-    std::fs::create_dir_all(&project.dir).map_err(|error| {
-        Failure::broken(format!("cannot create {}: {error}", project.dir.display()))
-    })?;
+    std::fs::create_dir_all(&project.dir)
+        .map_err(|error| Failure::not_created(&project.dir, &error))?;
     let mut store = Store::open(&project.store)?;
     let study = store.join(&project.entry())?;
     let mut view = View::new(&study);

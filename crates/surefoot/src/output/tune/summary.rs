@@ -148,8 +148,14 @@ impl<'a> Summary<'a> {
         lines.push(format!("  {:<10} {time}{why}", "time"));
         let page = dir.join("report.html");
         let page = page.display().to_string();
+        let is_own = Path::new(told.store) == dir.join("study.db");
+        // Others may be in the same store.
+        let study = match is_own {
+            true => String::new(),
+            false => format!(" --study {}", quoted(told.study)),
+        };
         let command = format!(
-            "surefoot report {} -o {}",
+            "surefoot report {}{study} -o {}",
             quoted(told.store),
             quoted(&page)
         );

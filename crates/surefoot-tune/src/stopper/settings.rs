@@ -3,6 +3,7 @@
 use super::Prospect;
 use super::choice::Choice;
 use super::combination::Combination;
+use crate::study::{is_not, wrong_key};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use surefoot_diagnose::indicators::{self, Limits};
@@ -101,7 +102,8 @@ impl Settings {
                         super::NAMES.join(", "),
                         ids.join(", ")
                     ),
-                    _ => blamed(entry, &error.to_string()),
+                    Some(name) => blamed(name, entry, &error.to_string()),
+                    None => error.to_string(),
                 }
             })?;
             settings.stoppers.push(stopper);
@@ -170,10 +172,16 @@ impl Settings {
                 let found = changed.stoppers.iter_mut().find(|s| s.name() == name);
                 let stopper = found.ok_or_else(|| {
                     let names: Vec<&str> = self.stoppers.iter().map(|s| s.name()).collect();
-                    fail(format!(
-                        "there is no stopper `{name}` here, only {}",
-                        names.join(", ")
-                    ))
+                    fail(match names.as_slice() {
+                        [] => format!(
+                            "there is no stopper here; the limits of indicators have names without a dot, such as `{}`",
+                            Problem::PLC.id()
+                        ),
+                        _ => format!(
+                            "there is no stopper `{name}` here, only {}",
+                            names.join(", ")
+                        ),
+                    })
                 })?;
                 *stopper = set(*stopper, field, value).map_err(fail)?;
             }
@@ -182,17 +190,15 @@ impl Settings {
     }
 }
 
-/// What is wrong with a table, with the key to which it belongs where the message does not say it.
-fn blamed(entry: &Value, message: &str) -> String {
-    let keys = entry.as_object().into_iter().flatten();
-    let is_wrong = |(key, value): &(&String, &Value)| {
-        let alone = serde_json::json!({"name": entry["name"], key.as_str(): value});
-        *key != "name" && serde_json::from_value::<Choice>(alone).is_err()
+/// What is wrong with the table of a stopper, with its name and the key to which it belongs.
+fn blamed(name: &str, entry: &Value, message: &str) -> String {
+    let read = |table: Value| serde_json::from_value::<Choice>(table).is_ok();
+    let whose = format!("stopper `{name}`: ");
+    let message = match wrong_key(entry, message, read) {
+        Some((_, message)) => message,
+        None => message.trim_start_matches(&whose).to_owned(),
     };
-    match keys.filter(is_wrong).map(|(key, _)| key).next() {
-        Some(key) if !message.contains(key.as_str()) => format!("`{key}`: {message}"),
-        _ => message.to_owned(),
-    }
+    format!("{whose}{message}")
 }
 
 /// Goes by way of JSON, which knows the names of the fields and which of them are counts.
@@ -206,8 +212,14 @@ fn set(stopper: Choice, field: &str, value: f64) -> Result<Choice, String> {
     if field == "name" {
         return Err("the name is not a setting".to_owned());
     }
-    table[field] = number;
-    serde_json::from_value(table).map_err(|error| error.to_string())
+    table[field] = number.clone();
+    serde_json::from_value(table).map_err(|error| {
+        let message = error.to_string();
+        match message.starts_with("invalid") {
+            true => format!("it is {}", is_not(&number, &message)),
+            false => message,
+        }
+    })
 }
 
 #[cfg(test)]
@@ -249,7 +261,22 @@ mod tests {
         assert!(error(Value::from("mediam")).contains("there are diagnosis, prospect, median"));
         assert!(error(serde_json::json!({"name": "diagnosis", "plk": 1})).contains("plk"));
         let text = error(serde_json::json!({"name": "median", "from": "x"}));
-        assert!(text.starts_with("`from`: invalid type"), "{text}");
+        assert_eq!(text, "stopper `median`: `from` is \"x\", not a number");
+        let text = error(serde_json::json!({"name": "median", "trials": -3}));
+        assert_eq!(
+            text,
+            "stopper `median`: `trials` is -3, not a whole number, 0 or more"
+        );
+        let text = error(serde_json::json!({"name": "median", "from": 7}));
+        assert_eq!(
+            text,
+            "stopper `median`: `from` is 7, not a share from 0 to 1"
+        );
+        let text = error(serde_json::json!({"name": "median", "keep": 7}));
+        assert!(
+            text.starts_with("stopper `median`: unknown field `keep`"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -290,7 +317,13 @@ mod tests {
         assert!(error("median.from", 1.0).contains("only prospect"));
         assert!(error("plk", 1.0).contains("there are late"));
         assert!(error("protect", 0.5).contains("count"));
-        assert!(error("prospect.trials", 0.5).contains("prospect.trials"));
+        assert_eq!(
+            error("prospect.trials", 0.5),
+            "`prospect.trials`: it is 0.5, not a whole number, 0 or more"
+        );
+        let indicator = Settings::listed(&[Value::from("plc")], 3).unwrap();
+        let error = indicator.with("plc.limit", 1.0).unwrap_err().to_string();
+        assert!(error.contains("there is no stopper here; "), "{error}");
     }
 
     #[test]

@@ -40,17 +40,21 @@
 //! ```
 
 mod duration;
+mod place;
 mod ranges;
 mod read;
 mod settings;
+mod spelling;
 mod template;
+mod wrong;
 
 pub use duration::parse as parse_duration;
 pub use settings::{Objective, Settings};
+pub(crate) use wrong::{is_not, wrong_key};
 
 use crate::space::{Point, Space};
 use std::path::Path;
-use surefoot_plan::{Document, Plan, PlanError};
+use surefoot_plan::{Document, Plan, PlanError, Snippet};
 use template::Template;
 
 /// The version of the language of studies this crate reads.
@@ -122,25 +126,47 @@ impl Study {
 
     /// The plan of a trial; `None` if trials are commands.
     pub fn plan(&self, point: &Point) -> Result<Option<Plan>, PlanError> {
-        let text = self.plan_text(point);
-        let plan = text.map(|text| Plan::parse(&text, self.document.origin()));
-        plan.transpose().map_err(|error| self.relocate(error))
+        let Task::Plan(template) = &self.task else {
+            return Ok(None);
+        };
+        let text = template.fill(point);
+        match Plan::parse(&text, self.document.origin()) {
+            Ok(plan) => Ok(Some(plan)),
+            Err(error) => Err(self.relocated(error, &text, template, point)),
+        }
     }
 
-    /// An error of a trial's plan, with its line in the study where that has the same one.
-    fn relocate(&self, mut error: PlanError) -> PlanError {
-        // A table where a value has to be was meant to be a range.
-        if error.label.as_deref() == Some("this is a table") && error.help.is_none() {
-            error.help = Some(format!("a range has one of: {}", ranges::RANGES.join(", ")));
-        }
-        let Some(snippet) = &mut error.snippet else {
+    /// An error of a trial's plan, with its line in the study: nobody has the text of that plan.
+    fn relocated(
+        &self,
+        error: PlanError,
+        text: &str,
+        template: &Template,
+        point: &Point,
+    ) -> PlanError {
+        let Some(shown) = error.snippet else {
             return error;
         };
-        let lines = || (1..).zip(self.text().lines());
-        let mut same = lines().filter(|(_, line)| *line == snippet.text);
-        match (same.next(), same.next()) {
-            (Some((number, _)), None) => snippet.line = number,
-            _ => error.origin.push_str(" as a trial has it"),
+        let path = template.source(point, place::path_of(text, &shown));
+        let place = self.document.complaint(&path.join("."), "", None);
+        let snippet = match place.snippet {
+            // The same line: what is wrong may be a part of it.
+            Some(found) if found.text == shown.text => Some(Box::new(Snippet {
+                line: found.line,
+                ..*shown
+            })),
+            found => found,
+        };
+        let mut error = PlanError { snippet, ..error };
+        match path.as_slice() {
+            [key] if error.message == format!("unknown key `{key}`") => {
+                read::unknown_section(&mut error, key);
+            }
+            // A table where a value has to be was meant to be a range.
+            _ if error.label.as_deref() == Some("this is a table") && error.help.is_none() => {
+                error.help = Some(format!("a range has one of: {}", ranges::RANGES.join(", ")));
+            }
+            _ => {}
         }
         error
     }

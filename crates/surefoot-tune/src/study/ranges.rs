@@ -1,6 +1,7 @@
 //! Finds the ranges of a study: what depends on the point, and where it is.
 
 use super::read::Reader;
+use super::spelling::nearest;
 use super::template::{Action, Spot};
 use crate::space::{Condition, Domain, Parameter, Value};
 use surefoot_plan::PlanError;
@@ -27,12 +28,16 @@ impl Walk<'_> {
         let section = self.reader.section("parameters", Some(item))?;
         for (key, item) in section.into_iter().flat_map(|table| table.iter()) {
             let path = format!("parameters.{key}");
-            match item.as_table_like().filter(|table| is_range(*table)) {
+            let table = item.as_table_like();
+            match table.filter(|table| is_range(*table)) {
                 Some(range) => {
                     let parameter = self.range(&path, key, range)?;
                     self.parameters.push((parameter, path));
                 }
                 None => {
+                    if let Some(table) = table {
+                        self.spelled(&path, table)?;
+                    }
                     let message = format!("`{key}` must be a range");
                     let help = format!(
                         "write `{key} = {{ uniform = [0.0, 1.0] }}`; also: log_uniform, int, log_int, choice"
@@ -111,6 +116,7 @@ impl Walk<'_> {
             });
             return Ok(());
         }
+        self.spelled(&place, table)?;
         let outside = self.within.len();
         // Before its parts, since spots are gone through from the last: they are done first.
         if let Some(item) = table.get("if") {
@@ -128,6 +134,21 @@ impl Walk<'_> {
         }
         self.within.truncate(outside);
         Ok(())
+    }
+
+    /// Refuses what looks like a range of a kind that is misspelt: a list that is alone in its table.
+    fn spelled(&self, path: &str, table: &dyn TableLike) -> Result<(), PlanError> {
+        let mut own = table
+            .iter()
+            .filter(|(key, _)| !["name", "if"].contains(key));
+        match (own.next(), own.next()) {
+            (Some((key, item)), None) if item.is_array() && nearest(key, RANGES).is_some() => {
+                Err(self
+                    .reader
+                    .unknown(&format!("{path}.{key}"), "range", key, &RANGES))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The parameter of a range, called `name` unless it says otherwise.
@@ -155,9 +176,17 @@ impl Walk<'_> {
         let domain = match kind {
             "choice" => {
                 let values = values.iter().map(scalar).collect::<Option<Vec<Value>>>();
-                Domain::Choice(values.ok_or_else(|| {
+                let values = values.ok_or_else(|| {
                     reader.fault(&place, "choices are numbers, words, true or false")
-                })?)
+                })?;
+                // It goes to programs in their environment, where a NUL is the end of a word.
+                let has_nul = |v: &Value| matches!(v, Value::Text(text) if text.contains('\0'));
+                if values.iter().any(has_nul) {
+                    let name = own_name.as_deref().unwrap_or(name);
+                    let message = format!("`{name}`: a word must not have a NUL character");
+                    return Err(reader.fault(&place, message));
+                }
+                Domain::Choice(values)
             }
             "int" | "log_int" => {
                 let bounds: Option<Vec<i64>> = values.iter().map(Toml::as_integer).collect();

@@ -2,16 +2,17 @@
 
 use super::ranges::{Walk, scalar};
 use super::settings::{Objective, Settings};
+use super::spelling::nearest;
 use super::template::{Action, Template};
-use super::{Study, Task, VERSION, duration};
+use super::{Study, Task, VERSION, duration, wrong_key};
 use crate::command;
 use crate::direction::Direction;
-use crate::space::{Condition, Parameter, Space, Value};
-use crate::stopper;
+use crate::space::{Condition, Domain, Parameter, Space, Value};
+use crate::{sampler, stopper};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::Path;
-use surefoot_plan::{Document, PlanError};
+use surefoot_plan::{Document, Loss, Plan, PlanError};
 use toml_edit::{DocumentMut, Item, TableLike, Value as Toml};
 
 /// The keys of `[tune]`.
@@ -33,6 +34,15 @@ const KEYS: [&str; 15] = [
     "patience",
 ];
 
+/// The section of parameters that stand nowhere in the plan.
+const OWN: &str = "parameters";
+
+/// The sections that a plan does not have.
+const SECTIONS: [&str; 2] = ["tune", OWN];
+
+/// Metrics that an objective may call by their names.
+const METRICS: [&str; 2] = ["accuracy", "r2"];
+
 /// The study of a document.
 pub(super) fn study(document: Document) -> Result<Study, PlanError> {
     let reader = Reader {
@@ -47,6 +57,16 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
     reader.version(tune)?;
     reader.only("tune", tune, &KEYS)?;
     let command = reader.text("tune", tune, "command")?;
+    let metric = reader.text("tune", tune, "objective")?;
+    let metric = metric.filter(|objective| METRICS.contains(&objective.as_str()));
+
+    for (key, _) in toml.as_table().iter().filter(|(key, _)| *key != OWN) {
+        // Before what follows from it: nothing in such a section is found.
+        if let Some(section) = nearest(key, SECTIONS) {
+            let help = Some(format!("did you mean `{section}`?"));
+            return Err(document.complaint(key, format!("unknown key `{key}`"), help));
+        }
+    }
 
     let mut walk = Walk {
         reader: &reader,
@@ -55,7 +75,7 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
         within: Vec::new(),
         uses: Vec::new(),
     };
-    if let Some(own) = toml.remove("parameters") {
+    if let Some(own) = toml.remove(OWN) {
         walk.own(&own)?;
     }
     walk.table(toml.as_table(), &mut Vec::new())?;
@@ -75,10 +95,16 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
     };
     let parameters: Vec<Parameter> = parameters.into_iter().map(|(p, _)| p).collect();
     for (path, name) in &uses {
-        if !parameters.iter().any(|p| p.name == *name) {
-            let message = format!("`{name}` is not a parameter");
-            return Err(reader.fault(path, message));
+        reader.parameter(path, name, &parameters)?;
+    }
+    for spot in &spots {
+        if let Action::Keep(conditions) = &spot.action {
+            reader.meetable(&spot.path.join("."), conditions, &parameters)?;
         }
+    }
+    for parameter in &parameters {
+        let path = blame(&parameter.name);
+        reader.meetable(&path, &parameter.conditions, &parameters)?;
     }
     let space = Space::new(parameters).map_err(|error| {
         let message = format!("`{}`: {}", error.parameter, error.message);
@@ -86,7 +112,7 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
     })?;
     for spot in &spots {
         if let Action::Keep(conditions) = &spot.action {
-            reader.known(&spot.path.join("."), conditions, &space)?;
+            reader.possible(&spot.path.join("."), conditions, &space)?;
         }
     }
     if space.parameters().is_empty() {
@@ -100,7 +126,9 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
         Some(command) => {
             if let Some((key, _)) = toml.as_table().iter().next() {
                 let message = format!("a study with a command has no `{key}`");
-                return Err(reader.fault(key, message));
+                let mut error = reader.fault(key, message);
+                error.help = meant(key);
+                return Err(error);
             }
             distinct_variables(&reader, &space)?;
             Task::Command(command)
@@ -123,9 +151,51 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
     };
     // What is wrong at every point is better said before the first trial.
     for place in [0.0, 0.5, 1.0] {
-        study.plan(&study.space.point(|parameter| parameter.domain.at(place)))?;
+        let point = study.space.point(|parameter| parameter.domain.at(place));
+        if let (Some(plan), Some(metric)) = (study.plan(&point)?, &metric) {
+            has_metric(&study, &plan, metric)?;
+        }
     }
     Ok(study)
+}
+
+/// Adds what a study may have, and what was meant, to an error about a key at the top that no plan has.
+pub(super) fn unknown_section(error: &mut PlanError, key: &str) {
+    if let Some(label) = &mut error.label {
+        label.push_str(&format!(", {}", SECTIONS.join(", ")));
+    }
+    error.help = error.help.take().or_else(|| meant(key));
+}
+
+/// What a key at the top was meant to be, if it belongs to `[tune]`.
+fn meant(key: &str) -> Option<String> {
+    nearest(key, KEYS).map(|key| format!("did you mean `tune.{key}`?"))
+}
+
+/// Refuses an objective that names a metric which trials of the plan do not have.
+fn has_metric(study: &Study, plan: &Plan, named: &str) -> Result<(), PlanError> {
+    let metric = match plan.data.known_task() {
+        Some(surefoot_plan::Task::Regression) => Some("r2"),
+        Some(_) => Some("accuracy"),
+        // The data say it, which are not read yet; no regression has these.
+        None => match plan.training.loss {
+            Loss::BinaryCrossentropy { .. }
+            | Loss::CategoricalCrossentropy { .. }
+            | Loss::SparseCategoricalCrossentropy { .. } => Some("accuracy"),
+            _ => None,
+        },
+    };
+    let message = match metric {
+        Some(metric) if metric == named => return Ok(()),
+        Some(metric) => format!("the metric of this plan is `{metric}`, not `{named}`"),
+        None => format!("the plan does not say whether its metric is `{named}`"),
+    };
+    let help = match metric {
+        Some(_) => "write `objective = \"metric\"` for whichever the plan has, or `\"loss\"`",
+        None => "write `objective = \"metric\"`, or say which `task` the data are for",
+    };
+    let help = Some(help.to_owned());
+    Err(study.document.complaint("tune.objective", message, help))
 }
 
 /// Refuses parameters of a command that would be in the same variable.
@@ -193,12 +263,46 @@ impl Reader<'_> {
         let mut entries = table.into_iter().flat_map(|table| table.iter());
         match entries.find(|(key, _)| !keys.contains(key)) {
             None => Ok(()),
-            Some((key, _)) => Err(self.document.complaint(
-                &format!("{section}.{key}"),
-                format!("unknown key `{key}`"),
-                Some(format!("expected one of: {}", keys.join(", "))),
-            )),
+            Some((key, _)) => Err(self.unknown(&format!("{section}.{key}"), "key", key, keys)),
         }
+    }
+
+    /// An error about a word that is none of those there are.
+    pub(super) fn unknown(&self, path: &str, what: &str, word: &str, known: &[&str]) -> PlanError {
+        let near = nearest(word, known.iter().copied());
+        PlanError {
+            label: Some(format!("expected one of: {}", known.join(", "))),
+            help: near.map(|name| format!("did you mean `{name}`?")),
+            ..self.fault(path, format!("unknown {what} `{word}`"))
+        }
+    }
+
+    /// The parameter of a name.
+    fn parameter<'p>(
+        &self,
+        path: &str,
+        name: &str,
+        parameters: &'p [Parameter],
+    ) -> Result<&'p Parameter, PlanError> {
+        if let Some(parameter) = parameters.iter().find(|p| p.name == name) {
+            return Ok(parameter);
+        }
+        let names = || parameters.iter().map(|p| p.name.as_str());
+        // The last part of a place is easily taken for the name.
+        let part = format!(".{name}");
+        let meant = names().find(|known| known.ends_with(&part));
+        let meant = meant.or_else(|| nearest(name, names()));
+        Err(PlanError {
+            label: match parameters.is_empty() {
+                true => None,
+                false => Some(format!(
+                    "there are {}",
+                    names().collect::<Vec<_>>().join(", ")
+                )),
+            },
+            help: meant.map(|name| format!("did you mean `{name}`?")),
+            ..self.fault(path, format!("`{name}` is not a parameter"))
+        })
     }
 
     pub(super) fn text(
@@ -210,6 +314,10 @@ impl Reader<'_> {
         match table.and_then(|table| table.get(key)) {
             None => Ok(None),
             Some(item) => match item.as_str() {
+                Some(text) if text.contains('\0') => Err(self.fault(
+                    &format!("{section}.{key}"),
+                    format!("`{key}` must not have a NUL character"),
+                )),
                 Some(text) if !text.trim().is_empty() => Ok(Some(text.to_owned())),
                 Some(_) => {
                     Err(self.fault(&format!("{section}.{key}"), format!("`{key}` is empty")))
@@ -258,7 +366,8 @@ impl Reader<'_> {
 
     fn settings(&self, tune: Option<&dyn TableLike>, command: bool) -> Result<Settings, PlanError> {
         let objective = match (self.text("tune", tune, "objective")?.as_deref(), command) {
-            (None, false) | (Some("metric" | "accuracy" | "r2"), false) => Objective::Metric,
+            (None | Some("metric"), false) => Objective::Metric,
+            (Some(metric), false) if METRICS.contains(&metric) => Objective::Metric,
             (Some("loss"), false) => Objective::Loss,
             (None | Some("value"), true) => Objective::Value,
             (Some(other), true) => {
@@ -266,7 +375,9 @@ impl Reader<'_> {
                 return Err(self.fault("tune.objective", message));
             }
             (Some(other), false) => {
-                let message = format!("the objective is `metric` or `loss`, not `{other}`");
+                let message = format!(
+                    "the objective is `metric` (or its name, `accuracy` or `r2`) or `loss`, not `{other}`"
+                );
                 return Err(self.fault("tune.objective", message));
             }
         };
@@ -296,8 +407,8 @@ impl Reader<'_> {
         }
         if let Some(item) = tune.and_then(|tune| tune.get("sampler")) {
             let given = self.json("tune.sampler", item)?;
-            settings.sampler = serde_json::from_value(given)
-                .map_err(|error| self.fault("tune.sampler", error.to_string()))?;
+            settings.sampler = serde_json::from_value(given.clone())
+                .map_err(|error| self.sampler_fault(&given, &error))?;
         }
         if let Some(item) = tune.and_then(|tune| tune.get("protect")) {
             settings.stoppers.protect = match item.as_integer().map(usize::try_from) {
@@ -355,17 +466,58 @@ impl Reader<'_> {
         json(&value).ok_or_else(|| self.fault(path, format!("`{path}` must not have a date")))
     }
 
+    /// What is wrong with the settings of a sampler, with the key to which it belongs.
+    fn sampler_fault(&self, given: &Json, error: &serde_json::Error) -> PlanError {
+        let read = |table: Json| serde_json::from_value::<sampler::Settings>(table).is_ok();
+        match wrong_key(given, &error.to_string(), read) {
+            Some((key, message)) => {
+                let name = given["name"].as_str().unwrap_or_default();
+                let message = format!("sampler `{name}`: {message}");
+                self.fault(&format!("tune.sampler.{key}"), message)
+            }
+            None => self.fault("tune.sampler", error.to_string()),
+        }
+    }
+
+    /// Refuses conditions on what is no parameter, and on numbers that are drawn from a range: none is
+    /// ever met exactly.
+    fn meetable(
+        &self,
+        path: &str,
+        conditions: &[Condition],
+        parameters: &[Parameter],
+    ) -> Result<(), PlanError> {
+        let path = format!("{path}.if");
+        for Condition { parameter, values } in conditions {
+            let domain = &self.parameter(&path, parameter, parameters)?.domain;
+            if let (Domain::Uniform(low, high) | Domain::LogUniform(low, high), [value, ..]) =
+                (domain, values.as_slice())
+                && low < high
+            {
+                let message = format!("`{parameter}` is never exactly {value}");
+                let help =
+                    "it is any number of its range; a condition needs a choice or a whole number";
+                return Err(self
+                    .document
+                    .complaint(&path, message, Some(help.to_owned())));
+            }
+        }
+        Ok(())
+    }
+
     /// Checks conditions of a part of the plan as those of a parameter are checked.
-    fn known(&self, path: &str, conditions: &[Condition], space: &Space) -> Result<(), PlanError> {
+    fn possible(
+        &self,
+        path: &str,
+        conditions: &[Condition],
+        space: &Space,
+    ) -> Result<(), PlanError> {
+        let path = format!("{path}.if");
         for condition in conditions {
-            let parameters = space.parameters();
-            let Some(other) = parameters.iter().find(|p| p.name == condition.parameter) else {
-                let message = format!("`{}` is not a parameter", condition.parameter);
-                return Err(self.fault(&format!("{path}.if"), message));
-            };
+            let other = self.parameter(&path, &condition.parameter, space.parameters())?;
             if let Some(never) = condition.values.iter().find(|v| !other.domain.contains(v)) {
                 let message = format!("`{}` is never {never}", condition.parameter);
-                return Err(self.fault(&format!("{path}.if"), message));
+                return Err(self.fault(&path, message));
             }
         }
         Ok(())

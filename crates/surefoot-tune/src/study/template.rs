@@ -21,6 +21,19 @@ pub(super) enum Action {
     Keep(Vec<Condition>),
 }
 
+impl Action {
+    /// Whether there is anything left at the place at a point.
+    fn stays(&self, point: &Point) -> bool {
+        match self {
+            Action::Value(name) => point.get(name).is_some(),
+            Action::Keep(conditions) => conditions.iter().all(|condition| {
+                let value = point.get(&condition.parameter);
+                value.is_some_and(|value| condition.values.contains(value))
+            }),
+        }
+    }
+}
+
 /// A plan with ranges where values were.
 #[derive(Clone, Debug)]
 pub struct Template {
@@ -42,23 +55,44 @@ impl Template {
         for spot in &self.spots {
             let root = document.as_item_mut();
             match &spot.action {
-                Action::Value(name) => match point.get(name) {
-                    Some(value) => set(root, &spot.path, toml(value)),
-                    None => remove(root, &spot.path),
-                },
-                Action::Keep(conditions) => {
-                    let holds = |c: &Condition| {
-                        let value = point.get(&c.parameter);
-                        value.is_some_and(|value| c.values.contains(value))
-                    };
-                    match conditions.iter().all(holds) {
-                        true => remove_key(root, &spot.path, "if"),
-                        false => remove(root, &spot.path),
+                action if !action.stays(point) => remove(root, &spot.path),
+                Action::Value(name) => {
+                    if let Some(value) = point.get(name) {
+                        set(root, &spot.path, toml(value));
                     }
                 }
+                Action::Keep(_) => remove_key(root, &spot.path, "if"),
             }
         }
         document.to_string()
+    }
+
+    /// Where something of the plan at a point is in the study: entries of lists that are not there at
+    /// the point are not counted in the plan.
+    pub(super) fn source(&self, point: &Point, path: Vec<String>) -> Vec<String> {
+        let gone: Vec<&[String]> = self
+            .spots
+            .iter()
+            .rev()
+            .filter(|spot| !spot.action.stays(point))
+            .map(|spot| spot.path.as_slice())
+            .collect();
+        let mut source: Vec<String> = Vec::with_capacity(path.len());
+        for key in path {
+            let key = match key.parse::<usize>() {
+                Ok(index) => {
+                    let gone = gone.iter().filter_map(|path| match path.split_last() {
+                        Some((last, list)) if list == source => last.parse::<usize>().ok(),
+                        _ => None,
+                    });
+                    let index = gone.fold(index, |index, gone| index + usize::from(gone <= index));
+                    index.to_string()
+                }
+                Err(_) => key,
+            };
+            source.push(key);
+        }
+        source
     }
 }
 

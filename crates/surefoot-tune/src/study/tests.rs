@@ -172,9 +172,16 @@ fn mistakes_are_shown_where_they_are() {
         (
             "trials = 20",
             "objective = 'speed'",
-            "`metric` or `loss`",
+            "the objective is `metric`",
             3,
         ),
+        (
+            "trials = 20",
+            "objective = 'r2'",
+            "the metric of this plan is `accuracy`",
+            3,
+        ),
+        ("trials = 20", "command = \"\\u0000\"", "a NUL character", 3),
         ("[1, 2]", "[2, 1]", "lower bound 2 is above", 6),
         ("[2, 64]", "[2]", "two whole numbers", 13),
         (
@@ -192,6 +199,26 @@ fn mistakes_are_shown_where_they_are() {
             19,
         ),
         ("epochs = 20", "epoch = 20", "unknown key `epoch`", 27),
+        (
+            "epochs = 20",
+            "epochs = 20\nbatchsize = 4",
+            "unknown key `batchsize`",
+            28,
+        ),
+        ("[1e-4, 1]", "[-1, 1]", "a logarithmic scale", 31),
+        (
+            "layer = \"dense\"\nunits = 1",
+            "layer = \"dense\"\nunit = 1",
+            "unknown key `unit`",
+            23,
+        ),
+        ("\"sgd\"]", "\"sdg\"]", "to be sgd, which it never is", 32),
+        (
+            "\"sgd\"]",
+            "\"s\\u0000\", \"sgd\"]",
+            "`training.optimizer.name`: a word",
+            30,
+        ),
     ];
     for (old, new, message, line) in cases {
         let text = error(&PLAN.replace(old, new));
@@ -201,6 +228,109 @@ fn mistakes_are_shown_where_they_are() {
             "line {line}: {text}"
         );
     }
+}
+
+#[test]
+fn what_was_meant_is_said() {
+    let cases = [
+        ("[tune]", "[tun]", "did you mean `tune`?"),
+        ("[parameters]", "[parameter]", "did you mean `parameters`?"),
+        (
+            "[tune]",
+            "trials = 5\n[tune]",
+            "did you mean `tune.trials`?",
+        ),
+        ("[tune]", "other = 5\n[tune]", "repair, tune, parameters"),
+        ("trials = 20", "trails = 20", "did you mean `trials`?"),
+        ("{ int = ", "{ itn = ", "did you mean `int`?"),
+        ("{ uniform = ", "{ unifrom = ", "did you mean `uniform`?"),
+        (
+            "{ uniform = ",
+            "{ unifrom = ",
+            "expected one of: uniform, log_uniform,",
+        ),
+        ("use = \"units\"", "use = \"unit\"", "did you mean `units`?"),
+        ("use = \"units\"", "use = \"x\"", "there are layers, units,"),
+        (
+            "if = { training.optimizer.name",
+            "if = { name",
+            "did you mean `training.optimizer.name`?",
+        ),
+    ];
+    for (old, new, said) in cases {
+        let text = error(&PLAN.replace(old, new));
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words(&text).contains(said), "{text}");
+    }
+    let command =
+        "[tune]\ncommand = 'x'\ndirection = 'minimize'\n[parameter]\nx = { int = [0, 1] }\n";
+    let text = error(command);
+    assert!(text.contains("did you mean `parameters`?"), "{text}");
+}
+
+#[test]
+fn a_setting_that_belongs_to_the_search_is_pointed_there() {
+    let mut document = Document::parse(PLAN, "circles.toml").expect("TOML");
+    document.set("trials", "5").expect("set");
+    let text = Study::of(document).expect_err("refused").to_string();
+    assert!(text.contains("--> --set trials=5"), "{text}");
+    assert!(text.contains("did you mean `tune.trials`?"), "{text}");
+}
+
+#[test]
+fn a_condition_on_a_number_of_a_range_is_refused() {
+    let rate = "rate = { uniform = [0.0, 1.0] }\nlayers = ";
+    let text = PLAN.replace("layers = { int", &format!("{rate}{{ int"));
+    study(&text);
+    for (old, new) in [
+        ("if = { layers = 2 }", "if = { rate = 0.5 }"),
+        (
+            "if = { training.optimizer.name = \"sgd\" }",
+            "if = { rate = [0.5, 1.0] }",
+        ),
+    ] {
+        let text = error(&text.replace(old, new));
+        assert!(text.contains("`rate` is never exactly 0.5"), "{text}");
+    }
+    // With nothing to draw from, it is that number.
+    let fixed = text.replace("[0.0, 1.0]", "[0.5, 0.5]");
+    study(&fixed.replace("if = { layers = 2 }", "if = { rate = 0.5 }"));
+}
+
+#[test]
+fn a_metric_may_be_named_if_it_is_the_one_of_the_plan() {
+    let named = |metric: &str| PLAN.replace("trials = 20", &format!("objective = '{metric}'"));
+    assert_eq!(
+        study(&named("accuracy")).settings.objective,
+        Objective::Metric
+    );
+    let of_file = |loss: &str| {
+        named("accuracy")
+            .replace("\"circles\"", "{ kind = \"csv\", path = \"x.csv\" }")
+            .replace("epochs = 20", &format!("epochs = 20\nloss = \"{loss}\""))
+    };
+    let told = study(&of_file("binary_crossentropy"));
+    assert_eq!(told.settings.objective, Objective::Metric);
+    let text = error(&of_file("mse"));
+    assert!(text.contains("does not say whether its metric"), "{text}");
+}
+
+#[test]
+fn settings_of_a_sampler_are_named_where_they_are_wrong() {
+    let with = |settings: &str| {
+        let sampler = format!("sampler = {{ name = \"tpe\", {settings} }}");
+        error(&PLAN.replace("trials = 20", &sampler))
+    };
+    let text = with("startup = -3");
+    assert!(
+        text.contains("sampler `tpe`: `startup` is -3, not a whole number, 0 or more"),
+        "{text}"
+    );
+    let text = with("start = 3");
+    assert!(
+        text.contains("sampler `tpe`: unknown field `start`"),
+        "{text}"
+    );
 }
 
 #[test]

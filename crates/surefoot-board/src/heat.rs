@@ -113,6 +113,7 @@ pub(crate) fn legend((low, high): (f64, f64)) -> Markup {
     let (first, last) = (low.ceil() as i32, high.floor() as i32);
     let every = ((last - first) / 5 + 1).max(1);
     let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0);
+    let is_written_out = words::are_short(first, last);
     html! {
         div.heat-legend {
             div.scale {
@@ -126,7 +127,7 @@ pub(crate) fn legend((low, high): (f64, f64)) -> Markup {
                     }
                     @for power in powers {
                         text x=(percent(scale.place(f64::from(power)))) y="30" text-anchor="middle" {
-                            (words::power_of_ten(power))
+                            (words::power_of_ten(power, is_written_out))
                         }
                     }
                 }

@@ -1,7 +1,9 @@
 //! What happened in a run, sorted out of its events.
 
+use surefoot_diagnose::indicators::PROBLEMS;
 use surefoot_diagnose::{Evaluation, Finding, Problem, Severity, Split};
 use surefoot_record::{Attempt, Event, Outcome};
+use surefoot_tune::stopper::{NAMES, NON_FINITE};
 
 /// What happened, by kind.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +14,8 @@ pub(crate) struct History {
     pub(crate) attempts: Vec<Entry>,
     /// The number of the delivered attempt; 0 is the plan as given.
     pub(crate) delivered: Option<u32>,
+    /// Why the search ended it whose trial it was, unless it went on since.
+    pub(crate) ended: Option<Finding>,
     /// The step after which somebody asked it to stop, unless it went on since.
     pub(crate) interrupted: Option<u64>,
     pub(crate) evaluations: Vec<Evaluation>,
@@ -31,6 +35,11 @@ impl History {
         for event in events {
             history.take(event);
         }
+        // A search writes down why it ends a trial, and nothing after it.
+        history.ended = match events.last() {
+            Some(Event::Finding(finding)) if ends_trials(&finding.problem) => Some(finding.clone()),
+            _ => None,
+        };
         history
     }
 
@@ -84,4 +93,10 @@ impl History {
         let evaluations = self.evaluations.iter();
         evaluations.filter(move |evaluation| Some(evaluation.split) == split)
     }
+}
+
+/// Whether a search ends trials by this: a stopper, or an indicator.
+fn ends_trials(problem: &Problem) -> bool {
+    let id = problem.id();
+    PROBLEMS.contains(problem) || NAMES.contains(&id) || id == NON_FINITE
 }

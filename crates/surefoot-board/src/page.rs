@@ -82,6 +82,7 @@ impl Report<'_> {
             Some(Status::Normal) => ("good", "normal"),
             Some(Status::Repaired) => ("good", "repaired"),
             Some(Status::Failed) => ("bad", "failed"),
+            None if self.history.ended.is_some() => ("neutral", "stopped"),
             None => ("neutral", "not finished"),
         };
         html! {

@@ -114,11 +114,21 @@ impl Scale {
     /// How a tick is written.
     pub(crate) fn label(&self, tick: &Tick) -> String {
         match self.log {
-            true => words::power_of_ten(tick.value.log10().round() as i32),
+            true => {
+                let (least, most) = (self.low.ceil() as i32, self.high.floor() as i32);
+                let power = tick.value.log10().round() as i32;
+                words::power_of_ten(power, words::are_short(least, most))
+            }
             // What rounding left of a zero is a zero.
             false if tick.value.abs() < (self.high - self.low) * 1e-9 => "0".to_owned(),
             false if tick.value >= 1000.0 && tick.value < 1e9 => {
                 words::grouped(tick.value.round() as u64)
+            }
+            // As the others on the axis.
+            false if tick.value.abs() < 1e-3 && self.high.max(-self.low) >= 1e-3 => {
+                let sign = if tick.value < 0.0 { "−" } else { "" };
+                let digits = format!("{:.6}", tick.value.abs());
+                format!("{sign}{}", words::trimmed(&digits))
             }
             false => words::number(tick.value),
         }
@@ -172,6 +182,14 @@ mod tests {
             labels(&Scale::linear(-0.2, 0.3), 5),
             ["−0.2", "−0.1", "0", "0.1", "0.2", "0.3"]
         );
+    }
+
+    #[test]
+    fn an_axis_has_one_notation() {
+        let wide = Scale::fit([1e-6, 1e-3, 1.0].into_iter());
+        assert_eq!(labels(&wide, 3), ["10⁻⁶", "10⁻³", "10⁰"]);
+        let small = Scale::linear(-0.0005, 0.001);
+        assert_eq!(labels(&small, 3), ["−0.0005", "0", "0.0005", "0.001"]);
     }
 
     #[test]

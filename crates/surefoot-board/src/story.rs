@@ -66,6 +66,13 @@ impl Story<'_> {
 
     fn unfinished(&self) -> String {
         let steps = self.of_planned(self.last_step);
+        if let Some(reason) = &self.history.ended {
+            let steps = self.of_planned(reason.step);
+            let (by, why) = (reason.problem.id(), sentence_end(&reason.sentence));
+            return format!(
+                "The run is a trial of a search, which {by} stopped after {steps}: {why}"
+            );
+        }
         match (self.history.interrupted, self.last_step) {
             (Some(step), _) => {
                 let steps = self.of_planned(step);
@@ -393,6 +400,23 @@ mod tests {
             told_with(&[], None, 0, "accuracy", 0.1),
             "The run has begun, and no step of it is recorded yet."
         );
+    }
+
+    #[test]
+    fn a_trial_that_was_stopped() {
+        let why = "After 3 of 40 stretches, 3 of 4 trials were better.";
+        let ended = Event::Finding(Finding::new(Problem::from("prospect".to_owned()), 45, why));
+        let mut events = vec![judged(), ended];
+        assert_eq!(
+            told_with(&events, None, 45, "accuracy", 0.1),
+            "The run is a trial of a search, which prospect stopped after step 45 of 1,600: After 3 \
+             of 40 stretches, 3 of 4 trials were better. Accuracy on the validation split was 50.0% \
+             after epoch 1, the last that is recorded."
+        );
+        // Somebody went on with it.
+        events.push(judged());
+        let text = told_with(&events, None, 60, "accuracy", 0.1);
+        assert!(text.starts_with("The run has not ended"), "{text}");
     }
 
     #[test]

@@ -87,17 +87,20 @@ pub(crate) fn number(value: f64) -> String {
     format!("{sign}{}", trimmed(&text))
 }
 
-/// A power of ten, written out where that is short.
-pub(crate) fn power_of_ten(exponent: i32) -> String {
+/// A power of ten: written out (`0.001`), or not (`10⁻³`).
+pub(crate) fn power_of_ten(exponent: i32, is_written_out: bool) -> String {
+    let digits = exponent.unsigned_abs();
     match exponent {
-        0..=5 => grouped(10_u64.pow(exponent.unsigned_abs())),
-        -4..0 => format!(
-            "{:.*}",
-            exponent.unsigned_abs() as usize,
-            10_f64.powi(exponent)
-        ),
+        0.. if is_written_out => grouped(10_u64.saturating_pow(digits)),
+        _ if is_written_out => format!("{:.*}", digits as usize, 10_f64.powi(exponent)),
         _ => format!("10{}", superscript(&exponent.to_string())),
     }
+}
+
+/// Whether powers of ten up to these are short when they are written out. What is on one axis is
+/// written in one way.
+pub(crate) fn are_short(least: i32, most: i32) -> bool {
+    least >= -4 && most <= 5
 }
 
 /// Without the zeros that end a decimal fraction.
@@ -189,8 +192,12 @@ mod tests {
         assert_eq!(shown, expected);
         assert_eq!(number(f64::NEG_INFINITY), "−∞");
         assert_eq!(
-            [-8, -3, 0, 2, 6].map(power_of_ten),
-            ["10⁻⁸", "0.001", "1", "100", "10⁶"]
+            [-3, 0, 3].map(|power| power_of_ten(power, true)),
+            ["0.001", "1", "1,000"]
+        );
+        assert_eq!(
+            [-8, 0].map(|power| power_of_ten(power, false)),
+            ["10⁻⁸", "10⁰"]
         );
     }
 

@@ -70,40 +70,33 @@ impl<'a> Axis<'a> {
     /// Marks that are at least `gap` apart. The ends always have one.
     pub(super) fn ticks(&self, gap: f64) -> Vec<Tick> {
         let domain = &self.parameter.domain;
-        let float = |value: &f64| Value::Float(*value);
-        let values: Vec<Value> = match domain {
+        let float = |value: f64| Value::Float(value);
+        let whole = |value: f64| Value::Int(value as i64);
+        let mut values: Vec<Value> = match domain {
             Domain::Choice(values) => values.clone(),
-            Domain::Uniform(low, high) => {
-                let between = crate::scale::Scale::linear(*low, *high);
-                let ticks = between.ticks(3).into_iter().map(|tick| tick.value);
-                let inside = ticks.filter(|value| value > low && value < high);
-                let mut values: Vec<f64> = inside.collect();
-                values.insert(0, *low);
-                values.push(*high);
-                values.iter().map(float).collect()
-            }
-            Domain::LogUniform(low, high) => {
-                let powers = (low.log10().floor() as i32..=high.log10().ceil() as i32)
-                    .map(|power| 10_f64.powi(power));
-                let inside = powers.filter(|value| value > low && value < high);
-                let mut values: Vec<f64> = inside.collect();
-                values.insert(0, *low);
-                values.push(*high);
-                values.iter().map(float).collect()
-            }
+            Domain::Uniform(low, high) => ended(*low, even(*low, *high), *high, float),
+            Domain::LogUniform(low, high) => ended(*low, by_powers(*low, *high), *high, float),
             Domain::Int(low, high) | Domain::LogInt(low, high) => {
-                let places = [0.0, 0.25, 0.5, 0.75, 1.0].map(|place| domain.at(place));
-                let mut values = vec![Value::Int(*low)];
-                values.extend(places);
-                values.push(Value::Int(*high));
-                values
+                let (low, high) = (*low as f64, *high as f64);
+                let inner = match domain {
+                    Domain::LogInt(..) => by_powers(low, high),
+                    _ => even(low, high),
+                };
+                let inner = inner.into_iter().filter(|value| value.fract() == 0.0);
+                ended(low, inner.collect(), high, whole)
             }
         };
-        let mut values = values;
         values.dedup();
+        let is_written_out = values.iter().all(|value| match value {
+            Value::Float(value) if self.is_log() => (1e-4..1e6).contains(value),
+            _ => true,
+        });
         let tick = |value: &Value| Tick {
             place: self.start + (1.0 - self.start) * domain.place(value),
-            label: label(value),
+            label: match value {
+                Value::Float(value) if self.is_log() => label(*value, is_written_out),
+                value => shown(value),
+            },
         };
         let ticks: Vec<Tick> = values.iter().map(tick).collect();
         let mut kept: Vec<Tick> = Vec::new();
@@ -159,18 +152,46 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// A value as the mark of an axis: powers of ten are written as such.
-fn label(value: &Value) -> String {
-    match value {
-        Value::Float(value) if *value > 0.0 => {
-            let power = value.log10().round() as i32;
-            match *value == 10_f64.powi(power) {
-                true => words::power_of_ten(power),
-                false => words::number(*value),
-            }
+/// A value as the mark of a logarithmic axis: powers of ten are written as such, all in one way.
+fn label(value: f64, is_written_out: bool) -> String {
+    let power = value.log10().round() as i32;
+    match value == 10_f64.powi(power) {
+        true => words::power_of_ten(power, is_written_out),
+        false if is_written_out && value < 1e-3 => {
+            words::trimmed(&format!("{value:.6}")).to_owned()
         }
-        value => shown(value),
+        false => words::number(value),
     }
+}
+
+/// Values between the ends of an axis, with the ends.
+fn ended(low: f64, inner: Vec<f64>, high: f64, value: impl Fn(f64) -> Value) -> Vec<Value> {
+    let inner = inner.into_iter().filter(|v| *v > low && *v < high);
+    let all = [low].into_iter().chain(inner).chain([high]);
+    all.map(value).collect()
+}
+
+/// Round numbers, evenly from one to the other.
+fn even(low: f64, high: f64) -> Vec<f64> {
+    let ticks = crate::scale::Scale::linear(low, high).ticks(3);
+    ticks.into_iter().map(|tick| tick.value).collect()
+}
+
+/// Round numbers on a logarithmic axis: powers of two between powers of two, as layers have units; powers
+/// of ten; or 1, 2 and 5 times those where there are few.
+fn by_powers(low: f64, high: f64) -> Vec<f64> {
+    let is_of_two = |value: f64| value >= 1.0 && value.log2().fract() == 0.0;
+    if is_of_two(low) && is_of_two(high) && high < 1e6 {
+        let powers = low.log2() as i32..=high.log2() as i32;
+        return powers.map(|power| 2_f64.powi(power)).collect();
+    }
+    let steps: &[f64] = match high / low {
+        ..100.0 => &[1.0, 2.0, 5.0],
+        _ => &[1.0],
+    };
+    let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+    let times = |power: i32| steps.iter().map(move |step| step * 10_f64.powi(power));
+    powers.flat_map(times).collect()
 }
 
 /// What a trial is run with, on one line, in the order of the space.
@@ -221,6 +242,19 @@ mod tests {
         assert_eq!(
             labels(Domain::LogUniform(1e-4, 1.0)),
             ["0.0001", "0.001", "0.01", "0.1", "1"]
+        );
+        assert_eq!(
+            labels(Domain::LogUniform(1e-5, 1.0)),
+            ["10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "10⁰"]
+        );
+        assert_eq!(
+            labels(Domain::LogUniform(2e-4, 0.1)),
+            ["0.0002", "0.001", "0.01", "0.1"]
+        );
+        assert_eq!(labels(Domain::LogInt(2, 32)), ["2", "4", "8", "16", "32"]);
+        assert_eq!(
+            labels(Domain::LogInt(3, 90)),
+            ["3", "5", "10", "20", "50", "90"]
         );
         assert_eq!(labels(Domain::Int(3, 3)), ["3"]);
         assert_eq!(labels(Domain::Uniform(0.5, 0.5)), ["0.5"]);

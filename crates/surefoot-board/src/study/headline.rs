@@ -71,7 +71,7 @@ fn story(
 /// What became of the trials, in a sentence.
 fn counts(page: &StudyPage<'_>) -> String {
     if let [only] = page.trials.as_slice() {
-        return format!("The only trial is {}.", only.outcome().label());
+        return format!("The only trial {}.", ended(only.outcome(), 1));
     }
     let outcomes = [
         Outcome::Complete,
@@ -82,16 +82,26 @@ fn counts(page: &StudyPage<'_>) -> String {
     let mut parts: Vec<String> = Vec::new();
     for outcome in outcomes {
         let count = count(page, outcome) as u64;
-        let verb = match (parts.is_empty(), count) {
-            (_, 0) => continue,
-            (true, 1) => "is ",
-            (true, _) => "are ",
-            (false, _) => "",
-        };
-        parts.push(format!("{} {verb}{}", grouped(count), outcome.label()));
+        if count > 0 {
+            parts.push(format!("{} {}", grouped(count), ended(outcome, count)));
+        }
     }
     let all = counted(page.trials.len() as u64, "trial");
     format!("Of {all}, {}.", listed(&parts))
+}
+
+/// What became of so many trials, to follow their number.
+fn ended(outcome: Outcome, count: u64) -> &'static str {
+    match (outcome, count) {
+        (Outcome::Complete, 1) => "is complete",
+        (Outcome::Complete, _) => "are complete",
+        (Outcome::Stopped, 1) => "was stopped",
+        (Outcome::Stopped, _) => "were stopped",
+        (Outcome::Failed, 1) => "has failed",
+        (Outcome::Failed, _) => "have failed",
+        (Outcome::Open, 1) => "is not over",
+        (Outcome::Open, _) => "are not over",
+    }
 }
 
 /// The few numbers that matter most.
@@ -212,11 +222,11 @@ impl<'a> Reasons<'a> {
         Reasons { planned, stopped }
     }
 
-    /// The share of the planned epochs that was spared, if it is known.
+    /// The share of the planned epochs that was spared, if trials were stopped and it is known.
     fn spared(&self) -> Option<f64> {
-        // Not `sum`, which makes -0 of nothing.
-        let spared = self.stopped.values().fold(0.0, |sum, s| sum + s.spared);
-        (self.planned > 0.0).then(|| spared / self.planned)
+        let spared: f64 = self.stopped.values().map(|stopped| stopped.spared).sum();
+        let is_known = self.planned > 0.0 && !self.stopped.is_empty();
+        is_known.then(|| spared / self.planned)
     }
 
     fn section(&self) -> Markup {

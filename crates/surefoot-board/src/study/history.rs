@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::outcome::legend;
+use super::outcome::{Outcome, legend};
 use super::plot::{Layers, Plot};
 use super::values::Values;
 use super::{StudyPage, StudyTrial};
@@ -30,6 +30,7 @@ pub(super) fn section(page: &StudyPage<'_>, values: &Values) -> Markup {
         }
     }
     let without = !strip.is_empty();
+    let has_stopped = page.has(Outcome::Stopped);
     let improvements = improvements(page);
     let place = |value: f64| values.spread.place(value);
     let plot = Plot {
@@ -73,9 +74,8 @@ pub(super) fn section(page: &StudyPage<'_>, values: &Values) -> Markup {
                     (counted(values.spread.off as u64, "trial")) " far worse than the others "
                     @if values.spread.off == 1 { "is" } @else { "are" } " drawn at the edge. "
                 }
-                "A trial that was stopped has what it had reached by then"
-                @if without { "; those at the top, beside “none”, came to no number" }
-                "."
+                @if has_stopped { "A trial that was stopped has what it had reached by then. " }
+                @if without { "Trials at the top, beside “none”, came to no number." }
             }
         }
     }

@@ -96,13 +96,15 @@ impl<'a> Importance<'a> {
                         p.quiet {
                             "How much of the differences in " (page.objective_name()) " each parameter explains on its own: "
                             "its share of the variance of a random forest over the whole space (functional ANOVA), fitted to the ranks of "
-                            (counted(*trials as u64, "complete trial")) ". Of trials that it had not seen the forest explains "
-                            (format!("{:.0}%", explained * 100.0)) "."
+                            (counted(*trials as u64, "complete trial")) ". The forest explains " (format!("{:.0}%", explained * 100.0))
+                            " of trials that it had not seen."
                         }
                         (self.bars(shares))
                         p.note {
-                            "What parameters do only together is in no bar, and trials that were stopped are not judged: a value that was "
-                            "always stopped early may matter more than is shown."
+                            "What parameters do only together is in no bar."
+                            @if page.has(Outcome::Stopped) {
+                                " Trials that were stopped are not judged: a value that was always stopped early may matter more than is shown."
+                            }
                         }
                     }
                 }

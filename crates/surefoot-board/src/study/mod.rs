@@ -87,6 +87,11 @@ impl<'a> StudyPage<'a> {
         }
     }
 
+    /// Whether any trial came to such an end.
+    fn has(&self, outcome: Outcome) -> bool {
+        self.trials.iter().any(|trial| trial.outcome() == outcome)
+    }
+
     /// What trials are judged by, in words.
     fn objective_name(&self) -> &'static str {
         match self.objective {

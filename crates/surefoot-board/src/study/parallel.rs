@@ -51,7 +51,7 @@ pub(super) fn section(
             h2 { "What was tried" }
             p.quiet {
                 "A line is a trial. It crosses the axis of each parameter at the value it had, and the last axis at what it reached. "
-                "Where lines of the colour of the best run together, good values lie."
+                "Good values are where lines of the colour of the best run together."
             }
             figure.chart.parallel {
                 figcaption {

@@ -19,6 +19,9 @@ const SLICES: usize = 24;
 /// Marks on an axis nearer than this would run into each other.
 const GAP: f64 = 0.3;
 
+/// What marks the place of trials that do not have the parameter. Words do not fit in there.
+const ABSENT: &str = "–";
+
 /// The section.
 pub(super) fn section(
     page: &StudyPage<'_>,
@@ -47,7 +50,10 @@ pub(super) fn section(
                 @if left_out > 0 {
                     "The " (SLICES) " most important parameters are shown; " (left_out) " are left out. "
                 }
-                "Trials of the same choice stand side by side. Those above the plot came to no number."
+                "Trials of the same choice stand side by side. Those above the plot came to no number. "
+                @if parameters.iter().any(|parameter| Axis::of(parameter).absent().is_some()) {
+                    "Those at “" (ABSENT) "” do not have the parameter."
+                }
             }
         }
     }
@@ -74,9 +80,13 @@ fn slice(page: &StudyPage<'_>, values: &Values, index: usize, parameter: &Parame
         @for tick in axis.ticks(GAP) {
             @let x = percent(tick.place);
             line.tick x1=(x) x2=(x) y1="0" y2="100%" {}
-            text x=(x) y="100%" dy="18" text-anchor=(anchor(tick.place)) { (super::axis::cut(&tick.label, 12)) }
+            // The first leaves the place before it to those who do not have the parameter.
+            @let anchor = if tick.place == axis.start() { "start" } else { anchor(tick.place) };
+            text x=(x) y="100%" dy="18" text-anchor=(anchor) { (super::axis::cut(&tick.label, 12)) }
         }
-        @if axis.absent().is_some() { text x="0" y="100%" dy="34" { "not there" } }
+        @if let Some(place) = axis.absent() {
+            text x=(percent(place)) y="100%" dy="18" text-anchor="middle" { (ABSENT) }
+        }
     };
     let plot = Plot {
         id: format!("slice-{index}"),

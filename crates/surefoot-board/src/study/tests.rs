@@ -28,7 +28,7 @@ fn a_study_is_told_from_its_best_trial_to_its_small_print() {
         &page,
         &[
             "The best validation metric is",
-            "Of 200 trials, 131 are complete, 62 stopped, 4 failed and 3 not over.",
+            "Of 200 trials, 131 are complete, 62 were stopped, 4 have failed and 3 are not over.",
             "of the epochs that were planned.",
             "id=\"history-title\"",
             "id=\"courses-title\"",
@@ -40,6 +40,9 @@ fn a_study_is_told_from_its_best_trial_to_its_small_print() {
             "Trials that were stopped",
             "What went wrong",
             "not there",
+            "A trial that was stopped has what it had reached by then.",
+            "Epochs spared",
+            "Those at “–” do not have the parameter.",
             "surefoot report runs/digits/trial-00",
             "surefoot report runs/digits/study.db --study digits",
             "4711-2",
@@ -65,6 +68,20 @@ fn one_trial_makes_a_page() {
             "The only trial is complete.",
         ],
     );
+}
+
+#[test]
+fn where_nothing_was_stopped_nothing_is_said_of_stopping() {
+    let page = page(&Made::of(vec![complete(0.5), complete(0.4)]));
+    assert!(!page.contains("stopped has") && !page.contains("Epochs spared"));
+}
+
+#[test]
+fn trials_were_stopped_and_have_failed() {
+    let only = page(&Made::of(vec![failed("no disk")]));
+    has(&only, &["The only trial has failed."]);
+    let all = page(&Made::of(vec![stopped(None, "plc"); 3]));
+    has(&all, &["Of 3 trials, 3 were stopped."]);
 }
 
 #[test]

@@ -69,6 +69,7 @@ fn what_is_no_store_and_no_format_is_refused() {
         &["export", "text.db", "-o", "x.csv"],
         &["export", "text.db", "-o", "x"],
         &["export", "text.db", "-o", "x", "--format", "xml"],
+        &["export", "text.db", "-o", "elsewhere/x.csv"],
     ]
     .map(|arguments| folder.run(arguments).shown());
     assert_snapshot!(shown.join("\n"));

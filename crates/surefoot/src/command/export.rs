@@ -31,7 +31,7 @@ Examples:
   surefoot export postgres://me@host/tune --study circles -o circles.csv
       From a server, one of several studies.
 
-Exit codes: 0 done, 2 that is no store or no format, 3 something broke.";
+Exit codes: 0 done, 2 that is no store, no format or no directory, 3 something broke.";
 
 /// Write a study for other programs: CSV, Parquet, JSON lines or Optuna
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     /// The store: a file, sqlite:PATH, postgres://..., or the directory of a study
     store: String,
 
-    /// The file to write; - is stdout
+    /// The file to write, over one that is there; - is stdout
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 
@@ -89,6 +89,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let message = format!("{} does not tell what to write", file.display());
         Failure::input(message).help(format!("say it: --format {}", names().join("|")))
     })?;
+    has_directory(file)?;
     let url = stored::url(&arguments.store).ok_or_else(|| {
         let message = format!("{}: there is no store here", arguments.store);
         Failure::input(message).help("name the file of a store, such as runs/circles/study.db")
@@ -114,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let file = file.display().to_string();
     let plural = if trials == 1 { "" } else { "s" };
     console.say(&format!(
-        "  {:<8} {} ({trials} trial{plural})",
+        "  {:<14} {} ({trials} trial{plural})",
         format.name(),
         Role::Strong.paint(&file)
     ));
@@ -124,4 +125,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         trials,
     });
     Ok(Exit::Done)
+}
+
+/// Refuses a file whose directory is not there, before a large study is read.
+fn has_directory(file: &Path) -> Result<(), Failure> {
+    match file.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => {
+            let (file, parent) = (file.display(), parent.display());
+            let message = format!("{file} cannot be written: there is no directory {parent}");
+            Err(Failure::input(message).help(format!("make it: mkdir -p {parent}")))
+        }
+        _ => Ok(()),
+    }
 }

@@ -35,9 +35,11 @@ Examples:
   surefoot simulate taskset/ --trials 100 --seeds 20
       Curve files of TaskSet: draws 20 studies of 100 trials from each.
 
-  surefoot simulate first/circles second/circles --sampler tpe --seeds 100
+  surefoot simulate first/circles second/circles --sampler tpe --share 0.2 --seeds 100
       Whole searches: a point that the sampler asks for is answered by the nearest recorded trial.
-      For each rule: how much sooner they find what the same searches without it find.
+      For each rule: how much sooner they find what the same searches without it find. A search
+      may take a fifth of what all recorded trials took: with two studies of 30 trials each, that
+      is about 15 trials without stoppers.
 
 Exit codes: 0 done, 2 the input is wrong, 3 something broke.";
 
@@ -61,7 +63,8 @@ pub(crate) struct Arguments {
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = super::train::setting)]
     settings: Vec<(String, String)>,
 
-    /// Try these values on one part of the record and report the best on the rest; may be given several times
+    /// Try these values on one part of the record and report on the rest with the one that saves most of those
+    /// that keep 92% of the top ten on every task and 99% of the best; may be given several times
     #[arg(long, value_name = "KEY=A,B,C")]
     sweep: Vec<Axis>,
 
@@ -73,7 +76,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", group = "drawing", conflicts_with = "sweep")]
     sampler: Option<String>,
 
-    /// How much a search may take, as a share of what all trials took that it searches among
+    /// How much a search may take, as a share of what all trials took that it searches among: the
+    /// more are recorded, the less it needs
     #[arg(
         long,
         value_name = "SHARE",

@@ -66,6 +66,7 @@ pub use data::{Data, Missing, Outliers, Scale, Split, Task};
 pub use document::Document;
 pub use error::{PlanError, Snippet};
 pub use initializer::{Initializer, Regularizer};
+pub use language::nearest;
 pub use layer::{
     ActivationLayer, BatchNorm, Conv1d, Conv2d, Dense, Dropout, Embedding, Flatten, GlobalPool,
     GroupNorm, Gru, Layer, LayerNorm, Lstm, MultiHeadAttention, Padding, Pool1d, Pool2d,

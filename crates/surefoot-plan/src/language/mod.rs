@@ -19,6 +19,7 @@ pub(crate) use rule::{
     Rule, any, at_least_one, at_least_two, name, non_negative, positive, share, unit_interval,
 };
 
+pub use spelling::nearest;
 #[cfg(test)]
 use write::Writer;
 pub(crate) use write::{changed, quoted, tagged, write_record};

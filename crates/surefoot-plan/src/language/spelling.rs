@@ -1,7 +1,7 @@
 //! Names that are nearly right.
 
 /// The candidate a person probably meant, if one is near.
-pub(crate) fn nearest<'a>(
+pub fn nearest<'a>(
     written: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {

@@ -18,8 +18,9 @@ const DONE_PROTECTED: usize = 10;
 pub struct Combination {
     /// The stoppers.
     pub(super) stoppers: Vec<Choice>,
-    /// Whether indicators look at the trials.
-    pub(super) indicators: bool,
+    /// Whether a trial is ended whose cost is no number: all stoppers take it for worse than all others, and `agv` looks for
+    /// just that.
+    pub(super) ends_non_finite: bool,
     /// A trial with fewer others ahead of it goes on whatever is said of it.
     pub(super) protect: usize,
 }
@@ -39,8 +40,8 @@ impl Combination {
             return None;
         }
         let problem = findings.iter().find(|f| f.severity == Severity::Problem);
-        let rules = self.indicators || !self.stoppers.is_empty();
-        if let Some(cost) = trial.last().filter(|cost| !cost.is_finite() && rules) {
+        let broken = trial.last().filter(|cost| !cost.is_finite());
+        if let Some(cost) = broken.filter(|_| self.ends_non_finite) {
             let plain = || {
                 Reason::new(NON_FINITE, "What it reported last is no number.")
                     .with("cost", cost, None)
@@ -100,14 +101,14 @@ mod tests {
         let stoppers = vec![Choice::Median(Median::default()), Choice::Percentile(rule)];
         Combination {
             stoppers,
+            ends_non_finite: true,
             protect,
-            ..Combination::default()
         }
     }
 
     fn watched(protect: usize) -> Combination {
         Combination {
-            indicators: true,
+            ends_non_finite: true,
             protect,
             ..Combination::default()
         }

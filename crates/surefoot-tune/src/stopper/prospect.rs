@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 ///   good place, all trials are nearly equal, and the best of them is made by chance, which takes costs
 ///   as far as they usually move. So the rule asks how far the trial would come by `fall` of its trend
 ///   in every stretch that is left, and by a swing of so many of its recent movements. Only if that is not
-///   down to the bar, the cost that `keep` of the others are better than, is there no prospect. A
+///   below the bar, the cost that `keep` of the others are better than, is there no prospect. A
 ///   single movement may be small by chance, so it counts as what is usual, if that is more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -138,7 +138,7 @@ impl Settings {
     pub fn combination(&self) -> Combination {
         Combination {
             stoppers: self.stoppers.clone(),
-            indicators: !self.indicators.is_empty(),
+            ends_non_finite: !self.stoppers.is_empty() || self.indicators.contains(&Problem::AGV),
             protect: self.protect,
         }
     }

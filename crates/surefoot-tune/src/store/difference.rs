@@ -1,5 +1,6 @@
 //! What two studies say differently, key by key.
 
+use crate::study::DEFAULTS;
 use std::collections::{BTreeMap, BTreeSet};
 use toml_edit::{DocumentMut, Item, Value};
 
@@ -9,9 +10,11 @@ const MOST: usize = 3;
 const LETTERS: usize = 40;
 
 /// A clause for each key that one study has otherwise than the other, by their
-/// [fingerprints](crate::Study::fingerprint).
+/// [fingerprints](crate::Study::fingerprint). There is none where one only says what the other leaves to be understood.
 pub(super) fn of_texts(there: &str, here: &str) -> Vec<String> {
-    let (there, here) = (keys(there), keys(here));
+    let (Some(there), Some(here)) = (keys(there), keys(here)) else {
+        return vec!["it was made from another file".to_owned()];
+    };
     let all: BTreeSet<&String> = there.keys().chain(here.keys()).collect();
     let mut clauses = Vec::new();
     for key in all {
@@ -27,9 +30,6 @@ pub(super) fn of_texts(there: &str, here: &str) -> Vec<String> {
             }
         }
     }
-    if clauses.is_empty() {
-        return vec!["it was made from another file".to_owned()];
-    }
     let left_out = clauses.len().saturating_sub(MOST);
     clauses.truncate(MOST);
     if left_out > 0 {
@@ -38,14 +38,23 @@ pub(super) fn of_texts(there: &str, here: &str) -> Vec<String> {
     clauses
 }
 
-/// The values of a fingerprint by their keys; none if it cannot be read.
-fn keys(fingerprint: &str) -> BTreeMap<String, String> {
+/// The values of a fingerprint by their keys, without those that go without saying; `None` if it cannot be read.
+fn keys(fingerprint: &str) -> Option<BTreeMap<String, String>> {
     let mut keys = BTreeMap::new();
-    let document = format!("study={fingerprint}").parse::<DocumentMut>();
-    if let Some(Item::Value(value)) = document.ok().as_ref().and_then(|d| d.get("study")) {
+    let document = format!("study={fingerprint}").parse::<DocumentMut>().ok()?;
+    if let Item::Value(value) = document.get("study")? {
         gather(value, "", &mut keys);
     }
-    keys
+    for (key, value) in DEFAULTS {
+        let key = format!("tune.{key}");
+        if keys
+            .get(&key)
+            .is_some_and(|said| said.replace(' ', "") == value)
+        {
+            keys.remove(&key);
+        }
+    }
+    Some(keys)
 }
 
 fn gather(value: &Value, key: &str, keys: &mut BTreeMap<String, String>) {
@@ -82,16 +91,23 @@ mod tests {
 
     #[test]
     fn keys_that_differ_are_told_with_both_values() {
-        let there = r#"{"model"=[{"units"=3},{"units"=1}],"tune"={"sampler"="tpe"}}"#;
+        let there = r#"{"model"=[{"units"=3},{"units"=1}],"tune"={"sampler"="gp"}}"#;
         let here = r#"{"model"=[{"units"=3},{"units"=2}],"tune"={"stopper"=["none"]}}"#;
         assert_eq!(
             of_texts(there, here),
             [
                 "`model.1.units` is 1 in it, 2 here",
-                "`tune.sampler` is \"tpe\" in it, not set here",
+                "`tune.sampler` is \"gp\" in it, not set here",
                 "`tune.stopper` is not set in it, [\"none\"] here",
             ]
         );
+    }
+
+    #[test]
+    fn what_goes_without_saying_may_be_said() {
+        let there = r#"{"tune"={"name"="a"}}"#;
+        let here = r#"{"tune"={"name"="a","seed"=0,"stopper"=["diagnosis", "prospect"]}}"#;
+        assert!(of_texts(there, here).is_empty());
     }
 
     #[test]

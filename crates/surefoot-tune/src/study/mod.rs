@@ -44,11 +44,11 @@ mod place;
 mod ranges;
 mod read;
 mod settings;
-mod spelling;
 mod template;
 mod wrong;
 
 pub use duration::parse as parse_duration;
+pub(crate) use settings::DEFAULTS;
 pub use settings::{Objective, Settings};
 pub(crate) use wrong::{is_not, wrong_key};
 

@@ -1,10 +1,9 @@
 //! Finds the ranges of a study: what depends on the point, and where it is.
 
 use super::read::Reader;
-use super::spelling::nearest;
 use super::template::{Action, Spot};
 use crate::space::{Condition, Domain, Parameter, Value};
-use surefoot_plan::PlanError;
+use surefoot_plan::{PlanError, nearest};
 use toml_edit::{Item, TableLike, Value as Toml};
 
 /// The keys that make a table a range.

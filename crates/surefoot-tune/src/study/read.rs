@@ -2,7 +2,6 @@
 
 use super::ranges::{Walk, scalar};
 use super::settings::{Objective, Settings};
-use super::spelling::nearest;
 use super::template::{Action, Template};
 use super::{Study, Task, VERSION, duration, wrong_key};
 use crate::command;
@@ -12,7 +11,7 @@ use crate::{sampler, stopper};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::Path;
-use surefoot_plan::{Document, Loss, Plan, PlanError};
+use surefoot_plan::{Document, Loss, Plan, PlanError, nearest};
 use toml_edit::{DocumentMut, Item, TableLike, Value as Toml};
 
 /// The keys of `[tune]`.

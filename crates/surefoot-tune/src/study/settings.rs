@@ -13,6 +13,17 @@ pub(super) const SEARCH: [&str; 6] = [
     "sampler", "seed", "stopper", "protect", "attempts", "patience",
 ];
 
+/// What keys stand for that are not written. To say them aloud changes nothing.
+pub(crate) const DEFAULTS: [(&str, &str); 7] = [
+    ("version", "1"),
+    ("seed", "0"),
+    ("sampler", r#""tpe""#),
+    ("stopper", r#"["diagnosis","prospect"]"#),
+    ("protect", "3"),
+    ("attempts", "3"),
+    ("patience", r#""60s""#),
+];
+
 /// What a trial is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objective {

@@ -49,6 +49,14 @@ fn error(text: &str) -> String {
 }
 
 #[test]
+fn defaults_are_what_is_not_written() {
+    let said = DEFAULTS.map(|(key, value)| format!("{key} = {value}\n"));
+    let aloud = PLAN.replace("[tune]\n", &format!("[tune]\n{}", said.concat()));
+    let (aloud, silent) = (study(&aloud).settings, study(PLAN).settings);
+    assert_eq!(format!("{aloud:?}"), format!("{silent:?}"));
+}
+
+#[test]
 fn parameters_are_called_after_their_place_or_as_they_say() {
     let study = study(PLAN);
     let names: Vec<&str> = study

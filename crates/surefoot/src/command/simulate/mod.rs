@@ -10,7 +10,7 @@ use crate::output::Console;
 use crate::output::simulate::{Outcome, protection, table};
 use clap::Args;
 use serde_json::Value;
-use std::num::{NonZeroU64, NonZeroUsize};
+use std::num::NonZeroUsize;
 use surefoot_diagnose::indicators;
 use surefoot_tune::Stopper;
 use surefoot_tune::simulate::{Axis, Floor, Order, Tally, Task, measure, split, sweep};
@@ -88,8 +88,14 @@ pub(crate) struct Arguments {
     share: f64,
 
     /// How many studies to draw, or searches to run, for each task
-    #[arg(long, value_name = "N", default_value = "20", requires = "drawing")]
-    seeds: NonZeroU64,
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 20,
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000),
+        requires = "drawing"
+    )]
+    seeds: u64,
 
     /// The seed of the first of them
     #[arg(long, value_name = "N", default_value_t = 0, requires = "drawing")]
@@ -106,7 +112,7 @@ pub(crate) struct Arguments {
 
 impl Arguments {
     fn seeds(&self) -> Vec<u64> {
-        let last = self.first_seed.saturating_add(self.seeds.get() - 1);
+        let last = self.first_seed.saturating_add(self.seeds - 1);
         (self.first_seed..=last).collect()
     }
 }

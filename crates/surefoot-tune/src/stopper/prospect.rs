@@ -104,7 +104,7 @@ impl Stopper for Prospect {
         let lucky = standing.cost - swing * movement - self.fall * trend(trial) * left;
         (lucky >= bar).then(|| {
             let sentence = format!(
-                "After {} of {} stretches, {better} of {count} trials were better, and it does not \
+                "After {} of {} stretches, {better} of {count} trials were better of late, and it does not \
                  move enough to catch up.",
                 trial.costs.len(),
                 trial.planned

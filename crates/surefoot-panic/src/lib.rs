@@ -25,10 +25,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 thread_local! {
     /// What a panic of this thread comes to.
     static HERE: Cell<Option<&'static str>> = const { Cell::new(None) };
+    /// Whether this thread belongs to no call that is caught with its threads.
+    static APART: Cell<bool> = const { Cell::new(false) };
 }
 
 /// How many calls there are whose threads may panic.
 static ANYWHERE: AtomicUsize = AtomicUsize::new(0);
+
+/// What a panic of one of their threads comes to.
+const WITH_THREADS: &str = "what was being done is given up";
 
 /// Calls, and gives what it panicked with as an error. Whoever gets it tells it.
 ///
@@ -45,17 +50,28 @@ pub fn caught_with<T>(consequence: &'static str, call: impl FnOnce() -> T) -> Re
     answer.map_err(message)
 }
 
-/// The same for a call that has threads of its own, which may panic too and then make it panic.
+/// The same for a call that has threads of its own, which may panic too and then make it panic. The hook tells where.
 pub fn caught_with_threads<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     ANYWHERE.fetch_add(1, Ordering::Relaxed);
-    let answer = caught(call);
+    let answer = caught_with(WITH_THREADS, call);
     ANYWHERE.fetch_sub(1, Ordering::Relaxed);
+    answer
+}
+
+/// Calls on a thread that others rely on, whatever else is done meanwhile: its panic is that of the process.
+pub fn apart<T>(call: impl FnOnce() -> T) -> T {
+    let before = APART.replace(true);
+    let answer = call();
+    APART.set(before);
     answer
 }
 
 /// What a panic of this thread comes to, in words or without; `None` if nobody catches it.
 pub fn consequence() -> Option<&'static str> {
-    let anywhere = || (ANYWHERE.load(Ordering::Relaxed) > 0).then_some("");
+    let anywhere = || {
+        let is_caught = ANYWHERE.load(Ordering::Relaxed) > 0 && !APART.get();
+        is_caught.then_some(WITH_THREADS)
+    };
     HERE.get().or_else(anywhere)
 }
 
@@ -88,7 +104,15 @@ mod tests {
 
     #[test]
     fn threads_are_caught_with_the_call_that_has_them() {
-        let there = || std::thread::spawn(consequence).join().ok().flatten();
-        assert_eq!(caught_with_threads(there), Ok(Some("")));
+        let joined = |thread: std::thread::JoinHandle<Option<&'static str>>| match thread.join() {
+            Ok(known) => known,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        let known = caught_with_threads(|| joined(std::thread::spawn(consequence)));
+        assert_eq!(known, Ok(Some(WITH_THREADS)));
+        let apart = caught_with_threads(|| joined(std::thread::spawn(|| apart(consequence))));
+        assert_eq!(apart, Ok(None));
+        let panicked = caught_with_threads(|| joined(std::thread::spawn(|| panic!("no more"))));
+        assert_eq!(panicked, Err("no more".to_owned()));
     }
 }

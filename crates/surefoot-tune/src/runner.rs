@@ -30,6 +30,8 @@ pub struct Assignment<'a> {
     pub reported: u64,
     /// How many stretches they expected.
     pub planned: Option<u64>,
+    /// What no other trial of any study is called: its directory is marked with it.
+    pub owner: &'a str,
     /// What to run it with.
     pub point: &'a Point,
     /// A directory of its own, the same for every attempt.

@@ -144,11 +144,16 @@ impl Worker<'_> {
             pulse: &pulse,
             begun: Instant::now(),
         };
+        let owner = format!(
+            "trial {} of {}, made at {}\n",
+            claim.number, study.name, study.created
+        );
         let assignment = Assignment {
             number: claim.number,
             attempt: claim.attempt,
             reported: claim.reported.into(),
             planned: planned.map(u64::from),
+            owner: &owner,
             point: &point,
             dir: &dir,
         };

@@ -6,6 +6,7 @@
 
 mod process;
 mod stretches;
+mod system;
 
 use crate::checker::Checker;
 use crate::direction::Direction;
@@ -24,6 +25,10 @@ use surefoot_diagnose::{Diagnosis, Evaluation, Facts, Split};
 const GLANCE: Duration = Duration::from_millis(100);
 /// How long the output of a command that has ended is waited for, if something that it started holds it open.
 const LINGER: Duration = Duration::from_secs(1);
+/// The file in the directory of a trial that says whose it is.
+const OWNER: &str = "owner";
+/// The file that is there if the first epoch is 0.
+const FROM_ZERO: &str = "epochs-from-0";
 /// What the variables begin with that parameters are in.
 const PARAMETER: &str = "SUREFOOT_PARAMETER_";
 
@@ -57,23 +62,26 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> Runner for CommandRunner<F> {
         trial: &Assignment<'_>,
         supervisor: &mut dyn Supervisor,
     ) -> Result<Ended, Trouble> {
-        // One that nobody has run yet has no directory, whatever another store says of it.
-        if trial.attempt == 1 && is_in_use(trial.dir) {
+        // The shell is there for every trial or for none: no trial is to blame.
+        let not_started = |error: std::io::Error| {
+            let (folder, dir) = (self.folder.display(), trial.dir.display());
+            Trouble::Machine(format!(
+                "the command could not be started in {folder}, with {dir} for its output: {error}"
+            ))
+        };
+        let dir = std::path::absolute(trial.dir).map_err(not_started)?;
+        if !own(&dir, trial.owner).map_err(not_started)? {
             return Err(Trouble::taken(trial.dir));
         }
-        let (mut process, lines) = match self.start(trial) {
-            Ok(started) => started,
-            // The shell is there for every trial or for none: no trial is to blame.
-            Err(error) => {
-                let (folder, dir) = (self.folder.display(), trial.dir.display());
-                let message = format!(
-                    "the command could not be started in {folder}, with {dir} for its output: {error}"
-                );
-                return Err(Trouble::Machine(message));
-            }
-        };
+        if trial.attempt > 1 && !process::end_earlier(&dir, self.grace) {
+            let message = format!("an earlier attempt still runs in {}", dir.display());
+            return Err(Trouble::Machine(message));
+        }
+        let (mut process, lines) = self.start(trial, &dir).map_err(not_started)?;
+        let from_zero = dir.join(FROM_ZERO);
         let mut course = Course {
-            stretches: Stretches::new(trial.reported, trial.planned),
+            stretches: Stretches::new(trial.reported, trial.planned, from_zero.exists()),
+            from_zero,
             direction: self.direction,
             steps: 0,
             result: None,
@@ -81,9 +89,10 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> Runner for CommandRunner<F> {
             layers: Vec::new(),
             checker: None,
         };
-        let cut_short = self.listen(&lines, &mut process, &mut course, supervisor)?;
+        let heard = self.listen(&lines, &mut process, &mut course, supervisor);
         // What it says while it ends is nobody's any more, and is still taken from it.
         drop(lines);
+        let cut_short = heard.inspect_err(|_| process.end())?;
         if let Some(ended) = cut_short {
             process.end();
             return Ok(ended);
@@ -122,8 +131,11 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> Runner for CommandRunner<F> {
 }
 
 impl<F: Fn(Facts) -> Option<Diagnosis>> CommandRunner<F> {
-    fn start(&self, trial: &Assignment<'_>) -> std::io::Result<(Process, Receiver<String>)> {
-        let dir = std::path::absolute(trial.dir)?;
+    fn start(
+        &self,
+        trial: &Assignment<'_>,
+        dir: &Path,
+    ) -> std::io::Result<(Process, Receiver<String>)> {
         let mut command = Command::new("sh");
         command
             .arg("-c")
@@ -132,7 +144,7 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> CommandRunner<F> {
             .env("SUREFOOT_STUDY", &self.study)
             .env("SUREFOOT_TRIAL", trial.number.to_string())
             .env("SUREFOOT_ATTEMPT", trial.attempt.to_string())
-            .env("SUREFOOT_DIR", &dir)
+            .env(system::DIR, dir)
             .env("SUREFOOT_PARAMETERS", json(&trial.point.0));
         // A search within a trial of another: parameters that this trial does not have are not those of the other.
         for (name, _) in std::env::vars_os() {
@@ -143,7 +155,7 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> CommandRunner<F> {
         for (name, value) in &trial.point.0 {
             command.env(variable(name), value.to_string());
         }
-        Process::start(command, &dir, self.grace)
+        Process::start(command, dir, self.grace)
     }
 
     /// Takes the reports of a command until it has ended, or says how it is to end.
@@ -154,25 +166,25 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> CommandRunner<F> {
         course: &mut Course,
         supervisor: &mut dyn Supervisor,
     ) -> Result<Option<Ended>, Trouble> {
-        let mut ended = None;
+        let (mut looked, mut ended) = (Instant::now(), None);
         loop {
+            // What the command has started may go on printing.
+            if looked.elapsed() > GLANCE {
+                looked = Instant::now();
+                if matches!(process.ended(), Ok(Some(_)))
+                    && ended.get_or_insert(looked).elapsed() > LINGER
+                {
+                    return Ok(None);
+                }
+            }
             let line = match lines.recv_timeout(GLANCE) {
                 Ok(line) => line,
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => {
-                    if supervisor.interrupted() {
-                        return Ok(Some(Ended::Interrupted));
-                    }
-                    if matches!(process.ended(), Ok(Some(_))) {
-                        let silent = ended.get_or_insert_with(Instant::now).elapsed();
-                        if silent > LINGER {
-                            return Ok(None);
-                        }
-                    }
-                    continue;
+                Err(RecvTimeoutError::Timeout) if supervisor.interrupted() => {
+                    return Ok(Some(Ended::Interrupted));
                 }
+                Err(RecvTimeoutError::Timeout) => continue,
             };
-            ended = None;
             let order = match Line::read(&line) {
                 None => Order::GoOn,
                 Some(Err(message)) => {
@@ -197,6 +209,8 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> CommandRunner<F> {
 /// What the reports of a trial have come to.
 struct Course {
     stretches: Stretches,
+    /// The file that says to later attempts how epochs are counted.
+    from_zero: PathBuf,
     direction: Direction,
     steps: u64,
     /// The value that the command said is final.
@@ -222,6 +236,10 @@ impl Course {
             self.result = Some(value);
         }
         let (index, planned) = self.stretches.next(line.epoch, line.epochs);
+        if index == 1 && self.stretches.begin_with_zero() {
+            // Without it a later attempt is taken to count from 1.
+            let _ = std::fs::write(&self.from_zero, "");
+        }
         let findings = self.checker.as_mut().map(Checker::findings);
         let order = supervisor.report(&Progress {
             index,
@@ -282,8 +300,22 @@ impl Course {
     }
 }
 
-fn is_in_use(dir: &Path) -> bool {
-    std::fs::read_dir(dir).is_ok_and(|mut within| within.next().is_some())
+/// Makes the directory of a trial, or sees whose it is. False if there is something in it that is not this trial's.
+fn own(dir: &Path, owner: &str) -> std::io::Result<bool> {
+    std::fs::create_dir_all(dir)?;
+    let (mark, partial) = (dir.join(OWNER), dir.join(format!("{OWNER}.partial")));
+    if let Ok(found) = std::fs::read_to_string(&mark) {
+        return Ok(found == owner);
+    }
+    let is_ours = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.is_ok_and(|entry| entry.path() == partial)
+    };
+    if !std::fs::read_dir(dir)?.all(is_ours) {
+        return Ok(false);
+    }
+    std::fs::write(&partial, owner)?;
+    std::fs::rename(&partial, &mark)?;
+    Ok(true)
 }
 
 fn json(values: &std::collections::BTreeMap<String, Value>) -> String {

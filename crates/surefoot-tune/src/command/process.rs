@@ -1,13 +1,11 @@
 //! A command while it runs, with all that it has started.
 
-use crate::store::host;
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use super::system;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -23,10 +21,6 @@ const GLANCE: Duration = Duration::from_millis(10);
 /// How long one that was killed is waited for.
 const KILLED: Duration = Duration::from_secs(2);
 
-/// The file by which a trial's directory belongs to a command: the command has it locked for as long as it runs, and all
-/// that it starts inherits the lock. It says whose the processes are.
-const LOCK: &str = "command.lock";
-
 /// A command, with all that it has started.
 pub(super) struct Process {
     child: Child,
@@ -34,8 +28,6 @@ pub(super) struct Process {
     grace: Duration,
     /// What it says on its standard error, from where this attempt began.
     errors: Option<(File, u64)>,
-    /// The file that is locked while it runs.
-    lock: PathBuf,
 }
 
 impl Process {
@@ -45,8 +37,6 @@ impl Process {
         dir: &Path,
         grace: Duration,
     ) -> std::io::Result<(Process, Receiver<String>)> {
-        std::fs::create_dir_all(dir)?;
-        let mut lock = lock(dir, grace)?;
         let errors = append(&dir.join("errors.log"))?;
         let from = errors.metadata()?.len();
         let log = append(&dir.join("output.log"))?;
@@ -61,10 +51,7 @@ impl Process {
             child,
             grace,
             errors: None,
-            lock: dir.join(LOCK),
         };
-        // Who it is; if that cannot be said, its successor cannot end it, and waits.
-        let _ = writeln!(lock, "{} {}", host(), process.child.id());
         process.errors = File::open(dir.join("errors.log"))
             .ok()
             .map(|file| (file, from));
@@ -103,8 +90,7 @@ impl Process {
     pub(super) fn is_there(&mut self) -> bool {
         // One that has ended is there until somebody has asked for its status.
         let _ = self.child.try_wait();
-        self.id()
-            .is_some_and(|group| test_kill_process_group(group).is_ok())
+        self.id().is_some_and(system::is_alive)
     }
 
     fn signal(&self, signal: Signal) {
@@ -135,52 +121,31 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // Nobody would look after it any more.
-        if matches!(self.child.try_wait(), Ok(None)) {
+        if self.is_there() {
             self.end_within(Duration::ZERO);
         }
-        // Nobody is to be ended in its place.
-        let _ = File::create(&self.lock);
     }
 }
 
-/// Locks the directory of a trial for a command that is about to start. If the worker of an earlier attempt was killed, its
-/// command may still be there, and would write to the same checkpoint: it is ended first.
-fn lock(dir: &Path, grace: Duration) -> std::io::Result<File> {
-    let path = dir.join(LOCK);
-    let mut file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .open(&path)?;
-    // The lock is that of the open file, which a command inherits.
-    fcntl_setfd(&file, FdFlags::empty())?;
-    let is_free = |file: &File| flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
-    if !is_free(&file) {
-        let mut owner = String::new();
-        file.read_to_string(&mut owner)?;
-        let group = group_on_this_host(&owner);
-        for (signal, patience) in [(Signal::TERM, grace), (Signal::KILL, KILLED)] {
-            if let Some(group) = group {
-                let _ = kill_process_group(group, signal);
-            }
-            let asked = Instant::now();
-            while asked.elapsed() < patience && !is_free(&file) {
-                std::thread::sleep(GLANCE);
-            }
+/// Ends what earlier attempts of a trial have left running on this machine, because their workers were killed: it would
+/// write to the same checkpoint. Says whether all of it is gone.
+pub(super) fn end_earlier(dir: &Path, grace: Duration) -> bool {
+    for (signal, patience) in [(Signal::TERM, grace), (Signal::KILL, KILLED)] {
+        let asked = Instant::now();
+        let mut left = system::processes_of(dir);
+        for process in &left {
+            // What is gone already needs no signal.
+            let _ = kill_process(*process, signal);
         }
-        // What has it even now has left its group, as a daemon does, and is no training.
+        while !left.is_empty() && asked.elapsed() < patience {
+            std::thread::sleep(GLANCE);
+            left = system::processes_of(dir);
+        }
+        if left.is_empty() {
+            return true;
+        }
     }
-    file.set_len(0)?;
-    file.seek(SeekFrom::Start(0))?;
-    Ok(file)
-}
-
-/// The process group that a lock file names, if it is one of this machine.
-fn group_on_this_host(owner: &str) -> Option<Pid> {
-    let (machine, group) = owner.trim().rsplit_once(' ')?;
-    let group: i32 = group.parse().ok().filter(|group| *group > 1)?;
-    Pid::from_raw(group).filter(|_| machine == host())
+    false
 }
 
 /// Passes the lines of an output on, for as long as anybody wants them, and keeps everything in a log.
@@ -256,21 +221,5 @@ mod tests {
         let (lines, log) = heard(&output);
         assert_eq!(lines, ["{\"value\": 1}\n"]);
         assert_eq!(log.len(), output.len());
-    }
-
-    #[test]
-    fn only_groups_of_this_machine_are_ended() {
-        let here = host();
-        let group = |owner: &str| group_on_this_host(owner).map(Pid::as_raw_nonzero);
-        assert!(group(&format!("{here} 4711\n")).is_some());
-        for owner in [
-            "elsewhere 4711",
-            "",
-            "4711",
-            &format!("{here} 1"),
-            &format!("{here} -1"),
-        ] {
-            assert_eq!(group(owner), None, "{owner}");
-        }
     }
 }

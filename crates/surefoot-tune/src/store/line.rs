@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 use std::time::Duration;
+use surefoot_panic::apart;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How many rows are handed over at once.
@@ -52,20 +53,19 @@ impl Line {
         let (orders, taken) = mpsc::channel::<Order>();
         let (answer, answered) = mpsc::sync_channel(1);
         let (config, encrypted) = (config.clone(), encrypted.clone());
-        thread::spawn(
-            move || match Connection::open(&config, encrypted, settings) {
-                Ok(mut connection) => {
-                    // Whoever is gone does not ask anything either.
-                    let _ = answer.send(Ok(()));
-                    for order in taken {
-                        order(&mut connection);
-                    }
+        let work = move || match Connection::open(&config, encrypted, settings) {
+            Ok(mut connection) => {
+                // Whoever is gone does not ask anything either.
+                let _ = answer.send(Ok(()));
+                for order in taken {
+                    order(&mut connection);
                 }
-                Err(error) => {
-                    let _ = answer.send(Err(error));
-                }
-            },
-        );
+            }
+            Err(error) => {
+                let _ = answer.send(Err(error));
+            }
+        };
+        thread::spawn(move || apart(work));
         let line = Line { orders, patience };
         line.wait(&answered)??;
         Ok(line)

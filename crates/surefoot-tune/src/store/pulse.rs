@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use surefoot_panic::apart;
 
 /// What a worker gives signs of life with, for one trial after the other: a thread with its own connection, which is
 /// made once.
@@ -30,7 +31,7 @@ impl Heart {
         let (beats, taken) = mpsc::channel();
         Ok(Heart {
             beats: Some(beats),
-            thread: Some(std::thread::spawn(move || beat(store, &taken))),
+            thread: Some(std::thread::spawn(move || apart(|| beat(store, &taken)))),
         })
     }
 

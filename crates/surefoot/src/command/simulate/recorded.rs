@@ -6,10 +6,10 @@ use crate::failure::Failure;
 use crate::output::Console;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use surefoot_diagnose::{Facts, Observation, Quantity};
+use surefoot_diagnose::{Evaluation, Facts, Observation, Quantity};
 use surefoot_record::Run;
 use surefoot_tune::simulate::{RecordedTrial, Stretch, Task, read_taskset};
-use surefoot_tune::store::{End, Trial};
+use surefoot_tune::store::{End, Report, Trial};
 use surefoot_tune::{Space, Study};
 
 /// What is seen of a trial that trained a plan.
@@ -222,7 +222,7 @@ fn recorded(trial: &Trial, stored: &Stored) -> RecordedTrial {
     let course = view.course(trial.number).unwrap_or_default();
     // A run that was deleted, or that is on another machine, leaves what is in the store.
     let mut places = places(trial, stored).into_iter();
-    let seen = places.find_map(|run| Seen::read(&run, reports.len()));
+    let seen = places.find_map(|run| Seen::read(&run, reports));
     let (facts, available, mut stretches) = match seen {
         Some(seen) => (seen.facts, BTreeSet::from(SEEN), seen.stretches),
         None => (Facts::default(), BTreeSet::new(), Vec::new()),
@@ -277,11 +277,20 @@ struct Seen {
 }
 
 impl Seen {
-    fn read(dir: &Path, reports: usize) -> Option<Seen> {
+    fn read(dir: &Path, reports: &[Report]) -> Option<Seen> {
         let run = Run::open(dir).ok()?;
         let mut evaluations = run.evaluations().ok()?;
-        evaluations.truncate(reports);
-        let mut stretches = Vec::with_capacity(reports);
+        evaluations.truncate(reports.len());
+        // That of another study may be in its place.
+        let is_reported = |(evaluation, report): (&Evaluation, &Report)| {
+            let values = [Some(evaluation.loss), evaluation.metric];
+            let mut bits = values.iter().flatten().map(|value| value.to_bits());
+            report.value.is_nan() || bits.any(|bits| bits == report.value.to_bits())
+        };
+        if !evaluations.iter().zip(reports).all(is_reported) {
+            return None;
+        }
+        let mut stretches = Vec::with_capacity(reports.len());
         let mut observations = run.observations().ok()?.peekable();
         for evaluation in evaluations {
             let mut seen: Vec<Observation> = Vec::new();

@@ -49,8 +49,16 @@ pub(super) fn run(
     };
     let begun = Instant::now();
     let mut crew = Crew::start(project, arguments, begun, crew)?;
-    let mut asked_to_leave = None;
+    let (mut asked_to_leave, mut given_up) = (None, false);
+    let tell_warnings = |crew: &mut Crew<'_>| {
+        for warning in crew.warnings() {
+            if !arguments.quiet {
+                screen.above(|| to_stderr(&warning));
+            }
+        }
+    };
     while crew.look_after(asked_to_leave.is_some())? {
+        tell_warnings(&mut crew);
         for (worker, status) in crew.killed() {
             let limits = project.study.settings.limits();
             let trials = store.bury(study.id, &worker, &limits)?;
@@ -61,13 +69,11 @@ pub(super) fn run(
             }
         }
         crew.replace_killed()?;
-        for warning in crew.warnings() {
-            screen.above(|| to_stderr(&warning));
-        }
         store.refresh_reports(&mut view)?;
         standing.update(&view, begun.elapsed(), &screen);
         match asked_to_leave {
             None if interrupt.asked() || standing.is_hopeless() => {
+                given_up = !interrupt.asked();
                 // At a terminal they were asked too; a signal to this process alone they do not see.
                 crew.signal(rustix::process::Signal::TERM);
                 asked_to_leave = Some(Instant::now());
@@ -79,6 +85,7 @@ pub(super) fn run(
         }
         std::thread::sleep(GLANCE);
     }
+    tell_warnings(&mut crew);
     store.refresh_reports(&mut view)?;
     standing.update(&view, begun.elapsed(), &screen);
     screen.clear();
@@ -92,7 +99,7 @@ pub(super) fn run(
         return Ok(Exit::Interrupted);
     }
     let remedy = "they stay so in the store: when the reason is mended, try more (--trials), or begin anew elsewhere (--runs)";
-    if standing.is_hopeless() {
+    if given_up {
         let failed = standing.failures_in_a_row();
         console.note(&format!(
             "given up, because the last {failed} trials have all failed; {remedy}"
@@ -216,6 +223,9 @@ impl<'a> Crew<'a> {
             command.arg("--stopper").arg(name);
         }
         command
+            // What it says is told apart by how it begins.
+            .env("NO_COLOR", "1")
+            .env_remove("CLICOLOR_FORCE")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());

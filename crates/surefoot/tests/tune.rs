@@ -519,7 +519,7 @@ learning_rate = { choice = [1e30] }
         std::thread::sleep(Duration::from_millis(2));
     }
     // Within the first epoch, after the indicator has spoken: it does so once.
-    std::thread::sleep(Duration::from_secs(1));
+    std::thread::sleep(Duration::from_millis(600));
     let id = child.id().to_string();
     let interrupted = Command::new("kill").args(["-INT", &id]).status();
     assert!(interrupted.unwrap().success());

@@ -31,13 +31,18 @@ fn trials(outcome: &Outcome) -> Vec<Value> {
     trials
 }
 
-/// How the attempts of the first trial ended.
-fn fates(folder: &Folder) -> Vec<String> {
+/// The first trial as the store has it.
+fn first_trial(folder: &Folder) -> Value {
     let outcome = folder.run(&["export", "runs/study/study.db", "--output", "trials.jsonl"]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let text = std::fs::read_to_string(folder.path().join("trials.jsonl")).unwrap();
-    let first: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-    let attempts = first["attempts"].as_array().unwrap().iter();
+    serde_json::from_str(text.lines().next().unwrap()).unwrap()
+}
+
+/// How its attempts ended.
+fn fates(folder: &Folder) -> Vec<String> {
+    let trial = first_trial(folder);
+    let attempts = trial["attempts"].as_array().unwrap().iter();
     attempts
         .map(|attempt| attempt["fate"].as_str().unwrap().to_owned())
         .collect()
@@ -85,7 +90,7 @@ fn a_command_whose_worker_was_killed_does_not_run_twice() {
         // In a session of its own, and with nothing of its worker's.
         "if [ -z $AGAIN ]; then AGAIN=1 setsid sh $0 3>&- 4>&-; exit; fi\n\
          if [ -e first ]; then\n\
-         if kill -0 $(cat first) 2>/dev/null; then echo '{\"value\": 1}'; else echo '{\"value\": 0}'; fi\n\
+         case \"$(cat /proc/$(cat first)/stat 2>/dev/null)\" in ''|*') Z '*) echo '{\"value\": 0}';; *) echo '{\"value\": 1}';; esac\n\
          exit\nfi\n\
          echo $$ > first\nwhile :; do sleep 0.05; done\n",
     );
@@ -168,7 +173,9 @@ fn epochs_that_begin_with_zero_are_gone_on_with() {
     let child = folder.start(&["tune", "study.toml", "--trials", "1"]);
     let done = folder.path().join("runs/study/trial-00000/done");
     wait_for("it never began", || done.exists());
-    std::thread::sleep(Duration::from_millis(500));
+    wait_for("it never reported", || {
+        first_trial(&folder)["reports"].as_array().unwrap().len() == 3
+    });
     signal("-INT", &child.id().to_string());
     child.wait_with_output().unwrap();
     let outcome = tune(&folder, &["--trials", "1"]);

@@ -91,8 +91,8 @@ impl<B: Compute> Trainer<'_, B> {
         };
         let found = self.found(job, &outline, trial)?;
         // It ended, and whoever ran it died before that was in the store.
-        if let Found::Finished(evaluations) = &found {
-            return measure.repeat(evaluations, supervisor);
+        if let Found::Finished(events) = &found {
+            return measure.repeat(events, supervisor);
         }
         let Some((recorder, checkpoint)) =
             self.recorder(job, &outline, trial, &found, supervisor)?
@@ -191,7 +191,7 @@ impl<B: Compute> Trainer<'_, B> {
             return Err(Trouble::taken(dir));
         }
         match record.summary().map_err(broken)? {
-            Some(_) => Ok(Found::Finished(record.evaluations().map_err(broken)?)),
+            Some(_) => Ok(Found::Finished(record.events().map_err(broken)?)),
             None => Ok(Found::Record),
         }
     }
@@ -265,8 +265,8 @@ enum Found {
     Rest,
     /// A record to go on with.
     Record,
-    /// One that is finished, with its evaluations.
-    Finished(Vec<Evaluation>),
+    /// One that is finished, with what happened.
+    Finished(Vec<Event>),
 }
 
 fn broken(error: surefoot_record::Error) -> Trouble {
@@ -298,16 +298,21 @@ impl Measure {
     }
 
     /// Reports what is recorded already.
-    fn repeat(
-        &self,
-        evaluations: &[Evaluation],
-        supervisor: &mut dyn Supervisor,
-    ) -> Result<Ended, Trouble> {
-        let judged = evaluations.iter().filter(|e| e.split != Split::Test);
+    fn repeat(&self, events: &[Event], supervisor: &mut dyn Supervisor) -> Result<Ended, Trouble> {
+        let evaluations = events.iter().filter_map(Event::evaluation);
+        let judged = evaluations.filter(|e| e.split != Split::Test);
         for (index, evaluation) in (1..).zip(judged) {
-            supervisor.report(&self.progress(index, evaluation, Vec::new()))?;
+            supervisor.report(&self.progress(index, &evaluation, Vec::new()))?;
         }
-        Ok(Ended::Complete(None))
+        // Of trials that were stopped only those are finished that were done.
+        let done = events.iter().rev().find_map(|event| match event {
+            Event::Finding(finding) => Some(finding.clone().remark()),
+            _ => None,
+        });
+        Ok(match done {
+            Some(done) => Ended::Stopped(Reason::from(&done)),
+            None => Ended::Complete(None),
+        })
     }
 }
 

@@ -59,6 +59,7 @@ fn group_of_living(place: &Path) -> Option<i32> {
 mod tests {
     use super::*;
     use std::process::Command;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn processes_are_known_by_the_directory_of_their_trial() {
@@ -70,6 +71,11 @@ mod tests {
             .spawn()
             .expect("a process");
         let id = Pid::from_child(&child);
+        // It is begun before its environment can be seen.
+        let begun = Instant::now();
+        while processes_of(dir.path()).is_empty() && begun.elapsed() < Duration::from_secs(10) {
+            std::thread::yield_now();
+        }
         assert_eq!(processes_of(dir.path()), [id]);
         assert!(processes_of(&dir.path().join("other")).is_empty());
         child.kill().expect("there");

@@ -3,24 +3,12 @@
 #[path = "../../tests/server/mod.rs"]
 mod server;
 
+use super::fixture::digits;
 use super::postgres::Postgres;
-use super::{Claim, Claimed, Error, Limits, NewStudy, Store, Study};
-use crate::Direction;
-use crate::space::Space;
+use super::{Claim, Claimed, Error, Limits, Store, Study};
 use server::Server;
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
-
-fn new_study() -> NewStudy {
-    NewStudy {
-        name: "digits".to_owned(),
-        fingerprint: String::new(),
-        document: String::new(),
-        space: Space::new(Vec::new()).expect("a space"),
-        direction: Direction::Minimize,
-        seed: 1,
-    }
-}
 
 fn claim(store: &mut Store, study: &Study) -> Claim {
     match store.claim(study.id, "worker", &Limits::default()) {
@@ -34,7 +22,7 @@ fn store(server: &Server, setting: &str) -> (Store, Study, String) {
     let url = server.database("studies");
     by_hand(server, &format!("ALTER DATABASE studies SET {setting}"));
     let mut store = Store::open(&url).expect("a store");
-    let study = store.join(&new_study()).expect("a study");
+    let study = store.join(&digits()).expect("a study");
     (store, study, url)
 }
 
@@ -55,7 +43,7 @@ fn a_server_that_hangs_is_given_up_and_gone_on_with() {
     let mut store = Store {
         database: Box::new(hasty),
     };
-    let study = store.join(&new_study()).expect("a study");
+    let study = store.join(&digits()).expect("a study");
     let first = claim(&mut store, &study);
 
     let paused = server.pause();
@@ -123,7 +111,7 @@ fn a_server_that_could_be_written_is_waited_for() {
     );
     let mut other = Store::open(&url).expect("a store");
     let begun = Instant::now();
-    let refused = other.join(&new_study()).expect_err("it cannot be written");
+    let refused = other.join(&digits()).expect_err("it cannot be written");
     assert!(matches!(refused, Error::ReadOnly { .. }), "{refused}");
     assert!(
         begun.elapsed() < Duration::from_secs(5),

@@ -1,10 +1,11 @@
 //! Tests: a commit whose answer is lost is made again and counts once.
 
 use super::database::{Database, Work};
+use super::fixture::digits;
 use super::sqlite::Sqlite;
-use super::{Attempt, Claimed, End, Error, Limits, NewStudy, Report, Start, Store, Trial, View};
-use crate::space::{Point, Space};
-use crate::{Direction, Reason};
+use super::{Attempt, Claimed, End, Error, Limits, Report, Start, Store, Trial, View};
+use crate::Reason;
+use crate::space::Point;
 
 /// A database that commits every write and then forgets that it did.
 struct Forgetful(Sqlite);
@@ -30,15 +31,7 @@ impl Database for Forgetful {
 
 /// A study in which every call was made, and what is known of it at the end.
 fn study(store: &mut Store) -> View {
-    let study = NewStudy {
-        name: "digits".to_owned(),
-        fingerprint: String::new(),
-        document: String::new(),
-        space: Space::new(Vec::new()).expect("a space"),
-        direction: Direction::Minimize,
-        seed: 1,
-    };
-    let study = store.join(&study).expect("a study");
+    let study = store.join(&digits()).expect("a study");
     store.enqueue(study.id, &Point::default()).expect("a trial");
     let limits = Limits {
         trials: Some(3),

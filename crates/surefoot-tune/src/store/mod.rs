@@ -33,6 +33,8 @@ mod error;
 #[cfg(test)]
 mod exactly_once;
 #[cfg(test)]
+mod fixture;
+#[cfg(test)]
 mod laws;
 #[cfg(feature = "postgres")]
 mod line;

@@ -345,20 +345,10 @@ fn failure(name: &str, error: &rusqlite::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Claimed, End, Limits, NewStudy, Start, Store, View};
-    use crate::{Direction, Point, Space};
+    use crate::Point;
+    use crate::store::fixture::digits;
+    use crate::store::{Claimed, End, Limits, Start, Store, View};
     use std::fs;
-
-    fn study() -> NewStudy {
-        NewStudy {
-            name: "digits".to_owned(),
-            fingerprint: String::new(),
-            document: String::new(),
-            space: Space::new(Vec::new()).expect("a space"),
-            direction: Direction::Minimize,
-            seed: 1,
-        }
-    }
 
     fn file(content: &[u8]) -> (tempfile::TempDir, std::path::PathBuf) {
         let dir = tempfile::tempdir().expect("a directory");
@@ -431,7 +421,7 @@ mod tests {
     fn a_store_that_cannot_be_written_can_be_read() {
         let (_dir, path) = file(b"");
         let mut writer = Store::open(path.to_str().expect("a path")).expect("a store");
-        writer.join(&study()).expect("a study");
+        writer.join(&digits()).expect("a study");
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let mut store = Store {
             database: Box::new(Sqlite {
@@ -454,7 +444,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("50% of #1?.db");
         let mut writer = Store::open(path.to_str().expect("a path")).expect("a store");
-        writer.join(&study()).expect("a study");
+        writer.join(&digits()).expect("a study");
         drop(writer);
         assert!(!has_log(&path));
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
@@ -470,7 +460,7 @@ mod tests {
         let (_dir, path) = file(b"");
         let url = path.to_str().expect("a path");
         let mut store = Store::open(url).expect("a store");
-        let study = store.join(&study()).expect("a study");
+        let study = store.join(&digits()).expect("a study");
         let connection = Connection::open(&path).expect("a database");
         let pages: i64 = connection
             .query_row("PRAGMA page_count", [], |row| row.get(0))

@@ -8,10 +8,10 @@ use toml_edit::{Document, Item, TableLike, Value};
 pub(super) fn path_of(text: &str, snippet: &Snippet) -> Vec<String> {
     let head: usize = text
         .split_inclusive('\n')
-        .take(snippet.line - 1)
+        .take(snippet.line.saturating_sub(1))
         .map(str::len)
         .sum();
-    let letters = snippet.text.chars().take(snippet.column - 1);
+    let letters = snippet.text.chars().take(snippet.column.saturating_sub(1));
     let at = head + letters.map(char::len_utf8).sum::<usize>();
     // No header and no key of a plan has one letter.
     let is_whole = at == 0 && snippet.width == 1;

@@ -4,6 +4,7 @@
 //! from the store ([`worker`]), and shows what becomes of them ([`search`]). A worker that is killed takes
 //! nobody with it, and one on another machine is no different.
 
+mod crew;
 mod search;
 mod training;
 mod worker;

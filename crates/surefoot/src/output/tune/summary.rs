@@ -34,7 +34,7 @@ struct Told<'a> {
     /// The share of the planned epochs that stopped trials were spared.
     saved: f64,
     /// Which part of the budget is used up.
-    ended_by: Option<&'static str>,
+    ended_by: Option<Spent>,
     best: Option<BestTrial<'a>>,
     seconds: f64,
     store: &'a str,
@@ -140,11 +140,12 @@ impl<'a> Summary<'a> {
             None => lines.push(format!("  {:<10} no trial came to a result", "best")),
         }
         let time = number::time(told.seconds);
-        let why = told.ended_by.map_or("", |part| match part {
-            "trials" => ", all trials are done",
-            "time" => ", which is all it had",
-            _ => ", the operations are used up",
-        });
+        let why = match told.ended_by {
+            Some(Spent::Trials) => ", all trials are done",
+            Some(Spent::Time) => ", which is all it had",
+            Some(Spent::Operations) => ", the operations are used up",
+            None => "",
+        };
         lines.push(format!("  {:<10} {time}{why}", "time"));
         let page = dir.join("report.html");
         let page = page.display().to_string();
@@ -168,22 +169,31 @@ impl<'a> Summary<'a> {
     }
 }
 
-/// Which part of its budget a search has used up: the name of its key in the study.
-fn spent(study: &Study, view: &View, elapsed: Duration) -> Option<&'static str> {
+/// A part of the budget, by its key in the study.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Spent {
+    Trials,
+    Time,
+    Operations,
+}
+
+/// Which part of its budget a search has used up.
+fn spent(study: &Study, view: &View, elapsed: Duration) -> Option<Spent> {
     let settings = &study.settings;
     let over = view.trials().iter().filter(|trial| trial.end().is_some());
     let over = over.count() as u64;
     if settings.trials.is_some_and(|trials| over >= trials) {
-        return Some("trials");
+        return Some(Spent::Trials);
     }
     let operations = settings.operations;
     if operations.is_some_and(|operations| view.operations() >= operations) {
-        return Some("operations");
+        return Some(Spent::Operations);
     }
     settings
         .time
         .is_some_and(|time| elapsed >= time)
-        .then_some("time")
+        .then_some(Spent::Time)
 }
 
 /// A word of a command as it can be pasted into a shell: `&` and `?` of a URL mean something there.

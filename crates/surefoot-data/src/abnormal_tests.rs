@@ -32,14 +32,7 @@ fn mean(set: &Dataset, gaps: &[u64]) -> f32 {
 }
 
 fn data(source: Source, missing: Missing) -> Data {
-    Data {
-        missing,
-        split: Split {
-            validation: 0.25,
-            test: 0.0,
-        },
-        ..Data::new(source)
-    }
+    Data { missing, split: Split { validation: 0.25, test: 0.0 }, ..Data::new(source) }
 }
 
 /// Loads files that a source finds in its folder.
@@ -55,10 +48,7 @@ fn load_files(files: &[(&str, Vec<u8>)], data: &Data) -> Result<Dataset, String>
 }
 
 fn table() -> Source {
-    Source::Csv {
-        path: "t.csv".into(),
-        label: None,
-    }
+    Source::Csv { path: "t.csv".into(), label: None }
 }
 
 fn csv(text: &str, missing: Missing) -> Result<Dataset, String> {
@@ -70,20 +60,14 @@ fn npy(features: &[f32], labels: &[f32], missing: Missing) -> Result<Dataset, St
         let shape = format!("({},)", values.len());
         npy::tests::file("'<f4'", false, &shape, &npy::tests::floats(values))
     };
-    let source = Source::Npy {
-        features: "x.npy".into(),
-        labels: "y.npy".into(),
-    };
+    let source = Source::Npy { features: "x.npy".into(), labels: "y.npy".into() };
     let files = [("x.npy", file(features)), ("y.npy", file(labels))];
     load_files(&files, &data(source, missing))
 }
 
 fn parquet(schema: &str, columns: Vec<Values>, missing: Missing) -> Result<Dataset, String> {
     let bytes = parquet::tests::file(schema, &[columns], Compression::UNCOMPRESSED);
-    let source = Source::Parquet {
-        path: "t.parquet".into(),
-        label: None,
-    };
+    let source = Source::Parquet { path: "t.parquet".into(), label: None };
     load_files(&[("t.parquet", bytes)], &data(source, missing))
 }
 
@@ -113,12 +97,7 @@ fn samples_of_a_table_with_gaps_are_dropped() {
     let set = csv(GAPS, Missing::Drop).unwrap();
     assert_eq!(
         by_id(&set),
-        ById::from([
-            (0, vec![1.0]),
-            (2, vec![3.0]),
-            (4, vec![5.0]),
-            (5, vec![6.0])
-        ])
+        ById::from([(0, vec![1.0]), (2, vec![3.0]), (4, vec![5.0]), (5, vec![6.0])])
     );
     assert!(
         set.notes[0].ends_with("left out because a value is missing: 2 of 6"),
@@ -133,10 +112,7 @@ fn gaps_of_a_table_are_filled_with_the_mean_of_the_training_part() {
     let (found, mean) = (by_id(&set), mean(&set, &[1, 3]));
     assert_eq!((found[&1][0], found[&3][0]), (mean, mean));
     assert_eq!((found[&0][0], found[&5][0]), (1.0, 6.0));
-    assert_eq!(
-        set.notes,
-        ["missing features replaced by the mean of the training part: 2"]
-    );
+    assert_eq!(set.notes, ["missing features replaced by the mean of the training part: 2"]);
 }
 
 #[test]
@@ -161,10 +137,7 @@ fn a_name_among_features_is_no_gap() {
 fn samples_of_an_array_with_gaps_are_dropped() {
     let features = [1.0, f32::NAN, 3.0, f32::INFINITY, 5.0];
     let set = npy(&features, &[0.5; 5], Missing::Drop).unwrap();
-    assert_eq!(
-        by_id(&set),
-        ById::from([(0, vec![1.0]), (2, vec![3.0]), (4, vec![5.0])])
-    );
+    assert_eq!(by_id(&set), ById::from([(0, vec![1.0]), (2, vec![3.0]), (4, vec![5.0])]));
 }
 
 #[test]
@@ -186,11 +159,7 @@ fn nulls_of_parquet_are_dropped_or_filled() {
         ];
         parquet(schema, columns, missing)
     };
-    assert!(
-        read(Missing::Refuse)
-            .unwrap_err()
-            .contains("row 2, column \"a\"")
-    );
+    assert!(read(Missing::Refuse).unwrap_err().contains("row 2, column \"a\""));
     let dropped = read(Missing::Drop).unwrap();
     assert_eq!(
         by_id(&dropped),
@@ -216,10 +185,7 @@ fn samples_without_a_label_are_dropped() {
         Values::Texts(vec![Some("u"), None, Some("v"), Some(""), Some("u")]),
     ];
     let schema = "required int32 a; optional binary y (UTF8);";
-    assert_eq!(
-        ids(parquet(schema, texts, Missing::Drop).unwrap()),
-        [0, 2, 4]
-    );
+    assert_eq!(ids(parquet(schema, texts, Missing::Drop).unwrap()), [0, 2, 4]);
 }
 
 #[test]
@@ -230,16 +196,11 @@ fn a_label_is_never_made_up() {
          data.missing = \"drop\" to leave out such samples"
     );
     assert!(npy(&[1.0, 2.0], &[0.5, f32::NAN], Missing::Impute).is_err());
-    let columns = vec![
-        ints([1, 2, 3, 4, 5].map(Some)),
-        ints([Some(0), Some(1), None, Some(0), Some(1)]),
-    ];
+    let columns =
+        vec![ints([1, 2, 3, 4, 5].map(Some)), ints([Some(0), Some(1), None, Some(0), Some(1)])];
     let schema = "required int32 a; optional int32 y;";
     let error = parquet(schema, columns, Missing::Impute).unwrap_err();
-    assert!(
-        error.contains("row 3, column \"y\": the value is missing (null)"),
-        "{error}"
-    );
+    assert!(error.contains("row 3, column \"y\": the value is missing (null)"), "{error}");
 }
 
 #[test]
@@ -251,10 +212,7 @@ fn a_word_for_nothing_among_names_of_classes_is_a_class() {
 #[test]
 fn a_class_that_was_dropped_altogether_is_none() {
     let set = csv("a,y\n1,u\n2,v\n,w\n4,u\n", Missing::Drop).unwrap();
-    assert_eq!(
-        (set.task, set.class_names),
-        (Task::Binary, vec!["u".into(), "v".into()])
-    );
+    assert_eq!((set.task, set.class_names), (Task::Binary, vec!["u".into(), "v".into()]));
 }
 
 #[test]
@@ -285,10 +243,7 @@ fn whole_numbers_stay_symbols_unless_a_value_was_made_up() {
 }
 
 fn clipping(missing: Missing) -> Data {
-    Data {
-        outliers: Outliers::Clip,
-        ..data(table(), missing)
-    }
+    Data { outliers: Outliers::Clip, ..data(table(), missing) }
 }
 
 #[test]
@@ -300,36 +255,23 @@ fn outliers_of_a_file_are_cut_before_scaling() {
     assert_eq!(set.notes[0], "features cut off as outliers: 1");
     assert!(by_id(&set)[&7][0] < 30.0);
     assert!(!set.integer_input);
-    let scaled = Data {
-        scale: Scale::MinMax,
-        ..plan
-    };
+    let scaled = Data { scale: Scale::MinMax, ..plan };
     let scaled = load_files(&files, &scaled).unwrap();
-    assert_eq!(
-        scaled.scaling,
-        Scaling::fit(Scale::MinMax, &set.train.features, &[1])
-    );
+    assert_eq!(scaled.scaling, Scaling::fit(Scale::MinMax, &set.train.features, &[1]));
 }
 
 #[test]
 fn a_mean_is_taken_without_outliers() {
     let text = "a,y\n1,u\n2,v\n3,u\n4,v\n5,u\n,v\n6,u\n7,v\n1e9,v\n-1e9,u\n";
     let set = load_files(&[("t.csv", text.into())], &clipping(Missing::Impute)).unwrap();
-    assert!(
-        (-10.0..20.0).contains(&by_id(&set)[&5][0]),
-        "{:?}",
-        by_id(&set)
-    );
+    assert!((-10.0..20.0).contains(&by_id(&set)[&5][0]), "{:?}", by_id(&set));
     assert_eq!(set.notes.len(), 2);
 }
 
 #[test]
 fn a_complete_source_is_the_same_whatever_is_done_about_gaps() {
     let moons = |missing| {
-        let source = Source::Moons {
-            samples: 40,
-            noise: 0.1,
-        };
+        let source = Source::Moons { samples: 40, noise: 0.1 };
         load(&data(source, missing), 42, Path::new("")).unwrap()
     };
     let plain = moons(Missing::Refuse);
@@ -343,22 +285,13 @@ fn a_complete_source_is_the_same_whatever_is_done_about_gaps() {
 #[test]
 fn symbols_are_not_computed_with() {
     let error = |change: fn(&mut Data)| {
-        let source = Source::Parity {
-            samples: 40,
-            length: 5,
-        };
+        let source = Source::Parity { samples: 40, length: 5 };
         let mut plan = data(source, Missing::Refuse);
         change(&mut plan);
         load(&plan, 42, Path::new("")).unwrap_err().to_string()
     };
     let imputed = error(|plan| plan.missing = Missing::Impute);
-    assert!(
-        imputed.ends_with("not measured; set missing = \"refuse\""),
-        "{imputed}"
-    );
+    assert!(imputed.ends_with("not measured; set missing = \"refuse\""), "{imputed}");
     let clipped = error(|plan| plan.outliers = Outliers::Clip);
-    assert!(
-        clipped.ends_with("not measured; set outliers = \"keep\""),
-        "{clipped}"
-    );
+    assert!(clipped.ends_with("not measured; set outliers = \"keep\""), "{clipped}");
 }

@@ -66,18 +66,12 @@ impl Array {
         big_endian: bool,
         shape: Vec<usize>,
     ) -> Result<Array, DataError> {
-        let malformed = |what| DataError::Malformed {
-            path: file.to_owned(),
-            format,
-            what,
-        };
+        let malformed = |what| DataError::Malformed { path: file.to_owned(), format, what };
         if shape.is_empty() {
             return Err(malformed("it holds a single number and not samples".into()));
         }
         if shape.contains(&0) {
-            return Err(DataError::Empty {
-                origin: Origin::File(file.to_owned()),
-            });
+            return Err(DataError::Empty { origin: Origin::File(file.to_owned()) });
         }
         let need = shape
             .iter()
@@ -96,16 +90,8 @@ impl Array {
             )));
         }
         // A compressed file is checked against its checksum when its end is read.
-        reader
-            .read(&mut [0])
-            .map_err(|error| damaged(file, format, error))?;
-        Ok(Array {
-            file: file.to_owned(),
-            number,
-            big_endian,
-            shape,
-            bytes,
-        })
+        reader.read(&mut [0]).map_err(|error| damaged(file, format, error))?;
+        Ok(Array { file: file.to_owned(), number, big_endian, shape, bytes })
     }
 
     /// Brings an array that was stored in the order of Fortran into that of C.
@@ -123,11 +109,7 @@ impl Array {
             .collect();
         let mut index = vec![0; self.shape.len()];
         for _ in 0..self.bytes.len() / size {
-            let from: usize = index
-                .iter()
-                .zip(&strides)
-                .map(|(i, stride)| i * stride)
-                .sum();
+            let from: usize = index.iter().zip(&strides).map(|(i, stride)| i * stride).sum();
             bytes.extend_from_slice(&self.bytes[from..from + size]);
             for (i, length) in index.iter_mut().zip(&self.shape).rev() {
                 *i += 1;
@@ -189,10 +171,7 @@ impl Array {
             .collect();
         let sample = index.pop().unwrap_or_default();
         index.reverse();
-        Box::new(Place {
-            file: self.file.clone(),
-            position: Position::Element { sample, index },
-        })
+        Box::new(Place { file: self.file.clone(), position: Position::Element { sample, index } })
     }
 }
 
@@ -232,19 +211,11 @@ pub(crate) fn paired(
         shape,
         features: values,
         feature_names: Vec::new(),
-        measure: if whole {
-            Measure::Whole
-        } else {
-            Measure::Amounts
-        },
+        measure: if whole { Measure::Whole } else { Measure::Amounts },
         labels: Labels::Numbers {
             values: labels.numbers(Gaps::in_labels(missing), |number| number)?,
             width,
-            form: if labels.number.is_float() {
-                Form::Floats
-            } else {
-                Form::Integers
-            },
+            form: if labels.number.is_float() { Form::Floats } else { Form::Integers },
         },
         origin: Origin::File(features.file),
         label_origin: Origin::File(labels.file),
@@ -256,20 +227,13 @@ pub(crate) fn paired(
 pub(crate) fn damaged(file: &Path, format: &'static str, error: io::Error) -> DataError {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error.kind() {
-        UnexpectedEof => DataError::Malformed {
-            path: file.to_owned(),
-            format,
-            what: "it is cut short".into(),
-        },
-        InvalidData | InvalidInput => DataError::Malformed {
-            path: file.to_owned(),
-            format,
-            what: error.to_string(),
-        },
-        _ => DataError::Unreadable {
-            path: file.to_owned(),
-            cause: error,
-        },
+        UnexpectedEof => {
+            DataError::Malformed { path: file.to_owned(), format, what: "it is cut short".into() }
+        }
+        InvalidData | InvalidInput => {
+            DataError::Malformed { path: file.to_owned(), format, what: error.to_string() }
+        }
+        _ => DataError::Unreadable { path: file.to_owned(), cause: error },
     }
 }
 
@@ -278,25 +242,13 @@ mod tests {
     use super::*;
 
     fn array(number: Number, shape: &[usize], bytes: &[u8]) -> Result<Array, DataError> {
-        Array::read(
-            bytes,
-            Path::new("x.npy"),
-            "NPY",
-            number,
-            false,
-            shape.to_vec(),
-        )
+        Array::read(bytes, Path::new("x.npy"), "NPY", number, false, shape.to_vec())
     }
 
     fn numbers(number: Number, big_endian: bool, bytes: &[u8]) -> Vec<f64> {
         let shape = [bytes.len() / number.size()];
-        let array = Array {
-            big_endian,
-            ..array(number, &shape, bytes).unwrap()
-        };
-        array
-            .numbers(Gaps::in_features(Missing::Refuse), |number| number)
-            .unwrap()
+        let array = Array { big_endian, ..array(number, &shape, bytes).unwrap() };
+        array.numbers(Gaps::in_features(Missing::Refuse), |number| number).unwrap()
     }
 
     #[test]
@@ -305,10 +257,7 @@ mod tests {
             ($kind:ident, $type:ty, $value:expr) => {
                 let value: $type = $value;
                 let expected = [value as f64];
-                assert_eq!(
-                    numbers(Number::$kind, false, &value.to_le_bytes()),
-                    expected
-                );
+                assert_eq!(numbers(Number::$kind, false, &value.to_le_bytes()), expected);
                 assert_eq!(numbers(Number::$kind, true, &value.to_be_bytes()), expected);
             };
         }
@@ -351,10 +300,7 @@ mod tests {
             array.numbers(gaps, |number| number).unwrap_err()
         };
         let error = refused(found).to_string();
-        assert!(
-            error.starts_with("x.npy, element [1, 1]: the value is missing (NaN)"),
-            "{error}"
-        );
+        assert!(error.starts_with("x.npy, element [1, 1]: the value is missing (NaN)"), "{error}");
         let huge = array(Number::F64, &[1], &1e300_f64.to_le_bytes()).unwrap();
         let error = refused(huge);
         assert!(matches!(error, DataError::Infinite { .. }), "{error}");
@@ -364,9 +310,7 @@ mod tests {
     fn features_and_labels_must_be_as_many() {
         let features = array(Number::U8, &[3, 1], &[1, 2, 3]).unwrap();
         let labels = array(Number::U8, &[2], &[0, 1]).unwrap();
-        let error = paired(features, labels, Missing::Refuse)
-            .unwrap_err()
-            .to_string();
+        let error = paired(features, labels, Missing::Refuse).unwrap_err().to_string();
         assert!(error.contains("has 3 samples and x.npy has 2"), "{error}");
     }
 

@@ -38,9 +38,8 @@ pub(crate) fn clean(parts: &mut [Part; 3], data: &Data, shape: &[usize]) -> Vec<
 /// The first part is what the limits are fitted on. A channel without spread is left alone; missing
 /// values stay missing.
 fn clip(parts: &mut [Part; 3], channels: usize) -> usize {
-    let limits: Vec<(f32, f32)> = (0..channels)
-        .map(|channel| limits(&parts[0].features, channels, channel))
-        .collect();
+    let limits: Vec<(f32, f32)> =
+        (0..channels).map(|channel| limits(&parts[0].features, channels, channel)).collect();
     let mut clipped = 0;
     for part in parts {
         for values in part.features.chunks_mut(channels) {
@@ -57,12 +56,7 @@ fn clip(parts: &mut [Part; 3], channels: usize) -> usize {
 
 /// What is not an outlier in a channel.
 fn limits(features: &[f32], channels: usize, channel: usize) -> (f32, f32) {
-    let values: Vec<f32> = features
-        .iter()
-        .skip(channel)
-        .step_by(channels)
-        .copied()
-        .collect();
+    let values: Vec<f32> = features.iter().skip(channel).step_by(channels).copied().collect();
     let Some(found) = quartiles(&values) else {
         return EVERYTHING;
     };
@@ -71,10 +65,7 @@ fn limits(features: &[f32], channels: usize, channel: usize) -> (f32, f32) {
     }
     // Half of the values are the same, as in images on a plain ground: the others decide.
     let ground = found.median as f32;
-    let others: Vec<f32> = values
-        .into_iter()
-        .filter(|&value| value != ground)
-        .collect();
+    let others: Vec<f32> = values.into_iter().filter(|&value| value != ground).collect();
     match quartiles(&others) {
         Some(found) if found.q1 < found.q3 => {
             let (low, high) = reach(&found);
@@ -122,9 +113,7 @@ fn means(features: &[f32], channels: usize) -> Vec<f32> {
             }
         }
     }
-    sums.into_iter()
-        .map(|(sum, count)| (sum / count.max(1) as f64) as f32)
-        .collect()
+    sums.into_iter().map(|(sum, count)| (sum / count.max(1) as f64) as f32).collect()
 }
 
 #[cfg(test)]

@@ -17,19 +17,13 @@ pub(crate) fn csv(
     task: Option<Task>,
     missing: Missing,
 ) -> Result<Samples, DataError> {
-    let bytes = std::fs::read(path).map_err(|cause| DataError::Unreadable {
-        path: path.to_owned(),
-        cause,
-    })?;
+    let bytes = std::fs::read(path)
+        .map_err(|cause| DataError::Unreadable { path: path.to_owned(), cause })?;
     let file = Text::open(path, &bytes, label, missing)?;
     let rows = file.rows()?;
     let labels = match rows.first_text {
         Some(text) if file.are_classes(&text, rows.texts, rows.numbers, task)? => file.classes()?,
-        _ => Labels::Numbers {
-            values: rows.labels,
-            width: 1,
-            form: Form::Column,
-        },
+        _ => Labels::Numbers { values: rows.labels, width: 1, form: Form::Column },
     };
     let mut feature_names = file.columns.clone();
     feature_names.remove(file.label);
@@ -39,11 +33,7 @@ pub(crate) fn csv(
         label_origin: Origin::File(path.to_owned()),
         shape: vec![feature_names.len()],
         features: rows.features,
-        measure: if rows.whole {
-            Measure::Whole
-        } else {
-            Measure::Amounts
-        },
+        measure: if rows.whole { Measure::Whole } else { Measure::Amounts },
         labels,
         notes: if unnamed {
             vec![format!(
@@ -106,9 +96,7 @@ impl<'a> Text<'a> {
         };
         let mut header = StringRecord::new();
         if !file.next(&mut file.reader(), &mut header)? {
-            return Err(DataError::Empty {
-                origin: Origin::File(path.to_owned()),
-            });
+            return Err(DataError::Empty { origin: Origin::File(path.to_owned()) });
         }
         if header.iter().all(|cell| cell.parse::<f64>().is_ok()) {
             return Err(DataError::NoHeader {
@@ -138,18 +126,11 @@ impl<'a> Text<'a> {
         reader.read_record(record).map_err(|error| {
             let what = match error.kind() {
                 ErrorKind::Utf8 { pos: Some(pos), .. } => {
-                    format!(
-                        "line {} is not UTF-8; save it in that encoding",
-                        self.line(pos)
-                    )
+                    format!("line {} is not UTF-8; save it in that encoding", self.line(pos))
                 }
                 _ => error.to_string(),
             };
-            DataError::Malformed {
-                path: self.path.to_owned(),
-                format: "CSV",
-                what,
-            }
+            DataError::Malformed { path: self.path.to_owned(), format: "CSV", what }
         })
     }
 
@@ -200,10 +181,8 @@ impl<'a> Text<'a> {
                         Some(number) => rows.numbers += usize::from(!number.is_nan()),
                         None => {
                             rows.texts += 1;
-                            rows.first_text.get_or_insert_with(|| FirstText {
-                                line,
-                                value: shortened(cell),
-                            });
+                            rows.first_text
+                                .get_or_insert_with(|| FirstText { line, value: shortened(cell) });
                         }
                     }
                     rows.labels.push(label.unwrap_or_default());
@@ -216,9 +195,7 @@ impl<'a> Text<'a> {
             Ok(())
         })?;
         if rows.labels.is_empty() {
-            return Err(DataError::HeaderOnly {
-                path: self.path.to_owned(),
-            });
+            return Err(DataError::HeaderOnly { path: self.path.to_owned() });
         }
         Ok(rows)
     }
@@ -255,10 +232,7 @@ impl<'a> Text<'a> {
     fn place(&self, line: u64, column: usize) -> Box<Place> {
         Box::new(Place {
             file: self.path.to_owned(),
-            position: Position::Cell {
-                line,
-                column: self.columns[column].clone(),
-            },
+            position: Position::Cell { line, column: self.columns[column].clone() },
         })
     }
 
@@ -303,14 +277,9 @@ impl<'a> Text<'a> {
 
 /// What separates the cells: a comma if the header has one, or else a semicolon or a tab if it has.
 fn delimiter(bytes: &[u8]) -> u8 {
-    let header = bytes
-        .split(|&byte| byte == b'\n')
-        .find(|line| !line.is_empty());
+    let header = bytes.split(|&byte| byte == b'\n').find(|line| !line.is_empty());
     let header = header.unwrap_or_default();
-    [b',', b';', b'\t']
-        .into_iter()
-        .find(|delimiter| header.contains(delimiter))
-        .unwrap_or(b',')
+    [b',', b';', b'\t'].into_iter().find(|delimiter| header.contains(delimiter)).unwrap_or(b',')
 }
 
 /// A missing cell as messages name it.
@@ -323,9 +292,7 @@ fn shown(cell: &str) -> &str {
 
 /// Whether a cell is one of the words that programs write for a value they do not have.
 fn is_missing(cell: &str) -> bool {
-    ["", "na", "n/a", "null", "none", "?"]
-        .iter()
-        .any(|word| cell.eq_ignore_ascii_case(word))
+    ["", "na", "n/a", "null", "none", "?"].iter().any(|word| cell.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]

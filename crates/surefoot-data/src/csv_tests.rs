@@ -121,10 +121,7 @@ fn a_name_among_features_is_shown() {
 #[test]
 fn lines_are_those_of_the_file() {
     let error = error("a,\"two\nlines\",y\n\n1,2,0\n\n\n3,x,1\n");
-    assert!(
-        error.starts_with("t.csv, line 7, column \"two\\nlines\""),
-        "{error}"
-    );
+    assert!(error.starts_with("t.csv, line 7, column \"two\\nlines\""), "{error}");
 }
 
 #[test]
@@ -144,18 +141,9 @@ fn a_missing_header_is_noticed() {
 
 #[test]
 fn files_without_samples_are_refused() {
-    assert_eq!(
-        error(""),
-        "t.csv is empty; it must hold at least two samples"
-    );
-    assert_eq!(
-        error("\n\n"),
-        "t.csv is empty; it must hold at least two samples"
-    );
-    assert_eq!(
-        error("a,b,y\n"),
-        "t.csv has a header but no samples; it must hold at least two"
-    );
+    assert_eq!(error(""), "t.csv is empty; it must hold at least two samples");
+    assert_eq!(error("\n\n"), "t.csv is empty; it must hold at least two samples");
+    assert_eq!(error("a,b,y\n"), "t.csv has a header but no samples; it must hold at least two");
 }
 
 #[test]
@@ -187,10 +175,7 @@ fn a_name_among_numeric_labels_is_a_mistake_unless_they_are_classes() {
 #[test]
 fn a_regression_needs_numbers() {
     let error = read_as(b"a,y\n1,red\n", None, Some(Task::Regression)).unwrap_err();
-    assert!(
-        error.ends_with("the labels of a regression are numbers"),
-        "{error}"
-    );
+    assert!(error.ends_with("the labels of a regression are numbers"), "{error}");
 }
 
 #[test]
@@ -202,8 +187,5 @@ fn a_saved_index_is_remarked_on() {
 #[test]
 fn a_missing_file_is_named() {
     let error = csv(Path::new("nowhere/t.csv"), None, None, Missing::Refuse).unwrap_err();
-    assert!(
-        error.to_string().starts_with("cannot read nowhere/t.csv: "),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("cannot read nowhere/t.csv: "), "{error}");
 }

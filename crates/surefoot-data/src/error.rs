@@ -405,10 +405,7 @@ mod tests {
     fn a_place_names_file_line_and_column() {
         let place = Place {
             file: "scores.csv".into(),
-            position: Position::Cell {
-                line: 3,
-                column: "age".into(),
-            },
+            position: Position::Cell { line: 3, column: "age".into() },
         };
         assert_eq!(place.to_string(), "scores.csv, line 3, column \"age\"");
     }
@@ -418,10 +415,7 @@ mod tests {
         let at = |index: &[usize]| {
             Place {
                 file: "x.npy".into(),
-                position: Position::Element {
-                    sample: 7,
-                    index: index.to_vec(),
-                },
+                position: Position::Element { sample: 7, index: index.to_vec() },
             }
             .to_string()
         };

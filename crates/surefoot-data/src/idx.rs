@@ -23,21 +23,15 @@ pub(crate) fn idx(features: &Path, labels: &Path, missing: Missing) -> Result<Sa
 }
 
 fn open(path: &Path) -> Result<Array, DataError> {
-    let file = File::open(path).map_err(|cause| DataError::Unreadable {
-        path: path.to_owned(),
-        cause,
-    })?;
+    let file =
+        File::open(path).map_err(|cause| DataError::Unreadable { path: path.to_owned(), cause })?;
     array(BufReader::new(file), path)
 }
 
 fn array(mut reader: impl BufRead, file: &Path) -> Result<Array, DataError> {
-    let start = reader
-        .fill_buf()
-        .map_err(|error| damaged(file, FORMAT, error))?;
+    let start = reader.fill_buf().map_err(|error| damaged(file, FORMAT, error))?;
     if start.is_empty() {
-        return Err(DataError::Empty {
-            origin: Origin::File(file.to_owned()),
-        });
+        return Err(DataError::Empty { origin: Origin::File(file.to_owned()) });
     }
     if start.starts_with(&[0x1f, 0x8b]) {
         plain(MultiGzDecoder::new(reader), file)
@@ -66,9 +60,7 @@ fn plain(mut reader: impl Read, file: &Path) -> Result<Array, DataError> {
         0x0d => Number::F32,
         0x0e => Number::F64,
         _ => {
-            return Err(malformed(&format!(
-                "numbers of type {kind:#04x} are unknown"
-            )));
+            return Err(malformed(&format!("numbers of type {kind:#04x} are unknown")));
         }
     };
     let mut shape = Vec::new();
@@ -114,10 +106,7 @@ pub(crate) mod tests {
         let samples = idx(&x, &y, Missing::Refuse).unwrap();
         assert_eq!(samples.shape, [2, 3, 1]);
         assert!(
-            samples
-                .features
-                .iter()
-                .eq(&images.iter().map(|&x| f32::from(x)).collect::<Vec<_>>())
+            samples.features.iter().eq(&images.iter().map(|&x| f32::from(x)).collect::<Vec<_>>())
         );
     }
 
@@ -131,23 +120,11 @@ pub(crate) mod tests {
     #[test]
     fn other_files_are_refused() {
         assert!(read(b"").unwrap_err().contains("is empty"));
-        assert!(
-            read(b"\x01\x02\x03\x04")
-                .unwrap_err()
-                .contains("two zero bytes")
-        );
+        assert!(read(b"\x01\x02\x03\x04").unwrap_err().contains("two zero bytes"));
         assert!(read(&[0, 0, 7, 1]).unwrap_err().contains("type 0x07"));
         assert!(read(&[0, 0, 8]).unwrap_err().contains("cut short"));
-        assert!(
-            read(&file(8, &[2, 2], &[1, 2, 3]))
-                .unwrap_err()
-                .contains("3 of the 4 bytes")
-        );
-        assert!(
-            read(&file(8, &[u32::MAX; 4], &[]))
-                .unwrap_err()
-                .contains("claims")
-        );
+        assert!(read(&file(8, &[2, 2], &[1, 2, 3])).unwrap_err().contains("3 of the 4 bytes"));
+        assert!(read(&file(8, &[u32::MAX; 4], &[])).unwrap_err().contains("claims"));
         let zipped = gzipped(&file(8, &[2, 2], &[1, 2, 3, 4]));
         assert!(read(&zipped[..zipped.len() - 12]).is_err());
     }

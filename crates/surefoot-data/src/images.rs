@@ -13,12 +13,7 @@ pub(crate) fn images(
     size: Option<[usize; 2]>,
     channels: usize,
 ) -> Result<Samples, DataError> {
-    let setting = |key, value, need| DataError::Setting {
-        kind: "images",
-        key,
-        value,
-        need,
-    };
+    let setting = |key, value, need| DataError::Setting { kind: "images", key, value, need };
     if channels != 1 && channels != 3 {
         let need = "it must be 1 (grey) or 3 (colour)";
         return Err(setting("channels", channels.to_string(), need));
@@ -55,10 +50,7 @@ pub(crate) fn images(
         features,
         feature_names: Vec::new(),
         measure: Measure::Amounts,
-        labels: Labels::Classes {
-            ids: files.iter().map(|&(_, class)| class).collect(),
-            names,
-        },
+        labels: Labels::Classes { ids: files.iter().map(|&(_, class)| class).collect(), names },
         notes,
     })
 }
@@ -124,17 +116,12 @@ fn entries(path: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), DataError> {
 
 fn is_image(path: &Path) -> bool {
     path.extension().is_some_and(|extension| {
-        ["png", "jpg", "jpeg"]
-            .iter()
-            .any(|known| extension.eq_ignore_ascii_case(known))
+        ["png", "jpg", "jpeg"].iter().any(|known| extension.eq_ignore_ascii_case(known))
     })
 }
 
 fn unreadable(path: &Path, cause: std::io::Error) -> DataError {
-    DataError::Unreadable {
-        path: path.to_owned(),
-        cause,
-    }
+    DataError::Unreadable { path: path.to_owned(), cause }
 }
 
 #[cfg(test)]
@@ -151,16 +138,8 @@ mod tests {
         fs::create_dir(&dogs).unwrap();
         fs::create_dir(&cats).unwrap();
         fs::write(cats.join("b.JPG"), COLOUR).unwrap();
-        fs::write(
-            cats.join("a.png"),
-            png(2, 1, ColorType::Grayscale, &[0, 255]),
-        )
-        .unwrap();
-        fs::write(
-            dogs.join("c.png"),
-            png(2, 1, ColorType::Grayscale, &[255, 0]),
-        )
-        .unwrap();
+        fs::write(cats.join("a.png"), png(2, 1, ColorType::Grayscale, &[0, 255])).unwrap();
+        fs::write(dogs.join("c.png"), png(2, 1, ColorType::Grayscale, &[255, 0])).unwrap();
         folder
     }
 
@@ -197,11 +176,7 @@ mod tests {
         fs::create_dir(folder.path().join(".git")).unwrap();
         let samples = images(folder.path(), None, 1).unwrap();
         assert_eq!(samples.len(), 3);
-        assert!(
-            samples.notes[0].starts_with("2 files in"),
-            "{:?}",
-            samples.notes
-        );
+        assert!(samples.notes[0].starts_with("2 files in"), "{:?}", samples.notes);
     }
 
     #[test]
@@ -232,9 +207,7 @@ mod tests {
         let folder = pets();
         let error = images(folder.path(), None, 2).unwrap_err().to_string();
         assert!(error.contains("channels = 2"), "{error}");
-        let error = images(folder.path(), Some([0, 4]), 1)
-            .unwrap_err()
-            .to_string();
+        let error = images(folder.path(), Some([0, 4]), 1).unwrap_err().to_string();
         assert!(error.contains("size = [0, 4]"), "{error}");
     }
 }

@@ -67,73 +67,45 @@ pub fn load(data: &Data, seed: u64, base: &Path) -> Result<Dataset, DataError> {
 fn read(data: &Data, seed: u64, base: &Path) -> Result<Samples, DataError> {
     let missing = data.missing;
     match data.source {
-        Source::Circles {
-            samples,
-            noise,
-            factor,
-        } => generate::circles(seed, samples, noise, factor),
-        Source::Blobs {
-            samples,
-            centers,
-            features,
-            spread,
-        } => generate::blobs(seed, samples, centers, features, spread),
+        Source::Circles { samples, noise, factor } => {
+            generate::circles(seed, samples, noise, factor)
+        }
+        Source::Blobs { samples, centers, features, spread } => {
+            generate::blobs(seed, samples, centers, features, spread)
+        }
         Source::Moons { samples, noise } => generate::moons(seed, samples, noise),
-        Source::Spirals {
-            samples,
-            classes,
-            turns,
-            noise,
-        } => generate::spirals(seed, samples, classes, turns, noise),
-        Source::Linear {
-            samples,
-            features,
-            noise,
-        } => generate::linear(seed, samples, features, noise),
-        Source::Friedman {
-            samples,
-            features,
-            noise,
-        } => generate::friedman(seed, samples, features, noise),
-        Source::Copy {
-            samples,
-            length,
-            symbols,
-        } => generate::copy(seed, samples, length, symbols),
+        Source::Spirals { samples, classes, turns, noise } => {
+            generate::spirals(seed, samples, classes, turns, noise)
+        }
+        Source::Linear { samples, features, noise } => {
+            generate::linear(seed, samples, features, noise)
+        }
+        Source::Friedman { samples, features, noise } => {
+            generate::friedman(seed, samples, features, noise)
+        }
+        Source::Copy { samples, length, symbols } => generate::copy(seed, samples, length, symbols),
         Source::Parity { samples, length } => generate::parity(seed, samples, length),
-        Source::Shapes {
-            samples,
-            size,
-            channels,
-            classes,
-            noise,
-        } => generate::shapes(seed, samples, size, channels, classes, noise),
-        Source::Csv {
-            ref path,
-            ref label,
-        } => csv::csv(&base.join(path), label.as_deref(), data.task, missing),
-        Source::Parquet {
-            ref path,
-            ref label,
-        } => parquet::parquet(&base.join(path), label.as_deref(), missing),
-        Source::Npy {
-            ref features,
-            ref labels,
-        } => npy::npy(&base.join(features), &base.join(labels), missing),
-        Source::Npz {
-            ref path,
-            ref features,
-            ref labels,
-        } => npz::npz(&base.join(path), features, labels, missing),
-        Source::Idx {
-            ref features,
-            ref labels,
-        } => idx::idx(&base.join(features), &base.join(labels), missing),
-        Source::Images {
-            ref path,
-            size,
-            channels,
-        } => images::images(&base.join(path), size, channels),
+        Source::Shapes { samples, size, channels, classes, noise } => {
+            generate::shapes(seed, samples, size, channels, classes, noise)
+        }
+        Source::Csv { ref path, ref label } => {
+            csv::csv(&base.join(path), label.as_deref(), data.task, missing)
+        }
+        Source::Parquet { ref path, ref label } => {
+            parquet::parquet(&base.join(path), label.as_deref(), missing)
+        }
+        Source::Npy { ref features, ref labels } => {
+            npy::npy(&base.join(features), &base.join(labels), missing)
+        }
+        Source::Npz { ref path, ref features, ref labels } => {
+            npz::npz(&base.join(path), features, labels, missing)
+        }
+        Source::Idx { ref features, ref labels } => {
+            idx::idx(&base.join(features), &base.join(labels), missing)
+        }
+        Source::Images { ref path, size, channels } => {
+            images::images(&base.join(path), size, channels)
+        }
     }
 }
 
@@ -155,10 +127,7 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
         });
     }
     if let Some(instead) = arithmetic(data).filter(|_| samples.measure == Measure::Symbols) {
-        return Err(DataError::MeasuredSymbols {
-            origin: samples.origin,
-            instead,
-        });
+        return Err(DataError::MeasuredSymbols { origin: samples.origin, instead });
     }
     let learnt = task::learnt(samples.labels, data.task, &samples.label_origin)?;
     let symbols = if data.scale == Scale::None {
@@ -223,7 +192,7 @@ fn arithmetic(data: &Data) -> Option<&'static str> {
     }
 }
 
-/// A remark on classes that a model is judged by and never sees.
+/// A warning on classes that a model is judged by and never sees.
 fn unlearnable(train: &Part, judged: [&Part; 2], classes: &[String]) -> Option<String> {
     let seen = |part: &Part| {
         let mut seen = vec![false; classes.len()];
@@ -238,10 +207,7 @@ fn unlearnable(train: &Part, judged: [&Part; 2], classes: &[String]) -> Option<S
         .map(|id| classes[id].as_str())
         .collect();
     let first = unknown.first()?;
-    Some(format!(
-        "{} classes have no samples in the training part, such as {first}",
-        unknown.len()
-    ))
+    Some(format!("{} classes have no samples in the training part, such as {first}", unknown.len()))
 }
 
 /// How many symbols there are if the features can be taken for symbols, else 0.

@@ -21,31 +21,20 @@ pub(crate) fn npy(features: &Path, labels: &Path, missing: Missing) -> Result<Sa
 }
 
 fn open(path: &Path) -> Result<Array, DataError> {
-    let file = File::open(path).map_err(|cause| DataError::Unreadable {
-        path: path.to_owned(),
-        cause,
-    })?;
+    let file =
+        File::open(path).map_err(|cause| DataError::Unreadable { path: path.to_owned(), cause })?;
     array(BufReader::new(file), path)
 }
 
 /// Reads an array; `file` is what messages call it.
 pub(crate) fn array(mut reader: impl Read, file: &Path) -> Result<Array, DataError> {
     let failed = |error| damaged(file, FORMAT, error);
-    let malformed = |what: String| DataError::Malformed {
-        path: file.to_owned(),
-        format: FORMAT,
-        what,
-    };
+    let malformed =
+        |what: String| DataError::Malformed { path: file.to_owned(), format: FORMAT, what };
     let mut start = Vec::new();
-    reader
-        .by_ref()
-        .take(8)
-        .read_to_end(&mut start)
-        .map_err(failed)?;
+    reader.by_ref().take(8).read_to_end(&mut start).map_err(failed)?;
     if start.is_empty() {
-        return Err(DataError::Empty {
-            origin: Origin::File(file.to_owned()),
-        });
+        return Err(DataError::Empty { origin: Origin::File(file.to_owned()) });
     }
     let [0x93, b'N', b'U', b'M', b'P', b'Y', version, _] = start[..] else {
         return Err(malformed("it does not begin as one".into()));
@@ -77,19 +66,12 @@ pub(crate) fn array(mut reader: impl Read, file: &Path) -> Result<Array, DataErr
     })?;
     let (number, big_endian) = number(&header.descr).ok_or_else(|| DataError::Unsupported {
         path: file.to_owned(),
-        what: format!(
-            "numbers of type {:?} are not read",
-            shortened(&header.descr)
-        ),
+        what: format!("numbers of type {:?} are not read", shortened(&header.descr)),
         instead: "save whole numbers, booleans, float32 or float64, for example with \
                       array.astype(\"float32\")",
     })?;
     let array = Array::read(reader, file, FORMAT, number, big_endian, header.shape)?;
-    Ok(if header.fortran_order {
-        array.transposed()
-    } else {
-        array
-    })
+    Ok(if header.fortran_order { array.transposed() } else { array })
 }
 
 /// The kind of number that a NumPy type is, and whether it is big-endian.
@@ -143,11 +125,7 @@ impl Header {
                 break;
             }
         }
-        Some(Header {
-            descr: descr?,
-            fortran_order: fortran_order?,
-            shape: shape?,
-        })
+        Some(Header { descr: descr?, fortran_order: fortran_order?, shape: shape? })
     }
 }
 
@@ -219,10 +197,7 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn floats(values: &[f32]) -> Vec<u8> {
-        values
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect()
+        values.iter().flat_map(|value| value.to_le_bytes()).collect()
     }
 
     fn read(bytes: &[u8]) -> Result<Array, String> {
@@ -254,11 +229,7 @@ pub(crate) mod tests {
 
     #[test]
     fn headers_of_other_versions_and_writers_are_read() {
-        let expected = Header {
-            descr: "<f8".into(),
-            fortran_order: false,
-            shape: vec![3, 4],
-        };
+        let expected = Header { descr: "<f8".into(), fortran_order: false, shape: vec![3, 4] };
         for text in [
             "{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }   \n",
             "{\"shape\":(3L,4L),\"descr\":\"<f8\",\"fortran_order\":False}",
@@ -275,13 +246,7 @@ pub(crate) mod tests {
 
     #[test]
     fn types_that_are_no_numbers_are_refused() {
-        for descr in [
-            "'|O'",
-            "'<U5'",
-            "'<c8'",
-            "'<f2'",
-            "[('a', '<f4'), ('b', '<i4')]",
-        ] {
+        for descr in ["'|O'", "'<U5'", "'<c8'", "'<f2'", "[('a', '<f4'), ('b', '<i4')]"] {
             let error = read(&file(descr, false, "(2,)", &[0; 64])).unwrap_err();
             assert!(error.contains("are not read; save"), "{error}");
         }
@@ -290,10 +255,7 @@ pub(crate) mod tests {
     #[test]
     fn a_header_that_claims_too_much_is_an_error() {
         let error = read(&file("'<f4'", false, "(1152921504606846976,)", &[0; 8])).unwrap_err();
-        assert!(
-            error.contains("cut short") || error.contains("claims"),
-            "{error}"
-        );
+        assert!(error.contains("cut short") || error.contains("claims"), "{error}");
         let error = read(&file("'<f4'", false, "(99999999999999999999999,)", &[])).unwrap_err();
         assert!(error.contains("its header is"), "{error}");
     }
@@ -301,46 +263,18 @@ pub(crate) mod tests {
     #[test]
     fn other_files_are_refused() {
         assert!(read(b"").unwrap_err().contains("is empty"));
-        assert!(
-            read(b"PK\x03\x04....")
-                .unwrap_err()
-                .contains("does not begin as one")
-        );
-        assert!(
-            read(b"\x93NUMPY\x07\x00")
-                .unwrap_err()
-                .contains("version 7")
-        );
-        assert!(
-            read(&file("'<f4'", false, "()", &[0; 4]))
-                .unwrap_err()
-                .contains("single number")
-        );
-        assert!(
-            read(&file("'<f4'", false, "(0, 3)", &[]))
-                .unwrap_err()
-                .contains("is empty")
-        );
+        assert!(read(b"PK\x03\x04....").unwrap_err().contains("does not begin as one"));
+        assert!(read(b"\x93NUMPY\x07\x00").unwrap_err().contains("version 7"));
+        assert!(read(&file("'<f4'", false, "()", &[0; 4])).unwrap_err().contains("single number"));
+        assert!(read(&file("'<f4'", false, "(0, 3)", &[])).unwrap_err().contains("is empty"));
         let whole = file("'<f4'", false, "(2, 2)", &[0; 16]);
-        assert!(
-            read(&whole[..whole.len() - 1])
-                .unwrap_err()
-                .contains("15 of the 16 bytes")
-        );
+        assert!(read(&whole[..whole.len() - 1]).unwrap_err().contains("15 of the 16 bytes"));
         assert!(read(&whole[..20]).unwrap_err().contains("cut short"));
     }
 
     #[test]
     fn a_missing_file_is_named() {
-        let error = npy(
-            Path::new("no/x.npy"),
-            Path::new("no/y.npy"),
-            Missing::Refuse,
-        )
-        .unwrap_err();
-        assert!(
-            error.to_string().starts_with("cannot read no/x.npy: "),
-            "{error}"
-        );
+        let error = npy(Path::new("no/x.npy"), Path::new("no/y.npy"), Missing::Refuse).unwrap_err();
+        assert!(error.to_string().starts_with("cannot read no/x.npy: "), "{error}");
     }
 }

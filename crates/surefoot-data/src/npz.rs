@@ -19,20 +19,14 @@ pub(crate) fn npz(
     labels: &str,
     missing: Missing,
 ) -> Result<Samples, DataError> {
-    let unreadable = |cause| DataError::Unreadable {
-        path: path.to_owned(),
-        cause,
-    };
+    let unreadable = |cause| DataError::Unreadable { path: path.to_owned(), cause };
     let file = File::open(path).map_err(unreadable)?;
     if file.metadata().map_err(unreadable)?.is_dir() {
         return Err(unreadable(std::io::ErrorKind::IsADirectory.into()));
     }
-    let mut archive =
-        ZipArchive::new(BufReader::new(file)).map_err(|error| DataError::Malformed {
-            path: path.to_owned(),
-            format: "NPZ",
-            what: error.to_string(),
-        })?;
+    let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|error| {
+        DataError::Malformed { path: path.to_owned(), format: "NPZ", what: error.to_string() }
+    })?;
     let features = member(&mut archive, path, features)?;
     let labels = member(&mut archive, path, labels)?;
     paired(features, labels, missing)
@@ -49,19 +43,13 @@ fn member(
         .filter_map(|file| file.strip_suffix(".npy").map(str::to_owned))
         .collect();
     if !arrays.iter().any(|array| array == name) {
-        return Err(DataError::NoArray {
-            path: path.to_owned(),
-            array: name.to_owned(),
-            arrays,
-        });
+        return Err(DataError::NoArray { path: path.to_owned(), array: name.to_owned(), arrays });
     }
-    let file = archive
-        .by_name(&format!("{name}.npy"))
-        .map_err(|error| DataError::Malformed {
-            path: path.to_owned(),
-            format: "NPZ",
-            what: format!("array {name:?}: {error}"),
-        })?;
+    let file = archive.by_name(&format!("{name}.npy")).map_err(|error| DataError::Malformed {
+        path: path.to_owned(),
+        format: "NPZ",
+        what: format!("array {name:?}: {error}"),
+    })?;
     // Messages about the array name it within its archive, as Python would index it.
     let place = PathBuf::from(format!("{}[{name:?}]", path.display()));
     npy::array(file, &place)
@@ -80,13 +68,9 @@ pub(crate) mod tests {
         let options = SimpleFileOptions::default().compression_method(method);
         writer.start_file("x.npy", options).unwrap();
         let values = floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-        writer
-            .write_all(&file("'<f4'", false, "(3, 2)", &values))
-            .unwrap();
+        writer.write_all(&file("'<f4'", false, "(3, 2)", &values)).unwrap();
         writer.start_file("y.npy", options).unwrap();
-        writer
-            .write_all(&file("'|i1'", false, "(3,)", &[0, 1, 1]))
-            .unwrap();
+        writer.write_all(&file("'|i1'", false, "(3,)", &[0, 1, 1])).unwrap();
         writer.finish().unwrap().into_inner()
     }
 
@@ -108,10 +92,7 @@ pub(crate) mod tests {
     #[test]
     fn an_array_that_is_not_there_is_named_with_those_that_are() {
         let error = read(&archive(CompressionMethod::Stored), "images").unwrap_err();
-        assert!(
-            error.ends_with("has no array \"images\"; its arrays are \"x\", \"y\""),
-            "{error}"
-        );
+        assert!(error.ends_with("has no array \"images\"; its arrays are \"x\", \"y\""), "{error}");
     }
 
     #[test]

@@ -26,10 +26,7 @@ pub(crate) fn parquet(
     label: Option<&str>,
     missing: Missing,
 ) -> Result<Samples, DataError> {
-    let unreadable = |cause| DataError::Unreadable {
-        path: path.to_owned(),
-        cause,
-    };
+    let unreadable = |cause| DataError::Unreadable { path: path.to_owned(), cause };
     let file = File::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     if metadata.is_dir() {
@@ -40,12 +37,10 @@ pub(crate) fn parquet(
         });
     }
     if metadata.len() == 0 {
-        return Err(DataError::Empty {
-            origin: Origin::File(path.to_owned()),
-        });
+        return Err(DataError::Empty { origin: Origin::File(path.to_owned()) });
     }
     // The library has panicked on damaged files before; a run must not.
-    surefoot_panic::caught(|| read(path, file, label, missing)).unwrap_or_else(|_| {
+    std::panic::catch_unwind(|| read(path, file, label, missing)).unwrap_or_else(|_| {
         Err(DataError::Malformed {
             path: path.to_owned(),
             format: "Parquet",
@@ -67,9 +62,7 @@ fn read(
     let (columns, notes) = table.columns();
     let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
     if names.is_empty() {
-        return Err(DataError::Empty {
-            origin: Origin::File(path.to_owned()),
-        });
+        return Err(DataError::Empty { origin: Origin::File(path.to_owned()) });
     }
     let label = label_column(path, &names, label)?;
     let labels = table.labels(&columns[label], Gaps::in_labels(missing))?;
@@ -78,9 +71,7 @@ fn read(
         Labels::Numbers { values, .. } => values.len(),
     };
     if count == 0 {
-        return Err(DataError::HeaderOnly {
-            path: path.to_owned(),
-        });
+        return Err(DataError::HeaderOnly { path: path.to_owned() });
     }
 
     let width = columns.len() - 1;
@@ -88,9 +79,7 @@ fn read(
     features.resize(count * width, 0.0);
     let mut feature_names = names;
     feature_names.remove(label);
-    let inputs = columns
-        .iter()
-        .filter(|column| column.index != columns[label].index);
+    let inputs = columns.iter().filter(|column| column.index != columns[label].index);
     let mut whole = true;
     for (place, column) in inputs.enumerate() {
         let mut rows = features.chunks_mut(width);
@@ -116,11 +105,7 @@ fn read(
         shape: vec![width],
         features,
         feature_names,
-        measure: if whole {
-            Measure::Whole
-        } else {
-            Measure::Amounts
-        },
+        measure: if whole { Measure::Whole } else { Measure::Amounts },
         labels,
         notes,
     })
@@ -165,12 +150,7 @@ impl Table<'_> {
                 ));
                 return None;
             }
-            Some(Column {
-                index,
-                name,
-                kind: kind(column),
-                optional: column.max_def_level() > 0,
-            })
+            Some(Column { index, name, kind: kind(column), optional: column.max_def_level() > 0 })
         });
         (columns.collect(), notes)
     }
@@ -179,11 +159,7 @@ impl Table<'_> {
         if column.kind != Kind::Text {
             let mut values = Vec::new();
             self.numbers(column, gaps, |number| values.push(number))?;
-            return Ok(Labels::Numbers {
-                values,
-                width: 1,
-                form: Form::Column,
-            });
+            return Ok(Labels::Numbers { values, width: 1, form: Form::Column });
         }
         let mut names = Names::default();
         let mut row = 0;
@@ -193,9 +169,7 @@ impl Table<'_> {
             };
             self.pull(&mut reader, column, &mut row, |row, bytes| {
                 let text = match bytes {
-                    Some(bytes) => bytes
-                        .as_utf8()
-                        .map_err(|error| malformed(self.path, &error))?,
+                    Some(bytes) => bytes.as_utf8().map_err(|error| malformed(self.path, &error))?,
                     None => "",
                 };
                 if text.is_empty() {
@@ -239,11 +213,7 @@ impl Table<'_> {
             ColumnReader::Int32ColumnReader(mut reader) => {
                 self.pull(&mut reader, column, &mut row, |row, x| {
                     let number = |&x| {
-                        if unsigned {
-                            f64::from(x as u32)
-                        } else {
-                            f64::from(x)
-                        }
+                        if unsigned { f64::from(x as u32) } else { f64::from(x) }
                     };
                     check(row, x.map(number))
                 })
@@ -260,9 +230,7 @@ impl Table<'_> {
                 })
             }
             ColumnReader::DoubleColumnReader(mut reader) => {
-                self.pull(&mut reader, column, &mut row, |row, x| {
-                    check(row, x.copied())
-                })
+                self.pull(&mut reader, column, &mut row, |row, x| check(row, x.copied()))
             }
             _ => Err(self.not_read(column, "bytes")),
         })
@@ -318,10 +286,7 @@ impl Table<'_> {
     fn place(&self, row: u64, column: &Column) -> Box<Place> {
         Box::new(Place {
             file: self.path.to_owned(),
-            position: Position::Row {
-                row,
-                column: column.name.clone(),
-            },
+            position: Position::Row { row, column: column.name.clone() },
         })
     }
 
@@ -375,11 +340,7 @@ fn malformed(path: &Path, error: &ParquetError) -> DataError {
             instead: "compress it with snappy, zstd or gzip, or not at all",
         };
     }
-    DataError::Malformed {
-        path: path.to_owned(),
-        format: "Parquet",
-        what: message,
-    }
+    DataError::Malformed { path: path.to_owned(), format: "Parquet", what: message }
 }
 
 #[cfg(test)]

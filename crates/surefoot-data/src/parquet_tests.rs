@@ -25,9 +25,7 @@ pub(crate) enum Values {
 /// A file of a schema, with each list of columns a group of rows.
 pub(crate) fn file(schema: &str, groups: &[Vec<Values>], compression: Compression) -> Vec<u8> {
     let schema = Arc::new(parse_message_type(&format!("message table {{ {schema} }}")).unwrap());
-    let properties = WriterProperties::builder()
-        .set_compression(compression)
-        .build();
+    let properties = WriterProperties::builder().set_compression(compression).build();
     let mut bytes = Vec::new();
     let mut writer = SerializedFileWriter::new(&mut bytes, schema, Arc::new(properties)).unwrap();
     for columns in groups {
@@ -38,10 +36,7 @@ pub(crate) fn file(schema: &str, groups: &[Vec<Values>], compression: Compressio
                 ($type:ty, $values:expr) => {{
                     let levels: Vec<i16> = $values.iter().map(|x| i16::from(x.is_some())).collect();
                     let values: Vec<_> = $values.iter().flatten().cloned().collect();
-                    column
-                        .typed::<$type>()
-                        .write_batch(&values, Some(&levels), None)
-                        .unwrap();
+                    column.typed::<$type>().write_batch(&values, Some(&levels), None).unwrap();
                 }};
             }
             match values {
@@ -51,10 +46,8 @@ pub(crate) fn file(schema: &str, groups: &[Vec<Values>], compression: Compressio
                 Values::Floats(values) => write!(FloatType, values),
                 Values::Doubles(values) => write!(DoubleType, values),
                 Values::Texts(values) => {
-                    let values: Vec<Option<ByteArray>> = values
-                        .iter()
-                        .map(|text| text.map(ByteArray::from))
-                        .collect();
+                    let values: Vec<Option<ByteArray>> =
+                        values.iter().map(|text| text.map(ByteArray::from)).collect();
                     write!(ByteArrayType, values);
                 }
             }
@@ -77,10 +70,7 @@ pub(crate) fn flowers(compression: Compression) -> Vec<u8> {
     };
     file(
         "optional float sepal; optional int32 petals; optional binary kind (UTF8);",
-        &[
-            group([1.5, 2.5], [5, 6], ["rose", "lily"]),
-            group([3.5, 4.5], [7, 8], ["lily", "rose"]),
-        ],
+        &[group([1.5, 2.5], [5, 6], ["rose", "lily"]), group([3.5, 4.5], [7, 8], ["lily", "rose"])],
         compression,
     )
 }
@@ -137,21 +127,14 @@ fn every_kind_of_number_is_read() {
         ],
     )
     .unwrap();
-    assert_eq!(
-        samples.features[..6],
-        [1.0, -1.0, -3.0, 0.5, 2.5, u32::MAX as f32]
-    );
+    assert_eq!(samples.features[..6], [1.0, -1.0, -3.0, 0.5, 2.5, u32::MAX as f32]);
     assert_eq!(samples.features[6..], [0.0, 2.0, 4.0, 1.5, 3.5, 7.0]);
 }
 
 #[test]
 fn a_required_column_has_no_levels() {
     let schema = "required float a; required int32 y;";
-    let samples = one(
-        schema,
-        vec![Values::Floats(vec![Some(0.5), Some(1.5)]), labels()],
-    )
-    .unwrap();
+    let samples = one(schema, vec![Values::Floats(vec![Some(0.5), Some(1.5)]), labels()]).unwrap();
     assert_eq!(samples.features, [0.5, 1.5]);
 }
 
@@ -184,18 +167,12 @@ fn nan_and_infinity_are_refused() {
 #[test]
 fn columns_that_are_no_numbers_are_refused() {
     let texts = || Values::Texts(vec![Some("a"), Some("b")]);
-    let error = one(
-        "optional binary a (UTF8); optional int32 y;",
-        vec![texts(), labels()],
-    );
+    let error = one("optional binary a (UTF8); optional int32 y;", vec![texts(), labels()]);
     assert_eq!(
         error.unwrap_err(),
         "t.parquet: column \"a\" holds text; encode it as numbers, or remove the column"
     );
-    let error = one(
-        "optional int32 a (DATE); optional int32 y;",
-        vec![labels(), labels()],
-    );
+    let error = one("optional int32 a (DATE); optional int32 y;", vec![labels(), labels()]);
     assert!(error.unwrap_err().contains("holds dates or times"));
 }
 
@@ -229,10 +206,7 @@ fn the_label_can_be_named() {
     let samples = read(&flowers(Compression::SNAPPY), Some("petals"));
     assert!(samples.unwrap_err().contains("column \"kind\" holds text"));
     let error = read(&flowers(Compression::SNAPPY), Some("y")).unwrap_err();
-    assert!(
-        error.ends_with("its columns are \"sepal\", \"petals\", \"kind\""),
-        "{error}"
-    );
+    assert!(error.ends_with("its columns are \"sepal\", \"petals\", \"kind\""), "{error}");
 }
 
 #[test]
@@ -241,20 +215,8 @@ fn files_without_samples_are_refused() {
         read(b"", None).unwrap_err(),
         "t.parquet is empty; it must hold at least two samples"
     );
-    let bare = file(
-        "optional float a; optional int32 y;",
-        &[],
-        Compression::UNCOMPRESSED,
-    );
-    assert!(
-        read(&bare, None)
-            .unwrap_err()
-            .contains("has a header but no samples")
-    );
-    assert!(
-        read(b"a,b\n1,2\n", None)
-            .unwrap_err()
-            .contains("is not a valid Parquet file")
-    );
+    let bare = file("optional float a; optional int32 y;", &[], Compression::UNCOMPRESSED);
+    assert!(read(&bare, None).unwrap_err().contains("has a header but no samples"));
+    assert!(read(b"a,b\n1,2\n", None).unwrap_err().contains("is not a valid Parquet file"));
     assert!(parquet(&std::env::temp_dir(), None, Missing::Refuse).is_err());
 }

@@ -54,10 +54,7 @@ impl Picture {
         }
         let mut values = vec![0.0; height * width * self.channels];
         let filters: Vec<_> = filters(self.width, width).map(Vec::from_iter).collect();
-        for (row, source) in values
-            .chunks_mut(width * self.channels)
-            .zip(lines.chunks(line))
-        {
+        for (row, source) in values.chunks_mut(width * self.channels).zip(lines.chunks(line)) {
             for (pixel, filter) in row.chunks_mut(self.channels).zip(&filters) {
                 for &(from, weight) in filter {
                     let source = &source[from * self.channels..];
@@ -67,12 +64,7 @@ impl Picture {
                 }
             }
         }
-        Picture {
-            height,
-            width,
-            channels: self.channels,
-            values,
-        }
+        Picture { height, width, channels: self.channels, values }
     }
 }
 
@@ -120,12 +112,7 @@ impl Pixels {
                 }
             }
         }
-        Picture {
-            height: self.height,
-            width: self.width,
-            channels,
-            values,
-        }
+        Picture { height: self.height, width: self.width, channels, values }
     }
 }
 
@@ -133,9 +120,9 @@ impl Pixels {
 fn check(width: usize, height: usize) -> Result<(), String> {
     match width.checked_mul(height) {
         Some(1..=MOST_PIXELS) => Ok(()),
-        _ => Err(format!(
-            "it claims {width} x {height} pixels, and 1 to {MOST_PIXELS} are allowed"
-        )),
+        _ => {
+            Err(format!("it claims {width} x {height} pixels, and 1 to {MOST_PIXELS} are allowed"))
+        }
     }
 }
 
@@ -151,15 +138,8 @@ fn png(bytes: &[u8]) -> Result<Pixels, String> {
         .filter(|&size| size == width * height * depth)
         .ok_or("its pixels have an unknown size")?;
     let mut pixels = vec![0; size];
-    reader
-        .next_frame(&mut pixels)
-        .map_err(|error| error.to_string())?;
-    Ok(Pixels {
-        height,
-        width,
-        depth,
-        bytes: pixels,
-    })
+    reader.next_frame(&mut pixels).map_err(|error| error.to_string())?;
+    Ok(Pixels { height, width, depth, bytes: pixels })
 }
 
 fn jpeg(bytes: &[u8]) -> Result<Pixels, String> {
@@ -169,9 +149,7 @@ fn jpeg(bytes: &[u8]) -> Result<Pixels, String> {
         .set_use_unsafe(false)
         .jpeg_set_out_colorspace(ColorSpace::RGB);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
-    decoder
-        .decode_headers()
-        .map_err(|error| error.to_string())?;
+    decoder.decode_headers().map_err(|error| error.to_string())?;
     let info = decoder.info().ok_or("it has no header")?;
     let (width, height) = (usize::from(info.width), usize::from(info.height));
     check(width, height)?;
@@ -180,12 +158,7 @@ fn jpeg(bytes: &[u8]) -> Result<Pixels, String> {
     if pixels.len() != width * height * depth || !matches!(depth, 1 | 3) {
         return Err("its colours are of an unknown kind".into());
     }
-    Ok(Pixels {
-        height,
-        width,
-        depth,
-        bytes: pixels,
-    })
+    Ok(Pixels { height, width, depth, bytes: pixels })
 }
 
 #[cfg(test)]
@@ -260,19 +233,10 @@ pub(crate) mod tests {
         let clear = png(1, 1, ColorType::GrayscaleAlpha, &[51, 0]);
         close(&Picture::decode(&clear, 1).unwrap().values, &[0.2]);
         let colour = png(1, 1, ColorType::Rgb, &[255, 51, 0]);
-        close(
-            &Picture::decode(&colour, 3).unwrap().values,
-            &[1.0, 0.2, 0.0],
-        );
-        close(
-            &Picture::decode(&colour, 1).unwrap().values,
-            &[0.299 + 0.2 * 0.587],
-        );
+        close(&Picture::decode(&colour, 3).unwrap().values, &[1.0, 0.2, 0.0]);
+        close(&Picture::decode(&colour, 1).unwrap().values, &[0.299 + 0.2 * 0.587]);
         let clear = png(1, 1, ColorType::Rgba, &[255, 51, 0, 7]);
-        close(
-            &Picture::decode(&clear, 3).unwrap().values,
-            &[1.0, 0.2, 0.0],
-        );
+        close(&Picture::decode(&clear, 3).unwrap().values, &[1.0, 0.2, 0.0]);
     }
 
     #[test]
@@ -285,11 +249,7 @@ pub(crate) mod tests {
             }
         }
         let grey = Picture::decode(GREY, 1).unwrap();
-        assert!(
-            grey.values
-                .iter()
-                .all(|value| (value * 255.0 - 100.0).abs() < 4.0)
-        );
+        assert!(grey.values.iter().all(|value| (value * 255.0 - 100.0).abs() < 4.0));
     }
 
     /// `Image.fromarray(ramp).resize((3, 2), Image.BILINEAR)` of Pillow, and the first and last
@@ -297,10 +257,7 @@ pub(crate) mod tests {
     #[test]
     fn resizing_agrees_with_pillow() {
         let small = ramp(4, 5, 1).resized(2, 3);
-        close(
-            &small.values,
-            &[4.0, 5.571_43, 7.142_86, 11.857_14, 13.428_57, 15.0],
-        );
+        close(&small.values, &[4.0, 5.571_43, 7.142_86, 11.857_14, 13.428_57, 15.0]);
         let large = ramp(4, 5, 1).resized(6, 7).values;
         close(&large[..4], &[0.0, 0.571_43, 1.285_71, 2.0]);
         close(&large[38..], &[17.0, 17.714_29, 18.428_57, 19.0]);

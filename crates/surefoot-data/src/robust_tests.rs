@@ -18,19 +18,9 @@ struct Format {
 
 fn formats() -> Vec<Format> {
     let table = |path: PathBuf| Source::Parquet { path, label: None };
-    let archive = |path: PathBuf| Source::Npz {
-        path,
-        features: "x".into(),
-        labels: "y".into(),
-    };
-    let array = |path: PathBuf| Source::Npy {
-        features: path.clone(),
-        labels: path,
-    };
-    let idx = |path: PathBuf| Source::Idx {
-        features: path.clone(),
-        labels: path,
-    };
+    let archive = |path: PathBuf| Source::Npz { path, features: "x".into(), labels: "y".into() };
+    let array = |path: PathBuf| Source::Npy { features: path.clone(), labels: path };
+    let idx = |path: PathBuf| Source::Idx { features: path.clone(), labels: path };
     let floats = npy::tests::floats(&[1.0, 0.0, 2.0, 3.0]);
     let bytes = idx::tests::file(8, &[4, 1], &[1, 0, 2, 3]);
     vec![
@@ -38,34 +28,13 @@ fn formats() -> Vec<Format> {
             valid: b"a,\"b\",y\n1,2,u\n3,4,v\n5,6,u\n7,8,v\n".to_vec(),
             source: |path| Source::Csv { path, label: None },
         },
-        Format {
-            valid: parquet::tests::flowers(Compression::UNCOMPRESSED),
-            source: table,
-        },
-        Format {
-            valid: parquet::tests::flowers(Compression::SNAPPY),
-            source: table,
-        },
-        Format {
-            valid: npy::tests::file("'<f4'", true, "(4, 1)", &floats),
-            source: array,
-        },
-        Format {
-            valid: npz::tests::archive(CompressionMethod::Deflated),
-            source: archive,
-        },
-        Format {
-            valid: npz::tests::archive(CompressionMethod::Stored),
-            source: archive,
-        },
-        Format {
-            valid: idx::tests::gzipped(&bytes),
-            source: idx,
-        },
-        Format {
-            valid: bytes,
-            source: idx,
-        },
+        Format { valid: parquet::tests::flowers(Compression::UNCOMPRESSED), source: table },
+        Format { valid: parquet::tests::flowers(Compression::SNAPPY), source: table },
+        Format { valid: npy::tests::file("'<f4'", true, "(4, 1)", &floats), source: array },
+        Format { valid: npz::tests::archive(CompressionMethod::Deflated), source: archive },
+        Format { valid: npz::tests::archive(CompressionMethod::Stored), source: archive },
+        Format { valid: idx::tests::gzipped(&bytes), source: idx },
+        Format { valid: bytes, source: idx },
     ]
 }
 
@@ -77,10 +46,7 @@ fn load_bytes(bytes: &[u8], source: fn(PathBuf) -> Source) -> Result<Dataset, Da
         missing: Missing::Drop,
         outliers: Outliers::Clip,
         scale: Scale::Standardise,
-        split: Split {
-            validation: 0.3,
-            test: 0.0,
-        },
+        split: Split { validation: 0.3, test: 0.0 },
         ..Data::new(source(path))
     };
     // What is damaged goes farthest where gaps are let through.

@@ -49,10 +49,7 @@ impl Samples {
             self.features = gather(&self.features, &kept, width);
             self.labels = self.labels.gather(&kept);
             for origin in [&mut self.origin, &mut self.label_origin] {
-                *origin = Origin::Complete {
-                    of: Box::new(origin.clone()),
-                    dropped,
-                };
+                *origin = Origin::Complete { of: Box::new(origin.clone()), dropped };
             }
         }
         (self, kept)
@@ -120,15 +117,9 @@ impl Labels {
                 }
                 some.labels()
             }
-            Labels::Numbers {
-                values,
-                width,
-                form,
-            } => Labels::Numbers {
-                values: gather(values, kept, *width),
-                width: *width,
-                form: *form,
-            },
+            Labels::Numbers { values, width, form } => {
+                Labels::Numbers { values: gather(values, kept, *width), width: *width, form: *form }
+            }
         }
     }
 }
@@ -152,10 +143,6 @@ pub(crate) fn room<T>(origin: &Origin, samples: usize, width: usize) -> Result<V
     samples
         .checked_mul(width)
         .and_then(|count| room.try_reserve_exact(count).ok())
-        .ok_or_else(|| DataError::TooLarge {
-            origin: origin.clone(),
-            samples,
-            width,
-        })?;
+        .ok_or_else(|| DataError::TooLarge { origin: origin.clone(), samples, width })?;
     Ok(room)
 }

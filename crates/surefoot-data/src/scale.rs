@@ -62,10 +62,8 @@ fn deviations(features: &[f32], channels: usize) -> (Vec<f64>, Vec<f64>) {
             *square += distance * distance;
         }
     }
-    for ((mean, square), (low, high)) in means
-        .iter_mut()
-        .zip(&mut squares)
-        .zip(extents(features, channels))
+    for ((mean, square), (low, high)) in
+        means.iter_mut().zip(&mut squares).zip(extents(features, channels))
     {
         if low < high {
             *square = (*square / count).sqrt();
@@ -95,9 +93,7 @@ fn extents(features: &[f32], channels: usize) -> impl Iterator<Item = (f64, f64)
             *high = high.max(value);
         }
     }
-    extents
-        .into_iter()
-        .map(|(low, high)| (f64::from(low), f64::from(high)))
+    extents.into_iter().map(|(low, high)| (f64::from(low), f64::from(high)))
 }
 
 #[cfg(test)]
@@ -107,9 +103,7 @@ mod tests {
 
     fn scaled(rule: Scale, features: &[f32], shape: &[usize]) -> Vec<f32> {
         let mut features = features.to_vec();
-        Scaling::fit(rule, &features, shape)
-            .unwrap()
-            .apply(&mut features);
+        Scaling::fit(rule, &features, shape).unwrap().apply(&mut features);
         features
     }
 

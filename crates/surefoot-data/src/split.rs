@@ -30,11 +30,7 @@ pub(crate) fn divide(split: Split, samples: usize, seed: u64) -> Result<Division
         });
     }
     let Some(last) = samples.checked_sub(test).filter(|&last| last > validation) else {
-        return Err(DataError::EmptyPart {
-            part: "training",
-            share,
-            samples,
-        });
+        return Err(DataError::EmptyPart { part: "training", share, samples });
     };
     let order = Permutation::new(Key::new(seed, Purpose::Split), samples as u64);
     let part = |from: usize, to: usize| {
@@ -60,11 +56,7 @@ fn count(part: &'static str, share: f64, samples: usize) -> Result<usize, DataEr
     }
     let count = (share * samples as f64).round() as usize;
     if count == 0 && share > 0.0 {
-        return Err(DataError::EmptyPart {
-            part,
-            share,
-            samples,
-        });
+        return Err(DataError::EmptyPart { part, share, samples });
     }
     Ok(count)
 }

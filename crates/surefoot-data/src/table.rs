@@ -38,10 +38,7 @@ pub(crate) fn label_column(
         });
     };
     if columns.len() == 1 {
-        return Err(DataError::NoFeatures {
-            path: path.to_owned(),
-            label: shortened(&columns[0]),
-        });
+        return Err(DataError::NoFeatures { path: path.to_owned(), label: shortened(&columns[0]) });
     }
     Ok(found)
 }
@@ -115,11 +112,7 @@ mod tests {
 
     #[test]
     fn a_label_alone_is_not_enough() {
-        assert!(
-            label(&["y"], None)
-                .unwrap_err()
-                .contains("nothing to learn it from")
-        );
+        assert!(label(&["y"], None).unwrap_err().contains("nothing to learn it from"));
     }
 
     #[test]

@@ -33,11 +33,7 @@ pub(crate) fn learnt(
 ) -> Result<Learnt, DataError> {
     match labels {
         Labels::Classes { ids, names } => named(ids, names, stated, origin),
-        Labels::Numbers {
-            values,
-            width,
-            form,
-        } => match (form, stated) {
+        Labels::Numbers { values, width, form } => match (form, stated) {
             (Form::Amounts, Some(task @ (Task::Binary | Task::MultiClass))) => {
                 Err(DataError::WrongTask {
                     task,
@@ -92,11 +88,7 @@ fn distinct(values: &[f64], stated: Option<Task>, origin: &Origin) -> Result<Lea
     let levels = levels(values);
     let ids = values
         .iter()
-        .filter_map(|value| {
-            levels
-                .binary_search_by(|level| level.total_cmp(&(value + 0.0)))
-                .ok()
-        })
+        .filter_map(|value| levels.binary_search_by(|level| level.total_cmp(&(value + 0.0))).ok())
         .map(|id| id as u32)
         .collect();
     let names = levels.iter().map(f64::to_string).collect();
@@ -165,10 +157,7 @@ fn named(
     let seen = counts.iter().filter(|&&count| count > 0).count();
     if seen < 2 {
         let class = ids.first().map_or("none", |&id| &names[id as usize]);
-        return Err(DataError::OneClass {
-            origin: origin.clone(),
-            class: shortened(class),
-        });
+        return Err(DataError::OneClass { origin: origin.clone(), class: shortened(class) });
     }
     let task = match stated {
         None if names.len() == 2 => Task::Binary,
@@ -213,13 +202,7 @@ fn named(
             absent.join(", ")
         ));
     }
-    Ok(Learnt {
-        task,
-        targets: Targets::Classes(ids),
-        width: 1,
-        classes: names,
-        notes,
-    })
+    Ok(Learnt { task, targets: Targets::Classes(ids), width: 1, classes: names, notes })
 }
 
 fn amounts(values: &[f64], width: usize) -> Learnt {
@@ -255,10 +238,7 @@ fn not_a_class(origin: &Origin, sample: usize, value: String, expected: &'static
     DataError::NotAClass {
         place: Box::new(Place {
             file: origin.to_string().into(),
-            position: Position::Element {
-                sample,
-                index: Vec::new(),
-            },
+            position: Position::Element { sample, index: Vec::new() },
         }),
         value,
         expected,
@@ -275,11 +255,7 @@ mod tests {
         form: Form,
         stated: Option<Task>,
     ) -> Result<Learnt, String> {
-        let labels = Labels::Numbers {
-            values: values.to_vec(),
-            width,
-            form,
-        };
+        let labels = Labels::Numbers { values: values.to_vec(), width, form };
         learnt(labels, stated, &Origin::File("y".into())).map_err(|error| error.to_string())
     }
 
@@ -335,10 +311,7 @@ mod tests {
     #[test]
     fn a_negative_class_is_refused() {
         let error = from(&[0.0, -1.0], 1, Form::Integers, None).unwrap_err();
-        assert!(
-            error.starts_with("y, element 1: -1 is not a class"),
-            "{error}"
-        );
+        assert!(error.starts_with("y, element 1: -1 is not a class"), "{error}");
     }
 
     #[test]
@@ -378,10 +351,7 @@ mod tests {
 
     #[test]
     fn named_classes_are_no_amounts() {
-        let labels = Labels::Classes {
-            ids: vec![0, 1],
-            names: vec!["cat".into(), "dog".into()],
-        };
+        let labels = Labels::Classes { ids: vec![0, 1], names: vec!["cat".into(), "dog".into()] };
         let origin = Origin::File("pets".into());
         let error = learnt(labels, Some(Task::Regression), &origin).unwrap_err();
         assert!(error.to_string().contains("\"cat\""), "{error}");

@@ -7,29 +7,15 @@ use surefoot_plan::{Split, Task};
 use super::*;
 
 fn data(source: Source) -> Data {
-    Data {
-        split: Split {
-            validation: 0.25,
-            test: 0.25,
-        },
-        ..Data::new(source)
-    }
+    Data { split: Split { validation: 0.25, test: 0.25 }, ..Data::new(source) }
 }
 
 fn parity() -> Data {
-    data(Source::Parity {
-        samples: 40,
-        length: 5,
-    })
+    data(Source::Parity { samples: 40, length: 5 })
 }
 
 fn blobs() -> Data {
-    data(Source::Blobs {
-        samples: 40,
-        centers: 3,
-        features: 2,
-        spread: 1.0,
-    })
+    data(Source::Blobs { samples: 40, centers: 3, features: 2, spread: 1.0 })
 }
 
 fn load(data: &Data) -> Result<Dataset, DataError> {
@@ -39,10 +25,7 @@ fn load(data: &Data) -> Result<Dataset, DataError> {
 fn from_csv(text: &str) -> Result<Dataset, String> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("t.csv"), text).unwrap();
-    let data = data(Source::Csv {
-        path: "t.csv".into(),
-        label: None,
-    });
+    let data = data(Source::Csv { path: "t.csv".into(), label: None });
     super::load(&data, 42, folder.path()).map_err(|error| {
         let message = error.to_string();
         message.replace(&format!("{}/", folder.path().display()), "")
@@ -52,10 +35,7 @@ fn from_csv(text: &str) -> Result<Dataset, String> {
 #[test]
 fn a_data_set_knows_what_it_holds() {
     let set = load(&blobs()).unwrap();
-    assert_eq!(
-        (set.train.len, set.validation.len, set.test.len),
-        (20, 10, 10)
-    );
+    assert_eq!((set.train.len, set.validation.len, set.test.len), (20, 10, 10));
     assert_eq!(set.train.features.len(), 20 * 2);
     assert_eq!((set.input_shape, set.target_width), (vec![2], 1));
     assert_eq!((set.task, set.classes), (Task::MultiClass, 3));
@@ -65,10 +45,7 @@ fn a_data_set_knows_what_it_holds() {
 
 #[test]
 fn a_part_holds_the_samples_of_its_ids() {
-    let (set, all) = (
-        load(&blobs()).unwrap(),
-        read(&blobs(), 42, Path::new("")).unwrap(),
-    );
+    let (set, all) = (load(&blobs()).unwrap(), read(&blobs(), 42, Path::new("")).unwrap());
     for part in [&set.train, &set.validation, &set.test] {
         for (&id, features) in part.ids.iter().zip(part.features.chunks(2)) {
             assert_eq!(features, &all.features[id as usize * 2..][..2]);
@@ -79,10 +56,7 @@ fn a_part_holds_the_samples_of_its_ids() {
 /// The digest of the whole way, split included: a change means that no recorded run replays.
 #[test]
 fn the_digest_never_changes() {
-    assert_eq!(
-        load(&blobs()).unwrap().digest,
-        0x812702d54ae5d6050c357da8ab170fa7
-    );
+    assert_eq!(load(&blobs()).unwrap().digest, 0x812702d54ae5d6050c357da8ab170fa7);
     assert_ne!(
         load(&blobs()).unwrap().digest,
         super::load(&blobs(), 43, Path::new("")).unwrap().digest
@@ -91,15 +65,9 @@ fn the_digest_never_changes() {
 
 #[test]
 fn scaling_is_fitted_on_the_training_part() {
-    let plan = Data {
-        scale: Scale::Standardise,
-        ..blobs()
-    };
+    let plan = Data { scale: Scale::Standardise, ..blobs() };
     let (plain, set) = (load(&blobs()).unwrap(), load(&plan).unwrap());
-    assert_eq!(
-        set.scaling,
-        Scaling::fit(Scale::Standardise, &plain.train.features, &[2])
-    );
+    assert_eq!(set.scaling, Scaling::fit(Scale::Standardise, &plain.train.features, &[2]));
     let mean = |part: &Part| part.features.iter().sum::<f32>() / part.features.len() as f32;
     assert!(mean(&set.train).abs() < 1e-6);
     assert!(mean(&set.test).abs() > 1e-3);
@@ -111,10 +79,7 @@ fn symbols_are_integers_and_not_scaled() {
     let set = load(&parity()).unwrap();
     assert!(set.integer_input);
     assert_eq!((set.symbols, set.input_shape), (2, vec![5]));
-    let error = load(&Data {
-        scale: Scale::MinMax,
-        ..parity()
-    });
+    let error = load(&Data { scale: Scale::MinMax, ..parity() });
     assert_eq!(
         error.unwrap_err().to_string(),
         "the generator parity gives symbols, which are numbered and not measured; set scale = \
@@ -124,26 +89,10 @@ fn symbols_are_integers_and_not_scaled() {
 
 #[test]
 fn a_stated_task_must_fit() {
-    let error = load(&Data {
-        task: Some(Task::Binary),
-        ..blobs()
-    });
-    assert!(
-        error
-            .unwrap_err()
-            .to_string()
-            .contains("the generator blobs has 3 classes")
-    );
-    let error = load(&Data {
-        task: Some(Task::Regression),
-        ..parity()
-    });
-    assert!(
-        error
-            .unwrap_err()
-            .to_string()
-            .contains("classes such as \"even\"")
-    );
+    let error = load(&Data { task: Some(Task::Binary), ..blobs() });
+    assert!(error.unwrap_err().to_string().contains("the generator blobs has 3 classes"));
+    let error = load(&Data { task: Some(Task::Regression), ..parity() });
+    assert!(error.unwrap_err().to_string().contains("classes such as \"even\""));
 }
 
 #[test]
@@ -180,12 +129,7 @@ fn a_class_that_cannot_be_learnt_is_remarked_on() {
 
 #[test]
 fn a_regression_has_values() {
-    let set = load(&data(Source::Linear {
-        samples: 20,
-        features: 3,
-        noise: 0.0,
-    }))
-    .unwrap();
+    let set = load(&data(Source::Linear { samples: 20, features: 3, noise: 0.0 })).unwrap();
     assert_eq!((set.task, set.classes), (Task::Regression, 0));
     assert!(matches!(set.train.targets, Targets::Values(values) if values.len() == 10));
 }

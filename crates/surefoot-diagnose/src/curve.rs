@@ -155,8 +155,7 @@ impl Curve {
         open.squares += seen.loss * seen.loss;
         open.metric.add(seen.metric);
         open.top.add(seen.top_class_share);
-        open.layers
-            .resize(seen.layers.len().max(open.layers.len()), Default::default());
+        open.layers.resize(seen.layers.len().max(open.layers.len()), Default::default());
         for (means, layer) in open.layers.iter_mut().zip(&seen.layers) {
             let rms = |s: &crate::Summary| s.l2 / (s.count.max(1) as f64).sqrt();
             let values = [
@@ -222,33 +221,14 @@ impl Curve {
             top_class_share: open.top.get(),
             skill: skill(facts, loss, metric).or_else(|| self.gain_since_start(loss)),
         });
-        if open
-            .layers
-            .iter()
-            .any(|means| means.iter().any(|m| m.count > 0.0))
-        {
+        if open.layers.iter().any(|means| means.iter().any(|m| m.count > 0.0)) {
             if self.layers.len() == KEPT {
                 self.layers.pop_front();
             }
             let layers = open.layers.iter().map(|means| {
-                let [
-                    gradient,
-                    gradient_rms,
-                    weight,
-                    output,
-                    dead,
-                    update_ratio,
-                    saturated,
-                ] = means.map(|mean| mean.get());
-                LayerBlock {
-                    gradient,
-                    gradient_rms,
-                    weight,
-                    output,
-                    dead,
-                    update_ratio,
-                    saturated,
-                }
+                let [gradient, gradient_rms, weight, output, dead, update_ratio, saturated] =
+                    means.map(|mean| mean.get());
+                LayerBlock { gradient, gradient_rms, weight, output, dead, update_ratio, saturated }
             });
             self.layers.push_back(layers.collect());
         }
@@ -278,20 +258,12 @@ impl Curve {
 
     /// The learning rate as a share of the highest so far.
     pub fn rate_left(&self) -> f64 {
-        if self.rate.0 > 0.0 {
-            self.rate.1 / self.rate.0
-        } else {
-            1.0
-        }
+        if self.rate.0 > 0.0 { self.rate.1 / self.rate.0 } else { 1.0 }
     }
 
     /// The update ratio of the middle layer in the last block.
     pub fn update_ratio(&self) -> Option<f64> {
-        median(
-            self.last_layers()?
-                .iter()
-                .filter_map(|layer| layer.update_ratio),
-        )
+        median(self.last_layers()?.iter().filter_map(|layer| layer.update_ratio))
     }
 
     /// How many steps a block has.
@@ -340,11 +312,7 @@ impl Curve {
         let known = match peaks.iter().position(|peak| peak.window == n) {
             Some(known) => known,
             None => {
-                peaks.push(Peak {
-                    window: n,
-                    seen: 0,
-                    best: None,
-                });
+                peaks.push(Peak { window: n, seen: 0, best: None });
                 peaks.len() - 1
             }
         };
@@ -461,10 +429,7 @@ mod tests {
         };
         let (mut often, mut once) = (Curve::new(&facts), Curve::new(&facts));
         for i in 1..=100 {
-            let seen = Observation {
-                metric: None,
-                ..step(i, 0.5 + 0.5 * (0.3 * i as f64).sin())
-            };
+            let seen = Observation { metric: None, ..step(i, 0.5 + 0.5 * (0.3 * i as f64).sin()) };
             often.push(&seen, &facts);
             once.push(&seen, &facts);
             if i % 3 == 0 {
@@ -493,11 +458,7 @@ mod tests {
 
     #[test]
     fn skill_is_measured_from_the_best_blind_prediction() {
-        let facts = Facts {
-            chance: Some(0.9),
-            baseline_loss: Some(2.0),
-            ..Facts::default()
-        };
+        let facts = Facts { chance: Some(0.9), baseline_loss: Some(2.0), ..Facts::default() };
         assert_eq!(skill(&facts, 2.0, Some(0.9)), Some(0.0));
         assert_eq!(skill(&facts, 1.0, Some(0.0)), Some(0.5));
         assert_eq!(skill(&Facts::default(), 1.0, Some(1.0)), None);

@@ -7,8 +7,9 @@ use crate::facts::Facts;
 use crate::finding::{Finding, Problem};
 use crate::observation::{Evaluation, LayerInfo, Observation};
 use crate::thresholds::Thresholds;
+use std::any::Any;
 use std::collections::BTreeSet;
-use surefoot_panic::caught_with;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The diagnosis of a run: takes observations as they come and gives findings as they are made.
 pub struct Diagnosis {
@@ -105,26 +106,23 @@ impl Diagnosis {
         question: impl Fn(&mut dyn Detector, &Context<'_>) -> Option<Finding>,
     ) -> &[Finding] {
         let before = self.findings.len();
-        let context = Context {
-            facts: &self.facts,
-            curve: &self.curve,
-            thresholds: &self.thresholds,
-        };
+        let context =
+            Context { facts: &self.facts, curve: &self.curve, thresholds: &self.thresholds };
         let (findings, breakdowns) = (&mut self.findings, &mut self.breakdowns);
         self.detectors.retain_mut(|detector| {
             // What one that panics leaves behind is its own state, and it is dropped.
-            let consequence = "a detector broke and is left out";
-            match caught_with(consequence, || question(detector.as_mut(), &context)) {
+            let answer = catch_unwind(AssertUnwindSafe(|| question(detector.as_mut(), &context)));
+            match answer {
                 Ok(found) => {
                     let go_on = found.is_none();
                     findings.extend(found);
                     go_on
                 }
-                Err(message) => {
+                Err(panic) => {
                     breakdowns.push(Breakdown {
                         problem: detector.problem(),
                         step: context.step(),
-                        message,
+                        message: panic_message(panic.as_ref()),
                     });
                     false
                 }
@@ -155,17 +153,20 @@ impl Diagnosis {
 
     /// Whether something of that name was found.
     pub fn found(&self, problem: &Problem) -> bool {
-        self.findings
-            .iter()
-            .any(|finding| finding.problem == *problem)
+        self.findings.iter().any(|finding| finding.problem == *problem)
     }
+}
+
+/// Message of a panic that [`catch_unwind`] caught.
+pub fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "panicked without a message".to_owned())
 }
 
 impl std::fmt::Debug for Diagnosis {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Diagnosis")
-            .field("findings", &self.findings)
-            .finish_non_exhaustive()
+        f.debug_struct("Diagnosis").field("findings", &self.findings).finish_non_exhaustive()
     }
 }
 
@@ -221,10 +222,8 @@ mod tests {
 
     #[test]
     fn a_detector_that_panics_is_reported_once_and_left_out() {
-        let detectors: Vec<Box<dyn Detector>> = vec![
-            Box::new(Panicking),
-            Box::new(Needing(Problem::LOSS_SPIKE, &[])),
-        ];
+        let detectors: Vec<Box<dyn Detector>> =
+            vec![Box::new(Panicking), Box::new(Needing(Problem::LOSS_SPIKE, &[]))];
         let mut diagnosis = Diagnosis::with(Facts::default(), Thresholds::default(), detectors);
         for step in 1..=3 {
             let seen = Observation {

@@ -72,10 +72,7 @@ impl Facts {
     pub fn output_activation(&self) -> Option<&str> {
         // Layers that only arrange values keep what came before them.
         let arranging = ["flatten", "reshape", "dropout"];
-        let last = self
-            .layers
-            .iter()
-            .rfind(|layer| !arranging.contains(&layer.kind.as_str()))?;
+        let last = self.layers.iter().rfind(|layer| !arranging.contains(&layer.kind.as_str()))?;
         Some(last.activation.as_deref().unwrap_or("linear"))
     }
 
@@ -87,9 +84,7 @@ impl Facts {
     /// Whether there is a ReLU in the model before its last layer.
     pub fn has_relu(&self) -> bool {
         let hidden = self.layers.len().saturating_sub(1);
-        self.layers[..hidden]
-            .iter()
-            .any(|layer| layer.activation.as_deref() == Some("relu"))
+        self.layers[..hidden].iter().any(|layer| layer.activation.as_deref() == Some("relu"))
     }
 }
 

@@ -95,7 +95,7 @@ impl fmt::Display for Problem {
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Worth knowing.
-    Remark,
+    Warning,
     /// The training is not going to succeed like this.
     Problem,
 }
@@ -146,22 +146,16 @@ impl Finding {
         }
     }
 
-    /// The same as a remark.
+    /// The same as a warning.
     #[must_use]
-    pub fn remark(self) -> Finding {
-        Finding {
-            severity: Severity::Remark,
-            ..self
-        }
+    pub fn warning(self) -> Finding {
+        Finding { severity: Severity::Warning, ..self }
     }
 
     /// The same, true since `step`.
     #[must_use]
     pub fn since(self, step: u64) -> Finding {
-        Finding {
-            since: step,
-            ..self
-        }
+        Finding { since: step, ..self }
     }
 
     /// The same in these layers.
@@ -173,11 +167,7 @@ impl Finding {
     /// The same with a number that shows it.
     #[must_use]
     pub fn with(mut self, name: &str, value: f64, limit: impl Into<Option<f64>>) -> Finding {
-        self.evidence.push(Evidence {
-            name: name.to_owned(),
-            value,
-            limit: limit.into(),
-        });
+        self.evidence.push(Evidence { name: name.to_owned(), value, limit: limit.into() });
         self
     }
 

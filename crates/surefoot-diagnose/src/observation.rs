@@ -47,10 +47,7 @@ impl Observation {
 /// By hand, because the derived `clone_from` would not reuse the memory of the layers.
 impl Clone for Observation {
     fn clone(&self) -> Self {
-        Self {
-            layers: self.layers.clone(),
-            ..*self
-        }
+        Self { layers: self.layers.clone(), ..*self }
     }
 
     fn clone_from(&mut self, other: &Self) {

@@ -96,18 +96,10 @@ impl Thresholds {
             }
             _ => {
                 let mut numbers = self.numbers();
-                let names = || {
-                    numbers
-                        .iter()
-                        .map(|(name, _)| *name)
-                        .chain(["alpha", "off"])
-                };
+                let names = || numbers.iter().map(|(name, _)| *name).chain(["alpha", "off"]);
                 let keys: Vec<String> = names().map(|name| format!("diagnose.{name}")).collect();
                 let Some((_, number)) = numbers.iter_mut().find(|(known, _)| *known == name) else {
-                    return Err(format!(
-                        "there is no `{key}`; there are {}",
-                        keys.join(", ")
-                    ));
+                    return Err(format!("there is no `{key}`; there are {}", keys.join(", ")));
                 };
                 **number = match value.parse::<f64>() {
                     Ok(value) if !value.is_nan() => value,
@@ -163,9 +155,7 @@ impl Thresholds {
 
 /// The problems of a list, with or without brackets and quotes.
 fn problems(text: &str) -> Vec<Problem> {
-    let inner = text
-        .strip_prefix('[')
-        .and_then(|rest| rest.strip_suffix(']'));
+    let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     inner
         .unwrap_or(text)
         .split(',')
@@ -188,16 +178,9 @@ mod tests {
         let mut thresholds = Thresholds::default();
         let names: Vec<&str> = thresholds.numbers().iter().map(|(name, _)| *name).collect();
         for name in &names {
-            thresholds
-                .set(&format!("diagnose.{name}"), " 0.125")
-                .unwrap();
+            thresholds.set(&format!("diagnose.{name}"), " 0.125").unwrap();
         }
-        assert!(
-            thresholds
-                .numbers()
-                .iter()
-                .all(|(_, number)| **number == 0.125)
-        );
+        assert!(thresholds.numbers().iter().all(|(_, number)| **number == 0.125));
         thresholds.set("diagnose.alpha", "7").unwrap();
         assert_eq!(thresholds.alpha, 7);
     }
@@ -207,10 +190,7 @@ mod tests {
         let mut thresholds = Thresholds::default();
         let list = r#"["slow_convergence", 'dying_relu']"#;
         thresholds.set("diagnose.off", list).unwrap();
-        assert_eq!(
-            thresholds.off,
-            [Problem::SLOW_CONVERGENCE, Problem::DYING_RELU]
-        );
+        assert_eq!(thresholds.off, [Problem::SLOW_CONVERGENCE, Problem::DYING_RELU]);
         thresholds.set("diagnose.off", "loss_spike").unwrap();
         assert_eq!(thresholds.off, [Problem::LOSS_SPIKE]);
         thresholds.set("diagnose.off", "[]").unwrap();
@@ -222,10 +202,7 @@ mod tests {
         let mut thresholds = Thresholds::default();
         let unknown = thresholds.set("diagnose.thetta", "1").unwrap_err();
         assert!(unknown.contains("there are diagnose.beta_1, "), "{unknown}");
-        assert!(
-            unknown.ends_with("diagnose.alpha, diagnose.off"),
-            "{unknown}"
-        );
+        assert!(unknown.ends_with("diagnose.alpha, diagnose.off"), "{unknown}");
         for (key, value) in [("theta", "much"), ("theta", "NaN"), ("alpha", "-1")] {
             assert!(thresholds.set(key, value).is_err(), "{key}={value}");
         }

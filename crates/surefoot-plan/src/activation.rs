@@ -86,9 +86,7 @@ impl Choice for Activation {
 impl Activation {
     /// Leaky relu with Keras's slope, 0.2.
     pub fn leaky_relu() -> Self {
-        Self::LeakyRelu {
-            negative_slope: 0.2,
-        }
+        Self::LeakyRelu { negative_slope: 0.2 }
     }
 
     /// Elu with `alpha` 1.

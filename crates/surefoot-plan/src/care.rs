@@ -49,9 +49,7 @@ impl Diagnose {
             ("over_fitting", self.over_fitting),
         ];
         let stated = all.into_iter();
-        stated
-            .filter_map(|(name, value)| Some((name, value?)))
-            .collect()
+        stated.filter_map(|(name, value)| Some((name, value?))).collect()
     }
 }
 
@@ -93,12 +91,7 @@ pub struct Repair {
 
 impl Default for Repair {
     fn default() -> Self {
-        Self {
-            forbid: Vec::new(),
-            order: Vec::new(),
-            abreast: 2,
-            attempts: 16,
-        }
+        Self { forbid: Vec::new(), order: Vec::new(), abreast: 2, attempts: 16 }
     }
 }
 

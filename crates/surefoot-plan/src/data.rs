@@ -80,10 +80,7 @@ pub struct Split {
 
 impl Default for Split {
     fn default() -> Self {
-        Self {
-            validation: 0.2,
-            test: 0.0,
-        }
+        Self { validation: 0.2, test: 0.0 }
     }
 }
 
@@ -175,10 +172,8 @@ impl Record for Outliers {
 impl Choice for Outliers {
     const TAG: &'static str = "name";
     const NOUN: &'static str = "a treatment of outliers";
-    const VARIANTS: &'static [Variant<Self>] = &[
-        variant("keep", || Self::Keep),
-        variant("clip", || Self::Clip),
-    ];
+    const VARIANTS: &'static [Variant<Self>] =
+        &[variant("keep", || Self::Keep), variant("clip", || Self::Clip)];
 
     fn variant(&self) -> &'static str {
         match self {

@@ -57,12 +57,7 @@ impl Document {
     pub fn parse(text: impl Into<String>, origin: impl Into<String>) -> Result<Self, PlanError> {
         let (text, origin) = (text.into(), origin.into());
         let given = Parsed::new(text.clone()).map_err(|fault| fault.within(&text, &origin))?;
-        Ok(Self {
-            origin,
-            now: given.clone(),
-            given,
-            settings: Vec::new(),
-        })
+        Ok(Self { origin, now: given.clone(), given, settings: Vec::new() })
     }
 
     /// Reads and parses a file.
@@ -85,10 +80,7 @@ impl Document {
     ///
     /// Whether the key and the value make sense shows when the plan is read.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), PlanError> {
-        let setting = Setting {
-            key: key.to_owned(),
-            value: value.to_owned(),
-        };
+        let setting = Setting { key: key.to_owned(), value: value.to_owned() };
         let changed = set::set(&self.now.text, key, value)
             .and_then(|text| Parsed::new(text).map_err(|fault| fault.message));
         match changed {
@@ -146,9 +138,7 @@ impl Document {
     ) -> PlanError {
         let path: Vec<&str> = key.split('.').collect();
         // What is not there is missed where it belongs.
-        let place = (1..=path.len())
-            .rev()
-            .find_map(|len| set::find(&self.now.root, &path[..len]));
+        let place = (1..=path.len()).rev().find_map(|len| set::find(&self.now.root, &path[..len]));
         let fault = Fault {
             span: place.clone().unwrap_or(0..0),
             message: message.into(),
@@ -165,11 +155,7 @@ impl Document {
     /// or from the file as it was given.
     pub fn read<T>(self, read: impl Fn(Document) -> Result<T, PlanError>) -> Result<T, PlanError> {
         let settings = self.settings.clone();
-        let given = Self {
-            now: self.given.clone(),
-            settings: Vec::new(),
-            ..self.clone()
-        };
+        let given = Self { now: self.given.clone(), settings: Vec::new(), ..self.clone() };
         let error = match read(self) {
             Err(error) if !settings.is_empty() => error,
             result => return result,
@@ -254,25 +240,15 @@ impl Parsed {
 fn blamed(error: PlanError, settings: &[Setting]) -> PlanError {
     let line = error.snippet.as_ref().map(|snippet| snippet.text.as_str());
     let is_in_line = |setting: &&Setting| {
-        let last = setting
-            .key
-            .rsplit('.')
-            .find(|part| part.parse::<usize>().is_err());
+        let last = setting.key.rsplit('.').find(|part| part.parse::<usize>().is_err());
         line.is_some_and(|line| last.is_some_and(|key| line.contains(key)))
     };
     let mut culprits = settings.iter().filter(is_in_line);
     match (culprits.next(), culprits.next()) {
-        (Some(setting), None) => PlanError {
-            origin: setting.to_string(),
-            snippet: None,
-            ..error
-        },
+        (Some(setting), None) => PlanError { origin: setting.to_string(), snippet: None, ..error },
         _ => {
             let settings: Vec<_> = settings.iter().map(Setting::to_string).collect();
-            PlanError {
-                origin: format!("{} after {}", error.origin, settings.join(" ")),
-                ..error
-            }
+            PlanError { origin: format!("{} after {}", error.origin, settings.join(" ")), ..error }
         }
     }
 }

@@ -58,9 +58,7 @@ impl fmt::Display for PlanError {
             }
             Some(snippet) => {
                 let margin = snippet.line.to_string().len();
-                let Snippet {
-                    line, column, text, ..
-                } = &**snippet;
+                let Snippet { line, column, text, .. } = &**snippet;
                 write!(
                     f,
                     "\n{:margin$}--> {}:{line}:{column}\n{:margin$} |\n{line} | {}\n{:margin$} | ",
@@ -115,12 +113,7 @@ pub(crate) struct Fault {
 
 impl Fault {
     pub(crate) fn new(span: Range<usize>, message: String) -> Self {
-        Self {
-            span,
-            message,
-            label: None,
-            help: None,
-        }
+        Self { span, message, label: None, help: None }
     }
 
     /// The value of `key` has the wrong type.
@@ -130,17 +123,11 @@ impl Fault {
     }
 
     pub(crate) fn label(self, label: String) -> Self {
-        Self {
-            label: Some(label),
-            ..self
-        }
+        Self { label: Some(label), ..self }
     }
 
     pub(crate) fn help(self, help: String) -> Self {
-        Self {
-            help: Some(help),
-            ..self
-        }
+        Self { help: Some(help), ..self }
     }
 
     /// The error with its line of `text`, which came from `origin`.
@@ -171,9 +158,7 @@ impl Snippet {
     pub(crate) fn of(text: &str, span: Range<usize>) -> Self {
         let start = floor(text, span.start);
         let head = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
-        let tail = text[head..]
-            .find('\n')
-            .map_or(text.len(), |newline| head + newline);
+        let tail = text[head..].find('\n').map_or(text.len(), |newline| head + newline);
         let line = text[head..tail].trim_end_matches('\r');
         let end = floor(text, span.end).clamp(start, head + line.len().max(start - head));
         Self {

@@ -72,26 +72,17 @@ pub struct Regularizer {
 impl Initializer {
     /// Normal with Keras's defaults, mean 0 and stddev 0.05.
     pub fn random_normal() -> Self {
-        Self::RandomNormal {
-            mean: 0.0,
-            stddev: 0.05,
-        }
+        Self::RandomNormal { mean: 0.0, stddev: 0.05 }
     }
 
     /// Uniform with Keras's defaults, -0.05 to 0.05.
     pub fn random_uniform() -> Self {
-        Self::RandomUniform {
-            minval: -0.05,
-            maxval: 0.05,
-        }
+        Self::RandomUniform { minval: -0.05, maxval: 0.05 }
     }
 
     /// Truncated normal with Keras's defaults, mean 0 and stddev 0.05.
     pub fn truncated_normal() -> Self {
-        Self::TruncatedNormal {
-            mean: 0.0,
-            stddev: 0.05,
-        }
+        Self::TruncatedNormal { mean: 0.0, stddev: 0.05 }
     }
 
     /// Orthogonal with gain 1.
@@ -130,11 +121,7 @@ impl Record for Initializer {
             Self::RandomUniform { minval, maxval } => {
                 f.optional("minval", minval, any);
                 f.optional("maxval", maxval, any);
-                f.ensure(
-                    "maxval",
-                    minval <= maxval,
-                    "`maxval` must be at least `minval`",
-                );
+                f.ensure("maxval", minval <= maxval, "`maxval` must be at least `minval`");
             }
             Self::Orthogonal { gain } => f.optional("gain", gain, any),
             _ => {}
@@ -153,9 +140,7 @@ impl Choice for Initializer {
         alias("random_uniform", &["uniform"], Self::random_uniform),
         variant("truncated_normal", Self::truncated_normal),
         alias("glorot_normal", &["xavier_normal"], || Self::GlorotNormal),
-        alias("glorot_uniform", &["xavier_uniform"], || {
-            Self::GlorotUniform
-        }),
+        alias("glorot_uniform", &["xavier_uniform"], || Self::GlorotUniform),
         alias("he_normal", &["kaiming_normal"], || Self::HeNormal),
         alias("he_uniform", &["kaiming_uniform"], || Self::HeUniform),
         variant("lecun_normal", || Self::LecunNormal),

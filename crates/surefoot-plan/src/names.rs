@@ -69,10 +69,7 @@ mod tests {
     use crate::{Dense, Flatten, Residual};
 
     fn dense(name: Option<&str>) -> Layer {
-        Layer::Dense(Dense {
-            name: name.map(str::to_owned),
-            ..Dense::new(1)
-        })
+        Layer::Dense(Dense { name: name.map(str::to_owned), ..Dense::new(1) })
     }
 
     #[test]
@@ -96,9 +93,6 @@ mod tests {
             name: Some("outer".to_owned()),
             layers: vec![dense(None), inner],
         });
-        assert_eq!(
-            layer_names(&[outer]),
-            ["outer/dense_1", "outer/residual_2/dense_2"]
-        );
+        assert_eq!(layer_names(&[outer]), ["outer/dense_1", "outer/residual_2/dense_2"]);
     }
 }

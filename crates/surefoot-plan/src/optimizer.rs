@@ -28,39 +28,17 @@ pub enum Algorithm {
     /// Stochastic gradient descent.
     Sgd { momentum: f64, nesterov: bool },
     /// Tieleman and Hinton.
-    Rmsprop {
-        rho: f64,
-        momentum: f64,
-        epsilon: f64,
-        centered: bool,
-    },
+    Rmsprop { rho: f64, momentum: f64, epsilon: f64, centered: bool },
     /// Duchi, Hazan and Singer.
-    Adagrad {
-        initial_accumulator_value: f64,
-        epsilon: f64,
-    },
+    Adagrad { initial_accumulator_value: f64, epsilon: f64 },
     /// Zeiler.
     Adadelta { rho: f64, epsilon: f64 },
     /// Kingma and Ba.
-    Adam {
-        beta_1: f64,
-        beta_2: f64,
-        epsilon: f64,
-        amsgrad: bool,
-    },
+    Adam { beta_1: f64, beta_2: f64, epsilon: f64, amsgrad: bool },
     /// Adam with decoupled weight decay, Loshchilov and Hutter.
-    Adamw {
-        beta_1: f64,
-        beta_2: f64,
-        epsilon: f64,
-        amsgrad: bool,
-    },
+    Adamw { beta_1: f64, beta_2: f64, epsilon: f64, amsgrad: bool },
     /// Adam with Nesterov momentum, Dozat.
-    Nadam {
-        beta_1: f64,
-        beta_2: f64,
-        epsilon: f64,
-    },
+    Nadam { beta_1: f64, beta_2: f64, epsilon: f64 },
 }
 
 /// Keras's default for every rule that has one.
@@ -81,74 +59,46 @@ impl Optimizer {
 
     /// Keras's `SGD`.
     pub fn sgd() -> Self {
-        let algorithm = Algorithm::Sgd {
-            momentum: 0.0,
-            nesterov: false,
-        };
+        let algorithm = Algorithm::Sgd { momentum: 0.0, nesterov: false };
         Self::new(algorithm, 0.01)
     }
 
     /// Keras's `RMSprop`.
     pub fn rmsprop() -> Self {
-        let algorithm = Algorithm::Rmsprop {
-            rho: 0.9,
-            momentum: 0.0,
-            epsilon: EPSILON,
-            centered: false,
-        };
+        let algorithm =
+            Algorithm::Rmsprop { rho: 0.9, momentum: 0.0, epsilon: EPSILON, centered: false };
         Self::new(algorithm, 0.001)
     }
 
     /// Keras's `Adagrad`.
     pub fn adagrad() -> Self {
-        let algorithm = Algorithm::Adagrad {
-            initial_accumulator_value: 0.1,
-            epsilon: EPSILON,
-        };
+        let algorithm = Algorithm::Adagrad { initial_accumulator_value: 0.1, epsilon: EPSILON };
         Self::new(algorithm, 0.001)
     }
 
     /// Keras's `Adadelta`.
     pub fn adadelta() -> Self {
-        let algorithm = Algorithm::Adadelta {
-            rho: 0.95,
-            epsilon: EPSILON,
-        };
+        let algorithm = Algorithm::Adadelta { rho: 0.95, epsilon: EPSILON };
         Self::new(algorithm, 0.001)
     }
 
     /// Keras's `Adam`.
     pub fn adam() -> Self {
-        let algorithm = Algorithm::Adam {
-            beta_1: 0.9,
-            beta_2: 0.999,
-            epsilon: EPSILON,
-            amsgrad: false,
-        };
+        let algorithm =
+            Algorithm::Adam { beta_1: 0.9, beta_2: 0.999, epsilon: EPSILON, amsgrad: false };
         Self::new(algorithm, 0.001)
     }
 
     /// Keras's `AdamW`.
     pub fn adamw() -> Self {
-        let algorithm = Algorithm::Adamw {
-            beta_1: 0.9,
-            beta_2: 0.999,
-            epsilon: EPSILON,
-            amsgrad: false,
-        };
-        Self {
-            weight_decay: 0.004,
-            ..Self::new(algorithm, 0.001)
-        }
+        let algorithm =
+            Algorithm::Adamw { beta_1: 0.9, beta_2: 0.999, epsilon: EPSILON, amsgrad: false };
+        Self { weight_decay: 0.004, ..Self::new(algorithm, 0.001) }
     }
 
     /// Keras's `Nadam`.
     pub fn nadam() -> Self {
-        let algorithm = Algorithm::Nadam {
-            beta_1: 0.9,
-            beta_2: 0.999,
-            epsilon: EPSILON,
-        };
+        let algorithm = Algorithm::Nadam { beta_1: 0.9, beta_2: 0.999, epsilon: EPSILON };
         Self::new(algorithm, 0.001)
     }
 }
@@ -216,54 +166,28 @@ impl Record for Algorithm {
                     "`nesterov` needs a `momentum` above 0",
                 );
             }
-            Self::Rmsprop {
-                rho,
-                momentum,
-                epsilon,
-                centered,
-            } => {
+            Self::Rmsprop { rho, momentum, epsilon, centered } => {
                 f.optional("rho", rho, share);
                 f.optional("momentum", momentum, unit_interval);
                 f.optional("epsilon", epsilon, non_negative);
                 f.optional("centered", centered, any);
             }
-            Self::Adagrad {
-                initial_accumulator_value,
-                epsilon,
-            } => {
-                f.optional(
-                    "initial_accumulator_value",
-                    initial_accumulator_value,
-                    non_negative,
-                );
+            Self::Adagrad { initial_accumulator_value, epsilon } => {
+                f.optional("initial_accumulator_value", initial_accumulator_value, non_negative);
                 f.optional("epsilon", epsilon, non_negative);
             }
             Self::Adadelta { rho, epsilon } => {
                 f.optional("rho", rho, share);
                 f.optional("epsilon", epsilon, non_negative);
             }
-            Self::Adam {
-                beta_1,
-                beta_2,
-                epsilon,
-                amsgrad,
-            }
-            | Self::Adamw {
-                beta_1,
-                beta_2,
-                epsilon,
-                amsgrad,
-            } => {
+            Self::Adam { beta_1, beta_2, epsilon, amsgrad }
+            | Self::Adamw { beta_1, beta_2, epsilon, amsgrad } => {
                 f.optional("beta_1", beta_1, share);
                 f.optional("beta_2", beta_2, share);
                 f.optional("epsilon", epsilon, non_negative);
                 f.optional("amsgrad", amsgrad, any);
             }
-            Self::Nadam {
-                beta_1,
-                beta_2,
-                epsilon,
-            } => {
+            Self::Nadam { beta_1, beta_2, epsilon } => {
                 f.optional("beta_1", beta_1, share);
                 f.optional("beta_2", beta_2, share);
                 f.optional("epsilon", epsilon, non_negative);

@@ -79,11 +79,8 @@ impl Plan {
         if self.seed != 0 {
             top.push(("seed", self.seed.write()));
         }
-        let start = Plan::new(
-            Data::new(self.data.source.clone()),
-            Vec::new(),
-            Training::new(1, Loss::Mse),
-        );
+        let start =
+            Plan::new(Data::new(self.data.source.clone()), Vec::new(), Training::new(1, Loss::Mse));
         let mut text = String::new();
         section(&mut text, None, &top);
         section(&mut text, Some("[data]"), &changed(&self.data, &start.data));
@@ -134,11 +131,8 @@ impl Plan {
                 .help("`surefoot tune` searches a study".to_owned()));
         }
         let mut reader = Reader::open(root, "plan", "a plan".to_owned())?;
-        let mut plan = Self::new(
-            Data::new(Source::circles()),
-            Vec::new(),
-            Training::new(1, Loss::Mse),
-        );
+        let mut plan =
+            Self::new(Data::new(Source::circles()), Vec::new(), Training::new(1, Loss::Mse));
         reader.take("version");
         reader.maybe("name", &mut plan.name, any);
         reader.optional("seed", &mut plan.seed, any);
@@ -202,10 +196,7 @@ fn version(root: &Node) -> Result<(), Fault> {
         return Ok(());
     };
     match u64::read(&entry.node, "version")? {
-        0 => Err(Fault::new(
-            entry.node.span.clone(),
-            "`version` must be at least 1".to_owned(),
-        )),
+        0 => Err(Fault::new(entry.node.span.clone(), "`version` must be at least 1".to_owned())),
         version if version > u64::from(VERSION) => Err(Fault::new(
             entry.node.span.clone(),
             "the plan was made for a newer Surefoot".to_owned(),

@@ -54,10 +54,7 @@ impl Decay {
 
 impl From<Decay> for Schedule {
     fn from(decay: Decay) -> Self {
-        Self {
-            decay,
-            warmup_steps: 0,
-        }
+        Self { decay, warmup_steps: 0 }
     }
 }
 
@@ -67,27 +64,9 @@ impl Choice for Schedule {
     const FALLBACK: Option<&'static str> = Some("constant");
     const VARIANTS: &'static [Variant<Self>] = &[
         variant("constant", || Decay::Constant.into()),
-        variant("step", || {
-            Decay::Step {
-                decay_steps: 1,
-                decay_rate: 0.1,
-            }
-            .into()
-        }),
-        variant("exponential", || {
-            Decay::Exponential {
-                decay_steps: 1,
-                decay_rate: 0.96,
-            }
-            .into()
-        }),
-        variant("cosine", || {
-            Decay::Cosine {
-                decay_steps: None,
-                alpha: 0.0,
-            }
-            .into()
-        }),
+        variant("step", || Decay::Step { decay_steps: 1, decay_rate: 0.1 }.into()),
+        variant("exponential", || Decay::Exponential { decay_steps: 1, decay_rate: 0.96 }.into()),
+        variant("cosine", || Decay::Cosine { decay_steps: None, alpha: 0.0 }.into()),
     ];
 
     fn variant(&self) -> &'static str {
@@ -99,14 +78,8 @@ impl Record for Schedule {
     fn fields<F: Fields>(&mut self, f: &mut F) {
         match &mut self.decay {
             Decay::Constant => {}
-            Decay::Step {
-                decay_steps,
-                decay_rate,
-            }
-            | Decay::Exponential {
-                decay_steps,
-                decay_rate,
-            } => {
+            Decay::Step { decay_steps, decay_rate }
+            | Decay::Exponential { decay_steps, decay_rate } => {
                 f.required("decay_steps", decay_steps, at_least_one);
                 f.optional("decay_rate", decay_rate, rate);
             }

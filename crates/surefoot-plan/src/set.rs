@@ -6,17 +6,13 @@ use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
 
 /// The text with `key` set to `value`.
 pub(crate) fn set(text: &str, key: &str, value: &str) -> Result<String, String> {
-    let mut document: DocumentMut = text
-        .parse()
-        .map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
+    let mut document: DocumentMut =
+        text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
     let path: Vec<&str> = key.split('.').map(str::trim).collect();
     if path.iter().any(|part| part.is_empty()) {
         return Err(format!("`{key}` is not a key"));
     }
-    let mut value = value
-        .trim()
-        .parse::<Value>()
-        .unwrap_or_else(|_| Value::from(value));
+    let mut value = value.trim().parse::<Value>().unwrap_or_else(|_| Value::from(value));
     value.decor_mut().clear();
     in_table(document.as_table_mut(), &path, value)?;
     Ok(document.to_string())
@@ -179,18 +175,12 @@ epochs = 5
 
     #[test]
     fn a_value_is_replaced_where_it_is() {
-        assert_eq!(
-            with("training.epochs", "7"),
-            TEXT.replace("epochs = 5", "epochs = 7")
-        );
+        assert_eq!(with("training.epochs", "7"), TEXT.replace("epochs = 5", "epochs = 7"));
     }
 
     #[test]
     fn lists_are_indexed_from_zero_at_any_depth() {
-        assert_eq!(
-            with("model.1.layers.0.units", "9"),
-            TEXT.replace("units = 8 }", "units = 9 }")
-        );
+        assert_eq!(with("model.1.layers.0.units", "9"), TEXT.replace("units = 8 }", "units = 9 }"));
         assert_eq!(
             with("model.0.activation", "relu"),
             TEXT.replace("units = 8\n", "units = 8\nactivation = \"relu\"\n")
@@ -218,10 +208,7 @@ epochs = 5
     #[test]
     fn an_index_has_to_be_in_the_list() {
         let message = set(TEXT, "model.7.units", "1").unwrap_err();
-        assert_eq!(
-            message,
-            "`model` is a list: expected a number from 0 to 1 instead of `7`"
-        );
+        assert_eq!(message, "`model` is a list: expected a number from 0 to 1 instead of `7`");
         assert!(set(TEXT, "model.units", "1").is_err());
         assert!(set(TEXT, "model.0", "1").is_err());
         assert!(set(TEXT, "training..epochs", "1").is_err());

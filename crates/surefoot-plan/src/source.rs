@@ -145,11 +145,7 @@ pub enum Source {
 impl Source {
     /// A thousand samples of two circles, the inner half as wide as the outer.
     pub fn circles() -> Self {
-        Self::Circles {
-            samples: 1000,
-            noise: 0.1,
-            factor: 0.5,
-        }
+        Self::Circles { samples: 1000, noise: 0.1, factor: 0.5 }
     }
 
     /// The kind's name in a plan.
@@ -177,13 +173,9 @@ impl Source {
     pub fn task(&self) -> Option<Task> {
         match self {
             Self::Circles { .. } | Self::Moons { .. } | Self::Parity { .. } => Some(Task::Binary),
-            Self::Blobs {
-                centers: classes, ..
-            }
+            Self::Blobs { centers: classes, .. }
             | Self::Spirals { classes, .. }
-            | Self::Copy {
-                symbols: classes, ..
-            }
+            | Self::Copy { symbols: classes, .. }
             | Self::Shapes { classes, .. } => Some(match classes {
                 2 => Task::Binary,
                 _ => Task::MultiClass,
@@ -204,42 +196,14 @@ impl Choice for Source {
     const NOUN: &'static str = "a source";
     const VARIANTS: &'static [Variant<Self>] = &[
         variant("circles", Self::circles),
-        variant("blobs", || Self::Blobs {
-            samples: 1000,
-            centers: 3,
-            features: 2,
-            spread: 1.0,
-        }),
-        variant("moons", || Self::Moons {
-            samples: 1000,
-            noise: 0.1,
-        }),
-        variant("spirals", || Self::Spirals {
-            samples: 1000,
-            classes: 3,
-            turns: 1.0,
-            noise: 0.1,
-        }),
-        variant("linear", || Self::Linear {
-            samples: 1000,
-            features: 10,
-            noise: 0.1,
-        }),
+        variant("blobs", || Self::Blobs { samples: 1000, centers: 3, features: 2, spread: 1.0 }),
+        variant("moons", || Self::Moons { samples: 1000, noise: 0.1 }),
+        variant("spirals", || Self::Spirals { samples: 1000, classes: 3, turns: 1.0, noise: 0.1 }),
+        variant("linear", || Self::Linear { samples: 1000, features: 10, noise: 0.1 }),
         // Friedman's own noise (Multivariate Adaptive Regression Splines, 1991, section 4.3).
-        variant("friedman", || Self::Friedman {
-            samples: 1000,
-            features: 10,
-            noise: 1.0,
-        }),
-        variant("copy", || Self::Copy {
-            samples: 1000,
-            length: 10,
-            symbols: 8,
-        }),
-        variant("parity", || Self::Parity {
-            samples: 1000,
-            length: 8,
-        }),
+        variant("friedman", || Self::Friedman { samples: 1000, features: 10, noise: 1.0 }),
+        variant("copy", || Self::Copy { samples: 1000, length: 10, symbols: 8 }),
+        variant("parity", || Self::Parity { samples: 1000, length: 8 }),
         variant("shapes", || Self::Shapes {
             samples: 1000,
             size: 28,
@@ -247,32 +211,16 @@ impl Choice for Source {
             classes: 4,
             noise: 0.1,
         }),
-        variant("csv", || Self::Csv {
-            path: PathBuf::new(),
-            label: None,
-        }),
-        variant("parquet", || Self::Parquet {
-            path: PathBuf::new(),
-            label: None,
-        }),
-        variant("npy", || Self::Npy {
-            features: PathBuf::new(),
-            labels: PathBuf::new(),
-        }),
+        variant("csv", || Self::Csv { path: PathBuf::new(), label: None }),
+        variant("parquet", || Self::Parquet { path: PathBuf::new(), label: None }),
+        variant("npy", || Self::Npy { features: PathBuf::new(), labels: PathBuf::new() }),
         variant("npz", || Self::Npz {
             path: PathBuf::new(),
             features: "x".to_owned(),
             labels: "y".to_owned(),
         }),
-        variant("idx", || Self::Idx {
-            features: PathBuf::new(),
-            labels: PathBuf::new(),
-        }),
-        variant("images", || Self::Images {
-            path: PathBuf::new(),
-            size: None,
-            channels: 3,
-        }),
+        variant("idx", || Self::Idx { features: PathBuf::new(), labels: PathBuf::new() }),
+        variant("images", || Self::Images { path: PathBuf::new(), size: None, channels: 3 }),
     ];
 
     fn variant(&self) -> &'static str {
@@ -283,21 +231,12 @@ impl Choice for Source {
 impl Record for Source {
     fn fields<F: Fields>(&mut self, f: &mut F) {
         match self {
-            Self::Circles {
-                samples,
-                noise,
-                factor,
-            } => {
+            Self::Circles { samples, noise, factor } => {
                 f.optional("samples", samples, any);
                 f.optional("noise", noise, non_negative);
                 f.optional("factor", factor, share);
             }
-            Self::Blobs {
-                samples,
-                centers,
-                features,
-                spread,
-            } => {
+            Self::Blobs { samples, centers, features, spread } => {
                 f.optional("samples", samples, any);
                 f.optional("centers", centers, at_least_two);
                 f.optional("features", features, any);
@@ -307,40 +246,23 @@ impl Record for Source {
                 f.optional("samples", samples, any);
                 f.optional("noise", noise, non_negative);
             }
-            Self::Spirals {
-                samples,
-                classes,
-                turns,
-                noise,
-            } => {
+            Self::Spirals { samples, classes, turns, noise } => {
                 f.optional("samples", samples, any);
                 f.optional("classes", classes, at_least_two);
                 f.optional("turns", turns, positive);
                 f.optional("noise", noise, non_negative);
             }
-            Self::Linear {
-                samples,
-                features,
-                noise,
-            } => {
+            Self::Linear { samples, features, noise } => {
                 f.optional("samples", samples, any);
                 f.optional("features", features, any);
                 f.optional("noise", noise, non_negative);
             }
-            Self::Friedman {
-                samples,
-                features,
-                noise,
-            } => {
+            Self::Friedman { samples, features, noise } => {
                 f.optional("samples", samples, any);
                 f.optional("features", features, at_least_five);
                 f.optional("noise", noise, non_negative);
             }
-            Self::Copy {
-                samples,
-                length,
-                symbols,
-            } => {
+            Self::Copy { samples, length, symbols } => {
                 f.optional("samples", samples, any);
                 f.optional("length", length, any);
                 f.optional("symbols", symbols, at_least_two);
@@ -349,13 +271,7 @@ impl Record for Source {
                 f.optional("samples", samples, any);
                 f.optional("length", length, any);
             }
-            Self::Shapes {
-                samples,
-                size,
-                channels,
-                classes,
-                noise,
-            } => {
+            Self::Shapes { samples, size, channels, classes, noise } => {
                 f.optional("samples", samples, any);
                 f.optional("size", size, any);
                 f.optional("channels", channels, any);
@@ -370,20 +286,12 @@ impl Record for Source {
                 f.required("features", features, any);
                 f.required("labels", labels, any);
             }
-            Self::Npz {
-                path,
-                features,
-                labels,
-            } => {
+            Self::Npz { path, features, labels } => {
                 f.required("path", path, any);
                 f.optional("features", features, any);
                 f.optional("labels", labels, any);
             }
-            Self::Images {
-                path,
-                size,
-                channels,
-            } => {
+            Self::Images { path, size, channels } => {
                 f.required("path", path, any);
                 f.maybe("size", size, any);
                 f.optional("channels", channels, grey_or_colour);

@@ -192,24 +192,18 @@ impl Choice for Loss {
     const TAG: &'static str = "name";
     const NOUN: &'static str = "a loss";
     const VARIANTS: &'static [Variant<Self>] = &[
-        variant("binary_crossentropy", || Self::BinaryCrossentropy {
+        variant("binary_crossentropy", || Self::BinaryCrossentropy { from_logits: false }),
+        variant("categorical_crossentropy", || Self::CategoricalCrossentropy {
             from_logits: false,
         }),
-        variant("categorical_crossentropy", || {
-            Self::CategoricalCrossentropy { from_logits: false }
-        }),
-        variant("sparse_categorical_crossentropy", || {
-            Self::SparseCategoricalCrossentropy { from_logits: false }
+        variant("sparse_categorical_crossentropy", || Self::SparseCategoricalCrossentropy {
+            from_logits: false,
         }),
         alias("mse", &["mean_squared_error"], || Self::Mse),
         alias("mae", &["mean_absolute_error"], || Self::Mae),
         variant("huber", || Self::Huber { delta: 1.0 }),
         variant("hinge", || Self::Hinge),
-        alias(
-            "kl_divergence",
-            &["kld", "kullback_leibler_divergence"],
-            || Self::KlDivergence,
-        ),
+        alias("kl_divergence", &["kld", "kullback_leibler_divergence"], || Self::KlDivergence),
         variant("poisson", || Self::Poisson),
     ];
 

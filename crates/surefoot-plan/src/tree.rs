@@ -71,10 +71,7 @@ impl Node {
 
     fn item(item: &Item, key: Range<usize>) -> Self {
         match item {
-            Item::None => Self {
-                span: key,
-                value: Tree::Table(Vec::new()),
-            },
+            Item::None => Self { span: key, value: Tree::Table(Vec::new()) },
             Item::Value(value) => Self::value(value, key),
             Item::Table(table) => Self::table(table, table.span().unwrap_or(key)),
             Item::ArrayOfTables(tables) => Self {
@@ -97,12 +94,9 @@ impl Node {
             Value::Float(number) => Tree::Float(*number.value()),
             Value::Boolean(bool) => Tree::Bool(*bool.value()),
             Value::Datetime(_) => Tree::Date,
-            Value::Array(array) => Tree::List(
-                array
-                    .iter()
-                    .map(|value| Self::value(value, span.clone()))
-                    .collect(),
-            ),
+            Value::Array(array) => {
+                Tree::List(array.iter().map(|value| Self::value(value, span.clone())).collect())
+            }
             Value::InlineTable(table) => return Self::table(table, span),
         };
         Self { span, value }
@@ -117,16 +111,9 @@ impl Node {
                     .and_then(|key| key.span())
                     .or(item.span())
                     .unwrap_or(span.clone());
-                Entry {
-                    key: key.to_owned(),
-                    span: place.clone(),
-                    node: Self::item(item, place),
-                }
+                Entry { key: key.to_owned(), span: place.clone(), node: Self::item(item, place) }
             })
             .collect();
-        Self {
-            span,
-            value: Tree::Table(entries),
-        }
+        Self { span, value: Tree::Table(entries) }
     }
 }

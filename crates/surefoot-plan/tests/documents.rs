@@ -28,10 +28,7 @@ fn a_setting_is_in_the_plan_and_in_the_text() {
     assert_eq!(plan.model, [dense(6)]);
     assert_eq!(plan.name.as_deref(), Some("six"));
     assert_eq!(plan.watch.every, Cadence::Never);
-    assert!(matches!(
-        plan.training.optimizer.algorithm,
-        Algorithm::Sgd { momentum: 0.9, .. }
-    ));
+    assert!(matches!(plan.training.optimizer.algorithm, Algorithm::Sgd { momentum: 0.9, .. }));
     assert!(document.text().contains("units = 6 # one a class"));
     assert_eq!(Plan::parse(document.text(), "again").unwrap(), plan);
 }
@@ -55,10 +52,7 @@ fn what_to_do_about_abnormal_data_is_printed_unless_it_is_the_default() {
     document.set("data.missing", "impute").unwrap();
     document.set("data.outliers", "clip").unwrap();
     let plan = document.plan().unwrap();
-    assert_eq!(
-        (plan.data.missing, plan.data.outliers),
-        (Missing::Impute, Outliers::Clip)
-    );
+    assert_eq!((plan.data.missing, plan.data.outliers), (Missing::Impute, Outliers::Clip));
     let printed = plan.to_toml();
     assert!(printed.contains("missing = \"impute\"\noutliers = \"clip\"\n"));
 }
@@ -66,10 +60,7 @@ fn what_to_do_about_abnormal_data_is_printed_unless_it_is_the_default() {
 #[test]
 fn the_loss_follows_from_the_task() {
     let loss = |text: &str| Plan::parse(text, "plan.toml").unwrap().training.loss;
-    assert_eq!(
-        loss(PLAN),
-        Loss::SparseCategoricalCrossentropy { from_logits: false }
-    );
+    assert_eq!(loss(PLAN), Loss::SparseCategoricalCrossentropy { from_logits: false });
     assert_eq!(
         loss(&PLAN.replace("centers = 4", "centers = 2")),
         Loss::BinaryCrossentropy { from_logits: false }
@@ -123,10 +114,7 @@ epochs = 5
 [training.optimizer]
 name = "sgd"
 "#;
-    assert_eq!(
-        Plan::parse(dotted, "dotted").unwrap(),
-        Plan::parse(PLAN, "plan.toml").unwrap()
-    );
+    assert_eq!(Plan::parse(dotted, "dotted").unwrap(), Plan::parse(PLAN, "plan.toml").unwrap());
 }
 
 #[test]
@@ -139,20 +127,12 @@ fn a_file_that_is_not_there_is_named() {
 #[test]
 fn the_order_of_shapes_is_that_of_the_model() {
     let plan = Plan::parse(PLAN, "plan.toml").unwrap();
-    let shapes = plan
-        .check_shapes(&[2], false, &TargetShape::Classes(4))
-        .unwrap();
+    let shapes = plan.check_shapes(&[2], false, &TargetShape::Classes(4)).unwrap();
     assert_eq!(shapes[0].name, "dense_1");
     assert_eq!(shapes[0].output, [4]);
-    assert!(
-        plan.check_shapes(&[2], false, &TargetShape::Classes(5))
-            .is_err()
-    );
+    assert!(plan.check_shapes(&[2], false, &TargetShape::Classes(5)).is_err());
 }
 
 fn dense(units: usize) -> Layer {
-    Layer::Dense(Dense {
-        activation: Activation::Softmax,
-        ..Dense::new(units)
-    })
+    Layer::Dense(Dense { activation: Activation::Softmax, ..Dense::new(units) })
 }

@@ -32,9 +32,7 @@ fn edited(parts: &[(&str, &str)]) -> String {
 }
 
 fn error(text: &str) -> String {
-    Plan::parse(text, "plan.toml")
-        .expect_err("the plan is wrong")
-        .to_string()
+    Plan::parse(text, "plan.toml").expect_err("the plan is wrong").to_string()
 }
 
 #[test]

@@ -9,22 +9,14 @@ mod parts;
 
 fn plan() -> BoxedStrategy<Plan> {
     let top = (option::of(".{0,12}"), 0..=i64::MAX as u64);
-    (
-        top,
-        parts::data(),
-        vec(parts::layer(), 1..6),
-        parts::training(),
-        parts::watch(),
-    )
+    (top, parts::data(), vec(parts::layer(), 1..6), parts::training(), parts::watch())
         .prop_map(|((name, seed), data, model, training, watch)| Plan {
             name,
             seed,
             watch,
             ..Plan::new(data, model, training)
         })
-        .prop_filter("names have to be unique", |plan| {
-            parts::unique_names(&plan.model)
-        })
+        .prop_filter("names have to be unique", |plan| parts::unique_names(&plan.model))
         .boxed()
 }
 
@@ -89,10 +81,7 @@ proptest! {
 #[test]
 fn a_plan_prints_only_what_is_not_default() {
     let model = vec![
-        Layer::Dense(Dense {
-            activation: Activation::Relu,
-            ..Dense::new(8)
-        }),
+        Layer::Dense(Dense { activation: Activation::Relu, ..Dense::new(8) }),
         Layer::Residual(Residual::new(vec![
             Layer::Dense(Dense::new(8)),
             Layer::Residual(Residual::new(vec![Layer::Dropout(Dropout::new(0.5))])),

@@ -30,9 +30,7 @@ fn set(settings: &[(&str, &str)]) -> String {
         }
         document.plan()
     };
-    all(&mut document)
-        .expect_err("the plan is wrong")
-        .to_string()
+    all(&mut document).expect_err("the plan is wrong").to_string()
 }
 
 #[test]

@@ -30,9 +30,7 @@ fn shape(input: &[usize], targets: TargetShape, parts: &[(&str, &str)]) -> Strin
     }
     let document = Document::parse(text, "plan.toml").expect("the plan can be read");
     let plan = document.plan().expect("the plan can be read");
-    let error = plan
-        .check_shapes(input, false, &targets)
-        .expect_err("the plan is wrong");
+    let error = plan.check_shapes(input, false, &targets).expect_err("the plan is wrong");
     document.shape_error(&error).to_string()
 }
 

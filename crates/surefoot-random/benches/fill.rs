@@ -15,8 +15,7 @@ fn main() {
             key.sample(i).fill_uniform_f32(black_box(&mut out));
         });
         report("fill_bernoulli_f32", count, |i| {
-            key.sample(i)
-                .fill_bernoulli_f32(0.5, 2.0, black_box(&mut out));
+            key.sample(i).fill_bernoulli_f32(0.5, 2.0, black_box(&mut out));
         });
         report("fill_normal_f32", count, |i| {
             key.sample(i).fill_normal_f32(black_box(&mut out));

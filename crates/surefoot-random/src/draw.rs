@@ -97,16 +97,12 @@ impl Key {
 
     /// Fills a slice with [`Key::normal`].
     pub fn fill_normal_f32(self, out: &mut [f32]) {
-        fill(self.stream(), out, |[low, high]| {
-            normal_from_bits(join(low, high)) as f32
-        });
+        fill(self.stream(), out, |[low, high]| normal_from_bits(join(low, high)) as f32);
     }
 
     /// Fills a slice with [`Key::truncated_normal`].
     pub fn fill_truncated_normal_f32(self, out: &mut [f32]) {
-        fill(self.stream(), out, |[low, high]| {
-            truncated_normal_from_bits(join(low, high)) as f32
-        });
+        fill(self.stream(), out, |[low, high]| truncated_normal_from_bits(join(low, high)) as f32);
     }
 
     /// Fills a slice with `scale` where [`Key::bernoulli`] is `true` and 0 elsewhere.
@@ -117,13 +113,7 @@ impl Key {
             None => out.fill(0.0),
             Some(last) => {
                 let last = last as u32;
-                fill(
-                    self.stream(),
-                    out,
-                    |[word]| {
-                        if word <= last { scale } else { 0.0 }
-                    },
-                );
+                fill(self.stream(), out, |[word]| if word <= last { scale } else { 0.0 });
             }
         }
     }
@@ -137,11 +127,7 @@ fn word(stream: Stream, index: u64) -> u32 {
 #[inline]
 fn double_word(stream: Stream, index: u64) -> u64 {
     let [a, b, c, d] = stream.block(index / 2);
-    if index.is_multiple_of(2) {
-        join(a, b)
-    } else {
-        join(c, d)
-    }
+    if index.is_multiple_of(2) { join(a, b) } else { join(c, d) }
 }
 
 #[inline]
@@ -224,10 +210,7 @@ mod tests {
         let key = Key::new(1, Purpose::Noise);
         let [a, b, c, d] = key.words4(5);
         assert_eq!([20, 21, 22, 23].map(|index| key.word(index)), [a, b, c, d]);
-        assert_eq!(
-            [10, 11].map(|index| key.u64(index)),
-            [join(a, b), join(c, d)]
-        );
+        assert_eq!([10, 11].map(|index| key.u64(index)), [join(a, b), join(c, d)]);
     }
 
     #[test]

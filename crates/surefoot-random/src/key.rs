@@ -78,13 +78,7 @@ impl Key {
     /// The key of a seed and a purpose, with epoch, sample and site zero.
     #[inline]
     pub const fn new(seed: u64, purpose: Purpose) -> Key {
-        Key {
-            seed,
-            purpose,
-            epoch: 0,
-            sample: 0,
-            site: 0,
-        }
+        Key { seed, purpose, epoch: 0, sample: 0, site: 0 }
     }
 
     /// This key in another epoch (or at another step, where draws belong to steps).
@@ -141,10 +135,7 @@ mod tests {
     #[test]
     fn the_order_of_setting_parts_does_not_matter() {
         let key = Key::new(1, Purpose::Dropout);
-        assert_eq!(
-            key.epoch(2).sample(3).site(4),
-            key.site(4).sample(3).epoch(2)
-        );
+        assert_eq!(key.epoch(2).sample(3).site(4), key.site(4).sample(3).epoch(2));
         assert_eq!(key.epoch(9).epoch(2), key.epoch(2));
     }
 

@@ -154,11 +154,7 @@ impl Feistel {
             let [a, b, c, d] = stream.block(round).map(u64::from);
             [a | b << 32, c | d << 32]
         });
-        Feistel {
-            rows,
-            columns,
-            rounds,
-        }
+        Feistel { rows, columns, rounds }
     }
 
     #[inline]
@@ -216,10 +212,7 @@ mod tests {
     fn is_bijection(n: u64, images: impl Iterator<Item = u64>) -> bool {
         let mut seen = vec![false; n as usize];
         let fresh = images
-            .map(|x| {
-                seen.get_mut(x as usize)
-                    .is_some_and(|it| !std::mem::replace(it, true))
-            })
+            .map(|x| seen.get_mut(x as usize).is_some_and(|it| !std::mem::replace(it, true)))
             .filter(|&fresh| fresh)
             .count();
         fresh as u64 == n
@@ -238,10 +231,7 @@ mod tests {
     #[test]
     fn large_permutations_are_bijections() {
         for n in [65_535, 65_536, 65_537, 99_991, 1_000_000] {
-            assert!(
-                is_bijection(n, Permutation::new(key(7), n).iter()),
-                "n = {n}"
-            );
+            assert!(is_bijection(n, Permutation::new(key(7), n).iter()), "n = {n}");
         }
     }
 

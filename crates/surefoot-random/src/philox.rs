@@ -88,10 +88,7 @@ mod tests {
     fn a_stream_reads_numbers_low_word_first() {
         let third = [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1];
         let (low, high) = (0x85a3_08d3_243f_6a88, 0x0370_7344_1319_8a2e);
-        assert_eq!(
-            Stream::root(0x299f_31d0_a409_3822, [low, high]),
-            Stream(third)
-        );
+        assert_eq!(Stream::root(0x299f_31d0_a409_3822, [low, high]), Stream(third));
         let name = Stream([0x1319_8a2e, 0x0370_7344, 0xa409_3822, 0x299f_31d0]);
         assert_eq!(name.block(low), third);
         let name = Stream([0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344]);

@@ -6,10 +6,7 @@
 //! one platform to the next, so the logarithm is computed here: with it a draw consists of
 //! operations for which IEEE 754 knows one result only.
 
-#![expect(
-    clippy::excessive_precision,
-    reason = "coefficients are given as they were published"
-)]
+#![expect(clippy::excessive_precision, reason = "coefficients are given as they were published")]
 
 /// Φ(−2): how much of the standard normal distribution lies below −2.
 const BELOW_MINUS_TWO: f64 = 0.022_750_131_948_179_207;
@@ -54,11 +51,7 @@ fn distance(p: f64) -> f64 {
         return q * CENTRE.at(0.180625 - q * q);
     }
     let r = (-ln(p)).sqrt();
-    if r <= 5.0 {
-        TAIL.at(r - 1.6)
-    } else {
-        FAR_TAIL.at(r - 5.0)
-    }
+    if r <= 5.0 { TAIL.at(r - 1.6) } else { FAR_TAIL.at(r - 5.0) }
 }
 
 /// The ratio of two polynomials, by their coefficients from the constant upwards.
@@ -237,10 +230,7 @@ mod tests {
     #[test]
     fn truncation_reaches_two_and_no_further() {
         assert!((truncated_normal_from_bits(0) - 2.0).abs() < 1e-14);
-        assert_eq!(
-            truncated_normal_from_bits(1),
-            -truncated_normal_from_bits(0)
-        );
+        assert_eq!(truncated_normal_from_bits(1), -truncated_normal_from_bits(0));
         for bits in 0..100_000 {
             assert!(truncated_normal_from_bits(bits << 12).abs() <= 2.0);
         }

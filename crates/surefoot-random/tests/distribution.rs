@@ -39,26 +39,17 @@ fn distance(mut draws: Vec<f64>, distribution: impl Fn(f64) -> f64) -> f64 {
 /// standard deviations of its mean.
 fn assert_even(counts: &[u64]) {
     let expected = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
-    let statistic: f64 = counts
-        .iter()
-        .map(|&count| (count as f64 - expected).powi(2) / expected)
-        .sum();
+    let statistic: f64 =
+        counts.iter().map(|&count| (count as f64 - expected).powi(2) / expected).sum();
     let freedom = (counts.len() - 1) as f64;
     let deviations = (statistic - freedom) / (2.0 * freedom).sqrt();
-    assert!(
-        deviations.abs() < 4.0,
-        "{deviations} in {statistic}: {counts:?}"
-    );
+    assert!(deviations.abs() < 4.0, "{deviations} in {statistic}: {counts:?}");
 }
 
 /// The correlation of two sequences, times the root of their length: about standard normal.
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let ((mean_a, variance_a), (mean_b, variance_b)) = (moments(a), moments(b));
-    let covariance: f64 = a
-        .iter()
-        .zip(b)
-        .map(|(a, b)| (a - mean_a) * (b - mean_b))
-        .sum();
+    let covariance: f64 = a.iter().zip(b).map(|(a, b)| (a - mean_a) * (b - mean_b)).sum();
     covariance / (variance_a * variance_b * a.len() as f64).sqrt()
 }
 
@@ -74,10 +65,7 @@ fn normal_distribution(x: f64) -> f64 {
 
 #[test]
 fn uniform_draws_are_uniform() {
-    for draws in [
-        draws(|i| key().uniform(i)),
-        draws(|i| f64::from(key().uniform_f32(i))),
-    ] {
+    for draws in [draws(|i| key().uniform(i)), draws(|i| f64::from(key().uniform_f32(i)))] {
         assert!(draws.iter().all(|x| (0.0..1.0).contains(x)));
         let (mean, variance) = moments(&draws);
         assert!((mean - 0.5).abs() < 0.003, "{mean}");
@@ -129,9 +117,7 @@ fn draws_below_a_number_are_even() {
 #[test]
 fn bits_are_even_at_every_place() {
     for place in 0..32 {
-        let ones = (0..20_000)
-            .filter(|&i| key().word(i) >> place & 1 == 1)
-            .count();
+        let ones = (0..20_000).filter(|&i| key().word(i) >> place & 1 == 1).count();
         assert_even(&[ones as u64, 20_000 - ones as u64]);
     }
 }
@@ -194,9 +180,7 @@ fn all_orders_of_four_are_equally_likely() {
     let mut counts = vec![0; 256];
     for epoch in 0..48_000 {
         let permutation = Permutation::new(key().epoch(epoch), 4);
-        let order = permutation
-            .iter()
-            .fold(0, |order, x| 4 * order + x as usize);
+        let order = permutation.iter().fold(0, |order, x| 4 * order + x as usize);
         counts[order] += 1;
     }
     counts.retain(|&count| count > 0);
@@ -231,9 +215,7 @@ fn neighbouring_positions_hold_unrelated_elements() {
             let permutation = Permutation::new(key().epoch(epoch), n);
             counts[(permutation.get(a) * n + permutation.get(b)) as usize] += 1;
         }
-        let together = (0..n as usize)
-            .map(|x| counts[x * n as usize + x])
-            .sum::<u64>();
+        let together = (0..n as usize).map(|x| counts[x * n as usize + x]).sum::<u64>();
         assert_eq!(together, 0);
         let apart: Vec<u64> = (0..n * n)
             .filter(|cell| cell / n != cell % n)
@@ -247,10 +229,7 @@ fn neighbouring_positions_hold_unrelated_elements() {
 fn a_shuffle_forgets_the_order() {
     for n in [1000, 100_003] {
         let positions: Vec<f64> = (0..n).map(|x| x as f64).collect();
-        let elements: Vec<f64> = Permutation::new(key(), n)
-            .iter()
-            .map(|x| x as f64)
-            .collect();
+        let elements: Vec<f64> = Permutation::new(key(), n).iter().map(|x| x as f64).collect();
         assert!(correlation(&positions, &elements).abs() < 4.0);
         assert!(correlation(&elements[1..], &elements[..n as usize - 1]).abs() < 4.0);
     }

@@ -33,11 +33,7 @@ fn observation(step: u64) -> Observation {
         l2: x.abs() * 9.0,
         abs_mean: x.abs(),
         linf: x.abs(),
-        quartiles: Some(Quartiles {
-            q1: x - 0.1,
-            median: x,
-            q3: x + 0.1,
-        }),
+        quartiles: Some(Quartiles { q1: x - 0.1, median: x, q3: x + 0.1 }),
         ..Summary::default()
     };
     let layer = LayerObservation {
@@ -62,10 +58,7 @@ fn observation(step: u64) -> Observation {
 }
 
 fn begin(runs: &std::path::Path) -> Recorder {
-    let layer = |i: usize| LayerInfo {
-        name: format!("dense_{i}"),
-        ..LayerInfo::default()
-    };
+    let layer = |i: usize| LayerInfo { name: format!("dense_{i}"), ..LayerInfo::default() };
     let header = Header {
         facts: surefoot_diagnose::Facts {
             layers: (0..LAYERS).map(layer).collect(),
@@ -83,11 +76,7 @@ fn finish(recorder: Recorder, steps: u64) {
         status: Status::Normal,
         problems: Vec::new(),
         remedies: Vec::new(),
-        metric: MetricSummary {
-            name: "accuracy".to_owned(),
-            before: None,
-            after: None,
-        },
+        metric: MetricSummary { name: "accuracy".to_owned(), before: None, after: None },
         steps,
         seconds: 0.0,
         digest: Digest(0),
@@ -144,10 +133,7 @@ fn main() {
     // Where the disk or another process made it wait.
     let longest = &observe[observe.len() - 5..];
     println!("longest                     {longest:>10.1?}");
-    println!(
-        "digest                      {:>10.1?} median",
-        median(&mut digest).0
-    );
+    println!("digest                      {:>10.1?} median", median(&mut digest).0);
     println!("both, mean                  {mean:>10.1?} = {share:.2}% of a step of {STEP:?}");
 
     let begun = Instant::now();

@@ -29,11 +29,7 @@ impl Appender {
     /// Goes on with a file after its first `length` bytes; the rest is cut off.
     pub(crate) fn open(path: &Path, length: u64) -> Result<Appender> {
         let mut options = OpenOptions::new();
-        let file = options
-            .create(true)
-            .append(true)
-            .open(path)
-            .map_err(Error::io("open", path))?;
+        let file = options.create(true).append(true).open(path).map_err(Error::io("open", path))?;
         let found = file.metadata().map_err(Error::io("read", path))?.len();
         if found < length {
             return Err(Error::damaged(path, "its end is missing"));

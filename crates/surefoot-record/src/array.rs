@@ -28,11 +28,7 @@ pub enum Values {
 impl Array {
     /// An array of any of the kinds.
     pub fn new(name: impl Into<String>, shape: &[usize], data: impl Into<Values>) -> Array {
-        Array {
-            name: name.into(),
-            shape: shape.to_vec(),
-            data: data.into(),
-        }
+        Array { name: name.into(), shape: shape.to_vec(), data: data.into() }
     }
 
     /// The numbers, if they are in single precision.

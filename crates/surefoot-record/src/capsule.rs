@@ -11,11 +11,7 @@ use crate::header::Environment;
 use crate::sealed::Format;
 use crate::step_digest::Part;
 
-const FORMAT: Format = Format {
-    magic: *b"SFCAPSUL",
-    version: 1,
-    name: "a capsule",
-};
+const FORMAT: Format = Format { magic: *b"SFCAPSUL", version: 1, name: "a capsule" };
 
 /// One step of a run, with the state before it and the samples it trained on.
 ///

@@ -11,11 +11,7 @@ use crate::digest::{Digest, StateDigest};
 use crate::error::Result;
 use crate::sealed::Format;
 
-const FORMAT: Format = Format {
-    magic: *b"SUREFOOT",
-    version: 2,
-    name: "a checkpoint",
-};
+const FORMAT: Format = Format { magic: *b"SUREFOOT", version: 2, name: "a checkpoint" };
 
 /// Everything the next step of a run depends on.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,11 +145,7 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.ckpt");
         let checkpoint = sample(12);
-        let marks = Marks {
-            steps: 1,
-            layers: 2,
-            digests: 4,
-        };
+        let marks = Marks { steps: 1, layers: 2, digests: 4 };
         write_stored(&path, &checkpoint, Digest(9), marks).unwrap();
         let stored = read_stored(&path).unwrap();
         assert_eq!(bits(&stored.checkpoint), bits(&checkpoint));

@@ -74,10 +74,9 @@ pub(crate) fn newest<T>(
     }
     match first_failure {
         None => Ok(None),
-        Some(newest) => Err(Error::NoUsableCheckpoint {
-            path: dir.to_owned(),
-            newest: Box::new(newest),
-        }),
+        Some(newest) => {
+            Err(Error::NoUsableCheckpoint { path: dir.to_owned(), newest: Box::new(newest) })
+        }
     }
 }
 

@@ -82,9 +82,7 @@ impl Serialize for Digest {
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -179,12 +177,7 @@ mod tests {
             assert_eq!(json, format!("\"{digest}\""));
             assert_eq!(serde_json::from_str::<Digest>(&json).unwrap(), digest);
         }
-        for text in [
-            "",
-            "12",
-            "+1234567890123456789012345678901",
-            &"g".repeat(32),
-        ] {
+        for text in ["", "12", "+1234567890123456789012345678901", &"g".repeat(32)] {
             assert!(text.parse::<Digest>().is_err(), "{text}");
         }
     }

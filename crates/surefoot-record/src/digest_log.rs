@@ -46,11 +46,7 @@ pub struct DigestLog {
 
 impl DigestLog {
     fn new(bytes: Vec<u8>, parts: usize) -> DigestLog {
-        let mut log = DigestLog {
-            len: bytes.len() / record_size(parts),
-            bytes,
-            parts,
-        };
+        let mut log = DigestLog { len: bytes.len() / record_size(parts), bytes, parts };
         let whole = (1..log.len).find(|&i| log.step(i) <= log.step(i - 1));
         log.len = whole.unwrap_or(log.len);
         log

@@ -120,18 +120,11 @@ impl Error {
     /// For `map_err`: says what was tried on which path.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_owned();
-        move |source| Error::Io {
-            action,
-            path,
-            source,
-        }
+        move |source| Error::Io { action, path, source }
     }
 
     pub(crate) fn damaged(path: &Path, reason: impl ToString) -> Error {
-        Error::Damaged {
-            path: path.to_owned(),
-            reason: reason.to_string(),
-        }
+        Error::Damaged { path: path.to_owned(), reason: reason.to_string() }
     }
 }
 

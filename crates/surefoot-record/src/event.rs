@@ -145,19 +145,9 @@ impl Event {
     /// The evaluation, if this is one.
     pub fn evaluation(&self) -> Option<Evaluation> {
         match *self {
-            Event::Evaluation {
-                step,
-                epoch,
-                split,
-                loss,
-                metric,
-            } => Some(Evaluation {
-                epoch,
-                step,
-                split,
-                loss,
-                metric,
-            }),
+            Event::Evaluation { step, epoch, split, loss, metric } => {
+                Some(Evaluation { epoch, step, split, loss, metric })
+            }
             _ => None,
         }
     }
@@ -204,10 +194,7 @@ mod tests {
 
     fn every_kind() -> Vec<Event> {
         vec![
-            Event::Started {
-                step: 0,
-                environment: Environment::detect(),
-            },
+            Event::Started { step: 0, environment: Environment::detect() },
             Event::Evaluation {
                 step: 10,
                 epoch: 1,
@@ -215,33 +202,18 @@ mod tests {
                 loss: 0.1 + 0.2,
                 metric: None,
             },
-            Event::Best {
-                step: 10,
-                epoch: 1,
-                by: "accuracy".to_owned(),
-                value: f64::INFINITY,
-            },
-            Event::Checkpoint {
-                step: 10,
-                epoch: 1,
-                digest: Digest(3),
-            },
+            Event::Best { step: 10, epoch: 1, by: "accuracy".to_owned(), value: f64::INFINITY },
+            Event::Checkpoint { step: 10, epoch: 1, digest: Digest(3) },
             Event::Interrupted { step: 11 },
-            Event::Resumed {
-                step: 10,
-                environment: Environment::default(),
-            },
+            Event::Resumed { step: 10, environment: Environment::default() },
             Event::Finding(finding()),
-            Event::Stopped {
-                step: 12,
-                problem: Problem::DYING_RELU,
-            },
+            Event::Stopped { step: 12, problem: Problem::DYING_RELU },
             Event::Attempt(Attempt {
                 step: 12,
                 number: 1,
                 parent: 0,
                 problem: Problem::DYING_RELU,
-                remedies: vec!["S2".to_owned()],
+                remedies: vec!["activation".to_owned()],
                 change: "Every hidden ReLU becomes a SELU.".to_owned(),
                 diff: "-activation = \"relu\"\n+activation = \"selu\"\n".to_owned(),
                 run: "attempts/01".to_owned(),
@@ -254,11 +226,7 @@ mod tests {
                 metric: Some(f64::NEG_INFINITY),
                 steps: 40,
             }),
-            Event::Delivered {
-                step: 12,
-                attempt: 1,
-                metric: Some(0.9),
-            },
+            Event::Delivered { step: 12, attempt: 1, metric: Some(0.9) },
             Event::Finished { step: 20 },
             Event::Other(json!({"event": "seen", "step": 12, "what": "a cat"})),
         ]

@@ -28,10 +28,7 @@ pub(crate) fn header() -> Header {
         ..LayerInfo::default()
     });
     Header {
-        facts: surefoot_diagnose::Facts {
-            layers: layers.to_vec(),
-            ..Default::default()
-        },
+        facts: surefoot_diagnose::Facts { layers: layers.to_vec(), ..Default::default() },
         digest_parts: vec![Part::of(Quantity::Parameters)],
         environment: Environment::detect(),
         ..Header::default()
@@ -81,20 +78,12 @@ pub(crate) fn observation(step: u64) -> Observation {
     Observation {
         step,
         epoch: step / 10 + 1,
-        loss: if step.is_multiple_of(11) {
-            f64::NAN
-        } else {
-            1.0 / step as f64
-        },
+        loss: if step.is_multiple_of(11) { f64::NAN } else { 1.0 / step as f64 },
         metric: (step % 2 == 1).then_some(0.5),
         learning_rate: 0.1,
         mae: step.is_multiple_of(5).then_some(0.25),
         top_class_share: step.is_multiple_of(7).then_some(1.0),
-        layers: if step % 6 == 5 {
-            Vec::new()
-        } else {
-            (0..3).map(layer).collect()
-        },
+        layers: if step % 6 == 5 { Vec::new() } else { (0..3).map(layer).collect() },
         input: (step % 4 == 1).then(|| summary(step, 9)),
     }
 }
@@ -108,10 +97,7 @@ pub(crate) struct Training {
 
 impl Training {
     pub(crate) fn new() -> Training {
-        Training {
-            step: 0,
-            weights: vec![0.5; 20],
-        }
+        Training { step: 0, weights: vec![0.5; 20] }
     }
 
     pub(crate) fn from(checkpoint: Option<&Checkpoint>) -> Training {
@@ -119,10 +105,7 @@ impl Training {
             return Training::new();
         };
         let weights = checkpoint.array("weights").and_then(Array::as_f32);
-        Training {
-            step: checkpoint.step,
-            weights: weights.unwrap().to_vec(),
-        }
+        Training { step: checkpoint.step, weights: weights.unwrap().to_vec() }
     }
 
     pub(crate) fn checkpoint(&self) -> Checkpoint {
@@ -218,10 +201,8 @@ pub(crate) fn content(dir: &Path) -> String {
     let observations: Vec<_> = run.observations().unwrap().map(Result::unwrap).collect();
     let events = run.events().unwrap();
     let events = events.iter().filter(|event| event.kind() != "resumed");
-    let summary = run.summary().unwrap().map(|summary| RunSummary {
-        run: String::new(),
-        ..summary
-    });
+    let summary =
+        run.summary().unwrap().map(|summary| RunSummary { run: String::new(), ..summary });
     format!(
         "{} {:?} {observations:#?} {:#?} {:?} {:?} {:?} {summary:?}",
         run.plan(),
@@ -238,10 +219,7 @@ pub(crate) fn readable_steps(dir: &Path) -> u64 {
     let mut count = 0;
     for read in Run::open(dir).unwrap().observations().unwrap() {
         count += 1;
-        assert_eq!(
-            format!("{:?}", read.unwrap()),
-            format!("{:?}", observation(count))
-        );
+        assert_eq!(format!("{:?}", read.unwrap()), format!("{:?}", observation(count)));
     }
     count
 }

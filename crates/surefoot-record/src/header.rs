@@ -107,11 +107,7 @@ impl StoredHeader {
         if self.format >= FORMAT {
             return Ok(());
         }
-        Err(Error::Older {
-            path: path.to_owned(),
-            found: self.format,
-            known: FORMAT,
-        })
+        Err(Error::Older { path: path.to_owned(), found: self.format, known: FORMAT })
     }
 }
 
@@ -141,11 +137,7 @@ mod tests {
             ..Header::default()
         };
         header.more.insert("later".to_owned(), 7.into());
-        let stored = StoredHeader {
-            format: FORMAT,
-            plan_digest: Digest(5),
-            header,
-        };
+        let stored = StoredHeader { format: FORMAT, plan_digest: Digest(5), header };
         let text = serde_json::to_string_pretty(&stored).unwrap();
         assert_eq!(serde_json::from_str::<StoredHeader>(&text).unwrap(), stored);
     }

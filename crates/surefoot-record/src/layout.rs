@@ -132,9 +132,7 @@ impl Layout {
             .map_err(Error::io("open", &path))?;
         match file.try_lock() {
             Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => Err(Error::Locked {
-                path: self.dir.clone(),
-            }),
+            Err(TryLockError::WouldBlock) => Err(Error::Locked { path: self.dir.clone() }),
             Err(TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
         }
     }
@@ -145,10 +143,8 @@ impl Layout {
     }
 
     pub(crate) fn read_header(&self) -> Result<StoredHeader> {
-        let not_a_run = |reason: &str| Error::NotARun {
-            path: self.dir.clone(),
-            reason: reason.to_owned(),
-        };
+        let not_a_run =
+            |reason: &str| Error::NotARun { path: self.dir.clone(), reason: reason.to_owned() };
         let path = self.header();
         let text = match fs::read(&path) {
             Ok(text) => text,

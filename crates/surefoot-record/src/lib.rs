@@ -57,6 +57,7 @@ mod header;
 mod layout;
 mod ledger;
 mod live_table;
+pub mod logs;
 mod model;
 mod observations;
 mod recorder;

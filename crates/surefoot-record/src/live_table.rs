@@ -27,14 +27,7 @@ impl LiveTable {
     }
 
     fn new(paths: TablePaths, schema: Schema, file: Appender, rows: u64) -> LiveTable {
-        LiveTable {
-            pending: Batch::new(&schema),
-            encoded: Vec::new(),
-            paths,
-            schema,
-            file,
-            rows,
-        }
+        LiveTable { pending: Batch::new(&schema), encoded: Vec::new(), paths, schema, file, rows }
     }
 
     /// Goes on with a table after its first `rows` rows; the rest is cut off.
@@ -75,10 +68,7 @@ impl LiveTable {
         let mut reader = parquet::Reader::open(&paths.closed, schema.clone())?;
         let closed = paths.closed.clone();
         // Under another name until it is complete.
-        let aside = TablePaths {
-            live: paths.live.with_extension("partial"),
-            closed: paths.closed,
-        };
+        let aside = TablePaths { live: paths.live.with_extension("partial"), closed: paths.closed };
         let mut table = LiveTable::create(aside, schema)?;
         while table.rows < rows {
             let Some(mut batch) = reader.next_batch()? else {
@@ -143,8 +133,5 @@ impl LiveTable {
 }
 
 fn too_short(path: &std::path::Path, found: u64, wanted: u64) -> Error {
-    Error::damaged(
-        path,
-        format!("it has {found} whole rows instead of {wanted}"),
-    )
+    Error::damaged(path, format!("it has {found} whole rows instead of {wanted}"))
 }

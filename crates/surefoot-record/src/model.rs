@@ -65,18 +65,13 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<Array>>> {
 }
 
 fn unrecordable(reason: impl ToString) -> Error {
-    Error::Unrecordable {
-        what: "the model".to_owned(),
-        reason: reason.to_string(),
-    }
+    Error::Unrecordable { what: "the model".to_owned(), reason: reason.to_string() }
 }
 
 /// Writes a file that is durable when this returns, and replaces another at once or not at all.
 pub(crate) fn write_atomically(path: &Path, content: &[u8]) -> Result<()> {
     let mut file = AtomicWriteFile::open(path).map_err(Error::io("create", path))?;
-    file.write_all(content)
-        .and_then(|()| file.commit())
-        .map_err(Error::io("write", path))
+    file.write_all(content).and_then(|()| file.commit()).map_err(Error::io("write", path))
 }
 
 #[cfg(test)]

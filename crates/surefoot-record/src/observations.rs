@@ -20,12 +20,7 @@ pub struct Observations {
 
 impl Observations {
     pub(crate) fn new(steps: Rows, layers: Option<Rows>, layer_count: usize) -> Observations {
-        Observations {
-            steps,
-            layers,
-            layer_count,
-            ended: false,
-        }
+        Observations { steps, layers, layer_count, ended: false }
     }
 
     /// Whether there is no file to read from.
@@ -96,20 +91,12 @@ impl Rows {
             let live = stream::Reader::open(&paths.live, schema)?;
             live.map_or(Source::Nothing, Source::Live)
         };
-        Ok(Rows {
-            source,
-            batch: None,
-            row: 0,
-        })
+        Ok(Rows { source, batch: None, row: 0 })
     }
 
     /// The batch and the row in it that come next.
     fn next(&mut self) -> Result<Option<(&Batch, usize)>> {
-        while self
-            .batch
-            .as_ref()
-            .is_none_or(|batch| self.row >= batch.rows)
-        {
+        while self.batch.as_ref().is_none_or(|batch| self.row >= batch.rows) {
             let batch = match &mut self.source {
                 Source::Live(reader) => reader.next_batch()?,
                 Source::Closed(reader, _) => reader.next_batch()?,

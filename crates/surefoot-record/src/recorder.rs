@@ -212,10 +212,8 @@ impl Recorder {
     /// Records something that happened. It can be read at once.
     pub fn event(&mut self, event: &Event) -> Result<()> {
         self.writer.check()?;
-        let unrecordable = |reason: String| Error::Unrecordable {
-            what: "an event".to_owned(),
-            reason,
-        };
+        let unrecordable =
+            |reason: String| Error::Unrecordable { what: "an event".to_owned(), reason };
         if let Event::Other(value) = event
             && !(value["event"].is_string() && value["step"].is_u64())
         {
@@ -277,9 +275,7 @@ impl Recorder {
     /// Ends the run: records the event, closes the tables as Parquet, and when all that is durable
     /// writes `summary.json`.
     pub fn finish(mut self, summary: &RunSummary) -> Result<()> {
-        self.event(&Event::Finished {
-            step: self.last_step,
-        })?;
+        self.event(&Event::Finished { step: self.last_step })?;
         self.flush();
         let mut files = self.writer.finish()?;
         // Most of this is waiting for the disk, so it is waited for together.

@@ -32,9 +32,7 @@ pub(crate) fn resume(
     let lock = layout.lock()?;
     if layout.summary().exists() {
         layout.remove_lock();
-        return Err(Error::Finished {
-            path: dir.to_owned(),
-        });
+        return Err(Error::Finished { path: dir.to_owned() });
     }
     check_plan(&layout, &header)?;
 
@@ -54,25 +52,14 @@ pub(crate) fn resume(
             remove(&path)?;
         }
     }
-    let recorder = reopen(
-        layout,
-        header,
-        files,
-        lock,
-        checkpoint.as_ref(),
-        environment,
-    )?;
+    let recorder = reopen(layout, header, files, lock, checkpoint.as_ref(), environment)?;
     Ok((recorder, checkpoint))
 }
 
 fn check_plan(layout: &Layout, header: &StoredHeader) -> Result<()> {
     let path = layout.plan();
     let plan = fs::read(&path).map_err(Error::io("read", &path))?;
-    if Digest::of(&plan) == header.plan_digest {
-        Ok(())
-    } else {
-        Err(Error::PlanChanged { path })
-    }
+    if Digest::of(&plan) == header.plan_digest { Ok(()) } else { Err(Error::PlanChanged { path }) }
 }
 
 /// The files cut back to a checkpoint, if it belongs to them and they reach that far.
@@ -113,10 +100,8 @@ fn reopen(
     if let Some(event) = missing {
         recorder.event(&event)?;
     }
-    recorder.event(&Event::Resumed {
-        step: recorder.last_step,
-        environment: environment.clone(),
-    })?;
+    recorder
+        .event(&Event::Resumed { step: recorder.last_step, environment: environment.clone() })?;
     Ok(recorder)
 }
 
@@ -129,13 +114,7 @@ fn cut_events(
 ) -> Result<(u64, Option<Event>)> {
     let Some(checkpoint) = checkpoint else {
         let environment = header.header.environment.clone();
-        return Ok((
-            0,
-            Some(Event::Started {
-                step: 0,
-                environment,
-            }),
-        ));
+        return Ok((0, Some(Event::Started { step: 0, environment })));
     };
     let content = read_if_there(&layout.events())?.unwrap_or_default();
     let mut length = 0;
@@ -151,14 +130,7 @@ fn cut_events(
     }
     let digest = checkpoint.digest();
     let (step, epoch) = (checkpoint.step, checkpoint.epoch);
-    Ok((
-        length,
-        Some(Event::Checkpoint {
-            step,
-            epoch,
-            digest,
-        }),
-    ))
+    Ok((length, Some(Event::Checkpoint { step, epoch, digest })))
 }
 
 #[cfg(test)]

@@ -37,11 +37,7 @@ impl Run {
         let header = layout.read_header()?;
         let path = layout.plan();
         let plan = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
-        Ok(Run {
-            layout,
-            header,
-            plan,
-        })
+        Ok(Run { layout, header, plan })
     }
 
     /// The run directory.
@@ -58,9 +54,7 @@ impl Run {
     pub fn check_plan(&self) -> Result<()> {
         match Digest::of(self.plan.as_bytes()) == self.header.plan_digest {
             true => Ok(()),
-            false => Err(Error::PlanChanged {
-                path: self.layout.plan(),
-            }),
+            false => Err(Error::PlanChanged { path: self.layout.plan() }),
         }
     }
 

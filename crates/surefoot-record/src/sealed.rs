@@ -56,10 +56,8 @@ impl Format {
     ) -> Result<()> {
         let prefix = self.prefix(header, arrays)?;
         let file = AtomicWriteFile::open(path).map_err(Error::io("create", path))?;
-        let mut out = Hashing {
-            inner: BufWriter::with_capacity(1 << 16, file),
-            hasher: Xxh3::new(),
-        };
+        let mut out =
+            Hashing { inner: BufWriter::with_capacity(1 << 16, file), hasher: Xxh3::new() };
         let write = |out: &mut Hashing<_>| -> io::Result<()> {
             out.write_all(&prefix)?;
             for array in arrays {
@@ -89,10 +87,7 @@ impl Format {
             });
             offset += array.data.len() * kind.size();
         }
-        let contents = Contents {
-            header,
-            arrays: places,
-        };
+        let contents = Contents { header, arrays: places };
         let unrecordable = |reason: String| Error::Unrecordable {
             what: format!("the header of {}", self.name),
             reason,
@@ -215,11 +210,7 @@ mod tests {
 
     use super::*;
 
-    const FORMAT: Format = Format {
-        magic: *b"NOTHING!",
-        version: 3,
-        name: "a nothing",
-    };
+    const FORMAT: Format = Format { magic: *b"NOTHING!", version: 3, name: "a nothing" };
 
     fn arrays() -> Vec<Array> {
         vec![

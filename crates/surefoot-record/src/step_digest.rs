@@ -49,18 +49,12 @@ pub struct Part {
 impl Part {
     /// A part that is no layer's.
     pub fn of(quantity: Quantity) -> Part {
-        Part {
-            quantity,
-            layer: None,
-        }
+        Part { quantity, layer: None }
     }
 
     /// A layer's part.
     pub fn of_layer(quantity: Quantity, layer: impl Into<String>) -> Part {
-        Part {
-            quantity,
-            layer: Some(layer.into()),
-        }
+        Part { quantity, layer: Some(layer.into()) }
     }
 }
 
@@ -95,12 +89,7 @@ pub struct StepDigest {
 
 impl Default for StepDigest {
     fn default() -> StepDigest {
-        StepDigest {
-            step: 0,
-            digest: Digest(0),
-            parts: Vec::new(),
-            bytes: Vec::new(),
-        }
+        StepDigest { step: 0, digest: Digest(0), parts: Vec::new(), bytes: Vec::new() }
     }
 }
 

@@ -68,7 +68,7 @@ mod tests {
         let summary = RunSummary {
             status: Status::Repaired,
             problems: vec!["dying_relu".to_owned()],
-            remedies: vec!["S2".to_owned()],
+            remedies: vec!["activation".to_owned()],
             metric: MetricSummary {
                 name: "accuracy".to_owned(),
                 before: Some(0.5),
@@ -84,7 +84,7 @@ mod tests {
             line,
             concat!(
                 r#"{"event":"summary","status":"repaired","problems":["dying_relu"],"#,
-                r#""remedies":["S2"],"metric":{"name":"accuracy","before":0.5,"after":"NaN"},"#,
+                r#""remedies":["activation"],"metric":{"name":"accuracy","before":0.5,"after":"NaN"},"#,
                 r#""steps":1600,"seconds":0.25,"digest":"000000000000000000000000000000ab","#,
                 r#""run":"runs/circles-001"}"#
             )

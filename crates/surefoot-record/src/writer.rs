@@ -239,10 +239,7 @@ impl Writer {
     }
 
     fn wait_for_directory(&self) {
-        let mut directory = self
-            .directory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut directory = self.directory.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(thread) = directory.take()
             && thread.join().is_err()
         {
@@ -311,10 +308,7 @@ fn sync_directory(layout: &Layout) -> Result<()> {
             .map_err(Error::io("write", &path))?;
     }
     // Not every system has directories that can be opened and synchronised.
-    for dir in [Some(layout.dir()), layout.dir().parent()]
-        .into_iter()
-        .flatten()
-    {
+    for dir in [Some(layout.dir()), layout.dir().parent()].into_iter().flatten() {
         if let Ok(dir) = std::fs::File::open(dir) {
             let _ = dir.sync_all();
         }

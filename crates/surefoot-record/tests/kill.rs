@@ -24,10 +24,7 @@ fn observation(step: u64, weights: &[f32]) -> Observation {
         max: f64::INFINITY,
         ..Summary::default()
     };
-    let layer = LayerObservation {
-        gradient: Some(summary),
-        ..LayerObservation::default()
-    };
+    let layer = LayerObservation { gradient: Some(summary), ..LayerObservation::default() };
     Observation {
         step,
         epoch: step / 100 + 1,
@@ -48,10 +45,7 @@ fn digest(step: u64, weights: &[f32]) -> StepDigest {
 }
 
 fn begin(runs: &Path) -> PathBuf {
-    let layer = |i: usize| LayerInfo {
-        name: format!("layer_{i}"),
-        ..LayerInfo::default()
-    };
+    let layer = |i: usize| LayerInfo { name: format!("layer_{i}"), ..LayerInfo::default() };
     let header = Header {
         facts: surefoot_diagnose::Facts {
             layers: (0..4).map(layer).collect(),
@@ -99,11 +93,7 @@ fn train(dir: &Path) -> Result<()> {
         status: Status::Normal,
         problems: Vec::new(),
         remedies: Vec::new(),
-        metric: MetricSummary {
-            name: "accuracy".to_owned(),
-            before: None,
-            after: None,
-        },
+        metric: MetricSummary { name: "accuracy".to_owned(), before: None, after: None },
         steps: step,
         seconds: 0.0,
         digest: digest(step, &weights).digest,

@@ -24,14 +24,24 @@ pub fn order(finding: &Finding, wishes: &Repair) -> Vec<String> {
 
 fn by_problem(problem: &Problem) -> &'static [&'static str] {
     match problem.id() {
-        "vanishing_gradient" => &["S2", "S1", "S4", "E2", "S6", "E1"],
-        "exploding_gradient" => &["S2", "S1", "S3", "S4", "S6", "E1"],
-        "dying_relu" => &["S2", "S1", "S4", "E2", "S6", "E1"],
-        "slow_convergence" => &["S7", "S6", "S4", "S2", "S1", "E1"],
-        "oscillating_loss" => &["S7", "S6", "S4", "S5", "S1", "E1"],
-        "improper_output_activation" => &["S2"],
-        "improper_loss" => &["S8"],
-        "abnormal_data" => &["S9"],
+        "vanishing_gradient" => {
+            &["activation", "batch_norm", "initializer", "residual", "learning_rate", "recipe"]
+        }
+        "exploding_gradient" => {
+            &["activation", "batch_norm", "clip_gradient", "initializer", "learning_rate", "recipe"]
+        }
+        "dying_relu" => {
+            &["activation", "batch_norm", "initializer", "residual", "learning_rate", "recipe"]
+        }
+        "slow_convergence" => {
+            &["optimizer", "learning_rate", "initializer", "activation", "batch_norm", "recipe"]
+        }
+        "oscillating_loss" => {
+            &["optimizer", "learning_rate", "initializer", "batch_size", "batch_norm", "recipe"]
+        }
+        "improper_output_activation" => &["activation"],
+        "improper_loss" => &["loss"],
+        "abnormal_data" => &["normalize_data"],
         // A problem from elsewhere, whose remedies come from there too.
         _ => &[],
     }
@@ -47,19 +57,19 @@ fn by_evidence(finding: &Finding) -> Vec<&'static str> {
     // Weights several times too large or too small for their layers.
     let (huge, tiny) = (gain >= 3.0, gain < 0.3);
     if huge || tiny {
-        ids.push("S4");
+        ids.push("initializer");
     }
     // Very deep networks need a way around their layers, whatever else they need.
     if number("depth") >= 20.0 && !huge {
-        ids.push("E2");
+        ids.push("residual");
     }
     // A few samples a step are noise, to batch normalisation above all.
     if batch > 0.0 && batch < 8.0 {
-        ids.push("S5");
+        ids.push("batch_size");
     }
     // Steps that tore the weights out of shape: another rate, or an optimizer that finds its own.
     if update >= 0.08 && !tiny {
-        ids.extend(["S6", "S7"]);
+        ids.extend(["learning_rate", "optimizer"]);
     }
     ids
 }
@@ -75,29 +85,32 @@ mod tests {
     #[test]
     fn without_evidence_the_order_is_that_of_the_paper() {
         let ids = order(&found(Problem::DYING_RELU), &Repair::default());
-        assert_eq!(ids[..3], ["S2", "S1", "S4"]);
+        assert_eq!(ids[..3], ["activation", "batch_norm", "initializer"]);
         let ids = order(&found(Problem::SLOW_CONVERGENCE), &Repair::default());
-        assert_eq!(ids[..3], ["S7", "S6", "S4"]);
+        assert_eq!(ids[..3], ["optimizer", "learning_rate", "initializer"]);
     }
 
     #[test]
     fn evidence_of_a_cause_puts_its_remedy_first() {
         let torn = found(Problem::DYING_RELU).with("largest update ratio", 0.5, None);
-        assert_eq!(order(&torn, &Repair::default())[..3], ["S6", "S7", "S2"]);
+        assert_eq!(
+            order(&torn, &Repair::default())[..3],
+            ["learning_rate", "optimizer", "activation"]
+        );
         let huge =
             found(Problem::EXPLODING_GRADIENT).with("gain of the initial weights", 9.0, None);
-        assert_eq!(order(&huge, &Repair::default())[0], "S4");
+        assert_eq!(order(&huge, &Repair::default())[0], "initializer");
     }
 
     #[test]
     fn wishes_go_before_all() {
         let wishes = Repair {
-            forbid: vec!["S2".to_owned()],
-            order: vec!["S4".to_owned()],
+            forbid: vec!["activation".to_owned()],
+            order: vec!["initializer".to_owned()],
             ..Repair::default()
         };
         let ids = order(&found(Problem::VANISHING_GRADIENT), &wishes);
-        assert_eq!(ids[..2], ["S4", "S1"]);
-        assert!(!ids.contains(&"S2".to_owned()));
+        assert_eq!(ids[..2], ["initializer", "batch_norm"]);
+        assert!(!ids.contains(&"activation".to_owned()));
     }
 }

@@ -8,7 +8,7 @@ use surefoot_plan::Plan;
 /// A pure function: the same plan and case give the same change. What it changes can be printed
 /// with [`diff`](crate::diff), and undone by training the plan it started from.
 pub trait Remedy: Send + Sync {
-    /// Its id in records and on the command line: `S2`.
+    /// Its id in records and on the command line: `activation`.
     fn id(&self) -> &'static str;
 
     /// What a person calls it.
@@ -28,9 +28,9 @@ pub trait Remedy: Send + Sync {
 
     /// The changed plan, or why it does not apply.
     ///
-    /// `dose` counts from 0: a remedy may have several forms or strengths, of which each is tried
+    /// `variant` counts from 0: a remedy may have several forms or strengths, of which each is tried
     /// on its own, and says that it does not apply when there are no more.
-    fn apply(&self, plan: &Plan, case: &Case<'_>, dose: usize) -> Result<Change, String>;
+    fn apply(&self, plan: &Plan, case: &Case<'_>, variant: usize) -> Result<Change, String>;
 }
 
 /// What a remedy is to answer.
@@ -57,9 +57,6 @@ impl Change {
         if plan == *from {
             return Err("the plan is like that already".to_owned());
         }
-        Ok(Change {
-            plan,
-            sentence: sentence.into(),
-        })
+        Ok(Change { plan, sentence: sentence.into() })
     }
 }

@@ -38,7 +38,7 @@ struct Line {
     draws_weights: bool,
     finding: Finding,
     facts: Facts,
-    /// Remedies and doses to be tried.
+    /// Remedies and variants to be tried.
     queue: VecDeque<(String, usize)>,
     depth: usize,
 }
@@ -132,7 +132,7 @@ impl Search {
         let mut drawing = self.remedies.iter().filter(|remedy| remedy.draws_weights());
         let draws_weights = drawing.any(|remedy| remedies.iter().any(|id| id == remedy.id()));
         // Every remedy once, in order, before any is tried in another form.
-        let queue = (0..3).flat_map(|dose| ids.iter().map(move |id| (id.clone(), dose)));
+        let queue = (0..3).flat_map(|variant| ids.iter().map(move |id| (id.clone(), variant)));
         self.lines.push(Line {
             attempt,
             plan,
@@ -154,12 +154,12 @@ impl Search {
             let Some(line) = self.lines.last_mut() else {
                 break;
             };
-            let other_forms = line.queue.front().is_some_and(|(_, dose)| *dose > 0);
+            let other_forms = line.queue.front().is_some_and(|(_, variant)| *variant > 0);
             if other_forms && round.is_empty() && !self.reserve.is_empty() {
                 // Before remedies are tried in other forms.
                 break;
             }
-            let Some((id, dose)) = line.queue.pop_front() else {
+            let Some((id, variant)) = line.queue.pop_front() else {
                 // What was found on the way is dealt with before the line behind it goes on.
                 if !round.is_empty() {
                     break;
@@ -170,11 +170,8 @@ impl Search {
             let Some(remedy) = self.remedies.iter().find(|remedy| remedy.id() == id) else {
                 continue;
             };
-            let case = Case {
-                finding: &line.finding,
-                facts: &line.facts,
-            };
-            let Ok(change) = remedy.apply(&line.plan, &case, dose) else {
+            let case = Case { finding: &line.finding, facts: &line.facts };
+            let Ok(change) = remedy.apply(&line.plan, &case, variant) else {
                 continue;
             };
             if self.tried.contains(&change.plan) {
@@ -204,20 +201,11 @@ impl Search {
 
     /// The best of those that showed no skill, to be trained to its end after all.
     fn last_hope(&mut self) -> Option<Proposal> {
-        let best = (0..self.reserve.len()).reduce(|a, b| {
-            if skill(&self.reserve[b]) > skill(&self.reserve[a]) {
-                b
-            } else {
-                a
-            }
-        })?;
+        let best = (0..self.reserve.len())
+            .reduce(|a, b| if skill(&self.reserve[b]) > skill(&self.reserve[a]) { b } else { a })?;
         let reserved = self.reserve.swap_remove(best).proposal;
         self.proposed += 1;
-        Some(Proposal {
-            number: self.proposed,
-            last_hope: true,
-            ..reserved
-        })
+        Some(Proposal { number: self.proposed, last_hope: true, ..reserved })
     }
 
     /// Judges a round after its probation: which trial goes on, and why not the others. The best is
@@ -330,7 +318,7 @@ mod tests {
         let mut search = search(Problem::VANISHING_GRADIENT);
         let round = search.next_round();
         let ids: Vec<&str> = round.iter().map(|p| p.remedies[0].as_str()).collect();
-        assert_eq!(ids, ["S2", "S1"]);
+        assert_eq!(ids, ["activation", "batch_norm"]);
         let trials: Vec<Trial> = round
             .iter()
             .map(|proposal| trial(proposal, Some(Problem::VANISHING_GRADIENT), 0.0))
@@ -352,7 +340,7 @@ mod tests {
         assert_eq!(judged, [Judgement::Persists, Judgement::NewProblem]);
         let next = search.next_round();
         assert_eq!(next[0].parent, round[1].number);
-        assert_eq!(next[0].remedies, ["S1", "S7"]);
+        assert_eq!(next[0].remedies, ["batch_norm", "optimizer"]);
     }
 
     #[test]

@@ -22,10 +22,7 @@ const CALLS: u32 = 1000;
 fn main() -> Result<(), Box<dyn Error>> {
     let values = normals(LEN);
     println!("{LEN} f32, one thread, best of {REPETITIONS}\n");
-    println!(
-        "{:<36}{:>10}{:>10}{:>16}",
-        "standard normals", "ms", "GB/s", "x plain read"
-    );
+    println!("{:<36}{:>10}{:>10}{:>16}", "standard normals", "ms", "GB/s", "x plain read");
     let read = best(REPETITIONS, || plain_read(&values));
     row("plain read", read, read);
     let ours_moments = best(REPETITIONS, || moments(&values).finish());
@@ -38,22 +35,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     println!("\nother values");
     let shifted: Vec<f32> = values.iter().map(|x| x + 100.0).collect();
-    row(
-        "moments and norms, mean 100",
-        best(REPETITIONS, || moments(&shifted)),
-        read,
-    );
+    row("moments and norms, mean 100", best(REPETITIONS, || moments(&shifted)), read);
     let relu: Vec<f32> = values.iter().map(|x| x.max(0.0)).collect();
-    row(
-        "summarize, half of them zeros",
-        best(REPETITIONS, || summarize(&relu)),
-        read,
-    );
+    row("summarize, half of them zeros", best(REPETITIONS, || summarize(&relu)), read);
 
-    println!(
-        "\n{:<36}{:>10}{:>10}",
-        "few values, ns", "moments", "summarize"
-    );
+    println!("\n{:<36}{:>10}{:>10}", "few values, ns", "moments", "summarize");
     for len in [8, 64, 1024] {
         let few = &values[..len];
         let nanoseconds = |time: Duration| time.as_secs_f64() * 1e9 / f64::from(CALLS);
@@ -62,14 +48,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{len:<36}{moments:>10.1}{summarize:>10.1}");
     }
 
-    println!(
-        "\nNumPy + SciPy / summarize: {:.1} (at least 30 wanted)",
-        ratio(numpy.time, ours)
-    );
-    println!(
-        "moments / plain read: {:.2} (at most 2 wanted)",
-        ratio(ours_moments, read)
-    );
+    println!("\nNumPy + SciPy / summarize: {:.1} (at least 30 wanted)", ratio(numpy.time, ours));
+    println!("moments / plain read: {:.2} (at most 2 wanted)", ratio(ours_moments, read));
     numpy.must_agree_with(&summarize(&values))
 }
 
@@ -83,10 +63,7 @@ fn calls<R>(mut call: impl FnMut() -> R) {
 fn row(name: &str, time: Duration, read: Duration) {
     let bytes = (LEN * size_of::<f32>()) as f64;
     let (ms, rate) = (time.as_secs_f64() * 1e3, bytes / time.as_secs_f64() / 1e9);
-    println!(
-        "{name:<36}{ms:>10.2}{rate:>10.2}{:>16.2}",
-        ratio(time, read)
-    );
+    println!("{name:<36}{ms:>10.2}{rate:>10.2}{:>16.2}", ratio(time, read));
 }
 
 fn ratio(a: Duration, b: Duration) -> f64 {
@@ -134,9 +111,7 @@ fn plain_read_lanes(values: &[f32]) -> f32 {
 fn normals(len: usize) -> Vec<f32> {
     let mut state = 0x5eed_u64;
     let mut uniform = || {
-        state = state
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         ((state >> 40) as f32 + 0.5) / (1 << 24) as f32
     };
     let mut values = Vec::with_capacity(len + 1);
@@ -191,14 +166,11 @@ fn numpy(values: &[f32]) -> Result<Numpy, Box<dyn Error>> {
         None => virtual_environment(&temporary.with_file_name("bench-venv"))?,
     };
     let data = temporary.join("normals.f32");
-    let bytes: Vec<u8> = values
-        .iter()
-        .flat_map(|value| value.to_ne_bytes())
-        .collect();
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
     fs::write(&data, bytes)?;
     let mut command = Command::new(python);
     command
-        .arg(root.join("bench/stats_numpy.py"))
+        .arg(root.join("eval/bench/stats_numpy.py"))
         .arg(&data)
         .arg(PYTHON_REPETITIONS.to_string());
     for variable in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"] {
@@ -217,14 +189,8 @@ fn numpy(values: &[f32]) -> Result<Numpy, Box<dyn Error>> {
             statistics.insert(name.to_owned(), value.parse()?);
         }
     }
-    let seconds = statistics
-        .remove("seconds")
-        .ok_or("the script gave no time")?;
-    Ok(Numpy {
-        versions,
-        time: Duration::try_from_secs_f64(seconds)?,
-        statistics,
-    })
+    let seconds = statistics.remove("seconds").ok_or("the script gave no time")?;
+    Ok(Numpy { versions, time: Duration::try_from_secs_f64(seconds)?, statistics })
 }
 
 /// The interpreter of a virtual environment with NumPy and SciPy, which is made if it is not there.
@@ -242,9 +208,5 @@ fn virtual_environment(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
 
 fn succeed(command: &mut Command) -> Result<(), Box<dyn Error>> {
     let status = command.status()?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("{command:?}: {status}").into())
-    }
+    if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
 }

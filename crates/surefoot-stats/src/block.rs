@@ -91,11 +91,7 @@ fn without_nonfinite<T: Lane>(isa: Isa, values: &[T]) -> Moments {
     }
     let kept = &kept[..count];
     if kept.is_empty() {
-        return Moments {
-            nan,
-            inf,
-            ..Moments::default()
-        };
+        return Moments { nan, inf, ..Moments::default() };
     }
     let pivot = pivot(kept);
     let sums = T::sums(isa, kept, pivot);
@@ -111,11 +107,7 @@ fn without_nonfinite<T: Lane>(isa: Isa, values: &[T]) -> Moments {
         moments.m3 = 0.0;
         moments.m4 = f64::INFINITY;
     }
-    Moments {
-        nan,
-        inf,
-        ..moments
-    }
+    Moments { nan, inf, ..moments }
 }
 
 #[cfg(test)]
@@ -149,11 +141,7 @@ mod tests {
         dirty.insert(0, f32::NAN);
         dirty.insert(50, f32::INFINITY);
         dirty.push(f32::NEG_INFINITY);
-        let expected = Moments {
-            nan: 1,
-            inf: 2,
-            ..moments(Isa::best(), &clean)
-        };
+        let expected = Moments { nan: 1, inf: 2, ..moments(Isa::best(), &clean) };
         assert_eq!(moments(Isa::best(), &dirty), expected);
     }
 

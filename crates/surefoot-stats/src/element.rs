@@ -61,21 +61,13 @@ impl sealed::Sealed for f32 {
     #[inline]
     fn key(self) -> u32 {
         let bits = self.to_bits();
-        if bits >> 31 == 0 {
-            bits | 1 << 31
-        } else {
-            !bits
-        }
+        if bits >> 31 == 0 { bits | 1 << 31 } else { !bits }
     }
 
     #[inline]
     fn from_key(key: u64) -> f32 {
         let key = key as u32;
-        f32::from_bits(if key >> 31 == 1 {
-            key & !(1 << 31)
-        } else {
-            !key
-        })
+        f32::from_bits(if key >> 31 == 1 { key & !(1 << 31) } else { !key })
     }
 
     #[inline]
@@ -107,20 +99,12 @@ impl sealed::Sealed for f64 {
     #[inline]
     fn key(self) -> u64 {
         let bits = self.to_bits();
-        if bits >> 63 == 0 {
-            bits | 1 << 63
-        } else {
-            !bits
-        }
+        if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
     }
 
     #[inline]
     fn from_key(key: u64) -> f64 {
-        f64::from_bits(if key >> 63 == 1 {
-            key & !(1 << 63)
-        } else {
-            !key
-        })
+        f64::from_bits(if key >> 63 == 1 { key & !(1 << 63) } else { !key })
     }
 
     #[inline]
@@ -165,9 +149,7 @@ impl sealed::Sealed for f16 {
     }
 
     fn block(isa: Isa, values: &[f16]) -> Moments {
-        widened_block(isa, values, |narrow, wide| {
-            narrow.convert_to_f32_slice(wide)
-        })
+        widened_block(isa, values, |narrow, wide| narrow.convert_to_f32_slice(wide))
     }
 
     fn neighbours(_: Isa, parts: &[&[f16]]) -> Option<Neighbours<f16>> {
@@ -218,21 +200,13 @@ impl sealed::Sealed for bf16 {
 
 #[inline]
 fn key_of_16_bits(bits: u16) -> u16 {
-    if bits >> 15 == 0 {
-        bits | 1 << 15
-    } else {
-        !bits
-    }
+    if bits >> 15 == 0 { bits | 1 << 15 } else { !bits }
 }
 
 #[inline]
 fn bits_of_16_bit_key(key: u64) -> u16 {
     let key = key as u16;
-    if key >> 15 == 1 {
-        key & !(1 << 15)
-    } else {
-        !key
-    }
+    if key >> 15 == 1 { key & !(1 << 15) } else { !key }
 }
 
 /// The moments of a block of 16-bit floats, which are exact as `f32`.

@@ -81,11 +81,7 @@ impl Moments {
         let delta = b.mean - a.mean;
         let delta2 = delta * delta;
         let between = a.count as f64 * q * delta2;
-        let mean = if delta.is_finite() {
-            a.mean + delta * q
-        } else {
-            a.mean * p + b.mean * q
-        };
+        let mean = if delta.is_finite() { a.mean + delta * q } else { a.mean * p + b.mean * q };
         let m3 = a.m3 + b.m3 + between * delta * (p - q) + 3.0 * delta * (p * b.m2 - q * a.m2);
         let m4 = a.m4
             + b.m4
@@ -193,9 +189,7 @@ mod tests {
     use super::*;
 
     fn noise(len: usize) -> Vec<f32> {
-        (0..len)
-            .map(|i| ((i * 7919 % 10007) as f32 * 0.37).sin() + 0.25)
-            .collect()
+        (0..len).map(|i| ((i * 7919 % 10007) as f32 * 0.37).sin() + 0.25).collect()
     }
 
     #[test]
@@ -225,11 +219,7 @@ mod tests {
         let values = noise(9 * BLOCK + 17);
         for blocks in [1, 2, 4, 8, 16] {
             let parts: Vec<_> = values.chunks(blocks * BLOCK).map(moments).collect();
-            assert_eq!(
-                merge_tree(&parts),
-                moments(&values),
-                "{blocks} blocks a part"
-            );
+            assert_eq!(merge_tree(&parts), moments(&values), "{blocks} blocks a part");
         }
     }
 
@@ -237,24 +227,13 @@ mod tests {
         let expected = moments_on(Isa::all()[0], values);
         for isa in Isa::all() {
             let found = moments_on(isa, values);
-            assert_eq!(
-                bits(&found),
-                bits(&expected),
-                "{isa:?}, {} values",
-                values.len()
-            );
+            assert_eq!(bits(&found), bits(&expected), "{isa:?}, {} values", values.len());
         }
     }
 
     /// Equality of floats takes -0 for 0; this does not.
     fn bits(moments: &Moments) -> [u64; 11] {
-        let Moments {
-            count,
-            nan,
-            inf,
-            zeros,
-            ..
-        } = *moments;
+        let Moments { count, nan, inf, zeros, .. } = *moments;
         let [mean, m2, m3, m4] =
             [moments.mean, moments.m2, moments.m3, moments.m4].map(f64::to_bits);
         let [l1, min, max] = [moments.l1, moments.min + 0.0, moments.max + 0.0].map(f64::to_bits);
@@ -276,10 +255,7 @@ mod tests {
                     &values.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>(),
                 );
                 assert_same_on_every_isa(
-                    &values
-                        .iter()
-                        .map(|&x| bf16::from_f32(x))
-                        .collect::<Vec<_>>(),
+                    &values.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>(),
                 );
             }
         }
@@ -306,11 +282,7 @@ mod tests {
             let alone = moments(&values);
             for threads in [1, 2, 3, 4, 8] {
                 let threads = NonZeroUsize::new(threads).unwrap();
-                assert_eq!(
-                    moments_parallel(&values, threads),
-                    alone,
-                    "{len} on {threads}"
-                );
+                assert_eq!(moments_parallel(&values, threads), alone, "{len} on {threads}");
             }
         }
     }

@@ -49,17 +49,11 @@ pub struct Summary {
 
 impl Summary {
     pub(crate) fn of_moments(moments: &Moments) -> Summary {
-        let counts = Summary {
-            nan: moments.nan,
-            inf: moments.inf,
-            ..Summary::default()
-        };
+        let counts = Summary { nan: moments.nan, inf: moments.inf, ..Summary::default() };
         if moments.count == 0 {
             return counts;
         }
-        let Moments {
-            m2, m3, m4, mean, ..
-        } = *moments;
+        let Moments { m2, m3, m4, mean, .. } = *moments;
         let n = moments.count as f64;
         let variance = m2 / n;
         let linf = moments.max.abs().max(moments.min.abs());
@@ -88,11 +82,7 @@ impl Summary {
 
     /// The share of zeros among the finite values, 0 if there are none.
     pub fn zero_ratio(&self) -> f64 {
-        if self.count == 0 {
-            0.0
-        } else {
-            self.zeros as f64 / self.count as f64
-        }
+        if self.count == 0 { 0.0 } else { self.zeros as f64 / self.count as f64 }
     }
 
     /// The population standard deviation.
@@ -103,10 +93,7 @@ impl Summary {
 
 /// All statistics of a slice: [`moments`](moments()) and [`quartiles`](quartiles()).
 pub fn summarize<T: Element>(values: &[T]) -> Summary {
-    Summary {
-        quartiles: quartiles(values),
-        ..moments(values).finish()
-    }
+    Summary { quartiles: quartiles(values), ..moments(values).finish() }
 }
 
 #[cfg(test)]
@@ -124,14 +111,7 @@ mod tests {
     #[test]
     fn only_nan_and_infinity_gives_their_counts_and_zeros() {
         let values = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::NAN];
-        assert_eq!(
-            summarize(&values),
-            Summary {
-                nan: 2,
-                inf: 2,
-                ..Summary::default()
-            }
-        );
+        assert_eq!(summarize(&values), Summary { nan: 2, inf: 2, ..Summary::default() });
     }
 
     #[test]
@@ -141,13 +121,7 @@ mod tests {
             assert_eq!(summary.zeros, 4);
             assert_eq!(summary.zero_ratio(), 1.0);
             let quartiles = summary.quartiles.unwrap();
-            for zero in [
-                summary.min,
-                summary.max,
-                summary.linf,
-                summary.l2,
-                quartiles.median,
-            ] {
+            for zero in [summary.min, summary.max, summary.linf, summary.l2, quartiles.median] {
                 assert_eq!(zero.to_bits(), 0);
             }
         }
@@ -172,29 +146,13 @@ mod tests {
         assert_eq!(summary.mean, 2.0);
         assert_eq!(summary.variance, 22.4);
         assert_eq!((summary.min, summary.max), (-4.0, 10.0));
-        assert_eq!(
-            (summary.l1, summary.abs_mean, summary.linf),
-            (18.0, 3.6, 10.0)
-        );
+        assert_eq!((summary.l1, summary.abs_mean, summary.linf), (18.0, 3.6, 10.0));
         assert!((summary.l2 - 132.0_f64.sqrt()).abs() < 1e-14);
         assert_eq!(summary.zero_ratio(), 0.4);
         // As scipy.stats.skew and scipy.stats.kurtosis give them.
-        assert!(
-            (summary.skewness - 0.543_313_449_468_332_2).abs() < 1e-14,
-            "{summary:?}"
-        );
-        assert!(
-            (summary.kurtosis + 0.831_632_653_061_224_2).abs() < 1e-14,
-            "{summary:?}"
-        );
-        assert_eq!(
-            summary.quartiles,
-            Some(Quartiles {
-                q1: 0.0,
-                median: 0.0,
-                q3: 4.0
-            })
-        );
+        assert!((summary.skewness - 0.543_313_449_468_332_2).abs() < 1e-14, "{summary:?}");
+        assert!((summary.kurtosis + 0.831_632_653_061_224_2).abs() < 1e-14, "{summary:?}");
+        assert_eq!(summary.quartiles, Some(Quartiles { q1: 0.0, median: 0.0, q3: 4.0 }));
     }
 
     #[test]
@@ -214,15 +172,11 @@ mod tests {
     #[test]
     fn a_small_variance_survives_a_large_mean() {
         // ±1 about 1e8, where f32 steps by 8 and f64 by 1.5e-8.
-        let f64s: Vec<f64> = (0..100_000)
-            .map(|i| 1e8 + f64::from(i % 2 * 2 - 1))
-            .collect();
+        let f64s: Vec<f64> = (0..100_000).map(|i| 1e8 + f64::from(i % 2 * 2 - 1)).collect();
         let summary = summarize(&f64s);
         assert_eq!((summary.mean, summary.variance), (1e8, 1.0));
         assert_eq!((summary.skewness, summary.kurtosis), (0.0, -2.0));
-        let f32s: Vec<f32> = (0..100_000)
-            .map(|i| 1e8 + 8.0 * (i % 2 * 2 - 1) as f32)
-            .collect();
+        let f32s: Vec<f32> = (0..100_000).map(|i| 1e8 + 8.0 * (i % 2 * 2 - 1) as f32).collect();
         let summary = summarize(&f32s);
         assert_eq!((summary.mean, summary.variance), (1e8, 64.0));
         assert_eq!((summary.skewness, summary.kurtosis), (0.0, -2.0));
@@ -237,9 +191,6 @@ mod tests {
         assert_eq!(summary.l2, 2.0 * f64::from(tiny));
         let tiny = f64::from_bits(1);
         let summary = summarize(&[tiny, -tiny]);
-        assert_eq!(
-            (summary.zeros, summary.kurtosis, summary.l2),
-            (0, 0.0, tiny)
-        );
+        assert_eq!((summary.zeros, summary.kurtosis, summary.l2), (0, 0.0, tiny));
     }
 }

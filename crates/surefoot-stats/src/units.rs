@@ -56,11 +56,7 @@ pub fn zero_rows(values: &[f32], rows: usize) -> f64 {
         return 0.0;
     }
     let is_dead = |row: &&[f32]| row.iter().all(|&value| value == 0.0);
-    let dead = values
-        .chunks_exact(width)
-        .take(rows)
-        .filter(is_dead)
-        .count();
+    let dead = values.chunks_exact(width).take(rows).filter(is_dead).count();
     dead as f64 / rows as f64
 }
 

@@ -25,16 +25,8 @@ fn naive(values: &[f64]) -> Summary {
         zeros: finite.iter().filter(|x| **x == 0.0).count() as u64,
         mean,
         variance,
-        skewness: if variance == 0.0 {
-            0.0
-        } else {
-            central(3) / variance.powf(1.5)
-        },
-        kurtosis: if variance == 0.0 {
-            0.0
-        } else {
-            central(4) / (variance * variance) - 3.0
-        },
+        skewness: if variance == 0.0 { 0.0 } else { central(3) / variance.powf(1.5) },
+        kurtosis: if variance == 0.0 { 0.0 } else { central(4) / (variance * variance) - 3.0 },
         min: finite.iter().copied().fold(f64::INFINITY, f64::min),
         max: finite.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         l1,
@@ -46,10 +38,7 @@ fn naive(values: &[f64]) -> Summary {
 }
 
 fn assert_close(name: &str, found: f64, expected: f64, tolerance: f64) {
-    assert!(
-        (found - expected).abs() <= tolerance,
-        "{name}: {found} is not {expected}"
-    );
+    assert!((found - expected).abs() <= tolerance, "{name}: {found} is not {expected}");
 }
 
 fn assert_agrees<T: Element>(values: &[T]) {
@@ -57,28 +46,15 @@ fn assert_agrees<T: Element>(values: &[T]) {
     let found = moments(values).finish();
     let counts = |s: &Summary| (s.count, s.nan, s.inf, s.zeros);
     assert_eq!(counts(&found), counts(&expected));
-    assert_eq!(
-        (found.min, found.max, found.linf),
-        (expected.min, expected.max, expected.linf)
-    );
+    assert_eq!((found.min, found.max, found.linf), (expected.min, expected.max, expected.linf));
     // Rounding scales with the size of the values; the shape is relative to the spread already,
     // and the naive mean is the less exact one.
     let size = expected.linf.max(f64::MIN_POSITIVE);
     assert_close("mean", found.mean / size, expected.mean / size, 1e-13);
-    assert_close(
-        "variance",
-        found.variance / size / size,
-        expected.variance / size / size,
-        1e-13,
-    );
+    assert_close("variance", found.variance / size / size, expected.variance / size / size, 1e-13);
     assert_close("l1", found.l1, expected.l1, 1e-12 * expected.l1);
     assert_close("l2", found.l2, expected.l2, 1e-12 * expected.l2);
-    assert_close(
-        "abs_mean",
-        found.abs_mean,
-        expected.abs_mean,
-        1e-12 * expected.abs_mean,
-    );
+    assert_close("abs_mean", found.abs_mean, expected.abs_mean, 1e-12 * expected.abs_mean);
     if expected.variance.sqrt() > 1e-6 * size {
         let shape = 1e-8 * (1.0 + expected.kurtosis.abs());
         assert_close("skewness", found.skewness, expected.skewness, shape);
@@ -191,40 +167,24 @@ proptest! {
 #[test]
 fn noise_about_a_hundred_million_keeps_its_variance_and_shape() {
     // Without cancellation the offset must not matter: the noise is exact at either place.
-    let noise: Vec<f64> = (0..50_000)
-        .map(|i| f64::from(i * 7919 % 50_021) / 4096.0 - 6.0)
-        .collect();
+    let noise: Vec<f64> =
+        (0..50_000).map(|i| f64::from(i * 7919 % 50_021) / 4096.0 - 6.0).collect();
     let offset: Vec<f64> = noise.iter().map(|x| x + 1e8).collect();
     let (near, far) = (summarize(&noise), summarize(&offset));
-    assert_close(
-        "variance",
-        far.variance,
-        near.variance,
-        1e-12 * near.variance,
-    );
+    assert_close("variance", far.variance, near.variance, 1e-12 * near.variance);
     assert_close("skewness", far.skewness, near.skewness, 1e-10);
     assert_close("kurtosis", far.kurtosis, near.kurtosis, 1e-10);
     assert_close("mean", far.mean - 1e8, near.mean, 3e-8);
 
-    let noise: Vec<f32> = (0..50_000)
-        .map(|i| (i * 7919 % 50_021 / 64 * 8) as f32)
-        .collect();
+    let noise: Vec<f32> = (0..50_000).map(|i| (i * 7919 % 50_021 / 64 * 8) as f32).collect();
     let offset: Vec<f32> = noise.iter().map(|x| x + 1e8).collect();
     let (near, far) = (summarize(&noise), summarize(&offset));
-    assert_close(
-        "variance",
-        far.variance,
-        near.variance,
-        1e-12 * near.variance,
-    );
+    assert_close("variance", far.variance, near.variance, 1e-12 * near.variance);
     assert_close("kurtosis", far.kurtosis, near.kurtosis, 1e-10);
 }
 
 #[test]
 fn an_empty_slice_of_parts_is_like_no_part() {
-    assert_eq!(
-        merge_tree(&[moments::<f32>(&[]), moments(&[1.0_f32])]),
-        moments(&[1.0_f32])
-    );
+    assert_eq!(merge_tree(&[moments::<f32>(&[]), moments(&[1.0_f32])]), moments(&[1.0_f32]));
     assert_eq!(quartiles::<bf16>(&[]), None);
 }

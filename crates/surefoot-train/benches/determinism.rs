@@ -1,6 +1,6 @@
 //! What repeatable training costs: `cargo bench -p surefoot-train --bench determinism [CASE] [ROUNDS]`.
 //!
-//! On the models of `bench/speed`, one worker, nothing watched, taking turns in one process:
+//! On the models of `eval/bench/speed`, one worker, nothing watched, taking turns in one process:
 //!
 //! - *digest*: the time of one digest of the whole state by that of a step;
 //! - *order*: training with sums along a fixed tree over shards, and digests, by training that is free to
@@ -21,10 +21,10 @@ use surefoot_train::{Cpu, Flow, Journal, Progress, Run, Unrecorded, Watcher};
 
 /// The plans, and how many epochs a round has.
 const CASES: [(&str, &str, u64); 4] = [
-    ("mlp", include_str!("../../../bench/plans/mlp.toml"), 400),
-    ("lenet", include_str!("../../../bench/plans/lenet.toml"), 3),
-    ("cnn", include_str!("../../../bench/plans/cnn.toml"), 1),
-    ("lstm", include_str!("../../../bench/plans/lstm.toml"), 10),
+    ("mlp", include_str!("../../../eval/bench/plans/mlp.toml"), 400),
+    ("lenet", include_str!("../../../eval/bench/plans/lenet.toml"), 3),
+    ("cnn", include_str!("../../../eval/bench/plans/cnn.toml"), 1),
+    ("lstm", include_str!("../../../eval/bench/plans/lstm.toml"), 10),
 ];
 
 fn main() {
@@ -34,9 +34,7 @@ fn main() {
     println!("case    step         digest               order               replay");
     for (name, text, epochs) in CASES {
         let chosen = words.iter().any(|word| word == name);
-        let any = words
-            .iter()
-            .any(|word| CASES.iter().any(|case| case.0 == word));
+        let any = words.iter().any(|word| CASES.iter().any(|case| case.0 == word));
         if chosen || !any {
             measure(name, text, epochs, rounds);
         }
@@ -50,9 +48,9 @@ fn measure(name: &str, text: &str, epochs: u64, rounds: usize) {
     plan.training.epochs = epochs;
     plan.training.checkpoint_every = Some(u64::MAX);
     let data = match name {
-        // Its files are made by `bench/speed`; what is in them does not matter here.
+        // Its files are made by `eval/bench/speed`; what is in them does not matter here.
         "lstm" => sequences(),
-        _ => match surefoot_data::load(&plan.data, plan.seed, Path::new("bench/plans")) {
+        _ => match surefoot_data::load(&plan.data, plan.seed, Path::new("eval/bench/plans")) {
             Ok(data) => data,
             Err(error) => panic!("{error}"),
         },
@@ -110,10 +108,7 @@ struct Times {
 impl Times {
     fn of(mut times: Vec<f64>) -> Self {
         times.sort_by(f64::total_cmp);
-        Self {
-            least: times[0],
-            median: times[times.len() / 2],
-        }
+        Self { least: times[0], median: times[times.len() / 2] }
     }
 }
 

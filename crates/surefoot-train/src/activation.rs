@@ -7,13 +7,8 @@ use surefoot_plan::Activation;
 
 /// `activation(x)`
 pub(crate) fn forward<B: Compute>(activation: Activation, x: &Tensor<B>) -> Tensor<B> {
-    let exponential = |alpha: f32| {
-        x.clone()
-            .clamp(-88.0, 0.0)
-            .exp()
-            .add_scalar(-1.0)
-            .mul_scalar(alpha)
-    };
+    let exponential =
+        |alpha: f32| x.clone().clamp(-88.0, 0.0).exp().add_scalar(-1.0).mul_scalar(alpha);
     match activation {
         Activation::Linear => x.clone(),
         Activation::Relu => Tensor::new(B::relu(x.primitive())),
@@ -22,10 +17,9 @@ pub(crate) fn forward<B: Compute>(activation: Activation, x: &Tensor<B>) -> Tens
             x.clone().where_above_zero(x, below)
         }
         Activation::Elu { alpha } => x.clone().where_above_zero(x, exponential(alpha as f32)),
-        Activation::Selu => x
-            .clone()
-            .where_above_zero(x, exponential(SELU_ALPHA))
-            .mul_scalar(SELU_SCALE),
+        Activation::Selu => {
+            x.clone().where_above_zero(x, exponential(SELU_ALPHA)).mul_scalar(SELU_SCALE)
+        }
         Activation::Gelu { approximate: true } => {
             gelu_inner(x).tanh().add_scalar(1.0).mul(x).mul_scalar(0.5)
         }
@@ -33,11 +27,9 @@ pub(crate) fn forward<B: Compute>(activation: Activation, x: &Tensor<B>) -> Tens
         Activation::Silu => sigmoid(x).mul(x),
         Activation::Tanh => x.clone().tanh(),
         Activation::Sigmoid => sigmoid(x),
-        Activation::HardSigmoid { slope } => x
-            .clone()
-            .mul_scalar(slope as f32)
-            .add_scalar(0.5)
-            .clamp(0.0, 1.0),
+        Activation::HardSigmoid { slope } => {
+            x.clone().mul_scalar(slope as f32).add_scalar(0.5).clamp(0.0, 1.0)
+        }
         Activation::Softplus => {
             let tail = x.clone().abs().neg().exp().log1p();
             Tensor::new(B::relu(x.primitive())).add(&tail)
@@ -77,37 +69,19 @@ pub(crate) fn backward<B: Compute>(
         }
         Activation::Gelu { approximate: true } => {
             let t = gelu_inner(x).tanh();
-            let inner = x
-                .clone()
-                .mul(x)
-                .mul_scalar(3.0 * GELU_CUBE)
-                .add_scalar(1.0)
-                .mul_scalar(GELU_SCALE);
+            let inner =
+                x.clone().mul(x).mul_scalar(3.0 * GELU_CUBE).add_scalar(1.0).mul_scalar(GELU_SCALE);
             let bow = t.clone().mul(&t).neg().add_scalar(1.0);
-            let slope = t
-                .add_scalar(1.0)
-                .add(&bow.mul(&inner).mul(x))
-                .mul_scalar(0.5);
+            let slope = t.add_scalar(1.0).add(&bow.mul(&inner).mul(x)).mul_scalar(0.5);
             gradient.mul(&slope)
         }
         Activation::Gelu { approximate: false } => {
-            let density = x
-                .clone()
-                .mul(x)
-                .mul_scalar(-0.5)
-                .exp()
-                .mul_scalar(0.398_942_3);
+            let density = x.clone().mul(x).mul_scalar(-0.5).exp().mul_scalar(0.398_942_3);
             gradient.mul(&normal_cdf(x).add(&density.mul(x)))
         }
         Activation::Silu => {
             let s = sigmoid(x);
-            let slope = s
-                .clone()
-                .neg()
-                .add_scalar(1.0)
-                .mul(x)
-                .add_scalar(1.0)
-                .mul(&s);
+            let slope = s.clone().neg().add_scalar(1.0).mul(x).add_scalar(1.0).mul(&s);
             gradient.mul(&slope)
         }
         Activation::Tanh => gradient.mul(&y.clone().mul(y).neg().add_scalar(1.0)),
@@ -134,9 +108,5 @@ fn gelu_inner<B: Compute>(x: &Tensor<B>) -> Tensor<B> {
 }
 
 fn normal_cdf<B: Compute>(x: &Tensor<B>) -> Tensor<B> {
-    x.clone()
-        .mul_scalar(std::f32::consts::FRAC_1_SQRT_2)
-        .erf()
-        .add_scalar(1.0)
-        .mul_scalar(0.5)
+    x.clone().mul_scalar(std::f32::consts::FRAC_1_SQRT_2).erf().add_scalar(1.0).mul_scalar(0.5)
 }

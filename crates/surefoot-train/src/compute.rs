@@ -153,11 +153,7 @@ pub trait Compute: Backend {
             .permute(&[1, 0, 2, 3])
             .reshape(&[filters, gradient.len() / filters])
             .sum_last();
-        Gradients {
-            x: d_x,
-            kernel: Tensor::new(d_kernel),
-            bias: bias.reshape(&[filters]),
-        }
+        Gradients { x: d_x, kernel: Tensor::new(d_kernel), bias: bias.reshape(&[filters]) }
     }
 
     /// The maximum of each window of `[batch, channels, height, width]`.
@@ -200,14 +196,8 @@ pub trait Compute: Backend {
     /// The mean of each window over the positions inside the input.
     fn average_pool(x: &Tensor<Self>, window: &Window) -> Tensor<Self> {
         let padded = x.pad_planes(window, 0.0);
-        let means = Self::avg_pool2d(
-            padded.primitive(),
-            window.size,
-            window.stride,
-            [0, 0],
-            true,
-            false,
-        );
+        let means =
+            Self::avg_pool2d(padded.primitive(), window.size, window.stride, [0, 0], true, false);
         Tensor::new(means).mul(&inside_factor(x, window))
     }
 
@@ -277,9 +267,7 @@ fn conv_options(window: &Window) -> ConvOptions<2> {
 /// What the mean of a full window is multiplied by to be the mean of its inside.
 fn inside_factor<B: Compute>(x: &Tensor<B>, window: &Window) -> Tensor<B> {
     let inside = |axis: usize, at: usize| {
-        (0..window.size[axis])
-            .filter(|&tap| window.source(axis, at, tap).is_some())
-            .count()
+        (0..window.size[axis]).filter(|&tap| window.source(axis, at, tap).is_some()).count()
     };
     let full = (window.size[0] * window.size[1]) as f32;
     let mut factors = Vec::with_capacity(window.output[0] * window.output[1]);
@@ -288,11 +276,7 @@ fn inside_factor<B: Compute>(x: &Tensor<B>, window: &Window) -> Tensor<B> {
             factors.push(full / (inside(0, oy) * inside(1, ox)) as f32);
         }
     }
-    Tensor::from_values(
-        factors,
-        &[1, 1, window.output[0], window.output[1]],
-        &x.device(),
-    )
+    Tensor::from_values(factors, &[1, 1, window.output[0], window.output[1]], &x.device())
 }
 
 impl Compute for Flex {
@@ -428,15 +412,7 @@ impl Compute for Flex {
                 None => kernel::conv::forward(x, kernel, None, channels, window),
             })
         });
-        from_host(
-            y,
-            &[
-                channels.batch,
-                channels.output,
-                window.output[0],
-                window.output[1],
-            ],
-        )
+        from_host(y, &[channels.batch, channels.output, window.output[0], window.output[1]])
     }
 
     fn convolve_backward(
@@ -541,27 +517,17 @@ impl Compute for Flex {
                 })
             })
         });
-        (
-            from_host(d_gates, &gates.shape()),
-            from_host(d_cell, &shape),
-        )
+        (from_host(d_gates, &gates.shape()), from_host(d_cell, &shape))
     }
 }
 
 fn channels(x: &Tensor<Flex>, kernel: &Tensor<Flex>) -> kernel::conv::Channels {
     let (x, kernel) = (x.shape(), kernel.shape());
-    kernel::conv::Channels {
-        batch: x[0],
-        input: x[1],
-        output: kernel[0],
-    }
+    kernel::conv::Channels { batch: x[0], input: x[1], output: kernel[0] }
 }
 
 fn from_host(values: Vec<f32>, shape: &[usize]) -> Tensor<Flex> {
-    Tensor::new(FlexTensor::from_data(TensorData::new(
-        values,
-        shape.to_vec(),
-    )))
+    Tensor::new(FlexTensor::from_data(TensorData::new(values, shape.to_vec())))
 }
 
 fn into_host(tensor: Tensor<Flex>) -> Vec<f32> {

@@ -48,11 +48,8 @@ fn blind(train: &Part, classes: usize, loss: Loss) -> (Option<f64>, Option<f64>)
             let shares: Vec<f64> = counts.iter().map(|count| count / total).collect();
             let top = shares.iter().copied().fold(0.0, f64::max);
             let squares: f64 = shares.iter().map(|share| share * share).sum();
-            let entropy: f64 = shares
-                .iter()
-                .filter(|&&share| share > 0.0)
-                .map(|share| -share * share.ln())
-                .sum();
+            let entropy: f64 =
+                shares.iter().filter(|&&share| share > 0.0).map(|share| -share * share.ln()).sum();
             let baseline = match loss {
                 Loss::BinaryCrossentropy { .. }
                 | Loss::CategoricalCrossentropy { .. }
@@ -140,12 +137,7 @@ mod tests {
     use super::*;
 
     fn part(features: Vec<f32>, targets: Targets, len: usize) -> Part {
-        Part {
-            features,
-            targets,
-            len,
-            ids: (0..len as u64).collect(),
-        }
+        Part { features, targets, len, ids: (0..len as u64).collect() }
     }
 
     #[test]

@@ -113,11 +113,7 @@ fn orthogonal(key: Key, gain: f64, values: &mut [f32], columns: usize) {
     }
     for (i, vector) in vectors.iter().enumerate() {
         for (j, &value) in vector.iter().enumerate() {
-            let at = if rows <= columns {
-                i * columns + j
-            } else {
-                j * columns + i
-            };
+            let at = if rows <= columns { i * columns + j } else { j * columns + i };
             values[at] = (gain * value) as f32;
         }
     }
@@ -159,10 +155,7 @@ mod tests {
             (Initializer::LecunUniform, 1.0 / 200.0),
         ] {
             let got = variance(&draw(initializer, &[200, 100], fan_in, fan_out));
-            assert!(
-                (got / want - 1.0).abs() < 0.03,
-                "{initializer:?}: {got} not {want}"
-            );
+            assert!((got / want - 1.0).abs() < 0.03, "{initializer:?}: {got} not {want}");
         }
     }
 
@@ -180,18 +173,9 @@ mod tests {
     #[test]
     fn orthogonal_rows_or_columns_are_orthonormal() {
         for [rows, columns] in [[8, 32], [32, 8], [16, 16]] {
-            let m = draw(
-                Initializer::Orthogonal { gain: 2.0 },
-                &[rows, columns],
-                1,
-                1,
-            );
+            let m = draw(Initializer::Orthogonal { gain: 2.0 }, &[rows, columns], 1, 1);
             let at = |i: usize, k: usize| {
-                if rows <= columns {
-                    m[i * columns + k]
-                } else {
-                    m[k * columns + i]
-                }
+                if rows <= columns { m[i * columns + k] } else { m[k * columns + i] }
             };
             for i in 0..rows.min(columns) {
                 for j in 0..rows.min(columns) {

@@ -7,7 +7,6 @@
 
 mod activation;
 mod compute;
-mod crew;
 mod device;
 mod error;
 mod facts;
@@ -28,6 +27,7 @@ mod schedule;
 mod shard;
 mod tensor;
 mod watch;
+mod worker_pool;
 
 pub use compute::Compute;
 pub use device::Device;

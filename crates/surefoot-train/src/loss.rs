@@ -61,15 +61,10 @@ pub(crate) fn evaluate(
 ) -> (f64, Vec<f32>) {
     let mut gradient = vec![0.0; outputs.len()];
     let mut total = 0.0;
-    let mut row = Row {
-        output: vec![0.0; width],
-        target: vec![0.0; width],
-        slope: vec![0.0; width],
-    };
-    for ((output, slope), &id) in outputs
-        .chunks_exact(width)
-        .zip(gradient.chunks_exact_mut(width))
-        .zip(ids)
+    let mut row =
+        Row { output: vec![0.0; width], target: vec![0.0; width], slope: vec![0.0; width] };
+    for ((output, slope), &id) in
+        outputs.chunks_exact(width).zip(gradient.chunks_exact_mut(width)).zip(ids)
     {
         for (to, &p) in row.output.iter_mut().zip(output) {
             *to = f64::from(p);
@@ -129,10 +124,7 @@ impl Row {
                 mean(if error.abs() <= delta {
                     (0.5 * error * error, error)
                 } else {
-                    (
-                        delta * error.abs() - 0.5 * delta * delta,
-                        delta * sign(error),
-                    )
+                    (delta * error.abs() - 0.5 * delta * delta, delta * sign(error))
                 })
             }),
             Loss::Hinge => {
@@ -173,22 +165,14 @@ impl Row {
     }
 
     fn crossentropy_of_logits(&mut self) -> f64 {
-        let peak = self
-            .output
-            .iter()
-            .copied()
-            .fold(f64::NEG_INFINITY, f64::max);
+        let peak = self.output.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let sum: f64 = self.output.iter().map(|&p| libm::exp(p - peak)).sum();
         let log_sum = peak + libm::log(sum);
         let weight: f64 = self.target.iter().sum();
         self.each(|p, y| {
             let log_p = p - log_sum;
             // 0 * -inf must not make a NaN of an impossible class nobody asked for.
-            let value = if y == 0.0 && !log_p.is_nan() {
-                0.0
-            } else {
-                -y * log_p
-            };
+            let value = if y == 0.0 && !log_p.is_nan() { 0.0 } else { -y * log_p };
             (value, weight * libm::exp(log_p) - y)
         })
     }
@@ -201,11 +185,7 @@ impl Row {
             let share = p / sum;
             let (q, inside) = clip(share, EPSILON, ALMOST_ONE);
             let value = -y * libm::log(q);
-            total += if y == 0.0 && !value.is_nan() {
-                0.0
-            } else {
-                value
-            };
+            total += if y == 0.0 && !value.is_nan() { 0.0 } else { value };
             *slope = inside * -y / q;
             pull += *slope * share;
         }

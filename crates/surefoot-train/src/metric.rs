@@ -71,10 +71,7 @@ impl Tally {
         loss: Loss,
         total_loss: f64,
     ) -> Self {
-        let mut tally = Self {
-            loss: total_loss,
-            ..Self::default()
-        };
+        let mut tally = Self { loss: total_loss, ..Self::default() };
         for (row, &id) in outputs.chunks_exact(width).zip(ids) {
             tally.samples += 1;
             match targets.task() {
@@ -233,9 +230,7 @@ mod tests {
     fn a_large_mean_does_not_cancel_the_variation() {
         let targets: Vec<f32> = (0..2560).map(|i| 1e8 + 16.0 * (i % 3) as f32).collect();
         let mean = vec![1e8 + 16.0; 2560];
-        let r2 = regression(targets, &mean, 1)
-            .metric(Task::Regression)
-            .unwrap();
+        let r2 = regression(targets, &mean, 1).metric(Task::Regression).unwrap();
         assert!(r2.abs() < 1e-3, "{r2}");
     }
 

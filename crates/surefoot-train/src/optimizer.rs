@@ -23,23 +23,18 @@ impl Updater {
         let zeros = |count: usize| vec![vec![0.0; len]; count];
         let slots = match rule.algorithm {
             Algorithm::Sgd { momentum, .. } => zeros(usize::from(momentum > 0.0)),
-            Algorithm::Rmsprop {
-                momentum, centered, ..
-            } => zeros(1 + usize::from(momentum > 0.0) + usize::from(centered)),
-            Algorithm::Adagrad {
-                initial_accumulator_value,
-                ..
-            } => vec![vec![initial_accumulator_value as f32; len]],
+            Algorithm::Rmsprop { momentum, centered, .. } => {
+                zeros(1 + usize::from(momentum > 0.0) + usize::from(centered))
+            }
+            Algorithm::Adagrad { initial_accumulator_value, .. } => {
+                vec![vec![initial_accumulator_value as f32; len]]
+            }
             Algorithm::Adadelta { .. } | Algorithm::Nadam { .. } => zeros(2),
             Algorithm::Adam { amsgrad, .. } | Algorithm::Adamw { amsgrad, .. } => {
                 zeros(2 + usize::from(amsgrad))
             }
         };
-        Self {
-            rule,
-            slots,
-            momentum_product: 1.0,
-        }
+        Self { rule, slots, momentum_product: 1.0 }
     }
 
     /// Whether there is a product of momentum coefficients to remember.
@@ -66,28 +61,13 @@ impl Updater {
                     }),
                     _ => vectorized(
                         #[inline(always)]
-                        || {
-                            weights
-                                .iter_mut()
-                                .zip(gradients)
-                                .for_each(|(w, g)| *w -= lr * g)
-                        },
+                        || weights.iter_mut().zip(gradients).for_each(|(w, g)| *w -= lr * g),
                     ),
                 }
             }
-            Algorithm::Rmsprop {
-                rho,
-                momentum,
-                epsilon,
-                centered,
-            } => rmsprop(
-                weights,
-                gradients,
-                slots,
-                lr,
-                [rho, momentum, epsilon],
-                centered,
-            ),
+            Algorithm::Rmsprop { rho, momentum, epsilon, centered } => {
+                rmsprop(weights, gradients, slots, lr, [rho, momentum, epsilon], centered)
+            }
             Algorithm::Adagrad { epsilon, .. } => {
                 let e = epsilon as f32;
                 if let [sum] = slots {
@@ -108,33 +88,13 @@ impl Updater {
                     });
                 }
             }
-            Algorithm::Adam {
-                beta_1,
-                beta_2,
-                epsilon,
-                ..
-            }
-            | Algorithm::Adamw {
-                beta_1,
-                beta_2,
-                epsilon,
-                ..
-            } => {
+            Algorithm::Adam { beta_1, beta_2, epsilon, .. }
+            | Algorithm::Adamw { beta_1, beta_2, epsilon, .. } => {
                 let alpha =
                     rate * (1.0 - libm::pow(beta_2, t)).sqrt() / (1.0 - libm::pow(beta_1, t));
-                adam(
-                    weights,
-                    gradients,
-                    slots,
-                    alpha as f32,
-                    [beta_1, beta_2, epsilon],
-                );
+                adam(weights, gradients, slots, alpha as f32, [beta_1, beta_2, epsilon]);
             }
-            Algorithm::Nadam {
-                beta_1,
-                beta_2,
-                epsilon,
-            } => {
+            Algorithm::Nadam { beta_1, beta_2, epsilon } => {
                 // Dozat's momentum schedule, with Keras's decay of 0.96.
                 let coefficient = |t: f64| beta_1 * (1.0 - 0.5 * libm::pow(0.96, t));
                 let (now, next) = (coefficient(t), coefficient(t + 1.0));
@@ -164,9 +124,7 @@ impl Updater {
     ) {
         if let Some(limit) = self.rule.clipvalue {
             let limit = limit as f32;
-            gradients
-                .iter_mut()
-                .for_each(|g| *g = g.clamp(-limit, limit));
+            gradients.iter_mut().for_each(|g| *g = g.clamp(-limit, limit));
         }
         if let Some(limit) = self.rule.clipnorm {
             for range in arrays {
@@ -223,12 +181,8 @@ fn rmsprop(
         ([square, velocity, mean], _) => vectorized(
             #[inline(always)]
             || {
-                for ((((w, &g), s), v), a) in weights
-                    .iter_mut()
-                    .zip(gradients)
-                    .zip(square)
-                    .zip(velocity)
-                    .zip(mean)
+                for ((((w, &g), s), v), a) in
+                    weights.iter_mut().zip(gradients).zip(square).zip(velocity).zip(mean)
                 {
                     *s = rho * *s + rest * g * g;
                     *a = rho * *a + rest * g;
@@ -258,12 +212,8 @@ fn adam(
         [first, second, peak] => vectorized(
             #[inline(always)]
             || {
-                for ((((w, &g), m), v), p) in weights
-                    .iter_mut()
-                    .zip(gradients)
-                    .zip(first)
-                    .zip(second)
-                    .zip(peak)
+                for ((((w, &g), m), v), p) in
+                    weights.iter_mut().zip(gradients).zip(first).zip(second).zip(peak)
                 {
                     *m += (g - *m) * (1.0 - b1);
                     *v += (g * g - *v) * (1.0 - b2);

@@ -81,12 +81,7 @@ impl Parameters {
         for (declaration, range) in declarations.iter().zip(&ranges) {
             initialize(declaration, seed, &mut values[range.clone()]);
         }
-        Self {
-            declarations,
-            ranges,
-            learned,
-            values,
-        }
+        Self { declarations, ranges, learned, values }
     }
 
     /// The arrays, in the order of the layers.
@@ -106,9 +101,7 @@ impl Parameters {
 
     /// The array called `name` of the layer called `layer`.
     pub fn find(&self, layer: &str, name: &str) -> Option<usize> {
-        self.declarations
-            .iter()
-            .position(|d| d.layer == layer && d.name == name)
+        self.declarations.iter().position(|d| d.layer == layer && d.name == name)
     }
 
     /// Replaces the values of one array; false if there is none of that name and shape.
@@ -124,15 +117,12 @@ impl Parameters {
 
     /// The arrays as they are, by name.
     pub fn weights(&self) -> impl Iterator<Item = Weight> + '_ {
-        self.declarations
-            .iter()
-            .zip(&self.ranges)
-            .map(|(d, range)| Weight {
-                layer: d.layer.clone(),
-                name: d.name.clone(),
-                shape: d.shape.clone(),
-                values: self.values[range.clone()].to_vec(),
-            })
+        self.declarations.iter().zip(&self.ranges).map(|(d, range)| Weight {
+            layer: d.layer.clone(),
+            name: d.name.clone(),
+            shape: d.shape.clone(),
+            values: self.values[range.clone()].to_vec(),
+        })
     }
 
     /// The arrays as tensors of a device.

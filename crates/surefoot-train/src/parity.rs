@@ -2,13 +2,13 @@
 //!
 //! `tests/pytorch/make_fixtures.py` records them; see there how to do so again.
 
-use crate::crew::Crew;
 use crate::loss::TargetView;
 use crate::network::Network;
 use crate::optimizer::Updater;
 use crate::parameters::Parameters;
 use crate::schedule::learning_rate;
 use crate::shard::{Batch, Examples, Look, Outcome, compute, infer};
+use crate::worker_pool::WorkerPool;
 use burn_flex::Flex;
 use serde_json::Value;
 use surefoot_data::Targets;
@@ -17,10 +17,7 @@ use surefoot_plan::{Plan, Task, Weight};
 const TOLERANCE: f64 = 1e-4;
 
 fn cases(file: &str) -> Vec<Value> {
-    let path = format!(
-        "{}/tests/pytorch/fixtures/{file}.json",
-        env!("CARGO_MANIFEST_DIR")
-    );
+    let path = format!("{}/tests/pytorch/fixtures/{file}.json", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();
     serde_json::from_str(&text).unwrap()
 }
@@ -32,20 +29,15 @@ fn floats(value: &Value) -> Vec<f32> {
 
 fn sizes(value: &Value) -> Vec<usize> {
     let numbers = value.as_array().unwrap();
-    numbers
-        .iter()
-        .map(|v| v.as_u64().unwrap() as usize)
-        .collect()
+    numbers.iter().map(|v| v.as_u64().unwrap() as usize).collect()
 }
 
 /// JSON in TOML's inline form.
 fn toml(value: &Value) -> String {
     match value {
         Value::Object(map) => {
-            let pairs: Vec<String> = map
-                .iter()
-                .map(|(k, v)| format!("{k} = {}", toml(v)))
-                .collect();
+            let pairs: Vec<String> =
+                map.iter().map(|(k, v)| format!("{k} = {}", toml(v))).collect();
             format!("{{ {} }}", pairs.join(", "))
         }
         Value::Array(items) => {
@@ -92,22 +84,13 @@ impl Case {
                 shape: sizes(&weight["shape"]),
                 values: floats(&weight["values"]),
             };
-            assert!(
-                parameters.load(&weight),
-                "{name}: {}.{}",
-                weight.layer,
-                weight.name
-            );
+            assert!(parameters.load(&weight), "{name}: {}.{}", weight.layer, weight.name);
         }
         let (targets, task) = match case["targets"].get("classes") {
             Some(classes) => {
                 let classes: Vec<u32> = sizes(classes).iter().map(|&c| c as u32).collect();
                 let binary = classes.iter().all(|&c| c < 2) && network.width == 1;
-                let task = if binary {
-                    Task::Binary
-                } else {
-                    Task::MultiClass
-                };
+                let task = if binary { Task::Binary } else { Task::MultiClass };
                 (Targets::Classes(classes), task)
             }
             None => {
@@ -143,7 +126,7 @@ impl Case {
             &self.network,
             &self.parameters,
             batch,
-            (shards, &Crew::new(2)),
+            (shards, &WorkerPool::new(2)),
             Look::default(),
             &Default::default(),
         );
@@ -169,29 +152,17 @@ impl Case {
         }
         let (outcome, after) = self.step(shards);
         let loss = [outcome.tally.loss as f32];
-        self.near(
-            "loss",
-            &loss,
-            &[case["loss_value"].as_f64().unwrap() as f32],
-        );
+        self.near("loss", &loss, &[case["loss_value"].as_f64().unwrap() as f32]);
         for gradient in case["gradients"].as_array().unwrap() {
             let [layer, name] = ["layer", "name"].map(|key| gradient[key].as_str().unwrap());
             let id = self.parameters.find(layer, name).unwrap();
             let got = &outcome.gradient[self.parameters.range(id)];
-            self.near(
-                &format!("gradient of {layer}.{name}"),
-                got,
-                &floats(&gradient["values"]),
-            );
+            self.near(&format!("gradient of {layer}.{name}"), got, &floats(&gradient["values"]));
         }
         for moved in case["moving"].as_array().into_iter().flatten() {
             let [layer, name] = ["layer", "name"].map(|key| moved[key].as_str().unwrap());
             let id = after.find(layer, name).unwrap();
-            self.near(
-                name,
-                &after.values[after.range(id)],
-                &floats(&moved["values"]),
-            );
+            self.near(name, &after.values[after.range(id)], &floats(&moved["values"]));
         }
     }
 
@@ -199,11 +170,7 @@ impl Case {
         let device = Default::default();
         let uploaded = self.parameters.upload::<Flex>(&device);
         let ids: Vec<usize> = (0..self.batch).collect();
-        let key = if case.get("eval_output").is_some() {
-            "eval_output"
-        } else {
-            "output"
-        };
+        let key = if case.get("eval_output").is_some() { "eval_output" } else { "output" };
         let output = infer(&self.network, &uploaded, &self.examples, &ids, &device);
         self.near(key, &output.to_vec(), &floats(&case[key]));
     }
@@ -253,22 +220,10 @@ fn optimizers_agree_with_recorded_values() {
         for step in 0..steps {
             let i = step as usize;
             let (mut outcome, _) = run.step(1);
-            run.near(
-                "loss",
-                &[outcome.tally.loss as f32],
-                &[floats(&case["losses"])[i]],
-            );
-            let rate = learning_rate(
-                training.optimizer.learning_rate,
-                &training.schedule,
-                step,
-                steps,
-            );
-            run.near(
-                "rate",
-                &[rate as f32],
-                &[floats(&case["learning_rates"])[i]],
-            );
+            run.near("loss", &[outcome.tally.loss as f32], &[floats(&case["losses"])[i]]);
+            let rate =
+                learning_rate(training.optimizer.learning_rate, &training.schedule, step, steps);
+            run.near("rate", &[rate as f32], &[floats(&case["learning_rates"])[i]]);
             crate::run::step::clip(&updater, &run.parameters, &mut outcome.gradient);
             updater.update(
                 &mut run.parameters.values[..learned],
@@ -283,11 +238,7 @@ fn optimizers_agree_with_recorded_values() {
                 let [layer, name] = ["layer", "name"].map(|key| weight[key].as_str().unwrap());
                 let id = run.parameters.find(layer, name).unwrap();
                 let got = run.parameters.values[run.parameters.range(id)].to_vec();
-                run.near(
-                    &format!("{layer}.{name} after step {}", step + 1),
-                    &got,
-                    &floats(want),
-                );
+                run.near(&format!("{layer}.{name} after step {}", step + 1), &got, &floats(want));
             }
         }
     }
@@ -327,9 +278,7 @@ fn layers_on_images_and_more_dimensions_have_the_gradients_of_their_slopes() {
         let width: usize = sizes(&input_shape).iter().product();
         let batch = 3;
         let values = |n: usize, salt: usize| -> Vec<f64> {
-            (0..n)
-                .map(|i| ((i * 31 + salt * 17) % 23) as f64 * 0.1 - 1.1)
-                .collect()
+            (0..n).map(|i| ((i * 31 + salt * 17) % 23) as f64 * 0.1 - 1.1).collect()
         };
         let case = serde_json::json!({
             "name": model.to_string(), "model": model, "loss": "mse", "input_shape": input_shape,
@@ -359,19 +308,11 @@ fn layers_on_images_and_more_dimensions_have_the_gradients_of_their_slopes() {
 
 #[test]
 fn keras_files_give_the_outputs_that_keras_gave() {
-    let folder = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../surefoot-plan/tests/keras/fixtures"
-    );
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../surefoot-plan/tests/keras/fixtures");
     let mut paths: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| {
-            matches!(
-                path.extension().and_then(|e| e.to_str()),
-                Some("h5" | "keras")
-            )
-        })
+        .filter(|path| matches!(path.extension().and_then(|e| e.to_str()), Some("h5" | "keras")))
         .collect();
     paths.sort();
     let mut compared = 0;
@@ -402,11 +343,7 @@ fn keras_files_give_the_outputs_that_keras_gave() {
         let recorded = floats(&want["output"]);
         assert_eq!(output.len(), recorded.len(), "{}", path.display());
         for (got, want) in output.iter().zip(&recorded) {
-            assert!(
-                (got - want).abs() <= 1e-5,
-                "{}: {got}, Keras {want}",
-                path.display()
-            );
+            assert!((got - want).abs() <= 1e-5, "{}: {got}, Keras {want}", path.display());
         }
         compared += 1;
     }
@@ -421,14 +358,8 @@ mod composed {
 
     fn tensor(shape: &[usize], salt: usize) -> Tensor<Flex> {
         let len: usize = shape.iter().product();
-        let values = (0..len)
-            .map(|i| ((i * 29 + salt * 13) % 31) as f32 * 0.1 - 1.53)
-            .collect();
-        Tensor::from_values(
-            values,
-            shape,
-            &<Flex as burn_backend::BackendTypes>::Device::default(),
-        )
+        let values = (0..len).map(|i| ((i * 29 + salt * 13) % 31) as f32 * 0.1 - 1.53).collect();
+        Tensor::from_values(values, shape, &<Flex as burn_backend::BackendTypes>::Device::default())
     }
 
     fn same(a: &Tensor<Flex>, b: &Tensor<Flex>) {
@@ -445,9 +376,7 @@ mod composed {
         let gradient = tensor(&[4, 6], 2);
         for activation in [
             Activation::Relu,
-            Activation::LeakyRelu {
-                negative_slope: 0.2,
-            },
+            Activation::LeakyRelu { negative_slope: 0.2 },
             Activation::Elu { alpha: 1.2 },
             Activation::Selu,
             Activation::Gelu { approximate: true },
@@ -462,10 +391,7 @@ mod composed {
             let y = Flex::activate(activation, &x);
             same(&y, &crate::activation::forward(activation, &x));
             let composed = crate::activation::backward(activation, Some(&x), &y, gradient.clone());
-            same(
-                &Flex::activate_backward(activation, Some(&x), &y, gradient.clone()),
-                &composed,
-            );
+            same(&Flex::activate_backward(activation, Some(&x), &y, gradient.clone()), &composed);
         }
     }
 }

@@ -132,11 +132,7 @@ pub fn repair<B: Compute>(
         found: Vec::new(),
         steps: 0,
     };
-    let bench = Bench {
-        patient,
-        thresholds,
-        device,
-    };
+    let bench = Bench { patient, thresholds, device };
     while !(result.solved || result.interrupted) {
         let mut round = search.next_round();
         if round.is_empty() {
@@ -200,9 +196,7 @@ impl<D: Clone> Bench<'_, D> {
             let outline = run.outline();
             let attempt = self.attempt(proposal);
             let journal = clerk.open(&attempt, &proposal.plan, &outline)?;
-            let total = outline
-                .steps_per_epoch
-                .saturating_mul(proposal.plan.training.epochs);
+            let total = outline.steps_per_epoch.saturating_mul(proposal.plan.training.epochs);
             running.push(Running {
                 proposal: proposal.clone(),
                 attempt,
@@ -338,16 +332,8 @@ fn probe<B: Compute>(
         let threads: Vec<_> = running
             .iter_mut()
             .map(|running| {
-                let Running {
-                    run,
-                    journal,
-                    examiner,
-                    ..
-                } = running;
-                let mut probation = Probation {
-                    examiner,
-                    stop: &stop,
-                };
+                let Running { run, journal, examiner, .. } = running;
+                let mut probation = Probation { examiner, stop: &stop };
                 let alive = alive.clone();
                 scope.spawn(move || {
                     let report = run.train(journal.as_mut(), &mut probation);
@@ -361,11 +347,9 @@ fn probe<B: Compute>(
         while ended.recv_timeout(ASK_EVERY) == Err(RecvTimeoutError::Timeout) {
             stop.store(clerk.interrupted(), Ordering::Relaxed);
         }
-        let joined = threads.into_iter().map(|thread| {
-            thread
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
+        let joined = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         joined.collect::<Vec<_>>()
     });
     for (running, report) in running.iter_mut().zip(reports) {
@@ -398,13 +382,7 @@ fn close<B: Compute>(
         steps: report.steps,
     };
     result.steps += report.steps;
-    clerk.close(
-        &running.attempt,
-        &outcome,
-        &running.proposal.plan,
-        &report,
-        running.journal,
-    )?;
+    clerk.close(&running.attempt, &outcome, &running.proposal.plan, &report, running.journal)?;
     result.found.extend(finding);
     let best_so_far = match &result.delivered {
         None => true,
@@ -428,11 +406,8 @@ impl<B: Compute> Running<'_, B> {
     /// Trains to step `until`, or to the end.
     fn go_on(&mut self, until: u64, clerk: &mut dyn Clerk) -> Result<Report, TrainError> {
         self.examiner.pause_at = until;
-        let mut onlooker = Onlooker {
-            examiner: &mut self.examiner,
-            clerk,
-            number: self.proposal.number,
-        };
+        let mut onlooker =
+            Onlooker { examiner: &mut self.examiner, clerk, number: self.proposal.number };
         self.run.train(self.journal.as_mut(), &mut onlooker)
     }
 
@@ -458,9 +433,7 @@ impl Examiner {
     /// Whether the attempt has learned something, or its loss is on its way down.
     fn is_getting_somewhere(&self) -> bool {
         let curve = self.diagnosis.curve();
-        let skilled = curve
-            .recent_skill(8)
-            .is_none_or(|skill| skill >= SOME_SKILL);
+        let skilled = curve.recent_skill(8).is_none_or(|skill| skill >= SOME_SKILL);
         let blocks = curve.blocks();
         let quarter = (blocks.len() / 4).max(1);
         let mean = |part: &[Block]| part.iter().map(|b| b.loss).sum::<f64>() / part.len() as f64;
@@ -471,9 +444,7 @@ impl Examiner {
 
     fn note(&mut self, before: usize) {
         let new = &self.diagnosis.findings()[before..];
-        let problem = new
-            .iter()
-            .find(|finding| finding.severity == Severity::Problem);
+        let problem = new.iter().find(|finding| finding.severity == Severity::Problem);
         if self.found.is_none() {
             self.found = problem.cloned();
         }
@@ -564,10 +535,6 @@ impl Watcher for Onlooker<'_> {
     }
 
     fn flow(&self) -> Flow {
-        if self.clerk.interrupted() {
-            Flow::Interrupt
-        } else {
-            self.examiner.flow()
-        }
+        if self.clerk.interrupted() { Flow::Interrupt } else { self.examiner.flow() }
     }
 }

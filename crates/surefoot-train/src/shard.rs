@@ -5,13 +5,13 @@
 //! and eight give the same bits.
 
 use crate::compute::Compute;
-use crate::crew::Crew;
 use crate::layer::{Mode, MovingUpdate, Pass};
 use crate::loss::{TargetView, evaluate};
 use crate::metric::Tally;
 use crate::network::Network;
 use crate::parameters::Parameters;
 use crate::tensor::Tensor;
+use crate::worker_pool::WorkerPool;
 use std::ops::Range;
 use std::sync::{Barrier, Mutex, PoisonError};
 use surefoot_plan::{Activation, Loss};
@@ -34,32 +34,19 @@ impl Examples {
             [height, across, channels] if channels > 1 => {
                 let area = height * across;
                 let mut moved = vec![0.0; features.len()];
-                for (to, from) in moved
-                    .chunks_exact_mut(width)
-                    .zip(features.chunks_exact(width))
-                {
+                for (to, from) in moved.chunks_exact_mut(width).zip(features.chunks_exact(width)) {
                     for (channel, plane) in to.chunks_exact_mut(area).enumerate() {
                         for (value, position) in plane.iter_mut().zip(from.chunks_exact(channels)) {
                             *value = position[channel];
                         }
                     }
                 }
-                Self {
-                    features: moved,
-                    shape: vec![channels, height, across],
-                    width,
-                }
+                Self { features: moved, shape: vec![channels, height, across], width }
             }
-            [height, across, channels] => Self {
-                features: features.to_vec(),
-                shape: vec![channels, height, across],
-                width,
-            },
-            _ => Self {
-                features: features.to_vec(),
-                shape: shape.to_vec(),
-                width,
-            },
+            [height, across, channels] => {
+                Self { features: features.to_vec(), shape: vec![channels, height, across], width }
+            }
+            _ => Self { features: features.to_vec(), shape: shape.to_vec(), width },
         }
     }
 
@@ -164,7 +151,7 @@ pub(crate) fn compute<B: Compute>(
     network: &Network<B>,
     parameters: &Parameters,
     batch: Batch<'_>,
-    (shards, crew): (usize, &Crew),
+    (shards, worker_pool): (usize, &WorkerPool),
     look: Look,
     device: &B::Device,
 ) -> (Option<Outcome>, Vec<MovingUpdate>) {
@@ -175,7 +162,7 @@ pub(crate) fn compute<B: Compute>(
         .map(|i| cut(batch.ids.len(), shards, i))
         .filter(|part| !part.is_empty())
         .collect();
-    let workers = crew.size().min(parts.len()).max(1);
+    let workers = worker_pool.size().min(parts.len()).max(1);
     let job = Job {
         network,
         parameters,
@@ -186,7 +173,7 @@ pub(crate) fn compute<B: Compute>(
         device,
         exchange: Exchange::new(network, parts.len(), workers),
     };
-    let outcomes = crew.work(workers, |worker| job.work(worker, workers));
+    let outcomes = worker_pool.work(workers, |worker| job.work(worker, workers));
     let mut outcomes: Vec<(usize, Outcome)> = outcomes.into_iter().flatten().collect();
     outcomes.sort_by_key(|(part, _)| *part);
     let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome).collect();
@@ -235,10 +222,7 @@ impl<B: Compute> Job<'_, B> {
 
     fn enter(&self, part: usize) -> Shard<'_, B> {
         let range = self.parts[part].clone();
-        let x = self
-            .batch
-            .examples
-            .gather::<B>(&self.batch.ids[range.clone()], self.device);
+        let x = self.batch.examples.gather::<B>(&self.batch.ids[range.clone()], self.device);
         let mode = Mode::Training {
             seed: self.batch.seed,
             epoch: self.batch.epoch,
@@ -249,12 +233,7 @@ impl<B: Compute> Job<'_, B> {
             notes.reserve(self.network.subjects.len() + 1);
             notes.push(note(&x, None, self.look));
         }
-        Shard {
-            part,
-            pass: Pass::new(self.uploaded, mode, self.device),
-            x,
-            notes,
-        }
+        Shard { part, pass: Pass::new(self.uploaded, mode, self.device), x, notes }
     }
 
     /// Takes `shards` forward through all stages and back, in step with one another.
@@ -330,22 +309,9 @@ impl<B: Compute> Job<'_, B> {
         let shape = shard.x.shape();
         let (tally, gradient) = B::read(&shard.x, |outputs| {
             let batch = self.batch.ids.len();
-            let (total, gradient) = evaluate(
-                self.batch.loss,
-                outputs,
-                width,
-                self.batch.targets,
-                ids,
-                batch,
-            );
-            let tally = Tally::of(
-                outputs,
-                width,
-                self.batch.targets,
-                ids,
-                self.batch.loss,
-                total,
-            );
+            let (total, gradient) =
+                evaluate(self.batch.loss, outputs, width, self.batch.targets, ids, batch);
+            let tally = Tally::of(outputs, width, self.batch.targets, ids, self.batch.loss, total);
             (tally, gradient)
         });
         shard.x = Tensor::from_values(gradient, &shape, self.device);
@@ -370,11 +336,7 @@ fn note<B: Compute>(x: &Tensor<B>, activation: Option<Activation>, look: Look) -
     B::read(x, |values| OutputNote {
         moments: surefoot_stats::moments(values),
         saturated: activation.and_then(|a| saturated(a, values)),
-        sample: if look.quartiles {
-            spread(values)
-        } else {
-            Vec::new()
-        },
+        sample: if look.quartiles { spread(values) } else { Vec::new() },
     })
 }
 
@@ -441,17 +403,9 @@ impl Table {
 
 impl Exchange {
     fn new<B: Compute>(network: &Network<B>, shards: usize, workers: usize) -> Self {
-        let meetings = network
-            .stages
-            .iter()
-            .filter(|stage| stage.synchronous().is_some())
-            .count();
+        let meetings = network.stages.iter().filter(|stage| stage.synchronous().is_some()).count();
         let tables = || (0..meetings).map(|_| Table::new(shards)).collect();
-        Self {
-            barrier: Barrier::new(workers),
-            forward: tables(),
-            backward: tables(),
-        }
+        Self { barrier: Barrier::new(workers), forward: tables(), backward: tables() }
     }
 
     fn is_empty(&self) -> bool {
@@ -479,7 +433,7 @@ pub(crate) fn judge<B: Compute>(
     network: &Network<B>,
     uploaded: &[Tensor<B>],
     batch: Batch<'_>,
-    crew: &Crew,
+    worker_pool: &WorkerPool,
     device: &B::Device,
 ) -> Option<Tally> {
     /// Samples judged at once; fixed, so that sums are the same for any number of workers.
@@ -488,26 +442,13 @@ pub(crate) fn judge<B: Compute>(
     let one = |ids: &[usize]| -> Tally {
         let outputs = infer(network, uploaded, batch.examples, ids, device);
         B::read(&outputs, |outputs| {
-            let (total, _) = evaluate(
-                batch.loss,
-                outputs,
-                network.width,
-                batch.targets,
-                ids,
-                ids.len(),
-            );
-            Tally::of(
-                outputs,
-                network.width,
-                batch.targets,
-                ids,
-                batch.loss,
-                total,
-            )
+            let (total, _) =
+                evaluate(batch.loss, outputs, network.width, batch.targets, ids, ids.len());
+            Tally::of(outputs, network.width, batch.targets, ids, batch.loss, total)
         })
     };
-    let workers = crew.size().min(chunks.len()).max(1);
-    let tallies = crew.work(workers, |worker| {
+    let workers = worker_pool.size().min(chunks.len()).max(1);
+    let tallies = worker_pool.work(workers, |worker| {
         (worker..chunks.len())
             .step_by(workers)
             .map(|chunk| (chunk, one(chunks[chunk])))
@@ -529,10 +470,7 @@ pub(crate) fn infer<B: Compute>(
 ) -> Tensor<B> {
     let mut pass = Pass::new(uploaded, Mode::Inference, device);
     let x = examples.gather::<B>(ids, device);
-    network
-        .stages
-        .iter()
-        .fold(x, |x, stage| stage.forward(x, &mut pass))
+    network.stages.iter().fold(x, |x, stage| stage.forward(x, &mut pass))
 }
 
 #[cfg(test)]

@@ -29,19 +29,12 @@ impl<B: Backend> Tensor<B> {
 
     /// A tensor of `values`, row-major.
     pub fn from_values(values: Vec<f32>, shape: &[usize], device: &B::Device) -> Self {
-        Self(B::float_from_data(
-            TensorData::new(values, shape.to_vec()),
-            device,
-        ))
+        Self(B::float_from_data(TensorData::new(values, shape.to_vec()), device))
     }
 
     /// A tensor of zeros.
     pub(crate) fn zeros(shape: &[usize], device: &B::Device) -> Self {
-        Self(B::float_zeros(
-            Shape::from(shape.to_vec()),
-            device,
-            FloatDType::F32,
-        ))
+        Self(B::float_zeros(Shape::from(shape.to_vec()), device, FloatDType::F32))
     }
 
     /// Its dimensions.
@@ -178,11 +171,7 @@ impl<B: Backend> Tensor<B> {
             .iter()
             .enumerate()
             .map(|(axis, &size)| {
-                let (from, to) = if axis == dim {
-                    (start, start + len)
-                } else {
-                    (0, size)
-                };
+                let (from, to) = if axis == dim { (start, start + len) } else { (0, size) };
                 Slice::new(from as isize, Some(to as isize), 1)
             })
             .collect();
@@ -223,11 +212,7 @@ impl<B: Backend> Tensor<B> {
             &self.device(),
             FloatDType::F32,
         );
-        Self(B::float_slice_assign(
-            full,
-            &Self::plane_slices(window, &shape),
-            self.primitive(),
-        ))
+        Self(B::float_slice_assign(full, &Self::plane_slices(window, &shape), self.primitive()))
     }
 
     /// The inverse of [`Tensor::pad_planes`].

@@ -59,12 +59,9 @@ impl Rhythm {
         let training = NS_PER_STEP
             + NS_PER_LAYER * layers
             + 3.0 * NS_PER_MULTIPLICATION * network.work as f64 * batch;
-        let values = if watch.outputs {
-            network.outputs as f64 * batch
-        } else {
-            0.0
-        } + network.parameters() as f64
-            * f64::from(u8::from(watch.gradients) + u8::from(watch.weights));
+        let values = if watch.outputs { network.outputs as f64 * batch } else { 0.0 }
+            + network.parameters() as f64
+                * f64::from(u8::from(watch.gradients) + u8::from(watch.weights));
         let kinds = u8::from(watch.gradients) + u8::from(watch.weights) + u8::from(watch.outputs);
         let subjects = layers * f64::from(kinds);
         let moments = NS_PER_VALUE_MOMENTS * values + NS_PER_SUBJECT_MOMENTS * subjects;
@@ -74,11 +71,7 @@ impl Rhythm {
             Cadence::Never => None,
             Cadence::Every(n) => Some(n.get()),
             Cadence::Auto => {
-                let share = if work < SMALL {
-                    BUDGET_MOMENTS_SMALL
-                } else {
-                    BUDGET_MOMENTS
-                };
+                let share = if work < SMALL { BUDGET_MOMENTS_SMALL } else { BUDGET_MOMENTS };
                 let affordable = steps_for(moments, share * training);
                 Some(if work < MEDIUM {
                     affordable.min(surefoot_diagnose::block_steps(steps))
@@ -112,8 +105,7 @@ impl Rhythm {
 
     /// Whether step `step` (from 1) is observed; the first always is.
     pub(crate) fn observes(&self, step: u64) -> bool {
-        self.every
-            .is_some_and(|n| step <= self.opening || (step - 1).is_multiple_of(n))
+        self.every.is_some_and(|n| step <= self.opening || (step - 1).is_multiple_of(n))
     }
 
     pub(crate) fn takes_quartiles(&self, step: u64) -> bool {
@@ -122,10 +114,7 @@ impl Rhythm {
 
     pub(crate) fn look(&self, step: u64, watch: &Watch) -> Look {
         let outputs = watch.outputs && self.observes(step);
-        Look {
-            outputs,
-            quartiles: outputs && self.takes_quartiles(step),
-        }
+        Look { outputs, quartiles: outputs && self.takes_quartiles(step) }
     }
 }
 
@@ -158,9 +147,7 @@ impl Observer<'_> {
         for (i, ((subject, arrays), seen)) in subjects.zip(layers.iter_mut()).enumerate() {
             if let Some(note) = notes.get(i + 1) {
                 seen.output = Some(summary_of_note(note));
-                seen.saturated = note
-                    .saturated
-                    .map(|(count, of)| count as f64 / of.max(1) as f64);
+                seen.saturated = note.saturated.map(|(count, of)| count as f64 / of.max(1) as f64);
             }
             if let Some(first) = arrays.first().filter(|_| self.watch.gradients) {
                 let gradients = seen.gradient.insert(self.summary(gradient, arrays));
@@ -193,10 +180,8 @@ impl Observer<'_> {
         let moments = match arrays {
             [only] => surefoot_stats::moments(part(only)),
             _ => {
-                let each: Vec<Moments> = arrays
-                    .iter()
-                    .map(|range| surefoot_stats::moments(part(range)))
-                    .collect();
+                let each: Vec<Moments> =
+                    arrays.iter().map(|range| surefoot_stats::moments(part(range))).collect();
                 surefoot_stats::merge_tree(&each)
             }
         };
@@ -236,11 +221,7 @@ pub(crate) fn main_arrays<B: Compute>(
         .iter()
         .map(|subject| {
             let kernels = of_role(subject, Role::Weight);
-            if kernels.is_empty() {
-                of_role(subject, Role::Bias)
-            } else {
-                kernels
-            }
+            if kernels.is_empty() { of_role(subject, Role::Bias) } else { kernels }
         })
         .collect()
 }
@@ -289,24 +270,14 @@ mod tests {
 
     #[test]
     fn the_first_steps_are_observed_one_by_one() {
-        let rhythm = Rhythm {
-            every: Some(7),
-            opening: 3,
-            quartiles: None,
-            checkpoints: 100,
-        };
+        let rhythm = Rhythm { every: Some(7), opening: 3, quartiles: None, checkpoints: 100 };
         let observed: Vec<u64> = (1..20).filter(|&s| rhythm.observes(s)).collect();
         assert_eq!(observed, [1, 2, 3, 8, 15]);
     }
 
     #[test]
     fn the_first_step_is_always_observed() {
-        let rhythm = Rhythm {
-            every: Some(7),
-            opening: 0,
-            quartiles: None,
-            checkpoints: 100,
-        };
+        let rhythm = Rhythm { every: Some(7), opening: 0, quartiles: None, checkpoints: 100 };
         let observed: Vec<u64> = (1..20).filter(|&s| rhythm.observes(s)).collect();
         assert_eq!(observed, [1, 8, 15]);
         assert!(!rhythm.takes_quartiles(1));
@@ -314,12 +285,7 @@ mod tests {
 
     #[test]
     fn short_epochs_share_a_checkpoint() {
-        let rhythm = Rhythm {
-            every: None,
-            opening: 0,
-            quartiles: None,
-            checkpoints: 100,
-        };
+        let rhythm = Rhythm { every: None, opening: 0, quartiles: None, checkpoints: 100 };
         let saved: Vec<u64> = (1..=10)
             .map(|epoch| epoch * 30)
             .filter(|&step| rhythm.saves(step - 30, step))

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use surefoot_check::calculus::{Label, Program, Save, infer, parse};
 use surefoot_data::Dataset;
 use surefoot_diagnose::{Evaluation, Observation};
 use surefoot_plan::Plan;
 use surefoot_record::{Array, Checkpoint, Digest, Event, StepDigest, Values};
-use surefoot_script::calculus::{Label, Program, Save, infer, parse};
 use surefoot_train::{Cpu, Flow, Journal, Progress, Report, Run, Watcher};
 
 /// The trainer's loop in the calculus, and what its checkpoint must hold.
@@ -151,18 +151,10 @@ fn belongs_to(array: &str) -> String {
 fn a_checkpoint_holds_what_the_types_of_the_loop_derive() {
     let (program, save) = derived();
     // Every field has to be named here: a new one is a question to the calculus.
-    let Checkpoint {
-        step,
-        epoch,
-        state,
-        arrays,
-    } = interrupted().1;
+    let Checkpoint { step, epoch, state, arrays } = interrupted().1;
 
     let held: BTreeSet<String> = arrays.iter().map(|a| belongs_to(&a.name)).collect();
-    let derived = save
-        .members
-        .iter()
-        .map(|m| program.name(m.variable).to_owned());
+    let derived = save.members.iter().map(|m| program.name(m.variable).to_owned());
     assert_eq!(held, derived.collect());
     assert_eq!(state, serde_json::Value::Null);
 
@@ -194,10 +186,7 @@ fn with_something_forgotten(checkpoint: &Checkpoint) -> Vec<(String, Checkpoint)
     for (at, array) in checkpoint.arrays.iter().enumerate() {
         let replaced = |data: Values| {
             let mut forgotten = checkpoint.clone();
-            forgotten.arrays[at] = Array {
-                data,
-                ..array.clone()
-            };
+            forgotten.arrays[at] = Array { data, ..array.clone() };
             forgotten
         };
         match &array.data {

@@ -180,12 +180,7 @@ fn two_runs_have_equal_digests() {
 #[test]
 fn another_seed_has_other_digests_from_the_start() {
     let (one, _) = train(&load(MLP), 1, None, u64::MAX);
-    let (other, _) = train(
-        &load(&MLP.replace("seed = 5", "seed = 6")),
-        1,
-        None,
-        u64::MAX,
-    );
+    let (other, _) = train(&load(&MLP.replace("seed = 5", "seed = 6")), 1, None, u64::MAX);
     let pairs = one.digests.iter().zip(&other.digests);
     assert!(pairs.into_iter().all(|(one, other)| one.1 != other.1));
 }

@@ -123,12 +123,7 @@ fn repaired(plan: &Plan, stop_after: u32) -> (Repaired, Notes) {
     let (report, critic) = give_up(plan, &data, u64::MAX);
     let finding = critic.problem().unwrap().clone();
     let facts = critic.diagnosis.facts().clone();
-    let search = Search::new(
-        plan.clone(),
-        finding.clone(),
-        facts.clone(),
-        remedies::all(),
-    );
+    let search = Search::new(plan.clone(), finding.clone(), facts.clone(), remedies::all());
     let patient = Patient {
         plan,
         finding,
@@ -140,11 +135,7 @@ fn repaired(plan: &Plan, stop_after: u32) -> (Repaired, Notes) {
         weights: &[],
         workers: 2,
     };
-    let mut notes = Notes {
-        outcomes: Vec::new(),
-        begun: 0,
-        stop_after,
-    };
+    let mut notes = Notes { outcomes: Vec::new(), begun: 0, stop_after };
     let thresholds = Thresholds::default();
     let device = Default::default();
     let repaired = repair::<Cpu>(&patient, search, &thresholds, &device, &mut notes).unwrap();

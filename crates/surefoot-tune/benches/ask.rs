@@ -14,10 +14,7 @@ const QUESTIONS: u64 = 7;
 
 fn main() -> Result<(), SpaceError> {
     let space = space()?;
-    println!(
-        "{:<8} {:>9} {:>9} {:>9}   ms an ask, by trials told",
-        "", 100, 1_000, 10_000
-    );
+    println!("{:<8} {:>9} {:>9} {:>9}   ms an ask, by trials told", "", 100, 1_000, 10_000);
     for name in sampler::names() {
         let Some(sampler) = sampler::named(name) else {
             continue;
@@ -46,22 +43,13 @@ fn main() -> Result<(), SpaceError> {
 }
 
 fn space() -> Result<Space, SpaceError> {
-    let words = |words: &[&str]| {
-        words
-            .iter()
-            .map(|&word| Value::Text(word.to_owned()))
-            .collect()
-    };
-    let parameter = |name: &str, domain| Parameter {
-        name: name.to_owned(),
-        domain,
-        conditions: Vec::new(),
-    };
+    let words = |words: &[&str]| words.iter().map(|&word| Value::Text(word.to_owned())).collect();
+    let parameter =
+        |name: &str, domain| Parameter { name: name.to_owned(), domain, conditions: Vec::new() };
     let only_for = |word: &str, mut parameter: Parameter| {
-        parameter.conditions.push(Condition {
-            parameter: "optimizer".to_owned(),
-            values: words(&[word]),
-        });
+        parameter
+            .conditions
+            .push(Condition { parameter: "optimizer".to_owned(), values: words(&[word]) });
         parameter
     };
     Space::new(vec![
@@ -72,10 +60,7 @@ fn space() -> Result<Space, SpaceError> {
         parameter("decay", Domain::LogUniform(1e-8, 0.1)),
         parameter("layers", Domain::Int(1, 8)),
         parameter("width", Domain::LogInt(8, 512)),
-        parameter(
-            "activation",
-            Domain::Choice(words(&["relu", "gelu", "tanh"])),
-        ),
+        parameter("activation", Domain::Choice(words(&["relu", "gelu", "tanh"]))),
     ])
 }
 
@@ -87,11 +72,7 @@ fn history(space: &Space, trials: u64) -> History {
             _ if number.is_multiple_of(10) => Outcome::Worthless,
             _ => Outcome::Cost(key.site(1).normal(0)),
         };
-        Told {
-            number,
-            point: space.at(|index| key.uniform(index as u64)),
-            outcome,
-        }
+        Told { number, point: space.at(|index| key.uniform(index as u64)), outcome }
     };
     History::new((0..trials).map(told).collect())
 }

@@ -70,12 +70,8 @@ fn measure(url: &str, by_hand: impl Fn(&str)) {
     by_hand(&rows(&point));
 
     let mut view = View::new(&study);
-    once("first history", || {
-        store.refresh(&mut view).expect("a view")
-    });
-    once("first courses", || {
-        store.refresh_reports(&mut view).expect("a view")
-    });
+    once("first history", || store.refresh(&mut view).expect("a view"));
+    once("first courses", || store.refresh_reports(&mut view).expect("a view"));
     let [mut ask, mut report, mut judge, mut tell] = [(); 4].map(|()| Vec::new());
     for _ in 0..ROUNDS {
         let begun = Instant::now();
@@ -100,9 +96,7 @@ fn measure(url: &str, by_hand: impl Fn(&str)) {
 
         let begun = Instant::now();
         store.report(&claim, 2, 0.5, 1.0).expect("a report");
-        store
-            .finish(&claim, &End::Complete { value: 0.5 }, 2.0)
-            .expect("an end");
+        store.finish(&claim, &End::Complete { value: 0.5 }, 2.0).expect("an end");
         tell.push(begun.elapsed());
     }
     summary("ask", ask);

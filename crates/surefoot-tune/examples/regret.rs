@@ -1,4 +1,4 @@
-//! How far samplers stay from the minimum of known functions: `bench/samplers` reads what this prints.
+//! How far samplers stay from the minimum of known functions: `eval/bench/samplers` reads what this prints.
 //!
 //!     cargo run --release -p surefoot-tune --example regret -- values
 //!     cargo run --release -p surefoot-tune --example regret -- run SAMPLER SEED SEED TRIALS [FUNCTION]...
@@ -22,7 +22,7 @@ use surefoot_tune::{History, Outcome, Parameter, Point, Space, Told, Value};
 
 type Cost = fn(&Point) -> f64;
 
-/// All functions, by the names that `bench/functions.json` has.
+/// All functions, by the names that `eval/bench/functions.json` has.
 const FUNCTIONS: [(&str, Cost); 12] = [
     ("sphere", sphere),
     ("branin", branin),
@@ -63,11 +63,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn space(function: &str) -> Result<Space, Box<dyn Error>> {
-    let text = include_str!("../../../bench/functions.json");
+    let text = include_str!("../../../eval/bench/functions.json");
     let mut entries: BTreeMap<String, Entry> = serde_json::from_str(text)?;
-    let entry = entries
-        .remove(function)
-        .ok_or("a function without a space")?;
+    let entry = entries.remove(function).ok_or("a function without a space")?;
     Ok(Space::new(entry.parameters)?)
 }
 
@@ -78,10 +76,7 @@ fn values() -> Result<(), Box<dyn Error>> {
             let key = Key::new(0, Purpose::Generate).epoch(number);
             let point = space.at(|index| key.uniform(index as u64));
             let value = cost(&point);
-            println!(
-                "{}",
-                json!({"function": name, "point": point, "value": value})
-            );
+            println!("{}", json!({"function": name, "point": point, "value": value}));
         }
     }
     Ok(())
@@ -134,22 +129,13 @@ fn study(
     let mut history = History::default();
     let mut costs = Vec::new();
     for number in 0..trials {
-        let point = sampler.ask(&Question {
-            space,
-            seed,
-            number,
-            history: &history,
-        });
+        let point = sampler.ask(&Question { space, seed, number, history: &history });
         let cost = cost(&point);
         let key = Key::new(seed, Purpose::Generate).epoch(number);
         let foreseen = error.and_then(|error| foreseen(cost, &costs, error * key.normal(0)));
         let outcome = foreseen.map_or(Outcome::of(cost), Outcome::foreseen);
         costs.push(cost);
-        history.tell(Told {
-            number,
-            point,
-            outcome,
-        });
+        history.tell(Told { number, point, outcome });
     }
     costs
 }
@@ -210,34 +196,16 @@ fn rosenbrock(p: &Point) -> f64 {
 }
 
 const HARTMANN: [(f64, [f64; 6], [f64; 6]); 4] = [
-    (
-        1.0,
-        [10.0, 3.0, 17.0, 3.5, 1.7, 8.0],
-        [0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886],
-    ),
-    (
-        1.2,
-        [0.05, 10.0, 17.0, 0.1, 8.0, 14.0],
-        [0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991],
-    ),
-    (
-        3.0,
-        [3.0, 3.5, 1.7, 10.0, 17.0, 8.0],
-        [0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650],
-    ),
-    (
-        3.2,
-        [17.0, 8.0, 0.05, 10.0, 0.1, 14.0],
-        [0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381],
-    ),
+    (1.0, [10.0, 3.0, 17.0, 3.5, 1.7, 8.0], [0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886]),
+    (1.2, [0.05, 10.0, 17.0, 0.1, 8.0, 14.0], [0.2329, 0.4135, 0.8307, 0.3736, 0.1004, 0.9991]),
+    (3.0, [3.0, 3.5, 1.7, 10.0, 17.0, 8.0], [0.2348, 0.1451, 0.3522, 0.2883, 0.3047, 0.6650]),
+    (3.2, [17.0, 8.0, 0.05, 10.0, 0.1, 14.0], [0.4047, 0.8828, 0.8732, 0.5743, 0.1091, 0.0381]),
 ];
 
 fn hartmann(p: &Point) -> f64 {
     let x: [f64; 6] = coordinates(p);
     let term = |&(weight, scales, centres): &(f64, [f64; 6], [f64; 6])| {
-        let distance: f64 = (0..6)
-            .map(|i| scales[i] * (x[i] - centres[i]).powi(2))
-            .sum();
+        let distance: f64 = (0..6).map(|i| scales[i] * (x[i] - centres[i]).powi(2)).sum();
         -weight * (-distance).exp()
     };
     HARTMANN.iter().map(term).sum()
@@ -252,17 +220,12 @@ fn ackley(p: &Point) -> f64 {
 
 fn rastrigin(p: &Point) -> f64 {
     let x: [f64; 4] = coordinates(p);
-    x.iter()
-        .map(|v| v * v - 10.0 * (2.0 * PI * v).cos() + 10.0)
-        .sum()
+    x.iter().map(|v| v * v - 10.0 * (2.0 * PI * v).cos() + 10.0).sum()
 }
 
 fn styblinski(p: &Point) -> f64 {
     let x: [f64; 8] = coordinates(p);
-    x.iter()
-        .map(|v| v.powi(4) - 16.0 * v * v + 5.0 * v)
-        .sum::<f64>()
-        / 2.0
+    x.iter().map(|v| v.powi(4) - 16.0 * v * v + 5.0 * v).sum::<f64>() / 2.0
 }
 
 fn valley(p: &Point) -> f64 {
@@ -322,9 +285,5 @@ fn diverging(p: &Point) -> f64 {
     let step = (number(p, "rate") / (1.0 - momentum)).log10();
     let clip = number(p, "clip").log10();
     let value = (step + 0.5).powi(2) + 0.5 * (momentum - 0.8).powi(2) + 0.1 * clip.powi(2);
-    if step > 0.0 {
-        value + 10_f64.powf(30.0 * step.min(1.0))
-    } else {
-        value
-    }
+    if step > 0.0 { value + 10_f64.powf(30.0 * step.min(1.0)) } else { value }
 }

@@ -1,45 +1,35 @@
-//! Stoppers side by side on recorded learning curves.
+//! Pruners side by side on recorded learning curves.
 //!
 //! ```text
 //! cargo run --release -p surefoot-tune --example taskset -- FOLDER [SEEDS [KEY=VALUE]...]
 //! ```
 //!
 //! Reads every curve file of a folder, draws a study of 100 trials from each for every seed (`0..20`), and
-//! prints for each stopper how much of the steps it saves, how many of the true top ten it keeps and in how many studies
+//! prints for each pruner how much of the steps it saves, how many of the true top ten it keeps and in how many studies
 //! the true best. Keys are those of the default rules: `plc=0.0005`, `prospect.keep=0.15`.
 
 use std::error::Error;
 use std::path::PathBuf;
 use surefoot_diagnose::Problem;
+use surefoot_tune::pruner::{NAMES, Settings};
 use surefoot_tune::simulate::{Order, Tally, Task, measure, read_taskset};
-use surefoot_tune::stopper::{NAMES, Settings};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let folder = arguments
-        .next()
-        .ok_or("give the folder with the curve files")?;
+    let folder = arguments.next().ok_or("give the folder with the curve files")?;
     let seeds = arguments.next().unwrap_or("0..20".to_owned());
     let (first, end) = seeds.split_once("..").ok_or("write seeds as FIRST..END")?;
-    let order = Order::Drawn {
-        trials: 100,
-        seeds: (first.parse()?..end.parse()?).collect(),
-    };
+    let order = Order::Drawn { trials: 100, seeds: (first.parse()?..end.parse()?).collect() };
     let mut base = Settings::default();
     for change in arguments {
         let (key, value) = change.split_once('=').ok_or("write KEY=VALUE")?;
         base = base.with(key, value.parse()?)?;
     }
     let tasks = tasks(&folder)?;
-    println!(
-        "{:14} {:>22}  of each task: saved/top ten/best",
-        "", "saved  top ten  best"
-    );
+    println!("{:14} {:>22}  of each task: saved/top ten/best", "", "saved  top ten  best");
     for (name, settings) in rules(&base)? {
-        let tallies: Vec<Tally> = tasks
-            .iter()
-            .map(|task| measure(task, &order, &settings))
-            .collect();
+        let tallies: Vec<Tally> =
+            tasks.iter().map(|task| measure(task, &order, &settings)).collect();
         let mut total = Tally::default();
         tallies.iter().for_each(|tally| total.add(tally));
         let each: Vec<String> = tallies
@@ -73,33 +63,20 @@ fn tasks(folder: &str) -> Result<Vec<Task>, Box<dyn Error>> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder)?
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<_, std::io::Error>>()?;
-    files.retain(|file| {
-        file.extension()
-            .is_some_and(|extension| extension == "json")
-    });
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "json"));
     files.sort();
-    Ok(files
-        .iter()
-        .map(|file| read_taskset(file))
-        .collect::<Result<_, _>>()?)
+    Ok(files.iter().map(|file| read_taskset(file)).collect::<Result<_, _>>()?)
 }
 
-/// Nothing, every stopper alone as others have it, the indicators alone, and what a study has by default.
+/// Nothing, every pruner alone as others have it, the indicators alone, and what a study has by default.
 fn rules(base: &Settings) -> Result<Vec<(String, Settings)>, Box<dyn Error>> {
     let mut rules = vec![("none".to_owned(), Settings::none())];
     for name in NAMES {
         rules.push((name.to_owned(), Settings::only(name.parse()?)));
     }
-    let indicators = Settings {
-        stoppers: Vec::new(),
-        protect: 0,
-        ..base.clone()
-    };
+    let indicators = Settings { pruners: Vec::new(), protect: 0, ..base.clone() };
     for problem in [Problem::AGV, Problem::PLC, Problem::ULC, Problem::NMG] {
-        let alone = Settings {
-            indicators: vec![problem.clone()],
-            ..indicators.clone()
-        };
+        let alone = Settings { indicators: vec![problem.clone()], ..indicators.clone() };
         rules.push((problem.id().to_owned(), alone));
     }
     rules.push(("indicators".to_owned(), indicators));

@@ -14,9 +14,6 @@ fn main() {
     let mut x = 5.0_f64;
     for epoch in 1..=20 {
         x -= rate * 2.0 * x;
-        println!(
-            "{}",
-            json!({"epoch": epoch, "epochs": 20, "loss": x * x, "value": x * x})
-        );
+        println!("{}", json!({"epoch": epoch, "epochs": 20, "loss": x * x, "value": x * x}));
     }
 }

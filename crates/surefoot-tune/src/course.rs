@@ -39,10 +39,7 @@ mod tests {
     #[test]
     fn what_is_infinite_is_never_the_best() {
         let best = |costs: &[f64]| {
-            let course = Course {
-                costs: costs.to_vec(),
-                ..Course::default()
-            };
+            let course = Course { costs: costs.to_vec(), ..Course::default() };
             course.best()
         };
         assert_eq!(best(&[3.0, f64::NEG_INFINITY, 1.0, f64::NAN]), Some(1.0));

@@ -4,13 +4,13 @@
 //! point: it would have gone on to fall as the others did. A model that takes it as it is sees an
 //! abyss around every trial that ran to its end, and does not leave it.
 
-use crate::stopper::{self, Reason};
+use crate::pruner::{self, Reason};
 use std::collections::BTreeMap;
 
 /// Whether a trial that was ended for this reason would have gone on to something else. What an indicator has
 /// ended is told as it is: its training had gone wrong.
 pub(crate) fn is_cut_short(reason: &Reason) -> bool {
-    stopper::NAMES.contains(&reason.by.as_str())
+    pruner::NAMES.contains(&reason.by.as_str())
 }
 
 /// The lowest cost up to each stretch, infinite before the first that is a number.
@@ -101,10 +101,7 @@ mod tests {
     use super::*;
 
     fn finished(lowest: &[f64]) -> Finished {
-        Finished {
-            lowest: lowest.to_vec(),
-            cost: *lowest.last().expect("a cost"),
-        }
+        Finished { lowest: lowest.to_vec(), cost: *lowest.last().expect("a cost") }
     }
 
     #[test]

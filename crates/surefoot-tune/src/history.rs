@@ -22,20 +22,12 @@ pub enum Outcome {
 impl Outcome {
     /// The outcome of a trial that reached `cost`, whatever number that is.
     pub fn of(cost: f64) -> Outcome {
-        if cost.is_finite() {
-            Outcome::Cost(cost)
-        } else {
-            Outcome::Worthless
-        }
+        if cost.is_finite() { Outcome::Cost(cost) } else { Outcome::Worthless }
     }
 
     /// The outcome of a trial that was stopped and would have come to about `cost`.
     pub fn foreseen(cost: f64) -> Outcome {
-        if cost.is_finite() {
-            Outcome::Foreseen(cost)
-        } else {
-            Outcome::Worthless
-        }
+        if cost.is_finite() { Outcome::Foreseen(cost) } else { Outcome::Worthless }
     }
 
     /// What it cost, as far as is known.
@@ -74,10 +66,7 @@ impl History {
 
     /// Adds a trial, or puts what is known of it now in the place of what was.
     pub fn tell(&mut self, told: Told) {
-        match self
-            .trials
-            .binary_search_by_key(&told.number, |trial| trial.number)
-        {
+        match self.trials.binary_search_by_key(&told.number, |trial| trial.number) {
             Ok(index) => self.trials[index] = told,
             Err(index) => self.trials.insert(index, told),
         }
@@ -93,13 +82,11 @@ impl History {
     pub fn over(&self) -> impl Iterator<Item = (&Point, f64)> {
         let costs = self.trials.iter().filter_map(|trial| trial.outcome.cost());
         let worst = costs.reduce(f64::max).unwrap_or(0.0);
-        self.trials
-            .iter()
-            .filter_map(move |trial| match trial.outcome {
-                Outcome::Cost(cost) | Outcome::Foreseen(cost) => Some((&trial.point, cost)),
-                Outcome::Worthless => Some((&trial.point, worst)),
-                Outcome::Pending => None,
-            })
+        self.trials.iter().filter_map(move |trial| match trial.outcome {
+            Outcome::Cost(cost) | Outcome::Foreseen(cost) => Some((&trial.point, cost)),
+            Outcome::Worthless => Some((&trial.point, worst)),
+            Outcome::Pending => None,
+        })
     }
 
     /// The points of trials that run.
@@ -120,11 +107,7 @@ mod tests {
     use super::*;
 
     fn told(number: u64, outcome: Outcome) -> Told {
-        Told {
-            number,
-            point: Point::default(),
-            outcome,
-        }
+        Told { number, point: Point::default(), outcome }
     }
 
     #[test]
@@ -148,11 +131,8 @@ mod tests {
             history.tell(told(number, Outcome::Pending));
         }
         history.tell(told(1, Outcome::Cost(0.5)));
-        let expected = vec![
-            told(0, Outcome::Pending),
-            told(1, Outcome::Cost(0.5)),
-            told(2, Outcome::Pending),
-        ];
+        let expected =
+            vec![told(0, Outcome::Pending), told(1, Outcome::Cost(0.5)), told(2, Outcome::Pending)];
         assert_eq!(history, History::new(expected));
     }
 

@@ -3,9 +3,9 @@
 //! * A [`Space`] has the parameters of a search, a [`Point`] in it is what a trial is run with.
 //! * A [`Sampler`] says which point to try next. It is a pure function of the space, the seed, the
 //!   number of the trial and the [`History`], so that a search can be replayed.
-//! * A [`Stopper`] ends a trial that is not worth going on with, and says why.
+//! * A [`Pruner`] ends a trial that is not worth going on with, and says why.
 //! * A [`Store`] holds a study for any number of workers on any number of machines.
-//! * [`simulate`] replays recorded trials through any set of stoppers, without training.
+//! * [`simulate`] replays recorded trials through any set of pruners, without training.
 //! * A [`Format`](export::Format) hands a study on to other programs.
 
 pub mod checker;
@@ -15,12 +15,12 @@ mod direction;
 pub mod export;
 pub mod foresight;
 mod history;
+pub mod pruner;
 pub mod report;
 pub mod runner;
 pub mod sampler;
 pub mod simulate;
 pub mod space;
-pub mod stopper;
 pub mod store;
 pub mod study;
 pub mod worker;
@@ -28,8 +28,8 @@ pub mod worker;
 pub use course::Course;
 pub use direction::Direction;
 pub use history::{History, Outcome, Told};
+pub use pruner::{Pruner, Reason};
 pub use sampler::Sampler;
 pub use space::{Condition, Domain, Parameter, Point, Space, SpaceError, Value};
-pub use stopper::{Reason, Stopper};
 pub use store::Store;
 pub use study::Study;

@@ -120,12 +120,8 @@ impl Line {
 
     /// The line as an observation of the layers that were named first; `None` without a loss.
     pub fn observation(&self, step: u64, layers: &[LayerInfo]) -> Option<Observation> {
-        let named: BTreeMap<&str, &Layer> = self
-            .layers
-            .0
-            .iter()
-            .map(|(name, layer)| (name.as_str(), layer))
-            .collect();
+        let named: BTreeMap<&str, &Layer> =
+            self.layers.0.iter().map(|(name, layer)| (name.as_str(), layer)).collect();
         let seen = layers.iter().map(|info| {
             let layer = named.get(info.name.as_str());
             layer.map_or_else(LayerObservation::default, |layer| layer.observation())
@@ -173,18 +169,15 @@ impl Layer {
                     ..Summary::default()
                 }
             }),
-            output: self
-                .zero_outputs
-                .filter(|share| !share.is_nan())
-                .map(|share| {
-                    /// As if so many outputs had been looked at.
-                    const OUTPUTS: f64 = 1e6;
-                    Summary {
-                        count: OUTPUTS as u64,
-                        zeros: (share.clamp(0.0, 1.0) * OUTPUTS).round() as u64,
-                        ..Summary::default()
-                    }
-                }),
+            output: self.zero_outputs.filter(|share| !share.is_nan()).map(|share| {
+                /// As if so many outputs had been looked at.
+                const OUTPUTS: f64 = 1e6;
+                Summary {
+                    count: OUTPUTS as u64,
+                    zeros: (share.clamp(0.0, 1.0) * OUTPUTS).round() as u64,
+                    ..Summary::default()
+                }
+            }),
             ..LayerObservation::default()
         }
     }
@@ -202,9 +195,7 @@ fn quote_numbers(line: &str) -> String {
     let mut quoted = String::with_capacity(line.len() + 8);
     let (mut rest, mut in_text) = (line, false);
     while let Some(c) = rest.chars().next() {
-        let word = ["NaN", "-Infinity", "Infinity"]
-            .into_iter()
-            .find(|word| rest.starts_with(word));
+        let word = ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| rest.starts_with(word));
         match word {
             Some(word) if !in_text => {
                 quoted.extend(["\"", word, "\""]);
@@ -235,14 +226,7 @@ mod tests {
 
     #[test]
     fn what_a_program_prints_for_itself_is_no_report() {
-        for line in [
-            "",
-            "epoch 1",
-            "[1, 2]",
-            "{broken",
-            r#"{"epoch": 1}"#,
-            r#"{'value': 1}"#,
-        ] {
+        for line in ["", "epoch 1", "[1, 2]", "{broken", r#"{"epoch": 1}"#, r#"{'value': 1}"#] {
             assert_eq!(Line::read(line), None, "{line}");
         }
     }
@@ -258,10 +242,7 @@ mod tests {
         let line = read(r#"{"value": NaN, "loss": -Infinity, "note": "a \"NaN\" here"}"#);
         assert!(line.value.is_some_and(f64::is_nan));
         assert_eq!(line.loss, Some(f64::NEG_INFINITY));
-        assert_eq!(
-            quote_numbers(r#"{"a": "NaN\\", "b": NaN}"#),
-            r#"{"a": "NaN\\", "b": "NaN"}"#
-        );
+        assert_eq!(quote_numbers(r#"{"a": "NaN\\", "b": NaN}"#), r#"{"a": "NaN\\", "b": "NaN"}"#);
     }
 
     #[test]
@@ -285,10 +266,7 @@ mod tests {
             r#"{"loss": 1.0, "layers": {"z": {"gradient": 0.5}, "a": {"zero_outputs": 0.25}}}"#;
         let line = read(text);
         let infos = line.layer_infos();
-        assert_eq!(
-            infos.iter().map(|i| i.name.as_str()).collect::<Vec<_>>(),
-            ["z", "a"]
-        );
+        assert_eq!(infos.iter().map(|i| i.name.as_str()).collect::<Vec<_>>(), ["z", "a"]);
         let seen = line.observation(1, &infos).expect("a loss");
         assert_eq!(seen.layers[0].gradient.map(|g| g.l2), Some(0.5));
         assert_eq!(seen.layers[1].output.map(|o| o.zero_ratio()), Some(0.25));

@@ -1,7 +1,7 @@
 //! Who runs trials, and who looks after them.
 
+use crate::pruner::Reason;
 use crate::space::Point;
-use crate::stopper::Reason;
 use crate::store;
 use std::path::Path;
 use surefoot_diagnose::Finding;

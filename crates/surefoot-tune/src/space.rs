@@ -101,10 +101,7 @@ impl Space {
     pub fn new(parameters: Vec<Parameter>) -> Result<Space, SpaceError> {
         let mut names = BTreeSet::new();
         for parameter in &parameters {
-            let fail = |message: String| SpaceError {
-                parameter: parameter.name.clone(),
-                message,
-            };
+            let fail = |message: String| SpaceError { parameter: parameter.name.clone(), message };
             if !names.insert(parameter.name.as_str()) {
                 return Err(fail("there are two parameters of this name".to_owned()));
             }
@@ -112,10 +109,8 @@ impl Space {
         }
         for parameter in &parameters {
             for condition in &parameter.conditions {
-                let fail = |message: String| SpaceError {
-                    parameter: parameter.name.clone(),
-                    message,
-                };
+                let fail =
+                    |message: String| SpaceError { parameter: parameter.name.clone(), message };
                 let Some(other) = parameters.iter().find(|p| p.name == condition.parameter) else {
                     return Err(fail(format!(
                         "its condition names `{}`, which is not a parameter",
@@ -131,9 +126,7 @@ impl Space {
                 }
             }
         }
-        Ok(Space {
-            parameters: in_order(parameters)?,
-        })
+        Ok(Space { parameters: in_order(parameters)? })
     }
 
     /// The parameters, each after those its conditions name.
@@ -304,11 +297,7 @@ impl Domain {
     /// whole number or a choice; 0.5 for a value that is not of this domain.
     pub fn place(&self, value: &Value) -> f64 {
         let share = |value: f64, low: f64, high: f64| {
-            if high > low {
-                ((value - low) / (high - low)).clamp(0.0, 1.0)
-            } else {
-                0.5
-            }
+            if high > low { ((value - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 }
         };
         match (self, value) {
             (&Domain::Uniform(low, high), &Value::Float(value)) => share(value, low, high),
@@ -318,11 +307,9 @@ impl Domain {
             (&Domain::Int(low, high), &Value::Int(value)) => {
                 share(value as f64, low as f64 - 0.5, high as f64 + 0.5)
             }
-            (&Domain::LogInt(low, high), &Value::Int(value)) => share(
-                log(value as f64),
-                log(low as f64 - 0.5),
-                log(high as f64 + 0.5),
-            ),
+            (&Domain::LogInt(low, high), &Value::Int(value)) => {
+                share(log(value as f64), log(low as f64 - 0.5), log(high as f64 + 0.5))
+            }
             (Domain::Choice(values), value) => {
                 let index = values.iter().position(|v| v == value);
                 index.map_or(0.5, |index| (index as f64 + 0.5) / values.len() as f64)
@@ -338,20 +325,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn parameter(name: &str, domain: Domain) -> Parameter {
-        Parameter {
-            name: name.to_owned(),
-            domain,
-            conditions: Vec::new(),
-        }
+        Parameter { name: name.to_owned(), domain, conditions: Vec::new() }
     }
 
     fn conditional() -> Space {
         let words = ["adam", "sgd"].map(|word| Value::Text(word.to_owned()));
         let mut momentum = parameter("momentum", Domain::Uniform(0.0, 0.99));
-        momentum.conditions.push(Condition {
-            parameter: "optimizer".to_owned(),
-            values: vec![words[1].clone()],
-        });
+        momentum
+            .conditions
+            .push(Condition { parameter: "optimizer".to_owned(), values: vec![words[1].clone()] });
         let optimizer = parameter("optimizer", Domain::Choice(words.to_vec()));
         Space::new(vec![momentum, optimizer]).expect("a space")
     }
@@ -377,24 +359,12 @@ mod tests {
     #[test]
     fn spaces_that_cannot_be_are_refused() {
         let cases = [
-            (
-                Domain::Uniform(2.0, 1.0),
-                "its lower bound 2 is above its upper 1",
-            ),
+            (Domain::Uniform(2.0, 1.0), "its lower bound 2 is above its upper 1"),
             (Domain::Uniform(0.0, f64::NAN), "its bounds must be finite"),
-            (
-                Domain::LogUniform(0.0, 1.0),
-                "a logarithmic scale needs bounds above 0",
-            ),
-            (
-                Domain::LogInt(0, 8),
-                "a logarithmic scale needs bounds above 0",
-            ),
+            (Domain::LogUniform(0.0, 1.0), "a logarithmic scale needs bounds above 0"),
+            (Domain::LogInt(0, 8), "a logarithmic scale needs bounds above 0"),
             (Domain::Choice(vec![]), "it has nothing to choose from"),
-            (
-                Domain::Choice(vec![Value::Int(1), Value::Int(1)]),
-                "1 is there twice",
-            ),
+            (Domain::Choice(vec![Value::Int(1), Value::Int(1)]), "1 is there twice"),
         ];
         for (domain, message) in cases {
             let error = Space::new(vec![parameter("x", domain)]).expect_err("refused");
@@ -405,24 +375,16 @@ mod tests {
     #[test]
     fn a_condition_on_what_never_is_is_refused() {
         let mut b = parameter("b", Domain::Uniform(0.0, 1.0));
-        b.conditions.push(Condition {
-            parameter: "a".to_owned(),
-            values: vec![Value::Int(9)],
-        });
+        b.conditions.push(Condition { parameter: "a".to_owned(), values: vec![Value::Int(9)] });
         let a = parameter("a", Domain::Int(1, 3));
         let error = Space::new(vec![a, b]).expect_err("refused");
-        assert_eq!(
-            error.to_string(),
-            "b: its condition wants `a` to be 9, which it never is"
-        );
+        assert_eq!(error.to_string(), "b: its condition wants `a` to be 9, which it never is");
     }
 
     #[test]
     fn conditions_in_a_circle_are_refused() {
-        let condition = |on: &str| Condition {
-            parameter: on.to_owned(),
-            values: vec![Value::Int(1)],
-        };
+        let condition =
+            |on: &str| Condition { parameter: on.to_owned(), values: vec![Value::Int(1)] };
         let mut a = parameter("a", Domain::Int(1, 3));
         let mut b = parameter("b", Domain::Int(1, 3));
         a.conditions.push(condition("b"));

@@ -1,14 +1,15 @@
 //! A worker: takes trials from a store, runs them one after the other, and tells what became of them.
 
+use crate::pruner::Combination;
 use crate::runner::{Assignment, Ended, Order, Progress, Runner, Supervisor, Trouble};
 use crate::sampler::{Question, Sampler};
 use crate::space::Point;
-use crate::stopper::Combination;
 use crate::store::{Claim, Claimed, Effort, End, Error, Heart, Pulse, Start, Store, Study, View};
 use crate::study::Settings;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use surefoot_panic::caught_with_threads;
+use surefoot_diagnose::panic_message;
 
 /// How long a worker that has nothing to do waits before it asks again.
 const IDLE: Duration = Duration::from_millis(200);
@@ -32,7 +33,7 @@ pub struct Worker<'a> {
 /// What a worker searches by, from its first trial to its last.
 struct Rules<'a> {
     sampler: Box<dyn Sampler>,
-    stoppers: Combination,
+    pruners: Combination,
     heart: &'a Heart,
 }
 
@@ -59,7 +60,7 @@ impl Worker<'_> {
         let heart = Heart::open(self.url)?;
         let rules = Rules {
             sampler: self.settings.sampler.clone().sampler(),
-            stoppers: self.settings.rules().combination(),
+            pruners: self.settings.rules().combination(),
             heart: &heart,
         };
         let limits = self.settings.limits();
@@ -81,8 +82,7 @@ impl Worker<'_> {
     }
 
     fn out_of_time(&self) -> bool {
-        self.deadline
-            .is_some_and(|deadline| Instant::now() >= deadline)
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     fn out_of_operations(&self, store: &mut Store, view: &mut View) -> Result<bool, Error> {
@@ -137,17 +137,15 @@ impl Worker<'_> {
         let planned = known.and_then(|trial| trial.planned);
         let mut supervision = Supervision {
             worker: self,
-            stoppers: &rules.stoppers,
+            pruners: &rules.pruners,
             store,
             view,
             claim,
             pulse: &pulse,
             begun: Instant::now(),
         };
-        let owner = format!(
-            "trial {} of {}, made at {}\n",
-            claim.number, study.name, study.created
-        );
+        let owner =
+            format!("trial {} of {}, made at {}\n", claim.number, study.name, study.created);
         let assignment = Assignment {
             number: claim.number,
             attempt: claim.attempt,
@@ -157,8 +155,10 @@ impl Worker<'_> {
             point: &point,
             dir: &dir,
         };
-        let ended = caught_with_threads(|| runner.run(&assignment, &mut supervision));
-        ended.unwrap_or_else(|said| Ok(Ended::Failed(format!("it panicked: {said}"))))
+        let ended = catch_unwind(AssertUnwindSafe(|| runner.run(&assignment, &mut supervision)));
+        ended.unwrap_or_else(|panic| {
+            Ok(Ended::Failed(format!("it panicked: {}", panic_message(panic.as_ref()))))
+        })
     }
 
     /// The directory of a trial.
@@ -217,9 +217,7 @@ impl Worker<'_> {
         let best = course.best().map(|cost| direction.value(cost)).or(last);
         let end = match ended {
             Ended::Interrupted => return Ok(store.release(claim)?),
-            Ended::Complete(value) => End::Complete {
-                value: value.or(best).unwrap_or(f64::NAN),
-            },
+            Ended::Complete(value) => End::Complete { value: value.or(best).unwrap_or(f64::NAN) },
             Ended::Stopped(reason) => End::Stopped {
                 value: match reason.counts {
                     true => best,
@@ -236,7 +234,7 @@ impl Worker<'_> {
 /// Looks after one trial.
 struct Supervision<'a> {
     worker: &'a Worker<'a>,
-    stoppers: &'a Combination,
+    pruners: &'a Combination,
     store: &'a mut Store,
     view: &'a mut View,
     claim: &'a Claim,
@@ -270,14 +268,13 @@ impl Supervisor for Supervision<'_> {
         };
         self.begun = Instant::now();
         let step = u32::try_from(progress.index).unwrap_or(u32::MAX);
-        self.store
-            .report(self.claim, step, progress.value, effort)?;
+        self.store.report(self.claim, step, progress.value, effort)?;
         self.store.refresh_reports(self.view)?;
         let course = self.view.course(number).unwrap_or_default();
         // One that has come to its end is not stopped any more.
         if course.costs.len() < course.planned {
             let others = self.view.others(number);
-            let reason = self.stoppers.decide(&course, &others, &progress.findings);
+            let reason = self.pruners.decide(&course, &others, &progress.findings);
             if let Some(reason) = reason {
                 return Ok(Order::Stop(reason));
             }
@@ -296,8 +293,6 @@ impl Supervisor for Supervision<'_> {
 
 impl std::fmt::Debug for Worker<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Worker")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
+        f.debug_struct("Worker").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -59,10 +59,7 @@ fn signed_by_itself(host: &str, last_year: i32) -> Certificate {
     parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let key = KeyPair::generate().expect("a key");
     let certificate = parameters.self_signed(&key).expect("a certificate");
-    Certificate {
-        certificate: certificate.pem(),
-        key: key.serialize_pem(),
-    }
+    Certificate { certificate: certificate.pem(), key: key.serialize_pem() }
 }
 
 /// How many connections of Surefoot to this server are encrypted, and how many are not.
@@ -122,16 +119,8 @@ fn connections_are_encrypted_as_their_url_says() {
         ("localhost", "sslmode=disable".to_owned(), false),
         ("localhost", "sslmode=require".to_owned(), true),
         ("localhost", format!("sslrootcert={own}"), true),
-        (
-            "localhost",
-            format!("sslmode=verify-full&sslrootcert={own}"),
-            true,
-        ),
-        (
-            "127.0.0.1",
-            format!("sslmode=verify-ca&sslrootcert={own}"),
-            true,
-        ),
+        ("localhost", format!("sslmode=verify-full&sslrootcert={own}"), true),
+        ("127.0.0.1", format!("sslmode=verify-ca&sslrootcert={own}"), true),
     ] {
         let url = url(host, &query);
         let store = Store::open(&url).unwrap_or_else(|error| panic!("{url}: {error}"));
@@ -141,10 +130,8 @@ fn connections_are_encrypted_as_their_url_says() {
         wait_until_left(&server);
     }
 
-    for query in [
-        format!("sslrootcert={other}"),
-        format!("sslmode=verify-ca&sslrootcert={other}"),
-    ] {
+    for query in [format!("sslrootcert={other}"), format!("sslmode=verify-ca&sslrootcert={other}")]
+    {
         let url = url("localhost", &query);
         assert_eq!(
             refused(&url),
@@ -159,10 +146,7 @@ fn connections_are_encrypted_as_their_url_says() {
     let by_system = refused(&url("localhost", "sslmode=verify-full"));
     assert!(by_system.contains("sslrootcert=FILE"), "{by_system}");
     let another = refused(&url("127.0.0.1", &format!("sslrootcert={own}")));
-    assert!(
-        another.ends_with("refused: it is that of another host"),
-        "{another}"
-    );
+    assert!(another.ends_with("refused: it is that of another host"), "{another}");
 }
 
 #[test]
@@ -245,10 +229,7 @@ fn a_certificate_that_is_named_itself_is_trusted_for_its_host() {
     let _by_any = Store::open(&signed.url("127.0.0.1", "verify-ca")).expect("a store");
     assert_eq!(connections(&signed.server), (2, 0));
     let another = refused(&signed.url("127.0.0.1", "verify-full"));
-    assert!(
-        another.ends_with("refused: it is that of another host"),
-        "{another}"
-    );
+    assert!(another.ends_with("refused: it is that of another host"), "{another}");
 }
 
 #[test]

@@ -24,14 +24,9 @@ impl Disk {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = tempfile::tempdir().expect("a directory");
         let mut mount = Command::new("mount");
-        mount
-            .args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"])
-            .arg(dir.path());
+        mount.args(["-t", "tmpfs", "-o", "size=4m", "tmpfs"]).arg(dir.path());
         let output = mount.output().ok()?;
-        output
-            .status
-            .success()
-            .then_some(Disk { dir, _alone: alone })
+        output.status.success().then_some(Disk { dir, _alone: alone })
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -41,10 +36,7 @@ impl Disk {
     /// Lets nobody write any more.
     fn lock(&self) {
         let mut mount = Command::new("mount");
-        let status = mount
-            .args(["-o", "remount,ro"])
-            .arg(self.dir.path())
-            .status();
+        let status = mount.args(["-o", "remount,ro"]).arg(self.dir.path()).status();
         assert!(status.is_ok_and(|status| status.success()));
     }
 
@@ -102,9 +94,8 @@ fn over(store: &mut Store, study: &Study) -> Vec<u64> {
 
 fn is_sound(path: &Path) -> bool {
     let database = rusqlite::Connection::open(path).expect("a database");
-    let answer: String = database
-        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-        .expect("an answer");
+    let answer: String =
+        database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("an answer");
     answer == "ok"
 }
 

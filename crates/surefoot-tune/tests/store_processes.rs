@@ -41,9 +41,7 @@ fn new_study() -> NewStudy {
 
 /// What a trial reports after a stretch: some number, NaN at times, always the same.
 fn value(number: u64, step: u32) -> f64 {
-    let draw = Key::new(7, Purpose::Generate)
-        .epoch(number)
-        .uniform(step.into());
+    let draw = Key::new(7, Purpose::Generate).epoch(number).uniform(step.into());
     if draw < 0.05 { f64::NAN } else { draw }
 }
 
@@ -55,10 +53,7 @@ fn worker() {
     };
     let place = PathBuf::from(place);
     let name = std::process::id().to_string();
-    let log = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(place.join(&name));
+    let log = OpenOptions::new().create(true).append(true).open(place.join(&name));
     let mut log = log.expect("a log");
     let mut store = Store::open(&url).expect("a store");
     let study = store.join(&new_study()).expect("a study");
@@ -92,20 +87,13 @@ fn run(
         Some(point) => point.clone(),
         None => {
             store.refresh(view)?;
-            let place = Key::new(study.seed, Purpose::Sample)
-                .epoch(claim.number)
-                .uniform(0);
+            let place = Key::new(study.seed, Purpose::Sample).epoch(claim.number).uniform(0);
             study.space.point(|parameter| parameter.domain.at(place))
         }
     };
     store.start(
         claim,
-        &Start {
-            point,
-            seen: Some(view.change()),
-            planned: Some(STRETCHES),
-            run: None,
-        },
+        &Start { point, seen: Some(view.change()), planned: Some(STRETCHES), run: None },
     )?;
     // As after a checkpoint that is a stretch old.
     for step in claim.reported.max(1)..=STRETCHES {
@@ -124,13 +112,8 @@ fn spawn(url: &str, place: &Path) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command.args(["--exact", "worker", "--nocapture"]);
     command.env(STORE, url).env(PLACE, place);
-    let output = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(place.join("output"));
-    command
-        .stdout(Stdio::null())
-        .stderr(output.expect("a file"));
+    let output = OpenOptions::new().create(true).append(true).open(place.join("output"));
+    command.stdout(Stdio::null()).stderr(output.expect("a file"));
     command.spawn().expect("a worker")
 }
 
@@ -170,10 +153,7 @@ fn kill_at_random(url: &str, place: &Path, kills: u64, mut between: impl FnMut(u
     for worker in &mut workers.0 {
         while worker.try_wait().expect("a status").is_none() {
             let patience = Duration::from_secs(60);
-            assert!(
-                begun.elapsed() < patience,
-                "a worker did not come to its end"
-            );
+            assert!(begun.elapsed() < patience, "a worker did not come to its end");
             sleep(Duration::from_millis(20));
         }
         assert!(worker.wait().expect("a status").success());
@@ -191,19 +171,13 @@ fn check(url: &str, place: &Path) {
     let mut lost = 0;
     for (index, trial) in view.trials().iter().enumerate() {
         assert_eq!(trial.number, index as u64);
-        assert!(
-            matches!(trial.state, State::Over(End::Complete { .. })),
-            "{trial:?}"
-        );
+        assert!(matches!(trial.state, State::Over(End::Complete { .. })), "{trial:?}");
         let Some(Value::Float(_)) = trial.point.as_ref().and_then(|p: &Point| p.get("rate")) else {
             panic!("no point: {trial:?}");
         };
         let (last, before) = trial.attempts.split_last().expect("an attempt");
         assert_eq!(last.fate, Fate::Over);
-        assert!(
-            before.iter().all(|attempt| attempt.fate == Fate::Lost),
-            "{trial:?}"
-        );
+        assert!(before.iter().all(|attempt| attempt.fate == Fate::Lost), "{trial:?}");
         lost += before.len();
         let reports = view.reports(trial.number);
         let steps: Vec<u32> = reports.iter().map(|report| report.step).collect();
@@ -216,32 +190,20 @@ fn check(url: &str, place: &Path) {
     let mut confirmed = BTreeSet::new();
     for log in fs::read_dir(place).expect("logs") {
         let path = log.expect("a log").path();
-        let is_log = path
-            .file_name()
-            .is_some_and(|n| n.to_string_lossy().parse::<u32>().is_ok());
+        let is_log = path.file_name().is_some_and(|n| n.to_string_lossy().parse::<u32>().is_ok());
         if !is_log {
             continue;
         }
         for line in fs::read_to_string(&path).expect("a log").lines() {
             if let Some(number) = line.strip_prefix("finish ") {
                 let number: u64 = number.parse().expect("a number");
-                assert!(
-                    number < study.trials,
-                    "trial {number} was confirmed and is gone"
-                );
-                assert!(
-                    confirmed.insert(number),
-                    "trial {number} was finished twice"
-                );
+                assert!(number < study.trials, "trial {number} was confirmed and is gone");
+                assert!(confirmed.insert(number), "trial {number} was finished twice");
             }
         }
     }
     assert!(confirmed.len() > 10);
-    eprintln!(
-        "{} trials, {lost} attempts lost, {} ends confirmed",
-        study.trials,
-        confirmed.len()
-    );
+    eprintln!("{} trials, {lost} attempts lost, {} ends confirmed", study.trials, confirmed.len());
     assert!(lost > 0);
 }
 
@@ -253,9 +215,8 @@ fn workers_on_one_sqlite_file_are_killed_a_hundred_times() {
     kill_at_random(&url, dir.path(), 100, |_| {});
     check(&url, dir.path());
     let database = rusqlite::Connection::open(&path).expect("a database");
-    let sound: String = database
-        .query_row("PRAGMA integrity_check", [], |row| row.get(0))
-        .expect("an answer");
+    let sound: String =
+        database.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("an answer");
     assert_eq!(sound, "ok");
 }
 

@@ -5,10 +5,10 @@ use crate::output::{Role, to_stderr};
 use std::io::ErrorKind;
 use std::path::Path;
 use surefoot_data::DataError;
-use surefoot_import::Error as ImportError;
 use surefoot_plan::PlanError;
 use surefoot_plan::keras::KerasError;
 use surefoot_record::Error as RecordError;
+use surefoot_record::logs::Error as ImportError;
 use surefoot_train::TrainError;
 use surefoot_tune::store::Error as StoreError;
 
@@ -34,11 +34,7 @@ impl Failure {
     }
 
     fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self {
-            exit,
-            message: message.into(),
-            help: Vec::new(),
-        }
+        Self { exit, message: message.into(), help: Vec::new() }
     }
 
     /// Adds what to do about it.
@@ -115,10 +111,7 @@ impl Failure {
 
 /// Whether another path would help.
 fn is_wrong_path(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::NotADirectory
-    )
+    matches!(kind, ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::NotADirectory)
 }
 
 impl From<RecordError> for Failure {
@@ -178,9 +171,7 @@ mod tests {
             source: std::io::ErrorKind::StorageFull.into(),
         };
         assert_eq!(Failure::from(full).exit(), Exit::Broken);
-        let locked = RecordError::Locked {
-            path: "runs/x-001".into(),
-        };
+        let locked = RecordError::Locked { path: "runs/x-001".into() };
         let locked = Failure::from(TrainError::from(locked));
         assert_eq!(locked.exit(), Exit::WrongInput);
     }

@@ -19,14 +19,13 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    panics::install();
     // Usage errors end the process here, with exit code 2.
     let cli = Cli::parse();
-    match cli.command.run() {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
+    let exit = panics::report(|| {
+        cli.command.run().unwrap_or_else(|failure| {
             failure.print();
-            failure.exit().into()
-        }
-    }
+            failure.exit()
+        })
+    });
+    exit.into()
 }

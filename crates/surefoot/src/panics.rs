@@ -1,48 +1,56 @@
-//! Panics: a bug, said shortly, with the exit code for what broke.
+//! Panics: a bug, reported in one line, with the exit code for what broke.
 
 use crate::exit::Exit;
 use crate::output::{Role, to_stderr};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
 
-/// Makes a panic of any thread end the process, unless it is one that is caught and ends less.
+/// Message and place of the latest panic.
+static LATEST: Mutex<Option<String>> = Mutex::new(None);
+
+/// Calls `run` and reports a panic that reaches it, on this thread or on one that it joins.
 ///
-/// A record needs no tidying up: it can be resumed from wherever a process ended.
-pub(crate) fn install() {
+/// Panics that a library catches (a detector, a damaged file, a trial) stay silent here: whoever
+/// catches one reports it. With `RUST_BACKTRACE` set, every panic prints its backtrace.
+pub(crate) fn report(run: impl FnOnce() -> Exit) -> Exit {
     let verbose = std::env::var_os("RUST_BACKTRACE").is_some();
     let standard = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if verbose {
             standard(panic);
         }
-        let place = panic
-            .location()
-            .map_or(String::new(), |place| format!(" ({place})"));
+        let place = panic.location().map_or(String::new(), |place| format!(" ({place})"));
         let message = panic.payload_as_str().unwrap_or("no message");
-        if let Some(consequence) = surefoot_panic::consequence() {
-            if !consequence.is_empty() {
-                let warning = Role::Warning.paint("warning:");
-                to_stderr(&format!("{warning} {consequence}: {message}{place}"));
-            }
-            return;
+        if let Ok(mut latest) = LATEST.lock() {
+            *latest = Some(format!("{message}{place}"));
         }
+    }));
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+        let latest = LATEST.lock().ok().and_then(|mut latest| latest.take());
         to_stderr(&format!(
-            "{} surefoot broke: {message}{place}\n  {} this is a bug; please report it with your \
-             plan at {}/issues",
+            "{} surefoot crashed: {}\n  {} this is a bug; please report it with your plan at \
+             {}/issues",
             Role::Error.paint("error:"),
+            latest.as_deref().unwrap_or("no message"),
             Role::Help.paint("help:"),
             env!("CARGO_PKG_REPOSITORY"),
         ));
-        std::process::exit(Exit::Broken as i32);
-    }));
+        Exit::Broken
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
-    fn what_is_caught_does_not_end_the_process() {
-        super::install();
-        let caught = surefoot_panic::caught(|| -> () { panic!("a damaged file, say") });
-        // Otherwise there would be nobody left to say so.
-        assert_eq!(caught, Err("a damaged file, say".to_owned()));
+    fn a_panic_is_exit_code_3_and_a_caught_one_is_not() {
+        let caught = report(|| {
+            assert!(catch_unwind(|| panic!("a damaged file")).is_err());
+            Exit::Done
+        });
+        assert_eq!(caught as i32, Exit::Done as i32);
+        assert_eq!(report(|| panic!("a bug")) as i32, Exit::Broken as i32);
         drop(std::panic::take_hook());
     }
 }

@@ -7,7 +7,7 @@ mod support;
 use insta::assert_snapshot;
 use serde_json::Value;
 use support::{Folder, Outcome};
-use surefoot_script::Rule;
+use surefoot_check::Rule;
 
 /// A script with one finding: the clock is a seed.
 fn faulty() -> &'static str {
@@ -182,10 +182,7 @@ fn rules_are_explained_and_listed() {
 
 #[test]
 fn the_list_of_the_named_pytorch_counts() {
-    let folder = Folder::with(
-        "train.py",
-        Rule::NondeterministicOperation.explanation().faulty,
-    );
+    let folder = Folder::with("train.py", Rule::NondeterministicOperation.explanation().faulty);
     let outcome = check(&folder, &["train.py", "--torch", "nowhere"]);
     assert_eq!(outcome.code, Some(2));
     assert!(outcome.stderr.contains("nowhere"), "{}", outcome.stderr);
@@ -226,12 +223,7 @@ fn sarif_has_what_code_scanning_needs() {
         assert_eq!(rule["id"], result["ruleId"]);
         assert!(!result["message"]["text"].as_str().unwrap().is_empty());
         let related = result["relatedLocations"].as_array().unwrap();
-        for location in result["locations"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .chain(related)
-        {
+        for location in result["locations"].as_array().unwrap().iter().chain(related) {
             let place = &location["physicalLocation"];
             let uri = place["artifactLocation"]["uri"].as_str().unwrap();
             assert!(uri.starts_with("a%20dir/"), "{uri}");
@@ -248,12 +240,7 @@ fn sarif_has_what_code_scanning_needs() {
     let invocation = &run["invocations"][0];
     assert_eq!(invocation["executionSuccessful"], true);
     let notification = &invocation["toolExecutionNotifications"][0];
-    assert!(
-        notification["message"]["text"]
-            .as_str()
-            .unwrap()
-            .contains("Python 2")
-    );
+    assert!(notification["message"]["text"].as_str().unwrap().contains("Python 2"));
 }
 
 #[test]
@@ -261,10 +248,7 @@ fn files_that_are_no_python_are_told_and_the_others_checked() {
     let folder = Folder::with("train.py", faulty());
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
     write("elf.py", b"\x7fELF\x02\x01\x01\x00\x00\x00\xff\xfe\xf0");
-    let utf16: Vec<u8> = "import torch\n"
-        .encode_utf16()
-        .flat_map(u16::to_le_bytes)
-        .collect();
+    let utf16: Vec<u8> = "import torch\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     write("utf16.py", &[&[0xff, 0xfe][..], &utf16].concat());
     write("prose.py", b"Dear reader, this is no program.\n");
     write("old.py", b"import os\nprint \"epoch\", os.getpid()\n");
@@ -279,11 +263,7 @@ fn a_file_that_was_named_and_is_no_python_is_wrong_input() {
     folder.write("old.py", "print \"x\"\n");
     let outcome = check(&folder, &["./old.py", "train.py"]);
     assert_eq!(outcome.code, Some(2));
-    assert!(
-        outcome
-            .stderr
-            .starts_with("error: old.py cannot be checked: it is Python 2")
-    );
+    assert!(outcome.stderr.starts_with("error: old.py cannot be checked: it is Python 2"));
     assert!(outcome.stdout.contains("train.py:"), "the other is checked");
     let outcome = check(&folder, &["."]);
     assert_eq!(outcome.code, Some(1));
@@ -295,11 +275,7 @@ fn paths_without_python_are_wrong_input() {
     let folder = Folder::new();
     assert_snapshot!(check(&folder, &["nowhere.py", "."]).shown());
     folder.write("only/old.py", "print \"x\"\n");
-    assert_eq!(
-        check(&folder, &["only"]).code,
-        Some(2),
-        "nothing could be read"
-    );
+    assert_eq!(check(&folder, &["only"]).code, Some(2), "nothing could be read");
 }
 
 #[test]
@@ -371,11 +347,7 @@ fn what_may_not_be_read_is_told() {
     }
     let outcome = check(&folder, &["."]);
     assert_eq!(outcome.code, Some(1));
-    assert!(
-        outcome
-            .stderr
-            .contains("secret.py cannot be checked: it cannot be read")
-    );
+    assert!(outcome.stderr.contains("secret.py cannot be checked: it cannot be read"));
 }
 
 #[test]

@@ -13,13 +13,7 @@ const HISTORY: &str = "epoch,accuracy,loss,val_accuracy,val_loss\n\
 fn complaint(content: &str, arguments: &[&str]) -> String {
     let folder = Folder::with("history.csv", content);
     let outcome = folder.run(&[&["diagnose"], arguments].concat());
-    assert_eq!(
-        outcome.code,
-        Some(2),
-        "{}{}",
-        outcome.stdout,
-        outcome.stderr
-    );
+    assert_eq!(outcome.code, Some(2), "{}{}", outcome.stdout, outcome.stderr);
     assert_eq!(outcome.stdout, "");
     outcome.stderr
 }
@@ -44,14 +38,8 @@ fn the_first_line_says_what_was_read() {
         first(&["history.csv", "--map", "loss=val_loss"]),
         "history.csv: 3 epochs, with accuracy, val_accuracy, val_loss as loss"
     );
-    folder.write(
-        "steps.csv",
-        "global_step,Train Loss\n100,3\n200,2\n1200,1\n",
-    );
-    assert_eq!(
-        first(&["steps.csv"]),
-        "steps.csv: 3 rows from step 100 to 1,200, with Train Loss"
-    );
+    folder.write("steps.csv", "global_step,Train Loss\n100,3\n200,2\n1200,1\n");
+    assert_eq!(first(&["steps.csv"]), "steps.csv: 3 rows from step 100 to 1,200, with Train Loss");
 }
 
 #[test]
@@ -67,10 +55,7 @@ fn a_recorded_run_has_everything_to_be_seen() {
     let last = outcome.events().pop().unwrap();
     assert_eq!(last["event"], "diagnosis");
     assert_eq!(last["path"], "runs/circles-001");
-    assert_eq!(
-        (&last["steps"], &last["unit"]),
-        (&32.into(), &"step".into())
-    );
+    assert_eq!((&last["steps"], &last["unit"]), (&32.into(), &"step".into()));
     assert_eq!(last["not_observable"], serde_json::json!([]));
     let problems = last["problems"].as_array().unwrap().len();
     assert_eq!(outcome.code, Some(i32::from(problems > 0)));

@@ -44,20 +44,9 @@ fn the_ending_of_the_file_says_what_to_write() {
 #[test]
 fn programs_are_told_the_file_and_the_trials() {
     let folder = searched();
-    let arguments = [
-        "export",
-        "runs/numbers",
-        "-o",
-        "x",
-        "--format",
-        "jsonl",
-        "--json",
-    ];
+    let arguments = ["export", "runs/numbers", "-o", "x", "--format", "jsonl", "--json"];
     let outcome = folder.run(&arguments);
-    assert_eq!(
-        outcome.stdout,
-        "{\"event\":\"export\",\"file\":\"x\",\"trials\":6}\n"
-    );
+    assert_eq!(outcome.stdout, "{\"event\":\"export\",\"file\":\"x\",\"trials\":6}\n");
     assert_eq!(read(&folder, "x").lines().count(), 6);
 }
 
@@ -142,18 +131,13 @@ fn a_store_is_not_written_over() {
     let folder = searched();
     let store = folder.path().join("runs/numbers/study.db");
     let before = std::fs::read(&store).unwrap();
-    for arguments in [
-        ["export", "runs/numbers", "--format", "csv"].as_slice(),
-        &["report", "runs/numbers"],
-    ] {
+    for arguments in
+        [["export", "runs/numbers", "--format", "csv"].as_slice(), &["report", "runs/numbers"]]
+    {
         let onto = ["-o", "runs/../runs/numbers/study.db"];
         let outcome = folder.run(&[arguments, &onto].concat());
         assert_eq!(outcome.code, Some(2));
-        assert!(
-            outcome.stderr.contains("is the store itself"),
-            "{}",
-            outcome.stderr
-        );
+        assert!(outcome.stderr.contains("is the store itself"), "{}", outcome.stderr);
     }
     assert_eq!(std::fs::read(&store).unwrap(), before);
 }

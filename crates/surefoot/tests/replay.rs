@@ -135,9 +135,7 @@ fn a_checkpoint_that_is_not_the_runs_is_noticed() {
     let outcome = folder.run(&["replay", "runs/circles-001", "--from", "32"]);
     assert_eq!(outcome.code, Some(1));
     assert!(
-        outcome
-            .stdout
-            .contains("the checkpoint at step 30 does not agree"),
+        outcome.stdout.contains("the checkpoint at step 30 does not agree"),
         "{}",
         outcome.stdout
     );
@@ -160,13 +158,7 @@ fn attempts_of_a_repair_are_repeated_too() {
     folder.digest(&["deep.toml"]);
     for run in ["runs/deep-001", "runs/deep-001/attempts/attempt-001"] {
         let outcome = folder.run(&["replay", run, "--json"]);
-        assert_eq!(
-            outcome.code,
-            Some(0),
-            "{}{}",
-            outcome.stdout,
-            outcome.stderr
-        );
+        assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
         assert!(result(&outcome)["checked"].as_u64().unwrap() > 5);
     }
 }
@@ -176,13 +168,7 @@ fn a_run_of_a_keras_file_is_repeated_from_its_weights() {
     let folder = Folder::with("plan.toml", &KERAS_PLAN.replace("1500", "20"));
     folder.run(&["train", "plan.toml", "--model", KERAS_FILE, "--no-repair"]);
     let outcome = folder.run(&["replay", "runs/plan-001"]);
-    assert_eq!(
-        outcome.code,
-        Some(0),
-        "{}{}",
-        outcome.stdout,
-        outcome.stderr
-    );
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
 }
 
 #[test]
@@ -230,11 +216,7 @@ fn data_that_changed_or_moved_are_told_apart() {
     folder.write("table.csv", &rows(42));
     let changed = folder.run(&["replay", "runs/table-001"]);
     assert_eq!(changed.code, Some(2));
-    assert!(
-        changed.stderr.contains("the data are not those"),
-        "{}",
-        changed.stderr
-    );
+    assert!(changed.stderr.contains("the data are not those"), "{}", changed.stderr);
 
     folder.write("moved/table.csv", &rows(40));
     std::fs::remove_file(folder.path().join("table.csv")).unwrap();
@@ -278,10 +260,7 @@ fn wrong_input_is_named() {
     let digests = folder.path().join(run).join("digests.bin");
     let whole = std::fs::read(&digests).unwrap();
     std::fs::write(&digests, &whole[..whole.len() / 2]).unwrap();
-    all.push_str(&format!(
-        "$ truncated digests\n{}",
-        complaint(&["replay", run])
-    ));
+    all.push_str(&format!("$ truncated digests\n{}", complaint(&["replay", run])));
     let header = folder.path().join(run).join("header.json");
     let text = std::fs::read_to_string(&header).unwrap();
     std::fs::write(&header, text.replace("\"format\": 2", "\"format\": 9")).unwrap();
@@ -373,11 +352,7 @@ fn runs_whose_data_are_gone_are_compared_all_the_same() {
     std::fs::remove_file(folder.path().join("table.csv")).unwrap();
     let outcome = folder.run(&["compare", "runs/table-001", "runs/table-002"]);
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
-    for part in [
-        "the digest of the data differs",
-        "at step 1 they part",
-        "batch",
-    ] {
+    for part in ["the digest of the data differs", "at step 1 they part", "batch"] {
         assert!(outcome.stdout.contains(part), "{}", outcome.stdout);
     }
 }
@@ -397,13 +372,7 @@ fn a_capsule_repeats_its_step_without_run_and_data() {
         for workers in ["1", "3"] {
             let repeat = ["replay", "x.capsule", "--json", "--workers", workers];
             let outcome = elsewhere.run(&repeat);
-            assert_eq!(
-                outcome.code,
-                Some(0),
-                "{}{}",
-                outcome.stdout,
-                outcome.stderr
-            );
+            assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
             let result = result(&outcome);
             assert_eq!(result["agrees"], true);
             assert_eq!(result["step"].to_string(), step);
@@ -418,16 +387,8 @@ fn a_capsule_repeats_its_step_without_run_and_data() {
 /// A learning rate so high that the second step is beyond all numbers.
 fn exploding() -> Folder {
     let folder = Folder::with("circles.toml", CIRCLES);
-    let mse = [
-        "--set",
-        "training.loss=mse",
-        "--set",
-        "model.1.activation=linear",
-    ];
-    let rate = [
-        "--set",
-        r#"training.optimizer={name="sgd",learning_rate=1e30}"#,
-    ];
+    let mse = ["--set", "training.loss=mse", "--set", "model.1.activation=linear"];
+    let rate = ["--set", r#"training.optimizer={name="sgd",learning_rate=1e30}"#];
     let train = ["train", "circles.toml", "--no-repair"];
     folder.run(&[&train[..], &mse, &rate].concat());
     folder
@@ -440,19 +401,10 @@ fn the_step_that_went_nan_is_packed_by_default_and_says_where_it_began() {
     assert_eq!(packed.code, Some(0), "{}", packed.stderr);
     let file = result(&packed)["file"].as_str().unwrap().to_owned();
     let outcome = folder.run(&["replay", &file, "--json"]);
-    assert_eq!(
-        outcome.code,
-        Some(0),
-        "{}{}",
-        outcome.stdout,
-        outcome.stderr
-    );
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
     let repeated = result(&outcome);
     let place = repeated["first_non_finite"]["place"].as_str();
-    assert!(
-        place.is_some_and(|it| it != "parameters_before"),
-        "{repeated}"
-    );
+    assert!(place.is_some_and(|it| it != "parameters_before"), "{repeated}");
     let shown = folder.run(&["replay", &file]);
     shown!("capsule_of_nan", shown.shown());
 }
@@ -460,14 +412,7 @@ fn the_step_that_went_nan_is_packed_by_default_and_says_where_it_began() {
 #[test]
 fn a_capsule_of_another_version_or_a_damaged_one_is_refused() {
     let folder = circles();
-    folder.run(&[
-        "capsule",
-        "runs/circles-001",
-        "--step",
-        "3",
-        "-o",
-        "x.capsule",
-    ]);
+    folder.run(&["capsule", "runs/circles-001", "--step", "3", "-o", "x.capsule"]);
     let whole = std::fs::read(folder.path().join("x.capsule")).unwrap();
     let complaint = |bytes: &[u8]| {
         std::fs::write(folder.path().join("y.capsule"), bytes).unwrap();
@@ -500,9 +445,7 @@ fn ctrl_c_ends_a_replay_and_two_may_go_on_at_once() {
         assert!(std::io::BufRead::read_line(&mut lines, &mut line).unwrap() > 0);
     }
     let id = first.id().to_string();
-    let kill = std::process::Command::new("kill")
-        .args(["-INT", &id])
-        .status();
+    let kill = std::process::Command::new("kill").args(["-INT", &id]).status();
     assert!(kill.unwrap().success());
     assert_eq!(first.wait().unwrap().code(), Some(130));
     assert_eq!(second.wait_with_output().unwrap().status.code(), Some(0));
@@ -511,10 +454,7 @@ fn ctrl_c_ends_a_replay_and_two_may_go_on_at_once() {
 #[cfg(unix)]
 #[test]
 fn a_run_that_goes_on_is_repeated_as_far_as_it_is_recorded() {
-    let folder = Folder::with(
-        "long.toml",
-        &LONG.replace("epochs = 150", "epochs = 100000"),
-    );
+    let folder = Folder::with("long.toml", &LONG.replace("epochs = 150", "epochs = 100000"));
     let mut child = folder.start(&["train", "long.toml", "--no-repair", "--quiet"]);
     let digests = folder.path().join("runs/long-001/digests.bin");
     let begun = std::time::Instant::now();

@@ -55,11 +55,7 @@ fn what_is_no_run_is_refused() {
 #[test]
 fn the_page_of_a_study_is_beside_its_store() {
     let folder = searched();
-    for path in [
-        "runs/numbers",
-        "runs/numbers/study.db",
-        "sqlite:runs/numbers/study.db",
-    ] {
+    for path in ["runs/numbers", "runs/numbers/study.db", "sqlite:runs/numbers/study.db"] {
         let page = folder.path().join("runs/numbers/report.html");
         let outcome = folder.run(&["report", path, "--json"]);
         assert_eq!(
@@ -77,17 +73,9 @@ fn the_page_of_a_study_is_beside_its_store() {
 fn one_of_several_studies_has_to_be_named() {
     let folder = searched();
     folder.write("others.toml", &STUDY.replace("\"numbers\"", "\"others\""));
-    search(
-        &folder,
-        "others.toml",
-        &["--store", "runs/numbers/study.db"],
-    );
+    search(&folder, "others.toml", &["--store", "runs/numbers/study.db"]);
     assert_snapshot!(folder.run(&["report", "runs/numbers"]).shown());
-    assert_snapshot!(
-        folder
-            .run(&["report", "runs/numbers", "--study", "no"])
-            .shown()
-    );
+    assert_snapshot!(folder.run(&["report", "runs/numbers", "--study", "no"]).shown());
     let outcome = folder.run(&["report", "runs/numbers", "--study", "others", "-o", "-"]);
     assert!(outcome.stdout.contains("<h1>others"), "{}", outcome.stderr);
 }

@@ -13,10 +13,7 @@ use support::{CIRCLES, FAULTY, Folder, KERAS_FILE, KERAS_PLAN, LONG, Outcome};
 fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !happened() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "{what} never came"
-        );
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what} never came");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -36,9 +33,7 @@ fn wait_for_resume(run: &Path) {
 
 fn signal(child: &Child, name: &str) {
     let id = child.id().to_string();
-    let status = Command::new("kill")
-        .args([&format!("-{name}"), &id])
-        .status();
+    let status = Command::new("kill").args([&format!("-{name}"), &id]).status();
     assert!(status.unwrap().success());
 }
 
@@ -47,9 +42,7 @@ fn events_of(folder: &Folder, run: &str) -> Vec<String> {
     let path = folder.path().join("runs").join(run).join("events.jsonl");
     let text = std::fs::read_to_string(path).unwrap();
     let kept = text.lines().filter(|line| {
-        !["\"started\"", "\"resumed\"", "\"interrupted\""]
-            .iter()
-            .any(|kind| line.contains(kind))
+        !["\"started\"", "\"resumed\"", "\"interrupted\""].iter().any(|kind| line.contains(kind))
     });
     kept.map(str::to_owned).collect()
 }
@@ -60,15 +53,8 @@ fn bytes_of(folder: &Folder, run: &str, file: &str) -> Vec<u8> {
 
 fn assert_same_record(folder: &Folder, run: &str, whole: &str) {
     assert_eq!(events_of(folder, run), events_of(folder, whole));
-    for file in [
-        "digests.bin",
-        "model.safetensors",
-        "observations.layers.parquet",
-    ] {
-        assert!(
-            bytes_of(folder, run, file) == bytes_of(folder, whole, file),
-            "{file} differs"
-        );
+    for file in ["digests.bin", "model.safetensors", "observations.layers.parquet"] {
+        assert!(bytes_of(folder, run, file) == bytes_of(folder, whole, file), "{file} differs");
     }
 }
 
@@ -90,10 +76,7 @@ fn a_run_killed_at_any_instant_goes_on_to_the_same_bits() {
         child = folder.start(&["train", "--resume", "runs/long-002", "--workers", "1"]);
     }
     assert!(child.wait().unwrap().success());
-    assert!(
-        kills > 2,
-        "killed only {kills} times: the plan is too short"
-    );
+    assert!(kills > 2, "killed only {kills} times: the plan is too short");
     let outcome = folder.run(&["train", "--resume", "runs/long-002", "--json"]);
     assert_eq!(outcome.summary()["digest"], whole.as_str());
     assert_same_record(&folder, "long-002", "long-001");
@@ -116,11 +99,7 @@ fn ctrl_c_leaves_a_run_that_goes_on_to_the_same_bits() {
         assert!(outcome.stderr.contains(&command), "{}", outcome.stderr);
 
         let resumed = folder.run(&["train", "--resume", &format!("runs/{run}"), "--json"]);
-        assert!(
-            resumed.stderr.contains("goes on from step"),
-            "{}",
-            resumed.stderr
-        );
+        assert!(resumed.stderr.contains("goes on from step"), "{}", resumed.stderr);
         assert_eq!(resumed.events()[0]["event"], "resumed");
         assert!(resumed.events()[0]["step"].as_u64().unwrap() > 0);
         assert_eq!(resumed.summary()["digest"], whole.as_str());
@@ -136,28 +115,17 @@ fn a_finished_run_says_so() {
     assert_eq!(outcome.code, Some(0));
     assert_eq!(outcome.summary()["digest"], digest.as_str());
     assert_eq!(outcome.summary()["run"], "runs/circles-001");
-    assert!(
-        outcome.stderr.contains("runs/circles-001 is finished"),
-        "{}",
-        outcome.stderr
-    );
+    assert!(outcome.stderr.contains("runs/circles-001 is finished"), "{}", outcome.stderr);
 }
 
 #[test]
 fn a_run_has_one_process_at_a_time() {
-    let folder = Folder::with(
-        "long.toml",
-        &LONG.replace("epochs = 150", "epochs = 100000"),
-    );
+    let folder = Folder::with("long.toml", &LONG.replace("epochs = 150", "epochs = 100000"));
     let mut first = folder.start(&["train", "long.toml"]);
     wait_for(&folder.path().join("runs/long-001/header.json"));
     let second = folder.run(&["train", "--resume", "runs/long-001"]);
     assert_eq!(second.code, Some(2));
-    assert!(
-        second.stderr.contains("in use by another process"),
-        "{}",
-        second.stderr
-    );
+    assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
     first.kill().unwrap();
     first.wait().unwrap();
 }
@@ -168,14 +136,7 @@ fn a_run_of_a_keras_file_goes_on_from_its_weights() {
     folder.write("model.h5", "");
     std::fs::copy(KERAS_FILE, folder.path().join("model.h5")).unwrap();
     let never = "training.checkpoint_every=100000000";
-    let train = [
-        "plan.toml",
-        "--model",
-        "model.h5",
-        "--no-repair",
-        "--set",
-        never,
-    ];
+    let train = ["plan.toml", "--model", "model.h5", "--no-repair", "--set", never];
     let whole = folder.digest(&train);
     let mut child = folder.start(&[&["train"], &train[..]].concat());
     wait_for(&folder.path().join("runs/plan-002/initial.h5"));
@@ -222,10 +183,7 @@ fn a_repair_killed_at_any_instant_starts_over_to_the_same_bits() {
         child = folder.start(&["train", "--resume", "runs/deep-002", "--workers", "1"]);
     }
     assert!(child.wait().unwrap().success());
-    assert!(
-        kills > 1,
-        "killed only {kills} times: the repair is too short"
-    );
+    assert!(kills > 1, "killed only {kills} times: the repair is too short");
     let outcome = folder.run(&["train", "--resume", "runs/deep-002", "--json"]);
     assert_eq!(promised(&outcome), promised(&whole));
     assert_same_record(&folder, "deep-002", "deep-001");
@@ -241,18 +199,12 @@ fn ctrl_c_in_a_repair_leaves_a_run_that_goes_on_to_the_same_bits() {
     let folder = Folder::with("deep.toml", &FAULTY.replace("epochs = 20", "epochs = 60"));
     let whole = folder.run(&["train", "deep.toml", "--json"]);
     let child = folder.start(&["train", "deep.toml"]);
-    wait_for(
-        &folder
-            .path()
-            .join("runs/deep-002/attempts/attempt-001/header.json"),
-    );
+    wait_for(&folder.path().join("runs/deep-002/attempts/attempt-001/header.json"));
     signal(&child, "INT");
     let outcome = Outcome::from(child.wait_with_output().unwrap());
     assert_eq!(outcome.code, Some(130), "{}", outcome.stderr);
-    for part in [
-        "interrupted while looking for a remedy",
-        "surefoot train --resume runs/deep-002",
-    ] {
+    for part in ["interrupted while looking for a remedy", "surefoot train --resume runs/deep-002"]
+    {
         assert!(outcome.stderr.contains(part), "{}", outcome.stderr);
     }
     let resumed = folder.run(&["train", "--resume", "runs/deep-002", "--json"]);
@@ -277,12 +229,8 @@ fn a_run_that_was_not_to_be_repaired_goes_on_like_that() {
 
 /// A run of `plan`, killed before its first checkpoint.
 fn killed(folder: &Folder, plan: &str) {
-    let endless = [
-        "--set",
-        "training.epochs=1000000",
-        "--set",
-        "training.checkpoint_every=100000000",
-    ];
+    let endless =
+        ["--set", "training.epochs=1000000", "--set", "training.checkpoint_every=100000000"];
     let mut child = folder.start(&[&["train", plan], &endless[..]].concat());
     wait_for(&folder.path().join("runs/circles-001/header.json"));
     child.kill().unwrap();
@@ -297,11 +245,7 @@ fn another_plan_is_not_the_runs() {
         let resume = ["train", "--resume", "runs/circles-001"];
         let outcome = folder.run(&[&resume, arguments].concat());
         assert_eq!(outcome.code, Some(2));
-        assert!(
-            outcome.stderr.contains("not the plan"),
-            "{}",
-            outcome.stderr
-        );
+        assert!(outcome.stderr.contains("not the plan"), "{}", outcome.stderr);
     }
 }
 
@@ -359,11 +303,7 @@ fn data_that_changed_are_refused() {
     folder.write("data/table.csv", &table(42));
     let outcome = folder.run(&["train", "--resume", "runs/table-001"]);
     assert_eq!(outcome.code, Some(2));
-    assert!(
-        outcome.stderr.contains("the data are not those"),
-        "{}",
-        outcome.stderr
-    );
+    assert!(outcome.stderr.contains("the data are not those"), "{}", outcome.stderr);
 }
 
 #[test]
@@ -377,12 +317,7 @@ fn data_that_moved_are_found_by_their_plan() {
     let lost = folder.run(&["train", "--resume", "runs/table-001"]);
     assert_eq!(lost.code, Some(2));
     assert!(lost.stderr.contains("name it too"), "{}", lost.stderr);
-    let child = folder.start(&[
-        "train",
-        "new/plans/table.toml",
-        "--resume",
-        "runs/table-001",
-    ]);
+    let child = folder.start(&["train", "new/plans/table.toml", "--resume", "runs/table-001"]);
     wait_for_resume(&folder.path().join("runs/table-001"));
     signal(&child, "INT");
     let outcome = Outcome::from(child.wait_with_output().unwrap());

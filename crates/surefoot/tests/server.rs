@@ -22,13 +22,7 @@ fn exported(folder: &Folder, store: &str) -> Vec<Value> {
             let trial: Value = serde_json::from_str(line).unwrap();
             let reports = trial["reports"].as_array().unwrap().iter();
             let values: Vec<&Value> = reports.map(|report| &report["value"]).collect();
-            json!([
-                trial["number"],
-                trial["state"],
-                trial["value"],
-                trial["parameters"],
-                values
-            ])
+            json!([trial["number"], trial["state"], trial["value"], trial["parameters"], values])
         })
         .collect()
 }
@@ -42,7 +36,7 @@ fn two_searches_on_one_server_are_one_and_can_be_read_from_it() {
     let url = server.database("tune");
     // Two machines with nothing in common but the server.
     let [here, there] = [(); 2].map(|()| Folder::with("study.toml", PLAN));
-    let tune = ["tune", "study.toml", "--json", "--stopper", "none"];
+    let tune = ["tune", "study.toml", "--json", "--pruner", "none"];
     let on_server = [tune.as_slice(), &["--store", &url]].concat();
     let searches = [&here, &there].map(|folder| folder.start(&on_server));
     for search in searches {

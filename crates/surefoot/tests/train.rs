@@ -40,10 +40,7 @@ fn a_dry_run_shows_the_model_and_leaves_nothing() {
     let outcome = folder.run(&["train", "cnn.toml", "--dry-run", "--json", "--quiet"]);
     let outline = &outcome.events()[0];
     assert_eq!(outline["event"], "outline");
-    assert_eq!(
-        outline["layers"][0]["output_shape"],
-        serde_json::json!([8, 8, 4])
-    );
+    assert_eq!(outline["layers"][0]["output_shape"], serde_json::json!([8, 8, 4]));
     assert_eq!(outcome.stderr, "");
     assert!(folder.runs().is_empty());
 }
@@ -63,9 +60,7 @@ fn the_last_line_of_json_is_the_summary_of_the_contract() {
         r#","digest":""#,
         r#"","run":"runs/circles-001"}"#,
     ] {
-        let (_, after) = rest
-            .split_once(key)
-            .unwrap_or_else(|| panic!("no {key} in {line}"));
+        let (_, after) = rest.split_once(key).unwrap_or_else(|| panic!("no {key} in {line}"));
         rest = after;
     }
     let summary = outcome.summary();
@@ -84,10 +79,7 @@ fn the_last_line_of_json_is_the_summary_of_the_contract() {
 fn quiet_says_nothing() {
     let folder = Folder::with("circles.toml", CIRCLES);
     let outcome = folder.run(&["train", "circles.toml", "--quiet"]);
-    assert_eq!(
-        (outcome.code, outcome.stdout, outcome.stderr),
-        (Some(0), "".into(), "".into())
-    );
+    assert_eq!((outcome.code, outcome.stdout, outcome.stderr), (Some(0), "".into(), "".into()));
     assert_eq!(folder.runs(), ["circles-001"]);
 }
 
@@ -131,18 +123,12 @@ fn the_same_plan_gives_the_same_digest_and_another_seed_another() {
 
 #[test]
 fn any_number_of_workers_gives_the_same_digest() {
-    for (plan, settings) in [
-        (BATCH_NORM, &[][..]),
-        (LONG, &["--set", "training.epochs=6"]),
-    ] {
+    for (plan, settings) in [(BATCH_NORM, &[][..]), (LONG, &["--set", "training.epochs=6"])] {
         let folder = Folder::with("plan.toml", plan);
         let digests = ["1", "2", "3", "4", "8"].map(|workers| {
             folder.digest(&[&["plan.toml", "--workers", workers], settings].concat())
         });
-        assert!(
-            digests.iter().all(|digest| *digest == digests[0]),
-            "{digests:?}"
-        );
+        assert!(digests.iter().all(|digest| *digest == digests[0]), "{digests:?}");
     }
 }
 
@@ -164,16 +150,8 @@ fn numbers_that_are_none_fail_and_are_recorded() {
     ]);
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
     let summary = outcome.summary();
-    assert_eq!(
-        (&summary["status"], &summary["steps"]),
-        (&"failed".into(), &32.into())
-    );
-    assert!(
-        folder
-            .path()
-            .join("runs/circles-001/model.safetensors")
-            .exists()
-    );
+    assert_eq!((&summary["status"], &summary["steps"]), (&"failed".into(), &32.into()));
+    assert!(folder.path().join("runs/circles-001/model.safetensors").exists());
 }
 
 #[test]
@@ -188,23 +166,12 @@ fn output_that_nobody_reads_is_no_error() {
 #[test]
 fn output_that_cannot_be_written_is_said() {
     let folder = Folder::with("circles.toml", CIRCLES);
-    let full = std::fs::File::options()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = folder.command(&["train", "circles.toml"]);
-    let child = command
-        .stdout(full)
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = command.stdout(full).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(3));
-    assert!(
-        String::from_utf8(output.stderr)
-            .unwrap()
-            .contains("cannot print")
-    );
+    assert!(String::from_utf8(output.stderr).unwrap().contains("cannot print"));
 }
 
 #[test]
@@ -216,10 +183,7 @@ fn every_example_trains_well_and_without_a_problem() {
         let summary = outcome.summary();
         assert_eq!(summary["status"], "normal", "{plan}: {}", outcome.stderr);
         assert_eq!(summary["problems"], serde_json::json!([]));
-        assert!(
-            summary["metric"]["after"].as_f64().unwrap() > 0.95,
-            "{plan}"
-        );
+        assert!(summary["metric"]["after"].as_f64().unwrap() > 0.95, "{plan}");
     }
 }
 
@@ -241,14 +205,7 @@ fn a_keras_file_brings_layers_and_weights() {
 #[test]
 fn a_keras_model_must_fit_the_data() {
     let folder = Folder::with("plan.toml", KERAS_PLAN);
-    let wrong = [
-        "train",
-        "plan.toml",
-        "--model",
-        KERAS_FILE,
-        "--set",
-        "data.source.features=5",
-    ];
+    let wrong = ["train", "plan.toml", "--model", KERAS_FILE, "--set", "data.source.features=5"];
     let outcome = folder.run(&wrong);
     assert_snapshot!(outcome.shown());
     assert!(folder.runs().is_empty());
@@ -260,10 +217,6 @@ fn completions_are_printed_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let outcome = folder.run(&["completions", shell]);
         assert_eq!(outcome.code, Some(0));
-        assert!(
-            outcome.stdout.contains("dry-run"),
-            "{shell}: {}",
-            outcome.stdout
-        );
+        assert!(outcome.stdout.contains("dry-run"), "{shell}: {}", outcome.stdout);
     }
 }

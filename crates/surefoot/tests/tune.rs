@@ -53,9 +53,7 @@ fn the_same_study_and_seed_give_the_same_trials() {
     let summary = once.summary();
     let best = &summary["best"];
     let values = trials(&once).into_values();
-    let values = values
-        .filter(|t| t["state"] == "complete")
-        .map(|t| t["value"].as_f64().unwrap());
+    let values = values.filter(|t| t["state"] == "complete").map(|t| t["value"].as_f64().unwrap());
     assert_eq!(best["value"].as_f64(), values.reduce(f64::max));
     assert!(best["parameters"]["training.optimizer.learning_rate"].is_number());
 }
@@ -63,15 +61,9 @@ fn the_same_study_and_seed_give_the_same_trials() {
 #[test]
 fn a_trial_is_a_run_that_can_be_replayed() {
     let folder = Folder::with("study.toml", STUDY);
-    tune(&folder, &["--trials", "2", "--stopper", "none"]);
+    tune(&folder, &["--trials", "2", "--pruner", "none"]);
     let outcome = folder.run(&["replay", "runs/study/trial-00001"]);
-    assert_eq!(
-        outcome.code,
-        Some(0),
-        "{}{}",
-        outcome.stdout,
-        outcome.stderr
-    );
+    assert_eq!(outcome.code, Some(0), "{}{}", outcome.stdout, outcome.stderr);
 }
 
 #[test]
@@ -94,31 +86,21 @@ fn a_study_that_looks_for_something_else_is_not_joined() {
     folder.write("study.toml", &STUDY.replace("[2, 16]", "[2, 32]"));
     let outcome = tune(&folder, &[]);
     assert_eq!(outcome.code, Some(2));
-    assert!(
-        outcome.stderr.contains("`model.0.units` has other values"),
-        "{}",
-        outcome.stderr
-    );
+    assert!(outcome.stderr.contains("`model.0.units` has other values"), "{}", outcome.stderr);
 }
 
 #[test]
 fn directories_of_another_study_are_neither_used_nor_removed() {
     let folder = Folder::with("study.toml", STUDY);
-    tune(&folder, &["--trials", "2", "--stopper", "none"]);
-    let model = folder
-        .path()
-        .join("runs/study/trial-00000/model.safetensors");
+    tune(&folder, &["--trials", "2", "--pruner", "none"]);
+    let model = folder.path().join("runs/study/trial-00000/model.safetensors");
     let before = std::fs::read(&model).unwrap();
     for file in ["study.db", "study.db-wal", "study.db-shm"] {
         let _ = std::fs::remove_file(folder.path().join("runs/study").join(file));
     }
     let other = tune(&folder, &["--trials", "2", "--seed", "8"]);
     assert_eq!(other.code, Some(3), "{}", other.stdout);
-    assert!(
-        other.stderr.contains("trial-00000 is there already"),
-        "{}",
-        other.stderr
-    );
+    assert!(other.stderr.contains("trial-00000 is there already"), "{}", other.stderr);
     assert_eq!(std::fs::read(&model).unwrap(), before);
 }
 
@@ -137,10 +119,8 @@ fn a_store_that_is_lost_is_made_again_from_the_records() {
 
 #[test]
 fn data_that_are_not_there_are_said_once_and_cost_no_trial() {
-    let study = STUDY.replace(
-        "{ kind = \"circles\", samples = 200 }",
-        "{ kind = \"csv\", path = \"no.csv\" }",
-    );
+    let study = STUDY
+        .replace("{ kind = \"circles\", samples = 200 }", "{ kind = \"csv\", path = \"no.csv\" }");
     let study = study.replace("scale =", "task = \"binary\"\nscale =");
     let folder = Folder::with("study.toml", &study);
     let outcome = tune(&folder, &[]);
@@ -155,23 +135,13 @@ fn hopeless_trials_are_ended_with_a_reason() {
     let line = r#"{\"epoch\": $i, \"epochs\": 40, \"loss\": 0.7, \"value\": 0.7}"#;
     let study = command(&format!("for i in $(seq 1 40); do echo \"{line}\"; done"));
     let folder = Folder::with("study.toml", &study);
-    let outcome = tune(
-        &folder,
-        &["--stopper", "diagnosis", "--set", "tune.protect=0"],
-    );
+    let outcome = tune(&folder, &["--pruner", "diagnosis", "--set", "tune.protect=0"]);
     let trials = trials(&outcome);
-    let stopped: Vec<&Value> = trials
-        .values()
-        .filter(|t| t["state"] == "stopped")
-        .collect();
+    let stopped: Vec<&Value> = trials.values().filter(|t| t["state"] == "stopped").collect();
     assert!(!stopped.is_empty(), "{}", outcome.stdout);
     for trial in stopped {
         assert!(trial["value"].is_number());
-        assert!(
-            trial["reason"]["sentence"]
-                .as_str()
-                .is_some_and(|s| s.ends_with('.'))
-        );
+        assert!(trial["reason"]["sentence"].as_str().is_some_and(|s| s.ends_with('.')));
         assert!(trial["epochs"].as_u64().unwrap() < 40);
     }
 }
@@ -181,14 +151,9 @@ fn commands_that_do_not_say_their_epochs_are_ended_as_well() {
     // Every trial is worse than those before, and none moves.
     let count = "n=$(cat count 2>/dev/null || echo 0); n=$((n + 1)); echo $n > count";
     let line = r#"{\"epoch\": $i, \"value\": $n}"#;
-    let study = command(&format!(
-        "{count}; for i in $(seq 1 20); do echo \"{line}\"; done"
-    ));
+    let study = command(&format!("{count}; for i in $(seq 1 20); do echo \"{line}\"; done"));
     let folder = Folder::with("study.toml", &study);
-    let outcome = tune(
-        &folder,
-        &["--stopper", "prospect", "--set", "tune.protect=0"],
-    );
+    let outcome = tune(&folder, &["--pruner", "prospect", "--set", "tune.protect=0"]);
     let trials = trials(&outcome);
     let states: Vec<&Value> = trials.values().map(|trial| &trial["state"]).collect();
     assert_eq!(states, ["complete", "complete", "complete", "stopped"]);
@@ -200,16 +165,10 @@ fn a_budget_of_operations_is_the_same_everywhere() {
     let folder = Folder::with("study.toml", &STUDY.replace("trials = 12\n", ""));
     let budget = ["--set", "tune.operations=2e6"];
     let once = tune(&folder, &[&budget[..], &["--runs", "a"]].concat());
-    let again = tune(
-        &folder,
-        &[&budget[..], &["--runs", "b", "--threads", "2"]].concat(),
-    );
+    let again = tune(&folder, &[&budget[..], &["--runs", "b", "--threads", "2"]].concat());
     assert!(!trials(&once).is_empty());
     assert_eq!(trials(&once), trials(&again));
-    let spent: f64 = trials(&once)
-        .values()
-        .map(|t| t["operations"].as_f64().unwrap())
-        .sum();
+    let spent: f64 = trials(&once).values().map(|t| t["operations"].as_f64().unwrap()).sum();
     // The stretch in which it ends is done to its end.
     assert!(spent <= 2.1e6, "{spent}");
 }
@@ -238,12 +197,7 @@ fn a_command_is_run_beside_its_study() {
     std::fs::write(path.join("study.toml"), command("cat value.json")).unwrap();
     std::fs::write(path.join("value.json"), "{\"value\": 7}\n").unwrap();
     let outcome = folder.run(&["tune", "somewhere/study.toml", "--trials", "1", "--json"]);
-    assert_eq!(
-        outcome.summary()["best"]["value"],
-        7.0,
-        "{}",
-        outcome.stderr
-    );
+    assert_eq!(outcome.summary()["best"]["value"], 7.0, "{}", outcome.stderr);
     let log = folder.path().join("runs/study/trial-00000/output.log");
     assert!(log.exists());
 }
@@ -278,11 +232,7 @@ fn a_search_of_which_all_fails_is_given_up() {
     let folder = Folder::with("study.toml", &command("exit 3"));
     let outcome = folder.run(&["tune", "study.toml", "--trials", "1000"]);
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
-    assert!(
-        outcome.stderr.contains("given up, because the last"),
-        "{}",
-        outcome.stderr
-    );
+    assert!(outcome.stderr.contains("given up, because the last"), "{}", outcome.stderr);
     let failed = outcome.stdout.matches("exit code 3").count();
     assert!((10..100).contains(&failed), "{failed}");
 }
@@ -292,7 +242,7 @@ fn a_worker_that_is_killed_is_replaced_at_once() {
     let study = STUDY.replace("epochs = 12", "epochs = 2000\ncheckpoint_every = 10");
     let folder = Folder::with("study.toml", &study);
     let begun = Instant::now();
-    let child = folder.start(&["tune", "study.toml", "--trials", "1", "--stopper", "none"]);
+    let child = folder.start(&["tune", "study.toml", "--trials", "1", "--pruner", "none"]);
     let trial = folder.path().join("runs/study/trial-00000/header.json");
     while !trial.exists() {
         assert!(begun.elapsed() < Duration::from_secs(30), "it never began");
@@ -311,20 +261,10 @@ fn a_worker_that_is_killed_is_replaced_at_once() {
 fn a_value_that_is_no_number_is_kept_and_is_never_the_best() {
     let script =
         "if [ $SUREFOOT_TRIAL = 1 ]\nthen echo '{\"value\": NaN}'\nelse echo '{\"value\": 5}'\nfi";
-    let script = script
-        .replace("then echo", "then :; echo")
-        .replace("]\nthen", "]; then");
-    let folder = Folder::with(
-        "study.toml",
-        &command(&script.replace("else echo", "else :; echo")),
-    );
+    let script = script.replace("then echo", "then :; echo").replace("]\nthen", "]; then");
+    let folder = Folder::with("study.toml", &command(&script.replace("else echo", "else :; echo")));
     let outcome = tune(&folder, &[]);
-    assert_eq!(
-        trials(&outcome)[&1]["value"],
-        json!("NaN"),
-        "{}",
-        outcome.stdout
-    );
+    assert_eq!(trials(&outcome)[&1]["value"], json!("NaN"), "{}", outcome.stdout);
     assert_eq!(outcome.summary()["best"]["value"], json!(5.0));
 }
 
@@ -372,11 +312,8 @@ fn a_hundred_kills_lose_no_trial_and_change_no_result() {
     let study = study.replace("seed = 7", "seed = 7\nattempts = 1000\npatience = '4s'");
     let folder = Folder::with("study.toml", &study);
     let start = || {
-        let options = ["--json", "--stopper", "none", "--workers", "4"];
-        let endless = [
-            ["tune", "study.toml", "--trials", "100000"].as_slice(),
-            &options,
-        ];
+        let options = ["--json", "--pruner", "none", "--workers", "4"];
+        let endless = [["tune", "study.toml", "--trials", "100000"].as_slice(), &options];
         folder.start(&endless.concat())
     };
     let mut killed = 0;
@@ -400,17 +337,12 @@ fn a_hundred_kills_lose_no_trial_and_change_no_result() {
         assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
         let text = std::fs::read_to_string(folder.path().join("trials.jsonl")).unwrap();
         let lines = text.lines();
-        lines
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     };
     let begun = exported("runs/study").len().to_string();
-    let to_the_end = ["--stopper", "none", "--trials", &begun, "--workers", "4"];
+    let to_the_end = ["--pruner", "none", "--trials", &begun, "--workers", "4"];
     for runs in ["runs", "whole"] {
-        let outcome = tune(
-            &folder,
-            &[to_the_end.as_slice(), &["--runs", runs]].concat(),
-        );
+        let outcome = tune(&folder, &[to_the_end.as_slice(), &["--runs", runs]].concat());
         assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     }
     let (rows, whole) = (exported("runs/study"), exported("whole/study"));
@@ -422,15 +354,11 @@ fn a_hundred_kills_lose_no_trial_and_change_no_result() {
         }
         let values = |row: &Value| -> Vec<(Value, Value)> {
             let reports = row["reports"].as_array().unwrap().iter();
-            reports
-                .map(|report| (report["step"].clone(), report["value"].clone()))
-                .collect()
+            reports.map(|report| (report["step"].clone(), report["value"].clone())).collect()
         };
         assert_eq!(values(row), values(whole));
         let attempts = row["attempts"].as_array().unwrap().iter();
-        let fates: Vec<&str> = attempts
-            .map(|attempt| attempt["fate"].as_str().unwrap())
-            .collect();
+        let fates: Vec<&str> = attempts.map(|attempt| attempt["fate"].as_str().unwrap()).collect();
         let (last, earlier) = fates.split_last().unwrap();
         assert_eq!(*last, "over");
         for fate in earlier {
@@ -449,7 +377,7 @@ fn a_hundred_kills_lose_no_trial_and_change_no_result() {
 fn an_interrupted_search_is_gone_on_with() {
     let study = STUDY.replace("epochs = 12", "epochs = 200");
     let folder = Folder::with("study.toml", &study);
-    let child = folder.start(&["tune", "study.toml", "--json", "--stopper", "none"]);
+    let child = folder.start(&["tune", "study.toml", "--json", "--pruner", "none"]);
     let first = folder.path().join("runs/study/trial-00001/header.json");
     let begun = Instant::now();
     while !first.exists() {
@@ -457,19 +385,13 @@ fn an_interrupted_search_is_gone_on_with() {
         std::thread::sleep(Duration::from_millis(2));
     }
     let id = child.id().to_string();
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
     let outcome: Outcome = child.wait_with_output().unwrap().into();
     assert_eq!(outcome.code, Some(130), "{}", outcome.stderr);
     assert!(workers(&folder).is_empty());
-    let rest = tune(&folder, &["--stopper", "none"]);
+    let rest = tune(&folder, &["--pruner", "none"]);
     assert_eq!(rest.summary()["complete"], 12);
-    let whole = tune(&folder, &["--stopper", "none", "--runs", "whole"]);
+    let whole = tune(&folder, &["--pruner", "none", "--runs", "whole"]);
     for (number, trial) in trials(&rest) {
         assert_eq!(trial, trials(&whole)[&number]);
     }
@@ -481,7 +403,7 @@ fn what_was_found_before_an_interruption_counts_after_it() {
 trials = 1
 workers = 1
 sampler = "random"
-stopper = "agv"
+pruner = "agv"
 protect = 0
 
 [data]
@@ -534,7 +456,7 @@ learning_rate = { choice = [1e30] }
 #[test]
 fn recorded_trials_are_judged_again_without_training() {
     let folder = Folder::with("study.toml", STUDY);
-    tune(&folder, &["--stopper", "none"]);
+    tune(&folder, &["--pruner", "none"]);
     let outcome = folder.run(&["simulate", "runs/study", "--json"]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let rules = outcome.events();
@@ -543,23 +465,17 @@ fn recorded_trials_are_judged_again_without_training() {
     assert_eq!(rule("agv")["total"]["top"], 10);
     // What it would have done is what it does.
     let live = tune(&folder, &["--runs", "live"]);
-    let stopped = trials(&live)
-        .into_values()
-        .filter(|t| t["state"] == "stopped")
-        .count();
+    let stopped = trials(&live).into_values().filter(|t| t["state"] == "stopped").count();
     assert_eq!(rule("default")["total"]["stopped"], stopped);
 }
 
 #[test]
 fn whole_searches_are_run_among_recorded_trials() {
     let folder = Folder::with("study.toml", STUDY);
-    tune(&folder, &["--stopper", "none"]);
-    tune(
-        &folder,
-        &["--stopper", "none", "--seed", "5", "--runs", "more"],
-    );
+    tune(&folder, &["--pruner", "none"]);
+    tune(&folder, &["--pruner", "none", "--seed", "5", "--runs", "more"]);
     let stores = ["simulate", "runs/study", "more/study", "--sampler", "tpe"];
-    let options = ["--share", "0.5", "--seeds", "6", "--stopper", "median"];
+    let options = ["--share", "0.5", "--seeds", "6", "--pruner", "median"];
     let run = || folder.run(&[stores.as_slice(), &options, &["--json"]].concat());
     let outcome = run();
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
@@ -576,12 +492,9 @@ fn whole_searches_are_run_among_recorded_trials() {
     let (once, by_task) = (shown(&[]).stdout, shown(&["--by-task"]).stdout);
     assert!(!once.contains("\n    study "), "{once}");
     assert!(by_task.contains("\n    study "), "{by_task}");
-    let replayed = folder.run(&[&stores[..3], &["--stopper", "median", "--by-task"]].concat());
+    let replayed = folder.run(&[&stores[..3], &["--pruner", "median", "--by-task"]].concat());
     let rows = replayed.stdout;
-    assert!(
-        rows.contains("\n    study ") && rows.contains("\n    study of more/study "),
-        "{rows}"
-    );
+    assert!(rows.contains("\n    study ") && rows.contains("\n    study of more/study "), "{rows}");
 
     let fails = |options: &[&str]| {
         let outcome = folder.run(&[&stores[..3], options].concat());
@@ -593,17 +506,12 @@ fn whole_searches_are_run_among_recorded_trials() {
     let tiny = fails(&["--sampler", "tpe", "--share", "0.001"]);
     assert!(tiny.contains("a search finds nothing"), "{tiny}");
     assert!(fails(&["./more/../more/study"]).contains("more/study is named twice"));
-    assert!(fails(&["--stopper", "none"]).contains("nothing to try"));
+    assert!(fails(&["--pruner", "none"]).contains("nothing to try"));
     assert!(fails(&["nowhere"]).contains("nowhere does not exist"));
     let folder_of_studies = fails(&["more"]);
     assert!(folder_of_studies.contains("there are studies in it: more/study"));
     assert!(fails(&["more/study/trial-00000"]).contains("is a run, not a study"));
-    let twice = [
-        "--sweep",
-        "prospect.keep=0.1,0.2",
-        "--set",
-        "prospect.keep=0.3",
-    ];
+    let twice = ["--sweep", "prospect.keep=0.1,0.2", "--set", "prospect.keep=0.3"];
     assert!(fails(&twice).contains("`prospect.keep` is given twice"));
     assert!(fails(&["--seeds", "6"]).contains("--sampler"));
 }
@@ -616,20 +524,16 @@ fn what_would_be_searched_is_shown_and_nothing_is_tried() {
     assert_snapshot!(outcome.shown());
     assert!(folder.runs().is_empty());
 
-    let searched = tune(&folder, &["--trials", "3", "--stopper", "none"]);
+    let searched = tune(&folder, &["--trials", "3", "--pruner", "none"]);
     assert_eq!(searched.code, Some(0), "{}", searched.stderr);
     let changed = folder.run(&dry);
     assert_eq!(changed.code, Some(2));
-    assert!(
-        changed.stderr.contains("the study `study` is another one"),
-        "{}",
-        changed.stderr
-    );
-    let again = folder.run(&[dry.as_slice(), &["--stopper", "none", "--json"]].concat());
+    assert!(changed.stderr.contains("the study `study` is another one"), "{}", changed.stderr);
+    let again = folder.run(&[dry.as_slice(), &["--pruner", "none", "--json"]].concat());
     let outline = again.events().pop().unwrap();
     assert_eq!(outline["found"], json!({"complete": 3}));
     assert_eq!(outline["trials"], 12);
-    let again = folder.run(&[dry.as_slice(), &["--stopper", "none"]].concat());
+    let again = folder.run(&[dry.as_slice(), &["--pruner", "none"]].concat());
     let line = "runs/study/study.db, with 3 trials: 3 complete";
     assert!(again.stdout.contains(line), "{}", again.stdout);
 }
@@ -641,7 +545,7 @@ fn what_is_wrong_on_the_command_line_is_not_blamed_on_the_file() {
         ("tune.sampler", "randon"),
         ("tune.sampler.startup", "many"),
         ("tune.trails", "5"),
-        ("tune.stopper", "['mediam']"),
+        ("tune.pruner", "['mediam']"),
         ("training.epoch", "5"),
         ("model.0.units", "{ log_int = [4] }"),
     ] {
@@ -654,11 +558,7 @@ fn what_is_wrong_on_the_command_line_is_not_blamed_on_the_file() {
     // What is wrong with the file stays there, in its own line.
     let folder = Folder::with("study.toml", &STUDY.replace("epochs = 12", "epochs = -12"));
     let outcome = tune(&folder, &["--set", "tune.protect=4", "--budget", "5s"]);
-    let line = STUDY
-        .lines()
-        .position(|line| line == "epochs = 12")
-        .unwrap()
-        + 1;
+    let line = STUDY.lines().position(|line| line == "epochs = 12").unwrap() + 1;
     let place = format!("--> study.toml:{line}:");
     assert!(outcome.stderr.contains(&place), "{}", outcome.stderr);
 }
@@ -684,18 +584,14 @@ fn a_search_says_what_it_found() {
 fn mistakes_in_a_study_are_shown_with_their_line() {
     for (name, old, new) in [
         ("unknown_sampler", "\"random\"", "\"randon\""),
-        (
-            "unknown_stopper",
-            "seed = 7",
-            "seed = 7\nstopper = [\"diagnosis\", \"mediam\"]",
-        ),
+        ("unknown_pruner", "seed = 7", "seed = 7\npruner = [\"diagnosis\", \"mediam\"]"),
         ("wrong_range", "[2, 16]", "[16, 2]"),
         ("misspelt_range", "log_int", "log_itn"),
         ("newer", "[tune]", "[tune]\nversion = 2"),
         (
-            "setting_of_a_stopper",
+            "setting_of_a_pruner",
             "seed = 7",
-            "seed = 7\nstopper = { name = \"asha\", reduction = 0 }",
+            "seed = 7\npruner = { name = \"asha\", reduction = 0 }",
         ),
     ] {
         let folder = Folder::with("study.toml", &STUDY.replace(old, new));
@@ -709,8 +605,5 @@ fn mistakes_in_a_study_are_shown_with_their_line() {
 fn help_has_every_option_and_examples() {
     let folder = Folder::new();
     assert_snapshot!("help_of_tune", folder.run(&["tune", "--help"]).stdout);
-    assert_snapshot!(
-        "help_of_simulate",
-        folder.run(&["simulate", "--help"]).stdout
-    );
+    assert_snapshot!("help_of_simulate", folder.run(&["simulate", "--help"]).stdout);
 }

@@ -11,10 +11,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Folder, Outcome};
 
-/// A study whose trials are a script of the shell, without stoppers.
+/// A study whose trials are a script of the shell, without pruners.
 fn folder(script: &str) -> Folder {
     let study = "[tune]\ncommand = \"sh trial.sh\"\ndirection = \"minimize\"\ntrials = 4\nworkers = 1\n\
-                 sampler = \"random\"\nstopper = \"none\"\nprotect = 0\n[parameters]\nx = { int = [1, 9] }\n";
+                 sampler = \"random\"\npruner = \"none\"\nprotect = 0\n[parameters]\nx = { int = [1, 9] }\n";
     let folder = Folder::with("study.toml", study);
     folder.write("trial.sh", script);
     folder
@@ -43,9 +43,7 @@ fn first_trial(folder: &Folder) -> Value {
 fn fates(folder: &Folder) -> Vec<String> {
     let trial = first_trial(folder);
     let attempts = trial["attempts"].as_array().unwrap().iter();
-    attempts
-        .map(|attempt| attempt["fate"].as_str().unwrap().to_owned())
-        .collect()
+    attempts.map(|attempt| attempt["fate"].as_str().unwrap().to_owned()).collect()
 }
 
 fn wait_for(what: &str, is_there: impl Fn() -> bool) {
@@ -116,10 +114,7 @@ fn status(pid: &str) -> String {
 
 fn is_surefoot(pid: &str) -> bool {
     let status = status(pid);
-    status
-        .lines()
-        .next()
-        .is_some_and(|name| name.contains("surefoot"))
+    status.lines().next().is_some_and(|name| name.contains("surefoot"))
 }
 
 fn parent(pid: &str) -> String {
@@ -154,9 +149,7 @@ fn a_directory_that_is_there_already_is_not_given_to_a_command() {
         assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
     }
     let dir = folder.path().join("runs/study/trial-00000");
-    let names = std::fs::read_dir(dir)
-        .unwrap()
-        .map(|it| it.unwrap().file_name());
+    let names = std::fs::read_dir(dir).unwrap().map(|it| it.unwrap().file_name());
     assert_eq!(names.collect::<Vec<_>>(), ["thesis.txt"]);
 }
 
@@ -180,18 +173,13 @@ fn epochs_that_begin_with_zero_are_gone_on_with() {
     child.wait_with_output().unwrap();
     let outcome = tune(&folder, &["--trials", "1"]);
     let trial = &trials(&outcome)[0];
-    assert_eq!(
-        (&trial["value"], &trial["epochs"]),
-        (&json!(1.0), &json!(6)),
-        "{}",
-        outcome.stderr
-    );
+    assert_eq!((&trial["value"], &trial["epochs"]), (&json!(1.0), &json!(6)), "{}", outcome.stderr);
 }
 
 #[test]
 fn a_directory_that_was_not_made_here_is_not_removed() {
     let folder = Folder::with("study.toml", support::search::PLAN);
-    let study = ["--trials", "1", "--stopper", "none", "--json"];
+    let study = ["--trials", "1", "--pruner", "none", "--json"];
     let epochs = ["--set", "training.epochs=20000"];
     let child = folder.start(&[&["tune", "study.toml"], &study[..], &epochs].concat());
     let header = folder.path().join("runs/study/trial-00000/header.json");
@@ -222,15 +210,12 @@ fn a_report_every_five_epochs_is_a_stretch() {
         "for i in 5 10 15 20; do\n\
          echo \"{\\\"epoch\\\": $i, \\\"epochs\\\": 20, \\\"value\\\": $SUREFOOT_TRIAL}\"\ndone\n",
     );
-    let rule = "tune.stopper={ name = 'median', from = 0.9, trials = 1 }";
+    let rule = "tune.pruner={ name = 'median', from = 0.9, trials = 1 }";
     let outcome = tune(&folder, &["--set", rule]);
     let states = trials(&outcome);
     assert_eq!(states.len(), 4, "{}{}", outcome.stdout, outcome.stderr);
     for trial in states {
-        assert_eq!(
-            (&trial["state"], &trial["epochs"]),
-            (&json!("complete"), &json!(4))
-        );
+        assert_eq!((&trial["state"], &trial["epochs"]), (&json!("complete"), &json!(4)));
     }
     assert_eq!(outcome.summary()["saved"], json!(0.0));
 }
@@ -249,15 +234,14 @@ fn whoever_has_said_the_result_is_not_stopped() {
          echo \"{\\\"epoch\\\": $i, \\\"epochs\\\": 20, \\\"value\\\": 1}\"\ndone\n\
          echo \"{\\\"epoch\\\": 5, \\\"epochs\\\": 20, \\\"value\\\": $SUREFOOT_TRIAL, \\\"final\\\": true}\"\n",
     );
-    let rule = "tune.stopper={ name = 'median', from = 0.2, trials = 1 }";
+    let rule = "tune.pruner={ name = 'median', from = 0.2, trials = 1 }";
     let outcome = tune(&folder, &["--set", rule]);
     let values: Vec<(Value, Value)> = trials(&outcome)
         .into_iter()
         .map(|trial| (trial["state"].clone(), trial["value"].clone()))
         .collect();
-    let expected: Vec<(Value, Value)> = (0..4)
-        .map(|number| (json!("complete"), json!(f64::from(number))))
-        .collect();
+    let expected: Vec<(Value, Value)> =
+        (0..4).map(|number| (json!("complete"), json!(f64::from(number)))).collect();
     assert_eq!(values, expected, "{}", outcome.stderr);
 }
 
@@ -281,16 +265,9 @@ fn indicators_see_layers_however_late_they_are_named() {
         layers.replace('\\', "")
     ));
     for indicator in ["eag", "lar"] {
-        let outcome = tune(
-            &folder,
-            &["--trials", "1", "--stopper", indicator, "--runs", indicator],
-        );
+        let outcome = tune(&folder, &["--trials", "1", "--pruner", indicator, "--runs", indicator]);
         let trial = &trials(&outcome)[0];
-        assert_eq!(
-            trial["reason"]["by"], indicator,
-            "{}{}",
-            outcome.stdout, outcome.stderr
-        );
+        assert_eq!(trial["reason"]["by"], indicator, "{}{}", outcome.stdout, outcome.stderr);
     }
 }
 
@@ -299,12 +276,9 @@ fn no_number_is_no_number_to_indicators_as_well() {
     let folder = folder(
         "for i in $(seq 1 20); do echo \"{\\\"epoch\\\": $i, \\\"epochs\\\": 20, \\\"value\\\": NaN}\"; done\n",
     );
-    let outcome = tune(&folder, &["--trials", "1", "--stopper", "diagnosis"]);
+    let outcome = tune(&folder, &["--trials", "1", "--pruner", "diagnosis"]);
     let trial = &trials(&outcome)[0];
-    assert_eq!(
-        (&trial["reason"]["by"], &trial["epochs"]),
-        (&json!("non_finite"), &json!(1))
-    );
+    assert_eq!((&trial["reason"]["by"], &trial["epochs"]), (&json!("non_finite"), &json!(1)));
 }
 
 #[test]

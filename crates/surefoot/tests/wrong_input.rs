@@ -24,18 +24,9 @@ epochs = 2
 /// What a command says about wrong input; fails unless it leaves no run behind.
 fn complaint(folder: &Folder, arguments: &[&str]) -> String {
     let outcome = folder.run(&[&["train"], arguments].concat());
-    assert_eq!(
-        outcome.code,
-        Some(2),
-        "{}{}",
-        outcome.stdout,
-        outcome.stderr
-    );
+    assert_eq!(outcome.code, Some(2), "{}{}", outcome.stdout, outcome.stderr);
     assert_eq!(outcome.stdout, "");
-    assert!(
-        !folder.path().join("runs").exists(),
-        "a run was left behind"
-    );
+    assert!(!folder.path().join("runs").exists(), "a run was left behind");
     // Where the folder is differs from test to test.
     let here = format!("{}/", folder.path().display());
     outcome.stderr.replace(&here, "")
@@ -58,19 +49,13 @@ fn as_it_is(plan: &str) -> String {
 
 #[test]
 fn a_wrong_key_is_shown_with_its_line() {
-    assert_snapshot!(complaint_about(
-        |plan| plan.replace("units = 8", "unit = 8"),
-        &[]
-    ));
+    assert_snapshot!(complaint_about(|plan| plan.replace("units = 8", "unit = 8"), &[]));
 }
 
 #[test]
 fn a_wrong_shape_is_shown_with_its_line() {
     assert_snapshot!(complaint_about(
-        |plan| plan.replace(
-            "\"dense\"\nunits = 8",
-            "\"conv2d\"\nfilters = 8\nkernel_size = 3"
-        ),
+        |plan| plan.replace("\"dense\"\nunits = 8", "\"conv2d\"\nfilters = 8\nkernel_size = 3"),
         &[]
     ));
 }
@@ -100,10 +85,7 @@ fn a_missing_plan_is_named() {
 
 #[test]
 fn a_missing_data_file_is_named() {
-    assert_snapshot!(complaint(
-        &Folder::with("table.toml", CSV_PLAN),
-        &["table.toml"]
-    ));
+    assert_snapshot!(complaint(&Folder::with("table.toml", CSV_PLAN), &["table.toml"]));
 }
 
 #[test]
@@ -184,18 +166,9 @@ fn a_device_that_is_not_there_is_refused() {
 fn wrong_usage_is_explained() {
     let folder = Folder::new();
     assert_snapshot!("usage_no_plan", complaint(&folder, &[]));
-    assert_snapshot!(
-        "usage_set",
-        complaint(&folder, &["x.toml", "--set", "epochs"])
-    );
-    assert_snapshot!(
-        "usage_device",
-        complaint(&folder, &["x.toml", "--device", "gpu"])
-    );
-    assert_snapshot!(
-        "usage_workers",
-        complaint(&folder, &["x.toml", "--workers", "0"])
-    );
+    assert_snapshot!("usage_set", complaint(&folder, &["x.toml", "--set", "epochs"]));
+    assert_snapshot!("usage_device", complaint(&folder, &["x.toml", "--device", "gpu"]));
+    assert_snapshot!("usage_workers", complaint(&folder, &["x.toml", "--workers", "0"]));
 }
 
 #[test]

@@ -74,11 +74,7 @@ fn told(report: &Report) -> String {
     let best = report.best.as_ref();
     let loss = best.map_or(f64::NAN, |best| best.loss);
     let accuracy = best.and_then(|best| best.metric).unwrap_or(f64::NAN);
-    format!(
-        "loss {loss:.3}, accuracy {:.1}%, {} steps",
-        100.0 * accuracy,
-        report.steps
-    )
+    format!("loss {loss:.3}, accuracy {:.1}%, {} steps", 100.0 * accuracy, report.steps)
 }
 
 /// A plan that was trained, to its end or until a problem was found.
@@ -100,11 +96,7 @@ fn train(plan: &Plan, detectors: Vec<Box<dyn Detector>>) -> Result<Trained> {
     if report.end == End::Finished {
         doctor.0.finish();
     }
-    Ok(Trained {
-        outline,
-        report,
-        finding: doctor.problem().cloned(),
-    })
+    Ok(Trained { outline, report, finding: doctor.problem().cloned() })
 }
 
 /// Looks for a remedy for `finding` in `given`.
@@ -123,13 +115,7 @@ fn treat(plan: &Plan, given: &Trained, finding: Finding) -> Result<Repaired> {
         workers: 2,
     };
     let (thresholds, device) = (thresholds(plan, &detectors())?, Default::default());
-    Ok(repair::<Cpu>(
-        &patient,
-        search,
-        &thresholds,
-        &device,
-        &mut Teller,
-    )?)
+    Ok(repair::<Cpu>(&patient, search, &thresholds, &device, &mut Teller)?)
 }
 
 fn load(plan: &Plan) -> std::result::Result<Arc<Dataset>, String> {

@@ -122,10 +122,7 @@ mod tests {
     fn a_loss_that_stands_still_since_the_rate_decayed_is_found() {
         let found = find(|p| (1.0 - 2.0 * p).max(0.6), decayed).unwrap();
         assert_eq!(found.problem, PrematureDecay::PROBLEM);
-        assert!(
-            (70..=90).contains(&found.step) && found.since >= 30,
-            "{found:?}"
-        );
+        assert!((70..=90).contains(&found.step) && found.since >= 30, "{found:?}");
         assert_eq!(found.number("learning rate left"), Some(0.01));
     }
 

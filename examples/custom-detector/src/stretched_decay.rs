@@ -22,18 +22,15 @@ impl Remedy for StretchedDecay {
         *problem == PrematureDecay::PROBLEM
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, dose: usize) -> Result<Change, String> {
+    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
         let alpha = match plan.training.schedule.decay {
             Decay::Constant => return Err("the learning rate does not decay".to_owned()),
             Decay::Cosine { alpha, .. } => alpha,
             Decay::Step { .. } | Decay::Exponential { .. } => 0.0,
         };
-        let (decay, sentence) = match dose {
+        let (decay, sentence) = match variant {
             0 => (
-                Decay::Cosine {
-                    decay_steps: None,
-                    alpha,
-                },
+                Decay::Cosine { decay_steps: None, alpha },
                 "Lets the learning rate fall along a cosine that ends with the run.",
             ),
             1 => (Decay::Constant, "Keeps the learning rate where it starts."),
@@ -51,7 +48,7 @@ mod tests {
     use super::*;
     use surefoot_diagnose::{Facts, Finding};
 
-    fn apply(decay: Decay, dose: usize) -> Result<Change, String> {
+    fn apply(decay: Decay, variant: usize) -> Result<Change, String> {
         let mut plan = crate::plan().unwrap();
         plan.training.schedule.decay = decay;
         plan.training.schedule.warmup_steps = 5;
@@ -59,34 +56,21 @@ mod tests {
             finding: &Finding::new(PrematureDecay::PROBLEM, 10, ""),
             facts: &Facts::default(),
         };
-        StretchedDecay.apply(&plan, &case, dose)
+        StretchedDecay.apply(&plan, &case, variant)
     }
 
-    const STEP: Decay = Decay::Step {
-        decay_steps: 5,
-        decay_rate: 0.1,
-    };
-    const SHORT: Decay = Decay::Cosine {
-        decay_steps: Some(5),
-        alpha: 0.1,
-    };
+    const STEP: Decay = Decay::Step { decay_steps: 5, decay_rate: 0.1 };
+    const SHORT: Decay = Decay::Cosine { decay_steps: Some(5), alpha: 0.1 };
 
     fn whole(alpha: f64) -> Decay {
-        Decay::Cosine {
-            decay_steps: None,
-            alpha,
-        }
+        Decay::Cosine { decay_steps: None, alpha }
     }
 
     #[test]
     fn a_decay_is_stretched_and_then_dropped_and_the_warm_up_stays() {
-        let cases = [
-            (STEP, 0, whole(0.0)),
-            (SHORT, 0, whole(0.1)),
-            (STEP, 1, Decay::Constant),
-        ];
-        for (given, dose, wanted) in cases {
-            let changed = apply(given, dose).unwrap().plan;
+        let cases = [(STEP, 0, whole(0.0)), (SHORT, 0, whole(0.1)), (STEP, 1, Decay::Constant)];
+        for (given, variant, wanted) in cases {
+            let changed = apply(given, variant).unwrap().plan;
             assert_eq!(changed.training.schedule.decay, wanted);
             assert_eq!(changed.training.schedule.warmup_steps, 5);
             changed.validate().unwrap();
@@ -95,7 +79,7 @@ mod tests {
 
     #[test]
     fn it_says_why_it_does_not_apply() {
-        let reason = |decay, dose| apply(decay, dose).unwrap_err();
+        let reason = |decay, variant| apply(decay, variant).unwrap_err();
         let constant = reason(Decay::Constant, 0);
         assert_eq!(constant, "the learning rate does not decay");
         assert_eq!(reason(whole(0.1), 0), "the plan is like that already");

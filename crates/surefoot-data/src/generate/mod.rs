@@ -53,12 +53,7 @@ impl Settings {
         if fits {
             return Ok(());
         }
-        Err(DataError::Setting {
-            kind: self.0,
-            key,
-            value: value.to_string(),
-            need,
-        })
+        Err(DataError::Setting { kind: self.0, key, value: value.to_string(), need })
     }
 
     fn samples(self, samples: usize, least: usize) -> Result<(), DataError> {
@@ -116,53 +111,15 @@ mod tests {
     /// One of each generator, small.
     fn each() -> [Source; 9] {
         [
-            Source::Circles {
-                samples: 20,
-                noise: 0.1,
-                factor: 0.5,
-            },
-            Source::Blobs {
-                samples: 20,
-                centers: 3,
-                features: 4,
-                spread: 1.0,
-            },
-            Source::Moons {
-                samples: 21,
-                noise: 0.1,
-            },
-            Source::Spirals {
-                samples: 20,
-                classes: 3,
-                turns: 1.5,
-                noise: 0.05,
-            },
-            Source::Linear {
-                samples: 20,
-                features: 3,
-                noise: 0.1,
-            },
-            Source::Friedman {
-                samples: 20,
-                features: 7,
-                noise: 1.0,
-            },
-            Source::Copy {
-                samples: 20,
-                length: 6,
-                symbols: 5,
-            },
-            Source::Parity {
-                samples: 20,
-                length: 6,
-            },
-            Source::Shapes {
-                samples: 20,
-                size: 12,
-                channels: 3,
-                classes: 10,
-                noise: 0.1,
-            },
+            Source::Circles { samples: 20, noise: 0.1, factor: 0.5 },
+            Source::Blobs { samples: 20, centers: 3, features: 4, spread: 1.0 },
+            Source::Moons { samples: 21, noise: 0.1 },
+            Source::Spirals { samples: 20, classes: 3, turns: 1.5, noise: 0.05 },
+            Source::Linear { samples: 20, features: 3, noise: 0.1 },
+            Source::Friedman { samples: 20, features: 7, noise: 1.0 },
+            Source::Copy { samples: 20, length: 6, symbols: 5 },
+            Source::Parity { samples: 20, length: 6 },
+            Source::Shapes { samples: 20, size: 12, channels: 3, classes: 10, noise: 0.1 },
         ]
     }
 
@@ -186,12 +143,12 @@ mod tests {
     fn bytes(samples: &Samples) -> Vec<u8> {
         let features = samples.features.iter().flat_map(|x| x.to_le_bytes());
         match &samples.labels {
-            Labels::Classes { ids, .. } => features
-                .chain(ids.iter().flat_map(|id| id.to_le_bytes()))
-                .collect(),
-            Labels::Numbers { values, .. } => features
-                .chain(values.iter().flat_map(|y| y.to_le_bytes()))
-                .collect(),
+            Labels::Classes { ids, .. } => {
+                features.chain(ids.iter().flat_map(|id| id.to_le_bytes())).collect()
+            }
+            Labels::Numbers { values, .. } => {
+                features.chain(values.iter().flat_map(|y| y.to_le_bytes())).collect()
+            }
         }
     }
 
@@ -205,11 +162,7 @@ mod tests {
     #[test]
     fn another_seed_makes_other_data() {
         for source in each() {
-            assert_ne!(
-                bytes(&made(&source, 1)),
-                bytes(&made(&source, 2)),
-                "{source:?}"
-            );
+            assert_ne!(bytes(&made(&source, 1)), bytes(&made(&source, 2)), "{source:?}");
         }
     }
 
@@ -225,21 +178,14 @@ mod tests {
 
     #[test]
     fn more_data_than_memory_is_an_error() {
-        let source = Source::Linear {
-            samples: usize::MAX / 2,
-            features: 3,
-            noise: 0.0,
-        };
+        let source = Source::Linear { samples: usize::MAX / 2, features: 3, noise: 0.0 };
         let error = crate::read(&Data::new(source), 0, Path::new("")).unwrap_err();
         assert!(matches!(error, DataError::TooLarge { .. }), "{error}");
     }
 
     #[test]
     fn a_setting_that_makes_no_sense_is_named() {
-        let source = Source::Moons {
-            samples: 10,
-            noise: -1.0,
-        };
+        let source = Source::Moons { samples: 10, noise: -1.0 };
         let error = crate::read(&Data::new(source), 0, Path::new("")).unwrap_err();
         assert_eq!(
             error.to_string(),

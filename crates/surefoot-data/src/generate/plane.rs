@@ -27,10 +27,7 @@ pub(crate) fn circles(
         let (class, step, steps) = halves(i, outer, samples);
         let radius = if class == 0 { 1.0 } else { factor };
         let angle = TAU * step as f64 / steps as f64;
-        (
-            class,
-            [radius * libm::cos(angle), radius * libm::sin(angle)],
-        )
+        (class, [radius * libm::cos(angle), radius * libm::sin(angle)])
     })
 }
 
@@ -44,11 +41,7 @@ pub(crate) fn moons(seed: u64, samples: usize, noise: f64) -> Result<Samples, Da
         let (class, step, steps) = halves(i, upper, samples);
         let angle = PI * step as f64 / (steps - 1).max(1) as f64;
         let (x, y) = (libm::cos(angle), libm::sin(angle));
-        if class == 0 {
-            (0, [x, y])
-        } else {
-            (1, [1.0 - x, 0.5 - y])
-        }
+        if class == 0 { (0, [x, y]) } else { (1, [1.0 - x, 0.5 - y]) }
     })
 }
 
@@ -72,10 +65,7 @@ pub(crate) fn spirals(
         let steps = (samples - class).div_ceil(classes);
         let radius = (step + 1) as f64 / steps as f64;
         let angle = TAU * (turns * radius + class as f64 / classes as f64);
-        (
-            class,
-            [radius * libm::cos(angle), radius * libm::sin(angle)],
-        )
+        (class, [radius * libm::cos(angle), radius * libm::sin(angle)])
     })
 }
 
@@ -105,13 +95,7 @@ pub(crate) fn blobs(
         }));
         ids.push(class as u32);
     }
-    Ok(classified(
-        settings,
-        vec![features],
-        values,
-        ids,
-        numbered(centers),
-    ))
+    Ok(classified(settings, vec![features], values, ids, numbered(centers)))
 }
 
 /// Points of the plane, each at its place in a figure and then moved by noise.
@@ -142,11 +126,7 @@ fn figures(
 /// The class of a sample when the first `first` of `all` are of class 0, its number in the class
 /// and how many there are in it.
 fn halves(i: usize, first: usize, all: usize) -> (usize, usize, usize) {
-    if i < first {
-        (0, i, first)
-    } else {
-        (1, i - first, all - first)
-    }
+    if i < first { (0, i, first) } else { (1, i - first, all - first) }
 }
 
 #[cfg(test)]
@@ -158,10 +138,7 @@ mod tests {
         let Labels::Classes { ids, .. } = &samples.labels else {
             panic!("classes expected");
         };
-        ids.iter()
-            .zip(samples.features.chunks(2))
-            .map(|(&id, xy)| (id, xy[0], xy[1]))
-            .collect()
+        ids.iter().zip(samples.features.chunks(2)).map(|(&id, xy)| (id, xy[0], xy[1])).collect()
     }
 
     #[test]
@@ -175,13 +152,8 @@ mod tests {
     /// `make_moons(5, shuffle=False)` of scikit-learn.
     #[test]
     fn moons_without_noise_are_scikit_learns() {
-        let expected = [
-            (0, 1.0, 0.0),
-            (0, -1.0, 0.0),
-            (1, 0.0, 0.5),
-            (1, 1.0, -0.5),
-            (1, 2.0, 0.5),
-        ];
+        let expected =
+            [(0, 1.0, 0.0), (0, -1.0, 0.0), (1, 0.0, 0.5), (1, 1.0, -0.5), (1, 2.0, 0.5)];
         for (found, expected) in points(&moons(1, 5, 0.0).unwrap()).iter().zip(expected) {
             assert_eq!(found.0, expected.0);
             assert!((found.1 - expected.1).abs() < 1e-6 && (found.2 - expected.2).abs() < 1e-6);
@@ -207,16 +179,10 @@ mod tests {
 
     #[test]
     fn noise_moves_points_by_its_deviation() {
-        let (still, moved) = (
-            circles(5, 4000, 0.0, 0.5).unwrap(),
-            circles(5, 4000, 0.2, 0.5).unwrap(),
-        );
-        let squares: f32 = still
-            .features
-            .iter()
-            .zip(&moved.features)
-            .map(|(a, b)| (a - b).powi(2))
-            .sum();
+        let (still, moved) =
+            (circles(5, 4000, 0.0, 0.5).unwrap(), circles(5, 4000, 0.2, 0.5).unwrap());
+        let squares: f32 =
+            still.features.iter().zip(&moved.features).map(|(a, b)| (a - b).powi(2)).sum();
         assert!((squares / 8000.0 - 0.04).abs() < 0.003);
     }
 }

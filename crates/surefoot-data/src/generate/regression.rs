@@ -19,21 +19,11 @@ pub(crate) fn linear(
     let mut weights = room(&settings.origin(), features, 1)?;
     weights.extend((0..features as u64).map(|feature| shared.normal(feature)));
     let offset = shared.normal(features as u64);
-    let function = |x: &[f64]| {
-        weights
-            .iter()
-            .zip(x)
-            .fold(offset, |y, (weight, x)| y + weight * x)
-    };
+    let function = |x: &[f64]| weights.iter().zip(x).fold(offset, |y, (weight, x)| y + weight * x);
     let draw = key(seed, site::FEATURES);
-    predicted(
-        settings,
-        seed,
-        [samples, features],
-        noise,
-        function,
-        |i, feature| draw.sample(i).normal(feature),
-    )
+    predicted(settings, seed, [samples, features], noise, function, |i, feature| {
+        draw.sample(i).normal(feature)
+    })
 }
 
 /// Friedman's first function of features uniform in 0..1, of which it looks at five (Friedman,
@@ -91,11 +81,7 @@ fn predicted(
         features: inputs,
         feature_names: (1..=features).map(|i| format!("x{i}")).collect(),
         measure: Measure::Amounts,
-        labels: Labels::Numbers {
-            values,
-            width: 1,
-            form: Form::Amounts,
-        },
+        labels: Labels::Numbers { values, width: 1, form: Form::Amounts },
         notes: Vec::new(),
     })
 }

@@ -12,16 +12,9 @@ pub(crate) fn copy(
     symbols: usize,
 ) -> Result<Samples, DataError> {
     let settings = Settings("copy");
-    settings.need(
-        (2..=1 << 16).contains(&symbols),
-        "symbols",
-        symbols,
-        "it must be 2 to 65536",
-    )?;
+    settings.need((2..=1 << 16).contains(&symbols), "symbols", symbols, "it must be 2 to 65536")?;
     settings.samples(samples, symbols)?;
-    sequences(settings, seed, [samples, length], symbols, |sequence| {
-        sequence[0] as u32
-    })
+    sequences(settings, seed, [samples, length], symbols, |sequence| sequence[0] as u32)
 }
 
 /// Uniform bits; the class is 1 when an odd number of them is.

@@ -11,26 +11,14 @@ type Shape = fn(f64, f64) -> bool;
 const SHAPES: [(&str, Shape); 10] = [
     ("disc", |x, y| x * x + y * y <= 1.0),
     ("square", |x, y| x.abs().max(y.abs()) <= 0.85),
-    ("triangle", |x, y| {
-        y.abs() <= 0.9 && x.abs() <= (y + 0.9) / 1.8
-    }),
-    ("cross", |x, y| {
-        x.abs().max(y.abs()) <= 0.95 && (x.abs() - y.abs()).abs() <= 0.3
-    }),
+    ("triangle", |x, y| y.abs() <= 0.9 && x.abs() <= (y + 0.9) / 1.8),
+    ("cross", |x, y| x.abs().max(y.abs()) <= 0.95 && (x.abs() - y.abs()).abs() <= 0.3),
     ("ring", |x, y| (0.3..=1.0).contains(&(x * x + y * y))),
-    ("plus", |x, y| {
-        x.abs().max(y.abs()) <= 1.0 && x.abs().min(y.abs()) <= 0.28
-    }),
-    ("horizontal stripes", |x, y| {
-        x.abs() <= 1.0 && odd_band(y, 5.0)
-    }),
-    ("vertical stripes", |x, y| {
-        y.abs() <= 1.0 && odd_band(x, 5.0)
-    }),
+    ("plus", |x, y| x.abs().max(y.abs()) <= 1.0 && x.abs().min(y.abs()) <= 0.28),
+    ("horizontal stripes", |x, y| x.abs() <= 1.0 && odd_band(y, 5.0)),
+    ("vertical stripes", |x, y| y.abs() <= 1.0 && odd_band(x, 5.0)),
     ("diamond", |x, y| x.abs() + y.abs() <= 1.0),
-    ("checkers", |x, y| {
-        x.abs().max(y.abs()) <= 1.0 && odd_band(x, 4.0) == odd_band(y, 4.0)
-    }),
+    ("checkers", |x, y| x.abs().max(y.abs()) <= 1.0 && odd_band(x, 4.0) == odd_band(y, 4.0)),
 ];
 
 /// Whether a coordinate lies in the first, third, ... of so many bands from -1 to 1.
@@ -80,9 +68,7 @@ pub(crate) fn shapes(
     let mut image = vec![0.0; width];
     for i in 0..samples {
         let class = i % classes;
-        key(seed, site::NOISE)
-            .sample(i as u64)
-            .fill_normal_f32(&mut image);
+        key(seed, site::NOISE).sample(i as u64).fill_normal_f32(&mut image);
         image.iter_mut().for_each(|value| *value *= noise as f32);
         let draw = key(seed, site::FEATURES).sample(i as u64);
         Figure::new(SHAPES[class].1, size, channels, |index| draw.uniform(index)).draw(&mut image);
@@ -90,13 +76,7 @@ pub(crate) fn shapes(
         ids.push(class as u32);
     }
     let names = SHAPES[..classes].iter().map(|(name, _)| (*name).into());
-    Ok(classified(
-        settings,
-        vec![size, size, channels],
-        features,
-        ids,
-        names.collect(),
-    ))
+    Ok(classified(settings, vec![size, size, channels], features, ids, names.collect()))
 }
 
 /// A shape at its place.
@@ -123,13 +103,7 @@ impl Figure {
                 .map(|channel| brightness * (0.4 + 0.6 * uniform(4 + channel)))
                 .collect()
         };
-        Figure {
-            shape,
-            size,
-            center,
-            radius,
-            colour,
-        }
+        Figure { shape, size, center, radius, colour }
     }
 
     /// Adds the figure to an image.

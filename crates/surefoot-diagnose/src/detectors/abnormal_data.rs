@@ -1,6 +1,6 @@
 //! Abnormal data.
 
-use super::suspicion;
+use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::observation::Observation;
@@ -72,7 +72,7 @@ impl Detector for AbnormalData {
     }
 
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
-        (is_suspect(context) && suspicion::is_behind(context)).then(|| finding(context))
+        (is_suspect(context) && conditions::is_behind(context)).then(|| finding(context))
     }
 }
 
@@ -114,10 +114,7 @@ mod tests {
 
     #[test]
     fn an_input_that_is_no_number_is_found_at_once() {
-        let nan = Summary {
-            nan: 1,
-            ..Summary::default()
-        };
+        let nan = Summary { nan: 1, ..Summary::default() };
         let mut course = Course::new(facts()).skill(|_| 0.9);
         course.change(|step, seen| {
             if step == 7 {

@@ -19,11 +19,9 @@ impl Detector for ConstantData {
     }
 
     fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
-        let finding = |sentence: String| Finding::new(self.problem(), seen.step, sentence).remark();
-        let constant_targets = context
-            .facts
-            .target_range
-            .is_some_and(|[low, high]| low == high);
+        let finding =
+            |sentence: String| Finding::new(self.problem(), seen.step, sentence).warning();
+        let constant_targets = context.facts.target_range.is_some_and(|[low, high]| low == high);
         if context.facts.chance == Some(1.0) || constant_targets {
             let sentence = "All targets are the same: there is nothing to learn.".to_owned();
             return Some(finding(sentence));
@@ -48,14 +46,8 @@ mod tests {
 
     #[test]
     fn constant_targets_and_features_are_found() {
-        let labels = Facts {
-            chance: Some(1.0),
-            ..facts()
-        };
-        let features = Facts {
-            constant_inputs: Some(0.75),
-            ..facts()
-        };
+        let labels = Facts { chance: Some(1.0), ..facts() };
+        let features = Facts { constant_inputs: Some(0.75), ..facts() };
         for facts in [labels, features] {
             assert!(Course::new(facts).run(ConstantData).is_some());
         }

@@ -1,6 +1,6 @@
 //! Dying ReLU.
 
-use super::suspicion;
+use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 
@@ -35,20 +35,18 @@ impl Detector for DyingRelu {
         let gamma = context.thresholds.gamma;
         let needed = context.thresholds.alpha + 1;
         let blocks: Vec<_> = context.curve.layers().rev().take(needed).collect();
-        if blocks.len() < needed || !suspicion::is_behind(context) {
+        if blocks.len() < needed || !conditions::is_behind(context) {
             return None;
         }
         // Next to nothing goes through tiny weights, and what does is rounded to zero.
         let tiny =
-            suspicion::gain(context) < suspicion::SMALL_GAIN && !suspicion::was_torn(context);
-        if suspicion::has_plain_cause(context) || tiny {
+            conditions::gain(context) < conditions::SMALL_GAIN && !conditions::was_torn(context);
+        if conditions::has_plain_cause(context) || tiny {
             return None;
         }
         let hidden = context.facts.layers.len().saturating_sub(1);
         let dead = |i: usize| -> Option<f64> {
-            let shares = blocks
-                .iter()
-                .map(|layers| layers.get(i).and_then(|layer| layer.dead));
+            let shares = blocks.iter().map(|layers| layers.get(i).and_then(|layer| layer.dead));
             shares.reduce(|a, b| Some(a?.min(b?)))?
         };
         let (mut units, mut dead_units, mut worst) = (0.0, 0.0, 0.0_f64);
@@ -87,12 +85,8 @@ impl Detector for DyingRelu {
                 .with("dead units", share, gamma)
                 .with("dead units in the worst layer", worst, WHOLE)
                 .with("largest update ratio", context.curve.peak_update().0, None)
-                .with(
-                    "gain of the initial weights",
-                    suspicion::gain(context),
-                    None,
-                )
-                .with("depth", suspicion::weighted(context).len() as f64, None)
+                .with("gain of the initial weights", conditions::gain(context), None)
+                .with("depth", conditions::weighted(context).len() as f64, None)
                 .with_skill(context),
         )
     }
@@ -117,11 +111,7 @@ mod tests {
     fn a_network_of_dead_units_is_found() {
         let found = course(0.8, 0.0).run(DyingRelu).unwrap();
         assert_eq!(found.layers, ["dense_1", "dense_2", "dense_3"]);
-        assert!(
-            found
-                .number("dead units")
-                .is_some_and(|share| (share - 0.8).abs() < 1e-9)
-        );
+        assert!(found.number("dead units").is_some_and(|share| (share - 0.8).abs() < 1e-9));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Exploding gradient.
 
-use super::suspicion;
+use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::observation::Observation;
@@ -36,13 +36,10 @@ impl Detector for ExplodingGradient {
     }
 
     fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
-        let gradients = seen
-            .layers
-            .iter()
-            .filter_map(|layer| layer.gradient.as_ref());
+        let gradients = seen.layers.iter().filter_map(|layer| layer.gradient.as_ref());
         let nonfinite: u64 = gradients.map(|summary| summary.nan + summary.inf).sum();
         self.broken |= nonfinite > 0 || !seen.loss.is_finite();
-        if !self.broken || suspicion::has_plain_cause(context) {
+        if !self.broken || conditions::has_plain_cause(context) {
             return None;
         }
         let broken = |i: &usize| {
@@ -64,11 +61,7 @@ impl Detector for ExplodingGradient {
                 .with("loss", seen.loss, None)
                 .with("gradients that are no numbers", nonfinite as f64, 0.0)
                 .with("largest update ratio", context.curve.peak_update().0, None)
-                .with(
-                    "gain of the initial weights",
-                    suspicion::gain(context),
-                    None,
-                ),
+                .with("gain of the initial weights", conditions::gain(context), None),
         )
     }
 
@@ -77,17 +70,17 @@ impl Detector for ExplodingGradient {
         if context.warming_up() || context.curve.layers().len() < needed {
             return None;
         }
-        if !suspicion::is_behind(context) || suspicion::has_plain_cause(context) {
+        if !conditions::is_behind(context) || conditions::has_plain_cause(context) {
             return None;
         }
-        let weighted = suspicion::weighted(context);
+        let weighted = conditions::weighted(context);
         let (&first, &last) = (weighted.first()?, weighted.last()?);
         let mut ratio = f64::INFINITY;
         for layers in context.curve.layers().rev().take(needed) {
             let (head, tail) = (layers.get(first)?, layers.get(last)?);
             ratio = ratio.min(head.gradient_rms? / tail.gradient_rms?);
         }
-        let gain = suspicion::gain(context);
+        let gain = conditions::gain(context);
         let worst = context
             .curve
             .recent(needed)
@@ -101,7 +94,7 @@ impl Detector for ExplodingGradient {
             .recent_losses(2 * needed)
             .is_some_and(|(now, before)| now > 0.97 * before);
         let grows =
-            ratio >= context.thresholds.beta_3 && suspicion::has_learned_nothing(context) && stuck;
+            ratio >= context.thresholds.beta_3 && conditions::has_learned_nothing(context) && stuck;
         if !(grows || gain >= GAIN || beyond >= BEYOND) {
             return None;
         }
@@ -122,23 +115,16 @@ impl Detector for ExplodingGradient {
                 crate::number::rough(gain)
             )
         } else {
-            format!(
-                "The loss is {} times that of a blind guess.",
-                crate::number::rough(beyond)
-            )
+            format!("The loss is {} times that of a blind guess.", crate::number::rough(beyond))
         };
         Some(
             Finding::new(self.problem(), context.step(), sentence)
                 .since(context.curve.recent(needed).first()?.first)
-                .with(
-                    "first layer by last layer",
-                    ratio,
-                    context.thresholds.beta_3,
-                )
+                .with("first layer by last layer", ratio, context.thresholds.beta_3)
                 .with("gain of the initial weights", gain, GAIN)
                 .with("loss by that of a blind guess", beyond, BEYOND)
                 .with("largest update ratio", context.curve.peak_update().0, None)
-                .with("depth", suspicion::weighted(context).len() as f64, None)
+                .with("depth", conditions::weighted(context).len() as f64, None)
                 .with_skill(context),
         )
     }
@@ -152,10 +138,7 @@ mod tests {
 
     #[test]
     fn a_gradient_that_is_no_number_is_found_at_once_with_the_first_layer() {
-        let nan = Summary {
-            nan: 3,
-            ..Summary::default()
-        };
+        let nan = Summary { nan: 3, ..Summary::default() };
         let mut course = Course::new(facts()).skill(|_| 0.9);
         course.change(|step, seen| {
             if step == 12 {

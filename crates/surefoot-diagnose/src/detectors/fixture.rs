@@ -48,11 +48,7 @@ pub(crate) fn with_output(mut facts: Facts, activation: &str) -> Facts {
 
 /// A tensor of 64 values with that norm.
 pub(crate) fn gradient(norm: f64) -> Summary {
-    Summary {
-        count: 64,
-        l2: norm,
-        ..Summary::default()
-    }
+    Summary { count: 64, l2: norm, ..Summary::default() }
 }
 
 /// The observations of a run.
@@ -81,16 +77,9 @@ impl Course {
             learning_rate: 0.001,
             top_class_share: Some(0.5),
             layers: vec![layer; facts.layers.len()],
-            input: Some(Summary {
-                count: 64,
-                variance: 1.0,
-                ..Summary::default()
-            }),
+            input: Some(Summary { count: 64, variance: 1.0, ..Summary::default() }),
         });
-        Course {
-            steps: steps.collect(),
-            facts,
-        }
+        Course { steps: steps.collect(), facts }
     }
 
     /// Gives the run this skill, by its progress from 0 to 1.

@@ -1,6 +1,6 @@
 //! Improper loss.
 
-use super::suspicion;
+use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::facts::{Facts, Task};
 use crate::finding::{Finding, Problem};
@@ -21,9 +21,7 @@ pub(super) fn is_suspect(facts: &Facts) -> bool {
 fn expected(facts: &Facts) -> Option<&'static str> {
     let loss = facts.loss.as_deref()?;
     let activation = facts.output_activation();
-    let width = facts
-        .output_layer()
-        .and_then(|layer| layer.output_shape.last().copied());
+    let width = facts.output_layer().and_then(|layer| layer.output_shape.last().copied());
     let positive = facts.target_range.is_none_or(|[low, _]| low >= 0.0);
     match facts.task? {
         Task::Binary if width.is_none_or(|width| width == 1) => match loss {
@@ -57,7 +55,7 @@ impl Detector for ImproperLoss {
 
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
         let expected = expected(context.facts)?;
-        if !suspicion::is_behind(context) {
+        if !conditions::is_behind(context) {
             return None;
         }
         let loss = context.facts.loss.as_deref()?;
@@ -87,17 +85,12 @@ mod tests {
     use super::*;
 
     fn with_loss(loss: &str) -> Facts {
-        Facts {
-            loss: Some(loss.to_owned()),
-            ..facts()
-        }
+        Facts { loss: Some(loss.to_owned()), ..facts() }
     }
 
     #[test]
     fn a_foreign_loss_that_does_not_learn_is_found() {
-        let found = Course::new(with_loss("poisson"))
-            .skill(|_| 0.2)
-            .run(ImproperLoss::default());
+        let found = Course::new(with_loss("poisson")).skill(|_| 0.2).run(ImproperLoss::default());
         assert!(found.is_some_and(|f| f.sentence.contains("binary_crossentropy")));
         let learns = Course::new(with_loss("mse")).skill(|p| 30.0 * p);
         assert_eq!(learns.run(ImproperLoss::default()), None);
@@ -106,10 +99,7 @@ mod tests {
     #[test]
     fn the_usual_losses_are_usual() {
         assert_eq!(expected(&with_loss("binary_crossentropy")), None);
-        let regression = Facts {
-            task: Some(Task::Regression),
-            ..with_loss("huber")
-        };
+        let regression = Facts { task: Some(Task::Regression), ..with_loss("huber") };
         assert_eq!(expected(&regression), None);
     }
 }

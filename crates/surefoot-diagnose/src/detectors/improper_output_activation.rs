@@ -1,6 +1,6 @@
 //! Improper output activation.
 
-use super::suspicion;
+use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::facts::{Facts, Task};
 use crate::finding::{Finding, Problem};
@@ -22,14 +22,10 @@ pub(super) fn is_suspect(facts: &Facts) -> bool {
 fn mismatch(facts: &Facts) -> Option<String> {
     let activation = facts.output_activation()?;
     let loss = facts.loss.as_deref()?;
-    let width = facts
-        .output_layer()
-        .and_then(|layer| layer.output_shape.last().copied());
+    let width = facts.output_layer().and_then(|layer| layer.output_shape.last().copied());
     let why = |expected: &str| Some(format!("`{activation}` where {expected} is expected"));
     let within = |low: f64, high: f64| {
-        let range = facts
-            .target_range
-            .unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
+        let range = facts.target_range.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
         range[0] >= low && range[1] <= high
     };
     match facts.task? {
@@ -77,7 +73,7 @@ impl Detector for ImproperOutputActivation {
 
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
         let why = mismatch(context.facts)?;
-        if !suspicion::is_behind(context) {
+        if !conditions::is_behind(context) {
             return None;
         }
         let output = context.facts.output_layer().map(|layer| layer.name.clone());
@@ -107,9 +103,8 @@ mod tests {
     #[test]
     fn a_relu_for_a_probability_is_found_when_it_does_not_learn() {
         let facts = with_output(facts(), "relu");
-        let found = Course::new(facts.clone())
-            .skill(|_| 0.1)
-            .run(ImproperOutputActivation::default());
+        let found =
+            Course::new(facts.clone()).skill(|_| 0.1).run(ImproperOutputActivation::default());
         assert!(found.is_some_and(|f| f.sentence.contains("`sigmoid`")));
         let learns = Course::new(facts).skill(|p| 30.0 * p);
         assert_eq!(learns.run(ImproperOutputActivation::default()), None);
@@ -117,10 +112,7 @@ mod tests {
 
     #[test]
     fn logits_are_right_where_the_loss_takes_them() {
-        let facts = Facts {
-            from_logits: true,
-            ..with_output(facts(), "linear")
-        };
+        let facts = Facts { from_logits: true, ..with_output(facts(), "linear") };
         assert_eq!(mismatch(&facts), None);
     }
 

@@ -33,7 +33,7 @@ impl Detector for InputScale {
                     crate::number::rough(size)
                 ),
             )
-            .remark()
+            .warning()
             .since(1)
             .with("size of the input", size, limit)
         })

@@ -56,7 +56,7 @@ impl Detector for LossSpike {
                         crate::number::rough(mean)
                     ),
                 )
-                .remark()
+                .warning()
                 .with("loss", loss, limit)
                 .with("mean of those before", mean, None),
             );
@@ -95,10 +95,7 @@ mod tests {
 
     #[test]
     fn a_jump_is_found_even_after_a_nan() {
-        assert_eq!(
-            course(100, 3.0).run(LossSpike::default()).map(|f| f.step),
-            Some(100)
-        );
+        assert_eq!(course(100, 3.0).run(LossSpike::default()).map(|f| f.step), Some(100));
     }
 
     #[test]

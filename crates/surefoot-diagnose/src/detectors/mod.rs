@@ -1,6 +1,7 @@
 //! The detectors, one a file.
 
 mod abnormal_data;
+mod conditions;
 mod constant_data;
 mod dying_relu;
 mod exploding_gradient;
@@ -14,7 +15,6 @@ mod oscillating_loss;
 mod over_fitting;
 mod saturated_activation;
 mod slow_convergence;
-mod suspicion;
 mod unchanged_weights;
 mod update_ratio;
 mod vanishing_gradient;
@@ -37,7 +37,7 @@ pub use unchanged_weights::UnchangedWeights;
 pub use update_ratio::UpdateRatio;
 pub use vanishing_gradient::VanishingGradient;
 
-pub(crate) use suspicion::weighted;
+pub(crate) use conditions::weighted;
 
 use crate::detector::Detector;
 

@@ -36,7 +36,7 @@ impl Detector for NonFiniteLoss {
         };
         Some(
             Finding::new(self.problem(), seen.step, sentence)
-                .remark()
+                .warning()
                 .within(first.into_iter().collect())
                 .with("loss", seen.loss, None)
                 .with("learning rate", seen.learning_rate, None),

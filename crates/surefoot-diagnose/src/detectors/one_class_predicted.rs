@@ -1,6 +1,6 @@
 //! One class predicted only.
 
-use super::suspicion;
+use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 
@@ -25,7 +25,7 @@ impl Detector for OneClassPredicted {
         let recent = context.curve.recent(LASTING);
         let one = |share: Option<f64>| share.is_some_and(|share| share >= 1.0);
         let lasting = recent.len() == LASTING && recent.iter().all(|b| one(b.top_class_share));
-        if !lasting || !suspicion::has_learned_nothing(context) {
+        if !lasting || !conditions::has_learned_nothing(context) {
             return None;
         }
         Some(
@@ -34,7 +34,7 @@ impl Detector for OneClassPredicted {
                 context.step(),
                 "The model predicts one and the same class for everything.",
             )
-            .remark()
+            .warning()
             .since(recent.first()?.first)
             .with("share of the most predicted class", 1.0, 1.0)
             .with_skill(context),

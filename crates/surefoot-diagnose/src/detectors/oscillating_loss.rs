@@ -1,6 +1,6 @@
 //! Oscillating loss.
 
-use super::suspicion;
+use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::observation::{Evaluation, Split};
@@ -49,28 +49,16 @@ impl Detector for OscillatingLoss {
         if context.warming_up() || progress < 0.05 || curve.blocks().len() < 10 {
             return None;
         }
-        if suspicion::has_plain_cause(context) {
+        if conditions::has_plain_cause(context) {
             return None;
         }
         let (sentence, since) = self.symptom(context)?;
         Some(
             Finding::new(self.problem(), context.step(), sentence)
                 .since(since)
-                .with(
-                    "share of large swings",
-                    swinging_share(context),
-                    context.thresholds.eta,
-                )
-                .with(
-                    "largest update ratio",
-                    curve.peak_update().0,
-                    suspicion::TEARING,
-                )
-                .with(
-                    "batch size",
-                    context.facts.batch_size.unwrap_or(0) as f64,
-                    None,
-                )
+                .with("share of large swings", swinging_share(context), context.thresholds.eta)
+                .with("largest update ratio", curve.peak_update().0, conditions::TEARING)
+                .with("batch size", context.facts.batch_size.unwrap_or(0) as f64, None)
                 .with_skill(context),
         )
     }
@@ -85,7 +73,7 @@ impl Detector for OscillatingLoss {
             .filter_map(|evaluation| Some((skill_of(evaluation, context)?, evaluation)))
             .reduce(|a, b| if b.0 > a.0 { b } else { a })?;
         let lost = best.0 - skill;
-        if lost < suspicion::RELAPSE || suspicion::has_plain_cause(context) {
+        if lost < conditions::RELAPSE || conditions::has_plain_cause(context) {
             return None;
         }
         Some(
@@ -99,17 +87,9 @@ impl Detector for OscillatingLoss {
                 ),
             )
             .since(best.1.step)
-            .with("skill lost", lost, suspicion::RELAPSE)
-            .with(
-                "largest update ratio",
-                context.curve.peak_update().0,
-                suspicion::TEARING,
-            )
-            .with(
-                "batch size",
-                context.facts.batch_size.unwrap_or(0) as f64,
-                None,
-            )
+            .with("skill lost", lost, conditions::RELAPSE)
+            .with("largest update ratio", context.curve.peak_update().0, conditions::TEARING)
+            .with("batch size", context.facts.batch_size.unwrap_or(0) as f64, None)
             .with("skill", skill, None),
         )
     }
@@ -125,9 +105,9 @@ impl OscillatingLoss {
     fn symptom(self, context: &Context<'_>) -> Option<(String, u64)> {
         let curve = context.curve;
         let (peak, at) = curve.peak_update();
-        let behind = suspicion::is_behind(context);
+        let behind = conditions::is_behind(context);
         let start = curve.blocks().first()?.first;
-        if suspicion::normalises_few(context) && behind {
+        if conditions::normalises_few(context) && behind {
             let count = context.facts.batch_size?;
             let sentence = format!(
                 "Batch normalisation over {count} samples leaves little but noise of what goes \
@@ -135,7 +115,7 @@ impl OscillatingLoss {
             );
             return Some((sentence, start));
         }
-        if suspicion::was_torn(context) && suspicion::has_learned_nothing(context) {
+        if conditions::was_torn(context) && conditions::has_learned_nothing(context) {
             let sentence = format!(
                 "A step changed the weights by {:.0}% of their size: the run jumps about instead \
                  of going downhill.",
@@ -144,12 +124,8 @@ impl OscillatingLoss {
             return Some((sentence, at));
         }
         // Torn weights explain a relapse; without them it has to last to be one.
-        let lasting = if suspicion::was_torn(context) {
-            LASTING
-        } else {
-            suspicion::LASTING
-        };
-        if suspicion::has_relapsed(context, lasting) {
+        let lasting = if conditions::was_torn(context) { LASTING } else { conditions::LASTING };
+        if conditions::has_relapsed(context, lasting) {
             let (recent, best) = (curve.recent_skill(lasting)?, curve.best_skill(lasting)?);
             let sentence = format!(
                 "The run had learned, and has lost {:.0}% of it again.",
@@ -158,7 +134,7 @@ impl OscillatingLoss {
             return Some((sentence, curve.recent(lasting).first()?.first));
         }
         let (loss, before) = curve.recent_losses(2 * LASTING)?;
-        if suspicion::was_torn(context) && behind && loss > 0.9 * before {
+        if conditions::was_torn(context) && behind && loss > 0.9 * before {
             let sentence = format!(
                 "A step changed the weights by {:.0}% of their size, and the run has come to a \
                  halt where it has learned little.",
@@ -197,10 +173,8 @@ fn swinging_share(context: &Context<'_>) -> f64 {
     let blocks = context.curve.blocks();
     // By the loss where that can be: an accuracy jumps when a boundary moves by a hair.
     let by_loss = |loss: f64| Some(1.0 - loss / context.facts.baseline_loss?);
-    let skills: Vec<f64> = blocks
-        .iter()
-        .filter_map(|block| by_loss(block.loss).or(block.skill))
-        .collect();
+    let skills: Vec<f64> =
+        blocks.iter().filter_map(|block| by_loss(block.loss).or(block.skill)).collect();
     if skills.len() < 3 {
         return 0.0;
     }
@@ -216,9 +190,7 @@ fn swinging_share(context: &Context<'_>) -> f64 {
             turns.push(window[1]);
         }
     }
-    let swings = turns
-        .windows(2)
-        .filter(|pair| (pair[1] - pair[0]).abs() >= large);
+    let swings = turns.windows(2).filter(|pair| (pair[1] - pair[0]).abs() >= large);
     swings.count() as f64 / skills.len() as f64
 }
 
@@ -269,10 +241,7 @@ mod tests {
     #[test]
     fn a_run_thrown_by_single_samples_is_found_where_it_lies_still() {
         let course = |batch: usize, after: f64| {
-            let facts = Facts {
-                batch_size: Some(batch),
-                ..facts()
-            };
+            let facts = Facts { batch_size: Some(batch), ..facts() };
             let mut course = Course::new(facts).skill(|_| 0.05);
             course.change(move |step, seen| {
                 for layer in &mut seen.layers {
@@ -296,11 +265,8 @@ mod tests {
     #[test]
     fn a_relapse_in_the_last_epoch_is_found_in_the_end() {
         let found = |last: f64| {
-            let mut diagnosis = Diagnosis::with(
-                facts(),
-                Thresholds::default(),
-                vec![Box::new(OscillatingLoss)],
-            );
+            let mut diagnosis =
+                Diagnosis::with(facts(), Thresholds::default(), vec![Box::new(OscillatingLoss)]);
             for (epoch, metric) in [(1, 0.7), (2, 0.98), (3, last)] {
                 diagnosis.evaluate(&Evaluation {
                     epoch,

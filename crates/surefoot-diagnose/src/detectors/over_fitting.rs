@@ -29,9 +29,8 @@ impl Detector for OverFitting {
             return None;
         }
         let validation = context.curve.evaluations().iter();
-        let losses: Vec<&Evaluation> = validation
-            .filter(|e| e.split == Split::Validation && e.loss.is_finite())
-            .collect();
+        let losses: Vec<&Evaluation> =
+            validation.filter(|e| e.split == Split::Validation && e.loss.is_finite()).collect();
         let best = losses.iter().min_by(|a, b| a.loss.total_cmp(&b.loss))?;
         let limit = best.loss * (1.0 + context.thresholds.over_fitting);
         let recent = losses.iter().rev().take(LASTING);
@@ -60,7 +59,7 @@ impl Detector for OverFitting {
                     best.epoch
                 ),
             )
-            .remark()
+            .warning()
             .since(best.step)
             .with("validation loss", evaluation.loss, limit)
             .with("best validation loss", best.loss, None)

@@ -26,9 +26,7 @@ impl Detector for SaturatedActivation {
         let hidden = context.facts.layers.len().saturating_sub(1);
         let share = |i: usize| {
             let shares = context.curve.layers().rev().take(needed);
-            shares
-                .map(|layers| layers[i].saturated)
-                .reduce(|a, b| Some(a?.min(b?)))?
+            shares.map(|layers| layers[i].saturated).reduce(|a, b| Some(a?.min(b?)))?
         };
         let saturated: Vec<(usize, f64)> = (0..hidden)
             .filter_map(|i| Some((i, share(i)?)))
@@ -46,7 +44,7 @@ impl Detector for SaturatedActivation {
                     100.0 * worst
                 ),
             )
-            .remark()
+            .warning()
             .since(context.curve.recent(needed).first()?.first)
             .within(saturated.iter().map(name).collect())
             .with("saturated outputs", worst, limit),

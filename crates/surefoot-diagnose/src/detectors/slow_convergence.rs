@@ -1,6 +1,6 @@
 //! Slow convergence.
 
-use super::suspicion;
+use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 
@@ -46,10 +46,10 @@ impl Detector for SlowConvergence {
         {
             return None;
         }
-        if suspicion::has_plain_cause(context) {
+        if conditions::has_plain_cause(context) {
             return None;
         }
-        let weighted = suspicion::weighted(context);
+        let weighted = conditions::weighted(context);
         let mut fastest = 0.0_f64;
         for layers in curve.layers().rev().take(needed) {
             let ratios = weighted.iter().filter_map(|&i| layers.get(i)?.update_ratio);
@@ -69,8 +69,8 @@ impl Detector for SlowConvergence {
             && projected < NEARLY_DONE
             && slope <= thresholds.delta;
         if !(left_behind && (fastest < limit || decayed))
-            || suspicion::was_torn(context)
-            || suspicion::normalises_few(context)
+            || conditions::was_torn(context)
+            || conditions::normalises_few(context)
         {
             return None;
         }
@@ -111,7 +111,7 @@ impl Detector for SlowConvergence {
     fn finish(&mut self, context: &Context<'_>) -> Option<Finding> {
         let skill = context.curve.recent_skill(context.thresholds.alpha + 1)?;
         let low = context.thresholds.low_skill();
-        if !suspicion::has_learned_nothing(context) || skill >= low {
+        if !conditions::has_learned_nothing(context) || skill >= low {
             return None;
         }
         Some(

@@ -1,6 +1,6 @@
 //! Weights that do not change.
 
-use super::suspicion;
+use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 
@@ -27,10 +27,7 @@ impl Detector for UnchangedWeights {
             let mut blocks = context.curve.layers().rev().take(needed);
             blocks.all(|layers| layers[*i].update_ratio == Some(0.0))
         };
-        let layers: Vec<usize> = suspicion::weighted(context)
-            .into_iter()
-            .filter(still)
-            .collect();
+        let layers: Vec<usize> = conditions::weighted(context).into_iter().filter(still).collect();
         if layers.is_empty() {
             return None;
         }
@@ -42,7 +39,7 @@ impl Detector for UnchangedWeights {
                 context.step(),
                 "Weights that should learn do not change at all.",
             )
-            .remark()
+            .warning()
             .since(context.curve.recent(needed).first()?.first)
             .within(layers.iter().map(name).collect())
             .with("layers that stand still", count, 0.0),
@@ -60,9 +57,6 @@ mod tests {
         let mut course = Course::new(facts()).skill(|_| 0.5);
         course.change(|_, seen| seen.layers[2].update_ratio = Some(0.0));
         assert_eq!(course.run(UnchangedWeights).unwrap().layers, ["dense_3"]);
-        assert_eq!(
-            Course::new(facts()).skill(|_| 0.5).run(UnchangedWeights),
-            None
-        );
+        assert_eq!(Course::new(facts()).skill(|_| 0.5).run(UnchangedWeights), None);
     }
 }

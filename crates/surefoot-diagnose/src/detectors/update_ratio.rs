@@ -41,7 +41,7 @@ impl Detector for UpdateRatio {
                     100.0 * least.min(1.0)
                 ),
             )
-            .remark()
+            .warning()
             .since(context.curve.recent(needed).first()?.first)
             .with("update ratio", least, limit),
         )
@@ -58,9 +58,7 @@ mod tests {
         let course = |ratio: f64| {
             let mut course = Course::new(facts()).skill(|_| 0.5);
             course.change(move |_, seen| {
-                seen.layers
-                    .iter_mut()
-                    .for_each(|l| l.update_ratio = Some(ratio));
+                seen.layers.iter_mut().for_each(|l| l.update_ratio = Some(ratio));
             });
             course
         };

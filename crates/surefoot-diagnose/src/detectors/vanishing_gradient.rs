@@ -1,6 +1,6 @@
 //! Vanishing gradient.
 
-use super::suspicion;
+use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 
@@ -39,10 +39,7 @@ fn has_sigmoids(context: &Context<'_>) -> bool {
     let hidden = context.facts.layers.len().saturating_sub(1);
     let sigmoid = |name: &str| matches!(name, "sigmoid" | "hard_sigmoid");
     let layers = context.facts.layers[..hidden].iter();
-    layers
-        .filter(|layer| layer.activation.as_deref().is_some_and(sigmoid))
-        .count()
-        >= 2
+    layers.filter(|layer| layer.activation.as_deref().is_some_and(sigmoid)).count() >= 2
 }
 
 impl Detector for VanishingGradient {
@@ -61,14 +58,14 @@ impl Detector for VanishingGradient {
         if context.warming_up() || progress < 0.04 || context.curve.layers().len() < needed {
             return None;
         }
-        if !suspicion::has_learned_nothing(context)
-            || suspicion::has_plain_cause(context)
-            || suspicion::was_torn(context)
-            || suspicion::normalises_few(context)
+        if !conditions::has_learned_nothing(context)
+            || conditions::has_plain_cause(context)
+            || conditions::was_torn(context)
+            || conditions::normalises_few(context)
         {
             return None;
         }
-        let weighted = suspicion::weighted(context);
+        let weighted = conditions::weighted(context);
         let (&first, &last) = (weighted.first()?, weighted.last()?);
         let leniency = match has_sigmoids(context) {
             true if progress >= SOON => 30.0,
@@ -89,7 +86,7 @@ impl Detector for VanishingGradient {
         }
         let vanishes = (norm <= beta_2 && ratio <= beta_1) || norm <= 0.1 * thresholds.beta_2;
         let (newest, oldest) = (course.first()?, course.last()?);
-        let gain = suspicion::gain(context);
+        let gain = conditions::gain(context);
         let starved = gain <= STARVING && progress >= SOON;
         if !(starved || vanishes && *newest <= GROWTH * oldest) {
             return None;
@@ -122,7 +119,7 @@ impl Detector for VanishingGradient {
                 .with("gradient of the first layer", norm, beta_2)
                 .with("first layer by last layer", ratio, beta_1)
                 .with("gain of the initial weights", gain, STARVING)
-                .with("depth", suspicion::weighted(context).len() as f64, None)
+                .with("depth", conditions::weighted(context).len() as f64, None)
                 .with_skill(context),
         )
     }

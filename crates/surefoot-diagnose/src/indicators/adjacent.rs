@@ -22,14 +22,9 @@ pub(super) fn amplifications(context: &Context<'_>, count: usize) -> Option<Vec<
 }
 
 fn middle(layers: &[LayerBlock], weighted: &[usize]) -> Option<f64> {
-    let sizes: Option<Vec<f64>> = weighted
-        .iter()
-        .map(|&layer| layers.get(layer)?.gradient_rms)
-        .collect();
-    let ratios: Vec<f64> = sizes?
-        .windows(2)
-        .map(|pair| pair[0] / pair[1])
-        .filter(|ratio| !ratio.is_nan())
-        .collect();
+    let sizes: Option<Vec<f64>> =
+        weighted.iter().map(|&layer| layers.get(layer)?.gradient_rms).collect();
+    let ratios: Vec<f64> =
+        sizes?.windows(2).map(|pair| pair[0] / pair[1]).filter(|ratio| !ratio.is_nan()).collect();
     (ratios.len() >= FEWEST).then(|| median(ratios.into_iter()))?
 }

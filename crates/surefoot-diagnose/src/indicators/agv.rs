@@ -34,12 +34,7 @@ pub struct Agv {
 impl Agv {
     /// The indicator with these limits.
     pub fn new(limits: &Limits) -> Agv {
-        Agv {
-            limits: *limits,
-            sees_layers: false,
-            broken: (0, 0),
-            large: (0, 0),
-        }
+        Agv { limits: *limits, sees_layers: false, broken: (0, 0), large: (0, 0) }
     }
 }
 
@@ -91,11 +86,7 @@ impl Detector for Agv {
                 .with("largest gradient", largest, self.limits.agv)
             });
         };
-        let since = if self.broken.0 > 0 {
-            self.broken.1
-        } else {
-            seen.step
-        };
+        let since = if self.broken.0 > 0 { self.broken.1 } else { seen.step };
         Some(
             Finding::new(self.problem(), seen.step, what)
                 .since(since)
@@ -125,10 +116,7 @@ mod tests {
 
     /// Twenty thousand steps, so that a block has a hundred.
     fn long() -> Facts {
-        Facts {
-            steps_per_epoch: Some(2000),
-            ..facts()
-        }
+        Facts { steps_per_epoch: Some(2000), ..facts() }
     }
 
     #[test]
@@ -146,11 +134,7 @@ mod tests {
 
     #[test]
     fn the_only_loss_of_an_epoch_is_enough() {
-        let losses_only = Facts {
-            steps_per_epoch: Some(1),
-            epochs: Some(50),
-            ..Facts::default()
-        };
+        let losses_only = Facts { steps_per_epoch: Some(1), epochs: Some(50), ..Facts::default() };
         let mut course = Course::new(losses_only).skill(|_| 0.5);
         course.change(|step, seen| {
             if step >= 30 {
@@ -171,10 +155,7 @@ mod tests {
         assert_eq!(course.run(agv()), None);
         course.change(|step, seen| {
             if step >= 40 {
-                seen.layers[0].gradient = Some(Summary {
-                    nan: 1,
-                    ..Summary::default()
-                });
+                seen.layers[0].gradient = Some(Summary { nan: 1, ..Summary::default() });
             }
         });
         assert_eq!(course.run(agv()).map(|found| found.step), Some(43));
@@ -185,10 +166,7 @@ mod tests {
         let mut course = Course::new(long()).skill(|p| p);
         course.change(|step, seen| {
             if step % 50 == 0 {
-                seen.layers[1].gradient = Some(Summary {
-                    inf: 3,
-                    ..Summary::default()
-                });
+                seen.layers[1].gradient = Some(Summary { inf: 3, ..Summary::default() });
             }
         });
         assert_eq!(course.run(agv()), None);
@@ -199,10 +177,7 @@ mod tests {
         let mut course = Course::new(long()).skill(|p| p);
         course.change(|step, seen| {
             if step >= 7 {
-                seen.layers[2].weight = Some(Summary {
-                    nan: 1,
-                    ..Summary::default()
-                });
+                seen.layers[2].weight = Some(Summary { nan: 1, ..Summary::default() });
             }
         });
         assert_eq!(course.run(agv()).map(|found| found.step), Some(7));
@@ -213,11 +188,8 @@ mod tests {
         let course = |rise: f64| {
             let mut course = Course::new(long()).skill(move |p| rise * p);
             course.change(|_, seen| {
-                seen.layers[0].gradient = Some(Summary {
-                    count: 64,
-                    linf: 1e8,
-                    ..Summary::default()
-                });
+                seen.layers[0].gradient =
+                    Some(Summary { count: 64, linf: 1e8, ..Summary::default() });
             });
             course
         };

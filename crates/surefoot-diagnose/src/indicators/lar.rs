@@ -28,11 +28,7 @@ pub struct Lar {
 impl Lar {
     /// The indicator with these limits.
     pub fn new(limits: &Limits) -> Lar {
-        Lar {
-            limits: *limits,
-            least: Vec::new(),
-            silent: Vec::new(),
-        }
+        Lar { limits: *limits, least: Vec::new(), silent: Vec::new() }
     }
 }
 
@@ -50,10 +46,7 @@ impl Detector for Lar {
         self.least.resize(hidden.max(self.least.len()), f64::NAN);
         let layers = seen.layers[..hidden].iter().zip(&context.facts.layers);
         for (least, (layer, info)) in self.least.iter_mut().zip(layers) {
-            let activated = info
-                .activation
-                .as_deref()
-                .is_some_and(|name| name != "linear");
+            let activated = info.activation.as_deref().is_some_and(|name| name != "linear");
             let output = layer.output.filter(|output| activated && output.count > 0);
             if let Some(output) = output {
                 // The least of NaN and a number is the number.
@@ -77,10 +70,7 @@ impl Detector for Lar {
         let lasting: Vec<_> = layers
             .filter(|((silent, share), _)| **silent >= limits.lasting && !share.is_nan())
             .collect();
-        let worst = lasting
-            .iter()
-            .map(|((_, share), _)| **share)
-            .reduce(f64::max)?;
+        let worst = lasting.iter().map(|((_, share), _)| **share).reduce(f64::max)?;
         if !Stage::Any.is_now(context, limits) || learning::learns(context, limits) {
             return None;
         }
@@ -115,11 +105,8 @@ mod tests {
     fn course(zeros: impl Fn(u64) -> u64 + 'static, rise: f64) -> Course {
         let mut course = Course::new(facts()).skill(move |p| rise * p);
         course.change(move |step, seen| {
-            seen.layers[1].output = Some(Summary {
-                count: 1000,
-                zeros: zeros(step),
-                ..Summary::default()
-            });
+            seen.layers[1].output =
+                Some(Summary { count: 1000, zeros: zeros(step), ..Summary::default() });
         });
         course
     }
@@ -139,10 +126,7 @@ mod tests {
 
     #[test]
     fn a_layer_that_speaks_now_and_then_is_not_silent() {
-        assert_eq!(
-            course(|step| if step % 3 == 0 { 500 } else { 1000 }, 0.0).run(lar()),
-            None
-        );
+        assert_eq!(course(|step| if step % 3 == 0 { 500 } else { 1000 }, 0.0).run(lar()), None);
     }
 
     #[test]
@@ -151,11 +135,7 @@ mod tests {
         course.change(|_, seen| {
             for layer in &mut seen.layers {
                 layer.dead_units = Some(1.0);
-                layer.gradient = Some(Summary {
-                    count: 64,
-                    zeros: 64,
-                    ..Summary::default()
-                });
+                layer.gradient = Some(Summary { count: 64, zeros: 64, ..Summary::default() });
             }
         });
         assert_eq!(course.run(lar()), None);
@@ -168,11 +148,8 @@ mod tests {
         facts.layers[1].activation = None;
         let mut course = Course::new(facts).skill(|_| 0.0);
         course.change(|_, seen| {
-            seen.layers[1].output = Some(Summary {
-                count: 1000,
-                zeros: 1000,
-                ..Summary::default()
-            });
+            seen.layers[1].output =
+                Some(Summary { count: 1000, zeros: 1000, ..Summary::default() });
         });
         assert_eq!(course.run(lar()), None);
     }

@@ -20,10 +20,8 @@ pub(super) fn learns(context: &Context<'_>, limits: &Limits) -> bool {
     let least = limits.gain * first.loss.abs();
     let now = loss(context.curve.recent(window));
     let gained = first.loss - now >= least;
-    let falls = context
-        .curve
-        .recent_losses(window)
-        .is_some_and(|(now, before)| before - now >= least);
+    let falls =
+        context.curve.recent_losses(window).is_some_and(|(now, before)| before - now >= least);
     gained || falls || skilled.is_some_and(|skill| skill >= SKILLED)
 }
 

@@ -153,12 +153,7 @@ mod tests {
     #[test]
     fn what_cannot_be_set_is_said() {
         let mut limits = Limits::default();
-        assert!(
-            limits
-                .set("plk", 1.0)
-                .unwrap_err()
-                .contains("late, patience")
-        );
+        assert!(limits.set("plk", 1.0).unwrap_err().contains("late, patience"));
         assert!(limits.set("lasting", 0.5).is_err());
         assert!(limits.set("lasting", 9.0).is_err());
         assert!(limits.set("plc", f64::NAN).is_err());

@@ -6,7 +6,7 @@
 //! its symptom several times in a row, at the stage of the training in which it means something, and
 //! those that look at gradients or activations hold still as long as the run learns.
 //!
-//! A finding of `nmg` is a [remark](crate::Severity::Remark): the trial is done, not bad, and what it
+//! A finding of `nmg` is a [warning](crate::Severity::Warning): the trial is done, not bad, and what it
 //! has reached counts. All others are problems.
 
 mod adjacent;
@@ -65,10 +65,8 @@ mod tests {
 
     #[test]
     fn every_indicator_has_its_own_problem() {
-        let problems: Vec<_> = all(&Limits::default())
-            .iter()
-            .map(|indicator| indicator.problem())
-            .collect();
+        let problems: Vec<_> =
+            all(&Limits::default()).iter().map(|indicator| indicator.problem()).collect();
         assert_eq!(problems, PROBLEMS);
     }
 

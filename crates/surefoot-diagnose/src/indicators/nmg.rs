@@ -10,7 +10,7 @@ use crate::observation::{Evaluation, Split};
 /// The training is done: it has been some time since the loss was at its lowest.
 ///
 /// BTTackler: the minimum of the training loss within an adaptive window exceeds the overall minimum.
-/// Late stage. The trial is ended but not eliminated (section 3.2.2), so the finding is a remark.
+/// Late stage. The trial is ended but not eliminated (section 3.2.2), so the finding is a warning.
 ///
 /// Changed, because in a noisy loss the minimum is where chance put it:
 /// - In the second half of the window the loss must not be lower, in the mean, than in the first.
@@ -59,7 +59,7 @@ impl Detector for Nmg {
                 context.step(),
                 "The loss has not been lower for some time: there is no more to gain.",
             )
-            .remark()
+            .warning()
             .since(since)
             .with("lowest loss", best, None)
             .with("lowest loss since", now, best),
@@ -97,7 +97,7 @@ mod tests {
     fn a_loss_that_was_lower_long_ago_ends_the_run_without_blame() {
         let course = Course::new(facts()).skill(|p| p.min(0.5) - 0.01 * p);
         let found = course.run(nmg()).unwrap();
-        assert_eq!(found.severity, Severity::Remark);
+        assert_eq!(found.severity, Severity::Warning);
         assert!((170..195).contains(&found.step), "{}", found.step);
     }
 

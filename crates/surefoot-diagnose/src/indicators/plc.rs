@@ -48,9 +48,7 @@ impl Detector for Plc {
         let limits = &self.limits;
         let curve = context.curve;
         if !Stage::Early.is_now(context, limits)
-            || curve
-                .update_ratio()
-                .is_some_and(|ratio| ratio > SOUND_UPDATE)
+            || curve.update_ratio().is_some_and(|ratio| ratio > SOUND_UPDATE)
             || learning::learns(context, limits)
         {
             return None;
@@ -63,9 +61,7 @@ impl Detector for Plc {
             .filter_map(|blocks| mean(blocks.iter().map(|block| Some(block.loss))))
             .collect();
         let first = losses.first()?.abs();
-        let changes = losses
-            .windows(2)
-            .map(|pair| Some((pair[1] - pair[0]).abs()));
+        let changes = losses.windows(2).map(|pair| Some((pair[1] - pair[0]).abs()));
         let change = mean(changes)? / first;
         // Not what a loss of zero makes of it, nor one that is no number.
         let passive = change.is_finite() && change < limits.plc;
@@ -107,9 +103,7 @@ mod tests {
 
     #[test]
     fn a_loss_that_stays_where_it_was_is_found_in_the_early_stage() {
-        let found = course(1e-6, |p| 1e-4 * (500.0 * p).sin())
-            .run(plc())
-            .unwrap();
+        let found = course(1e-6, |p| 1e-4 * (500.0 * p).sin()).run(plc()).unwrap();
         assert!((30..100).contains(&found.step), "{}", found.step);
     }
 

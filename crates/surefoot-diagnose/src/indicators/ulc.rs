@@ -81,10 +81,8 @@ impl Detector for Ulc {
 /// How many blocks a window of that share of the training has: never so few that a line through them says nothing.
 pub(super) fn window(context: &Context<'_>, share: f64) -> usize {
     const FEWEST: usize = 5;
-    let total = context
-        .facts
-        .total_steps()
-        .map_or(200, |steps| steps / context.curve.block_steps().max(1));
+    let total =
+        context.facts.total_steps().map_or(200, |steps| steps / context.curve.block_steps().max(1));
     ((share * total as f64) as usize).max(FEWEST)
 }
 
@@ -100,21 +98,13 @@ impl Line {
     fn through(values: &[f64]) -> Option<Line> {
         let n = values.len() as f64;
         let (x_mean, y_mean) = ((n - 1.0) / 2.0, values.iter().sum::<f64>() / n);
-        let points = || {
-            values
-                .iter()
-                .enumerate()
-                .map(|(x, y)| (x as f64 - x_mean, y - y_mean))
-        };
+        let points = || values.iter().enumerate().map(|(x, y)| (x as f64 - x_mean, y - y_mean));
         let across: f64 = points().map(|(x, _)| x * x).sum();
         let along: f64 = points().map(|(x, y)| x * y).sum();
         let slope = along / across;
         let residuals = points().map(|(x, y)| y - slope * x);
         let spread = (residuals.map(|r| r * r).sum::<f64>() / n).sqrt();
-        (across > 0.0).then_some(Line {
-            rise: slope * (n - 1.0),
-            spread,
-        })
+        (across > 0.0).then_some(Line { rise: slope * (n - 1.0), spread })
     }
 }
 
@@ -140,14 +130,7 @@ mod tests {
 
     #[test]
     fn a_loss_that_swings_late_is_found() {
-        let finding = found(|p| {
-            if p < 0.5 {
-                p
-            } else {
-                -0.6 + 0.6 * (250.0 * p).sin()
-            }
-        })
-        .unwrap();
+        let finding = found(|p| if p < 0.5 { p } else { -0.6 + 0.6 * (250.0 * p).sin() }).unwrap();
         assert!(finding.sentence.contains("swings"), "{}", finding.sentence);
     }
 
@@ -164,9 +147,6 @@ mod tests {
 
     #[test]
     fn what_rises_in_the_early_stage_is_not_its_business() {
-        assert_eq!(
-            found(|p| if p < 0.3 { p } else { (0.2 + 0.8 * p).min(0.9) }),
-            None
-        );
+        assert_eq!(found(|p| if p < 0.3 { p } else { (0.2 + 0.8 * p).min(0.9) }), None);
     }
 }

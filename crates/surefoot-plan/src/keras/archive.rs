@@ -36,9 +36,7 @@ pub(super) fn open(bytes: Vec<u8>) -> Result<Archive, Fault> {
     } else if bytes.trim_ascii_start().starts_with(b"{") {
         open_json(&bytes)
     } else {
-        Err(Fault::NotKeras {
-            found: describe(&bytes),
-        })
+        Err(Fault::NotKeras { found: describe(&bytes) })
     }
 }
 
@@ -88,9 +86,7 @@ fn open_zip(bytes: Vec<u8>) -> Result<Archive, Fault> {
     let mut zip = zip::ZipArchive::new(Cursor::new(bytes))
         .map_err(|error| Fault::damaged("the archive", error))?;
     let Some(config) = member(&mut zip, "config.json")? else {
-        return Err(Fault::NotKeras {
-            found: "a zip archive without `config.json`".to_owned(),
-        });
+        return Err(Fault::NotKeras { found: "a zip archive without `config.json`".to_owned() });
     };
     let model = parse(&config, "`config.json`")?;
     let metadata = member(&mut zip, "metadata.json")?
@@ -114,9 +110,7 @@ fn open_zip(bytes: Vec<u8>) -> Result<Archive, Fault> {
 fn open_json(bytes: &[u8]) -> Result<Archive, Fault> {
     let model = parse(bytes, "the JSON")?;
     if model.get("class_name").is_none() {
-        return Err(Fault::NotKeras {
-            found: "JSON without `class_name`".to_owned(),
-        });
+        return Err(Fault::NotKeras { found: "JSON without `class_name`".to_owned() });
     }
     Ok(Archive {
         version: version_of(model.get("keras_version").and_then(Value::as_str), &model),
@@ -134,9 +128,7 @@ fn member(
     match zip.by_name(name) {
         Err(zip::result::ZipError::FileNotFound) => return Ok(None),
         Err(error) => Err(error.to_string()),
-        Ok(mut member) => member
-            .read_to_end(&mut content)
-            .map_err(|error| error.to_string()),
+        Ok(mut member) => member.read_to_end(&mut content).map_err(|error| error.to_string()),
     }
     .map_err(|error| Fault::damaged(format!("`{name}`"), error))?;
     Ok(Some(content))
@@ -172,10 +164,9 @@ impl Attributes {
 
     fn get(&self, name: &str) -> Result<Option<&AttrValue>, Fault> {
         match self.values.get(name) {
-            None if self.types.contains_key(name) => Err(Fault::damaged(
-                &self.part,
-                format!("the attribute `{name}` cannot be decoded"),
-            )),
+            None if self.types.contains_key(name) => {
+                Err(Fault::damaged(&self.part, format!("the attribute `{name}` cannot be decoded")))
+            }
             value => Ok(value),
         }
     }
@@ -243,27 +234,17 @@ pub(super) fn array(file: &File, path: &str) -> Result<Option<Values>, String> {
     };
     let shape = dataset.shape().map_err(|error| error.to_string())?;
     let values = dataset.read_f32().map_err(|error| error.to_string())?;
-    let shape: Vec<usize> = shape
-        .iter()
-        .map(|&size| usize::try_from(size).unwrap_or(usize::MAX))
-        .collect();
-    let count = shape
-        .iter()
-        .try_fold(1_usize, |count, &size| count.checked_mul(size));
+    let shape: Vec<usize> =
+        shape.iter().map(|&size| usize::try_from(size).unwrap_or(usize::MAX)).collect();
+    let count = shape.iter().try_fold(1_usize, |count, &size| count.checked_mul(size));
     if count != Some(values.len()) {
-        return Err(format!(
-            "{} values for an array of shape {shape:?}",
-            values.len()
-        ));
+        return Err(format!("{} values for an array of shape {shape:?}", values.len()));
     }
     Ok(Some((shape, values)))
 }
 
 fn is_absent(error: &hdf5_pure::Error) -> bool {
-    matches!(
-        error,
-        hdf5_pure::Error::Format(FormatError::PathNotFound(_))
-    )
+    matches!(error, hdf5_pure::Error::Format(FormatError::PathNotFound(_)))
 }
 
 #[cfg(test)]

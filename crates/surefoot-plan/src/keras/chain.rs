@@ -30,9 +30,7 @@ impl Input {
 
     /// From Keras's shape, whose first entry is the batch.
     fn from_batch_shape(shape: Option<&Value>) -> Self {
-        let sample = shape
-            .and_then(Value::as_array)
-            .and_then(|shape| shape.get(1..));
+        let sample = shape.and_then(Value::as_array).and_then(|shape| shape.get(1..));
         Self(sample.map(|dimensions| {
             dimensions
                 .iter()
@@ -74,14 +72,9 @@ pub(super) fn flatten<'a>(
     let class = model.get("class_name").and_then(Value::as_str);
     let class = class.ok_or_else(|| Fault::damaged("the model", "`class_name` is missing"))?;
     if !is_model(class) {
-        return Err(Fault::UnknownModel {
-            class: class.to_owned(),
-        });
+        return Err(Fault::UnknownModel { class: class.to_owned() });
     }
-    let mut chain = Chain {
-        nodes: Vec::new(),
-        input: Input::default(),
-    };
+    let mut chain = Chain { nodes: Vec::new(), input: Input::default() };
     chain.add_model(model, class, None, warnings)?;
     let built = || Input::from_batch_shape(model.pointer("/build_config/input_shape"));
     chain.input = std::mem::take(&mut chain.input).or(built);
@@ -171,17 +164,10 @@ impl<'a> Chain<'a> {
                 .into_iter()
                 .find(|key| setting(key) == Some(&Value::Bool(true)));
             if let Some(kind) = unusual {
-                return Err(Fault::unsupported(
-                    entry.name,
-                    format!("its input is {kind}"),
-                ));
+                return Err(Fault::unsupported(entry.name, format!("its input is {kind}")));
             }
         } else if is_model(entry.class) {
-            let inside = Around {
-                outer,
-                name: entry.name,
-                path: &format!("{}/", entry.path),
-            };
+            let inside = Around { outer, name: entry.name, path: &format!("{}/", entry.path) };
             self.add_model(entry.json, entry.class, Some(&inside), warnings)?;
         } else {
             let config = entry.config.ok_or_else(|| {
@@ -197,11 +183,7 @@ impl<'a> Chain<'a> {
                 class: entry.class,
                 name,
                 config,
-                place: Place {
-                    outer,
-                    inner: around.map(|_| entry.name),
-                    path: entry.path,
-                },
+                place: Place { outer, inner: around.map(|_| entry.name), path: entry.path },
             });
         }
         Ok(())
@@ -216,9 +198,7 @@ impl<'a> Chain<'a> {
             };
             let taken = |name: &str| before.iter().any(|other| other.name == name);
             let numbered = (1..).map(|number: usize| format!("{}_{number}", node.name));
-            let free = std::iter::once(node.name.clone())
-                .chain(numbered)
-                .find(|name| !taken(name));
+            let free = std::iter::once(node.name.clone()).chain(numbered).find(|name| !taken(name));
             node.name = free.unwrap_or_default();
         }
     }
@@ -240,9 +220,7 @@ fn entries<'a>(layers: &'a [Value], path: &str) -> Result<Vec<Entry<'a>>, Fault>
             |key: &str| Fault::damaged(format!("layer {}", index + 1), format!("no `{key}`"));
         let text = |key: &str| json.get(key).and_then(Value::as_str);
         let class = text("class_name").ok_or_else(|| missing("class_name"))?;
-        let class = text("registered_name")
-            .filter(|name| name.contains('>'))
-            .unwrap_or(class);
+        let class = text("registered_name").filter(|name| name.contains('>')).unwrap_or(class);
         let config = json.get("config").and_then(Value::as_object);
         let name = config.and_then(|config| config.get("name")?.as_str());
         let name = name.or(text("name")).unwrap_or(class);
@@ -253,13 +231,7 @@ fn entries<'a>(layers: &'a [Value], path: &str) -> Result<Vec<Entry<'a>>, Fault>
             n => format!("{path}layers/{stored}_{n}"),
         };
         *number += 1;
-        entries.push(Entry {
-            class,
-            name,
-            config,
-            json,
-            path,
-        });
+        entries.push(Entry { class, name, config, json, path });
     }
     Ok(entries)
 }

@@ -43,12 +43,7 @@ pub(super) fn read(training: Option<&Value>, warnings: &mut Vec<String>) -> Comp
 }
 
 fn loss(value: &Value) -> Result<Loss, String> {
-    let unknown = || {
-        format!(
-            "the loss {} has no counterpart and is left out",
-            short(value)
-        )
-    };
+    let unknown = || format!("the loss {} has no counterpart and is left out", short(value));
     let value = match value {
         Value::Array(losses) => match losses.as_slice() {
             [one] => one,
@@ -72,9 +67,9 @@ fn loss(value: &Value) -> Result<Loss, String> {
         "mse" | "MSE" | "mean_squared_error" | "MeanSquaredError" => Loss::Mse,
         "mae" | "MAE" | "mean_absolute_error" | "MeanAbsoluteError" => Loss::Mae,
         // Some versions of Keras 3 do not write `delta`, and read the file as 1 themselves.
-        "huber" | "huber_loss" | "Huber" => Loss::Huber {
-            delta: config.number("delta").unwrap_or(1.0),
-        },
+        "huber" | "huber_loss" | "Huber" => {
+            Loss::Huber { delta: config.number("delta").unwrap_or(1.0) }
+        }
         "hinge" | "Hinge" => Loss::Hinge,
         "kl_divergence" | "kld" | "KLD" | "kullback_leibler_divergence" | "KLDivergence" => {
             Loss::KlDivergence
@@ -85,17 +80,11 @@ fn loss(value: &Value) -> Result<Loss, String> {
     let left_out =
         |key: &str| format!("the loss {name} with its `{key}` has no counterpart and is left out");
     for key in ["label_smoothing", "ignore_class"] {
-        if config
-            .get(key)
-            .is_some_and(|value| value.as_f64() != Some(0.0))
-        {
+        if config.get(key).is_some_and(|value| value.as_f64() != Some(0.0)) {
             return Err(left_out(key));
         }
     }
-    if config
-        .get("axis")
-        .is_some_and(|axis| axis.as_i64() != Some(-1))
-    {
+    if config.get("axis").is_some_and(|axis| axis.as_i64() != Some(-1)) {
         return Err(left_out("axis"));
     }
     match config.text("reduction") {
@@ -120,12 +109,9 @@ impl<'a> Config<'a> {
     pub(super) fn count(&self, key: &str) -> Option<u64> {
         let value = self.get(key)?;
         // Keras accepts, and writes, 1000.0 steps.
-        value.as_u64().or_else(|| {
-            value
-                .as_f64()
-                .filter(|n| n.fract() == 0.0 && *n >= 0.0)
-                .map(|n| n as u64)
-        })
+        value
+            .as_u64()
+            .or_else(|| value.as_f64().filter(|n| n.fract() == 0.0 && *n >= 0.0).map(|n| n as u64))
     }
 
     pub(super) fn flag(&self, key: &str) -> bool {
@@ -180,21 +166,15 @@ mod tests {
                 Some(Loss::BinaryCrossentropy { from_logits: true }),
                 Some(Loss::Mae),
                 Some(Loss::Huber { delta: 2.0 }),
-                Some(Loss::SparseCategoricalCrossentropy {
-                    from_logits: probabilities
-                }),
-                Some(Loss::CategoricalCrossentropy {
-                    from_logits: probabilities
-                }),
+                Some(Loss::SparseCategoricalCrossentropy { from_logits: probabilities }),
+                Some(Loss::CategoricalCrossentropy { from_logits: probabilities }),
                 Some(Loss::Hinge),
                 Some(Loss::KlDivergence),
                 Some(Loss::Poisson),
                 Some(Loss::Mse),
                 None,
                 None,
-                Some(Loss::BinaryCrossentropy {
-                    from_logits: probabilities
-                }),
+                Some(Loss::BinaryCrossentropy { from_logits: probabilities }),
             ]
         );
     }
@@ -210,82 +190,28 @@ mod tests {
             global_clipnorm: None,
         };
         let (beta_1, beta_2, epsilon, amsgrad) = (0.9, 0.999, 1e-7, false);
-        let adam = Algorithm::Adam {
-            beta_1,
-            beta_2,
-            epsilon,
-            amsgrad,
-        };
-        let sgd = Algorithm::Sgd {
-            momentum: 0.0,
-            nesterov: false,
-        };
+        let adam = Algorithm::Adam { beta_1, beta_2, epsilon, amsgrad };
+        let sgd = Algorithm::Sgd { momentum: 0.0, nesterov: false };
         let expected = [
+            Some(plain(Algorithm::Sgd { momentum: 0.9, nesterov: true }, 0.1)),
             Some(plain(
-                Algorithm::Sgd {
-                    momentum: 0.9,
-                    nesterov: true,
-                },
-                0.1,
-            )),
-            Some(plain(
-                Algorithm::Rmsprop {
-                    rho: 0.8,
-                    momentum: 0.1,
-                    epsilon,
-                    centered: true,
-                },
+                Algorithm::Rmsprop { rho: 0.8, momentum: 0.1, epsilon, centered: true },
                 0.002,
             )),
-            Some(plain(
-                Algorithm::Adagrad {
-                    initial_accumulator_value: 0.2,
-                    epsilon,
-                },
-                0.03,
-            )),
-            Some(plain(
-                Algorithm::Adadelta {
-                    rho: 0.9,
-                    epsilon: 1e-6,
-                },
-                0.5,
-            )),
+            Some(plain(Algorithm::Adagrad { initial_accumulator_value: 0.2, epsilon }, 0.03)),
+            Some(plain(Algorithm::Adadelta { rho: 0.9, epsilon: 1e-6 }, 0.5)),
             Some(Optimizer {
                 clipnorm: Some(1.0),
-                ..plain(
-                    Algorithm::Adam {
-                        beta_1: 0.8,
-                        beta_2,
-                        epsilon,
-                        amsgrad: true,
-                    },
-                    0.001,
-                )
+                ..plain(Algorithm::Adam { beta_1: 0.8, beta_2, epsilon, amsgrad: true }, 0.001)
             }),
             Some(Optimizer {
                 weight_decay: 0.01,
                 global_clipnorm: Some(5.0),
-                ..plain(
-                    Algorithm::Adamw {
-                        beta_1,
-                        beta_2,
-                        epsilon,
-                        amsgrad,
-                    },
-                    0.004,
-                )
+                ..plain(Algorithm::Adamw { beta_1, beta_2, epsilon, amsgrad }, 0.004)
             }),
             Some(Optimizer {
                 clipvalue: Some(0.5),
-                ..plain(
-                    Algorithm::Nadam {
-                        beta_1,
-                        beta_2,
-                        epsilon,
-                    },
-                    0.005,
-                )
+                ..plain(Algorithm::Nadam { beta_1, beta_2, epsilon }, 0.005)
             }),
             Some(plain(adam, 0.01)),
             Some(plain(sgd, 0.1)),
@@ -301,20 +227,9 @@ mod tests {
     #[test]
     fn schedules_are_read_where_there_is_a_counterpart() {
         let schedules: Vec<_> = cases().into_iter().map(|case| case.0.schedule).collect();
-        let cosine = |decay_steps, alpha| Decay::Cosine {
-            decay_steps: Some(decay_steps),
-            alpha,
-        };
-        let step = Decay::Step {
-            decay_steps: 100,
-            decay_rate: 0.9,
-        };
-        let schedule = |decay, warmup_steps| {
-            Some(Schedule {
-                decay,
-                warmup_steps,
-            })
-        };
+        let cosine = |decay_steps, alpha| Decay::Cosine { decay_steps: Some(decay_steps), alpha };
+        let step = Decay::Step { decay_steps: 100, decay_rate: 0.9 };
+        let schedule = |decay, warmup_steps| Some(Schedule { decay, warmup_steps });
         assert_eq!(schedules[7], schedule(step, 0));
         assert_eq!(schedules[8], schedule(cosine(1000, 0.1), 0));
         assert_eq!(schedules[9], schedule(cosine(900, 0.0), 100));

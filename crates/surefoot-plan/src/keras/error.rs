@@ -90,30 +90,19 @@ pub enum Fault {
 
 impl Fault {
     pub(super) fn damaged(part: impl Into<String>, reason: impl ToString) -> Self {
-        Self::Damaged {
-            part: part.into(),
-            reason: reason.to_string(),
-        }
+        Self::Damaged { part: part.into(), reason: reason.to_string() }
     }
 
     pub(super) fn unsupported(layer: &str, reason: impl Into<String>) -> Self {
-        Self::Unsupported {
-            layer: layer.to_owned(),
-            reason: reason.into(),
-        }
+        Self::Unsupported { layer: layer.to_owned(), reason: reason.into() }
     }
 
     pub(super) fn weights(layer: &str, reason: impl ToString) -> Self {
-        Self::Weights {
-            layer: layer.to_owned(),
-            reason: reason.to_string(),
-        }
+        Self::Weights { layer: layer.to_owned(), reason: reason.to_string() }
     }
 
     pub(super) fn not_a_chain(reason: impl Into<String>) -> Self {
-        Self::NotAChain {
-            reason: reason.into(),
-        }
+        Self::NotAChain { reason: reason.into() }
     }
 }
 
@@ -169,10 +158,8 @@ mod tests {
 
     #[test]
     fn an_error_is_a_sentence_about_the_file() {
-        let error = KerasError {
-            path: "model.h5".into(),
-            fault: Fault::not_a_chain("it has 2 inputs"),
-        };
+        let error =
+            KerasError { path: "model.h5".into(), fault: Fault::not_a_chain("it has 2 inputs") };
         assert_eq!(
             error.to_string(),
             "`model.h5` holds a model that is not a chain of layers: it has 2 inputs"

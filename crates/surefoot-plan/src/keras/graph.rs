@@ -86,10 +86,8 @@ pub(super) fn in_order<'a>(
         )));
     }
 
-    let mut rest: HashMap<&str, Entry<'a>> = entries
-        .into_iter()
-        .map(|entry| (entry.name, entry))
-        .collect();
+    let mut rest: HashMap<&str, Entry<'a>> =
+        entries.into_iter().map(|entry| (entry.name, entry)).collect();
     let mut ordered = Vec::with_capacity(rest.len());
     let mut next = sources.first().copied();
     while let Some(entry) = next.and_then(|name| rest.remove(name)) {
@@ -97,9 +95,9 @@ pub(super) fn in_order<'a>(
         ordered.push(entry);
     }
     match rest.keys().min() {
-        Some(name) => Err(Fault::not_a_chain(format!(
-            "layer `{name}` is not connected to the input"
-        ))),
+        Some(name) => {
+            Err(Fault::not_a_chain(format!("layer `{name}` is not connected to the input")))
+        }
         None => Ok(ordered),
     }
 }
@@ -109,12 +107,7 @@ pub(super) fn in_order<'a>(
 fn producers<'a>(value: &'a Value, names: &mut Vec<&'a str>) {
     match value {
         Value::Array(items) => match items.as_slice() {
-            [
-                Value::String(name),
-                Value::Number(_),
-                Value::Number(_),
-                rest @ ..,
-            ] => {
+            [Value::String(name), Value::Number(_), Value::Number(_), rest @ ..] => {
                 names.push(name);
                 rest.iter().for_each(|item| producers(item, names));
             }
@@ -145,16 +138,8 @@ mod tests {
 
     fn called(name: &str, inputs: &[&str]) -> Value {
         let tensors: Vec<Value> = inputs.iter().map(|name| json!([name, 0, 0, {}])).collect();
-        let calls = if tensors.is_empty() {
-            json!([])
-        } else {
-            json!([tensors])
-        };
-        let class = if inputs.is_empty() {
-            "InputLayer"
-        } else {
-            "Dense"
-        };
+        let calls = if tensors.is_empty() { json!([]) } else { json!([tensors]) };
+        let class = if inputs.is_empty() { "InputLayer" } else { "Dense" };
         let config = json!({"name": name, "batch_input_shape": [null, 4]});
         json!({"class_name": class, "config": config, "name": name, "inbound_nodes": calls})
     }
@@ -178,10 +163,8 @@ mod tests {
 
     #[test]
     fn functional_layers_follow_the_data() {
-        let model = functional(
-            &[called("c", &["b"]), called("in", &[]), called("b", &["in"])],
-            &["c"],
-        );
+        let model =
+            functional(&[called("c", &["b"]), called("in", &[]), called("b", &["in"])], &["c"]);
         assert_eq!(names(&model), ["b", "c"]);
         let chain = flatten(&model, &mut Vec::new()).unwrap();
         assert_eq!(chain.input.shape(), Some(vec![4]));
@@ -208,10 +191,8 @@ mod tests {
 
     #[test]
     fn several_inputs_outputs_and_uses_are_named() {
-        let model = functional(
-            &[called("a", &[]), called("b", &[]), called("c", &["a", "b"])],
-            &["c"],
-        );
+        let model =
+            functional(&[called("a", &[]), called("b", &[]), called("c", &["a", "b"])], &["c"]);
         assert_eq!(reason(&model), "it has 2 inputs, `a` and `b`");
         let model = functional(&[called("a", &[]), called("b", &["a"])], &["a", "b"]);
         assert_eq!(reason(&model), "it has 2 outputs, `a` and `b`");
@@ -225,10 +206,8 @@ mod tests {
 
     #[test]
     fn circles_and_loose_ends_do_not_hang() {
-        let model = functional(
-            &[called("a", &[]), called("b", &["c"]), called("c", &["b"])],
-            &["c"],
-        );
+        let model =
+            functional(&[called("a", &[]), called("b", &["c"]), called("c", &["b"])], &["c"]);
         assert_eq!(reason(&model), "layer `b` is not connected to the input");
     }
 
@@ -238,20 +217,8 @@ mod tests {
         frozen["config"]["trainable"] = json!(false);
         frozen["inbound_nodes"] = json!([[["a", 0, 0, {"training": true}]]]);
         let mut warnings = Vec::new();
-        flatten(
-            &functional(&[called("a", &[]), frozen], &["b"]),
-            &mut warnings,
-        )
-        .unwrap();
-        assert!(
-            warnings
-                .iter()
-                .any(|warning| warning.contains("`b` is frozen"))
-        );
-        assert!(
-            warnings
-                .iter()
-                .any(|warning| warning.contains("training=True"))
-        );
+        flatten(&functional(&[called("a", &[]), frozen], &["b"]), &mut warnings).unwrap();
+        assert!(warnings.iter().any(|warning| warning.contains("`b` is frozen")));
+        assert!(warnings.iter().any(|warning| warning.contains("training=True")));
     }
 }

@@ -59,10 +59,7 @@ pub(super) fn convert(
         })
         .collect();
     if !unknown.is_empty() {
-        return Err(Fault::UnknownLayers {
-            unknown,
-            known: KNOWN.to_vec(),
-        });
+        return Err(Fault::UnknownLayers { unknown, known: KNOWN.to_vec() });
     }
     let mut rank = chain.input.rank();
     let mut layers = Vec::with_capacity(chain.nodes.len());
@@ -94,11 +91,7 @@ fn layer(
     rank: Option<usize>,
     warnings: &mut Vec<String>,
 ) -> Result<Layer, Fault> {
-    let settings = Settings {
-        layer: &node.name,
-        version,
-        values: node.config,
-    };
+    let settings = Settings { layer: &node.name, version, values: node.config };
     precision(&settings, warnings)?;
     settings.leave_out(
         &[
@@ -147,10 +140,9 @@ fn layer(
 /// Surefoot computes in single precision, whatever the layer's policy.
 fn precision(settings: &Settings<'_>, warnings: &mut Vec<String>) -> Result<(), Fault> {
     let policy = match settings.get("dtype") {
-        Some(Value::Object(policy)) => policy
-            .get("config")
-            .and_then(|config| config.get("name"))
-            .and_then(Value::as_str),
+        Some(Value::Object(policy)) => {
+            policy.get("config").and_then(|config| config.get("name")).and_then(Value::as_str)
+        }
         Some(Value::String(policy)) => Some(policy.as_str()),
         _ => None,
     };
@@ -164,9 +156,8 @@ fn precision(settings: &Settings<'_>, warnings: &mut Vec<String>) -> Result<(), 
             ));
             Ok(())
         }
-        Some(other) => Err(settings.refuse(format!(
-            "its `dtype` is \"{other}\", and it can be a floating-point type"
-        ))),
+        Some(other) => Err(settings
+            .refuse(format!("its `dtype` is \"{other}\", and it can be a floating-point type"))),
     }
 }
 
@@ -243,10 +234,7 @@ impl Settings<'_> {
             }
         }
         self.sizes("kernel_size")?.ok_or_else(|| {
-            Fault::damaged(
-                format!("layer `{}`", self.layer),
-                "`kernel_size` is missing",
-            )
+            Fault::damaged(format!("layer `{}`", self.layer), "`kernel_size` is missing")
         })
     }
 
@@ -307,14 +295,11 @@ impl Settings<'_> {
         }
         let rate = self.number_or("rate", 0.0)?;
         if !(0.0..1.0).contains(&rate) {
-            return Err(self.refuse(format!(
-                "its `rate` is {rate}, and it can be from 0 to below 1"
-            )));
+            return Err(
+                self.refuse(format!("its `rate` is {rate}, and it can be from 0 to below 1"))
+            );
         }
-        Ok(Dropout {
-            name: self.name(),
-            rate,
-        })
+        Ok(Dropout { name: self.name(), rate })
     }
 
     fn embedding(&self, warnings: &mut Vec<String>) -> Result<Embedding, Fault> {
@@ -324,10 +309,7 @@ impl Settings<'_> {
                  do not here",
             ));
         }
-        let usual = Initializer::RandomUniform {
-            minval: -0.05,
-            maxval: 0.05,
-        };
+        let usual = Initializer::RandomUniform { minval: -0.05, maxval: 0.05 };
         Ok(Embedding {
             name: self.name(),
             input_dim: self.count("input_dim")?,
@@ -361,33 +343,13 @@ mod tests {
         let embedding = json!({"input_dim": 2, "output_dim": 2});
         let rnn = json!({"units": 2});
         for (class, mut config, key, value) in [
-            (
-                "Conv2D",
-                conv.clone(),
-                "data_format",
-                json!("channels_first"),
-            ),
+            ("Conv2D", conv.clone(), "data_format", json!("channels_first")),
             ("Conv2D", conv, "groups", json!(2)),
-            (
-                "Conv1D",
-                json!({"filters": 2, "kernel_size": 3}),
-                "padding",
-                json!("causal"),
-            ),
-            (
-                "MaxPooling2D",
-                json!({}),
-                "data_format",
-                json!("channels_first"),
-            ),
+            ("Conv1D", json!({"filters": 2, "kernel_size": 3}), "padding", json!("causal")),
+            ("MaxPooling2D", json!({}), "data_format", json!("channels_first")),
             ("GlobalMaxPooling1D", json!({}), "keepdims", json!(true)),
             ("Flatten", json!({}), "data_format", json!("channels_first")),
-            (
-                "Dropout",
-                json!({"rate": 0.5}),
-                "noise_shape",
-                json!([1, 2]),
-            ),
+            ("Dropout", json!({"rate": 0.5}), "noise_shape", json!([1, 2])),
             ("Dropout", json!({}), "rate", json!(1.0)),
             ("BatchNormalization", json!({}), "axis", json!(1)),
             ("BatchNormalization", json!({}), "renorm", json!(true)),
@@ -399,19 +361,11 @@ mod tests {
             ("LSTM", rnn.clone(), "return_state", json!(true)),
             ("LSTM", rnn.clone(), "go_backwards", json!(true)),
             ("GRU", rnn, "time_major", json!(true)),
-            (
-                "Dense",
-                json!({"units": 1}),
-                "dtype",
-                json!("int8_from_float32"),
-            ),
+            ("Dense", json!({"units": 1}), "dtype", json!("int8_from_float32")),
             ("Softmax", json!({}), "axis", json!(1)),
         ] {
             config["name"] = json!("mine");
-            assert!(
-                key == "rate" || one(class, config.clone()).is_ok(),
-                "{class}"
-            );
+            assert!(key == "rate" || one(class, config.clone()).is_ok(), "{class}");
             config[key] = value;
             let message = one(class, config).unwrap_err();
             assert!(message.contains("layer `mine`"), "{message}");
@@ -451,32 +405,12 @@ mod tests {
         };
         let (layer, _) = with("backward_layer", lstm(2, true)).unwrap();
         assert!(matches!(layer, Layer::Lstm(lstm) if lstm.bidirectional));
-        assert!(
-            with("backward_layer", lstm(3, true))
-                .unwrap_err()
-                .contains("differs")
-        );
-        assert!(
-            with("backward_layer", lstm(2, false))
-                .unwrap_err()
-                .contains("differs")
-        );
-        assert!(
-            with("merge_mode", json!("sum"))
-                .unwrap_err()
-                .contains("`merge_mode`")
-        );
-        assert!(
-            with("merge_mode", json!(null))
-                .unwrap_err()
-                .contains("`merge_mode`")
-        );
+        assert!(with("backward_layer", lstm(3, true)).unwrap_err().contains("differs"));
+        assert!(with("backward_layer", lstm(2, false)).unwrap_err().contains("differs"));
+        assert!(with("merge_mode", json!("sum")).unwrap_err().contains("`merge_mode`"));
+        assert!(with("merge_mode", json!(null)).unwrap_err().contains("`merge_mode`"));
         let other = json!({"class_name": "ConvLSTM1D", "config": {}});
-        assert!(
-            with("layer", other)
-                .unwrap_err()
-                .contains("Bidirectional(ConvLSTM1D)")
-        );
+        assert!(with("layer", other).unwrap_err().contains("Bidirectional(ConvLSTM1D)"));
     }
 
     #[test]

@@ -73,10 +73,7 @@ pub fn load(path: &Path) -> Result<KerasModel, KerasError> {
     std::fs::read(path)
         .map_err(Fault::Unreadable)
         .and_then(read)
-        .map_err(|fault| KerasError {
-            path: path.to_owned(),
-            fault,
-        })
+        .map_err(|fault| KerasError { path: path.to_owned(), fault })
 }
 
 fn read(bytes: Vec<u8>) -> Result<KerasModel, Fault> {

@@ -50,9 +50,9 @@ impl Settings<'_> {
         self.last_axis(rank)?;
         let groups = self.number_or("groups", 32.0)?;
         if groups < 1.0 {
-            return Err(self.refuse(format!(
-                "its `groups` is {groups}, and it can be a number above zero"
-            )));
+            return Err(
+                self.refuse(format!("its `groups` is {groups}, and it can be a number above zero"))
+            );
         }
         self.expect_norm_initializers(warnings);
         Ok(GroupNorm {

@@ -11,12 +11,7 @@ pub(super) fn optimizer(
     value: &Value,
     warnings: &mut Vec<String>,
 ) -> Result<(Optimizer, Option<Schedule>), String> {
-    let unknown = || {
-        format!(
-            "the optimizer {} has no counterpart and is left out",
-            short(value)
-        )
-    };
+    let unknown = || format!("the optimizer {} has no counterpart and is left out", short(value));
     let (name, config) = object(value).ok_or_else(unknown)?;
     let config = Config(config);
     let number = |key: &str, default: f64| config.number(key).unwrap_or(default);
@@ -50,29 +45,15 @@ pub(super) fn optimizer(
             (Algorithm::Adadelta { rho, epsilon }, 0.001)
         }
         "adam" => {
-            let adam = Algorithm::Adam {
-                beta_1,
-                beta_2,
-                epsilon,
-                amsgrad,
-            };
+            let adam = Algorithm::Adam { beta_1, beta_2, epsilon, amsgrad };
             (adam, 0.001)
         }
         "adamw" => {
-            let adamw = Algorithm::Adamw {
-                beta_1,
-                beta_2,
-                epsilon,
-                amsgrad,
-            };
+            let adamw = Algorithm::Adamw { beta_1, beta_2, epsilon, amsgrad };
             (adamw, 0.001)
         }
         "nadam" => {
-            let nadam = Algorithm::Nadam {
-                beta_1,
-                beta_2,
-                epsilon,
-            };
+            let nadam = Algorithm::Nadam { beta_1, beta_2, epsilon };
             (nadam, 0.001)
         }
         _ => return Err(unknown()),
@@ -83,16 +64,10 @@ pub(super) fn optimizer(
             .get(key)
             .is_some_and(|value| value.as_bool() != Some(false) && value.as_f64() != Some(0.0));
         if set {
-            warnings.push(format!(
-                "the optimizer's `{key}` has no counterpart and is left out"
-            ));
+            warnings.push(format!("the optimizer's `{key}` has no counterpart and is left out"));
         }
     }
-    let usual_decay = if matches!(algorithm, Algorithm::Adamw { .. }) {
-        0.004
-    } else {
-        0.0
-    };
+    let usual_decay = if matches!(algorithm, Algorithm::Adamw { .. }) { 0.004 } else { 0.0 };
     let optimizer = Optimizer {
         algorithm,
         learning_rate,
@@ -142,24 +117,12 @@ fn schedule(class: &str, config: Config<'_>, initial: f64) -> Option<(f64, Sched
         "ExponentialDecay" => {
             let decay_rate = config.number("decay_rate")?;
             let decay = if config.flag("staircase") {
-                Decay::Step {
-                    decay_steps,
-                    decay_rate,
-                }
+                Decay::Step { decay_steps, decay_rate }
             } else {
-                Decay::Exponential {
-                    decay_steps,
-                    decay_rate,
-                }
+                Decay::Exponential { decay_steps, decay_rate }
             };
             let warmup_steps = 0;
-            Some((
-                initial,
-                Schedule {
-                    decay,
-                    warmup_steps,
-                },
-            ))
+            Some((initial, Schedule { decay, warmup_steps }))
         }
         "CosineDecay" => {
             let decay = Decay::Cosine {
@@ -167,23 +130,11 @@ fn schedule(class: &str, config: Config<'_>, initial: f64) -> Option<(f64, Sched
                 alpha: config.number("alpha").unwrap_or(0.0),
             };
             match config.number("warmup_target") {
-                None => Some((
-                    initial,
-                    Schedule {
-                        decay,
-                        warmup_steps: 0,
-                    },
-                )),
+                None => Some((initial, Schedule { decay, warmup_steps: 0 })),
                 // A warm-up starts at zero here.
                 Some(target) if initial == 0.0 => {
                     let warmup_steps = config.count("warmup_steps").unwrap_or(0);
-                    Some((
-                        target,
-                        Schedule {
-                            decay,
-                            warmup_steps,
-                        },
-                    ))
+                    Some((target, Schedule { decay, warmup_steps }))
                 }
                 Some(_) => None,
             }

@@ -48,10 +48,7 @@ fn bidirectional(settings: &Settings<'_>, warnings: &mut Vec<String>) -> Result<
         Some((class, settings.inner(value.get("config")?.as_object()?)))
     };
     let Some((class, forward)) = part("layer") else {
-        return Err(Fault::damaged(
-            format!("layer `{}`", settings.layer),
-            "`layer` is missing",
-        ));
+        return Err(Fault::damaged(format!("layer `{}`", settings.layer), "`layer` is missing"));
     };
     if forward.flag("go_backwards", false)? {
         return Err(settings.refuse("its forward layer has `go_backwards`"));

@@ -23,9 +23,7 @@ impl<'a> Settings<'a> {
     }
 
     pub(super) fn flag(&self, key: &str, default: bool) -> Result<bool, Fault> {
-        Ok(self
-            .typed(key, "true or false", Value::as_bool)?
-            .unwrap_or(default))
+        Ok(self.typed(key, "true or false", Value::as_bool)?.unwrap_or(default))
     }
 
     pub(super) fn number(&self, key: &str) -> Result<Option<f64>, Fault> {
@@ -74,10 +72,7 @@ impl<'a> Settings<'a> {
     }
 
     fn wrong(&self, key: &str, reason: &str) -> Fault {
-        Fault::damaged(
-            format!("layer `{}`", self.layer),
-            format!("`{key}` {reason}"),
-        )
+        Fault::damaged(format!("layer `{}`", self.layer), format!("`{key}` {reason}"))
     }
 
     /// Refuses a setting that would change what the layer computes.
@@ -87,9 +82,7 @@ impl<'a> Settings<'a> {
 }
 
 fn positive(value: &Value) -> Option<usize> {
-    usize::try_from(value.as_u64()?)
-        .ok()
-        .filter(|&size| size > 0)
+    usize::try_from(value.as_u64()?).ok().filter(|&size| size > 0)
 }
 
 /// A value as it fits into a sentence.
@@ -119,10 +112,7 @@ pub(super) fn object(value: &Value) -> Option<(&str, Option<&Map<String, Value>>
 
 /// Keras 2 registered its own optimizers and initializers as it does those of users.
 fn unregistered(class: &str) -> &str {
-    ["Custom>", "Keras>"]
-        .iter()
-        .find_map(|package| class.strip_prefix(package))
-        .unwrap_or(class)
+    ["Custom>", "Keras>"].iter().find_map(|package| class.strip_prefix(package)).unwrap_or(class)
 }
 
 /// Keras holds many settings in single precision and writes them in double: 0.001 becomes
@@ -144,11 +134,7 @@ mod tests {
     use super::*;
 
     fn settings(values: &Value) -> Settings<'_> {
-        Settings {
-            layer: "dense",
-            version: Version::Three,
-            values: values.as_object().unwrap(),
-        }
+        Settings { layer: "dense", version: Version::Three, values: values.as_object().unwrap() }
     }
 
     #[test]

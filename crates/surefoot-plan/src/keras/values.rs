@@ -20,10 +20,9 @@ impl Settings<'_> {
             ))
         };
         match object(value).ok_or_else(unknown)? {
-            (class, Some(config)) => self
-                .inner(config)
-                .activation_layer(class, None)?
-                .ok_or_else(unknown),
+            (class, Some(config)) => {
+                self.inner(config).activation_layer(class, None)?.ok_or_else(unknown)
+            }
             (name, None) => named_activation(name, self.version).ok_or_else(unknown),
         }
     }
@@ -43,9 +42,7 @@ impl Settings<'_> {
                     None => self.number_or("alpha", 0.3)?,
                 },
             },
-            "ELU" => Activation::Elu {
-                alpha: self.number_or("alpha", 1.0)?,
-            },
+            "ELU" => Activation::Elu { alpha: self.number_or("alpha", 1.0)? },
             "ReLU" => self.relu()?,
             "Softmax" => {
                 self.last_axis(rank)?;
@@ -61,9 +58,9 @@ impl Settings<'_> {
         }
         let threshold = self.number_or("threshold", 0.0)?;
         if threshold != 0.0 {
-            return Err(self.refuse(format!(
-                "its `threshold` is {threshold}, and it can only be 0"
-            )));
+            return Err(
+                self.refuse(format!("its `threshold` is {threshold}, and it can only be 0"))
+            );
         }
         let negative_slope = self.number_or("negative_slope", 0.0)?;
         Ok(if negative_slope == 0.0 {
@@ -93,10 +90,8 @@ impl Settings<'_> {
         if last {
             Ok(())
         } else {
-            Err(self.refuse(format!(
-                "its `axis` is {}, and it can only be the last, -1",
-                short(value)
-            )))
+            Err(self
+                .refuse(format!("its `axis` is {}, and it can only be the last, -1", short(value))))
         }
     }
 
@@ -172,9 +167,7 @@ impl Settings<'_> {
 fn named_activation(name: &str, version: Version) -> Option<Activation> {
     Some(match name {
         "relu" => Activation::Relu,
-        "leaky_relu" => Activation::LeakyRelu {
-            negative_slope: 0.2,
-        },
+        "leaky_relu" => Activation::LeakyRelu { negative_slope: 0.2 },
         "elu" => Activation::Elu { alpha: 1.0 },
         "selu" => Activation::Selu,
         "gelu" => Activation::Gelu { approximate: false },
@@ -205,9 +198,7 @@ fn initializer(class: &str, config: Option<&Map<String, Value>>) -> Option<Initi
     Some(match class {
         "Zeros" | "zeros" | "zero" => Initializer::Zeros,
         "Ones" | "ones" | "one" => Initializer::Ones,
-        "Constant" | "constant" => Initializer::Constant {
-            value: number(config, "value", 0.0)?,
-        },
+        "Constant" | "constant" => Initializer::Constant { value: number(config, "value", 0.0)? },
         "RandomNormal" | "random_normal" | "normal" => Initializer::RandomNormal {
             mean: number(config, "mean", 0.0)?,
             stddev: number(config, "stddev", 0.05)?,
@@ -226,9 +217,9 @@ fn initializer(class: &str, config: Option<&Map<String, Value>>) -> Option<Initi
         "HeUniform" | "he_uniform" => Initializer::HeUniform,
         "LecunNormal" | "lecun_normal" => Initializer::LecunNormal,
         "LecunUniform" | "lecun_uniform" => Initializer::LecunUniform,
-        "Orthogonal" | "OrthogonalInitializer" | "orthogonal" => Initializer::Orthogonal {
-            gain: number(config, "gain", 1.0)?,
-        },
+        "Orthogonal" | "OrthogonalInitializer" | "orthogonal" => {
+            Initializer::Orthogonal { gain: number(config, "gain", 1.0)? }
+        }
         "VarianceScaling" | "variance_scaling" => variance_scaling(config)?,
         _ => return None,
     })
@@ -258,18 +249,9 @@ fn regularizer(class: &str, config: Option<&Map<String, Value>>) -> Option<Regul
     // A bare name means Keras's default strength.
     let part = |key: &str| number(config, key, if config.is_some() { 0.0 } else { 0.01 });
     Some(match class {
-        "L1" | "l1" => Regularizer {
-            l1: part("l1")?,
-            l2: 0.0,
-        },
-        "L2" | "l2" => Regularizer {
-            l1: 0.0,
-            l2: part("l2")?,
-        },
-        "L1L2" | "l1_l2" => Regularizer {
-            l1: part("l1")?,
-            l2: part("l2")?,
-        },
+        "L1" | "l1" => Regularizer { l1: part("l1")?, l2: 0.0 },
+        "L2" | "l2" => Regularizer { l1: 0.0, l2: part("l2")? },
+        "L1L2" | "l1_l2" => Regularizer { l1: part("l1")?, l2: part("l2")? },
         _ => return None,
     })
 }
@@ -281,11 +263,7 @@ mod tests {
     use super::*;
 
     fn with<T>(values: Value, version: Version, read: impl FnOnce(Settings<'_>) -> T) -> T {
-        read(Settings {
-            layer: "x",
-            version,
-            values: values.as_object().unwrap(),
-        })
+        read(Settings { layer: "x", version, values: values.as_object().unwrap() })
     }
 
     fn activation(value: Value, version: Version) -> Result<Activation, String> {
@@ -299,18 +277,13 @@ mod tests {
     fn hard_sigmoid_depends_on_the_version() {
         let slope = |slope| Ok(Activation::HardSigmoid { slope });
         assert_eq!(activation(json!("hard_sigmoid"), Version::Two), slope(0.2));
-        assert_eq!(
-            activation(json!("hard_sigmoid"), Version::Three),
-            slope(1.0 / 6.0)
-        );
+        assert_eq!(activation(json!("hard_sigmoid"), Version::Three), slope(1.0 / 6.0));
     }
 
     #[test]
     fn an_activation_may_be_a_layer() {
         let value = json!({"class_name": "LeakyReLU", "config": {"alpha": 0.30000001192092896}});
-        let expected = Activation::LeakyRelu {
-            negative_slope: 0.3,
-        };
+        let expected = Activation::LeakyRelu { negative_slope: 0.3 };
         assert_eq!(activation(value, Version::Two), Ok(expected));
     }
 
@@ -328,34 +301,20 @@ mod tests {
     fn relu_with_a_ceiling_is_refused_and_with_a_slope_is_leaky() {
         let relu = |values| {
             with(values, Version::Three, |settings| {
-                settings
-                    .activation_layer("ReLU", None)
-                    .map_err(|fault| fault.to_string())
+                settings.activation_layer("ReLU", None).map_err(|fault| fault.to_string())
             })
         };
         assert_eq!(relu(json!({})), Ok(Some(Activation::Relu)));
-        let leaky = Activation::LeakyRelu {
-            negative_slope: 0.1,
-        };
+        let leaky = Activation::LeakyRelu { negative_slope: 0.1 };
         assert_eq!(relu(json!({"negative_slope": 0.1})), Ok(Some(leaky)));
-        assert!(
-            relu(json!({"max_value": 6.0}))
-                .unwrap_err()
-                .contains("max_value")
-        );
-        assert!(
-            relu(json!({"threshold": 1.0}))
-                .unwrap_err()
-                .contains("threshold")
-        );
+        assert!(relu(json!({"max_value": 6.0})).unwrap_err().contains("max_value"));
+        assert!(relu(json!({"threshold": 1.0})).unwrap_err().contains("threshold"));
     }
 
     #[test]
     fn the_last_axis_counts_from_either_end() {
         let axis = |axis: Value, rank| {
-            with(json!({ "axis": axis }), Version::Two, |settings| {
-                settings.last_axis(rank).is_ok()
-            })
+            with(json!({ "axis": axis }), Version::Two, |settings| settings.last_axis(rank).is_ok())
         };
         assert!(axis(json!(-1), None));
         assert!(axis(json!([3]), Some(3)));
@@ -371,18 +330,9 @@ mod tests {
             let config = json!({"scale": scale, "mode": mode, "distribution": distribution});
             initializer("VarianceScaling", config.as_object())
         };
-        assert_eq!(
-            scaling(1.0, "fan_avg", "uniform"),
-            Some(Initializer::GlorotUniform)
-        );
-        assert_eq!(
-            scaling(2.0, "fan_in", "truncated_normal"),
-            Some(Initializer::HeNormal)
-        );
-        assert_eq!(
-            scaling(1.0, "fan_in", "normal"),
-            Some(Initializer::LecunNormal)
-        );
+        assert_eq!(scaling(1.0, "fan_avg", "uniform"), Some(Initializer::GlorotUniform));
+        assert_eq!(scaling(2.0, "fan_in", "truncated_normal"), Some(Initializer::HeNormal));
+        assert_eq!(scaling(1.0, "fan_in", "normal"), Some(Initializer::LecunNormal));
         assert_eq!(scaling(3.0, "fan_in", "normal"), None);
         assert_eq!(scaling(1.0, "fan_in", "untruncated_normal"), None);
     }

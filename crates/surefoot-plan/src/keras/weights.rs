@@ -219,10 +219,7 @@ fn get(file: &File, path: &str, node: &Node<'_>) -> Result<Option<Values>, Fault
     let found = array(file, path).map_err(|error| Fault::damaged(format!("`{path}`"), error))?;
     match found {
         Some(found) => Ok(Some(found)),
-        None => Err(Fault::weights(
-            &node.name,
-            format!("`{path}` is listed but not there"),
-        )),
+        None => Err(Fault::weights(&node.name, format!("`{path}` is listed but not there"))),
     }
 }
 
@@ -243,11 +240,7 @@ fn check_shape(layer: &str, expected: &Array, shape: &[usize]) -> Result<(), Fau
         .collect();
     Err(Fault::weights(
         layer,
-        format!(
-            "its {} has the shape {shape:?}, expected [{}]",
-            expected.name,
-            wanted.join(", ")
-        ),
+        format!("its {} has the shape {shape:?}, expected [{}]", expected.name, wanted.join(", ")),
     ))
 }
 
@@ -303,18 +296,12 @@ mod tests {
 
     #[test]
     fn permuting_an_empty_array_is_empty() {
-        assert_eq!(
-            permute(&[0, 3, 2], &[], [2, 1, 0]),
-            (vec![2, 3, 0], Vec::new())
-        );
+        assert_eq!(permute(&[0, 3, 2], &[], [2, 1, 0]), (vec![2, 3, 0], Vec::new()));
     }
 
     #[test]
     fn a_wrong_shape_says_what_was_expected() {
-        let expected = Array {
-            name: "kernel",
-            shape: vec![None, Some(4)],
-        };
+        let expected = Array { name: "kernel", shape: vec![None, Some(4)] };
         assert!(check_shape("a", &expected, &[7, 4]).is_ok());
         let fault = check_shape("a", &expected, &[4, 7]).unwrap_err();
         assert_eq!(

@@ -110,9 +110,5 @@ pub(crate) const fn alias<T>(
     aliases: &'static [&'static str],
     start: fn() -> T,
 ) -> Variant<T> {
-    Variant {
-        name,
-        aliases,
-        start,
-    }
+    Variant { name, aliases, start }
 }

@@ -76,10 +76,7 @@ impl<'a> Reader<'a> {
         let entry = self.take(key)?;
         let checked = T::read(&entry.node, key).and_then(|value| match rule(&value) {
             Ok(()) => Ok(value),
-            Err(what) => Err(Fault::new(
-                entry.node.span.clone(),
-                format!("`{key}` must {what}"),
-            )),
+            Err(what) => Err(Fault::new(entry.node.span.clone(), format!("`{key}` must {what}"))),
         });
         self.attempt(checked)
     }
@@ -200,10 +197,7 @@ fn find<C: Choice>(name: &str, node: &Node) -> Result<&'static Variant<C>, Fault
 
 /// The table does not say which kind it is. A misspelt tag is the likely reason.
 fn untagged<C: Choice>(node: &Node, reader: &Reader<'_>) -> Fault {
-    let misspelt = reader
-        .entries
-        .iter()
-        .find(|entry| nearest(&entry.key, [C::TAG]).is_some());
+    let misspelt = reader.entries.iter().find(|entry| nearest(&entry.key, [C::TAG]).is_some());
     if let Some(entry) = misspelt {
         return unknown("key", &entry.key, entry.span.clone(), &[C::TAG]);
     }

@@ -21,10 +21,7 @@ pub(super) fn same(a: &str, b: &str) -> bool {
 }
 
 fn squashed(name: &str) -> String {
-    name.chars()
-        .filter(|c| !matches!(c, '_' | '-' | ' '))
-        .flat_map(char::to_lowercase)
-        .collect()
+    name.chars().filter(|c| !matches!(c, '_' | '-' | ' ')).flat_map(char::to_lowercase).collect()
 }
 
 /// Insertions, deletions, substitutions and swaps of neighbours between two words (the optimal

@@ -44,12 +44,11 @@ impl Term for usize {
 
     fn read(node: &Node, key: &str) -> Result<Self, Fault> {
         match node.value {
-            Tree::Integer(value) => usize::try_from(value)
-                .ok()
-                .filter(|value| *value > 0)
-                .ok_or_else(|| {
+            Tree::Integer(value) => {
+                usize::try_from(value).ok().filter(|value| *value > 0).ok_or_else(|| {
                     Fault::new(node.span.clone(), format!("`{key}` must be at least 1"))
-                }),
+                })
+            }
             _ => Err(Fault::kind(node, key, Self::NOUN)),
         }
     }
@@ -82,10 +81,7 @@ impl Term for f64 {
         match node.value {
             Tree::Integer(value) => Ok(value as f64),
             Tree::Float(value) if value.is_finite() => Ok(value),
-            Tree::Float(_) => Err(Fault::new(
-                node.span.clone(),
-                format!("`{key}` must be finite"),
-            )),
+            Tree::Float(_) => Err(Fault::new(node.span.clone(), format!("`{key}` must be finite"))),
             _ => Err(Fault::kind(node, key, Self::NOUN)),
         }
     }
@@ -137,10 +133,8 @@ impl Term for [usize; 2] {
             Tree::Integer(_) => usize::read(node, key).map(|side| [side, side]),
             Tree::List(nodes) => match nodes.as_slice() {
                 [height, width] => Ok([usize::read(height, key)?, usize::read(width, key)?]),
-                _ => Err(
-                    Fault::new(node.span.clone(), format!("`{key}` must be {}", Self::NOUN))
-                        .label(format!("this list has {} entries", nodes.len())),
-                ),
+                _ => Err(Fault::new(node.span.clone(), format!("`{key}` must be {}", Self::NOUN))
+                    .label(format!("this list has {} entries", nodes.len()))),
             },
             _ => Err(Fault::kind(node, key, Self::NOUN)),
         }

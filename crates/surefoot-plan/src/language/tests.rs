@@ -111,24 +111,15 @@ fn the_names_of_keras_are_understood() {
     assert_eq!(read("\"HeNormal\""), Ok(Initializer::HeNormal));
     assert_eq!(read("\"standardize\""), Ok(Scale::Standardise));
     assert_eq!(read("\"RMSprop\""), Ok(Optimizer::rmsprop()));
-    assert_eq!(
-        read("{ layer = \"MaxPooling2D\" }"),
-        Ok(Layer::MaxPool2d(Pool2d::default()))
-    );
+    assert_eq!(read("{ layer = \"MaxPooling2D\" }"), Ok(Layer::MaxPool2d(Pool2d::default())));
 }
 
 #[test]
 fn a_name_alone_has_the_defaults() {
     assert_eq!(read("\"elu\""), Ok(Activation::Elu { alpha: 1.0 }));
     assert_eq!(read("{ name = \"elu\" }"), Ok(Activation::elu()));
-    assert_eq!(
-        read("\"sgd\"").map(|o: Optimizer| o.learning_rate),
-        Ok(0.01)
-    );
-    assert_eq!(
-        read("\"adamw\"").map(|o: Optimizer| o.weight_decay),
-        Ok(0.004)
-    );
+    assert_eq!(read("\"sgd\"").map(|o: Optimizer| o.learning_rate), Ok(0.01));
+    assert_eq!(read("\"adamw\"").map(|o: Optimizer| o.weight_decay), Ok(0.004));
     assert!(read::<Initializer>("\"constant\"").is_err());
     assert!(read::<Layer>("\"flatten\"").is_err());
 }
@@ -138,10 +129,7 @@ fn a_table_without_a_name_means_the_usual_kind() {
     let optimizer: Optimizer = read("{ learning_rate = 0.5 }").unwrap();
     assert_eq!(optimizer, Optimizer::new(Optimizer::adam().algorithm, 0.5));
     let schedule: Schedule = read("{ warmup_steps = 5 }").unwrap();
-    assert_eq!(
-        (schedule.decay, schedule.warmup_steps),
-        (Decay::Constant, 5)
-    );
+    assert_eq!((schedule.decay, schedule.warmup_steps), (Decay::Constant, 5));
     assert!(read::<Activation>("{ alpha = 0.5 }").is_err());
 }
 

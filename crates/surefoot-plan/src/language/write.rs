@@ -27,37 +27,21 @@ impl Writer {
 impl Writer {
     /// Every key of a record.
     pub(crate) fn keys<R: Record + Clone>(record: &R) -> Vec<&'static str> {
-        Self::of(record)
-            .entries
-            .iter()
-            .map(|line| line.key)
-            .collect()
+        Self::of(record).entries.iter().map(|line| line.key).collect()
     }
 }
 
 impl Fields for Writer {
     fn required<T: Term>(&mut self, key: &'static str, value: &mut T, _: Rule<T>) {
-        self.entries.push(Line {
-            key,
-            text: Some(value.write()),
-            required: true,
-        });
+        self.entries.push(Line { key, text: Some(value.write()), required: true });
     }
 
     fn optional<T: Term>(&mut self, key: &'static str, value: &mut T, _: Rule<T>) {
-        self.entries.push(Line {
-            key,
-            text: Some(value.write()),
-            required: false,
-        });
+        self.entries.push(Line { key, text: Some(value.write()), required: false });
     }
 
     fn maybe<T: Term>(&mut self, key: &'static str, value: &mut Option<T>, _: Rule<T>) {
-        self.entries.push(Line {
-            key,
-            text: value.as_ref().map(Term::write),
-            required: false,
-        });
+        self.entries.push(Line { key, text: value.as_ref().map(Term::write), required: false });
     }
 
     fn ensure(&mut self, _: &'static str, _: bool, _: &str) {}
@@ -100,10 +84,7 @@ pub(crate) fn write_record<R: Record + Clone + Default>(record: &R) -> String {
 
 /// A table on one line.
 pub(crate) fn inline(lines: &[(&str, String)]) -> String {
-    let lines: Vec<_> = lines
-        .iter()
-        .map(|(key, text)| format!("{key} = {text}"))
-        .collect();
+    let lines: Vec<_> = lines.iter().map(|(key, text)| format!("{key} = {text}")).collect();
     match lines.is_empty() {
         true => "{}".to_owned(),
         false => format!("{{ {} }}", lines.join(", ")),

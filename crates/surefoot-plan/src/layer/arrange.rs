@@ -30,10 +30,7 @@ pub struct Dropout {
 impl Reshape {
     /// A reshape to `target_shape`.
     pub fn new(target_shape: Vec<i64>) -> Self {
-        Self {
-            name: None,
-            target_shape,
-        }
+        Self { name: None, target_shape }
     }
 }
 

@@ -152,10 +152,8 @@ impl Record for Padding {
 impl Choice for Padding {
     const TAG: &'static str = "name";
     const NOUN: &'static str = "a padding";
-    const VARIANTS: &'static [Variant<Self>] = &[
-        variant("valid", || Self::Valid),
-        variant("same", || Self::Same),
-    ];
+    const VARIANTS: &'static [Variant<Self>] =
+        &[variant("valid", || Self::Valid), variant("same", || Self::Same)];
 
     fn variant(&self) -> &'static str {
         match self {

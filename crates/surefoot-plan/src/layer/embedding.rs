@@ -42,11 +42,7 @@ impl Record for Embedding {
         f.maybe("name", &mut self.name, name);
         f.required("input_dim", &mut self.input_dim, any);
         f.required("output_dim", &mut self.output_dim, any);
-        f.optional(
-            "embeddings_initializer",
-            &mut self.embeddings_initializer,
-            any,
-        );
+        f.optional("embeddings_initializer", &mut self.embeddings_initializer, any);
     }
 }
 

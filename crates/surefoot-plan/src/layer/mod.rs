@@ -87,10 +87,7 @@ impl Residual {
 impl ActivationLayer {
     /// A layer that applies `activation`.
     pub fn new(activation: Activation) -> Self {
-        Self {
-            name: None,
-            activation,
-        }
+        Self { name: None, activation }
     }
 }
 
@@ -224,62 +221,34 @@ impl Choice for Layer {
     const BARE: bool = false;
     const VARIANTS: &'static [Variant<Self>] = &[
         variant("dense", || Self::Dense(Dense::new(1))),
-        alias("conv1d", &["convolution1d"], || {
-            Self::Conv1d(Conv1d::new(1, 1))
+        alias("conv1d", &["convolution1d"], || Self::Conv1d(Conv1d::new(1, 1))),
+        alias("conv2d", &["convolution2d"], || Self::Conv2d(Conv2d::new(1, [1, 1]))),
+        alias("max_pool1d", &["max_pooling1d"], || Self::MaxPool1d(Pool1d::default())),
+        alias("max_pool2d", &["max_pooling2d"], || Self::MaxPool2d(Pool2d::default())),
+        alias("average_pool1d", &["average_pooling1d", "avg_pool1d"], || {
+            Self::AveragePool1d(Pool1d::default())
         }),
-        alias("conv2d", &["convolution2d"], || {
-            Self::Conv2d(Conv2d::new(1, [1, 1]))
+        alias("average_pool2d", &["average_pooling2d", "avg_pool2d"], || {
+            Self::AveragePool2d(Pool2d::default())
         }),
-        alias("max_pool1d", &["max_pooling1d"], || {
-            Self::MaxPool1d(Pool1d::default())
-        }),
-        alias("max_pool2d", &["max_pooling2d"], || {
-            Self::MaxPool2d(Pool2d::default())
-        }),
-        alias(
-            "average_pool1d",
-            &["average_pooling1d", "avg_pool1d"],
-            || Self::AveragePool1d(Pool1d::default()),
-        ),
-        alias(
-            "average_pool2d",
-            &["average_pooling2d", "avg_pool2d"],
-            || Self::AveragePool2d(Pool2d::default()),
-        ),
         alias(
             "global_max_pool",
-            &[
-                "global_max_pooling",
-                "global_max_pooling1d",
-                "global_max_pooling2d",
-            ],
+            &["global_max_pooling", "global_max_pooling1d", "global_max_pooling2d"],
             || Self::GlobalMaxPool(GlobalPool::default()),
         ),
         alias(
             "global_average_pool",
-            &[
-                "global_average_pooling",
-                "global_average_pooling1d",
-                "global_average_pooling2d",
-            ],
+            &["global_average_pooling", "global_average_pooling1d", "global_average_pooling2d"],
             || Self::GlobalAveragePool(GlobalPool::default()),
         ),
         variant("flatten", || Self::Flatten(Flatten::default())),
         variant("reshape", || Self::Reshape(Reshape::new(Vec::new()))),
         variant("dropout", || Self::Dropout(Dropout::new(0.0))),
-        alias("batch_norm", &["batch_normalization"], || {
-            Self::BatchNorm(BatchNorm::default())
-        }),
-        alias("layer_norm", &["layer_normalization"], || {
-            Self::LayerNorm(LayerNorm::default())
-        }),
-        alias("group_norm", &["group_normalization"], || {
-            Self::GroupNorm(GroupNorm::default())
-        }),
+        alias("batch_norm", &["batch_normalization"], || Self::BatchNorm(BatchNorm::default())),
+        alias("layer_norm", &["layer_normalization"], || Self::LayerNorm(LayerNorm::default())),
+        alias("group_norm", &["group_normalization"], || Self::GroupNorm(GroupNorm::default())),
         variant("embedding", || Self::Embedding(Embedding::new(1, 1))),
-        variant("position_embedding", || {
-            Self::PositionEmbedding(PositionEmbedding::default())
-        }),
+        variant("position_embedding", || Self::PositionEmbedding(PositionEmbedding::default())),
         variant("simple_rnn", || Self::SimpleRnn(SimpleRnn::new(1))),
         variant("lstm", || Self::Lstm(Lstm::new(1))),
         variant("gru", || Self::Gru(Gru::new(1))),
@@ -290,9 +259,7 @@ impl Choice for Layer {
             Self::Transformer(Transformer::new(1, 1))
         }),
         variant("residual", || Self::Residual(Residual::new(Vec::new()))),
-        variant("activation", || {
-            Self::Activation(ActivationLayer::new(Activation::Linear))
-        }),
+        variant("activation", || Self::Activation(ActivationLayer::new(Activation::Linear))),
     ];
 
     fn variant(&self) -> &'static str {
@@ -333,13 +300,9 @@ impl Term for Vec<Layer> {
             let layer = Layer::read(node, key)?;
             let taken = |other: &Layer| other.name().is_some() && other.name() == layer.name();
             if let Some(first) = layers.iter().position(taken) {
-                let span = node
-                    .get("name")
-                    .map_or(&node.span, |entry| &entry.node.span);
-                return Err(
-                    Fault::new(span.clone(), "two layers have the same name".to_owned())
-                        .label(format!("this is also the name of layer {}", first + 1)),
-                );
+                let span = node.get("name").map_or(&node.span, |entry| &entry.node.span);
+                return Err(Fault::new(span.clone(), "two layers have the same name".to_owned())
+                    .label(format!("this is also the name of layer {}", first + 1)));
             }
             layers.push(layer);
         }

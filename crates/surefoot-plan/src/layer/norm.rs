@@ -50,36 +50,19 @@ const EPSILON: f64 = 1e-3;
 
 impl Default for BatchNorm {
     fn default() -> Self {
-        Self {
-            name: None,
-            momentum: 0.99,
-            epsilon: EPSILON,
-            center: true,
-            scale: true,
-        }
+        Self { name: None, momentum: 0.99, epsilon: EPSILON, center: true, scale: true }
     }
 }
 
 impl Default for LayerNorm {
     fn default() -> Self {
-        Self {
-            name: None,
-            epsilon: EPSILON,
-            center: true,
-            scale: true,
-        }
+        Self { name: None, epsilon: EPSILON, center: true, scale: true }
     }
 }
 
 impl Default for GroupNorm {
     fn default() -> Self {
-        Self {
-            name: None,
-            groups: 32,
-            epsilon: EPSILON,
-            center: true,
-            scale: true,
-        }
+        Self { name: None, groups: 32, epsilon: EPSILON, center: true, scale: true }
     }
 }
 

@@ -38,12 +38,7 @@ pub struct GlobalPool {
 
 impl Default for Pool1d {
     fn default() -> Self {
-        Self {
-            name: None,
-            pool_size: 2,
-            strides: None,
-            padding: Padding::Valid,
-        }
+        Self { name: None, pool_size: 2, strides: None, padding: Padding::Valid }
     }
 }
 
@@ -58,12 +53,7 @@ impl Record for Pool1d {
 
 impl Default for Pool2d {
     fn default() -> Self {
-        Self {
-            name: None,
-            pool_size: [2, 2],
-            strides: None,
-            padding: Padding::Valid,
-        }
+        Self { name: None, pool_size: [2, 2], strides: None, padding: Padding::Valid }
     }
 }
 

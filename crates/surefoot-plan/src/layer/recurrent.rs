@@ -118,18 +118,10 @@ impl Record for SimpleRnn {
         f.optional("activation", &mut self.activation, any);
         f.optional("use_bias", &mut self.use_bias, any);
         f.optional("kernel_initializer", &mut self.kernel_initializer, any);
-        f.optional(
-            "recurrent_initializer",
-            &mut self.recurrent_initializer,
-            any,
-        );
+        f.optional("recurrent_initializer", &mut self.recurrent_initializer, any);
         f.optional("bias_initializer", &mut self.bias_initializer, any);
         f.optional("kernel_regularizer", &mut self.kernel_regularizer, any);
-        f.optional(
-            "recurrent_regularizer",
-            &mut self.recurrent_regularizer,
-            any,
-        );
+        f.optional("recurrent_regularizer", &mut self.recurrent_regularizer, any);
         f.optional("return_sequences", &mut self.return_sequences, any);
         f.optional("bidirectional", &mut self.bidirectional, any);
     }
@@ -165,18 +157,10 @@ impl Record for Lstm {
         f.optional("use_bias", &mut self.use_bias, any);
         f.optional("unit_forget_bias", &mut self.unit_forget_bias, any);
         f.optional("kernel_initializer", &mut self.kernel_initializer, any);
-        f.optional(
-            "recurrent_initializer",
-            &mut self.recurrent_initializer,
-            any,
-        );
+        f.optional("recurrent_initializer", &mut self.recurrent_initializer, any);
         f.optional("bias_initializer", &mut self.bias_initializer, any);
         f.optional("kernel_regularizer", &mut self.kernel_regularizer, any);
-        f.optional(
-            "recurrent_regularizer",
-            &mut self.recurrent_regularizer,
-            any,
-        );
+        f.optional("recurrent_regularizer", &mut self.recurrent_regularizer, any);
         f.optional("return_sequences", &mut self.return_sequences, any);
         f.optional("bidirectional", &mut self.bidirectional, any);
     }
@@ -212,18 +196,10 @@ impl Record for Gru {
         f.optional("use_bias", &mut self.use_bias, any);
         f.optional("reset_after", &mut self.reset_after, any);
         f.optional("kernel_initializer", &mut self.kernel_initializer, any);
-        f.optional(
-            "recurrent_initializer",
-            &mut self.recurrent_initializer,
-            any,
-        );
+        f.optional("recurrent_initializer", &mut self.recurrent_initializer, any);
         f.optional("bias_initializer", &mut self.bias_initializer, any);
         f.optional("kernel_regularizer", &mut self.kernel_regularizer, any);
-        f.optional(
-            "recurrent_regularizer",
-            &mut self.recurrent_regularizer,
-            any,
-        );
+        f.optional("recurrent_regularizer", &mut self.recurrent_regularizer, any);
         f.optional("return_sequences", &mut self.return_sequences, any);
         f.optional("bidirectional", &mut self.bidirectional, any);
     }

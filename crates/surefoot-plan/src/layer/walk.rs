@@ -64,10 +64,7 @@ impl Layer {
 
     /// Whether the layer normalises.
     pub fn is_norm(&self) -> bool {
-        matches!(
-            self,
-            Self::BatchNorm(_) | Self::LayerNorm(_) | Self::GroupNorm(_)
-        )
+        matches!(self, Self::BatchNorm(_) | Self::LayerNorm(_) | Self::GroupNorm(_))
     }
 }
 
@@ -126,10 +123,7 @@ mod tests {
     use crate::{ActivationLayer, Dense, Dropout};
 
     fn dense(activation: Activation) -> Layer {
-        Layer::Dense(Dense {
-            activation,
-            ..Dense::new(2)
-        })
+        Layer::Dense(Dense { activation, ..Dense::new(2) })
     }
 
     #[test]

@@ -79,17 +79,11 @@ struct Need {
 
 impl Need {
     fn new(what: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            help: None,
-        }
+        Self { what: what.into(), help: None }
     }
 
     fn help(self, help: impl Into<String>) -> Self {
-        Self {
-            help: Some(help.into()),
-            ..self
-        }
+        Self { help: Some(help.into()), ..self }
     }
 
     fn at(self, path: &[usize], name: &str, input: &[usize]) -> ShapeError {
@@ -156,9 +150,7 @@ fn step(layer: &Layer, input: &[usize], whole: bool) -> Result<Step, Need> {
         }
         Layer::GlobalMaxPool(_) | Layer::GlobalAveragePool(_) => match input.len() {
             2 | 3 => Step::new(vec![last], 0),
-            _ => Err(Need::new(
-                "it needs [steps, features] or [height, width, channels]",
-            )),
+            _ => Err(Need::new("it needs [steps, features] or [height, width, channels]")),
         },
         Layer::Flatten(_) => Step::new(vec![count(input)], 0),
         Layer::Reshape(reshape) => Step::new(reshaped(input, &reshape.target_shape)?, 0),
@@ -187,25 +179,13 @@ fn step(layer: &Layer, input: &[usize], whole: bool) -> Result<Step, Need> {
         Layer::SimpleRnn(rnn) => {
             let [steps, features] = sequence(input)?;
             let once = affine(features.saturating_add(rnn.units), rnn.units, rnn.use_bias);
-            recurrent(
-                steps,
-                rnn.units,
-                rnn.return_sequences,
-                rnn.bidirectional,
-                once,
-            )
+            recurrent(steps, rnn.units, rnn.return_sequences, rnn.bidirectional, once)
         }
         Layer::Lstm(rnn) => {
             let [steps, features] = sequence(input)?;
             let gate = affine(features.saturating_add(rnn.units), rnn.units, rnn.use_bias);
             let once = gate.saturating_mul(4);
-            recurrent(
-                steps,
-                rnn.units,
-                rnn.return_sequences,
-                rnn.bidirectional,
-                once,
-            )
+            recurrent(steps, rnn.units, rnn.return_sequences, rnn.bidirectional, once)
         }
         Layer::Gru(rnn) => {
             let [steps, features] = sequence(input)?;
@@ -216,13 +196,7 @@ fn step(layer: &Layer, input: &[usize], whole: bool) -> Result<Step, Need> {
                 false => 0,
             };
             let once = gate.saturating_add(second).saturating_mul(3);
-            recurrent(
-                steps,
-                rnn.units,
-                rnn.return_sequences,
-                rnn.bidirectional,
-                once,
-            )
+            recurrent(steps, rnn.units, rnn.return_sequences, rnn.bidirectional, once)
         }
         Layer::MultiHeadAttention(attention) => {
             let [_, features] = sequence(input)?;
@@ -240,10 +214,8 @@ fn same(input: &[usize], output: Vec<usize>) -> Result<Step, Need> {
     if output == input {
         return Step::new(output, 0);
     }
-    Err(Need::new(format!(
-        "its layers make {output:?} of it, which cannot be added to {input:?}"
-    ))
-    .help("the layers of a residual block have to give back the shape they get"))
+    Err(Need::new(format!("its layers make {output:?} of it, which cannot be added to {input:?}"))
+        .help("the layers of a residual block have to give back the shape they get"))
 }
 
 fn sequence(input: &[usize]) -> Result<[usize; 2], Need> {
@@ -301,19 +273,15 @@ fn window<const N: usize>(
 
 fn reshaped(input: &[usize], target: &[i64]) -> Result<Vec<usize>, Need> {
     let values = count(input);
-    let known = target
-        .iter()
-        .filter_map(|size| usize::try_from(*size).ok())
-        .fold(1, usize::saturating_mul);
+    let known =
+        target.iter().filter_map(|size| usize::try_from(*size).ok()).fold(1, usize::saturating_mul);
     let open = target.iter().any(|size| *size < 0);
     let fits = match open {
         true => known > 0 && values.is_multiple_of(known),
         false => known == values,
     };
     if !fits {
-        return Err(Need::new(format!(
-            "its {values} values do not fill {target:?}"
-        )));
+        return Err(Need::new(format!("its {values} values do not fill {target:?}")));
     }
     Ok(target
         .iter()
@@ -352,9 +320,11 @@ fn attention_parameters(attention: &MultiHeadAttention, features: usize) -> Resu
             return Err(divisible(features, heads).help("or state `key_dim`, the size of a head"));
         }
     };
-    Ok(affine(features, width, attention.use_bias)
-        .saturating_mul(3)
-        .saturating_add(affine(width, features, attention.use_bias)))
+    Ok(affine(features, width, attention.use_bias).saturating_mul(3).saturating_add(affine(
+        width,
+        features,
+        attention.use_bias,
+    )))
 }
 
 fn transformer_parameters(block: &Transformer, features: usize) -> Result<usize, Need> {
@@ -372,16 +342,12 @@ fn transformer_parameters(block: &Transformer, features: usize) -> Result<usize,
 }
 
 fn divisible(features: usize, heads: usize) -> Need {
-    Need::new(format!(
-        "it needs features (here {features}) that divide into {heads} heads"
-    ))
+    Need::new(format!("it needs features (here {features}) that divide into {heads} heads"))
 }
 
 /// Values of a product with a matrix and, perhaps, a bias.
 fn affine(inputs: usize, outputs: usize, bias: bool) -> usize {
-    inputs
-        .saturating_add(usize::from(bias))
-        .saturating_mul(outputs)
+    inputs.saturating_add(usize::from(bias)).saturating_mul(outputs)
 }
 
 fn count(shape: &[usize]) -> usize {

@@ -56,10 +56,7 @@ pub fn check_output(
     let error = |label: String, help: Option<String>| ShapeError {
         path: last.path.clone(),
         layer: last.name.clone(),
-        message: format!(
-            "the output of layer `{}` has shape {:?}",
-            last.name, last.output
-        ),
+        message: format!("the output of layer `{}` has shape {:?}", last.name, last.output),
         label: Some(label),
         help,
     };
@@ -88,10 +85,9 @@ pub fn check_output(
             Some("use 2 outputs, or loss = \"binary_crossentropy\" with 1".to_owned()),
         ),
         TargetShape::Binary => error(format!("`{name}` of 2 classes needs [1] or [2]"), None),
-        TargetShape::Classes(classes) => error(
-            format!("`{name}` needs an output for each of the {classes} classes"),
-            None,
-        ),
+        TargetShape::Classes(classes) => {
+            error(format!("`{name}` needs an output for each of the {classes} classes"), None)
+        }
     })
 }
 
@@ -114,14 +110,8 @@ mod tests {
     #[test]
     fn class_numbers_pick_one_of_enough_outputs() {
         let ten = TargetShape::Classes(10);
-        assert_eq!(
-            target_layout(&SPARSE, &ten, 10),
-            Some(TargetLayout::ClassNumber)
-        );
-        assert_eq!(
-            target_layout(&SPARSE, &ten, 12),
-            Some(TargetLayout::ClassNumber)
-        );
+        assert_eq!(target_layout(&SPARSE, &ten, 10), Some(TargetLayout::ClassNumber));
+        assert_eq!(target_layout(&SPARSE, &ten, 12), Some(TargetLayout::ClassNumber));
         assert_eq!(target_layout(&SPARSE, &ten, 9), None);
         assert_eq!(target_layout(&SPARSE, &TargetShape::Binary, 1), None);
         assert_eq!(target_layout(&SPARSE, &TargetShape::Numbers(3), 3), None);
@@ -147,10 +137,7 @@ mod tests {
     #[test]
     fn numbers_need_as_many_outputs() {
         let two = TargetShape::Numbers(2);
-        assert_eq!(
-            target_layout(&Loss::Mse, &two, 2),
-            Some(TargetLayout::Numbers)
-        );
+        assert_eq!(target_layout(&Loss::Mse, &two, 2), Some(TargetLayout::Numbers));
         assert_eq!(target_layout(&Loss::Mse, &two, 1), None);
     }
 }

@@ -21,10 +21,7 @@ pub(crate) fn forward(model: &KerasModel, shape: &[usize], inputs: &[f64]) -> Ve
     let size: usize = shape[1..].iter().product();
     let mut outputs = Vec::new();
     for input in inputs.chunks(size) {
-        let mut sample = Sample {
-            shape: shape[1..].to_vec(),
-            values: input.to_vec(),
-        };
+        let mut sample = Sample { shape: shape[1..].to_vec(), values: input.to_vec() };
         for layer in &model.layers {
             let name = layer.name().unwrap();
             let own = model.weights.iter().filter(|weight| weight.layer == name);
@@ -56,13 +53,8 @@ fn apply(layer: &Layer, arrays: &Arrays<'_>, x: Sample) -> Sample {
         Layer::Conv1d(conv) => {
             let image = as_image(x);
             let kernel = arrays["kernel"];
-            let [filters, channels, width] = kernel.shape[..] else {
-                panic!()
-            };
-            let kernel = Weight {
-                shape: vec![filters, channels, 1, width],
-                ..kernel.clone()
-            };
+            let [filters, channels, width] = kernel.shape[..] else { panic!() };
+            let kernel = Weight { shape: vec![filters, channels, 1, width], ..kernel.clone() };
             let windows = Windows {
                 size: [1, conv.kernel_size],
                 strides: [1, conv.strides],
@@ -89,11 +81,7 @@ fn apply(layer: &Layer, arrays: &Arrays<'_>, x: Sample) -> Sample {
                 dilation: [1, 1],
                 padding: pool.padding,
             };
-            as_sequence(pooled(
-                as_image(x),
-                &windows,
-                matches!(layer, Layer::MaxPool1d(_)),
-            ))
+            as_sequence(pooled(as_image(x), &windows, matches!(layer, Layer::MaxPool1d(_))))
         }
         Layer::MaxPool2d(pool) | Layer::AveragePool2d(pool) => {
             let windows = Windows {
@@ -112,26 +100,15 @@ fn apply(layer: &Layer, arrays: &Arrays<'_>, x: Sample) -> Sample {
                     _ => of_channel(c).sum::<f64>() / (x.values.len() / last) as f64,
                 })
                 .collect();
-            Sample {
-                shape: vec![last],
-                values,
-            }
+            Sample { shape: vec![last], values }
         }
-        Layer::Flatten(_) => Sample {
-            shape: vec![x.values.len()],
-            values: x.values,
-        },
+        Layer::Flatten(_) => Sample { shape: vec![x.values.len()], values: x.values },
         Layer::Reshape(reshape) => {
             let known: i64 = reshape.target_shape.iter().filter(|&&n| n > 0).product();
             let open = x.values.len() / known as usize;
             let sizes = reshape.target_shape.iter();
-            let shape = sizes
-                .map(|&n| if n < 0 { open } else { n as usize })
-                .collect();
-            Sample {
-                shape,
-                values: x.values,
-            }
+            let shape = sizes.map(|&n| if n < 0 { open } else { n as usize }).collect();
+            Sample { shape, values: x.values }
         }
         Layer::Dropout(_) => x,
         Layer::BatchNorm(norm) => {
@@ -144,10 +121,7 @@ fn apply(layer: &Layer, arrays: &Arrays<'_>, x: Sample) -> Sample {
                     normalised(*value, mean, variance, norm.epsilon, arrays, i % last)
                 })
                 .collect();
-            Sample {
-                shape: x.shape,
-                values,
-            }
+            Sample { shape: x.shape, values }
         }
         Layer::LayerNorm(norm) => grouped(x, |index| index / last, norm.epsilon, arrays),
         Layer::GroupNorm(norm) => {
@@ -158,36 +132,23 @@ fn apply(layer: &Layer, arrays: &Arrays<'_>, x: Sample) -> Sample {
             let rows = &arrays["embeddings"].values;
             let pick = |&id: &f64| {
                 let start = id as usize * table.output_dim;
-                rows[start..start + table.output_dim]
-                    .iter()
-                    .map(|&v| f64::from(v))
+                rows[start..start + table.output_dim].iter().map(|&v| f64::from(v))
             };
             let mut shape = x.shape;
             shape.push(table.output_dim);
-            Sample {
-                shape,
-                values: x.values.iter().flat_map(pick).collect(),
-            }
+            Sample { shape, values: x.values.iter().flat_map(pick).collect() }
         }
-        Layer::SimpleRnn(rnn) => scan(
-            x,
-            arrays,
-            rnn.bidirectional,
-            rnn.return_sequences,
-            |x, h, _, w| {
+        Layer::SimpleRnn(rnn) => {
+            scan(x, arrays, rnn.bidirectional, rnn.return_sequences, |x, h, _, w| {
                 let mut next = product(x, w["kernel"]);
                 add_bias(&mut next, w.get("bias"));
                 add(&mut next, &product(h, w["recurrent_kernel"]));
                 activate(rnn.activation, &mut next);
                 next
-            },
-        ),
-        Layer::Lstm(rnn) => scan(
-            x,
-            arrays,
-            rnn.bidirectional,
-            rnn.return_sequences,
-            |x, h, cell, w| {
+            })
+        }
+        Layer::Lstm(rnn) => {
+            scan(x, arrays, rnn.bidirectional, rnn.return_sequences, |x, h, cell, w| {
                 let mut gates = product(x, w["kernel"]);
                 add_bias(&mut gates, w.get("bias"));
                 add(&mut gates, &product(h, w["recurrent_kernel"]));
@@ -202,18 +163,11 @@ fn apply(layer: &Layer, arrays: &Arrays<'_>, x: Sample) -> Sample {
                 }
                 let mut next = cell.clone();
                 activate(rnn.activation, &mut next);
-                next.iter()
-                    .zip(&gates[3])
-                    .map(|(value, gate)| value * gate)
-                    .collect()
-            },
-        ),
-        Layer::Gru(rnn) => scan(
-            x,
-            arrays,
-            rnn.bidirectional,
-            rnn.return_sequences,
-            |x, h, _, w| {
+                next.iter().zip(&gates[3]).map(|(value, gate)| value * gate).collect()
+            })
+        }
+        Layer::Gru(rnn) => {
+            scan(x, arrays, rnn.bidirectional, rnn.return_sequences, |x, h, _, w| {
                 let units = rnn.units;
                 let bias: Vec<f64> = w["bias"].values.iter().map(|&v| f64::from(v)).collect();
                 let mut from_input = product(x, w["kernel"]);
@@ -228,33 +182,20 @@ fn apply(layer: &Layer, arrays: &Arrays<'_>, x: Sample) -> Sample {
                 let (update, reset) = gates.split_at(units);
                 let mut candidate = from_input[2 * units..].to_vec();
                 if rnn.reset_after {
-                    let kept = from_state[2 * units..]
-                        .iter()
-                        .zip(reset)
-                        .map(|(s, r)| s * r);
+                    let kept = from_state[2 * units..].iter().zip(reset).map(|(s, r)| s * r);
                     add(&mut candidate, &kept.collect::<Vec<_>>());
                 } else {
                     let kept: Vec<f64> = h.iter().zip(reset).map(|(h, r)| h * r).collect();
-                    add(
-                        &mut candidate,
-                        &product(&kept, w["recurrent_kernel"])[2 * units..],
-                    );
+                    add(&mut candidate, &product(&kept, w["recurrent_kernel"])[2 * units..]);
                 }
                 activate(rnn.activation, &mut candidate);
-                (0..units)
-                    .map(|i| update[i] * h[i] + (1.0 - update[i]) * candidate[i])
-                    .collect()
-            },
-        ),
+                (0..units).map(|i| update[i] * h[i] + (1.0 - update[i]) * candidate[i]).collect()
+            })
+        }
         Layer::Activation(layer) => {
             let mut values = x.values;
-            values
-                .chunks_mut(last)
-                .for_each(|row| activate(layer.activation, row));
-            Sample {
-                shape: x.shape,
-                values,
-            }
+            values.chunks_mut(last).for_each(|row| activate(layer.activation, row));
+            Sample { shape: x.shape, values }
         }
         other => panic!("{other:?} is not imported from Keras"),
     }
@@ -262,14 +203,10 @@ fn apply(layer: &Layer, arrays: &Arrays<'_>, x: Sample) -> Sample {
 
 /// One row times a matrix `[in, out]`.
 fn product(row: &[f64], matrix: &Weight) -> Vec<f64> {
-    let [rows, columns] = matrix.shape[..] else {
-        panic!()
-    };
+    let [rows, columns] = matrix.shape[..] else { panic!() };
     assert_eq!(rows, row.len());
     let entry = |r: usize, c: usize| f64::from(matrix.values[r * columns + c]);
-    (0..columns)
-        .map(|c| (0..rows).map(|r| row[r] * entry(r, c)).sum())
-        .collect()
+    (0..columns).map(|c| (0..rows).map(|r| row[r] * entry(r, c)).sum()).collect()
 }
 
 fn add(to: &mut [f64], other: &[f64]) {
@@ -278,9 +215,7 @@ fn add(to: &mut [f64], other: &[f64]) {
 
 pub(crate) fn add_bias(to: &mut [f64], bias: Option<&&Weight>) {
     if let Some(bias) = bias {
-        to.iter_mut()
-            .zip(&bias.values)
-            .for_each(|(a, &b)| *a += f64::from(b));
+        to.iter_mut().zip(&bias.values).for_each(|(a, &b)| *a += f64::from(b));
     }
 }
 
@@ -344,11 +279,7 @@ fn normalised(
     arrays: &Arrays<'_>,
     channel: usize,
 ) -> f64 {
-    let get = |name: &str| {
-        arrays
-            .get(name)
-            .map(|array| f64::from(array.values[channel]))
-    };
+    let get = |name: &str| arrays.get(name).map(|array| f64::from(array.values[channel]));
     let unit = (value - mean) / (variance + epsilon).sqrt();
     unit * get("gamma").unwrap_or(1.0) + get("beta").unwrap_or(0.0)
 }
@@ -363,34 +294,18 @@ fn grouped(x: Sample, group: impl Fn(usize) -> usize, epsilon: f64, arrays: &Arr
             let count = members.len() as f64;
             let mean = members.iter().sum::<f64>() / count;
             let variance = members.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / count;
-            normalised(
-                x.values[index],
-                mean,
-                variance,
-                epsilon,
-                arrays,
-                index % channels,
-            )
+            normalised(x.values[index], mean, variance, epsilon, arrays, index % channels)
         })
         .collect();
-    Sample {
-        shape: x.shape,
-        values,
-    }
+    Sample { shape: x.shape, values }
 }
 
 fn as_image(x: Sample) -> Sample {
-    Sample {
-        shape: [&[1], &x.shape[..]].concat(),
-        values: x.values,
-    }
+    Sample { shape: [&[1], &x.shape[..]].concat(), values: x.values }
 }
 
 fn as_sequence(x: Sample) -> Sample {
-    Sample {
-        shape: x.shape[1..].to_vec(),
-        values: x.values,
-    }
+    Sample { shape: x.shape[1..].to_vec(), values: x.values }
 }
 
 /// Runs a cell over the steps, in both directions if asked. The cell gets the input, the state,
@@ -402,13 +317,10 @@ fn scan(
     sequences: bool,
     cell: impl Fn(&[f64], &[f64], &mut Vec<f64>, &Arrays<'_>) -> Vec<f64>,
 ) -> Sample {
-    let [steps, features] = x.shape[..] else {
-        panic!()
-    };
+    let [steps, features] = x.shape[..] else { panic!() };
     let run = |prefix: &str, backwards: bool| -> Vec<Vec<f64>> {
-        let own = arrays
-            .iter()
-            .filter_map(|(name, array)| Some((name.strip_prefix(prefix)?, *array)));
+        let own =
+            arrays.iter().filter_map(|(name, array)| Some((name.strip_prefix(prefix)?, *array)));
         let own: Arrays<'_> = own.collect();
         let units = own["recurrent_kernel"].shape[0];
         let (mut state, mut memory) = (vec![0.0; units], vec![0.0; units]);
@@ -428,23 +340,14 @@ fn scan(
         end = states[steps - 1].clone();
         let backward = run("backward_", true);
         end.extend(&backward[0]);
-        states
-            .iter_mut()
-            .zip(backward)
-            .for_each(|(state, other)| state.extend(other));
+        states.iter_mut().zip(backward).for_each(|(state, other)| state.extend(other));
     } else {
         states = run("", false);
         end = states[steps - 1].clone();
     }
     if sequences {
-        Sample {
-            shape: vec![steps, end.len()],
-            values: states.concat(),
-        }
+        Sample { shape: vec![steps, end.len()], values: states.concat() }
     } else {
-        Sample {
-            shape: vec![end.len()],
-            values: end,
-        }
+        Sample { shape: vec![end.len()], values: end }
     }
 }

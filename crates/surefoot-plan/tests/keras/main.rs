@@ -15,9 +15,7 @@ use surefoot_plan::{
 };
 
 fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/keras/fixtures")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/keras/fixtures").join(name)
 }
 
 fn model(name: &str) -> KerasModel {
@@ -75,10 +73,7 @@ fn every_model_computes_what_keras_computes() {
         assert_eq!(outputs.len(), wanted.len(), "{name}");
         for (output, wanted) in outputs.iter().zip(&wanted) {
             let error = (output - wanted).abs();
-            assert!(
-                error <= 1e-5 * wanted.abs().max(1.0),
-                "{name}: {output} is not {wanted}"
-            );
+            assert!(error <= 1e-5 * wanted.abs().max(1.0), "{name}: {output} is not {wanted}");
         }
     }
 }
@@ -122,11 +117,7 @@ fn every_model_fits_into_a_plan() {
 
 #[test]
 fn both_formats_hold_the_same_model() {
-    for name in [
-        "keras2_{}_nested",
-        "keras2_{}_functional",
-        "keras3_{}_nested",
-    ] {
+    for name in ["keras2_{}_nested", "keras2_{}_functional", "keras3_{}_nested"] {
         let hdf5 = model(&format!("{}.h5", name.replace("{}", "h5")));
         let archive = model(&format!("{}.keras", name.replace("{}", "zip")));
         assert_eq!(hdf5, archive, "{name}");
@@ -149,19 +140,10 @@ fn settings_of_a_functional_model_are_kept() {
         let Layer::Dense(second) = &model.layers[2] else {
             panic!("{:?}", model.layers[2]);
         };
-        assert_eq!(
-            second.kernel_initializer,
-            Initializer::Orthogonal { gain: 2.0 }
-        );
-        assert_eq!(
-            second.kernel_regularizer,
-            Regularizer { l1: 0.03, l2: 0.04 }
-        );
+        assert_eq!(second.kernel_initializer, Initializer::Orthogonal { gain: 2.0 });
+        assert_eq!(second.kernel_regularizer, Regularizer { l1: 0.03, l2: 0.04 });
         let from_logits = false;
-        assert_eq!(
-            model.loss,
-            Some(Loss::CategoricalCrossentropy { from_logits })
-        );
+        assert_eq!(model.loss, Some(Loss::CategoricalCrossentropy { from_logits }));
         let optimizer = model.optimizer.unwrap();
         assert!(matches!(optimizer.algorithm, Algorithm::Adam { .. }));
         assert_eq!(optimizer.learning_rate, 0.002);
@@ -216,18 +198,9 @@ fn a_branch_is_an_error_that_names_where() {
 fn unknown_layers_are_one_error_that_names_all() {
     for name in ["keras2_unknown.model", "keras3_unknown.model"] {
         let message = error(&fixture(name));
-        assert!(
-            message.contains("Rescaling (`rescaling` and `rescaling_1`)"),
-            "{message}"
-        );
-        assert!(
-            message.contains("SpatialDropout1D (`spatial_dropout1d`)"),
-            "{message}"
-        );
-        assert!(
-            message.contains("it knows Activation, AveragePooling1D"),
-            "{message}"
-        );
+        assert!(message.contains("Rescaling (`rescaling` and `rescaling_1`)"), "{message}");
+        assert!(message.contains("SpatialDropout1D (`spatial_dropout1d`)"), "{message}");
+        assert!(message.contains("it knows Activation, AveragePooling1D"), "{message}");
     }
 }
 
@@ -242,10 +215,7 @@ fn masking_is_refused() {
 #[test]
 fn weights_alone_are_no_model() {
     let path = fixture("keras2_h5_weights_only.h5");
-    assert!(matches!(
-        load(&path).unwrap_err().fault,
-        Fault::NoModel { .. }
-    ));
+    assert!(matches!(load(&path).unwrap_err().fault, Fault::NoModel { .. }));
     let message = error(&path);
     assert!(message.contains("keras2_h5_weights_only.h5"), "{message}");
     assert!(message.contains("`model_config`"), "{message}");
@@ -269,11 +239,7 @@ fn a_cut_file_is_an_error_wherever_it_is_cut() {
         let bytes = std::fs::read(fixture(name)).unwrap();
         for cut in (0..bytes.len()).step_by(bytes.len() / 97) {
             let message = error_of_bytes(name, &bytes[..cut]);
-            let expected = if cut == 0 {
-                "found an empty file"
-            } else {
-                "is damaged"
-            };
+            let expected = if cut == 0 { "found an empty file" } else { "is damaged" };
             assert!(message.contains(expected), "{cut}: {message}");
         }
     }
@@ -288,9 +254,7 @@ fn a_damaged_file_never_panics() {
         for _ in 0..300 {
             let mut damaged = bytes.clone();
             for _ in 0..3 {
-                state = state
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let place = (state >> 33) as usize % damaged.len();
                 damaged[place] ^= (state >> 13) as u8 | 1;
             }

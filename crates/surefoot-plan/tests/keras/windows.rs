@@ -53,9 +53,7 @@ pub(crate) fn convolve(
     windows: &Windows,
     activation: Activation,
 ) -> Sample {
-    let [filters, channels, height, width] = kernel.shape[..] else {
-        panic!()
-    };
+    let [filters, channels, height, width] = kernel.shape[..] else { panic!() };
     let (mut shape, windows) = windows.over(&x.shape);
     shape.push(filters);
     let mut values = Vec::new();
@@ -86,9 +84,7 @@ pub(crate) fn pooled(x: Sample, windows: &Windows, max: bool) -> Sample {
     let mut values = Vec::new();
     for taps in windows {
         for c in 0..channels {
-            let of_window = taps
-                .iter()
-                .map(|(_, position)| x.values[position * channels + c]);
+            let of_window = taps.iter().map(|(_, position)| x.values[position * channels + c]);
             values.push(if max {
                 of_window.fold(f64::MIN, f64::max)
             } else {

@@ -11,17 +11,13 @@ fn padding() -> BoxedStrategy<Padding> {
 }
 
 fn regularizer() -> BoxedStrategy<Regularizer> {
-    (share(), share())
-        .prop_map(|(l1, l2)| Regularizer { l1, l2 })
-        .boxed()
+    (share(), share()).prop_map(|(l1, l2)| Regularizer { l1, l2 }).boxed()
 }
 
 fn activation() -> BoxedStrategy<Activation> {
     prop_oneof![
         Just(Activation::Relu),
-        number().prop_map(|slope| Activation::LeakyRelu {
-            negative_slope: slope.abs(),
-        }),
+        number().prop_map(|slope| Activation::LeakyRelu { negative_slope: slope.abs() }),
         Just(Activation::leaky_relu()),
         number().prop_map(|alpha| Activation::Elu { alpha: alpha.abs() }),
         Just(Activation::Selu),
@@ -61,13 +57,7 @@ fn initializer() -> BoxedStrategy<Initializer> {
 }
 
 /// What most layers with weights have in common.
-type Weights = (
-    Option<String>,
-    Activation,
-    bool,
-    [Initializer; 3],
-    [Regularizer; 2],
-);
+type Weights = (Option<String>, Activation, bool, [Initializer; 3], [Regularizer; 2]);
 
 fn weights() -> BoxedStrategy<Weights> {
     (
@@ -82,85 +72,65 @@ fn weights() -> BoxedStrategy<Weights> {
 
 fn dense() -> BoxedStrategy<Layer> {
     (weights(), size())
-        .prop_map(
-            |((name, activation, use_bias, [kernel, bias, _], [l, m]), units)| {
-                Layer::Dense(Dense {
+        .prop_map(|((name, activation, use_bias, [kernel, bias, _], [l, m]), units)| {
+            Layer::Dense(Dense {
+                name,
+                units,
+                activation,
+                use_bias,
+                kernel_initializer: kernel,
+                bias_initializer: bias,
+                kernel_regularizer: l,
+                bias_regularizer: m,
+            })
+        })
+        .boxed()
+}
+
+fn convolution() -> BoxedStrategy<Layer> {
+    (weights(), size(), [sizes(), sizes(), sizes()], padding(), any::<bool>())
+        .prop_map(|(weights, filters, [kernel_size, strides, dilation_rate], padding, two)| {
+            let (name, activation, use_bias, [kernel, bias, _], [l, m]) = weights;
+            match two {
+                true => Layer::Conv2d(Conv2d {
                     name,
-                    units,
+                    filters,
+                    kernel_size,
+                    strides,
+                    padding,
+                    dilation_rate,
                     activation,
                     use_bias,
                     kernel_initializer: kernel,
                     bias_initializer: bias,
                     kernel_regularizer: l,
                     bias_regularizer: m,
-                })
-            },
-        )
-        .boxed()
-}
-
-fn convolution() -> BoxedStrategy<Layer> {
-    (
-        weights(),
-        size(),
-        [sizes(), sizes(), sizes()],
-        padding(),
-        any::<bool>(),
-    )
-        .prop_map(
-            |(weights, filters, [kernel_size, strides, dilation_rate], padding, two)| {
-                let (name, activation, use_bias, [kernel, bias, _], [l, m]) = weights;
-                match two {
-                    true => Layer::Conv2d(Conv2d {
-                        name,
-                        filters,
-                        kernel_size,
-                        strides,
-                        padding,
-                        dilation_rate,
-                        activation,
-                        use_bias,
-                        kernel_initializer: kernel,
-                        bias_initializer: bias,
-                        kernel_regularizer: l,
-                        bias_regularizer: m,
-                    }),
-                    false => Layer::Conv1d(Conv1d {
-                        name,
-                        filters,
-                        kernel_size: kernel_size[0],
-                        strides: strides[0],
-                        padding,
-                        dilation_rate: dilation_rate[0],
-                        activation,
-                        use_bias,
-                        kernel_initializer: kernel,
-                        bias_initializer: bias,
-                        kernel_regularizer: l,
-                        bias_regularizer: m,
-                    }),
-                }
-            },
-        )
+                }),
+                false => Layer::Conv1d(Conv1d {
+                    name,
+                    filters,
+                    kernel_size: kernel_size[0],
+                    strides: strides[0],
+                    padding,
+                    dilation_rate: dilation_rate[0],
+                    activation,
+                    use_bias,
+                    kernel_initializer: kernel,
+                    bias_initializer: bias,
+                    kernel_regularizer: l,
+                    bias_regularizer: m,
+                }),
+            }
+        })
         .boxed()
 }
 
 fn pooling() -> BoxedStrategy<Layer> {
     let two = (name(), sizes(), option::of(sizes()), padding()).prop_map(
-        |(name, pool_size, strides, padding)| Pool2d {
-            name,
-            pool_size,
-            strides,
-            padding,
-        },
+        |(name, pool_size, strides, padding)| Pool2d { name, pool_size, strides, padding },
     );
     let one = (name(), size(), option::of(size()), padding()).prop_map(
-        |(name, pool_size, strides, padding)| Pool1d {
-            name,
-            pool_size,
-            strides,
-            padding,
-        },
+        |(name, pool_size, strides, padding)| Pool1d { name, pool_size, strides, padding },
     );
     let global = name().prop_map(|name| GlobalPool { name });
     prop_oneof![
@@ -204,30 +174,11 @@ fn small() -> BoxedStrategy<Layer> {
 fn norm() -> BoxedStrategy<Layer> {
     let flags = (any::<bool>(), any::<bool>());
     (name(), 0..3, size(), share(), positive(), flags)
-        .prop_map(
-            |(name, kind, groups, momentum, epsilon, (center, scale))| match kind {
-                0 => Layer::BatchNorm(BatchNorm {
-                    name,
-                    momentum,
-                    epsilon,
-                    center,
-                    scale,
-                }),
-                1 => Layer::LayerNorm(LayerNorm {
-                    name,
-                    epsilon,
-                    center,
-                    scale,
-                }),
-                _ => Layer::GroupNorm(GroupNorm {
-                    name,
-                    groups,
-                    epsilon,
-                    center,
-                    scale,
-                }),
-            },
-        )
+        .prop_map(|(name, kind, groups, momentum, epsilon, (center, scale))| match kind {
+            0 => Layer::BatchNorm(BatchNorm { name, momentum, epsilon, center, scale }),
+            1 => Layer::LayerNorm(LayerNorm { name, epsilon, center, scale }),
+            _ => Layer::GroupNorm(GroupNorm { name, groups, epsilon, center, scale }),
+        })
         .boxed()
 }
 
@@ -322,15 +273,8 @@ fn attention() -> BoxedStrategy<Layer> {
 }
 
 pub(crate) fn layer() -> BoxedStrategy<Layer> {
-    let leaf = prop_oneof![
-        dense(),
-        convolution(),
-        pooling(),
-        small(),
-        norm(),
-        recurrent(),
-        attention()
-    ];
+    let leaf =
+        prop_oneof![dense(), convolution(), pooling(), small(), norm(), recurrent(), attention()];
     leaf.prop_recursive(3, 12, 4, |inner| {
         (name(), vec(inner, 1..4))
             .prop_map(|(name, layers)| Layer::Residual(Residual { name, layers }))

@@ -19,14 +19,7 @@ fn sizes() -> BoxedStrategy<[usize; 2]> {
 }
 
 fn number() -> BoxedStrategy<f64> {
-    prop_oneof![
-        -10.0..10.0,
-        Just(0.0),
-        Just(1e300),
-        Just(-5e-324),
-        Just(1e-7)
-    ]
-    .boxed()
+    prop_oneof![-10.0..10.0, Just(0.0), Just(1e300), Just(-5e-324), Just(1e-7)].boxed()
 }
 
 fn positive() -> BoxedStrategy<f64> {
@@ -47,22 +40,10 @@ fn path() -> BoxedStrategy<PathBuf> {
 }
 
 pub(super) fn data() -> BoxedStrategy<Data> {
-    let task = prop_oneof![
-        Just(Task::Binary),
-        Just(Task::MultiClass),
-        Just(Task::Regression)
-    ];
-    let missing = prop_oneof![
-        Just(Missing::Refuse),
-        Just(Missing::Drop),
-        Just(Missing::Impute)
-    ];
+    let task = prop_oneof![Just(Task::Binary), Just(Task::MultiClass), Just(Task::Regression)];
+    let missing = prop_oneof![Just(Missing::Refuse), Just(Missing::Drop), Just(Missing::Impute)];
     let outliers = prop_oneof![Just(Outliers::Keep), Just(Outliers::Clip)];
-    let scale = prop_oneof![
-        Just(Scale::Standardise),
-        Just(Scale::MinMax),
-        Just(Scale::None)
-    ];
+    let scale = prop_oneof![Just(Scale::Standardise), Just(Scale::MinMax), Just(Scale::None)];
     let split = (0.0..0.5, 0.0..0.5).prop_map(|(validation, test)| Split { validation, test });
     (source(), option::of(task), missing, outliers, scale, split)
         .prop_map(|(source, task, missing, outliers, scale, split)| Data {
@@ -83,54 +64,17 @@ fn source() -> BoxedStrategy<Source> {
 fn generator() -> BoxedStrategy<Source> {
     let numbers = (size(), 2..=10usize, 5..40usize, size(), share(), positive());
     (0..9, numbers)
-        .prop_map(
-            |(kind, (samples, classes, features, channels, noise, turns))| match kind {
-                0 => Source::Circles {
-                    samples,
-                    noise,
-                    factor: noise,
-                },
-                1 => Source::Blobs {
-                    samples,
-                    centers: classes,
-                    features,
-                    spread: noise,
-                },
-                2 => Source::Moons { samples, noise },
-                3 => Source::Spirals {
-                    samples,
-                    classes,
-                    turns,
-                    noise,
-                },
-                4 => Source::Linear {
-                    samples,
-                    features,
-                    noise,
-                },
-                5 => Source::Friedman {
-                    samples,
-                    features,
-                    noise,
-                },
-                6 => Source::Copy {
-                    samples,
-                    length: features,
-                    symbols: classes,
-                },
-                7 => Source::Parity {
-                    samples,
-                    length: features,
-                },
-                _ => Source::Shapes {
-                    samples,
-                    size: features,
-                    channels,
-                    classes,
-                    noise,
-                },
-            },
-        )
+        .prop_map(|(kind, (samples, classes, features, channels, noise, turns))| match kind {
+            0 => Source::Circles { samples, noise, factor: noise },
+            1 => Source::Blobs { samples, centers: classes, features, spread: noise },
+            2 => Source::Moons { samples, noise },
+            3 => Source::Spirals { samples, classes, turns, noise },
+            4 => Source::Linear { samples, features, noise },
+            5 => Source::Friedman { samples, features, noise },
+            6 => Source::Copy { samples, length: features, symbols: classes },
+            7 => Source::Parity { samples, length: features },
+            _ => Source::Shapes { samples, size: features, channels, classes, noise },
+        })
         .boxed()
 }
 
@@ -147,11 +91,7 @@ fn file() -> BoxedStrategy<Source> {
             labels
         }),
         (path(), option::of(sizes()), any::<bool>()).prop_map(|(path, size, grey)| {
-            Source::Images {
-                path,
-                size,
-                channels: if grey { 1 } else { 3 },
-            }
+            Source::Images { path, size, channels: if grey { 1 } else { 3 } }
         }),
     ]
     .boxed()
@@ -175,45 +115,16 @@ fn loss() -> BoxedStrategy<Loss> {
 fn optimizer() -> BoxedStrategy<Optimizer> {
     let algorithm = (0..7, share(), share(), positive(), any::<bool>()).prop_map(
         |(kind, a, b, epsilon, flag)| match kind {
-            0 => Algorithm::Sgd {
-                momentum: a,
-                nesterov: flag && a > 0.0,
-            },
-            1 => Algorithm::Rmsprop {
-                rho: a,
-                momentum: b,
-                epsilon,
-                centered: flag,
-            },
-            2 => Algorithm::Adagrad {
-                initial_accumulator_value: a,
-                epsilon,
-            },
+            0 => Algorithm::Sgd { momentum: a, nesterov: flag && a > 0.0 },
+            1 => Algorithm::Rmsprop { rho: a, momentum: b, epsilon, centered: flag },
+            2 => Algorithm::Adagrad { initial_accumulator_value: a, epsilon },
             3 => Algorithm::Adadelta { rho: a, epsilon },
-            4 => Algorithm::Adam {
-                beta_1: a,
-                beta_2: b,
-                epsilon,
-                amsgrad: flag,
-            },
-            5 => Algorithm::Adamw {
-                beta_1: a,
-                beta_2: b,
-                epsilon,
-                amsgrad: flag,
-            },
-            _ => Algorithm::Nadam {
-                beta_1: a,
-                beta_2: b,
-                epsilon,
-            },
+            4 => Algorithm::Adam { beta_1: a, beta_2: b, epsilon, amsgrad: flag },
+            5 => Algorithm::Adamw { beta_1: a, beta_2: b, epsilon, amsgrad: flag },
+            _ => Algorithm::Nadam { beta_1: a, beta_2: b, epsilon },
         },
     );
-    let clips = [
-        option::of(positive()),
-        option::of(positive()),
-        option::of(positive()),
-    ];
+    let clips = [option::of(positive()), option::of(positive()), option::of(positive())];
     (algorithm, positive(), share(), clips)
         .prop_map(|(algorithm, learning_rate, weight_decay, clips)| {
             let [clipvalue, clipnorm, global_clipnorm] = clips;
@@ -233,35 +144,16 @@ fn schedule() -> BoxedStrategy<Schedule> {
     let decay = (0..4, 1..5000u64, 0.001..1.0, any::<bool>()).prop_map(
         |(kind, decay_steps, decay_rate, flag)| match kind {
             0 => Decay::Constant,
-            1 => Decay::Step {
-                decay_steps,
-                decay_rate,
-            },
-            2 => Decay::Exponential {
-                decay_steps,
-                decay_rate,
-            },
-            _ => Decay::Cosine {
-                decay_steps: flag.then_some(decay_steps),
-                alpha: decay_rate,
-            },
+            1 => Decay::Step { decay_steps, decay_rate },
+            2 => Decay::Exponential { decay_steps, decay_rate },
+            _ => Decay::Cosine { decay_steps: flag.then_some(decay_steps), alpha: decay_rate },
         },
     );
-    (decay, 0..1000u64)
-        .prop_map(|(decay, warmup_steps)| Schedule {
-            decay,
-            warmup_steps,
-        })
-        .boxed()
+    (decay, 0..1000u64).prop_map(|(decay, warmup_steps)| Schedule { decay, warmup_steps }).boxed()
 }
 
 pub(super) fn training() -> BoxedStrategy<Training> {
-    let sizes = (
-        1..1000u64,
-        size(),
-        option::of(size()),
-        option::of(1..900u64),
-    );
+    let sizes = (1..1000u64, size(), option::of(size()), option::of(1..900u64));
     (sizes, loss(), optimizer(), schedule(), any::<bool>())
         .prop_map(|(sizes, loss, optimizer, schedule, shuffle)| {
             let (epochs, batch_size, shards, checkpoint_every) = sizes;
@@ -281,12 +173,7 @@ pub(super) fn training() -> BoxedStrategy<Training> {
 
 fn cadence() -> BoxedStrategy<Cadence> {
     let steps = (1..=i64::MAX as u64).prop_filter_map("zero", std::num::NonZeroU64::new);
-    prop_oneof![
-        Just(Cadence::Auto),
-        Just(Cadence::Never),
-        steps.prop_map(Cadence::Every)
-    ]
-    .boxed()
+    prop_oneof![Just(Cadence::Auto), Just(Cadence::Never), steps.prop_map(Cadence::Every)].boxed()
 }
 
 pub(super) fn watch() -> BoxedStrategy<Watch> {

@@ -16,9 +16,8 @@ use crate::step_digest::StepDigest;
 
 fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).unwrap();
-    let mut names: Vec<String> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -56,12 +55,7 @@ fn a_finished_run_has_the_promised_files_and_all_that_was_recorded() {
     assert_eq!(run.checkpoint_steps().unwrap(), [40, 20]);
     assert_eq!(run.checkpoint_at(20).unwrap().step, 20);
     assert_eq!(run.summary().unwrap().unwrap().steps, 55);
-    let kinds: Vec<String> = run
-        .events()
-        .unwrap()
-        .iter()
-        .map(|e| e.kind().to_owned())
-        .collect();
+    let kinds: Vec<String> = run.events().unwrap().iter().map(|e| e.kind().to_owned()).collect();
     assert_eq!(
         kinds,
         [
@@ -169,9 +163,7 @@ fn a_full_disk_is_told_once_in_full_and_leaves_what_was_written() {
     let error = error.to_string();
     assert!(error.contains("observations.layers.arrows"), "{error}");
     assert!(error.contains("free some space"), "{error}");
-    let error = recorder
-        .event(&Event::Interrupted { step: 15 })
-        .unwrap_err();
+    let error = recorder.event(&Event::Interrupted { step: 15 }).unwrap_err();
     assert!(matches!(error, Error::Failed { .. }));
     assert!(error.to_string().contains("observations.layers.arrows"));
     let mut training = Training::new();
@@ -180,10 +172,7 @@ fn a_full_disk_is_told_once_in_full_and_leaves_what_was_written() {
     drop(recorder);
     assert_eq!(readable_steps(&dir), 15);
     let run = Run::open(&dir).unwrap();
-    assert!(
-        run.checkpoint().unwrap().is_none(),
-        "never ahead of the record"
-    );
+    assert!(run.checkpoint().unwrap().is_none(), "never ahead of the record");
 }
 
 #[test]
@@ -220,11 +209,7 @@ fn two_layers_of_one_name_leave_no_directory_behind() {
     let mut header = header();
     header.facts.layers[2].name = header.facts.layers[0].name.clone();
     let error = Recorder::create(runs.path(), "x", PLAN, header).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("two layers are called `dense_1`")
-    );
+    assert!(error.to_string().contains("two layers are called `dense_1`"));
     assert!(names(runs.path()).is_empty());
 }
 

@@ -50,12 +50,8 @@ fn killed_with_anything_half_written_the_record_is_the_same() {
     let (mut recorder, dir) = begin(runs.path());
     let mut training = Training::new();
     training.until(&mut recorder, 60);
-    let files = [
-        "observations.steps.arrows",
-        "observations.layers.arrows",
-        "events.jsonl",
-        "digests.bin",
-    ];
+    let files =
+        ["observations.steps.arrows", "observations.layers.arrows", "events.jsonl", "digests.bin"];
     let durable = files.map(|file| fs::metadata(dir.join(file)).unwrap().len() as usize);
     training.until(&mut recorder, 75);
     recorder.sync().unwrap();
@@ -156,11 +152,7 @@ fn killed_while_it_finished_the_record_is_the_same() {
     // Each as it is when killed after one more of the last writes.
     let cases: [(&str, &[&str], &[&str]); 4] = [
         ("one-closed", &["observations.steps.parquet"], &[]),
-        (
-            "both-closed",
-            &["observations.steps.parquet", "observations.layers.parquet"],
-            &[],
-        ),
+        ("both-closed", &["observations.steps.parquet", "observations.layers.parquet"], &[]),
         (
             "one-removed",
             &["observations.steps.parquet", "observations.layers.parquet"],
@@ -259,9 +251,6 @@ fn the_event_says_from_where_and_on_what() {
     drop(recorder);
     drop(resume(&dir));
     let events = Run::open(&dir).unwrap().events().unwrap();
-    let expected = Event::Resumed {
-        step: 20,
-        environment: Environment::default(),
-    };
+    let expected = Event::Resumed { step: 20, environment: Environment::default() };
     assert_eq!(events.last(), Some(&expected));
 }

@@ -172,10 +172,7 @@ impl<'a> Table<'a> {
 
     pub(crate) fn table(&self, index: usize) -> Option<Table<'a>> {
         let at = follow(self.bytes, self.field(index)?)?;
-        Some(Table {
-            bytes: self.bytes,
-            at,
-        })
+        Some(Table { bytes: self.bytes, at })
     }
 
     pub(crate) fn text(&self, index: usize) -> Option<&'a str> {
@@ -192,10 +189,7 @@ impl<'a> Table<'a> {
             return None;
         }
         let at = follow(self.bytes, vector.checked_add(4)?)?;
-        Some(Table {
-            bytes: self.bytes,
-            at,
-        })
+        Some(Table { bytes: self.bytes, at })
     }
 }
 

@@ -82,10 +82,7 @@ fn push_row(
     extra: Option<f64>,
 ) {
     let mut row = batch.row();
-    row.int(step)
-        .int(layer.map(|layer| layer as u64))
-        .text(layer)
-        .text(what as usize);
+    row.int(step).int(layer.map(|layer| layer as u64)).text(layer).text(what as usize);
     match summary {
         Some(s) => {
             row.int(s.count).int(s.nan).int(s.inf).int(s.zeros);
@@ -145,9 +142,7 @@ pub(crate) fn read_into(
     if layer >= layer_count {
         return None;
     }
-    observation
-        .layers
-        .resize(layer_count, LayerObservation::default());
+    observation.layers.resize(layer_count, LayerObservation::default());
     let seen = observation.layers.get_mut(layer)?;
     if what == What::Gradient as usize {
         seen.gradient = summary;
@@ -172,18 +167,7 @@ fn read_summary(row: &mut RowReader<'_>) -> Option<Summary> {
     let [Some(count), Some(nan), Some(inf), Some(zeros)] = counts else {
         return None;
     };
-    let [
-        mean,
-        variance,
-        skewness,
-        kurtosis,
-        min,
-        max,
-        l1,
-        l2,
-        abs_mean,
-        linf,
-    ] = numbers;
+    let [mean, variance, skewness, kurtosis, min, max, l1, l2, abs_mean, linf] = numbers;
     let quartiles = match quartiles {
         [Some(q1), Some(median), Some(q3)] => Some(Quartiles { q1, median, q3 }),
         _ => None,

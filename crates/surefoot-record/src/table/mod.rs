@@ -49,11 +49,7 @@ impl Schema {
 }
 
 fn field(name: &'static str, kind: Kind, nullable: bool) -> Field {
-    Field {
-        name,
-        kind,
-        nullable,
-    }
+    Field { name, kind, nullable }
 }
 
 /// Rows of a table, column by column.
@@ -89,10 +85,7 @@ impl Batch {
             },
             valid: field.nullable.then(Vec::new),
         });
-        Batch {
-            rows: 0,
-            columns: columns.collect(),
-        }
+        Batch { rows: 0, columns: columns.collect() }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -134,17 +127,12 @@ impl Batch {
     /// Where to add a row, one column after the other.
     pub(crate) fn row(&mut self) -> RowWriter<'_> {
         self.rows += 1;
-        RowWriter {
-            columns: self.columns.iter_mut(),
-        }
+        RowWriter { columns: self.columns.iter_mut() }
     }
 
     /// Reads a row, one column after the other.
     pub(crate) fn read(&self, row: usize) -> RowReader<'_> {
-        RowReader {
-            columns: self.columns.iter(),
-            row,
-        }
+        RowReader { columns: self.columns.iter(), row }
     }
 }
 
@@ -241,23 +229,13 @@ pub(crate) mod tests {
     use super::*;
 
     pub(crate) fn layer_schema() -> Schema {
-        let layer = |name: &str| LayerInfo {
-            name: name.to_owned(),
-            ..LayerInfo::default()
-        };
+        let layer = |name: &str| LayerInfo { name: name.to_owned(), ..LayerInfo::default() };
         Schema::layers(&[layer("dense_1"), layer("größe"), layer("out")])
     }
 
     /// Rows of every kind of value, the same each time.
     pub(crate) fn random_batch(schema: &Schema, rows: usize) -> Batch {
-        let odd = [
-            0.0,
-            -0.0,
-            f64::NAN,
-            f64::INFINITY,
-            f64::NEG_INFINITY,
-            1e-310,
-        ];
+        let odd = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e-310];
         let mut batch = Batch::new(schema);
         for row in 0..rows {
             let mut writer = batch.row();
@@ -283,10 +261,7 @@ pub(crate) mod tests {
         let mut front = whole.clone();
         front.truncate(4);
         assert_eq!(front.rows, 4);
-        assert_eq!(
-            format!("{front:?}"),
-            format!("{:?}", random_batch(&schema, 4))
-        );
+        assert_eq!(format!("{front:?}"), format!("{:?}", random_batch(&schema, 4)));
         front.clear();
         front.append(&random_batch(&schema, 10));
         assert_eq!(format!("{front:?}"), format!("{whole:?}"));

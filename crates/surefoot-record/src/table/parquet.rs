@@ -175,17 +175,9 @@ impl Reader {
         let columns = file.metadata().file_metadata().schema_descr();
         let names = columns.columns().iter().map(|column| column.name());
         if !names.eq(schema.fields.iter().map(|field| field.name)) {
-            return Err(Error::damaged(
-                path,
-                "its columns are not those of a record",
-            ));
+            return Err(Error::damaged(path, "its columns are not those of a record"));
         }
-        Ok(Reader {
-            path: path.to_owned(),
-            file,
-            schema,
-            next_group: 0,
-        })
+        Ok(Reader { path: path.to_owned(), file, schema, next_group: 0 })
     }
 
     pub(crate) fn next_batch(&mut self) -> Result<Option<Batch>> {
@@ -226,9 +218,7 @@ fn read_group(schema: &Schema, group: &dyn RowGroupReader) -> Result<Batch, Parq
             }
             (ColumnReader::ByteArrayColumnReader(reader), Kind::Text(texts)) => {
                 let position = |value: &ByteArray| {
-                    let text = texts
-                        .iter()
-                        .position(|text| text.as_bytes() == value.data());
+                    let text = texts.iter().position(|text| text.as_bytes() == value.data());
                     text.map_or(-1, |position| position as i32)
                 };
                 let (values, valid) = read_column(reader, field, rows, position)?;
@@ -334,9 +324,8 @@ mod tests {
     fn when_the_rows_cannot_be_had_there_is_no_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("observations.parquet");
-        let error = write(&path, &layer_schema(), || {
-            Err(Error::damaged(Path::new("elsewhere"), "gone"))
-        });
+        let error =
+            write(&path, &layer_schema(), || Err(Error::damaged(Path::new("elsewhere"), "gone")));
         assert!(error.is_err());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }

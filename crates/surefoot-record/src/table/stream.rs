@@ -67,10 +67,8 @@ pub(crate) fn encode(out: &mut Vec<u8>, batch: &Batch) {
 
     let (mut w, root) = Writer::new();
     let [_, _, header, _, metadata] = w.table(root, message(RECORD_BATCH, body.len(), true));
-    let [_, node_vector, buffer_vector] = w.table(
-        header,
-        [Value::I64(batch.rows as i64), Value::Offset, Value::Offset],
-    );
+    let [_, node_vector, buffer_vector] =
+        w.table(header, [Value::I64(batch.rows as i64), Value::Offset, Value::Offset]);
     w.pairs(node_vector, &nodes);
     w.pairs(buffer_vector, &buffers);
     for pair in w.vector(metadata, 1) {
@@ -88,11 +86,7 @@ fn message(kind: u8, body: usize, metadata: bool) -> [Value; 5] {
         Value::U8(kind),
         Value::Offset,
         Value::I64(body as i64),
-        if metadata {
-            Value::Offset
-        } else {
-            Value::Absent
-        },
+        if metadata { Value::Offset } else { Value::Absent },
     ]
 }
 

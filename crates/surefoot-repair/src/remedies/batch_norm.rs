@@ -1,9 +1,9 @@
-//! S1: batch normalisation.
+//! `batch_norm` (S1): batch normalisation.
 
 use crate::remedy::{Case, Change, Remedy};
 use surefoot_plan::{Activation, ActivationLayer, BatchNorm, Layer, Plan, output_position};
 
-/// S1: adds batch normalisation before the activations of hidden layers (Ioffe and Szegedy).
+/// `batch_norm` (S1): adds batch normalisation before the activations of hidden layers (Ioffe and Szegedy).
 ///
 /// The moving statistics follow with a momentum of 0.9 instead of Keras's 0.99: runs that need a
 /// remedy are often short, and with 0.99 the statistics of the first hundreds of steps are still in
@@ -13,15 +13,15 @@ pub struct BatchNormalisation;
 
 impl Remedy for BatchNormalisation {
     fn id(&self) -> &'static str {
-        "S1"
+        "batch_norm"
     }
 
     fn title(&self) -> &'static str {
         "add batch normalisation"
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, dose: usize) -> Result<Change, String> {
-        if dose > 0 {
+    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
+        if variant > 0 {
             return Err("it is added once".to_owned());
         }
         let mut changed = plan.clone();
@@ -42,12 +42,7 @@ pub(super) fn normalised(layers: Vec<Layer>, ends_model: bool) -> (Vec<Layer>, u
     let output = ends_model.then(|| output_position(&layers)).flatten();
     let mut result: Vec<Layer> = Vec::with_capacity(layers.len() * 3);
     let mut count = 0;
-    let norm = || {
-        Layer::BatchNorm(BatchNorm {
-            momentum: 0.9,
-            ..BatchNorm::default()
-        })
-    };
+    let norm = || Layer::BatchNorm(BatchNorm { momentum: 0.9, ..BatchNorm::default() });
     for (i, mut layer) in layers.into_iter().enumerate() {
         let hidden = output.is_none_or(|output| i < output);
         match &mut layer {
@@ -89,10 +84,7 @@ mod tests {
     #[test]
     fn hidden_activations_are_normalised_once_and_the_output_is_not() {
         let (facts, finding) = (facts(), finding(Problem::VANISHING_GRADIENT));
-        let case = Case {
-            finding: &finding,
-            facts: &facts,
-        };
+        let case = Case { finding: &finding, facts: &facts };
         let change = BatchNormalisation.apply(&plan(), &case, 0).unwrap();
         let kinds: Vec<&str> = change.plan.model.iter().map(Layer::kind).collect();
         let block = ["dense", "batch_norm", "activation"];

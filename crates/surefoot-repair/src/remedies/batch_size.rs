@@ -1,9 +1,9 @@
-//! S5: batch size.
+//! `batch_size` (S5): batch size.
 
 use crate::remedy::{Case, Change, Remedy};
 use surefoot_plan::Plan;
 
-/// S5: takes 32 samples a step, then twice as many, up to 256.
+/// `batch_size` (S5): takes 32 samples a step, then twice as many, up to 256.
 ///
 /// Larger batches are fewer steps in an epoch; epochs are added for them, up to five times as many,
 /// so that the run is not cut short by its own remedy.
@@ -16,17 +16,17 @@ const LAST: usize = 256;
 
 impl Remedy for BatchSize {
     fn id(&self) -> &'static str {
-        "S5"
+        "batch_size"
     }
 
     fn title(&self) -> &'static str {
         "adjust the batch size"
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, dose: usize) -> Result<Change, String> {
+    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
         let given = plan.training.batch_size;
         let start = if given < FIRST { FIRST } else { given * 2 };
-        let size = start.saturating_mul(1 << dose.min(8));
+        let size = start.saturating_mul(1 << variant.min(8));
         if size > LAST {
             return Err(format!("a batch has at most {LAST} samples"));
         }
@@ -48,14 +48,11 @@ mod tests {
     #[test]
     fn sizes_double_from_32_to_256() {
         let (facts, finding) = (facts(), finding(Problem::OSCILLATING_LOSS));
-        let case = Case {
-            finding: &finding,
-            facts: &facts,
-        };
+        let case = Case { finding: &finding, facts: &facts };
         let mut small = plan();
         small.training.batch_size = 2;
         let sizes: Vec<usize> = (0..5)
-            .filter_map(|dose| BatchSize.apply(&small, &case, dose).ok())
+            .filter_map(|variant| BatchSize.apply(&small, &case, variant).ok())
             .map(|change| change.plan.training.batch_size)
             .collect();
         assert_eq!(sizes, [32, 64, 128, 256]);

@@ -1,9 +1,9 @@
-//! S3: gradient clipping.
+//! `clip_gradient` (S3): gradient clipping.
 
 use crate::remedy::{Case, Change, Remedy};
 use surefoot_plan::Plan;
 
-/// S3: clips the gradient.
+/// `clip_gradient` (S3): clips the gradient.
 ///
 /// AutoTrainer cuts every value to [-10, 10], which turns the direction of the step. Here the
 /// gradient as a whole is scaled down to a norm of 1 (Pascanu, Mikolov and Bengio).
@@ -12,15 +12,15 @@ pub struct GradientClipping;
 
 impl Remedy for GradientClipping {
     fn id(&self) -> &'static str {
-        "S3"
+        "clip_gradient"
     }
 
     fn title(&self) -> &'static str {
         "clip the gradient"
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, dose: usize) -> Result<Change, String> {
-        if dose > 0 {
+    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
+        if variant > 0 {
             return Err("it is clipped once".to_owned());
         }
         let mut changed = plan.clone();
@@ -28,11 +28,7 @@ impl Remedy for GradientClipping {
         optimizer.clipvalue = None;
         optimizer.clipnorm = None;
         optimizer.global_clipnorm = Some(1.0);
-        Change::new(
-            plan,
-            changed,
-            "Scales every gradient down to a norm of at most 1.",
-        )
+        Change::new(plan, changed, "Scales every gradient down to a norm of at most 1.")
     }
 }
 
@@ -45,10 +41,7 @@ mod tests {
     #[test]
     fn a_gradient_is_clipped_once() {
         let (facts, finding) = (facts(), finding(Problem::EXPLODING_GRADIENT));
-        let case = Case {
-            finding: &finding,
-            facts: &facts,
-        };
+        let case = Case { finding: &finding, facts: &facts };
         let change = GradientClipping.apply(&plan(), &case, 0).unwrap();
         assert_eq!(change.plan.training.optimizer.global_clipnorm, Some(1.0));
         assert!(GradientClipping.apply(&change.plan, &case, 0).is_err());

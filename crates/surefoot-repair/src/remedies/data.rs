@@ -1,22 +1,22 @@
-//! S9: process the input data.
+//! `normalize_data` (S9): process the input data.
 
 use crate::remedy::{Case, Change, Remedy};
 use surefoot_plan::{Missing, Outliers, Plan, Scale};
 
-/// S9: standardises every feature, cuts off what sticks out far, and fills in what is missing.
+/// `normalize_data` (S9): standardises every feature, cuts off what sticks out far, and fills in what is missing.
 #[derive(Clone, Copy, Debug)]
 pub struct InputData;
 
 impl Remedy for InputData {
     fn id(&self) -> &'static str {
-        "S9"
+        "normalize_data"
     }
 
     fn title(&self) -> &'static str {
         "process the input data"
     }
 
-    fn apply(&self, plan: &Plan, case: &Case<'_>, dose: usize) -> Result<Change, String> {
+    fn apply(&self, plan: &Plan, case: &Case<'_>, variant: usize) -> Result<Change, String> {
         let first = case.facts.layers.first();
         if first.is_some_and(|layer| layer.kind == "embedding") {
             return Err("the inputs are symbols, which cannot be scaled".to_owned());
@@ -26,13 +26,13 @@ impl Remedy for InputData {
         if changed.data.missing == Missing::Refuse {
             changed.data.missing = Missing::Impute;
         }
-        match dose {
+        match variant {
             0 => changed.data.outliers = Outliers::Clip,
             // What sticks out may be what matters.
             1 => changed.data.outliers = Outliers::Keep,
             _ => return Err("the data were processed in every way".to_owned()),
         }
-        let sentence = match dose {
+        let sentence = match variant {
             0 => "Standardises every feature after cutting off what sticks out far.",
             _ => "Standardises every feature.",
         };
@@ -49,24 +49,15 @@ mod tests {
     #[test]
     fn features_are_standardised_and_symbols_are_not() {
         let (facts, finding) = (facts(), finding(Problem::ABNORMAL_DATA));
-        let case = Case {
-            finding: &finding,
-            facts: &facts,
-        };
+        let case = Case { finding: &finding, facts: &facts };
         let change = InputData.apply(&plan(), &case, 0).unwrap();
         assert_eq!(change.plan.data.scale, Scale::Standardise);
         assert_eq!(change.plan.data.outliers, Outliers::Clip);
         let symbols = Facts {
-            layers: vec![LayerInfo {
-                kind: "embedding".to_owned(),
-                ..LayerInfo::default()
-            }],
+            layers: vec![LayerInfo { kind: "embedding".to_owned(), ..LayerInfo::default() }],
             ..facts.clone()
         };
-        let case = Case {
-            facts: &symbols,
-            ..case
-        };
+        let case = Case { facts: &symbols, ..case };
         assert!(InputData.apply(&plan(), &case, 0).is_err());
     }
 }

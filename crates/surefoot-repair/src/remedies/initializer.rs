@@ -1,9 +1,9 @@
-//! S4: substitute initializers.
+//! `initializer` (S4): substitute initializers.
 
 use crate::remedy::{Case, Change, Remedy};
 use surefoot_plan::{Activation, Initializer, Layer, Plan, walk_mut};
 
-/// S4: draws the initial weights as suits the activation they feed: He's for ReLU and its kin,
+/// `initializer` (S4): draws the initial weights as suits the activation they feed: He's for ReLU and its kin,
 /// LeCun's for SELU, Glorot's for the others; recurrent ones orthogonal, biases zero.
 #[derive(Clone, Copy, Debug)]
 pub struct SubstituteInitializer;
@@ -24,7 +24,7 @@ pub(super) fn suited(activation: Activation) -> Initializer {
 
 impl Remedy for SubstituteInitializer {
     fn id(&self) -> &'static str {
-        "S4"
+        "initializer"
     }
 
     fn title(&self) -> &'static str {
@@ -35,8 +35,8 @@ impl Remedy for SubstituteInitializer {
         true
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, dose: usize) -> Result<Change, String> {
-        if dose > 0 {
+    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
+        if variant > 0 {
             return Err("there is one initializer that suits each activation".to_owned());
         }
         let mut changed = plan.clone();
@@ -53,9 +53,7 @@ impl Remedy for SubstituteInitializer {
 pub(super) fn reinitialize(plan: &mut Plan) {
     // A layer without an activation of its own feeds the next one that is.
     let mut next = Vec::new();
-    walk_mut(&mut plan.model, &mut |layer, _| {
-        next.push(layer.activation())
-    });
+    walk_mut(&mut plan.model, &mut |layer, _| next.push(layer.activation()));
     let feeds = |i: usize| {
         let mut following = next[i..].iter().flatten();
         let own = next[i].unwrap_or_default();
@@ -69,11 +67,7 @@ pub(super) fn reinitialize(plan: &mut Plan) {
     };
     let mut i = 0;
     walk_mut(&mut plan.model, &mut |layer, output| {
-        let activation = if output {
-            layer.activation().unwrap_or_default()
-        } else {
-            feeds(i)
-        };
+        let activation = if output { layer.activation().unwrap_or_default() } else { feeds(i) };
         i += 1;
         if matches!(layer, Layer::Transformer(_) | Layer::MultiHeadAttention(_))
             || layer.is_recurrent()
@@ -102,10 +96,7 @@ mod tests {
     #[test]
     fn weights_are_drawn_to_suit_what_they_feed() {
         let (facts, finding) = (facts(), finding(Problem::DYING_RELU));
-        let case = Case {
-            finding: &finding,
-            facts: &facts,
-        };
+        let case = Case { finding: &finding, facts: &facts };
         let mut wrong = plan();
         walk_mut(&mut wrong.model, &mut |layer, output| {
             if let Layer::Dense(dense) = layer {
@@ -116,9 +107,7 @@ mod tests {
             }
         });
         let change = SubstituteInitializer.apply(&wrong, &case, 0).unwrap();
-        let Layer::Dense(first) = &change.plan.model[0] else {
-            panic!("a dense layer")
-        };
+        let Layer::Dense(first) = &change.plan.model[0] else { panic!("a dense layer") };
         assert_eq!(first.kernel_initializer, Initializer::HeNormal);
         assert_eq!(first.bias_initializer, Initializer::Zeros);
         assert!(SubstituteInitializer.apply(&plan(), &case, 0).is_err());

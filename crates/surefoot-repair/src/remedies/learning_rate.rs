@@ -1,10 +1,10 @@
-//! S6: learning rate.
+//! `learning_rate` (S6): learning rate.
 
 use crate::remedy::{Case, Change, Remedy};
 use surefoot_diagnose::Problem;
 use surefoot_plan::{Algorithm, Plan, Schedule};
 
-/// S6: the default rate of the optimizer first (0.01 for gradient descent, 0.001 for adaptive
+/// `learning_rate` (S6): the default rate of the optimizer first (0.01 for gradient descent, 0.001 for adaptive
 /// ones), then ten times more for a run that is slow, or ten times less for one that is restless.
 /// A schedule that takes the rate away goes.
 #[derive(Clone, Copy, Debug)]
@@ -23,31 +23,27 @@ pub(super) fn default_rate(algorithm: &Algorithm) -> f64 {
 
 impl Remedy for LearningRate {
     fn id(&self) -> &'static str {
-        "S6"
+        "learning_rate"
     }
 
     fn title(&self) -> &'static str {
         "adjust the learning rate"
     }
 
-    fn apply(&self, plan: &Plan, case: &Case<'_>, dose: usize) -> Result<Change, String> {
+    fn apply(&self, plan: &Plan, case: &Case<'_>, variant: usize) -> Result<Change, String> {
         let slow = case.finding.problem == Problem::SLOW_CONVERGENCE
             || case.finding.problem == Problem::VANISHING_GRADIENT;
         let given = plan.training.optimizer.learning_rate;
         let default = default_rate(&plan.training.optimizer.algorithm);
         let factor = if slow { 10.0 } else { 0.1 };
         // The default is a step in the right direction, or there is none.
-        let towards = if slow {
-            default > given
-        } else {
-            default < given
-        };
+        let towards = if slow { default > given } else { default < given };
         let start = if towards { default } else { given * factor };
         let unscheduled = slow && plan.training.schedule != Schedule::default();
-        let rate = match (dose, unscheduled) {
+        let rate = match (variant, unscheduled) {
             // A rate that was sound until it was taken away.
             (0, true) => given.max(default),
-            (dose, _) if dose < 3 => start * f64::powi(factor, dose as i32),
+            (variant, _) if variant < 3 => start * f64::powi(factor, variant as i32),
             _ => return Err("all rates were tried".to_owned()),
         };
         let mut changed = plan.clone();
@@ -80,14 +76,11 @@ mod tests {
 
     fn rates(facts: &Facts, problem: Problem, rate: f64) -> Vec<f64> {
         let finding = finding(problem);
-        let case = Case {
-            finding: &finding,
-            facts,
-        };
+        let case = Case { finding: &finding, facts };
         let mut plan = plan();
         plan.training.optimizer.learning_rate = rate;
         (0..5)
-            .filter_map(|dose| LearningRate.apply(&plan, &case, dose).ok())
+            .filter_map(|variant| LearningRate.apply(&plan, &case, variant).ok())
             .map(|change| change.plan.training.optimizer.learning_rate)
             .collect()
     }
@@ -95,22 +88,13 @@ mod tests {
     #[test]
     fn a_slow_run_gets_the_default_then_more() {
         let facts = facts();
-        assert_eq!(
-            rates(&facts, Problem::SLOW_CONVERGENCE, 1e-6),
-            [0.001, 0.01, 0.1]
-        );
-        assert_eq!(
-            rates(&facts, Problem::SLOW_CONVERGENCE, 0.001),
-            [0.01, 0.1, 1.0]
-        );
+        assert_eq!(rates(&facts, Problem::SLOW_CONVERGENCE, 1e-6), [0.001, 0.01, 0.1]);
+        assert_eq!(rates(&facts, Problem::SLOW_CONVERGENCE, 0.001), [0.01, 0.1, 1.0]);
     }
 
     #[test]
     fn a_restless_run_gets_the_default_then_less() {
         let facts = facts();
-        assert_eq!(
-            rates(&facts, Problem::OSCILLATING_LOSS, 0.5),
-            [0.001, 1e-4, 1e-5]
-        );
+        assert_eq!(rates(&facts, Problem::OSCILLATING_LOSS, 0.5), [0.001, 1e-4, 1e-5]);
     }
 }

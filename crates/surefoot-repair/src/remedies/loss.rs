@@ -1,24 +1,24 @@
-//! S8: substitute the loss.
+//! `loss` (S8): substitute the loss.
 
 use crate::remedy::{Case, Change, Remedy};
 use surefoot_diagnose::Task;
 use surefoot_plan::{Activation, Layer, Loss, Plan, output_activation, output_position};
 
-/// S8: the loss that the task asks for: cross-entropy for classes, the mean square for numbers.
+/// `loss` (S8): the loss that the task asks for: cross-entropy for classes, the mean square for numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct SubstituteLoss;
 
 impl Remedy for SubstituteLoss {
     fn id(&self) -> &'static str {
-        "S8"
+        "loss"
     }
 
     fn title(&self) -> &'static str {
         "substitute the loss"
     }
 
-    fn apply(&self, plan: &Plan, case: &Case<'_>, dose: usize) -> Result<Change, String> {
-        if dose > 0 {
+    fn apply(&self, plan: &Plan, case: &Case<'_>, variant: usize) -> Result<Change, String> {
+        if variant > 0 {
             return Err("there is one loss that suits the task".to_owned());
         }
         let task = case.facts.task.ok_or("the task is not known")?;
@@ -32,11 +32,8 @@ impl Remedy for SubstituteLoss {
         };
         let mut changed = plan.clone();
         changed.training.loss = loss;
-        let sentence = format!(
-            "Minimises {} instead of {}.",
-            loss.name(),
-            plan.training.loss.name()
-        );
+        let sentence =
+            format!("Minimises {} instead of {}.", loss.name(), plan.training.loss.name());
         Change::new(plan, changed, sentence)
     }
 }
@@ -50,10 +47,7 @@ mod tests {
     #[test]
     fn classes_get_cross_entropy() {
         let (facts, finding) = (facts(), finding(Problem::IMPROPER_LOSS));
-        let case = Case {
-            finding: &finding,
-            facts: &facts,
-        };
+        let case = Case { finding: &finding, facts: &facts };
         let mut wrong = plan();
         wrong.training.loss = Loss::Poisson;
         let change = SubstituteLoss.apply(&wrong, &case, 0).unwrap();

@@ -1,5 +1,6 @@
 //! The remedies, one a file.
 
+mod activation;
 mod batch_norm;
 mod batch_size;
 mod clip;
@@ -10,8 +11,8 @@ mod loss;
 mod optimizer;
 mod recipe;
 mod residual;
-mod substitute;
 
+pub use activation::SubstituteActivation;
 pub use batch_norm::BatchNormalisation;
 pub use batch_size::BatchSize;
 pub use clip::GradientClipping;
@@ -22,7 +23,6 @@ pub use loss::SubstituteLoss;
 pub use optimizer::SubstituteOptimizer;
 pub use recipe::SoundRecipe;
 pub use residual::ResidualConnections;
-pub use substitute::SubstituteActivation;
 
 use crate::remedy::Remedy;
 
@@ -72,11 +72,7 @@ pub(crate) mod fixture {
     }
 
     pub(crate) fn facts() -> Facts {
-        Facts {
-            task: Some(Task::Binary),
-            classes: Some(2),
-            ..Facts::default()
-        }
+        Facts { task: Some(Task::Binary), classes: Some(2), ..Facts::default() }
     }
 
     pub(crate) fn finding(problem: Problem) -> Finding {

@@ -1,9 +1,9 @@
-//! S7: substitute the optimizer.
+//! `optimizer` (S7): substitute the optimizer.
 
 use crate::remedy::{Case, Change, Remedy};
 use surefoot_plan::{Algorithm, Optimizer, Plan, Schedule};
 
-/// S7: another optimizer, with its default rate.
+/// `optimizer` (S7): another optimizer, with its default rate.
 ///
 /// AutoTrainer takes one with momentum against oscillation and a random one against slowness. Here
 /// it is Adam for whoever has another, Nadam for whoever has Adam, then gradient descent with
@@ -14,27 +14,20 @@ pub struct SubstituteOptimizer;
 
 impl Remedy for SubstituteOptimizer {
     fn id(&self) -> &'static str {
-        "S7"
+        "optimizer"
     }
 
     fn title(&self) -> &'static str {
         "substitute the optimizer"
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, dose: usize) -> Result<Change, String> {
+    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
         let given = plan.training.optimizer;
-        let momentum = Optimizer::new(
-            Algorithm::Sgd {
-                momentum: 0.9,
-                nesterov: true,
-            },
-            0.01,
-        );
+        let momentum = Optimizer::new(Algorithm::Sgd { momentum: 0.9, nesterov: true }, 0.01);
         let candidates = [Optimizer::adam(), Optimizer::nadam(), momentum];
-        let mut others = candidates
-            .into_iter()
-            .filter(|other| other.algorithm.name() != given.algorithm.name());
-        let Some(other) = others.nth(dose) else {
+        let mut others =
+            candidates.into_iter().filter(|other| other.algorithm.name() != given.algorithm.name());
+        let Some(other) = others.nth(variant) else {
             return Err("all optimizers were tried".to_owned());
         };
         let mut changed = plan.clone();
@@ -66,12 +59,9 @@ mod tests {
     #[test]
     fn another_optimizer_is_another() {
         let (facts, finding) = (facts(), finding(Problem::SLOW_CONVERGENCE));
-        let case = Case {
-            finding: &finding,
-            facts: &facts,
-        };
+        let case = Case { finding: &finding, facts: &facts };
         let names: Vec<&str> = (0..4)
-            .filter_map(|dose| SubstituteOptimizer.apply(&plan(), &case, dose).ok())
+            .filter_map(|variant| SubstituteOptimizer.apply(&plan(), &case, variant).ok())
             .map(|change| change.plan.training.optimizer.algorithm.name())
             .collect();
         assert_eq!(names, ["nadam", "sgd"]);

@@ -1,11 +1,11 @@
-//! E1: a sound recipe.
+//! `recipe` (E1): a sound recipe.
 
 use super::batch_norm::normalised;
 use super::initializer::reinitialize;
 use crate::remedy::{Case, Change, Remedy};
 use surefoot_plan::{Activation, Layer, Optimizer, Plan, Schedule, walk_mut};
 
-/// E1: everything at once, our own last resort: ReLU-like activations with weights to suit, batch
+/// `recipe` (E1): everything at once, our own last resort: ReLU-like activations with weights to suit, batch
 /// normalisation, Adam at its default rate, clipped gradients, batches of 32.
 ///
 /// Problems come in company, and remedies that each answer one can fail one by one where all of them
@@ -15,7 +15,7 @@ pub struct SoundRecipe;
 
 impl Remedy for SoundRecipe {
     fn id(&self) -> &'static str {
-        "E1"
+        "recipe"
     }
 
     fn title(&self) -> &'static str {
@@ -26,8 +26,8 @@ impl Remedy for SoundRecipe {
         true
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, dose: usize) -> Result<Change, String> {
-        let rate = match dose {
+    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
+        let rate = match variant {
             0 => 0.003,
             1 => 0.0005,
             _ => return Err("the recipe was tried".to_owned()),
@@ -44,11 +44,8 @@ impl Remedy for SoundRecipe {
         });
         reinitialize(&mut changed);
         changed.model = normalised(std::mem::take(&mut changed.model), true).0;
-        changed.training.optimizer = Optimizer {
-            learning_rate: rate,
-            global_clipnorm: Some(1.0),
-            ..Optimizer::adam()
-        };
+        changed.training.optimizer =
+            Optimizer { learning_rate: rate, global_clipnorm: Some(1.0), ..Optimizer::adam() };
         changed.training.schedule = Schedule::default();
         let given = plan.training.batch_size;
         if given < 16 {
@@ -72,10 +69,7 @@ mod tests {
     #[test]
     fn the_recipe_is_a_sound_plan() {
         let (facts, finding) = (facts(), finding(Problem::VANISHING_GRADIENT));
-        let case = Case {
-            finding: &finding,
-            facts: &facts,
-        };
+        let case = Case { finding: &finding, facts: &facts };
         let change = SoundRecipe.apply(&plan(), &case, 0).unwrap();
         change.plan.validate().unwrap();
         assert!(change.plan.model.iter().any(Layer::is_norm));

@@ -1,4 +1,4 @@
-//! E2: residual connections.
+//! `residual` (E2): residual connections.
 
 use super::initializer::reinitialize;
 use crate::remedy::{Case, Change, Remedy};
@@ -6,7 +6,7 @@ use surefoot_plan::{
     Activation, ActivationLayer, Layer, LayerNorm, Plan, Residual, output_position,
 };
 
-/// E2: shortcuts around hidden dense layers, our own answer to depth (He and others, 2016).
+/// `residual` (E2): shortcuts around hidden dense layers, our own answer to depth (He and others, 2016).
 ///
 /// What neither another activation nor normalisation can do for a network of thirty layers, a way
 /// around each of them does: the gradient reaches the first layer undiminished. Every dense layer as
@@ -20,7 +20,7 @@ const LEAST: usize = 4;
 
 impl Remedy for ResidualConnections {
     fn id(&self) -> &'static str {
-        "E2"
+        "residual"
     }
 
     fn title(&self) -> &'static str {
@@ -31,8 +31,8 @@ impl Remedy for ResidualConnections {
         true
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, dose: usize) -> Result<Change, String> {
-        if dose > 0 {
+    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
+        if variant > 0 {
             return Err("they are added once".to_owned());
         }
         let mut changed = plan.clone();
@@ -61,9 +61,7 @@ impl Remedy for ResidualConnections {
             *layer = Layer::Residual(Residual::new(inner));
             count += 1;
         }
-        changed
-            .model
-            .insert(output, Layer::LayerNorm(LayerNorm::default()));
+        changed.model.insert(output, Layer::LayerNorm(LayerNorm::default()));
         if count < LEAST {
             return Err("the model has too few layers of the same width in a row".to_owned());
         }
@@ -82,10 +80,7 @@ mod tests {
     #[test]
     fn layers_of_the_same_width_get_a_way_around_them() {
         let (facts, finding) = (facts(), finding(Problem::VANISHING_GRADIENT));
-        let case = Case {
-            finding: &finding,
-            facts: &facts,
-        };
+        let case = Case { finding: &finding, facts: &facts };
         assert!(ResidualConnections.apply(&plan(), &case, 0).is_err());
         let mut deep = plan();
         let hidden = deep.model[0].clone();

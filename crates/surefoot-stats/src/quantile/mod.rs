@@ -80,12 +80,7 @@ fn len<T>(parts: &[&[T]]) -> usize {
 
 /// The finite values of all parts, in order.
 fn finite<T: Element>(parts: &[&[T]]) -> impl Iterator<Item = T> {
-    parts
-        .iter()
-        .copied()
-        .flatten()
-        .copied()
-        .filter(|value| value.finite())
+    parts.iter().copied().flatten().copied().filter(|value| value.finite())
 }
 
 /// The ranks of the values next to each quartile of `count` sorted values: that of the quartile,
@@ -161,29 +156,20 @@ mod tests {
             let (low, high) = (sorted[low], sorted[last.min(low + 1)]);
             low + (high - low) * rest
         };
-        Some(Quartiles {
-            q1: at(1),
-            median: at(2),
-            q3: at(3),
-        })
+        Some(Quartiles { q1: at(1), median: at(2), q3: at(3) })
     }
 
     /// Values in an order without a pattern, with the quartiles far from the ends.
     fn noise(len: usize) -> Vec<f64> {
         let step = |state: &mut u64| {
-            *state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
+            *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             Some((*state >> 33) as f64 / (1u64 << 31) as f64)
         };
         let uniform: Vec<f64> = std::iter::successors(Some(1), |_| Some(1))
             .scan(42, |state, _: u64| step(state))
             .take(4 * len)
             .collect();
-        uniform
-            .chunks(4)
-            .map(|four| four.iter().sum::<f64>() - 2.0)
-            .collect()
+        uniform.chunks(4).map(|four| four.iter().sum::<f64>() - 2.0).collect()
     }
 
     fn assert_exact<T: Element>(values: &[T]) {
@@ -212,12 +198,7 @@ mod tests {
         assert_exact(values);
         assert_exact(&values.iter().map(|&x| x as f32).collect::<Vec<_>>());
         assert_exact(&values.iter().map(|&x| f16::from_f64(x)).collect::<Vec<_>>());
-        assert_exact(
-            &values
-                .iter()
-                .map(|&x| bf16::from_f64(x))
-                .collect::<Vec<_>>(),
-        );
+        assert_exact(&values.iter().map(|&x| bf16::from_f64(x)).collect::<Vec<_>>());
     }
 
     #[test]
@@ -236,11 +217,7 @@ mod tests {
         for len in [1, FEW + 1, SOME + 1, 4 * SOME] {
             let mut values = vec![f32::NEG_INFINITY; len];
             values[len / 2] = 7.0;
-            let all = Quartiles {
-                q1: 7.0,
-                median: 7.0,
-                q3: 7.0,
-            };
+            let all = Quartiles { q1: 7.0, median: 7.0, q3: 7.0 };
             assert_eq!(quartiles(&values), Some(all));
         }
     }

@@ -42,23 +42,13 @@ struct Digit {
 
 impl<'a, T: Element> DigitCounter<'a, T> {
     fn new(parts: &'a [&'a [T]]) -> DigitCounter<'a, T> {
-        let leading = Digit {
-            prefix: 0,
-            counts: count(parts, T::KEY_BITS - DIGIT_BITS, 0),
-        };
-        DigitCounter {
-            parts,
-            digits: vec![leading],
-        }
+        let leading = Digit { prefix: 0, counts: count(parts, T::KEY_BITS - DIGIT_BITS, 0) };
+        DigitCounter { parts, digits: vec![leading] }
     }
 
     /// How many values are finite.
     fn count(&self) -> u64 {
-        self.digits
-            .iter()
-            .take(1)
-            .flat_map(|digit| &digit.counts)
-            .sum()
+        self.digits.iter().take(1).flat_map(|digit| &digit.counts).sum()
     }
 
     /// The finite value at a rank; the largest if the rank is beyond them.
@@ -66,17 +56,10 @@ impl<'a, T: Element> DigitCounter<'a, T> {
         let mut prefix = 0;
         for depth in 0..T::KEY_BITS / DIGIT_BITS {
             let depth = depth as usize;
-            if self
-                .digits
-                .get(depth)
-                .is_none_or(|digit| digit.prefix != prefix)
-            {
+            if self.digits.get(depth).is_none_or(|digit| digit.prefix != prefix) {
                 self.digits.truncate(depth);
                 let shift = T::KEY_BITS - DIGIT_BITS * (depth as u32 + 1);
-                self.digits.push(Digit {
-                    prefix,
-                    counts: count(self.parts, shift, prefix),
-                });
+                self.digits.push(Digit { prefix, counts: count(self.parts, shift, prefix) });
             }
             let mut found = 0;
             for (digit, &count) in self.digits[depth].counts.iter().enumerate() {
@@ -136,10 +119,7 @@ mod tests {
         let values = [3.0, -1.0, 2.0].map(f16::from_f32);
         let parts = [&values[..]];
         let mut counter = DigitCounter::new(&parts);
-        assert_eq!(
-            [0, 1, 2].map(|rank| counter.at(rank).to_f32()),
-            [-1.0, 2.0, 3.0]
-        );
+        assert_eq!([0, 1, 2].map(|rank| counter.at(rank).to_f32()), [-1.0, 2.0, 3.0]);
         assert_eq!(counter.digits.len(), 1);
     }
 }

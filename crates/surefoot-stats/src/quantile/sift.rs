@@ -25,8 +25,7 @@ impl<T: Lane> Sieve<T> {
     #[inline(always)]
     pub(crate) fn push(&mut self, chunk: &[T; LANES], mut mask: u32) {
         while mask != 0 {
-            self.between
-                .push(chunk[mask.trailing_zeros() as usize % LANES]);
+            self.between.push(chunk[mask.trailing_zeros() as usize % LANES]);
             mask &= mask - 1;
         }
     }
@@ -76,9 +75,7 @@ pub(crate) fn neighbours<T: Lane>(isa: Isa, parts: &[&[T]]) -> Option<Neighbours
         return None;
     }
     let find = |sieve: Sieve<T>, ranks| {
-        sieve
-            .pair(parts, ranks)
-            .unwrap_or_else(|| radix::pair(parts, ranks))
+        sieve.pair(parts, ranks).unwrap_or_else(|| radix::pair(parts, ranks))
     };
     let ([a, b, c], [first, second, third]) = (sieves, ranks(count));
     let pairs = [find(a, first), find(b, second), find(c, third)];
@@ -98,11 +95,7 @@ fn sample<T: Lane>(parts: &[&[T]]) -> Vec<T::Key> {
     for part in parts {
         let values = part.get(next..).unwrap_or(&[]).iter().step_by(stride);
         let taken = values.len();
-        sample.extend(
-            values
-                .filter(|value| value.finite())
-                .map(|value| value.key()),
-        );
+        sample.extend(values.filter(|value| value.finite()).map(|value| value.key()));
         next = next + taken * stride - part.len();
     }
     sample
@@ -145,10 +138,7 @@ fn sieves<T: Lane>(mut sample: Vec<T::Key>, len: usize) -> Option<[Sieve<T>; 3]>
 fn count<T: Lane>(parts: &[&[T]], is: impl Fn(T) -> bool) -> u64 {
     let is_counted = |value: T| u64::from(value.finite() & is(value));
     // Part by part, so that the inner loop is one over a slice and can be vectorized.
-    parts
-        .iter()
-        .map(|part| part.iter().map(|&value| is_counted(value)).sum::<u64>())
-        .sum()
+    parts.iter().map(|part| part.iter().map(|&value| is_counted(value)).sum::<u64>()).sum()
 }
 
 #[cfg(test)]
@@ -158,12 +148,7 @@ mod tests {
 
     fn sieve(low: f32, high: f32, at_most_low: u64, between: &[f32]) -> Sieve<f32> {
         let between = between.to_vec();
-        Sieve {
-            low,
-            high,
-            at_most_low,
-            between,
-        }
+        Sieve { low, high, at_most_low, between }
     }
 
     #[test]
@@ -183,10 +168,7 @@ mod tests {
     #[test]
     fn an_empty_bracket_leads_from_bound_to_bound() {
         let values = [1.0, 1.0, 4.0, 4.0];
-        assert_eq!(
-            sieve(1.0, 4.0, 2, &[]).pair(&[&values], (1, 2)),
-            Some((1.0, 4.0))
-        );
+        assert_eq!(sieve(1.0, 4.0, 2, &[]).pair(&[&values], (1, 2)), Some((1.0, 4.0)));
     }
 
     #[test]
@@ -200,9 +182,7 @@ mod tests {
 
     #[test]
     fn every_instruction_set_catches_the_same() {
-        let mut values: Vec<f32> = (0..5003)
-            .map(|i| (i * 7919 % 5003) as f32 - 2500.0)
-            .collect();
+        let mut values: Vec<f32> = (0..5003).map(|i| (i * 7919 % 5003) as f32 - 2500.0).collect();
         values[17] = f32::NAN;
         values[100] = f32::INFINITY;
         values[4000] = f32::NEG_INFINITY;
@@ -225,10 +205,7 @@ mod tests {
             assert_eq!(f64::sift(isa, &doubles, &mut found64), 5000);
             for i in 0..3 {
                 let (at_most_low, between) = &expected[i];
-                assert_eq!(
-                    (found[i].at_most_low, &found[i].between),
-                    (*at_most_low, between)
-                );
+                assert_eq!((found[i].at_most_low, &found[i].between), (*at_most_low, between));
                 let narrow: Vec<f32> = found64[i].between.iter().map(|&x| x as f32).collect();
                 assert_eq!((found64[i].at_most_low, &narrow), (*at_most_low, between));
             }

@@ -18,10 +18,7 @@ impl Half {
     #[target_feature(enable = "avx2")]
     fn new() -> Half {
         let zero = _mm256_setzero_pd();
-        Half {
-            powers: [zero; 4],
-            absolute: zero,
-        }
+        Half { powers: [zero; 4], absolute: zero }
     }
 
     #[inline]
@@ -61,14 +58,8 @@ pub(super) fn sums_f32(values: &[f32], pivot: f64) -> Sums {
         zeros = _mm256_sub_epi32(zeros, _mm256_castps_si256(is_zero));
     }
     let mut sums = join(low, high);
-    sums.min = store_f32(min)
-        .into_iter()
-        .fold(f32::INFINITY, f32::min)
-        .into();
-    sums.max = store_f32(max)
-        .into_iter()
-        .fold(f32::NEG_INFINITY, f32::max)
-        .into();
+    sums.min = store_f32(min).into_iter().fold(f32::INFINITY, f32::min).into();
+    sums.max = store_f32(max).into_iter().fold(f32::NEG_INFINITY, f32::max).into();
     sums.zeros = store_u32(zeros).into_iter().map(u64::from).sum();
     sums.push_rest(rest, pivot);
     sums

@@ -34,11 +34,7 @@ impl<const CENTER: bool> Whole<CENTER> {
     #[inline]
     #[target_feature(enable = "avx2,avx512f")]
     fn push(&mut self, value: __m512d) {
-        let distance = if CENTER {
-            _mm512_sub_pd(value, self.pivot)
-        } else {
-            value
-        };
+        let distance = if CENTER { _mm512_sub_pd(value, self.pivot) } else { value };
         let square = _mm512_mul_pd(distance, distance);
         // The loop is bound by its additions. A product with one, added without rounding in
         // between, is the same addition to the bit, but runs on the units that multiply where
@@ -90,14 +86,8 @@ fn sums_f32_about<const CENTER: bool>(values: &[f32], pivot: f64) -> Sums {
         zeros = _mm256_sub_epi32(zeros, _mm256_castps_si256(is_zero));
     }
     let mut sums = lanes.into_sums();
-    sums.min = store_f32(min)
-        .into_iter()
-        .fold(f32::INFINITY, f32::min)
-        .into();
-    sums.max = store_f32(max)
-        .into_iter()
-        .fold(f32::NEG_INFINITY, f32::max)
-        .into();
+    sums.min = store_f32(min).into_iter().fold(f32::INFINITY, f32::min).into();
+    sums.max = store_f32(max).into_iter().fold(f32::NEG_INFINITY, f32::max).into();
     sums.zeros = store_u32(zeros).into_iter().map(u64::from).sum();
     sums.push_rest(rest, pivot);
     sums

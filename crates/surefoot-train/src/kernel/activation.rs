@@ -14,10 +14,7 @@ pub(crate) const SELU_SCALE: f32 = 1.050_701;
 ///
 /// Where it can, the input need not be kept for the backward pass.
 pub(crate) fn gradient_from_output(activation: Activation) -> bool {
-    !matches!(
-        activation,
-        Activation::Gelu { .. } | Activation::Silu | Activation::Softplus
-    )
+    !matches!(activation, Activation::Gelu { .. } | Activation::Silu | Activation::Softplus)
 }
 
 /// Applies `activation` to `x`, seen as rows of `width` values (softmax acts on rows).
@@ -49,12 +46,9 @@ pub(crate) fn forward(activation: Activation, x: &[f32], width: usize) -> Vec<f3
             let alpha = alpha as f32;
             each!(|v: f32| if v < 0.0 { alpha * (exp(v) - 1.0) } else { v })
         }
-        Activation::Selu => each!(|v: f32| SELU_SCALE
-            * if v < 0.0 {
-                SELU_ALPHA * (exp(v) - 1.0)
-            } else {
-                v
-            }),
+        Activation::Selu => {
+            each!(|v: f32| SELU_SCALE * if v < 0.0 { SELU_ALPHA * (exp(v) - 1.0) } else { v })
+        }
         Activation::Gelu { approximate: true } => {
             each!(|v: f32| 0.5 * v * (1.0 + tanh(gelu_inner(v))))
         }
@@ -103,9 +97,7 @@ pub(crate) fn backward(
             || {
                 // A select, not a product: the gradient of a dead unit is exactly zero even where
                 // what comes from above is infinite.
-                out.iter_mut()
-                    .zip(output)
-                    .for_each(|(g, &y)| *g = if y <= 0.0 { 0.0 } else { *g });
+                out.iter_mut().zip(output).for_each(|(g, &y)| *g = if y <= 0.0 { 0.0 } else { *g });
             },
         ),
         Activation::LeakyRelu { negative_slope } => {
@@ -116,11 +108,9 @@ pub(crate) fn backward(
             let alpha = alpha as f32;
             each!(output, |y: f32| if y <= 0.0 { y + alpha } else { 1.0 });
         }
-        Activation::Selu => each!(output, |y: f32| if y <= 0.0 {
-            y + SELU_SCALE * SELU_ALPHA
-        } else {
-            SELU_SCALE
-        }),
+        Activation::Selu => {
+            each!(output, |y: f32| if y <= 0.0 { y + SELU_SCALE * SELU_ALPHA } else { SELU_SCALE })
+        }
         Activation::Gelu { approximate: true } => each!(input, |v: f32| {
             let t = tanh(gelu_inner(v));
             let inner = GELU_SCALE * (1.0 + 3.0 * GELU_CUBE * v * v);
@@ -138,11 +128,7 @@ pub(crate) fn backward(
         Activation::Sigmoid => each!(output, |y: f32| y * (1.0 - y)),
         Activation::HardSigmoid { slope } => {
             let slope = slope as f32;
-            each!(output, |y: f32| if y > 0.0 && y < 1.0 {
-                slope
-            } else {
-                0.0
-            });
+            each!(output, |y: f32| if y > 0.0 && y < 1.0 { slope } else { 0.0 });
         }
         Activation::Softplus => each!(input, sigmoid),
         Activation::Softmax => vectorized(
@@ -189,9 +175,7 @@ mod tests {
     const ALL: [Activation; 13] = [
         Activation::Linear,
         Activation::Relu,
-        Activation::LeakyRelu {
-            negative_slope: 0.2,
-        },
+        Activation::LeakyRelu { negative_slope: 0.2 },
         Activation::Elu { alpha: 1.3 },
         Activation::Selu,
         Activation::Gelu { approximate: true },
@@ -209,11 +193,7 @@ mod tests {
         let x: Vec<f32> = (0..40).map(|i| (i as f32 - 19.3) * 0.23).collect();
         let weight: Vec<f32> = (0..40).map(|i| ((i * 7) % 11) as f32 - 4.0).collect();
         let objective = |activation, x: &[f32]| -> f64 {
-            forward(activation, x, 4)
-                .iter()
-                .zip(&weight)
-                .map(|(y, w)| f64::from(y * w))
-                .sum()
+            forward(activation, x, 4).iter().zip(&weight).map(|(y, w)| f64::from(y * w)).sum()
         };
         for activation in ALL {
             let y = forward(activation, &x, 4);

@@ -43,9 +43,7 @@ impl Window {
         let offset = tap * self.dilation[1];
         let stride = self.stride[1];
         let first = self.before[1].saturating_sub(offset).div_ceil(stride);
-        let end = (self.input[1] + self.before[1])
-            .saturating_sub(offset)
-            .div_ceil(stride);
+        let end = (self.input[1] + self.before[1]).saturating_sub(offset).div_ceil(stride);
         let end = end.min(self.output[1]);
         first.min(end)..end
     }
@@ -170,20 +168,11 @@ fn backward_by_blocks(
             true,
         );
         if let Some(d_x) = &mut d_x {
-            multiply(
-                &mut blocks.windows[..taps * columns],
-                kernel.transposed(),
-                d_y,
-                false,
-            );
+            multiply(&mut blocks.windows[..taps * columns], kernel.transposed(), d_y, false);
             blocks.fold(d_x, &block);
         }
     }
-    Gradients {
-        x: d_x,
-        kernel: d_kernel,
-        bias: d_bias,
-    }
+    Gradients { x: d_x, kernel: d_kernel, bias: d_bias }
 }
 
 /// Walks over blocks of output rows; rows of all images follow one another, so that a block may
@@ -257,9 +246,8 @@ impl<'a> Blocks<'a> {
                         if window.stride[1] == 1 {
                             out.copy_from_slice(&source[first..][..out.len()]);
                         } else {
-                            for (o, i) in out
-                                .iter_mut()
-                                .zip(source[first..].iter().step_by(window.stride[1]))
+                            for (o, i) in
+                                out.iter_mut().zip(source[first..].iter().step_by(window.stride[1]))
                             {
                                 *o = *i;
                             }
@@ -301,10 +289,8 @@ impl<'a> Blocks<'a> {
                                 *t += v;
                             }
                         } else {
-                            for (t, v) in target[first..]
-                                .iter_mut()
-                                .step_by(window.stride[1])
-                                .zip(values)
+                            for (t, v) in
+                                target[first..].iter_mut().step_by(window.stride[1]).zip(values)
                             {
                                 *t += v;
                             }
@@ -332,11 +318,7 @@ impl<'a> Blocks<'a> {
             for channel in 0..self.channels.output {
                 let here = channel * columns + (row - block.start) * width;
                 let there = (image * self.channels.output + channel) * area + oy * width;
-                visit(
-                    &mut self.outputs,
-                    here..here + rows * width,
-                    there..there + rows * width,
-                );
+                visit(&mut self.outputs, here..here + rows * width, there..there + rows * width);
             }
             row += rows;
         }
@@ -401,42 +383,18 @@ mod tests {
     }
 
     fn values(n: usize, salt: usize) -> Vec<f32> {
-        (0..n)
-            .map(|i| ((i * 37 + salt * 11) % 19) as f32 * 0.1 - 0.9)
-            .collect()
+        (0..n).map(|i| ((i * 37 + salt * 11) % 19) as f32 * 0.1 - 0.9).collect()
     }
 
     fn cases() -> Vec<(Channels, Window)> {
-        let c = |batch, input, output| Channels {
-            batch,
-            input,
-            output,
-        };
+        let c = |batch, input, output| Channels { batch, input, output };
         vec![
-            (
-                c(2, 3, 4),
-                window([7, 6], [3, 3], [1, 1], [1, 1], [1, 1, 1, 1]),
-            ),
-            (
-                c(3, 1, 2),
-                window([9, 8], [3, 2], [2, 2], [1, 1], [0, 0, 1, 1]),
-            ),
-            (
-                c(2, 2, 3),
-                window([9, 9], [3, 3], [1, 2], [2, 2], [2, 1, 2, 2]),
-            ),
-            (
-                c(1, 2, 3),
-                window([1, 12], [1, 5], [1, 3], [1, 1], [0, 0, 0, 0]),
-            ),
-            (
-                c(2, 1, 1),
-                window([3, 3], [3, 3], [1, 1], [1, 1], [3, 3, 3, 3]),
-            ),
-            (
-                c(40, 3, 2),
-                window([40, 40], [5, 5], [1, 1], [1, 1], [2, 2, 2, 2]),
-            ),
+            (c(2, 3, 4), window([7, 6], [3, 3], [1, 1], [1, 1], [1, 1, 1, 1])),
+            (c(3, 1, 2), window([9, 8], [3, 2], [2, 2], [1, 1], [0, 0, 1, 1])),
+            (c(2, 2, 3), window([9, 9], [3, 3], [1, 2], [2, 2], [2, 1, 2, 2])),
+            (c(1, 2, 3), window([1, 12], [1, 5], [1, 3], [1, 1], [0, 0, 0, 0])),
+            (c(2, 1, 1), window([3, 3], [3, 3], [1, 1], [1, 1], [3, 3, 3, 3])),
+            (c(40, 3, 2), window([40, 40], [5, 5], [1, 1], [1, 1], [2, 2, 2, 2])),
         ]
     }
 
@@ -466,10 +424,7 @@ mod tests {
             let zero = vec![0.0; c.output];
             let dy = values(c.batch * c.output * w.output_area(), 6);
             let dot = |a: &[f32], b: &[f32]| -> f64 {
-                a.iter()
-                    .zip(b)
-                    .map(|(a, b)| f64::from(*a) * f64::from(*b))
-                    .sum()
+                a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
             };
             let other_x = values(x.len(), 7);
             let other_k = values(kernel.len(), 8);

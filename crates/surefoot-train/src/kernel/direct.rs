@@ -73,10 +73,7 @@ impl Layout {
     /// Writes the planes of `x` with their padding; `padded` is zero where nothing is written.
     fn pad(&self, x: &[f32], window: &Window, padded: &mut [f32]) {
         let area = window.input[0] * window.input[1];
-        for (plane, to) in x
-            .chunks_exact(area)
-            .zip(padded.chunks_exact_mut(self.plane))
-        {
+        for (plane, to) in x.chunks_exact(area).zip(padded.chunks_exact_mut(self.plane)) {
             let rows = to[window.before[0] * self.pitch..].chunks_exact_mut(self.pitch);
             for (row, to) in plane.chunks_exact(window.input[1]).zip(rows) {
                 to[window.before[1]..][..row.len()].copy_from_slice(row);
@@ -106,12 +103,7 @@ pub(crate) fn forward(
         }
     }
     let offsets: Vec<usize> = (0..channels.input)
-        .flat_map(|c| {
-            layout
-                .taps(window)
-                .into_iter()
-                .map(move |t| c * layout.plane + t)
-        })
+        .flat_map(|c| layout.taps(window).into_iter().map(move |t| c * layout.plane + t))
         .collect();
     let mut padded = vec![0.0; channels.input * layout.plane];
     let wide = layout.positions + SLACK;
@@ -119,9 +111,8 @@ pub(crate) fn forward(
     let area_in = window.input[0] * window.input[1];
     let area = window.output[0] * window.output[1];
     let mut y = vec![0.0; channels.batch * channels.output * area];
-    for (image, y) in x
-        .chunks_exact(channels.input * area_in)
-        .zip(y.chunks_exact_mut(channels.output * area))
+    for (image, y) in
+        x.chunks_exact(channels.input * area_in).zip(y.chunks_exact_mut(channels.output * area))
     {
         layout.pad(image, window, &mut padded);
         for (group, y) in y.chunks_mut(FILTERS * area).enumerate() {
@@ -256,9 +247,7 @@ fn input_gradient(
         for channel in 0..channels.input {
             let from = &kernel[(filter * channels.input + channel) * taps..][..taps];
             let to = &mut turned[(channel * channels.output + filter) * taps..][..taps];
-            to.iter_mut()
-                .zip(from.iter().rev())
-                .for_each(|(t, f)| *t = *f);
+            to.iter_mut().zip(from.iter().rev()).for_each(|(t, f)| *t = *f);
         }
     }
     let reach = [0, 1].map(|axis| span(window, axis) - 1);
@@ -269,11 +258,8 @@ fn input_gradient(
         output: window.input,
         ..*window
     };
-    let turned_channels = Channels {
-        batch: channels.batch,
-        input: channels.output,
-        output: channels.input,
-    };
+    let turned_channels =
+        Channels { batch: channels.batch, input: channels.output, output: channels.input };
     forward(gradient, &turned, None, turned_channels, &turned_window)
 }
 

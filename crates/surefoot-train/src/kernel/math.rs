@@ -88,11 +88,7 @@ mod tests {
     fn exponentials_are_right_up_to_the_largest_number() {
         for x in [88.0_f32, 88.7, 88.71, 88.722, LARGEST] {
             let want = f64::from(x).exp();
-            assert!(
-                (f64::from(exp(x)) / want - 1.0).abs() < 5e-7,
-                "at {x}: {}",
-                exp(x)
-            );
+            assert!((f64::from(exp(x)) / want - 1.0).abs() < 5e-7, "at {x}: {}", exp(x));
         }
         assert_eq!(exp(88.73), f32::INFINITY);
     }

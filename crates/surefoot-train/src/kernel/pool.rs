@@ -10,9 +10,7 @@ pub(crate) fn max(x: &[f32], planes: usize, window: &Window) -> (Vec<f32>, Vec<u
     let count = planes * window.output[0] * window.output[1];
     let mut y = vec![0.0; count];
     let mut origin = vec![0; count];
-    let rows = y
-        .chunks_exact_mut(window.output[1])
-        .zip(origin.chunks_exact_mut(window.output[1]));
+    let rows = y.chunks_exact_mut(window.output[1]).zip(origin.chunks_exact_mut(window.output[1]));
     let inside = window.before == [0, 0] && window.after == [0, 0];
     vectorized(
         #[inline(always)]
@@ -99,9 +97,7 @@ pub(crate) fn average(x: &[f32], planes: usize, window: &Window) -> Vec<f32> {
     vectorized(
         #[inline(always)]
         || {
-            let rows = y
-                .chunks_exact_mut(window.output[1])
-                .zip(shares.iter().cycle());
+            let rows = y.chunks_exact_mut(window.output[1]).zip(shares.iter().cycle());
             for (row, (y, shares)) in rows.enumerate() {
                 let (plane, oy) = (row / window.output[0], row % window.output[0]);
                 let plane = &x[plane * area..][..area];
@@ -128,9 +124,7 @@ pub(crate) fn average_backward(gradient: &[f32], planes: usize, window: &Window)
     vectorized(
         #[inline(always)]
         || {
-            let rows = gradient
-                .chunks_exact(window.output[1])
-                .zip(shares.iter().cycle());
+            let rows = gradient.chunks_exact(window.output[1]).zip(shares.iter().cycle());
             for (row, (gradient, shares)) in rows.enumerate() {
                 let (plane, oy) = (row / window.output[0], row % window.output[0]);
                 let plane = &mut out[plane * area..][..area];
@@ -172,10 +166,7 @@ fn for_each_tap_row(window: &Window, oy: usize, mut visit: impl FnMut(usize, usi
         };
         for kx in 0..window.size[1] {
             let inside = window.inside(kx);
-            if let Some(ix) = window
-                .source(1, inside.start, kx)
-                .filter(|_| !inside.is_empty())
-            {
+            if let Some(ix) = window.source(1, inside.start, kx).filter(|_| !inside.is_empty()) {
                 let at = iy * window.input[1] + ix;
                 visit(at, inside.start, inside.len(), window.stride[1]);
             }
@@ -231,13 +222,7 @@ mod tests {
         let area = 54;
         for row in 0..6 {
             let (mut want, mut from) = (vec![0.0; 4], vec![0; 4]);
-            max_of_any(
-                &x[row / 3 * area..][..area],
-                &window,
-                row % 3,
-                &mut want,
-                &mut from,
-            );
+            max_of_any(&x[row / 3 * area..][..area], &window, row % 3, &mut want, &mut from);
             assert_eq!(y[row * 4..][..4], want);
             assert_eq!(origin[row * 4..][..4], from);
         }

@@ -21,13 +21,7 @@ impl<'a> Matrix<'a> {
     /// A matrix over `values`, rows one after the other.
     pub(crate) fn new(values: &'a [f32], rows: usize, columns: usize) -> Self {
         assert_eq!(values.len(), rows * columns, "a matrix fills its slice");
-        Self {
-            values,
-            rows,
-            columns,
-            row_stride: columns,
-            column_stride: 1,
-        }
+        Self { values, rows, columns, row_stride: columns, column_stride: 1 }
     }
 
     /// The same values with rows and columns exchanged.
@@ -52,23 +46,13 @@ const FEW_ROWS: usize = 128;
 /// `out = left * right`, or `out += left * right` if `accumulate`; `out` is row-major.
 pub(crate) fn multiply(out: &mut [f32], left: Matrix<'_>, right: Matrix<'_>, accumulate: bool) {
     assert_eq!(left.columns, right.rows, "inner dimensions agree");
-    assert_eq!(
-        out.len(),
-        left.rows * right.columns,
-        "the product fills its slice"
-    );
+    assert_eq!(out.len(), left.rows * right.columns, "the product fills its slice");
     let in_place = right.column_stride == 1
         && right.values.len() <= SMALL
         && right.columns >= NARROWEST
         && left.rows <= FEW_ROWS;
     if in_place {
-        dispatch(Narrow {
-            out,
-            left,
-            right: right.values,
-            columns: right.columns,
-            accumulate,
-        });
+        dispatch(Narrow { out, left, right: right.values, columns: right.columns, accumulate });
     } else {
         blocked(out, left, right, accumulate);
     }
@@ -223,9 +207,7 @@ mod tests {
     use super::*;
 
     fn values(len: usize, salt: usize) -> Vec<f32> {
-        (0..len)
-            .map(|i| ((i * 23 + salt * 7) % 13) as f32 - 6.0)
-            .collect()
+        (0..len).map(|i| ((i * 23 + salt * 7) % 13) as f32 - 6.0).collect()
     }
 
     #[test]
@@ -239,11 +221,8 @@ mod tests {
             [150, 6, 40],
             [5, 300, 130],
         ] {
-            let (a, b, c) = (
-                values(rows * inner, 1),
-                values(inner * columns, 2),
-                values(rows * columns, 3),
-            );
+            let (a, b, c) =
+                (values(rows * inner, 1), values(inner * columns, 2), values(rows * columns, 3));
             for accumulate in [false, true] {
                 for transposed in [false, true] {
                     let left = if transposed {
@@ -257,11 +236,8 @@ mod tests {
                         for j in 0..columns {
                             let start = if accumulate { c[i * columns + j] } else { 0.0 };
                             let want = (0..inner).fold(start, |sum, k| {
-                                let left = if transposed {
-                                    a[k * rows + i]
-                                } else {
-                                    a[i * inner + k]
-                                };
+                                let left =
+                                    if transposed { a[k * rows + i] } else { a[i * inner + k] };
                                 sum + left * b[k * columns + j]
                             });
                             assert_eq!(out[i * columns + j], want, "{rows} x {inner} x {columns}");

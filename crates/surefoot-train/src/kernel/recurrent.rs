@@ -53,10 +53,8 @@ pub(crate) fn lstm_backward(
     vectorized(
         #[inline(always)]
         || {
-            for (row, (gates, d_gates)) in gates
-                .chunks_exact(4 * units)
-                .zip(d_gates.chunks_exact_mut(4 * units))
-                .enumerate()
+            for (row, (gates, d_gates)) in
+                gates.chunks_exact(4 * units).zip(d_gates.chunks_exact_mut(4 * units)).enumerate()
             {
                 let at = row * units..(row + 1) * units;
                 let before = &cell_before[at.clone()];
@@ -69,12 +67,8 @@ pub(crate) fn lstm_backward(
                 let (input, rest) = gates.split_at(units);
                 let (forget, rest) = rest.split_at(units);
                 let (candidate, output) = rest.split_at(units);
-                for ((((d_o, d_c), after), d_h), o) in d_output
-                    .iter_mut()
-                    .zip(d_cell.iter_mut())
-                    .zip(after)
-                    .zip(d_hidden)
-                    .zip(output)
+                for ((((d_o, d_c), after), d_h), o) in
+                    d_output.iter_mut().zip(d_cell.iter_mut()).zip(after).zip(d_hidden).zip(output)
                 {
                     let t = tanh(*after);
                     *d_c += d_h * o * (1.0 - t * t);
@@ -85,11 +79,8 @@ pub(crate) fn lstm_backward(
                 {
                     *d_i = d_c * g * i * (1.0 - i);
                 }
-                for (((d_g, d_c), g), i) in d_candidate
-                    .iter_mut()
-                    .zip(&*d_cell)
-                    .zip(candidate)
-                    .zip(input)
+                for (((d_g, d_c), g), i) in
+                    d_candidate.iter_mut().zip(&*d_cell).zip(candidate).zip(input)
                 {
                     *d_g = d_c * i * (1.0 - g * g);
                 }
@@ -130,11 +121,7 @@ mod tests {
                 g[i] += e;
                 objective(&g, &cell)
             });
-            assert!(
-                (s - d_gates[i]).abs() < 2e-3,
-                "gate {i}: {} vs {s}",
-                d_gates[i]
-            );
+            assert!((s - d_gates[i]).abs() < 2e-3, "gate {i}: {} vs {s}", d_gates[i]);
         }
         for i in 0..cell.len() {
             let s = slope(&|e| {

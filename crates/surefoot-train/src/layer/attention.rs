@@ -41,8 +41,7 @@ impl Attention {
     /// `[batch, heads, steps, key_dim]` to `[batch, steps, heads * key_dim]`.
     fn unheaded<B: Compute>(&self, x: Tensor<B>) -> Tensor<B> {
         let shape = x.shape();
-        x.permute(&[0, 2, 1, 3])
-            .reshape(&[shape[0], shape[2], self.heads * self.key_dim])
+        x.permute(&[0, 2, 1, 3]).reshape(&[shape[0], shape[2], self.heads * self.key_dim])
     }
 
     fn scale(&self) -> f32 {
@@ -55,9 +54,7 @@ impl<B: Compute> Stage<B> for Attention {
         let query = self.project(&x, self.query, pass);
         let key = self.project(&x, self.key, pass);
         let value = self.project(&x, self.value, pass);
-        let scores = query
-            .matmul(&key.clone().transpose())
-            .mul_scalar(self.scale());
+        let scores = query.matmul(&key.clone().transpose()).mul_scalar(self.scale());
         let weights = B::activate(Activation::Softmax, &scores);
         pass.keep(&query);
         pass.keep(&key);

@@ -40,20 +40,11 @@ impl<B: Compute> Stage<B> for Conv {
 
     fn backward(&self, gradient: Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
         let gradient = activate_backward(self.activation, gradient, pass);
-        let gradient = if self.sequence {
-            as_image(gradient)
-        } else {
-            gradient
-        };
+        let gradient = if self.sequence { as_image(gradient) } else { gradient };
         let x = pass.take();
         let kernel = self.kernel(pass);
-        let gradients = B::convolve_backward(
-            &x,
-            &kernel,
-            &gradient,
-            &self.window,
-            self.with_input_gradient,
-        );
+        let gradients =
+            B::convolve_backward(&x, &kernel, &gradient, &self.window, self.with_input_gradient);
         let shape = pass.parameter(self.kernel).shape();
         pass.learn(self.kernel, gradients.kernel.reshape(&shape));
         if let Some(bias) = self.bias {
@@ -70,13 +61,11 @@ impl<B: Compute> Stage<B> for Conv {
 /// `[batch, steps, channels]` to `[batch, channels, 1, steps]`.
 pub(crate) fn as_image<B: Compute>(x: Tensor<B>) -> Tensor<B> {
     let shape = x.shape();
-    x.permute(&[0, 2, 1])
-        .reshape(&[shape[0], shape[2], 1, shape[1]])
+    x.permute(&[0, 2, 1]).reshape(&[shape[0], shape[2], 1, shape[1]])
 }
 
 /// `[batch, channels, 1, steps]` to `[batch, steps, channels]`.
 pub(crate) fn as_sequence<B: Compute>(x: Tensor<B>) -> Tensor<B> {
     let shape = x.shape();
-    x.reshape(&[shape[0], shape[1], shape[3]])
-        .permute(&[0, 2, 1])
+    x.reshape(&[shape[0], shape[1], shape[3]]).permute(&[0, 2, 1])
 }

@@ -26,23 +26,10 @@ impl<B: Compute> Stage<B> for Dense {
     fn backward(&self, gradient: Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
         let gradient = activate_backward(self.activation, gradient, pass);
         let image = gradient.shape().len() == 4;
-        let gradient = if image {
-            channels_last(gradient)
-        } else {
-            gradient
-        };
-        let gradient = linear_backward(
-            gradient,
-            self.kernel,
-            self.bias,
-            self.with_input_gradient,
-            pass,
-        );
-        if image && self.with_input_gradient {
-            channels_first(gradient)
-        } else {
-            gradient
-        }
+        let gradient = if image { channels_last(gradient) } else { gradient };
+        let gradient =
+            linear_backward(gradient, self.kernel, self.bias, self.with_input_gradient, pass);
+        if image && self.with_input_gradient { channels_first(gradient) } else { gradient }
     }
 }
 

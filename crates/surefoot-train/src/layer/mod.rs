@@ -80,11 +80,7 @@ pub(crate) struct MovingUpdate {
 #[derive(Clone, Copy)]
 pub(crate) enum Mode<'a> {
     /// To learn: dropout is on, and drawn by the key of each sample.
-    Training {
-        seed: u64,
-        epoch: u64,
-        samples: &'a [u64],
-    },
+    Training { seed: u64, epoch: u64, samples: &'a [u64] },
     /// To judge: dropout is off, batch normalisation uses its moving statistics.
     Inference,
 }
@@ -160,12 +156,7 @@ impl<'a, B: Compute> Pass<'a, B> {
     /// Random factors for dropout: 0 with probability `rate`, else `1 / (1 - rate)`, one row for
     /// each sample, drawn by its key, so that they do not depend on how the batch is cut.
     pub(crate) fn dropout_mask(&self, rate: f64, site: u64, shape: &[usize]) -> Option<Tensor<B>> {
-        let Mode::Training {
-            seed,
-            epoch,
-            samples,
-        } = self.mode
-        else {
+        let Mode::Training { seed, epoch, samples } = self.mode else {
             return None;
         };
         if rate == 0.0 {
@@ -176,8 +167,7 @@ impl<'a, B: Compute> Pass<'a, B> {
         let keep = 1.0 - rate;
         let key = Key::new(seed, Purpose::Dropout).epoch(epoch).site(site);
         for (row, &sample) in mask.chunks_exact_mut(width.max(1)).zip(samples) {
-            key.sample(sample)
-                .fill_bernoulli_f32(keep, (1.0 / keep) as f32, row);
+            key.sample(sample).fill_bernoulli_f32(keep, (1.0 / keep) as f32, row);
         }
         Some(Tensor::from_values(mask, shape, self.device))
     }
@@ -214,17 +204,9 @@ pub(crate) fn activate_backward<B: Compute>(
     let y = pass.take();
     let x = (!gradient_from_output(activation)).then(|| pass.take());
     let image = activation == Activation::Softmax && y.shape().len() == 4;
-    let gradient = if image {
-        channels_last(gradient)
-    } else {
-        gradient
-    };
+    let gradient = if image { channels_last(gradient) } else { gradient };
     let gradient = B::activate_backward(activation, x.as_ref(), &y, gradient);
-    if image {
-        channels_first(gradient)
-    } else {
-        gradient
-    }
+    if image { channels_first(gradient) } else { gradient }
 }
 
 /// `[batch, channels, height, width]` to `[batch, height, width, channels]`.

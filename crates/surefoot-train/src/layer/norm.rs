@@ -74,11 +74,7 @@ impl BatchNorm {
         variance: Tensor<B>,
     ) -> (Tensor<B>, Tensor<B>) {
         let layout = self.layout(x.shape().len());
-        let inverse = variance
-            .add_scalar(self.epsilon as f32)
-            .sqrt()
-            .recip()
-            .reshape(&layout);
+        let inverse = variance.add_scalar(self.epsilon as f32).sqrt().recip().reshape(&layout);
         (x.sub(&mean.reshape(&layout)).mul(&inverse), inverse)
     }
 
@@ -89,11 +85,7 @@ impl BatchNorm {
 }
 
 fn rows<B: Compute>(x: Tensor<B>) -> Tensor<B> {
-    if x.shape().len() == 4 {
-        channels_last(x)
-    } else {
-        x
-    }
+    if x.shape().len() == 4 { channels_last(x) } else { x }
 }
 
 impl<B: Compute> Stage<B> for BatchNorm {
@@ -137,10 +129,7 @@ impl<B: Compute> Synchronous<B> for BatchNorm {
             });
             means.iter_mut().for_each(|m| *m /= count as f64);
             each(&mut |c, plane| {
-                squares[c] += plane
-                    .iter()
-                    .map(|&v| (f64::from(v) - means[c]).powi(2))
-                    .sum::<f64>();
+                squares[c] += plane.iter().map(|&v| (f64::from(v) - means[c]).powi(2)).sum::<f64>();
             });
         });
         out
@@ -181,9 +170,7 @@ impl<B: Compute> Synchronous<B> for BatchNorm {
     fn gather_backward(&self, gradient: &Tensor<B>, pass: &mut Pass<'_, B>) -> Vec<f64> {
         let normalized = pass.take();
         let layout = self.layout(gradient.shape().len());
-        let gradient = self
-            .affine
-            .backward(gradient.clone(), &normalized, &layout, rows, pass);
+        let gradient = self.affine.backward(gradient.clone(), &normalized, &layout, rows, pass);
         let sum = rows(gradient.clone()).sum_rows();
         let product = rows(gradient.clone().mul(&normalized)).sum_rows();
         let mut out = vec![(gradient.len() / self.channels) as f64];
@@ -213,20 +200,13 @@ impl<B: Compute> Synchronous<B> for BatchNorm {
             self.upload(&means, pass).reshape(&layout)
         };
         let (sum, product) = (mean(&whole[1..=n]), mean(&whole[1 + n..]));
-        gradient
-            .sub(&sum)
-            .sub(&normalized.mul(&product))
-            .mul(&inverse)
+        gradient.sub(&sum).sub(&normalized.mul(&product)).mul(&inverse)
     }
 
     fn moving(&self, whole: &[f64]) -> Vec<MovingUpdate> {
         let n = self.channels;
         let variances = whole[1 + n..].iter().map(|s| s / whole[0]).collect();
-        let update = |parameter, batch| MovingUpdate {
-            parameter,
-            momentum: self.momentum,
-            batch,
-        };
+        let update = |parameter, batch| MovingUpdate { parameter, momentum: self.momentum, batch };
         vec![
             update(self.moving_mean, whole[1..=n].to_vec()),
             update(self.moving_variance, variances),
@@ -251,10 +231,7 @@ fn normalize_last_backward<B: Compute>(
 ) -> Tensor<B> {
     let mean = gradient.clone().mean_last();
     let product = gradient.clone().mul(normalized).mean_last();
-    gradient
-        .sub(&mean)
-        .sub(&normalized.clone().mul(&product))
-        .mul(inverse)
+    gradient.sub(&mean).sub(&normalized.clone().mul(&product)).mul(inverse)
 }
 
 /// The shape that broadcasts along the last dimension. Of full rank: not every device fills up the
@@ -288,9 +265,7 @@ impl<B: Compute> Stage<B> for LayerNorm {
         let image = gradient.shape().len() == 4;
         let (normalized, inverse) = (pass.take(), pass.take());
         let layout = last_only(&normalized.shape());
-        let gradient = self
-            .affine
-            .backward(rows(gradient), &normalized, &layout, |x| x, pass);
+        let gradient = self.affine.backward(rows(gradient), &normalized, &layout, |x| x, pass);
         let d_x = normalize_last_backward(gradient, &normalized, &inverse);
         if image { channels_first(d_x) } else { d_x }
     }

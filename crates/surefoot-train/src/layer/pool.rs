@@ -36,11 +36,7 @@ impl<B: Compute> Stage<B> for Pool {
     }
 
     fn backward(&self, gradient: Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
-        let gradient = if self.sequence {
-            as_image(gradient)
-        } else {
-            gradient
-        };
+        let gradient = if self.sequence { as_image(gradient) } else { gradient };
         let d_x = match self.summary {
             Summary::Max => {
                 let origin = pass.take_origin();
@@ -99,10 +95,8 @@ fn first_peaks<B: Compute>(x: &Tensor<B>, peak: &Tensor<B>) -> Tensor<B> {
     let peaks = peak.to_vec();
     let mask = B::read(x, |x| {
         let mut mask = vec![0.0; x.len()];
-        for ((row, out), peak) in x
-            .chunks_exact(shape[2])
-            .zip(mask.chunks_exact_mut(shape[2]))
-            .zip(&peaks)
+        for ((row, out), peak) in
+            x.chunks_exact(shape[2]).zip(mask.chunks_exact_mut(shape[2])).zip(&peaks)
         {
             if let Some(at) = row.iter().position(|v| v == peak) {
                 out[at] = 1.0;

@@ -40,11 +40,8 @@ pub(crate) struct Recurrent {
 
 impl<B: Compute> Stage<B> for Recurrent {
     fn forward(&self, x: Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
-        let mut outputs: Vec<Tensor<B>> = self
-            .directions
-            .iter()
-            .map(|direction| self.run(&x, *direction, pass))
-            .collect();
+        let mut outputs: Vec<Tensor<B>> =
+            self.directions.iter().map(|direction| self.run(&x, *direction, pass)).collect();
         match outputs.len() {
             1 => outputs.remove(0),
             _ => {
@@ -96,10 +93,7 @@ impl Recurrent {
             (None, _) => (None, None),
             (Some(id), Cell::Gru { reset_after: true }) => {
                 let both = pass.parameter(id);
-                (
-                    Some(both.slice(0, 0, 1)),
-                    Some(both.slice(0, 1, 1).reshape(&[width])),
-                )
+                (Some(both.slice(0, 0, 1)), Some(both.slice(0, 1, 1).reshape(&[width])))
             }
             (Some(id), _) => (Some(pass.parameter(id).clone().reshape(&[1, width])), None),
         }
@@ -115,10 +109,7 @@ impl Recurrent {
         let [batch, steps, features] = [shape[0], shape[1], shape[2]];
         let width = self.gates() * self.units;
         // Time first, so that each step is one stretch of memory; all inputs' products at once.
-        let x = x
-            .clone()
-            .permute(&[1, 0, 2])
-            .reshape(&[steps * batch, features]);
+        let x = x.clone().permute(&[1, 0, 2]).reshape(&[steps * batch, features]);
         pass.keep(&x);
         let (input_bias, state_bias) = self.biases(direction, pass);
         let mut inputs = x.matmul(pass.parameter(direction.kernel));
@@ -131,18 +122,10 @@ impl Recurrent {
         let mut cell = hidden.clone();
         let mut states = Vec::with_capacity(steps);
         for i in 0..steps {
-            let t = if direction.backwards {
-                steps - 1 - i
-            } else {
-                i
-            };
+            let t = if direction.backwards { steps - 1 - i } else { i };
             let input = inputs.slice(0, t, 1).reshape(&[batch, width]);
-            let step = Step {
-                layer: self,
-                recurrent,
-                turned: recurrent,
-                state_bias: state_bias.as_ref(),
-            };
+            let step =
+                Step { layer: self, recurrent, turned: recurrent, state_bias: state_bias.as_ref() };
             hidden = step.forward(input, hidden, &mut cell, pass);
             states.push(hidden.clone());
         }
@@ -167,15 +150,8 @@ impl Recurrent {
         let width = self.gates() * self.units;
         let recurrent = pass.parameter(direction.recurrent_kernel);
         let turned = B::settle(recurrent.clone().transpose());
-        let step = Step {
-            layer: self,
-            recurrent,
-            turned: &turned,
-            state_bias: None,
-        };
-        let by_step = self
-            .return_sequences
-            .then(|| gradient.clone().permute(&[1, 0, 2]));
+        let step = Step { layer: self, recurrent, turned: &turned, state_bias: None };
+        let by_step = self.return_sequences.then(|| gradient.clone().permute(&[1, 0, 2]));
         let mut d_hidden = match by_step {
             Some(_) => Tensor::zeros(&[batch, self.units], pass.device),
             None => gradient,
@@ -185,11 +161,7 @@ impl Recurrent {
         let mut products = Products::default();
         let mut d_inputs: Vec<Tensor<B>> = Vec::with_capacity(steps);
         for i in (0..steps).rev() {
-            let t = if direction.backwards {
-                steps - 1 - i
-            } else {
-                i
-            };
+            let t = if direction.backwards { steps - 1 - i } else { i };
             if let Some(by_step) = &by_step {
                 d_hidden = d_hidden.add(&by_step.slice(0, t, 1).reshape(&[batch, self.units]));
             }
@@ -207,10 +179,7 @@ impl Recurrent {
             let d_bias = d_inputs.clone().sum_rows();
             let d_bias = match self.cell {
                 Cell::Gru { reset_after: true } => Tensor::concat(
-                    vec![
-                        d_bias.reshape(&[1, width]),
-                        d_state.sum_rows().reshape(&[1, width]),
-                    ],
+                    vec![d_bias.reshape(&[1, width]), d_state.sum_rows().reshape(&[1, width])],
                     0,
                 ),
                 _ => d_bias,
@@ -368,32 +337,16 @@ impl<B: Compute> Step<'_, B> {
         let (z, r, candidate);
         if reset_after {
             let state = B::product(&hidden, self.recurrent, self.state_bias);
-            z = gate(
-                gates,
-                &self.part(&input, 0).add(&self.part(&state, 0)),
-                pass,
-            );
-            r = gate(
-                gates,
-                &self.part(&input, 1).add(&self.part(&state, 1)),
-                pass,
-            );
+            z = gate(gates, &self.part(&input, 0).add(&self.part(&state, 0)), pass);
+            r = gate(gates, &self.part(&input, 1).add(&self.part(&state, 1)), pass);
             let state = self.part(&state, 2);
             pass.keep(&state);
             let sum = self.part(&input, 2).add(&r.mul(&state));
             candidate = gate(self.layer.activation, &sum, pass);
         } else {
             let state = hidden.matmul(&self.recurrent.slice(1, 0, 2 * units));
-            z = gate(
-                gates,
-                &self.part(&input, 0).add(&self.part(&state, 0)),
-                pass,
-            );
-            r = gate(
-                gates,
-                &self.part(&input, 1).add(&self.part(&state, 1)),
-                pass,
-            );
+            z = gate(gates, &self.part(&input, 0).add(&self.part(&state, 0)), pass);
+            r = gate(gates, &self.part(&input, 1).add(&self.part(&state, 1)), pass);
             let state = r.mul(&hidden);
             let product = state.matmul(&self.recurrent.slice(1, 2 * units, units));
             let sum = self.part(&input, 2).add(&product);
@@ -436,10 +389,7 @@ impl<B: Compute> Step<'_, B> {
         let d_reset = d_candidate.matmul(&lower.transpose());
         let d_r = r.backward(d_reset.clone().mul(&hidden));
         let d_upper = Tensor::concat(vec![d_z, d_r], 1);
-        let d_hidden = d_upper
-            .matmul(&upper.transpose())
-            .add(&d_reset.mul(&r.output))
-            .add(&direct);
+        let d_hidden = d_upper.matmul(&upper.transpose()).add(&d_reset.mul(&r.output)).add(&direct);
         products.add_candidate(r.output.mul(&hidden), d_candidate.clone());
         products.add(hidden, d_upper.clone());
         (Tensor::concat(vec![d_upper, d_candidate], 1), d_hidden)
@@ -479,11 +429,7 @@ impl<B: Compute> Gated<B> {
     fn take(activation: Activation, pass: &mut Pass<'_, B>) -> Self {
         let output = pass.take();
         let input = (!gradient_from_output(activation)).then(|| pass.take());
-        Self {
-            activation,
-            input,
-            output,
-        }
+        Self { activation, input, output }
     }
 
     fn backward(&self, gradient: Tensor<B>) -> Tensor<B> {
@@ -526,9 +472,7 @@ impl<B: Compute> Products<B> {
     /// Learns the recurrent kernel; returns the gradient of the state's product at every step.
     fn learn(self, kernel: ParameterId, pass: &mut Pass<'_, B>) -> Tensor<B> {
         let gradients = Tensor::concat(self.gradients, 0);
-        let mut d_kernel = Tensor::concat(self.states, 0)
-            .transpose()
-            .matmul(&gradients);
+        let mut d_kernel = Tensor::concat(self.states, 0).transpose().matmul(&gradients);
         if !self.candidate_states.is_empty() {
             let candidate = Tensor::concat(self.candidate_states, 0)
                 .transpose()

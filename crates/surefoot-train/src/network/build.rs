@@ -103,9 +103,7 @@ impl<B: Compute> Builder<B> {
     pub(super) fn declare(&mut self, frame: &Frame, array: Array<'_>) -> ParameterId {
         let len: usize = array.shape.iter().product();
         // Each value of a kernel is used once at every position.
-        self.network
-            .first_learning
-            .get_or_insert(self.network.stages.len());
+        self.network.first_learning.get_or_insert(self.network.stages.len());
         if array.role == Role::Weight {
             self.network.work += (len * self.positions().max(1)) as u64;
         }
@@ -136,10 +134,7 @@ impl<B: Compute> Builder<B> {
                 name,
                 shape,
                 start: Start::Initializer(initializer),
-                fans: Fans {
-                    fan_in: len,
-                    fan_out: len,
-                },
+                fans: Fans { fan_in: len, fan_out: len },
                 regularizer,
                 role: Role::Bias,
             },
@@ -181,13 +176,7 @@ impl<B: Compute> Builder<B> {
                     l.kernel_regularizer,
                 );
                 let bias = l.use_bias.then(|| {
-                    self.bias(
-                        frame,
-                        "bias",
-                        vec![l.units],
-                        l.bias_initializer,
-                        l.bias_regularizer,
-                    )
+                    self.bias(frame, "bias", vec![l.units], l.bias_initializer, l.bias_regularizer)
                 });
                 self.stage(Dense {
                     kernel,
@@ -214,9 +203,7 @@ impl<B: Compute> Builder<B> {
                         filters: l.filters,
                         activation: l.activation,
                         kernel: (l.kernel_initializer, l.kernel_regularizer),
-                        bias: l
-                            .use_bias
-                            .then_some((l.bias_initializer, l.bias_regularizer)),
+                        bias: l.use_bias.then_some((l.bias_initializer, l.bias_regularizer)),
                     },
                 );
             }
@@ -234,9 +221,7 @@ impl<B: Compute> Builder<B> {
                         filters: l.filters,
                         activation: l.activation,
                         kernel: (l.kernel_initializer, l.kernel_regularizer),
-                        bias: l
-                            .use_bias
-                            .then_some((l.bias_initializer, l.bias_regularizer)),
+                        bias: l.use_bias.then_some((l.bias_initializer, l.bias_regularizer)),
                     },
                 );
             }
@@ -252,12 +237,8 @@ impl<B: Compute> Builder<B> {
             }
             Layer::Reshape(l) => {
                 let total: usize = self.shape.iter().product();
-                let known: usize = l
-                    .target_shape
-                    .iter()
-                    .filter(|&&n| n > 0)
-                    .map(|&n| n as usize)
-                    .product();
+                let known: usize =
+                    l.target_shape.iter().filter(|&&n| n > 0).map(|&n| n as usize).product();
                 let to = l
                     .target_shape
                     .iter()
@@ -265,10 +246,7 @@ impl<B: Compute> Builder<B> {
                     .collect();
                 self.reshape(to);
             }
-            Layer::Dropout(l) => self.stage(Dropout {
-                rate: l.rate,
-                site: site(&frame.name),
-            }),
+            Layer::Dropout(l) => self.stage(Dropout { rate: l.rate, site: site(&frame.name) }),
             Layer::BatchNorm(l) => {
                 let channels = self.channels();
                 let affine = self.affine(frame, "", l.scale, l.center);
@@ -279,10 +257,7 @@ impl<B: Compute> Builder<B> {
                             name,
                             shape: vec![channels],
                             start: Start::Initializer(Initializer::Constant { value }),
-                            fans: Fans {
-                                fan_in: 1,
-                                fan_out: 1,
-                            },
+                            fans: Fans { fan_in: 1, fan_out: 1 },
                             regularizer: Regularizer::default(),
                             role: Role::Moving,
                         },
@@ -301,18 +276,11 @@ impl<B: Compute> Builder<B> {
             }
             Layer::LayerNorm(l) => {
                 let affine = self.affine(frame, "", l.scale, l.center);
-                self.stage(LayerNorm {
-                    affine,
-                    epsilon: l.epsilon,
-                });
+                self.stage(LayerNorm { affine, epsilon: l.epsilon });
             }
             Layer::GroupNorm(l) => {
                 let affine = self.affine(frame, "", l.scale, l.center);
-                self.stage(GroupNorm {
-                    affine,
-                    groups: l.groups,
-                    epsilon: l.epsilon,
-                });
+                self.stage(GroupNorm { affine, groups: l.groups, epsilon: l.epsilon });
             }
             Layer::Embedding(l) => {
                 let table = self.matrix(
@@ -381,9 +349,7 @@ impl<B: Compute> Builder<B> {
                 return self.recurrent(
                     frame,
                     &RecurrentPlan {
-                        cell: Cell::Gru {
-                            reset_after: l.reset_after,
-                        },
+                        cell: Cell::Gru { reset_after: l.reset_after },
                         units: l.units,
                         activation: l.activation,
                         recurrent_activation: l.recurrent_activation,
@@ -426,18 +392,8 @@ impl<B: Compute> Builder<B> {
         initializer: Initializer,
         regularizer: Regularizer,
     ) -> ParameterId {
-        let fans = Fans {
-            fan_in: rows,
-            fan_out: columns,
-        };
-        self.kernel(
-            frame,
-            name,
-            vec![rows, columns],
-            fans,
-            initializer,
-            regularizer,
-        )
+        let fans = Fans { fan_in: rows, fan_out: columns };
+        self.kernel(frame, name, vec![rows, columns], fans, initializer, regularizer)
     }
 
     pub(super) fn affine(

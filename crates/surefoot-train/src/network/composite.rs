@@ -19,11 +19,7 @@ use surefoot_plan::{Activation, Initializer, Regularizer};
 impl<B: Compute> Builder<B> {
     pub(super) fn convolution(&mut self, frame: &Frame, plan: &ConvPlan) -> Option<Units> {
         let input = self.channels();
-        let area = if plan.sequence {
-            [1, self.shape[0]]
-        } else {
-            [self.shape[0], self.shape[1]]
-        };
+        let area = if plan.sequence { [1, self.shape[0]] } else { [self.shape[0], self.shape[1]] };
         let window = plan.geometry.window(area);
         let [height, width] = plan.geometry.size;
         let taps = height * width;
@@ -34,19 +30,9 @@ impl<B: Compute> Builder<B> {
             self.shape = vec![window.output[0], window.output[1], plan.filters];
             vec![plan.filters, input, height, width]
         };
-        let fans = Fans {
-            fan_in: input * taps,
-            fan_out: plan.filters * taps,
-        };
+        let fans = Fans { fan_in: input * taps, fan_out: plan.filters * taps };
         let (initializer, regularizer) = plan.kernel;
-        let kernel = self.kernel(
-            frame,
-            "kernel",
-            kernel_shape,
-            fans,
-            initializer,
-            regularizer,
-        );
+        let kernel = self.kernel(frame, "kernel", kernel_shape, fans, initializer, regularizer);
         let bias = plan.bias.map(|(initializer, regularizer)| {
             self.bias(frame, "bias", vec![plan.filters], initializer, regularizer)
         });
@@ -70,11 +56,7 @@ impl<B: Compute> Builder<B> {
         };
         let window = geometry.window([1, self.shape[0]]);
         self.shape[0] = window.output[1];
-        self.stage(Pool {
-            summary,
-            window,
-            sequence: true,
-        });
+        self.stage(Pool { summary, window, sequence: true });
     }
 
     pub(super) fn pool2d(&mut self, summary: Summary, l: &surefoot_plan::Pool2d) {
@@ -86,11 +68,7 @@ impl<B: Compute> Builder<B> {
         };
         let window = geometry.window([self.shape[0], self.shape[1]]);
         self.shape[..2].copy_from_slice(&window.output);
-        self.stage(Pool {
-            summary,
-            window,
-            sequence: false,
-        });
+        self.stage(Pool { summary, window, sequence: false });
     }
 
     pub(super) fn global_pool(&mut self, summary: Summary) {
@@ -115,11 +93,7 @@ impl<B: Compute> Builder<B> {
             Cell::Gru { reset_after } => (3, if reset_after { 2 } else { 1 }),
         };
         let width = gates * plan.units;
-        let prefixes: &[&str] = if plan.bidirectional {
-            &["forward_", "backward_"]
-        } else {
-            &[""]
-        };
+        let prefixes: &[&str] = if plan.bidirectional { &["forward_", "backward_"] } else { &[""] };
         let mut directions: Vec<Direction> = prefixes
             .iter()
             .map(|prefix| Direction {
@@ -146,21 +120,14 @@ impl<B: Compute> Builder<B> {
         // Biases after all kernels, so that the kernels are one stretch of memory.
         for (direction, prefix) in directions.iter_mut().zip(prefixes) {
             direction.bias = plan.bias.map(|start| {
-                let shape = if biases == 2 {
-                    vec![2, width]
-                } else {
-                    vec![width]
-                };
+                let shape = if biases == 2 { vec![2, width] } else { vec![width] };
                 self.declare(
                     frame,
                     Array {
                         name: &format!("{prefix}bias"),
                         shape,
                         start,
-                        fans: Fans {
-                            fan_in: width,
-                            fan_out: width,
-                        },
+                        fans: Fans { fan_in: width, fan_out: width },
                         regularizer: Regularizer::default(),
                         role: Role::Bias,
                     },
@@ -178,11 +145,7 @@ impl<B: Compute> Builder<B> {
             with_input_gradient: frame.first > 0,
             directions,
         });
-        self.shape = if plan.return_sequences {
-            vec![steps, outputs]
-        } else {
-            vec![outputs]
-        };
+        self.shape = if plan.return_sequences { vec![steps, outputs] } else { vec![outputs] };
         Some(Units::Columns(width))
     }
 
@@ -268,16 +231,8 @@ impl<B: Compute> Builder<B> {
             with_input_gradient: true,
         };
         let inner = dense("feed_forward_1", features, l.feed_forward, l.activation);
-        let outer = dense(
-            "feed_forward_2",
-            l.feed_forward,
-            features,
-            Activation::Linear,
-        );
-        let norm = |affine| LayerNorm {
-            affine,
-            epsilon: l.epsilon,
-        };
+        let outer = dense("feed_forward_2", l.feed_forward, features, Activation::Linear);
+        let norm = |affine| LayerNorm { affine, epsilon: l.epsilon };
         let first = norm(self.affine(frame, "attention_norm_", true, true));
         let second = norm(self.affine(frame, "feed_forward_norm_", true, true));
         let dropout = |branch: &str| Dropout {

@@ -141,15 +141,8 @@ pub fn repeat<B: Compute>(
     let observation = run.advance(&ids, capsule.facts.epoch - 1);
     let digest = run.step_digest(observation.loss).clone();
     let layers = run.network.layers();
-    let origin = stale
-        .map(Origin::Before)
-        .or_else(|| origin(&layers, &observation));
-    Ok(Repeated {
-        layers,
-        observation,
-        digest,
-        origin,
-    })
+    let origin = stale.map(Origin::Before).or_else(|| origin(&layers, &observation));
+    Ok(Repeated { layers, observation, digest, origin })
 }
 
 /// The first layer with a parameter that is not finite.
@@ -190,10 +183,7 @@ fn origin(layers: &[LayerInfo], seen: &Observation) -> Option<Origin> {
 fn state(capsule: &Capsule) -> Checkpoint {
     let arrays = capsule.arrays.iter().filter_map(|array| {
         let name = array.name.strip_prefix(STATE)?.to_owned();
-        Some(Array {
-            name,
-            ..array.clone()
-        })
+        Some(Array { name, ..array.clone() })
     });
     Checkpoint {
         step: capsule.facts.step - 1,
@@ -254,12 +244,7 @@ fn unpack(plan: &Plan, capsule: &Capsule) -> Result<(Training, Dataset), TrainEr
         ids: Vec::new(),
     };
     let data = Dataset {
-        train: Part {
-            features: features.to_vec(),
-            targets,
-            len,
-            ids,
-        },
+        train: Part { features: features.to_vec(), targets, len, ids },
         validation: empty.clone(),
         test: empty,
         input_shape: training.input_shape.clone(),

@@ -14,7 +14,6 @@ mod training;
 pub(crate) use training::better;
 
 use crate::compute::Compute;
-use crate::crew::Crew;
 use crate::error::TrainError;
 use crate::metric::metric_name;
 use crate::network::Network;
@@ -22,6 +21,7 @@ use crate::optimizer::Updater;
 use crate::parameters::Parameters;
 use crate::shard::Examples;
 use crate::watch::{Rhythm, main_arrays};
+use crate::worker_pool::WorkerPool;
 use state::Seal;
 use std::ops::Range;
 use std::time::Duration;
@@ -153,7 +153,7 @@ pub struct Run<'a, B: Compute> {
     arrays: Vec<Vec<Range<usize>>>,
     updater: Updater,
     shards: usize,
-    crew: Crew,
+    worker_pool: WorkerPool,
     rhythm: Rhythm,
     step: u64,
     /// Steps in all.
@@ -215,7 +215,7 @@ impl<'a, B: Compute> Run<'a, B> {
             network,
             parameters,
             // More workers than shards would have nothing to do but judge.
-            crew: Crew::new(workers.min(shards.max(JUDGES))),
+            worker_pool: WorkerPool::new(workers.min(shards.max(JUDGES))),
             step: 0,
             best: None,
             last: None,
@@ -229,8 +229,8 @@ impl<'a, B: Compute> Run<'a, B> {
     /// Shares the work of a step among so many threads from now on. The bits stay the same.
     pub fn set_workers(&mut self, workers: usize) {
         let workers = workers.min(self.shards.max(JUDGES));
-        if workers != self.crew.size() {
-            self.crew = Crew::new(workers);
+        if workers != self.worker_pool.size() {
+            self.worker_pool = WorkerPool::new(workers);
         }
     }
 

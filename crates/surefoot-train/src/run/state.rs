@@ -48,18 +48,12 @@ pub const CHECKPOINT_MEMBERS: [Member; 8] = [
         name: "best.parameters",
         why: "a model that was better than all later ones could not be delivered",
     },
-    Member {
-        name: "best.step",
-        why: "it would not be known which step the delivered model is of",
-    },
+    Member { name: "best.step", why: "it would not be known which step the delivered model is of" },
     Member {
         name: "best.loss",
         why: "of two models with the same metric the wrong one could be delivered",
     },
-    Member {
-        name: "best.metric",
-        why: "a worse model could take the place of the best",
-    },
+    Member { name: "best.metric", why: "a worse model could take the place of the best" },
 ];
 
 impl<B: Compute> Run<'_, B> {
@@ -124,19 +118,13 @@ impl<B: Compute> Run<'_, B> {
 
     /// The digest of the step that was done last, given its loss.
     pub(super) fn step_digest(&mut self, loss: f64) -> &StepDigest {
-        self.seal.seal(
-            self.step,
-            (&self.samples, loss),
-            &self.parameters,
-            &self.updater,
-        )
+        self.seal.seal(self.step, (&self.samples, loss), &self.parameters, &self.updater)
     }
 
     /// The digest of the state alone, as it is before the first step: of no batch, and of a loss of
     /// zero.
     pub fn standing_digest(&mut self) -> &StepDigest {
-        self.seal
-            .seal(self.step, (&[], 0.0), &self.parameters, &self.updater)
+        self.seal.seal(self.step, (&[], 0.0), &self.parameters, &self.updater)
     }
 }
 
@@ -217,12 +205,7 @@ impl Seal {
                 }
             }
         }
-        Self {
-            parts,
-            ranges,
-            digests: Vec::new(),
-            sealed: StepDigest::default(),
-        }
+        Self { parts, ranges, digests: Vec::new(), sealed: StepDigest::default() }
     }
 
     /// What the parts cover.
@@ -244,8 +227,7 @@ impl Seal {
         self.digests.push(digest_of(updater));
         let values = &parameters.values;
         let layers = self.ranges.iter();
-        self.digests
-            .extend(layers.map(|range| Digest::of_f32(&values[range.clone()])));
+        self.digests.extend(layers.map(|range| Digest::of_f32(&values[range.clone()])));
         self.sealed.seal(step, &self.digests);
         &self.sealed
     }
@@ -322,10 +304,7 @@ optimizer = { name = "nadam", learning_rate = 0.3 }
         let report = run.train(&mut Unrecorded, &mut Nobody).unwrap();
         assert_eq!(report.end, End::Finished);
         let last = run.standing_digest().digest;
-        format!(
-            "{:?} {:?} {last} {}",
-            report.best, report.last, report.digest
-        )
+        format!("{:?} {:?} {last} {}", report.best, report.last, report.digest)
     }
 
     /// A checkpoint in the middle of an epoch, after the best model of all.
@@ -409,10 +388,8 @@ optimizer = { name = "nadam", learning_rate = 0.3 }
         let mut held: Vec<String> = held.into_iter().map(|array| array.name).collect();
         held.retain(|name| name != "optimizer.1");
         let listed = CHECKPOINT_MEMBERS.iter().map(|member| member.name);
-        let listed: Vec<String> = listed
-            .filter(|name| *name != "step")
-            .map(|name| name.replace('N', "0"))
-            .collect();
+        let listed: Vec<String> =
+            listed.filter(|name| *name != "step").map(|name| name.replace('N', "0")).collect();
         assert_eq!(held, listed);
     }
 

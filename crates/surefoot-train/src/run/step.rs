@@ -61,8 +61,7 @@ impl<B: Compute> Run<'_, B> {
         );
         let step = self.step + 1;
         self.samples.clear();
-        self.samples
-            .extend(ids.iter().map(|&i| self.data.train.ids[i]));
+        self.samples.extend(ids.iter().map(|&i| self.data.train.ids[i]));
         let batch = Batch {
             examples: &self.train,
             targets: TargetView::new(&self.data.train.targets, self.data.task),
@@ -76,13 +75,11 @@ impl<B: Compute> Run<'_, B> {
             &self.network,
             &self.parameters,
             batch,
-            (self.shards, &self.crew),
+            (self.shards, &self.worker_pool),
             self.rhythm.look(step, watch),
             &self.device,
         );
-        let Some(outcome) = outcome else {
-            unreachable!("an epoch has no empty batch")
-        };
+        let Some(outcome) = outcome else { unreachable!("an epoch has no empty batch") };
         let mut gradient = outcome.gradient;
         let observer = self.rhythm.observes(step).then(|| Observer {
             watch,

@@ -117,35 +117,19 @@ impl<B: Compute> Run<'_, B> {
         journal.evaluation(&evaluation)?;
         watcher.evaluated(&evaluation);
         self.last = Some(evaluation.clone());
-        if self
-            .best
-            .as_ref()
-            .is_none_or(|best| better(&evaluation, &best.evaluation))
-        {
+        if self.best.as_ref().is_none_or(|best| better(&evaluation, &best.evaluation)) {
             let (by, value) = match evaluation.metric {
                 Some(metric) => (metric_name(self.data.task), metric),
                 None => ("loss", evaluation.loss),
             };
-            journal.event(&Event::Best {
-                step: self.step,
-                epoch,
-                by: by.to_owned(),
-                value,
-            })?;
-            self.best = Some(Best {
-                evaluation,
-                values: self.parameters.values.clone(),
-            });
+            journal.event(&Event::Best { step: self.step, epoch, by: by.to_owned(), value })?;
+            self.best = Some(Best { evaluation, values: self.parameters.values.clone() });
         }
         Ok(())
     }
 
     pub(super) fn judged_split(&self) -> Split {
-        if self.data.validation.len > 0 {
-            Split::Validation
-        } else {
-            Split::Train
-        }
+        if self.data.validation.len > 0 { Split::Validation } else { Split::Train }
     }
 
     fn evaluate(&self, split: Split, epoch: u64) -> Evaluation {
@@ -165,7 +149,7 @@ impl<B: Compute> Run<'_, B> {
             loss: self.plan.training.loss,
         };
         let uploaded = self.parameters.upload::<B>(&self.device);
-        let tally = shard::judge(&self.network, &uploaded, batch, &self.crew, &self.device);
+        let tally = shard::judge(&self.network, &uploaded, batch, &self.worker_pool, &self.device);
         Evaluation {
             epoch,
             step: self.step,
@@ -211,11 +195,7 @@ impl<B: Compute> Run<'_, B> {
 pub(crate) fn better(new: &Evaluation, old: &Evaluation) -> bool {
     let metric = |e: &Evaluation| e.metric.unwrap_or(f64::NEG_INFINITY);
     let loss = |e: &Evaluation| {
-        if e.loss.is_nan() {
-            f64::INFINITY
-        } else {
-            e.loss
-        }
+        if e.loss.is_nan() { f64::INFINITY } else { e.loss }
     };
     (metric(new), -loss(new)) > (metric(old), -loss(old))
 }
@@ -225,13 +205,7 @@ mod tests {
     use super::*;
 
     fn evaluation(metric: Option<f64>, loss: f64) -> Evaluation {
-        Evaluation {
-            epoch: 1,
-            step: 1,
-            split: Split::Validation,
-            loss,
-            metric,
-        }
+        Evaluation { epoch: 1, step: 1, split: Split::Validation, loss, metric }
     }
 
     #[test]

@@ -50,9 +50,7 @@ pub struct CommandRunner<F> {
 
 impl<F> std::fmt::Debug for CommandRunner<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CommandRunner")
-            .field("command", &self.command)
-            .finish_non_exhaustive()
+        f.debug_struct("CommandRunner").field("command", &self.command).finish_non_exhaustive()
     }
 }
 

@@ -47,14 +47,8 @@ impl Process {
             .stdout(Stdio::piped())
             .stderr(errors);
         let child = command.spawn()?;
-        let mut process = Process {
-            child,
-            grace,
-            errors: None,
-        };
-        process.errors = File::open(dir.join("errors.log"))
-            .ok()
-            .map(|file| (file, from));
+        let mut process = Process { child, grace, errors: None };
+        process.errors = File::open(dir.join("errors.log")).ok().map(|file| (file, from));
         let (sender, lines) = sync_channel(WAITING);
         if let Some(output) = process.child.stdout.take() {
             std::thread::Builder::new()

@@ -19,12 +19,7 @@ pub(super) struct Stretches {
 impl Stretches {
     /// The stretches of a trial of which so many are known, and so many were expected.
     pub(super) fn new(known: u64, expected: Option<u64>, from_zero: bool) -> Stretches {
-        Stretches {
-            known,
-            expected,
-            index: 0,
-            from_zero,
-        }
+        Stretches { known, expected, index: 0, from_zero }
     }
 
     /// Whether the epochs of this trial begin with 0, as far as it is known.
@@ -81,10 +76,7 @@ mod tests {
 
     #[test]
     fn a_report_an_epoch_is_a_stretch_an_epoch() {
-        assert_eq!(
-            after(begun(), &[1, 2, 3]),
-            [(1, Some(100)), (2, Some(100)), (3, Some(100))]
-        );
+        assert_eq!(after(begun(), &[1, 2, 3]), [(1, Some(100)), (2, Some(100)), (3, Some(100))]);
     }
 
     #[test]

@@ -29,10 +29,7 @@ pub(super) fn processes_of(dir: &Path) -> Vec<Pid> {
         let mut variables = environment.split(|byte| *byte == 0);
         group_of_living(place).is_some() && variables.any(|variable| variable == wanted)
     };
-    processes()
-        .filter(|(_, place)| is_of(place))
-        .map(|(id, _)| id)
-        .collect()
+    processes().filter(|(_, place)| is_of(place)).map(|(id, _)| id).collect()
 }
 
 /// All processes, with the place where they are told of.
@@ -65,11 +62,7 @@ mod tests {
     fn processes_are_known_by_the_directory_of_their_trial() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut command = Command::new("sleep");
-        let mut child = command
-            .arg("60")
-            .env(DIR, dir.path())
-            .spawn()
-            .expect("a process");
+        let mut child = command.arg("60").env(DIR, dir.path()).spawn().expect("a process");
         let id = Pid::from_child(&child);
         // It is begun before its environment can be seen.
         let begun = Instant::now();

@@ -7,9 +7,7 @@ pub(super) fn write(table: &Table) -> String {
     let names = table.columns.iter().map(|column| quoted(&column.name));
     let mut text = line(names);
     for row in 0..table.rows() {
-        text.push_str(&line(
-            table.columns.iter().map(|column| shown(&column.cells[row])),
-        ));
+        text.push_str(&line(table.columns.iter().map(|column| shown(&column.cells[row]))));
     }
     text
 }

@@ -1,7 +1,7 @@
 //! A study in a store, for tests of exports.
 
+use crate::pruner::Reason;
 use crate::space::{Condition, Domain, Parameter, Point, Space, Value};
-use crate::stopper::Reason;
 use crate::store::{Claimed, Effort, End, Limits, NewStudy, Start, Store, Study, View};
 
 /// Six trials: complete, stopped, failed, complete without a number, stopped and done, running.
@@ -28,24 +28,9 @@ pub(super) fn study() -> (Study, View) {
             Some(End::Complete { value: 0.25 }),
             1.5,
         ),
-        (
-            point("sgd", 0.1, Some(0.5), 32),
-            &[0.9],
-            Some(stopped(0.9, "median", worse, false)),
-            0.5,
-        ),
-        (
-            point("adam", 0.01, None, 16),
-            &[],
-            Some(End::Failed { message }),
-            0.25,
-        ),
-        (
-            point("adam", 0.01, None, 16),
-            &[f64::NAN],
-            Some(End::Complete { value: f64::NAN }),
-            1.0,
-        ),
+        (point("sgd", 0.1, Some(0.5), 32), &[0.9], Some(stopped(0.9, "median", worse, false)), 0.5),
+        (point("adam", 0.01, None, 16), &[], Some(End::Failed { message }), 0.25),
+        (point("adam", 0.01, None, 16), &[f64::NAN], Some(End::Complete { value: f64::NAN }), 1.0),
         (
             point("sgd", 0.5, Some(0.0), 64),
             &[0.125, 0.25],
@@ -67,13 +52,8 @@ pub(super) fn study() -> (Study, View) {
         };
         store.start(&claim, &start).expect("a start");
         for (step, value) in (1..).zip(course) {
-            let effort = Effort {
-                seconds: 0.5,
-                operations: 10.0,
-            };
-            store
-                .report(&claim, step, *value, effort)
-                .expect("a report");
+            let effort = Effort { seconds: 0.5, operations: 10.0 };
+            store.report(&claim, step, *value, effort).expect("a report");
         }
         if let Some(end) = end {
             store.finish(&claim, &end, seconds).expect("an end");
@@ -92,10 +72,9 @@ fn new_study() -> NewStudy {
         conditions: Vec::new(),
     };
     let mut momentum = parameter("momentum", Domain::Uniform(0.0, 0.99));
-    momentum.conditions.push(Condition {
-        parameter: "optimizer".to_owned(),
-        values: vec![words[1].clone()],
-    });
+    momentum
+        .conditions
+        .push(Condition { parameter: "optimizer".to_owned(), values: vec![words[1].clone()] });
     let space = Space::new(vec![
         parameter("optimizer", Domain::Choice(words.to_vec())),
         parameter("rate", Domain::LogUniform(1e-4, 1.0)),

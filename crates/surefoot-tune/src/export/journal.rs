@@ -39,10 +39,9 @@ pub(super) fn write(study: &Study, view: &View) -> Result<String, serde_json::Er
                "worker_id": WORKER})
         .to_string(),
     ];
-    for (key, value) in [
-        ("surefoot:seed", json!(study.seed)),
-        ("surefoot:version", json!(study.program)),
-    ] {
+    for (key, value) in
+        [("surefoot:seed", json!(study.seed)), ("surefoot:version", json!(study.program))]
+    {
         let line = json!({"op_code": SET_STUDY_USER_ATTR, "study_id": 0, "user_attr": {key: value},
                           "worker_id": WORKER});
         lines.push(line.to_string());
@@ -78,9 +77,8 @@ fn line(study: &Study, trial: &Trial, reports: &[Report]) -> Result<String, serd
         (OptunaState::Waiting, Some(point)) => json!({"fixed_params": point}),
         _ => json!({}),
     };
-    let intermediate = reports
-        .iter()
-        .map(|report| format!("\"{}\":{}", report.step, python(report.value)));
+    let intermediate =
+        reports.iter().map(|report| format!("\"{}\":{}", report.step, python(report.value)));
     let mut fields = vec![
         field("op_code", &CREATE_TRIAL)?,
         field("worker_id", &WORKER)?,
@@ -93,15 +91,9 @@ fn line(study: &Study, trial: &Trial, reports: &[Report]) -> Result<String, serd
         field("params", &params)?,
         field("user_attrs", &attributes(trial, reports))?,
         field("system_attrs", &system)?,
-        format!(
-            "\"intermediate_values\":{{{}}}",
-            intermediate.collect::<Vec<_>>().join(",")
-        ),
+        format!("\"intermediate_values\":{{{}}}", intermediate.collect::<Vec<_>>().join(",")),
     ];
-    if matches!(
-        state,
-        OptunaState::Complete | OptunaState::Pruned | OptunaState::Fail
-    ) {
+    if matches!(state, OptunaState::Complete | OptunaState::Pruned | OptunaState::Fail) {
         let ended = iso(trial.ended.unwrap_or(trial.created));
         fields.push(field("datetime_complete", &ended)?);
     }

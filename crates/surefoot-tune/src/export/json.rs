@@ -1,8 +1,8 @@
 //! Trials as JSON lines, each with its whole course. Numbers that are none are the strings `"NaN"`,
 //! `"Infinity"` and `"-Infinity"`.
 
+use crate::pruner::Reason;
 use crate::space::Point;
-use crate::stopper::Reason;
 use crate::store::{Attempt, End, Millis, State, View};
 use serde::Serialize;
 
@@ -80,9 +80,7 @@ mod tests {
     fn a_line_has_a_trial_with_its_course() {
         let (_, view) = fixture::study();
         let text = write(&view).expect("JSON");
-        let lines = text
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("JSON"));
+        let lines = text.lines().map(|line| serde_json::from_str(line).expect("JSON"));
         let lines: Vec<Value> = lines.collect();
         assert_eq!(lines.len(), 6);
         assert_eq!(

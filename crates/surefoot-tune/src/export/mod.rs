@@ -40,12 +40,8 @@ pub enum ExportError {
 
 impl Format {
     /// All of them.
-    pub const ALL: [Format; 4] = [
-        Format::Csv,
-        Format::Parquet,
-        Format::JsonLines,
-        Format::OptunaJournal,
-    ];
+    pub const ALL: [Format; 4] =
+        [Format::Csv, Format::Parquet, Format::JsonLines, Format::OptunaJournal];
 
     /// The name it has on the command line.
     pub fn name(self) -> &'static str {

@@ -69,10 +69,7 @@ fn put<T: DataType>(
     value: impl Fn(&Cell) -> Option<T::T>,
 ) -> Result<(), ParquetError> {
     let values: Vec<Option<T::T>> = column.cells.iter().map(value).collect();
-    let levels: Vec<i16> = values
-        .iter()
-        .map(|value| i16::from(value.is_some()))
-        .collect();
+    let levels: Vec<i16> = values.iter().map(|value| i16::from(value.is_some())).collect();
     let values: Vec<T::T> = values.into_iter().flatten().collect();
     out.typed::<T>().write_batch(&values, Some(&levels), None)?;
     Ok(())

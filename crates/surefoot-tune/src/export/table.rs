@@ -50,11 +50,8 @@ pub struct Table {
 }
 
 /// The columns before those of the parameters.
-const BEFORE: [(&str, Kind); 3] = [
-    ("number", Kind::Int),
-    ("state", Kind::Text),
-    ("value", Kind::Float),
-];
+const BEFORE: [(&str, Kind); 3] =
+    [("number", Kind::Int), ("state", Kind::Text), ("value", Kind::Float)];
 
 /// The columns after them.
 const AFTER: [(&str, Kind); 8] = [
@@ -83,22 +80,12 @@ impl Table {
                 let value = trial.point.as_ref()?.get(&parameter.name)?;
                 Some(of_kind(kind, value))
             };
-            let cells = trials
-                .iter()
-                .map(|trial| value(trial).unwrap_or(Cell::Empty));
-            Column {
-                name: column_name(&parameter.name),
-                kind,
-                cells: cells.collect(),
-            }
+            let cells = trials.iter().map(|trial| value(trial).unwrap_or(Cell::Empty));
+            Column { name: column_name(&parameter.name), kind, cells: cells.collect() }
         });
         let columns = BEFORE.into_iter().map(fixed);
-        let columns = columns
-            .chain(parameters)
-            .chain(AFTER.into_iter().map(fixed));
-        Table {
-            columns: columns.collect(),
-        }
+        let columns = columns.chain(parameters).chain(AFTER.into_iter().map(fixed));
+        Table { columns: columns.collect() }
     }
 
     /// How many rows there are.

@@ -35,10 +35,7 @@ fn log_unit_improvement(z: f64) -> (f64, f64) {
     }
     // φ(z) / z² (1 − 3/z²) to leading orders; the sum above would cancel itself out further down.
     let inverse = 1.0 / (z * z);
-    (
-        log_bell + log(inverse) + log1p(-3.0 * inverse),
-        -z - 2.0 / z,
-    )
+    (log_bell + log(inverse) + log1p(-3.0 * inverse), -z - 2.0 / z)
 }
 
 #[cfg(test)]
@@ -72,10 +69,7 @@ mod tests {
                 - log_improvement(0.0, mean, 1.0 - step).log)
                 / (2.0 * step);
             assert!((at.by_mean / by_mean - 1.0).abs() < 1e-3, "{mean}");
-            assert!(
-                (at.by_deviation / by_deviation - 1.0).abs() < 1e-3,
-                "{mean}"
-            );
+            assert!((at.by_deviation / by_deviation - 1.0).abs() < 1e-3, "{mean}");
         }
     }
 }

@@ -43,10 +43,7 @@ pub(super) fn descend(
             break;
         }
         let Some(next) = halved(value, slope, |length| {
-            let there = at
-                .iter()
-                .zip(&direction)
-                .map(|(x, d)| within(x + length * d));
+            let there = at.iter().zip(&direction).map(|(x, d)| within(x + length * d));
             let there: Vec<f64> = there.collect();
             let mut gradient = vec![0.0; there.len()];
             let value = function(&there, &mut gradient);
@@ -103,9 +100,7 @@ impl Curvature {
     /// The gradient, changed by the inverse of the curvature, downwards, where it can move.
     fn direction(&self, gradient: &[f64], free: &[bool]) -> Vec<f64> {
         let masked = gradient.iter().zip(free);
-        let mut q: Vec<f64> = masked
-            .map(|(&g, &free)| if free { g } else { 0.0 })
-            .collect();
+        let mut q: Vec<f64> = masked.map(|(&g, &free)| if free { g } else { 0.0 }).collect();
         let mut shares = Vec::with_capacity(self.steps.len());
         for (step, change) in self.steps.iter().rev() {
             let share = dot(step, &q) / dot(step, change);
@@ -123,9 +118,7 @@ impl Curvature {
             add(&mut q, share - back, step);
         }
         let downwards = q.iter().zip(free);
-        downwards
-            .map(|(&x, &free)| if free { -x } else { 0.0 })
-            .collect()
+        downwards.map(|(&x, &free)| if free { -x } else { 0.0 }).collect()
     }
 }
 
@@ -138,9 +131,7 @@ fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
 }
 
 fn add(to: &mut [f64], factor: f64, what: &[f64]) {
-    to.iter_mut()
-        .zip(what)
-        .for_each(|(to, what)| *to += factor * what);
+    to.iter_mut().zip(what).for_each(|(to, what)| *to += factor * what);
 }
 
 #[cfg(test)]

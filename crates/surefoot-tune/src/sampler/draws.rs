@@ -59,9 +59,7 @@ mod tests {
     fn truncated_draws_stay_between_0_and_1() {
         let mut draws = Draws::new(Key::new(1, Purpose::Sample));
         for (place, deviation) in [(0.0, 1e-3), (1.0, 1.0), (0.3, 0.2), (0.5, 1e9)] {
-            let drawn: Vec<f64> = (0..100)
-                .map(|_| draws.truncated(place, deviation))
-                .collect();
+            let drawn: Vec<f64> = (0..100).map(|_| draws.truncated(place, deviation)).collect();
             assert!(drawn.iter().all(|x| (0.0..=1.0).contains(x)), "{drawn:?}");
         }
     }

@@ -22,11 +22,8 @@ pub(crate) fn words<const N: usize>(words: [&str; N]) -> Domain {
 
 /// A space with a momentum for one of two optimizers, and a rate.
 pub(crate) fn conditional() -> Space {
-    let parameter = |name: &str, domain, conditions| Parameter {
-        name: name.to_owned(),
-        domain,
-        conditions,
-    };
+    let parameter =
+        |name: &str, domain, conditions| Parameter { name: name.to_owned(), domain, conditions };
     let sgd = Condition {
         parameter: "optimizer".to_owned(),
         values: vec![Value::Text("sgd".to_owned())],
@@ -61,16 +58,9 @@ pub(crate) fn spaces() -> impl Strategy<Value = Space> {
                 let other = &parameters[(which * index as f64) as usize];
                 let mut values = vec![other.domain.at(place), other.domain.at(0.0)];
                 values.dedup();
-                conditions.push(Condition {
-                    parameter: other.name.clone(),
-                    values,
-                });
+                conditions.push(Condition { parameter: other.name.clone(), values });
             }
-            parameters.push(Parameter {
-                name: format!("p{index}"),
-                domain,
-                conditions,
-            });
+            parameters.push(Parameter { name: format!("p{index}"), domain, conditions });
         }
         Space::new(parameters).expect("a space")
     })
@@ -99,11 +89,7 @@ pub(crate) fn outcomes() -> impl Strategy<Value = Vec<Outcome>> {
 pub(crate) fn history(space: &Space, seed: u64, outcomes: &[Outcome]) -> Vec<Told> {
     let told = |(number, &outcome): (u64, &Outcome)| {
         let key = Key::new(seed, Purpose::Generate).epoch(number);
-        Told {
-            number,
-            point: space.at(|index| key.uniform(index as u64)),
-            outcome,
-        }
+        Told { number, point: space.at(|index| key.uniform(index as u64)), outcome }
     };
     (0..).zip(outcomes).map(told).collect()
 }
@@ -119,18 +105,9 @@ pub(crate) fn minimised(
     let mut told = Vec::new();
     for number in 0..trials {
         let history = History::new(told.clone());
-        let point = sampler.ask(&super::Question {
-            space,
-            seed,
-            number,
-            history: &history,
-        });
+        let point = sampler.ask(&super::Question { space, seed, number, history: &history });
         let outcome = Outcome::of(cost(&point));
-        told.push(Told {
-            number,
-            point,
-            outcome,
-        });
+        told.push(Told { number, point, outcome });
     }
     History::new(told)
 }

@@ -46,22 +46,12 @@ impl Forest {
         let grow = |tree: usize| {
             let mut draws = Draws::new(key.sample(tree as u64));
             let mut picked: Vec<usize> = rows.iter().map(|_| draws.below(rows.len())).collect();
-            let mut grower = Grower {
-                axes,
-                rows,
-                costs,
-                leaf: growth.leaf,
-                draws,
-                nodes: Vec::new(),
-            };
+            let mut grower =
+                Grower { axes, rows, costs, leaf: growth.leaf, draws, nodes: Vec::new() };
             grower.grow(&mut picked);
-            Tree {
-                nodes: grower.nodes,
-            }
+            Tree { nodes: grower.nodes }
         };
-        Forest {
-            trees: (0..growth.trees).map(grow).collect(),
-        }
+        Forest { trees: (0..growth.trees).map(grow).collect() }
     }
 
     /// The mean over the trees, and the variance within their leaves and between them.
@@ -70,10 +60,7 @@ impl Forest {
         let leaves = || self.trees.iter().map(|tree| tree.leaf(row));
         let mean = leaves().map(|leaf| leaf.mean).sum::<f64>() / n;
         let variance = leaves().map(|leaf| leaf.variance + (leaf.mean - mean) * (leaf.mean - mean));
-        Estimate {
-            mean,
-            variance: variance.sum::<f64>() / n,
-        }
+        Estimate { mean, variance: variance.sum::<f64>() / n }
     }
 }
 
@@ -154,9 +141,7 @@ struct Gain {
 impl Grower<'_> {
     fn grow(&mut self, picked: &mut [usize]) {
         let leaf = self.summary(picked);
-        let split = (leaf.variance > 0.0)
-            .then(|| self.best_split(picked))
-            .flatten();
+        let split = (leaf.variance > 0.0).then(|| self.best_split(picked)).flatten();
         let Some(split) = split else {
             self.nodes.push(Node::Leaf(leaf));
             return;
@@ -176,13 +161,8 @@ impl Grower<'_> {
     fn summary(&self, picked: &[usize]) -> Leaf {
         let n = picked.len() as f64;
         let mean = picked.iter().map(|&i| self.costs[i]).sum::<f64>() / n;
-        let squares = picked
-            .iter()
-            .map(|&i| (self.costs[i] - mean) * (self.costs[i] - mean));
-        Leaf {
-            mean,
-            variance: squares.sum::<f64>() / n,
-        }
+        let squares = picked.iter().map(|&i| (self.costs[i] - mean) * (self.costs[i] - mean));
+        Leaf { mean, variance: squares.sum::<f64>() / n }
     }
 
     /// The best split along some of the parameters, drawn anew.
@@ -214,20 +194,15 @@ impl Grower<'_> {
     /// The best place to split a number at: anywhere between two neighbours, so that trees differ where
     /// there is nothing.
     fn split_numbers(&mut self, picked: &[usize], axis: usize) -> Option<Gain> {
-        let mut pairs: Vec<(f64, f64)> = picked
-            .iter()
-            .map(|&i| (self.rows[i][axis], self.costs[i]))
-            .collect();
+        let mut pairs: Vec<(f64, f64)> =
+            picked.iter().map(|&i| (self.rows[i][axis], self.costs[i])).collect();
         pairs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
         let parts = pairs.iter().map(|&(_, cost)| (cost, 1.0));
         let can_end = |i: usize| pairs[i].0 < pairs[i + 1].0;
         let (gain, last) = best_prefix(parts, self.leaf, can_end)?;
         let (low, high) = (pairs[last].0, pairs[last + 1].0);
         let up_to = low + self.draws.uniform() * (high - low);
-        Some(Gain {
-            gain,
-            split: Split::Number { axis, up_to },
-        })
+        Some(Gain { gain, split: Split::Number { axis, up_to } })
     }
 
     /// The best two groups of choices: sorted by their mean cost, they are the first ones and the
@@ -250,10 +225,7 @@ impl Grower<'_> {
         for (i, &choice) in seen.iter().enumerate() {
             left[choice] = i <= last;
         }
-        Some(Gain {
-            gain,
-            split: Split::Choice { axis, left },
-        })
+        Some(Gain { gain, split: Split::Choice { axis, left } })
     }
 }
 
@@ -264,9 +236,8 @@ fn best_prefix(
     least: usize,
     can_end: impl Fn(usize) -> bool,
 ) -> Option<(f64, usize)> {
-    let (total, count) = parts
-        .clone()
-        .fold((0.0, 0.0), |(sum, n), part| (sum + part.0, n + part.1));
+    let (total, count) =
+        parts.clone().fold((0.0, 0.0), |(sum, n), part| (sum + part.0, n + part.1));
     let mut best = None;
     let (mut sum, mut n) = (0.0, 0.0);
     for (i, part) in parts.enumerate() {
@@ -311,18 +282,12 @@ mod tests {
     fn steps_and_choices_are_learned() {
         let axes = [Axis::Real, Axis::Choice(3)];
         let key_of = |i: u64| key().epoch(i);
-        let rows: Vec<Row> = (0..200)
-            .map(|i| vec![key_of(i).uniform(0), key_of(i).below(1, 3) as f64])
-            .collect();
+        let rows: Vec<Row> =
+            (0..200).map(|i| vec![key_of(i).uniform(0), key_of(i).below(1, 3) as f64]).collect();
         let cost = |row: &Row| f64::from(row[0] > 0.5) + 2.0 * f64::from(row[1] == 1.0);
         let costs: Vec<f64> = rows.iter().map(cost).collect();
         let forest = Forest::fit(&axes, &rows, &costs, GROWTH, key());
-        for row in [
-            vec![0.2, 0.0],
-            vec![0.8, 1.0],
-            vec![0.1, 1.0],
-            vec![0.9, 2.0],
-        ] {
+        for row in [vec![0.2, 0.0], vec![0.8, 1.0], vec![0.1, 1.0], vec![0.9, 2.0]] {
             let estimate = forest.estimate(&row);
             assert!((estimate.mean - cost(&row)).abs() < 0.05, "{row:?}");
         }
@@ -342,13 +307,7 @@ mod tests {
         let axes = [Axis::Real];
         let row = |x: f64| filled(&axes, &vec![x]);
         let rows: Vec<Row> = (0..40)
-            .map(|i| {
-                if i % 2 == 0 {
-                    row(f64::NAN)
-                } else {
-                    row(f64::from(i) / 40.0)
-                }
-            })
+            .map(|i| if i % 2 == 0 { row(f64::NAN) } else { row(f64::from(i) / 40.0) })
             .collect();
         let costs: Vec<f64> = (0..40).map(|i| f64::from(i % 2)).collect();
         let forest = Forest::fit(&axes, &rows, &costs, GROWTH, key());

@@ -34,18 +34,12 @@ impl<'a> Frame<'a> {
         let axes = parameters.iter().map(|p| axis(&p.domain)).collect();
         let of = |parameter: &'a Parameter| {
             let conditions = parameter.conditions.iter().filter_map(|condition| {
-                let index = parameters
-                    .iter()
-                    .position(|p| p.name == condition.parameter)?;
+                let index = parameters.iter().position(|p| p.name == condition.parameter)?;
                 Some((index, condition.values.as_slice()))
             });
             conditions.collect()
         };
-        Frame {
-            space,
-            axes,
-            conditions: parameters.iter().map(of).collect(),
-        }
+        Frame { space, axes, conditions: parameters.iter().map(of).collect() }
     }
 
     /// The kinds of the coordinates.
@@ -108,11 +102,7 @@ impl<'a> Frame<'a> {
         let mut row = Vec::with_capacity(self.axes.len());
         for index in 0..self.axes.len() {
             let there = self.holds(index, &row);
-            let at = if there {
-                coordinate(index, &row)
-            } else {
-                f64::NAN
-            };
+            let at = if there { coordinate(index, &row) } else { f64::NAN };
             row.push(self.snapped(index, at));
         }
         row
@@ -175,9 +165,7 @@ impl<'a> Frame<'a> {
         match (domain, domain.at(place)) {
             (&(Domain::Int(low, high) | Domain::LogInt(low, high)), Value::Int(value)) => {
                 let next = value.checked_add(by)?;
-                (low..=high)
-                    .contains(&next)
-                    .then(|| domain.place(&Value::Int(next)))
+                (low..=high).contains(&next).then(|| domain.place(&Value::Int(next)))
             }
             _ => None,
         }

@@ -84,10 +84,7 @@ mod tests {
         let space = fixture::conditional();
         let outcomes: Vec<Outcome> = (0..50).map(|i| Outcome::Cost(f64::from(i))).collect();
         let history = History::new(fixture::history(&space, 1, &outcomes));
-        let numbers: Vec<u64> = best_and_latest(&history, 6)
-            .iter()
-            .map(|t| t.number)
-            .collect();
+        let numbers: Vec<u64> = best_and_latest(&history, 6).iter().map(|t| t.number).collect();
         assert_eq!(numbers, [0, 1, 2, 47, 48, 49]);
     }
 }

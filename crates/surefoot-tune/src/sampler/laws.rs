@@ -12,12 +12,7 @@ fn samplers() -> impl Iterator<Item = Box<dyn Sampler>> {
 
 fn ask(sampler: &dyn Sampler, space: &Space, seed: u64, told: Vec<Told>) -> Point {
     let history = History::new(told);
-    sampler.ask(&Question {
-        space,
-        seed,
-        number: history.trials().len() as u64,
-        history: &history,
-    })
+    sampler.ask(&Question { space, seed, number: history.trials().len() as u64, history: &history })
 }
 
 proptest! {
@@ -79,12 +74,7 @@ fn a_space_without_parameters_has_one_answer() {
     let outcomes = [Outcome::Cost(1.0); 20];
     for sampler in samplers() {
         let told = fixture::history(&space, 1, &outcomes);
-        assert_eq!(
-            ask(&*sampler, &space, 1, told),
-            Point::default(),
-            "{}",
-            sampler.name()
-        );
+        assert_eq!(ask(&*sampler, &space, 1, told), Point::default(), "{}", sampler.name());
     }
 }
 
@@ -95,11 +85,7 @@ fn a_space_that_is_used_up_has_an_answer() {
     let outcomes = [Outcome::Cost(1.0); 20];
     for sampler in samplers() {
         let told = fixture::history(&space, 1, &outcomes);
-        assert!(
-            space.contains(&ask(&*sampler, &space, 1, told)),
-            "{}",
-            sampler.name()
-        );
+        assert!(space.contains(&ask(&*sampler, &space, 1, told)), "{}", sampler.name());
     }
 }
 

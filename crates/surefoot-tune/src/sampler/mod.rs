@@ -2,7 +2,7 @@
 //!
 //! [`Settings`] is how a study says which one it wants; [`named`] gives one by its name.
 //!
-//! What outcomes mean is the same for all. Costs are minimised. A trial that a stopper ended counts with the cost that it
+//! What outcomes mean is the same for all. Costs are minimised. A trial that a pruner ended counts with the cost that it
 //! would have come to ([`foresight`](crate::foresight)), one that an indicator ended with its last. One that failed, or came to no finite number, is
 //! [`Worthless`](crate::Outcome::Worthless): no better than the worst that is not. One that runs is
 //! kept away from. How each sampler takes that into account is said where it is defined.

@@ -93,11 +93,7 @@ impl<'a> Parzen<'a> {
                     let (_, other) = self.choices[index];
                     // Even over all with the weight that the others have, else the centre's.
                     let stray = exp(other);
-                    if draws.uniform() < stray {
-                        draws.below(n) as f64
-                    } else {
-                        centre
-                    }
+                    if draws.uniform() < stray { draws.below(n) as f64 } else { centre }
                 }
                 _ => draws.truncated(centre, 1.0 / self.sharpness[first + index]),
             }
@@ -148,11 +144,7 @@ impl<'a> Parzen<'a> {
         }
         let most = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         // What is that far below the largest adds nothing a double can hold.
-        let sum: f64 = terms
-            .iter()
-            .filter(|&&t| t > most - 40.0)
-            .map(|&t| exp(t - most))
-            .sum();
+        let sum: f64 = terms.iter().filter(|&&t| t > most - 40.0).map(|&t| exp(t - most)).sum();
         most + log(sum)
     }
 
@@ -203,10 +195,7 @@ fn deviations(points: &[Row], index: usize) -> Vec<(usize, f64)> {
     let place = |at: usize| sorted.get(at).map(|&(place, _)| place);
     let alone = sorted.len() == 1;
     let of = |(at, &(centre, kernel)): (usize, &(f64, usize))| {
-        let before = at
-            .checked_sub(1)
-            .and_then(place)
-            .map(|place| centre - place);
+        let before = at.checked_sub(1).and_then(place).map(|place| centre - place);
         let after = place(at + 1).map(|place| place - centre);
         let gap = match (before, after) {
             _ if alone => centre.max(1.0 - centre),
@@ -234,11 +223,7 @@ mod tests {
         ]);
         let frame = Frame::new(&space);
         let point = |x: f64, n: f64, c: usize| {
-            vec![
-                x,
-                Domain::LogInt(1, 4).place(&Domain::LogInt(1, 4).at(n)),
-                c as f64,
-            ]
+            vec![x, Domain::LogInt(1, 4).place(&Domain::LogInt(1, 4).at(n)), c as f64]
         };
         let points = [point(0.2, 0.1, 0), point(0.9, 0.9, 2), point(0.8, 0.5, 2)];
         let parzen = Parzen::new(&frame, &points, &[1.0, 0.5, 2.0]);
@@ -246,9 +231,7 @@ mod tests {
         let (mut terms, draw_count, even_count) = (Vec::new(), 4000, 20_000);
         // The mean density over even points of a box, times its size, is its probability.
         let in_box = |row: &Row| row[0] > 0.6 && row[1] > 0.4 && row[2] == 2.0;
-        let drawn = (0..draw_count)
-            .filter(|_| in_box(&parzen.draw(&mut draws)))
-            .count();
+        let drawn = (0..draw_count).filter(|_| in_box(&parzen.draw(&mut draws))).count();
         let mut expected = 0.0;
         for _ in 0..even_count {
             let row = frame.random(&mut draws);
@@ -257,10 +240,7 @@ mod tests {
             }
         }
         let (drawn, expected) = (drawn as f64 / 4000.0, expected / 20_000.0);
-        assert!(
-            (drawn - expected).abs() < 0.03,
-            "{drawn} against {expected}"
-        );
+        assert!((drawn - expected).abs() < 0.03, "{drawn} against {expected}");
     }
 
     #[test]

@@ -35,12 +35,7 @@ mod tests {
         let space = fixture::conditional();
         let history = History::default();
         let ask = |seed, number| {
-            Random {}.ask(&Question {
-                space: &space,
-                seed,
-                number,
-                history: &history,
-            })
+            Random {}.ask(&Question { space: &space, seed, number, history: &history })
         };
         assert_ne!(ask(1, 0), ask(1, 1));
         assert_ne!(ask(1, 0), ask(2, 0));

@@ -132,10 +132,7 @@ impl<'de> Visitor<'de> for NameOrTable {
     fn visit_str<E: Error>(self, name: &str) -> Result<Settings, E> {
         Settings::named(name).ok_or_else(|| {
             let known: Vec<String> = super::names().map(|name| format!("`{name}`")).collect();
-            E::custom(format!(
-                "unknown sampler `{name}`, expected one of {}",
-                known.join(", ")
-            ))
+            E::custom(format!("unknown sampler `{name}`, expected one of {}", known.join(", ")))
         })
     }
 
@@ -146,9 +143,9 @@ impl<'de> Visitor<'de> for NameOrTable {
         }
         match table.remove("name") {
             Some(Value::String(name)) => self.visit_str::<A::Error>(&name)?.with(table),
-            Some(other) => Err(A::Error::custom(format!(
-                "the `name` of a sampler is a word, not {other}"
-            ))),
+            Some(other) => {
+                Err(A::Error::custom(format!("the `name` of a sampler is a word, not {other}")))
+            }
             None => Err(A::Error::missing_field("name")),
         }
     }
@@ -186,9 +183,7 @@ mod tests {
         let wanted =
             "unknown sampler `hill`, expected one of `random`, `sobol`, `tpe`, `gp`, `smac`";
         assert!(error.starts_with(wanted), "{error}");
-        let error = read(r#"{"name": "hill"}"#)
-            .expect_err("refused")
-            .to_string();
+        let error = read(r#"{"name": "hill"}"#).expect_err("refused").to_string();
         assert!(error.starts_with(wanted), "{error}");
     }
 
@@ -196,24 +191,15 @@ mod tests {
     fn an_unknown_key_is_answered_with_those_there_are() {
         let error = read(r#"{"name": "tpe", "start": 3}"#).expect_err("refused");
         let error = error.to_string();
-        assert!(
-            error.starts_with("sampler `tpe`: unknown field `start`, expected"),
-            "{error}"
-        );
+        assert!(error.starts_with("sampler `tpe`: unknown field `start`, expected"), "{error}");
         assert!(error.contains("`startup`"), "{error}");
     }
 
     #[test]
     fn values_that_cannot_be_are_refused() {
         for (text, message) in [
-            (
-                r#"{"name": "tpe", "good": 1.5}"#,
-                "sampler `tpe`: 1.5 is no share from 0 to 1",
-            ),
-            (
-                r#"{"name": "smac", "interleave": -1}"#,
-                "sampler `smac`: -1 is no share from 0 to 1",
-            ),
+            (r#"{"name": "tpe", "good": 1.5}"#, "sampler `tpe`: 1.5 is no share from 0 to 1"),
+            (r#"{"name": "smac", "interleave": -1}"#, "sampler `smac`: -1 is no share from 0 to 1"),
             (
                 r#"{"name": "gp", "candidates": 0}"#,
                 "sampler `gp`: invalid value: integer `0`, expected a nonzero usize",

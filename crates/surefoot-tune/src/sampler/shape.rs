@@ -43,27 +43,14 @@ fn drawn_in(cost: f64, sorted: &[f64]) -> f64 {
         return 0.0;
     }
     let distance = (cost / 2.0 - median / 2.0) / unit;
-    if distance <= 1.0 {
-        distance
-    } else {
-        (1.0 + log(distance)).min(MOST)
-    }
+    if distance <= 1.0 { distance } else { (1.0 + log(distance)).min(MOST) }
 }
 
 fn standardise(values: &mut [Option<f64>]) {
     let n = values.iter().flatten().count().max(1) as f64;
     let mean = values.iter().flatten().sum::<f64>() / n;
-    let variance = values
-        .iter()
-        .flatten()
-        .map(|v| (v - mean) * (v - mean))
-        .sum::<f64>()
-        / n;
-    let scale = if variance > 0.0 {
-        1.0 / sqrt(variance)
-    } else {
-        1.0
-    };
+    let variance = values.iter().flatten().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
+    let scale = if variance > 0.0 { 1.0 / sqrt(variance) } else { 1.0 };
     for value in values.iter_mut().flatten() {
         *value = (*value - mean) * scale;
     }

@@ -108,10 +108,7 @@ impl Smac {
         let rows: Vec<Row> = all.map(|row| filled(axes, row)).collect();
         let liar = costs.iter().sum::<f64>() / costs.len().max(1) as f64;
         costs.resize(rows.len(), liar);
-        let growth = Growth {
-            trees: self.trees.get(),
-            leaf: self.leaf.get(),
-        };
+        let growth = Growth { trees: self.trees.get(), leaf: self.leaf.get() };
         Forest::fit(axes, &rows, &costs, growth, question.key().site(FOREST))
     }
 }
@@ -180,9 +177,9 @@ impl Hunt<'_> {
             let others: Vec<f64> = match *axis {
                 _ if at.is_nan() => continue,
                 Axis::Choice(n) => (0..n).map(|i| i as f64).filter(|&i| i != at).collect(),
-                Axis::Real | Axis::Whole => (0..NEIGHBOURS)
-                    .map(|_| draws.truncated(at, DISTANCE))
-                    .collect(),
+                Axis::Real | Axis::Whole => {
+                    (0..NEIGHBOURS).map(|_| draws.truncated(at, DISTANCE)).collect()
+                }
             };
             for other in others {
                 let mut next = row.clone();
@@ -216,21 +213,12 @@ mod tests {
     #[test]
     fn some_trials_are_drawn_evenly() {
         let space = fixture::conditional();
-        let even = Smac {
-            interleave: 1.0,
-            ..Smac::default()
-        };
-        let never = Smac {
-            interleave: 0.0,
-            ..Smac::default()
-        };
+        let even = Smac { interleave: 1.0, ..Smac::default() };
+        let never = Smac { interleave: 0.0, ..Smac::default() };
         let cost = |p: &Point| f64::from(p.get("momentum").is_none());
         let with_momentum = |sampler: &Smac| {
             let history = fixture::minimised(sampler, &space, 1, 60, cost);
-            history.trials()[10..]
-                .iter()
-                .filter(|t| t.point.get("momentum").is_some())
-                .count()
+            history.trials()[10..].iter().filter(|t| t.point.get("momentum").is_some()).count()
         };
         assert!((15..35).contains(&with_momentum(&even)));
         assert!(with_momentum(&never) > 40);

@@ -67,10 +67,7 @@ mod tests {
                     let row = (y * f64::from(rows)) as usize;
                     boxes[row * columns as usize + column] += 1;
                 }
-                assert!(
-                    boxes.iter().all(|&n| n == 1),
-                    "{columns} columns: {boxes:?}"
-                );
+                assert!(boxes.iter().all(|&n| n == 1), "{columns} columns: {boxes:?}");
             }
         }
     }

@@ -42,11 +42,7 @@ pub struct Tpe {
 
 impl Default for Tpe {
     fn default() -> Tpe {
-        Tpe {
-            startup: 10,
-            candidates: NonZeroUsize::MIN.saturating_add(63),
-            good: 0.2,
-        }
+        Tpe { startup: 10, candidates: NonZeroUsize::MIN.saturating_add(63), good: 0.2 }
     }
 }
 
@@ -99,9 +95,7 @@ impl Tpe {
     /// The good trials, best first, and all others by number.
     fn split<'a>(&self, trials: &'a [Told], over: usize) -> (Vec<&'a Told>, Vec<&'a Told>) {
         let cost = |trial: &Told| trial.outcome.cost();
-        let with_cost = trials
-            .iter()
-            .filter_map(|trial| Some((cost(trial)?, trial)));
+        let with_cost = trials.iter().filter_map(|trial| Some((cost(trial)?, trial)));
         let mut ranked: Vec<(f64, &Told)> = with_cost.collect();
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.number.cmp(&b.1.number)));
         let share = ceil(self.good.clamp(0.0, 1.0) * over as f64) as usize;
@@ -136,11 +130,7 @@ fn by_rank(n: usize) -> Vec<f64> {
 fn by_age(n: usize) -> Vec<f64> {
     let old = n.saturating_sub(RECENT);
     let weight = |index: usize| {
-        if index < old {
-            (index as f64 + 1.0) / (old as f64 + 1.0)
-        } else {
-            1.0
-        }
+        if index < old { (index as f64 + 1.0) / (old as f64 + 1.0) } else { 1.0 }
     };
     (0..n).map(weight).collect()
 }
@@ -165,23 +155,13 @@ mod tests {
 
     fn told(number: u64, x: f64, outcome: Outcome) -> Told {
         let point = line().at(|_| x);
-        Told {
-            number,
-            point,
-            outcome,
-        }
+        Told { number, point, outcome }
     }
 
     fn mean_ask(history: &History) -> f64 {
         let space = line();
-        let ask = |seed| {
-            x(&Tpe::default().ask(&Question {
-                space: &space,
-                seed,
-                number: 99,
-                history,
-            }))
-        };
+        let ask =
+            |seed| x(&Tpe::default().ask(&Question { space: &space, seed, number: 99, history }));
         (0..100).map(ask).sum::<f64>() / 100.0
     }
 
@@ -211,13 +191,8 @@ mod tests {
 
     #[test]
     fn what_runs_is_kept_away_from() {
-        let known = (0..10).map(|i| {
-            told(
-                i,
-                0.1 * i as f64,
-                Outcome::Cost((0.45 - 0.1 * i as f64).abs()),
-            )
-        });
+        let known =
+            (0..10).map(|i| told(i, 0.1 * i as f64, Outcome::Cost((0.45 - 0.1 * i as f64).abs())));
         let without = History::new(known.clone().collect());
         let runs = (10..20).map(|i| told(i, 0.4, Outcome::Pending));
         let with = History::new(known.chain(runs).collect());

@@ -3,7 +3,7 @@
 use super::record::{RecordedTrial, Task};
 use super::replay::{Alert, alerts, replay};
 use super::tally::Tally;
-use crate::stopper::Settings;
+use crate::pruner::Settings;
 use surefoot_random::{Key, Purpose, choose};
 
 /// In which order recorded trials are replayed.
@@ -43,10 +43,7 @@ pub fn measure(task: &Task, order: &Order, settings: &Settings) -> Tally {
     let found: Vec<Vec<Alert>> = if settings.indicators.is_empty() {
         vec![Vec::new(); task.trials.len()]
     } else {
-        task.trials
-            .iter()
-            .map(|trial| alerts(trial, settings))
-            .collect()
+        task.trials.iter().map(|trial| alerts(trial, settings)).collect()
     };
     let mut tally = Tally::default();
     for study in order.studies(task.trials.len()) {
@@ -64,10 +61,7 @@ mod tests {
 
     #[test]
     fn studies_are_drawn_without_replacement_and_repeat() {
-        let order = Order::Drawn {
-            trials: 30,
-            seeds: vec![1, 2],
-        };
+        let order = Order::Drawn { trials: 30, seeds: vec![1, 2] };
         let studies = order.studies(50);
         assert_eq!(studies, order.studies(50));
         assert_ne!(studies[0], studies[1]);
@@ -82,14 +76,8 @@ mod tests {
     fn a_task_is_measured_over_all_its_studies() {
         let losses = |i: usize| vec![1.0 / (i + 1) as f64; 10];
         let trials = (0..20).map(|i| RecordedTrial::from_losses(&losses(i), &losses(i)));
-        let task = Task {
-            name: "made up".to_owned(),
-            trials: trials.collect(),
-        };
-        let order = Order::Drawn {
-            trials: 15,
-            seeds: vec![1, 2, 3],
-        };
+        let task = Task { name: "made up".to_owned(), trials: trials.collect() };
+        let order = Order::Drawn { trials: 15, seeds: vec![1, 2, 3] };
         let tally = measure(&task, &order, &Settings::none());
         assert_eq!((tally.studies, tally.trials, tally.top), (3, 45, 30));
         assert_eq!((tally.saved(), tally.best_share()), (0.0, 1.0));

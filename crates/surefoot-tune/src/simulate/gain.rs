@@ -151,17 +151,8 @@ mod tests {
 
     #[test]
     fn what_is_reached_in_half_the_time_saves_half() {
-        let plain = [searched(&[
-            (0.2, Some(3.0)),
-            (0.8, Some(1.0)),
-            (1.0, Some(2.0)),
-        ])];
-        let sooner = searched(&[
-            (0.1, Some(3.0)),
-            (0.2, None),
-            (0.4, Some(1.0)),
-            (0.5, Some(2.0)),
-        ]);
+        let plain = [searched(&[(0.2, Some(3.0)), (0.8, Some(1.0)), (1.0, Some(2.0))])];
+        let sooner = searched(&[(0.1, Some(3.0)), (0.2, None), (0.4, Some(1.0)), (0.5, Some(2.0))]);
         let gain = Gain::of(&plain, &[sooner]).unwrap();
         assert_eq!((gain.reached, gain.plain_reached), (0.4, 0.8));
         assert_eq!((gain.tsba(), gain.average_tsba()), (0.5, 0.5));

@@ -1,4 +1,4 @@
-//! The simulator: recorded trials replayed through any set of stoppers and indicators, without training.
+//! The simulator: recorded trials replayed through any set of pruners and indicators, without training.
 //!
 //! BTTackler calibrates its indicators like this (section 3.3): run a study once, record all that is
 //! needed, and ask afterwards what any rule would have done. A [`Task`] holds [`RecordedTrial`]s,

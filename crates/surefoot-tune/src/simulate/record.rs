@@ -13,7 +13,7 @@ pub struct Task {
     pub trials: Vec<RecordedTrial>,
 }
 
-/// A trial of which all is known that a stopper or an indicator may ask for.
+/// A trial of which all is known that a pruner or an indicator may ask for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedTrial {
     /// What it was run with, if that was recorded.

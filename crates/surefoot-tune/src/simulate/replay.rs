@@ -2,7 +2,7 @@
 
 use super::record::RecordedTrial;
 use crate::course::Course;
-use crate::stopper::{Combination, Reason, Settings};
+use crate::pruner::{Combination, Reason, Settings};
 use surefoot_diagnose::{Diagnosis, Finding, Thresholds};
 
 /// Something that an indicator finds in a recorded trial.
@@ -39,10 +39,7 @@ pub fn alerts(trial: &RecordedTrial, settings: &Settings) -> Vec<Alert> {
             diagnosis.evaluate(evaluation);
         }
         let new = diagnosis.findings()[before..].iter().cloned();
-        alerts.extend(new.map(|finding| Alert {
-            stretch: done + 1,
-            finding,
-        }));
+        alerts.extend(new.map(|finding| Alert { stretch: done + 1, finding }));
     }
     alerts
 }
@@ -55,10 +52,7 @@ pub fn replay(trials: &[(&RecordedTrial, &[Alert])], settings: &Settings) -> Vec
     let mut ends = Vec::with_capacity(trials.len());
     for (number, (trial, alerts)) in trials.iter().enumerate() {
         let mut played = play(trial, alerts, number as u64, &others, &rules, f64::INFINITY);
-        ends.push(End {
-            stretches: played.course.costs.len(),
-            reason: played.reason,
-        });
+        ends.push(End { stretches: played.course.costs.len(), reason: played.reason });
         played.course.over = true;
         others.push(played.course);
     }
@@ -108,7 +102,7 @@ pub(super) fn play(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stopper::{Choice, Median};
+    use crate::pruner::{Choice, Median};
     use surefoot_diagnose::Problem;
 
     fn flat(level: f64) -> RecordedTrial {
@@ -117,36 +111,25 @@ mod tests {
     }
 
     fn falling(to: f64) -> RecordedTrial {
-        let losses: Vec<f64> = (0..50)
-            .map(|i| 1.0 - (1.0 - to) * f64::from(i) / 49.0)
-            .collect();
+        let losses: Vec<f64> = (0..50).map(|i| 1.0 - (1.0 - to) * f64::from(i) / 49.0).collect();
         RecordedTrial::from_losses(&losses, &losses)
     }
 
     fn run(trials: &[RecordedTrial], settings: &Settings) -> Vec<End> {
         let alerts: Vec<_> = trials.iter().map(|trial| alerts(trial, settings)).collect();
-        let watched: Vec<_> = trials
-            .iter()
-            .zip(alerts.iter().map(Vec::as_slice))
-            .collect();
+        let watched: Vec<_> = trials.iter().zip(alerts.iter().map(Vec::as_slice)).collect();
         replay(&watched, settings)
     }
 
     #[test]
     fn without_rules_all_run_to_their_end() {
         let ends = run(&[flat(0.7), falling(0.1)], &Settings::none());
-        assert!(
-            ends.iter()
-                .all(|end| end.stretches == 50 && end.reason.is_none())
-        );
+        assert!(ends.iter().all(|end| end.stretches == 50 && end.reason.is_none()));
     }
 
     #[test]
     fn a_stopped_trial_is_seen_only_up_to_its_end() {
-        let median = Settings::only(Choice::Median(Median {
-            from: 0.2,
-            trials: 1,
-        }));
+        let median = Settings::only(Choice::Median(Median { from: 0.2, trials: 1 }));
         // The second is stopped at ten stretches, so that after more of them only the first is left to
         // compare with; against both, the third would be no worse than the median.
         let ends = run(&[falling(0.1), flat(1.5), falling(0.2)], &median);
@@ -156,11 +139,7 @@ mod tests {
 
     #[test]
     fn indicators_that_need_only_losses_look_at_losses() {
-        let settings = Settings {
-            stoppers: Vec::new(),
-            protect: 0,
-            ..Settings::default()
-        };
+        let settings = Settings { pruners: Vec::new(), protect: 0, ..Settings::default() };
         let ends = run(&[flat(0.7), falling(0.1)], &settings);
         let by = ends[0].reason.as_ref().map(|reason| reason.by.as_str());
         assert_eq!(by, Some(Problem::PLC.id()));
@@ -170,11 +149,7 @@ mod tests {
 
     #[test]
     fn what_is_found_in_a_protected_trial_is_dismissed() {
-        let settings = Settings {
-            stoppers: Vec::new(),
-            protect: 1,
-            ..Settings::default()
-        };
+        let settings = Settings { pruners: Vec::new(), protect: 1, ..Settings::default() };
         let ends = run(&[flat(0.7), flat(0.8)], &settings);
         assert_eq!(ends[0].reason, None);
         assert!(ends[1].reason.is_some());

@@ -5,9 +5,9 @@ use super::replay::{Alert, Played, alerts, play};
 use crate::course::Course;
 use crate::foresight::{Finished, Foresight, is_cut_short, lowest};
 use crate::history::{History, Outcome, Told};
+use crate::pruner::{Reason, Settings};
 use crate::sampler::{Question, Sampler};
 use crate::space::{Domain, Parameter, Point, Space, SpaceError, Value};
-use crate::stopper::{Reason, Settings};
 
 /// How far apart two choices are, squared, where the ends of a range of numbers are 1 apart: as far as two
 /// numbers are that are drawn at random, and a little further.
@@ -165,11 +165,8 @@ impl Ground {
             let trial = free.remove(self.nearest(&wanted, &free));
             let entry = &self.entries[trial];
             let left = budget * (1.0 + ROUNDING) - spent;
-            let Played {
-                mut course,
-                reason,
-                spent: its,
-            } = play(&entry.record, &found[trial], number, &courses, &rules, left);
+            let Played { mut course, reason, spent: its } =
+                play(&entry.record, &found[trial], number, &courses, &rules, left);
             spent += its;
             if its > left {
                 break;
@@ -240,11 +237,7 @@ impl Ground {
                 }
                 _ => Outcome::of(cost),
             };
-            Told {
-                number: course.number,
-                point: entry.point.clone(),
-                outcome,
-            }
+            Told { number: course.number, point: entry.point.clone(), outcome }
         });
         History::new(told.collect())
     }
@@ -275,8 +268,8 @@ fn span(numbers: &[f64]) -> Option<Domain> {
 mod tests {
     use super::*;
     use crate::direction::Direction;
+    use crate::pruner::Choice;
     use crate::sampler;
-    use crate::stopper::Choice;
     use crate::store::{Claimed, End, Limits, NewStudy, Start, Store, View};
     use std::sync::Mutex;
     use std::time::Duration;
@@ -295,10 +288,7 @@ mod tests {
             let end = (x - 0.3) * (x - 0.3);
             let costs: Vec<f64> = (1..=10).map(|t| end + 0.1 / f64::from(t)).collect();
             let rate = 10f64.powf(-4.0 * x);
-            trial(
-                &[("x", Value::Float(x)), ("rate", Value::Float(rate))],
-                &costs,
-            )
+            trial(&[("x", Value::Float(x)), ("rate", Value::Float(rate))], &costs)
         });
         Ground::spanned(trials.collect()).unwrap()
     }
@@ -315,20 +305,13 @@ mod tests {
         let trials = [(1, "a", 3e-5), (2, "b", 0.1)].map(|(layers, word, rate)| {
             let (layers, word) = (Value::Int(layers), Value::Text(word.to_owned()));
             let rate = Value::Float(rate);
-            trial(
-                &[("layers", layers), ("word", word), ("rate", rate)],
-                &[1.0],
-            )
+            trial(&[("layers", layers), ("word", word), ("rate", rate)], &[1.0])
         });
         let ground = Ground::spanned(trials.into()).unwrap();
         let parameters = ground.space().parameters().iter();
-        let domains: Vec<_> = parameters
-            .map(|p| (p.name.as_str(), p.domain.clone()))
-            .collect();
-        let expected = [
-            ("layers", Domain::Uniform(1.0, 2.0)),
-            ("rate", Domain::LogUniform(3e-5, 0.1)),
-        ];
+        let domains: Vec<_> = parameters.map(|p| (p.name.as_str(), p.domain.clone())).collect();
+        let expected =
+            [("layers", Domain::Uniform(1.0, 2.0)), ("rate", Domain::LogUniform(3e-5, 0.1))];
         assert_eq!(domains, expected);
         assert_eq!(ground.len(), 2);
     }
@@ -337,10 +320,7 @@ mod tests {
     fn a_curve_comes_to_its_lowest_cost() {
         let values = [("x", Value::Float(0.5))];
         let other = [("x", Value::Float(0.7))];
-        let trials = vec![
-            trial(&values, &[0.5, 0.2, f64::NAN, 0.4]),
-            trial(&other, &[f64::NAN]),
-        ];
+        let trials = vec![trial(&values, &[0.5, 0.2, f64::NAN, 0.4]), trial(&other, &[f64::NAN])];
         let ground = Ground::spanned(trials).unwrap();
         assert_eq!(ground.entries[0].truth, 0.2);
         assert!(ground.entries[1].truth.is_nan());
@@ -407,22 +387,14 @@ mod tests {
             seed: 7,
         };
         let study = store.join(&study).unwrap();
-        let limits = Limits {
-            trials: None,
-            deaths: 1,
-            grace: Duration::from_secs(3600),
-        };
+        let limits = Limits { trials: None, deaths: 1, grace: Duration::from_secs(3600) };
         for trial in searched {
             let Claimed::Trial(claim) = store.claim(study.id, "worker", &limits).unwrap() else {
                 panic!("there is always another trial");
             };
             let entry = &ground.entries[trial.trial];
-            let start = Start {
-                point: entry.point.clone(),
-                seen: None,
-                planned: Some(10),
-                run: None,
-            };
+            let start =
+                Start { point: entry.point.clone(), seen: None, planned: Some(10), run: None };
             store.start(&claim, &start).unwrap();
             let costs = entry.record.stretches[..trial.stretches].iter();
             for (step, stretch) in (1..).zip(costs.clone()) {
@@ -462,10 +434,7 @@ mod tests {
             let reasons = known.iter().filter_map(|trial| trial.reason.as_ref());
             reasons.filter(|reason| reason.by == name).count()
         };
-        assert!(
-            by("prospect") > 5 && by("agv") + by("non_finite") > 1,
-            "{known:?}"
-        );
+        assert!(by("prospect") > 5 && by("agv") + by("non_finite") > 1, "{known:?}");
         assert_eq!(told, stored(&ground, known));
     }
 }

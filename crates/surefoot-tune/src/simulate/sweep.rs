@@ -3,7 +3,7 @@
 use super::draw::{Order, measure};
 use super::record::Task;
 use super::tally::Tally;
-use crate::stopper::{Settings, SettingsError};
+use crate::pruner::{Settings, SettingsError};
 use std::str::FromStr;
 
 /// A number to try several values of.
@@ -21,10 +21,7 @@ impl FromStr for Axis {
     /// Reads `prospect.keep=0.1,0.2`.
     fn from_str(text: &str) -> Result<Axis, SettingsError> {
         let (key, values) = text.split_once('=').unwrap_or((text, ""));
-        let fail = |message: String| SettingsError {
-            key: key.to_owned(),
-            message,
-        };
+        let fail = |message: String| SettingsError { key: key.to_owned(), message };
         let number = |value: &str| {
             let parsed = value.trim().parse::<f64>().ok().filter(|v| v.is_finite());
             parsed.ok_or_else(|| fail(format!("`{value}` is no number; write `{key}=0.1,0.2`")))
@@ -48,10 +45,7 @@ pub struct Floor {
 impl Default for Floor {
     /// A little more than what is asked for on tasks that nobody has seen: 90% and 99%.
     fn default() -> Self {
-        Self {
-            top: 0.92,
-            best: 0.99,
-        }
+        Self { top: 0.92, best: 0.99 }
     }
 }
 
@@ -71,11 +65,7 @@ impl Tried {
     }
 
     fn holds(&self, floor: &Floor) -> bool {
-        let least = self
-            .tallies
-            .iter()
-            .map(Tally::top_share)
-            .fold(1.0, f64::min);
+        let least = self.tallies.iter().map(Tally::top_share).fold(1.0, f64::min);
         least >= floor.top && self.total().best_share() >= floor.best
     }
 }
@@ -109,13 +99,8 @@ pub fn sweep(
     let mut tried = Vec::new();
     for values in grid(axes) {
         let settings = apply(base, axes, &values)?;
-        let tallies = development
-            .iter()
-            .map(|task| measure(task, order, &settings));
-        tried.push(Tried {
-            tallies: tallies.collect(),
-            values,
-        });
+        let tallies = development.iter().map(|task| measure(task, order, &settings));
+        tried.push(Tried { tallies: tallies.collect(), values });
     }
     let score = |tried: &Tried| {
         let total = tried.total();
@@ -133,13 +118,7 @@ pub fn sweep(
     }
     let settings = apply(base, axes, &tried[chosen].values)?;
     let rest = rest.iter().map(|task| measure(task, order, &settings));
-    Ok(Sweep {
-        holds: tried[chosen].holds(floor),
-        rest: rest.collect(),
-        chosen,
-        settings,
-        tried,
-    })
+    Ok(Sweep { holds: tried[chosen].holds(floor), rest: rest.collect(), chosen, settings, tried })
 }
 
 /// A part to calibrate on and the rest: every other task, or every other trial where there is only one
@@ -152,10 +131,7 @@ pub fn split(tasks: &[Task]) -> (Vec<Task>, Vec<Task>) {
                 let trials = one.trials.iter().cloned().enumerate();
                 vec![Task {
                     name: one.name.clone(),
-                    trials: trials
-                        .filter(|(i, _)| i % 2 == parity)
-                        .map(|(_, t)| t)
-                        .collect(),
+                    trials: trials.filter(|(i, _)| i % 2 == parity).map(|(_, t)| t).collect(),
                 }]
             };
             (half(0), half(1))
@@ -163,10 +139,7 @@ pub fn split(tasks: &[Task]) -> (Vec<Task>, Vec<Task>) {
         _ => {
             let half = |parity: usize| {
                 let tasks = tasks.iter().cloned().enumerate();
-                tasks
-                    .filter(every_other(parity))
-                    .map(|(_, task)| task)
-                    .collect()
+                tasks.filter(every_other(parity)).map(|(_, task)| task).collect()
             };
             (half(0), half(1))
         }
@@ -186,9 +159,7 @@ fn total(tallies: &[Tally]) -> Tally {
 fn grid(axes: &[Axis]) -> Vec<Vec<f64>> {
     axes.iter().fold(vec![Vec::new()], |grid, axis| {
         let extended = grid.iter().flat_map(|values| {
-            axis.values
-                .iter()
-                .map(move |value| [values.as_slice(), &[*value]].concat())
+            axis.values.iter().map(move |value| [values.as_slice(), &[*value]].concat())
         });
         extended.collect()
     })
@@ -196,16 +167,14 @@ fn grid(axes: &[Axis]) -> Vec<Vec<f64>> {
 
 fn apply(base: &Settings, axes: &[Axis], values: &[f64]) -> Result<Settings, SettingsError> {
     let mut pairs = axes.iter().zip(values);
-    pairs.try_fold(base.clone(), |settings, (axis, value)| {
-        settings.with(&axis.key, *value)
-    })
+    pairs.try_fold(base.clone(), |settings, (axis, value)| settings.with(&axis.key, *value))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::record::RecordedTrial;
     use super::*;
-    use crate::stopper::{Choice, Median};
+    use crate::pruner::{Choice, Median};
 
     /// Trials that end in the order in which they begin, but for the best, which begins as the worst.
     fn task(name: &str) -> Task {
@@ -217,10 +186,7 @@ mod tests {
             }
             RecordedTrial::from_losses(&costs, &costs)
         });
-        Task {
-            name: name.to_owned(),
-            trials: trials.skip(1).collect(),
-        }
+        Task { name: name.to_owned(), trials: trials.skip(1).collect() }
     }
 
     fn late_bloomer(name: &str) -> Task {
@@ -235,10 +201,7 @@ mod tests {
     fn the_choice_saves_most_among_those_that_keep_enough() {
         let base = Settings::only(Choice::Median(Median::default()));
         let axes = ["median.from=0.2,0.45,0.6".parse().unwrap()];
-        let floor = Floor {
-            top: 0.5,
-            best: 0.99,
-        };
+        let floor = Floor { top: 0.5, best: 0.99 };
         let (dev, rest) = ([late_bloomer("a")], [late_bloomer("b")]);
         let sweep = sweep(&dev, &rest, &Order::Recorded, &base, &axes, &floor).unwrap();
         assert_eq!(sweep.tried.len(), 3);
@@ -265,10 +228,7 @@ mod tests {
         assert_eq!((a[0].trials.len(), b[0].trials.len()), (10, 9));
         let (a, b) = split(&[task("a"), task("b"), task("c")]);
         let names = |tasks: &[Task]| tasks.iter().map(|t| t.name.clone()).collect::<Vec<_>>();
-        assert_eq!(
-            (names(&a), names(&b)),
-            (vec!["a".into(), "c".into()], vec!["b".into()])
-        );
+        assert_eq!((names(&a), names(&b)), (vec!["a".into(), "c".into()], vec!["b".into()]));
     }
 
     #[test]
@@ -282,22 +242,10 @@ mod tests {
     #[test]
     fn an_axis_that_is_none_is_refused() {
         assert!("plc".parse::<Axis>().is_err());
-        assert!(
-            "plc=1,much"
-                .parse::<Axis>()
-                .unwrap_err()
-                .to_string()
-                .contains("`much`")
-        );
+        assert!("plc=1,much".parse::<Axis>().unwrap_err().to_string().contains("`much`"));
         let axes = ["plk=1".parse().unwrap()];
-        let error = sweep(
-            &[],
-            &[],
-            &Order::Recorded,
-            &Settings::default(),
-            &axes,
-            &Floor::default(),
-        );
+        let error =
+            sweep(&[], &[], &Order::Recorded, &Settings::default(), &axes, &Floor::default());
         assert!(error.is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::record::RecordedTrial;
 use super::replay::End;
-use crate::stopper::sound;
+use crate::pruner::sound;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -43,11 +43,7 @@ pub struct Tally {
 impl Tally {
     /// The tally of one study.
     pub fn of(trials: &[&RecordedTrial], ends: &[End]) -> Tally {
-        let mut tally = Tally {
-            studies: 1,
-            trials: trials.len(),
-            ..Tally::default()
-        };
+        let mut tally = Tally { studies: 1, trials: trials.len(), ..Tally::default() };
         for (trial, end) in trials.iter().zip(ends) {
             let spent = |n: usize| trial.stretches[..n].iter().map(|s| s.spent).sum::<f64>();
             tally.planned += spent(trial.stretches.len());
@@ -110,17 +106,13 @@ impl Tally {
 }
 
 fn share(part: f64, whole: f64, of_nothing: f64) -> f64 {
-    if whole > 0.0 {
-        part / whole
-    } else {
-        of_nothing
-    }
+    if whole > 0.0 { part / whole } else { of_nothing }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stopper::Reason;
+    use crate::pruner::Reason;
 
     fn trial(last: f64) -> RecordedTrial {
         RecordedTrial::from_losses(&[1.0; 4], &[1.0, 1.0, 1.0, last])
@@ -129,22 +121,14 @@ mod tests {
     fn end(stretches: usize, by: Option<&str>) -> End {
         End {
             stretches,
-            reason: by.map(|by| Reason {
-                counts: by == "nmg",
-                ..Reason::new(by, "Because.")
-            }),
+            reason: by.map(|by| Reason { counts: by == "nmg", ..Reason::new(by, "Because.") }),
         }
     }
 
     #[test]
     fn what_was_saved_and_kept_is_counted() {
         let trials = [trial(0.5), trial(0.1), trial(f64::NAN), trial(0.3)];
-        let ends = [
-            end(4, None),
-            end(2, Some("median")),
-            end(1, Some("agv")),
-            end(3, Some("nmg")),
-        ];
+        let ends = [end(4, None), end(2, Some("median")), end(1, Some("agv")), end(3, Some("nmg"))];
         let tally = Tally::of(&trials.iter().collect::<Vec<_>>(), &ends);
         assert_eq!((tally.trials, tally.stopped), (4, 3));
         assert_eq!((tally.saved(), tally.by["agv"]), (6.0 / 16.0, 1));

@@ -50,10 +50,7 @@ struct Curve {
 
 impl Curve {
     fn losses(&self) -> Vec<f64> {
-        self.loss
-            .iter()
-            .map(|loss| loss.0.unwrap_or(f64::NAN))
-            .collect()
+        self.loss.iter().map(|loss| loss.0.unwrap_or(f64::NAN)).collect()
     }
 }
 
@@ -69,10 +66,8 @@ struct Entry {
 /// entry a configuration. Indicators look at the training losses, and the validation losses are the costs;
 /// the last of them is the truth.
 pub fn read_taskset(file: &Path) -> Result<Task, TaskSetError> {
-    let text = std::fs::read_to_string(file).map_err(|source| TaskSetError::Read {
-        file: file.to_owned(),
-        source,
-    })?;
+    let text = std::fs::read_to_string(file)
+        .map_err(|source| TaskSetError::Read { file: file.to_owned(), source })?;
     let entries: Vec<serde_json::Value> =
         serde_json::from_str(&quoted(&text)).map_err(|error| TaskSetError::File {
             file: file.to_owned(),
@@ -170,10 +165,7 @@ mod tests {
         assert!(costs[2].is_nan() && trial.truth.is_some_and(f64::is_nan));
         assert!(trial.stretches[1].observations[0].loss.is_nan());
         let point = trial.point.as_ref().unwrap();
-        assert_eq!(
-            point.get("note"),
-            Some(&Value::Text("a \"NaN\"".to_owned()))
-        );
+        assert_eq!(point.get("note"), Some(&Value::Text("a \"NaN\"".to_owned())));
     }
 
     #[test]
@@ -182,10 +174,7 @@ mod tests {
         let good = r#"{"train": {"loss": [1]}, "valid": {"loss": [1]}}"#;
         let short = r#"{"train": {"loss": [1, 2]}, "valid": {"loss": [1]}}"#;
         let both = error(&format!("[{good}, {short}]"));
-        assert!(
-            both.contains("made_up.json: entry 1: it has 2 training"),
-            "{both}"
-        );
+        assert!(both.contains("made_up.json: entry 1: it has 2 training"), "{both}");
         let word = error(r#"[{"train": {"loss": ["much"]}, "valid": {"loss": [1]}}]"#);
         assert!(word.contains("entry 0: invalid value"), "{word}");
         assert!(error(r#"[{"valid": {"loss": []}}]"#).contains("missing field `train`"));

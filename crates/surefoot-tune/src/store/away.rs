@@ -40,9 +40,7 @@ fn a_server_that_hangs_is_given_up_and_gone_on_with() {
     let url = server.database("studies");
     let (answer, patience) = (Duration::from_secs(1), Duration::from_secs(3));
     let hasty = Postgres::hasty(&url, answer, patience).expect("a server");
-    let mut store = Store {
-        database: Box::new(hasty),
-    };
+    let mut store = Store { database: Box::new(hasty) };
     let study = store.join(&digits()).expect("a study");
     let first = claim(&mut store, &study);
 
@@ -113,17 +111,11 @@ fn a_server_that_could_be_written_is_waited_for() {
     let begun = Instant::now();
     let refused = other.join(&digits()).expect_err("it cannot be written");
     assert!(matches!(refused, Error::ReadOnly { .. }), "{refused}");
-    assert!(
-        begun.elapsed() < Duration::from_secs(5),
-        "it was waited for"
-    );
+    assert!(begun.elapsed() < Duration::from_secs(5), "it was waited for");
     scope(|scope| {
         scope.spawn(|| {
             sleep(Duration::from_secs(2));
-            by_hand(
-                &server,
-                "ALTER DATABASE studies RESET default_transaction_read_only",
-            );
+            by_hand(&server, "ALTER DATABASE studies RESET default_transaction_read_only");
         });
         assert_eq!(claim(&mut writer, &study).number, 0);
     });

@@ -84,10 +84,7 @@ impl Turn {
         )?;
         let row = rows.into_iter().next().ok_or_else(|| gone(session))?;
         let mut row = session.reader("the study", row);
-        Ok(Turn {
-            change: row.count::<u64>()? + 1,
-            trials: row.count()?,
-        })
+        Ok(Turn { change: row.count::<u64>()? + 1, trials: row.count()? })
     }
 
     /// Makes the change known.
@@ -238,16 +235,12 @@ impl Store {
 
 /// The error for a study that was there before.
 pub(super) fn gone(session: &dyn Session) -> Error {
-    Error::Gone {
-        store: session.store().to_owned(),
-    }
+    Error::Gone { store: session.store().to_owned() }
 }
 
 /// The error for a claim that holds no more.
 pub(super) fn lost(claim: &Claim) -> Error {
-    Error::ClaimLost {
-        number: claim.number,
-    }
+    Error::ClaimLost { number: claim.number }
 }
 
 /// Fails unless the worker still holds the trial.
@@ -295,13 +288,10 @@ pub(super) fn end_attempt(
 }
 
 fn claimed_before(session: &mut dyn Session, token: &Token) -> Result<Option<u64>, Error> {
-    let rows = session.query(
-        "SELECT number FROM surefoot_attempt WHERE token = ?1",
-        &cells![token.as_str()],
-    )?;
+    let rows = session
+        .query("SELECT number FROM surefoot_attempt WHERE token = ?1", &cells![token.as_str()])?;
     let row = rows.into_iter().next();
-    row.map(|row| session.reader("an attempt", row).count())
-        .transpose()
+    row.map(|row| session.reader("an attempt", row).count()).transpose()
 }
 
 /// Marks the trials whose workers are thought dead, and says whether there were any.
@@ -345,22 +335,12 @@ fn lose(
         )?;
         return Ok(());
     }
-    let times = if deaths == 1 {
-        "once".to_owned()
-    } else {
-        format!("{deaths} times")
-    };
+    let times = if deaths == 1 { "once".to_owned() } else { format!("{deaths} times") };
     session.execute(
         "UPDATE surefoot_trial SET state = 'failed', token = NULL, deaths = ?3, \
          changed = ?4, told = ?4, ended = {now}, message = ?5 \
          WHERE study = ?1 AND number = ?2",
-        &cells![
-            study.id,
-            number,
-            deaths,
-            change,
-            format!("its workers died {times}"),
-        ],
+        &cells![study.id, number, deaths, change, format!("its workers died {times}"),],
     )?;
     Ok(())
 }
@@ -373,8 +353,7 @@ fn next_open(session: &mut dyn Session, study: StudyId) -> Result<Option<u64>, E
         &cells![study.id],
     )?;
     let row = rows.into_iter().next();
-    row.map(|row| session.reader("a trial", row).count())
-        .transpose()
+    row.map(|row| session.reader("a trial", row).count()).transpose()
 }
 
 fn any_running(session: &mut dyn Session, study: StudyId) -> Result<bool, Error> {

@@ -92,9 +92,7 @@ impl Dialect {
     /// A statement in the words of the database.
     pub(super) fn render(&self, sql: &str) -> String {
         let words = self.words.iter();
-        words.fold(sql.to_owned(), |sql, (word, meaning)| {
-            sql.replace(word, meaning)
-        })
+        words.fold(sql.to_owned(), |sql, (word, meaning)| sql.replace(word, meaning))
     }
 }
 
@@ -160,11 +158,7 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Reads a row of a store. `what` it is of is for messages.
     pub(super) fn new(store: &'a str, what: &'a str, row: Vec<Cell>) -> Reader<'a> {
-        Reader {
-            store,
-            what,
-            cells: row.into_iter(),
-        }
+        Reader { store, what, cells: row.into_iter() }
     }
 
     /// The error for a row that cannot be.
@@ -188,9 +182,9 @@ impl<'a> Reader<'a> {
     ) -> Result<Option<T>, Error> {
         match self.next()? {
             Cell::Null => Ok(None),
-            cell => want(cell)
-                .map(Some)
-                .map_err(|cell| self.damaged(format!("{cell:?} is not {kind}"))),
+            cell => {
+                want(cell).map(Some).map_err(|cell| self.damaged(format!("{cell:?} is not {kind}")))
+            }
         }
     }
 

@@ -22,11 +22,7 @@ pub(super) fn of_texts(there: &str, here: &str) -> Vec<String> {
             (there, here) if there == here => {}
             (there, here) => {
                 let told = |value: Option<&String>| value.map_or("not set".to_owned(), |v| cut(v));
-                clauses.push(format!(
-                    "`{key}` is {} in it, {} here",
-                    told(there),
-                    told(here)
-                ));
+                clauses.push(format!("`{key}` is {} in it, {} here", told(there), told(here)));
             }
         }
     }
@@ -47,10 +43,7 @@ fn keys(fingerprint: &str) -> Option<BTreeMap<String, String>> {
     }
     for (key, value) in DEFAULTS {
         let key = format!("tune.{key}");
-        if keys
-            .get(&key)
-            .is_some_and(|said| said.replace(' ', "") == value)
-        {
+        if keys.get(&key).is_some_and(|said| said.replace(' ', "") == value) {
             keys.remove(&key);
         }
     }
@@ -92,13 +85,13 @@ mod tests {
     #[test]
     fn keys_that_differ_are_told_with_both_values() {
         let there = r#"{"model"=[{"units"=3},{"units"=1}],"tune"={"sampler"="gp"}}"#;
-        let here = r#"{"model"=[{"units"=3},{"units"=2}],"tune"={"stopper"=["none"]}}"#;
+        let here = r#"{"model"=[{"units"=3},{"units"=2}],"tune"={"pruner"=["none"]}}"#;
         assert_eq!(
             of_texts(there, here),
             [
                 "`model.1.units` is 1 in it, 2 here",
                 "`tune.sampler` is \"gp\" in it, not set here",
-                "`tune.stopper` is not set in it, [\"none\"] here",
+                "`tune.pruner` is not set in it, [\"none\"] here",
             ]
         );
     }
@@ -106,21 +99,15 @@ mod tests {
     #[test]
     fn what_goes_without_saying_may_be_said() {
         let there = r#"{"tune"={"name"="a"}}"#;
-        let here = r#"{"tune"={"name"="a","seed"=0,"stopper"=["diagnosis", "prospect"]}}"#;
+        let here = r#"{"tune"={"name"="a","seed"=0,"pruner"=["diagnosis", "prospect"]}}"#;
         assert!(of_texts(there, here).is_empty());
     }
 
     #[test]
     fn many_differences_are_counted_and_long_ones_cut() {
-        let here = format!(
-            "{{\"a\"=\"{}\",\"b\"=2,\"c\"=3,\"d\"=4,\"e\"=5}}",
-            "x".repeat(50)
-        );
+        let here = format!("{{\"a\"=\"{}\",\"b\"=2,\"c\"=3,\"d\"=4,\"e\"=5}}", "x".repeat(50));
         let told = of_texts("{}", &here);
-        assert_eq!(
-            told[0],
-            format!("`a` is not set in it, \"{}… here", "x".repeat(39))
-        );
+        assert_eq!(told[0], format!("`a` is not set in it, \"{}… here", "x".repeat(39)));
         assert_eq!(told[3], "and 2 more");
     }
 

@@ -154,9 +154,5 @@ pub enum Error {
 
 /// A list of names, for people.
 fn known(names: &[String]) -> String {
-    if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
-    }
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }

@@ -33,18 +33,10 @@ impl Database for Forgetful {
 fn study(store: &mut Store) -> View {
     let study = store.join(&digits()).expect("a study");
     store.enqueue(study.id, &Point::default()).expect("a trial");
-    let limits = Limits {
-        trials: Some(3),
-        ..Limits::default()
-    };
+    let limits = Limits { trials: Some(3), ..Limits::default() };
     let mut first = true;
     while let Claimed::Trial(claim) = store.claim(study.id, "w", &limits).expect("an answer") {
-        let start = Start {
-            point: Point::default(),
-            seen: Some(0),
-            planned: Some(2),
-            run: None,
-        };
+        let start = Start { point: Point::default(), seen: Some(0), planned: Some(2), run: None };
         store.start(&claim, &start).expect("a start");
         store.heartbeat(&claim).expect("a sign of life");
         if std::mem::take(&mut first) {
@@ -64,9 +56,7 @@ fn study(store: &mut Store) -> View {
                     counts: false,
                 },
             },
-            _ => End::Failed {
-                message: "it broke".to_owned(),
-            },
+            _ => End::Failed { message: "it broke".to_owned() },
         };
         store.finish(&claim, &end, 2.0).expect("an end");
     }
@@ -79,12 +69,8 @@ fn study(store: &mut Store) -> View {
 fn a_commit_whose_answer_is_lost_counts_once() {
     let dir = tempfile::tempdir().expect("a directory");
     let open = |name: &str| Sqlite::open(&dir.path().join(name), true).expect("a store");
-    let mut plain = Store {
-        database: Box::new(open("plain.db")),
-    };
-    let mut forgetful = Store {
-        database: Box::new(Forgetful(open("forgetful.db"))),
-    };
+    let mut plain = Store { database: Box::new(open("plain.db")) };
+    let mut forgetful = Store { database: Box::new(Forgetful(open("forgetful.db"))) };
     let (plain, forgetful) = (study(&mut plain), study(&mut forgetful));
     assert_eq!(plain.trials().len(), 3);
     assert_eq!(timeless(&forgetful), timeless(&plain));
@@ -116,8 +102,5 @@ fn timeless(view: &View) -> String {
         let reports = reports.map(|report| Report { at: 0, ..*report });
         reports.collect::<Vec<Report>>()
     });
-    format!(
-        "{:#?}",
-        trials.zip(reports).collect::<Vec<(Trial, Vec<Report>)>>()
-    )
+    format!("{:#?}", trials.zip(reports).collect::<Vec<(Trial, Vec<Report>)>>())
 }

@@ -3,8 +3,8 @@
 use super::sqlite::Sqlite;
 use super::{Claim, Claimed, End, Error, Limits, NewStudy, Start, State, Store, Study, View};
 use crate::Direction;
+use crate::pruner::Reason;
 use crate::space::{Point, Space, Value};
-use crate::stopper::Reason;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -53,11 +53,8 @@ struct Modelled {
     reports: u32,
 }
 
-const LIMITS: Limits = Limits {
-    trials: Some(8),
-    deaths: 2,
-    grace: std::time::Duration::from_secs(3600),
-};
+const LIMITS: Limits =
+    Limits { trials: Some(8), deaths: 2, grace: std::time::Duration::from_secs(3600) };
 
 /// The trial that the next worker gets.
 fn next(trials: &mut BTreeMap<u64, Modelled>) -> Result<u64, Claimed> {
@@ -65,11 +62,7 @@ fn next(trials: &mut BTreeMap<u64, Modelled>) -> Result<u64, Claimed> {
         trial.silent = false;
         trial.holder = None;
         trial.deaths += 1;
-        trial.word = if trial.deaths < LIMITS.deaths {
-            "lost"
-        } else {
-            "failed"
-        };
+        trial.word = if trial.deaths < LIMITS.deaths { "lost" } else { "failed" };
     }
     let first = |word| trials.iter().find(|(_, t)| t.word == word).map(|(n, _)| *n);
     if let Some(number) = first("lost").or_else(|| first("waiting")) {
@@ -97,9 +90,7 @@ struct World {
 
 impl World {
     fn new() -> World {
-        let mut store = Store {
-            database: Box::new(Sqlite::in_memory()),
-        };
+        let mut store = Store { database: Box::new(Sqlite::in_memory()) };
         let study = NewStudy {
             name: "digits".to_owned(),
             fingerprint: String::new(),
@@ -123,20 +114,12 @@ impl World {
                 let number = self.trials.len() as u64;
                 let enqueued = self.store.enqueue(self.study.id, &point(number));
                 assert_eq!(enqueued, Ok(number));
-                let trial = Modelled {
-                    word: "waiting",
-                    has_point: true,
-                    ..Modelled::default()
-                };
+                let trial = Modelled { word: "waiting", has_point: true, ..Modelled::default() };
                 self.trials.insert(number, trial);
             }
             Event::Start(pick) => self.with(pick, |store, claim, trial| {
-                let start = Start {
-                    point: point(claim.number),
-                    seen: None,
-                    planned: Some(9),
-                    run: None,
-                };
+                let start =
+                    Start { point: point(claim.number), seen: None, planned: Some(9), run: None };
                 trial.has_point = true;
                 trial.silent = false;
                 store.start(claim, &start)
@@ -183,9 +166,7 @@ impl World {
                 trial.silent = true;
                 let sql = "UPDATE surefoot_trial SET heartbeat = 0 WHERE token = ?1";
                 let token = super::database::cells![claim.token.as_str()];
-                store
-                    .write(|session| session.execute(sql, &token))
-                    .map(|_| ())
+                store.write(|session| session.execute(sql, &token)).map(|_| ())
             }),
         }
     }

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
 use std::time::Duration;
-use surefoot_panic::apart;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// How many rows are handed over at once.
@@ -65,7 +64,7 @@ impl Line {
                 let _ = answer.send(Err(error));
             }
         };
-        thread::spawn(move || apart(work));
+        thread::spawn(work);
         let line = Line { orders, patience };
         line.wait(&answered)??;
         Ok(line)
@@ -150,10 +149,7 @@ impl Connection {
     ) -> Result<Connection, postgres::Error> {
         let mut client = config.connect(encrypted)?;
         client.batch_execute(settings)?;
-        Ok(Connection {
-            client,
-            statements: BTreeMap::new(),
-        })
+        Ok(Connection { client, statements: BTreeMap::new() })
     }
 
     fn prepare(&mut self, sql: &str) -> Result<Statement, postgres::Error> {

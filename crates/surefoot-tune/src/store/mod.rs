@@ -5,7 +5,7 @@
 //! 1. [`Store::open`], then [`Store::join`] a study.
 //! 2. [`Store::claim`] a trial. If the claim has no point, [`Store::refresh_reports`] of a [`View`], ask the
 //!    sampler with its history, and [`Store::start`] the trial.
-//! 3. [`Store::report`] after every stretch, [`Store::refresh_reports`] for the stoppers, and
+//! 3. [`Store::report`] after every stretch, [`Store::refresh_reports`] for the pruners, and
 //!    [`Store::heartbeat`] in between (a [`Heart`] does it).
 //! 4. [`Store::finish`], and claim the next one until it says [`Claimed::Done`].
 //!
@@ -169,10 +169,7 @@ fn sqlite_path(url: &str) -> Result<PathBuf, Error> {
         }
     };
     if path.is_empty() {
-        return Err(Error::Url {
-            url: url.to_owned(),
-            message: "it names no file".to_owned(),
-        });
+        return Err(Error::Url { url: url.to_owned(), message: "it names no file".to_owned() });
     }
     Ok(PathBuf::from(path))
 }

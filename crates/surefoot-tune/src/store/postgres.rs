@@ -42,10 +42,7 @@ const PASSWORD: &str = "PGPASSWORD";
 const DIALECT: Dialect = Dialect {
     words: &[
         ("?", "$"),
-        (
-            "{now}",
-            "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
-        ),
+        ("{now}", "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"),
         ("{lock}", "FOR UPDATE"),
         ("{id}", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
         ("{int}", "BIGINT"),
@@ -130,11 +127,9 @@ impl Postgres {
             let waited = begun.elapsed();
             if waited >= self.patience {
                 return Err(match error {
-                    Error::Unreachable { store, message, .. } => Error::Unreachable {
-                        store,
-                        waited,
-                        message,
-                    },
+                    Error::Unreachable { store, message, .. } => {
+                        Error::Unreachable { store, waited, message }
+                    }
                     other => other,
                 });
             }
@@ -167,10 +162,7 @@ impl Postgres {
             "BEGIN ISOLATION LEVEL READ COMMITTED"
         };
         line.run(begin).map_err(failed)?;
-        let mut session = PostgresSession {
-            line: &line,
-            name: &self.name,
-        };
+        let mut session = PostgresSession { line: &line, name: &self.name };
         let result = work(&mut session).and_then(|()| line.run("COMMIT").map_err(failed));
         let is_over = match &result {
             Ok(()) => true,
@@ -280,10 +272,7 @@ fn configuration(
     url: &str,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<(Config, MakeRustlsConnect), Error> {
-    let refuse = |message: String| Error::Url {
-        url: without_password(url),
-        message,
-    };
+    let refuse = |message: String| Error::Url { url: without_password(url), message };
     // A variable that is empty says nothing.
     let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
     let text = |name: &str| variable(name).map(|value| value.to_string_lossy().into_owned());
@@ -304,9 +293,7 @@ fn configuration(
         }
         // An encrypted connection is one to a name, which an address may do without.
         if encryption.mode == SslMode::Require {
-            return Err(refuse(
-                "an encrypted connection needs the name of the host".to_owned(),
-            ));
+            return Err(refuse("an encrypted connection needs the name of the host".to_owned()));
         }
         config.ssl_mode(SslMode::Disable);
     }
@@ -376,10 +363,7 @@ fn at_the_door(name: &str, trouble: &Trouble) -> Error {
     if let Trouble::Refusal(error) = trouble
         && let Some(message) = tls::refusal(error)
     {
-        return Error::Database {
-            store: name.to_owned(),
-            message,
-        };
+        return Error::Database { store: name.to_owned(), message };
     }
     failure(name, trouble)
 }
@@ -403,19 +387,12 @@ fn failure(name: &str, trouble: &Trouble) -> Error {
     match error.code() {
         Some(&SqlState::DISK_FULL) => Error::Full { store },
         Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Error::ReadOnly { store },
-        _ => Error::Database {
-            store,
-            message: words(error),
-        },
+        _ => Error::Database { store, message: words(error) },
     }
 }
 
 fn unreachable(name: &str, message: String) -> Error {
-    Error::Unreachable {
-        store: name.to_owned(),
-        waited: Duration::ZERO,
-        message,
-    }
+    Error::Unreachable { store: name.to_owned(), waited: Duration::ZERO, message }
 }
 
 fn words(error: &postgres::Error) -> String {
@@ -429,10 +406,7 @@ fn words(error: &postgres::Error) -> String {
 /// Whether a server ends the session with this answer, for whatever reason: it was silent for too long, the server is
 /// stopped, somebody wanted it so. Another session may have more luck; if not, it is told why as it begins.
 fn is_farewell(answer: &DbError) -> bool {
-    matches!(
-        answer.parsed_severity(),
-        Some(Severity::Fatal | Severity::Panic)
-    )
+    matches!(answer.parsed_severity(), Some(Severity::Fatal | Severity::Panic))
 }
 
 /// Whether the same may go well a little later.
@@ -469,26 +443,17 @@ mod tests {
     use super::*;
 
     fn refused(url: &str) -> String {
-        configuration(url, |_| None)
-            .err()
-            .expect("refused")
-            .to_string()
+        configuration(url, |_| None).err().expect("refused").to_string()
     }
 
     fn mode(url: &str) -> SslMode {
-        configuration(url, |_| None)
-            .expect("a URL")
-            .0
-            .get_ssl_mode()
+        configuration(url, |_| None).expect("a URL").0.get_ssl_mode()
     }
 
     #[test]
     fn what_stays_on_the_machine_is_not_encrypted() {
         assert_eq!(mode("postgres://db/studies"), SslMode::Prefer);
-        assert_eq!(
-            mode("postgres://db/studies?sslmode=require"),
-            SslMode::Require
-        );
+        assert_eq!(mode("postgres://db/studies?sslmode=require"), SslMode::Require);
         let socket = "postgres://me@%2Ftmp/studies?sslmode=require";
         assert_eq!(mode(socket), SslMode::Disable);
     }
@@ -553,18 +518,12 @@ mod tests {
             config.get_password().map(<[u8]>::to_vec)
         };
         assert_eq!(password("postgres://me@db/studies"), Some(b"there".into()));
-        assert_eq!(
-            password("postgres://me:here@db/studies"),
-            Some(b"here".into())
-        );
+        assert_eq!(password("postgres://me:here@db/studies"), Some(b"here".into()));
     }
 
     #[test]
     fn a_url_without_a_host_is_refused() {
-        assert_eq!(
-            refused("postgres:///studies"),
-            "postgres:///studies: it names no host"
-        );
+        assert_eq!(refused("postgres:///studies"), "postgres:///studies: it names no host");
     }
 
     #[test]

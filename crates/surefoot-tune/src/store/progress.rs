@@ -32,10 +32,7 @@ pub struct Effort {
 
 impl From<f64> for Effort {
     fn from(seconds: f64) -> Effort {
-        Effort {
-            seconds,
-            operations: 0.0,
-        }
+        Effort { seconds, operations: 0.0 }
     }
 }
 
@@ -244,9 +241,7 @@ fn same_end(session: &mut dyn Session, claim: &Claim, end: &End) -> Result<(), E
     if state == end.word() && equal {
         return Ok(());
     }
-    Err(Error::Over {
-        number: claim.number,
-    })
+    Err(Error::Over { number: claim.number })
 }
 
 /// Whether two numbers are the same, NaN and NaN too.

@@ -6,7 +6,6 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use surefoot_panic::apart;
 
 /// What a worker gives signs of life with, for one trial after the other: a thread with its own connection, which is
 /// made once.
@@ -31,7 +30,7 @@ impl Heart {
         let (beats, taken) = mpsc::channel();
         Ok(Heart {
             beats: Some(beats),
-            thread: Some(std::thread::spawn(move || apart(|| beat(store, &taken)))),
+            thread: Some(std::thread::spawn(move || beat(store, &taken))),
         })
     }
 
@@ -40,11 +39,7 @@ impl Heart {
         let lost = Arc::new(AtomicBool::new(false));
         if let Some(beats) = &self.beats {
             // The thread is there as long as this is.
-            let _ = beats.send(Beat {
-                claim: claim.clone(),
-                every,
-                lost: Arc::downgrade(&lost),
-            });
+            let _ = beats.send(Beat { claim: claim.clone(), every, lost: Arc::downgrade(&lost) });
         }
         Pulse { lost }
     }

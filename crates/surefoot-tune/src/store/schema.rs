@@ -94,9 +94,7 @@ pub(super) fn open(database: &mut dyn Database, create: bool) -> Result<(), Erro
     match (there, create) {
         (true, _) => Ok(()),
         (false, true) => database.make(),
-        (false, false) => Err(Error::Missing {
-            store: database.name().to_owned(),
-        }),
+        (false, false) => Err(Error::Missing { store: database.name().to_owned() }),
     }
 }
 
@@ -124,11 +122,7 @@ pub(super) fn check(session: &mut dyn Session) -> Result<(), Error> {
     let row = rows.into_iter().next().unwrap_or_default();
     let found = session.reader("the version of the layout", row).int()?;
     if found > VERSION {
-        return Err(Error::Newer {
-            store: session.store().to_owned(),
-            found,
-            known: VERSION,
-        });
+        return Err(Error::Newer { store: session.store().to_owned(), found, known: VERSION });
     }
     Ok(())
 }

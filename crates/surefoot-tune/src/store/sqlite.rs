@@ -31,11 +31,9 @@ const DIALECT: Dialect = Dialect {
         ("{strict}", "STRICT"),
     ],
     there: "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'surefoot_schema'",
-    guards: &[
-        "CREATE TRIGGER surefoot_trial_is_over BEFORE UPDATE ON surefoot_trial
+    guards: &["CREATE TRIGGER surefoot_trial_is_over BEFORE UPDATE ON surefoot_trial
         WHEN OLD.state IN ('complete', 'stopped', 'failed')
-        BEGIN SELECT RAISE(ABORT, 'what is over does not change'); END",
-    ],
+        BEGIN SELECT RAISE(ABORT, 'what is over does not change'); END"],
 };
 
 /// A SQLite file.
@@ -53,9 +51,7 @@ impl Sqlite {
         if !create && !is_there() {
             return Err(Error::Missing { store: name });
         }
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
             return Err(Error::Url {
                 url: name,
@@ -93,10 +89,7 @@ impl Sqlite {
         let waits = connection.busy_timeout(PATIENCE / 12);
         waits.map_err(|error| failure(name, &error))?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        Ok(Sqlite {
-            connection,
-            name: name.to_owned(),
-        })
+        Ok(Sqlite { connection, name: name.to_owned() })
     }
 
     /// Makes sure that it is a store.
@@ -202,10 +195,7 @@ impl Sqlite {
         let transaction = self.connection.transaction_with_behavior(behavior);
         let transaction = transaction.map_err(|error| failure(name, &error))?;
         // Whatever goes wrong from here on, the transaction is rolled back as it is dropped.
-        work(&mut SqliteSession {
-            connection: &transaction,
-            name,
-        })?;
+        work(&mut SqliteSession { connection: &transaction, name })?;
         transaction.commit().map_err(|error| failure(name, &error))
     }
 }
@@ -293,10 +283,7 @@ fn cell(value: ValueRef<'_>) -> rusqlite::Result<Cell> {
 
 fn is_busy(error: &rusqlite::Error) -> bool {
     let code = error.sqlite_error_code();
-    matches!(
-        code,
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
-    )
+    matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 /// Whether something was written that is not in the file yet.
@@ -309,10 +296,7 @@ fn has_log(path: &Path) -> bool {
 /// The URI of a file that nobody changes.
 fn unchanging(path: &Path) -> String {
     let path = path.display().to_string();
-    let path = path
-        .replace('%', "%25")
-        .replace('?', "%3f")
-        .replace('#', "%23");
+    let path = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     format!("file:{path}?immutable=1")
 }
 
@@ -328,10 +312,9 @@ fn failure(name: &str, error: &rusqlite::Error) -> Error {
         return Error::Full { store };
     }
     match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::Busy {
-            store,
-            waited: PATIENCE,
-        },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            Error::Busy { store, waited: PATIENCE }
+        }
         Some(ErrorCode::DiskFull) => Error::Full { store },
         // What cannot be opened where the file could be is what SQLite writes beside it.
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => Error::ReadOnly { store },
@@ -363,11 +346,7 @@ mod tests {
         let (_dir, path) = file(&content);
         let error = Sqlite::open(&path, true).err().expect("refused");
         assert!(matches!(error, Error::NoDatabase { .. }), "{error}");
-        assert!(
-            error
-                .to_string()
-                .starts_with(path.to_str().expect("a path"))
-        );
+        assert!(error.to_string().starts_with(path.to_str().expect("a path")));
         assert_eq!(fs::read(&path).expect("a file"), content);
     }
 
@@ -383,9 +362,7 @@ mod tests {
     fn a_folder_that_does_not_exist_is_named() {
         let (dir, _) = file(b"");
         let folder = dir.path().join("studies");
-        let error = Sqlite::open(&folder.join("a.db"), true)
-            .err()
-            .expect("refused");
+        let error = Sqlite::open(&folder.join("a.db"), true).err().expect("refused");
         let said = format!("the folder `{}` does not exist", folder.display());
         assert!(error.to_string().ends_with(&said), "{error}");
     }
@@ -407,9 +384,7 @@ mod tests {
     fn the_database_of_another_program_is_left_alone() {
         let (_dir, path) = file(b"");
         let other = Connection::open(&path).expect("a database");
-        other
-            .execute_batch("CREATE TABLE songs (title TEXT)")
-            .expect("a table");
+        other.execute_batch("CREATE TABLE songs (title TEXT)").expect("a table");
         let before = fs::read(&path).expect("a file");
         let error = Sqlite::open(&path, true).err().expect("refused");
         let said = "this database is not a store of Surefoot: it has the table `songs`";
@@ -430,13 +405,8 @@ mod tests {
             }),
         };
         let id = store.study("digits").expect("a study").id;
-        let error = store
-            .claim(id, "worker", &Limits::default())
-            .expect_err("refused");
-        assert_eq!(
-            error.to_string(),
-            "study.db: the store can be read but not written"
-        );
+        let error = store.claim(id, "worker", &Limits::default()).expect_err("refused");
+        assert_eq!(error.to_string(), "study.db: the store can be read but not written");
     }
 
     #[test]
@@ -462,19 +432,12 @@ mod tests {
         let mut store = Store::open(url).expect("a store");
         let study = store.join(&digits()).expect("a study");
         let connection = Connection::open(&path).expect("a database");
-        let pages: i64 = connection
-            .query_row("PRAGMA page_count", [], |row| row.get(0))
-            .expect("pages");
-        let mut small = Store {
-            database: Box::new(Sqlite {
-                connection,
-                name: "study.db".to_owned(),
-            }),
-        };
+        let pages: i64 =
+            connection.query_row("PRAGMA page_count", [], |row| row.get(0)).expect("pages");
+        let mut small =
+            Store { database: Box::new(Sqlite { connection, name: "study.db".to_owned() }) };
         let limit = format!("PRAGMA max_page_count = {}", pages + 2);
-        small
-            .read(|session| session.query(&limit, &[]))
-            .expect("a small disk");
+        small.read(|session| session.query(&limit, &[])).expect("a small disk");
         let mut done = Vec::new();
         let error = loop {
             let one = one_trial(&mut small, &study);
@@ -483,10 +446,7 @@ mod tests {
                 Err(error) => break error,
             }
         };
-        assert_eq!(
-            error.to_string(),
-            "study.db: the disk is full; what was stored before is safe"
-        );
+        assert_eq!(error.to_string(), "study.db: the disk is full; what was stored before is safe");
         assert!(done.len() > 1);
         let mut view = View::new(&study);
         store.refresh(&mut view).expect("a view");

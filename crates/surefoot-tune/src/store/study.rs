@@ -173,27 +173,17 @@ fn same(store: String, found: Study, wanted: &NewStudy) -> Result<Study, Error> 
     if differences.is_empty() {
         return Ok(found);
     }
-    Err(Error::Differs {
-        store,
-        study: found.name,
-        differences,
-    })
+    Err(Error::Differs { store, study: found.name, differences })
 }
 
 /// What keeps a worker from joining, a clause each.
 fn differences(there: &Study, here: &NewStudy) -> Vec<String> {
     let mut differences = Vec::new();
     if there.direction != here.direction {
-        differences.push(format!(
-            "it is to {}, this one to {}",
-            there.direction, here.direction
-        ));
+        differences.push(format!("it is to {}, this one to {}", there.direction, here.direction));
     }
     if there.seed != here.seed {
-        differences.push(format!(
-            "its seed is {}, this one's {}",
-            there.seed, here.seed
-        ));
+        differences.push(format!("its seed is {}, this one's {}", there.seed, here.seed));
     }
     let find = |space: &Space, name: &str| -> Option<Parameter> {
         space.parameters().iter().find(|p| p.name == name).cloned()
@@ -202,20 +192,14 @@ fn differences(there: &Study, here: &NewStudy) -> Vec<String> {
         match find(&here.space, &parameter.name) {
             None => differences.push(format!("only it has the parameter `{}`", parameter.name)),
             Some(other) if other != *parameter => {
-                differences.push(format!(
-                    "its parameter `{}` has other values",
-                    parameter.name
-                ));
+                differences.push(format!("its parameter `{}` has other values", parameter.name));
             }
             Some(_) => {}
         }
     }
     for parameter in here.space.parameters() {
         if find(&there.space, &parameter.name).is_none() {
-            differences.push(format!(
-                "only this one has the parameter `{}`",
-                parameter.name
-            ));
+            differences.push(format!("only this one has the parameter `{}`", parameter.name));
         }
     }
     if differences.is_empty() && there.space != here.space {

@@ -138,7 +138,7 @@ impl Encryption {
             (Some(Mode::VerifyFull), None) => (SslMode::Require, Trust::HostBySystem),
             (Some(Mode::VerifyCa), None) => {
                 return Err(
-                    "`sslmode=verify-ca` needs `sslrootcert=FILE`, the authority".to_owned(),
+                    "`sslmode=verify-ca` needs `sslrootcert=FILE`, the authority".to_owned()
                 );
             }
             (None | Some(Mode::VerifyFull), Some(roots)) => {
@@ -169,10 +169,7 @@ impl Encryption {
             Trust::Host(file) => Some(Credentials::in_file(file, true, &provider)?),
             Trust::HostBySystem => Some(Credentials::of_system(&provider)?),
         };
-        let verifier = Verifier {
-            credentials,
-            provider: provider.clone(),
-        };
+        let verifier = Verifier { credentials, provider: provider.clone() };
         let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
@@ -209,18 +206,15 @@ pub(super) fn key(pair: &str) -> Result<String, String> {
 
 fn decoded(value: &str) -> Result<String, String> {
     let value = percent_decode_str(value).decode_utf8();
-    value
-        .map(|value| value.into_owned())
-        .map_err(|error| error.to_string())
+    value.map(|value| value.into_owned()).map_err(|error| error.to_string())
 }
 
 /// The certificates in the file that a key of a URL names.
 fn certificates(key: &str, path: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let failed = |why: &dyn Display| format!("`{key}={path}`: {why}");
     let certificates = CertificateDer::pem_file_iter(path).map_err(|error| failed(&error))?;
-    let certificates: Vec<CertificateDer<'static>> = certificates
-        .collect::<Result<_, _>>()
-        .map_err(|error| failed(&error))?;
+    let certificates: Vec<CertificateDer<'static>> =
+        certificates.collect::<Result<_, _>>().map_err(|error| failed(&error))?;
     match certificates.is_empty() {
         true => Err(failed(&"there is no certificate in it")),
         false => Ok(certificates),
@@ -275,11 +269,7 @@ impl Credentials {
     ) -> Result<Credentials, String> {
         let chains =
             WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build();
-        Ok(Credentials {
-            trusted,
-            chains: chains.map_err(|error| error.to_string())?,
-            named,
-        })
+        Ok(Credentials { trusted, chains: chains.map_err(|error| error.to_string())?, named })
     }
 
     fn check(
@@ -442,31 +432,15 @@ mod tests {
             ("sslmode=require", SslMode::Require, Trust::Anyone),
             ("sslmode=verify-full", SslMode::Require, Trust::HostBySystem),
             ("sslrootcert=system", SslMode::Require, Trust::HostBySystem),
-            (
-                "sslmode=verify-full&sslrootcert=system",
-                SslMode::Require,
-                Trust::HostBySystem,
-            ),
-            (
-                "sslrootcert=%2Fca's.pem",
-                SslMode::Require,
-                Trust::Host(file()),
-            ),
-            (
-                "sslmode=verify-full&sslrootcert=/ca's.pem",
-                SslMode::Require,
-                Trust::Host(file()),
-            ),
+            ("sslmode=verify-full&sslrootcert=system", SslMode::Require, Trust::HostBySystem),
+            ("sslrootcert=%2Fca's.pem", SslMode::Require, Trust::Host(file())),
+            ("sslmode=verify-full&sslrootcert=/ca's.pem", SslMode::Require, Trust::Host(file())),
             (
                 "sslmode=verify-ca&sslrootcert=/ca's.pem",
                 SslMode::Require,
                 Trust::Authorities(file()),
             ),
-            (
-                "sslmode=require&sslrootcert=/ca's.pem",
-                SslMode::Require,
-                Trust::Authorities(file()),
-            ),
+            ("sslmode=require&sslrootcert=/ca's.pem", SslMode::Require, Trust::Authorities(file())),
         ];
         for (query, mode, trust) in cases {
             assert_eq!(asked(query), Ok((mode, trust)), "{query}");
@@ -487,11 +461,7 @@ mod tests {
         let file = || "ca.pem".to_owned();
         let cases = [
             ("", SslMode::Require, Trust::Host(file())),
-            (
-                "sslmode=require",
-                SslMode::Require,
-                Trust::Authorities(file()),
-            ),
+            ("sslmode=require", SslMode::Require, Trust::Authorities(file())),
             ("sslrootcert=system", SslMode::Require, Trust::HostBySystem),
             ("sslmode=disable", SslMode::Disable, Trust::Anyone),
             ("sslmode=prefer", SslMode::Prefer, Trust::Anyone),
@@ -532,10 +502,7 @@ mod tests {
     fn the_rest_of_a_url_is_left_as_it_is() {
         let url = "postgres://me:a?b@db/studies?port=5433&sslmode=require&connect_timeout=3";
         let (_, rest) = taken_from(url).expect("a URL");
-        assert_eq!(
-            rest,
-            "postgres://me:a?b@db/studies?port=5433&connect_timeout=3"
-        );
+        assert_eq!(rest, "postgres://me:a?b@db/studies?port=5433&connect_timeout=3");
         let (_, rest) = taken_from("postgres://db/s?sslmode=require").expect("a URL");
         assert_eq!(rest, "postgres://db/s");
     }
@@ -547,10 +514,7 @@ mod tests {
         assert!(refused.contains("%40"), "{refused}");
         let url = url.replace("//db", "//me@db");
         let (encryption, rest) = taken_from(&url).expect("a URL");
-        assert_eq!(
-            encryption.trust,
-            Trust::Host("/home/me@corp/ca.pem".to_owned())
-        );
+        assert_eq!(encryption.trust, Trust::Host("/home/me@corp/ca.pem".to_owned()));
         assert_eq!(rest, "postgres://me@db/s");
     }
 

@@ -13,9 +13,7 @@ impl Token {
         static PROCESS: OnceLock<String> = OnceLock::new();
         static CALLS: AtomicU64 = AtomicU64::new(0);
         let process = PROCESS.get_or_init(|| {
-            let since = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default();
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             format!("{}:{}:{}", host(), std::process::id(), since.as_nanos())
         });
         let call = CALLS.fetch_add(1, Ordering::Relaxed);

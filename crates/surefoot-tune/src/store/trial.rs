@@ -2,8 +2,8 @@
 
 use crate::direction::Direction;
 use crate::history::Outcome;
+use crate::pruner::Reason;
 use crate::space::Point;
-use crate::stopper::Reason;
 use serde::Serialize;
 
 /// A time by the clock of the database: milliseconds since 1970.
@@ -200,9 +200,9 @@ impl Trial {
         }
         let told = self.told.is_some_and(|told| told <= change);
         Some(match self.end() {
-            Some(end) if told => end.value().map_or(Outcome::Worthless, |value| {
-                Outcome::of(direction.cost(value))
-            }),
+            Some(end) if told => {
+                end.value().map_or(Outcome::Worthless, |value| Outcome::of(direction.cost(value)))
+            }
             _ => Outcome::Pending,
         })
     }

@@ -50,7 +50,7 @@ impl View {
     }
 
     /// What a sampler is told. Trials without a point are not in it; those that wait, run or were
-    /// lost are pending; those that a stopper has ended cost what they would have come to, as far as
+    /// lost are pending; those that a pruner has ended cost what they would have come to, as far as
     /// their reports tell ([`Store::refresh_reports`]).
     pub fn history(&self) -> History {
         self.history_at(self.change)
@@ -130,7 +130,7 @@ impl View {
         courses.filter(|course| !course.costs.is_empty()).collect()
     }
 
-    /// Puts what trials would have come to in the place of what they had reached when a stopper ended
+    /// Puts what trials would have come to in the place of what they had reached when a pruner ended
     /// them.
     fn foresee(&self, told: &mut [Told]) {
         let end = |told: &Told| self.trials[told.number as usize].end();
@@ -143,15 +143,12 @@ impl View {
         if !told.iter().any(is_cut_short) {
             return;
         }
-        let finished = told
-            .iter()
-            .filter_map(|told| match (end(told), told.outcome) {
-                (Some(End::Complete { .. }), Outcome::Cost(cost)) => Some(Finished {
-                    lowest: self.lowest(told.number).collect(),
-                    cost,
-                }),
-                _ => None,
-            });
+        let finished = told.iter().filter_map(|told| match (end(told), told.outcome) {
+            (Some(End::Complete { .. }), Outcome::Cost(cost)) => {
+                Some(Finished { lowest: self.lowest(told.number).collect(), cost })
+            }
+            _ => None,
+        });
         let mut foresight = Foresight::new(finished.collect());
         for told in told {
             if is_cut_short(told) {
@@ -318,16 +315,13 @@ fn trial(session: &dyn Session, row: Vec<Cell>) -> Result<Trial, Error> {
         "waiting" => State::Waiting,
         "running" => State::Running,
         "lost" => State::Lost,
-        "complete" => State::Over(End::Complete {
-            value: value.ok_or_else(|| missing("value"))?,
-        }),
-        "stopped" => State::Over(End::Stopped {
-            value,
-            reason: reason.ok_or_else(|| missing("reason"))?,
-        }),
-        "failed" => State::Over(End::Failed {
-            message: message.ok_or_else(|| missing("message"))?,
-        }),
+        "complete" => State::Over(End::Complete { value: value.ok_or_else(|| missing("value"))? }),
+        "stopped" => {
+            State::Over(End::Stopped { value, reason: reason.ok_or_else(|| missing("reason"))? })
+        }
+        "failed" => {
+            State::Over(End::Failed { message: message.ok_or_else(|| missing("message"))? })
+        }
         other => return Err(row.damaged(format!("`{other}` is no state"))),
     };
     Ok(Trial {
@@ -355,14 +349,5 @@ fn attempt(session: &dyn Session, row: Vec<Cell>) -> Result<(u64, Attempt), Erro
     let ended = row.optional_int()?;
     let fate = row.text()?;
     let fate = Fate::of(&fate).ok_or_else(|| row.damaged(format!("`{fate}` is no fate")))?;
-    Ok((
-        trial,
-        Attempt {
-            number,
-            worker,
-            began,
-            ended,
-            fate,
-        },
-    ))
+    Ok((trial, Attempt { number, worker, began, ended, fate }))
 }

@@ -151,10 +151,9 @@ impl Study {
         let place = self.document.complaint(&path.join("."), "", None);
         let snippet = match place.snippet {
             // The same line: what is wrong may be a part of it.
-            Some(found) if found.text == shown.text => Some(Box::new(Snippet {
-                line: found.line,
-                ..*shown
-            })),
+            Some(found) if found.text == shown.text => {
+                Some(Box::new(Snippet { line: found.line, ..*shown }))
+            }
             found => found,
         };
         let mut error = PlanError { snippet, ..error };

@@ -6,21 +6,13 @@ use toml_edit::{Document, Item, TableLike, Value};
 /// The keys, and numbers of list entries, of what a snippet of a TOML text shows. None if it shows
 /// the whole text, as it does where a section is missing.
 pub(super) fn path_of(text: &str, snippet: &Snippet) -> Vec<String> {
-    let head: usize = text
-        .split_inclusive('\n')
-        .take(snippet.line.saturating_sub(1))
-        .map(str::len)
-        .sum();
+    let head: usize =
+        text.split_inclusive('\n').take(snippet.line.saturating_sub(1)).map(str::len).sum();
     let letters = snippet.text.chars().take(snippet.column.saturating_sub(1));
     let at = head + letters.map(char::len_utf8).sum::<usize>();
     // No header and no key of a plan has one letter.
     let is_whole = at == 0 && snippet.width == 1;
-    let mut search = Search {
-        at,
-        path: Vec::new(),
-        start: 0,
-        found: Vec::new(),
-    };
+    let mut search = Search { at, path: Vec::new(), start: 0, found: Vec::new() };
     if let (false, Ok(document)) = (is_whole, Document::parse(text)) {
         search.table(document.as_table());
     }
@@ -93,11 +85,7 @@ mod tests {
         "name = \"x\"\n\n[[model]]\nunits = 1\n\n[[model]]\nlayers = [{ kind = 5 }]\n";
 
     fn found(shown: &str, last: bool) -> String {
-        let at = if last {
-            TEXT.rfind(shown)
-        } else {
-            TEXT.find(shown)
-        };
+        let at = if last { TEXT.rfind(shown) } else { TEXT.find(shown) };
         let at = at.expect("it is in the text");
         let head = TEXT[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let snippet = Snippet {

@@ -99,20 +99,15 @@ impl Walk<'_> {
         let place = path.join(".");
         if is_range(table) {
             let parameter = self.range(&place, &place, table)?;
-            self.spots.push(Spot {
-                path: path.clone(),
-                action: Action::Value(parameter.name.clone()),
-            });
+            self.spots
+                .push(Spot { path: path.clone(), action: Action::Value(parameter.name.clone()) });
             self.parameters.push((parameter, place));
             return Ok(());
         }
         if let Some(name) = table.get("use").and_then(Item::as_str) {
             self.reader.only(&place, Some(table), &["use"])?;
             self.uses.push((format!("{place}.use"), name.to_owned()));
-            self.spots.push(Spot {
-                path: path.clone(),
-                action: Action::Value(name.to_owned()),
-            });
+            self.spots.push(Spot { path: path.clone(), action: Action::Value(name.to_owned()) });
             return Ok(());
         }
         self.spelled(&place, table)?;
@@ -121,10 +116,7 @@ impl Walk<'_> {
         if let Some(item) = table.get("if") {
             let conditions = self.reader.conditions(&place, item)?;
             self.within.extend(conditions.iter().cloned());
-            self.spots.push(Spot {
-                path: path.clone(),
-                action: Action::Keep(conditions),
-            });
+            self.spots.push(Spot { path: path.clone(), action: Action::Keep(conditions) });
         }
         for (key, item) in table.iter().filter(|(key, _)| *key != "if") {
             path.push(key.to_owned());
@@ -137,14 +129,10 @@ impl Walk<'_> {
 
     /// Refuses what looks like a range of a kind that is misspelt: a list that is alone in its table.
     fn spelled(&self, path: &str, table: &dyn TableLike) -> Result<(), PlanError> {
-        let mut own = table
-            .iter()
-            .filter(|(key, _)| !["name", "if"].contains(key));
+        let mut own = table.iter().filter(|(key, _)| !["name", "if"].contains(key));
         match (own.next(), own.next()) {
             (Some((key, item)), None) if item.is_array() && nearest(key, RANGES).is_some() => {
-                Err(self
-                    .reader
-                    .unknown(&format!("{path}.{key}"), "range", key, &RANGES))
+                Err(self.reader.unknown(&format!("{path}.{key}"), "range", key, &RANGES))
             }
             _ => Ok(()),
         }
@@ -213,11 +201,7 @@ impl Walk<'_> {
         if let Some(item) = table.get("if") {
             conditions.extend(reader.conditions(path, item)?);
         }
-        Ok(Parameter {
-            name: own_name.unwrap_or_else(|| name.to_owned()),
-            domain,
-            conditions,
-        })
+        Ok(Parameter { name: own_name.unwrap_or_else(|| name.to_owned()), domain, conditions })
     }
 }
 

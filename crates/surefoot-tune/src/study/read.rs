@@ -7,7 +7,7 @@ use super::{Study, Task, VERSION, duration, wrong_key};
 use crate::command;
 use crate::direction::Direction;
 use crate::space::{Condition, Domain, Parameter, Space, Value};
-use crate::{sampler, stopper};
+use crate::{pruner, sampler};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ const KEYS: [&str; 15] = [
     "direction",
     "seed",
     "sampler",
-    "stopper",
+    "pruner",
     "protect",
     "trials",
     "time",
@@ -44,9 +44,7 @@ const METRICS: [&str; 2] = ["accuracy", "r2"];
 
 /// The study of a document.
 pub(super) fn study(document: Document) -> Result<Study, PlanError> {
-    let reader = Reader {
-        document: &document,
-    };
+    let reader = Reader { document: &document };
     let mut toml: DocumentMut = document
         .text()
         .parse()
@@ -78,16 +76,9 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
         walk.own(&own)?;
     }
     walk.table(toml.as_table(), &mut Vec::new())?;
-    let Walk {
-        parameters,
-        spots,
-        uses,
-        ..
-    } = walk;
-    let paths: Vec<(String, String)> = parameters
-        .iter()
-        .map(|(parameter, path)| (parameter.name.clone(), path.clone()))
-        .collect();
+    let Walk { parameters, spots, uses, .. } = walk;
+    let paths: Vec<(String, String)> =
+        parameters.iter().map(|(parameter, path)| (parameter.name.clone(), path.clone())).collect();
     let blame = |name: &str| {
         let path = paths.iter().find(|(known, _)| known == name);
         path.map_or_else(String::new, |(_, path)| path.clone())
@@ -141,13 +132,7 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
     if name.is_empty() {
         return Err(reader.fault("tune.name", "a study needs a name"));
     }
-    let study = Study {
-        name,
-        space,
-        settings,
-        task,
-        document,
-    };
+    let study = Study { name, space, settings, task, document };
     // What is wrong at every point is better said before the first trial.
     for place in [0.0, 0.5, 1.0] {
         let point = study.space.point(|parameter| parameter.domain.at(place));
@@ -294,10 +279,7 @@ impl Reader<'_> {
         Err(PlanError {
             label: match parameters.is_empty() {
                 true => None,
-                false => Some(format!(
-                    "there are {}",
-                    names().collect::<Vec<_>>().join(", ")
-                )),
+                false => Some(format!("there are {}", names().collect::<Vec<_>>().join(", "))),
             },
             help: meant.map(|name| format!("did you mean `{name}`?")),
             ..self.fault(path, format!("`{name}` is not a parameter"))
@@ -312,20 +294,20 @@ impl Reader<'_> {
     ) -> Result<Option<String>, PlanError> {
         match table.and_then(|table| table.get(key)) {
             None => Ok(None),
-            Some(item) => match item.as_str() {
-                Some(text) if text.contains('\0') => Err(self.fault(
-                    &format!("{section}.{key}"),
-                    format!("`{key}` must not have a NUL character"),
-                )),
-                Some(text) if !text.trim().is_empty() => Ok(Some(text.to_owned())),
-                Some(_) => {
-                    Err(self.fault(&format!("{section}.{key}"), format!("`{key}` is empty")))
+            Some(item) => {
+                match item.as_str() {
+                    Some(text) if text.contains('\0') => Err(self.fault(
+                        &format!("{section}.{key}"),
+                        format!("`{key}` must not have a NUL character"),
+                    )),
+                    Some(text) if !text.trim().is_empty() => Ok(Some(text.to_owned())),
+                    Some(_) => {
+                        Err(self.fault(&format!("{section}.{key}"), format!("`{key}` is empty")))
+                    }
+                    None => Err(self
+                        .fault(&format!("{section}.{key}"), format!("`{key}` must be a string"))),
                 }
-                None => Err(self.fault(
-                    &format!("{section}.{key}"),
-                    format!("`{key}` must be a string"),
-                )),
-            },
+            }
         }
     }
 
@@ -390,9 +372,7 @@ impl Reader<'_> {
             (None, Objective::Value) => {
                 let message = "`direction` is missing: is a low value good, or a high one?";
                 let help = "write `direction = \"minimize\"` or `direction = \"maximize\"`";
-                return Err(self
-                    .document
-                    .complaint("tune", message, Some(help.to_owned())));
+                return Err(self.document.complaint("tune", message, Some(help.to_owned())));
             }
         };
         let mut settings = Settings::new(objective, direction);
@@ -410,7 +390,7 @@ impl Reader<'_> {
                 .map_err(|error| self.sampler_fault(&given, &error))?;
         }
         if let Some(item) = tune.and_then(|tune| tune.get("protect")) {
-            settings.stoppers.protect = match item.as_integer().map(usize::try_from) {
+            settings.pruners.protect = match item.as_integer().map(usize::try_from) {
                 Some(Ok(count)) => count,
                 _ => {
                     let message = "`protect` must be a whole number, 0 or more";
@@ -418,17 +398,17 @@ impl Reader<'_> {
                 }
             };
         }
-        if let Some(item) = tune.and_then(|tune| tune.get("stopper")) {
-            let entries = match self.json("tune.stopper", item)? {
+        if let Some(item) = tune.and_then(|tune| tune.get("pruner")) {
+            let entries = match self.json("tune.pruner", item)? {
                 Json::Array(entries) => entries,
-                Json::String(name) if name == stopper::NONE => Vec::new(),
+                Json::String(name) if name == pruner::NONE => Vec::new(),
                 one => vec![one],
             };
-            let protect = settings.stoppers.protect;
-            settings.stoppers = stopper::Settings::listed(&entries, protect)
-                .map_err(|message| self.fault("tune.stopper", message))?;
+            let protect = settings.pruners.protect;
+            settings.pruners = pruner::Settings::listed(&entries, protect)
+                .map_err(|message| self.fault("tune.pruner", message))?;
         }
-        settings.stoppers = settings.rules();
+        settings.pruners = settings.rules();
         settings.trials = self.count(tune, "trials")?;
         settings.time = self.duration(tune, "time")?;
         if let Some(item) = tune.and_then(|tune| tune.get("operations")) {
@@ -496,9 +476,7 @@ impl Reader<'_> {
                 let message = format!("`{parameter}` is never exactly {value}");
                 let help =
                     "it is any number of its range; a condition needs a choice or a whole number";
-                return Err(self
-                    .document
-                    .complaint(&path, message, Some(help.to_owned())));
+                return Err(self.document.complaint(&path, message, Some(help.to_owned())));
             }
         }
         Ok(())
@@ -528,9 +506,7 @@ impl Reader<'_> {
         let Some(table) = item.as_table_like() else {
             let message = "`if` must be a table of parameters and values";
             let help = "write `if = { optimizer = \"sgd\" }` or `if = { layers = [2, 3] }`";
-            return Err(self
-                .document
-                .complaint(&place, message, Some(help.to_owned())));
+            return Err(self.document.complaint(&place, message, Some(help.to_owned())));
         };
         // A name may have dots, and TOML reads those without quotes as tables in tables.
         let mut conditions = Vec::new();
@@ -547,15 +523,9 @@ impl Reader<'_> {
                     (None, value) => value.and_then(scalar).map(|value| vec![value]),
                 };
                 let values = values.filter(|values| !values.is_empty()).ok_or_else(|| {
-                    self.fault(
-                        &place,
-                        format!("`{name}` must be a value or a list of values"),
-                    )
+                    self.fault(&place, format!("`{name}` must be a value or a list of values"))
                 })?;
-                conditions.push(Condition {
-                    parameter: name,
-                    values,
-                });
+                conditions.push(Condition { parameter: name, values });
             }
         }
         Ok(conditions)
@@ -563,8 +533,7 @@ impl Reader<'_> {
 }
 
 fn number(item: &Item) -> Option<f64> {
-    item.as_float()
-        .or_else(|| item.as_integer().map(|number| number as f64))
+    item.as_float().or_else(|| item.as_integer().map(|number| number as f64))
 }
 
 fn json(value: &Toml) -> Option<Json> {
@@ -576,9 +545,7 @@ fn json(value: &Toml) -> Option<Json> {
         Toml::Datetime(_) => return None,
         Toml::Array(values) => Json::Array(values.iter().map(json).collect::<Option<_>>()?),
         Toml::InlineTable(table) => {
-            let entries = table
-                .iter()
-                .map(|(key, value)| Some((key.to_owned(), json(value)?)));
+            let entries = table.iter().map(|(key, value)| Some((key.to_owned(), json(value)?)));
             Json::Object(entries.collect::<Option<_>>()?)
         }
     })

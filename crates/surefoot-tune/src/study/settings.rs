@@ -2,23 +2,22 @@
 
 use crate::direction::Direction;
 use crate::store::Limits;
-use crate::{sampler, stopper};
+use crate::{pruner, sampler};
 use std::time::Duration;
 
 /// The keys that say how long a search takes and with how many hands. They may differ between those
 /// who work at the same study.
 pub(super) const BUDGET: [&str; 4] = ["trials", "time", "workers", "operations"];
 /// The keys that say how to search. Trials that were found in different ways can be compared.
-pub(super) const SEARCH: [&str; 6] = [
-    "sampler", "seed", "stopper", "protect", "attempts", "patience",
-];
+pub(super) const SEARCH: [&str; 6] =
+    ["sampler", "seed", "pruner", "protect", "attempts", "patience"];
 
 /// What keys stand for that are not written. To say them aloud changes nothing.
 pub(crate) const DEFAULTS: [(&str, &str); 7] = [
     ("version", "1"),
     ("seed", "0"),
     ("sampler", r#""tpe""#),
-    ("stopper", r#"["diagnosis","prospect"]"#),
+    ("pruner", r#"["diagnosis","prospect"]"#),
     ("protect", "3"),
     ("attempts", "3"),
     ("patience", r#""60s""#),
@@ -58,7 +57,7 @@ pub struct Settings {
     /// Who says which point to try next.
     pub sampler: sampler::Settings,
     /// Who ends trials.
-    pub stoppers: stopper::Settings,
+    pub pruners: pruner::Settings,
     /// How many trials there are at most.
     pub trials: Option<u64>,
     /// How long to search. What runs then is interrupted.
@@ -82,7 +81,7 @@ impl Settings {
             direction,
             seed: 0,
             sampler: sampler::Settings::default(),
-            stoppers: stopper::Settings::default(),
+            pruners: pruner::Settings::default(),
             trials: None,
             time: None,
             operations: None,
@@ -95,16 +94,12 @@ impl Settings {
     }
 
     /// Who ends trials, with all that depends on the sampler.
-    pub fn rules(&self) -> stopper::Settings {
-        self.stoppers.clone().for_sampler(self.sampler.learns())
+    pub fn rules(&self) -> pruner::Settings {
+        self.pruners.clone().for_sampler(self.sampler.learns())
     }
 
     /// What a store has to know to give out trials.
     pub fn limits(&self) -> Limits {
-        Limits {
-            trials: self.trials,
-            deaths: self.attempts,
-            grace: self.patience,
-        }
+        Limits { trials: self.trials, deaths: self.attempts, grace: self.patience }
     }
 }

@@ -120,10 +120,8 @@ pub(super) fn without(text: &str, table: &str, keys: &[&str]) -> String {
 
 /// A table as one line that says the same however it was written.
 fn plain(table: &dyn toml_edit::TableLike) -> String {
-    let mut entries: Vec<String> = table
-        .iter()
-        .map(|(key, item)| format!("{key:?}={}", plain_item(item)))
-        .collect();
+    let mut entries: Vec<String> =
+        table.iter().map(|(key, item)| format!("{key:?}={}", plain_item(item))).collect();
     entries.sort();
     format!("{{{}}}", entries.join(","))
 }

@@ -1,8 +1,8 @@
 //! What studies say, and what is said about those that are wrong.
 
 use super::*;
+use crate::pruner;
 use crate::space::{Domain, Value};
-use crate::stopper;
 
 const PLAN: &str = r#"
 [tune]
@@ -43,9 +43,7 @@ fn study(text: &str) -> Study {
 }
 
 fn error(text: &str) -> String {
-    Study::parse(text, "circles.toml")
-        .expect_err("refused")
-        .to_string()
+    Study::parse(text, "circles.toml").expect_err("refused").to_string()
 }
 
 #[test]
@@ -59,12 +57,7 @@ fn defaults_are_what_is_not_written() {
 #[test]
 fn parameters_are_called_after_their_place_or_as_they_say() {
     let study = study(PLAN);
-    let names: Vec<&str> = study
-        .space
-        .parameters()
-        .iter()
-        .map(|p| p.name.as_str())
-        .collect();
+    let names: Vec<&str> = study.space.parameters().iter().map(|p| p.name.as_str()).collect();
     let expected = [
         "layers",
         "units",
@@ -113,10 +106,7 @@ fn parameters_of_a_command_that_share_a_variable_are_refused() {
     let text = "[tune]\ncommand = 'x'\ndirection = 'minimize'\n[parameters]\n\
                 a-b = { int = [0, 1] }\na_b = { int = [0, 1] }\n";
     let text = error(text);
-    assert!(
-        text.contains("would both be in SUREFOOT_PARAMETER_A_B"),
-        "{text}"
-    );
+    assert!(text.contains("would both be in SUREFOOT_PARAMETER_A_B"), "{text}");
 }
 
 #[test]
@@ -126,10 +116,7 @@ fn a_command_has_its_parameters_to_itself() {
          [parameters]\nrate = { log_uniform = [0.001, 1.0] }\n",
     );
     assert!(matches!(&study.task, Task::Command(command) if command == "python train.py"));
-    assert_eq!(
-        study.space.parameters()[0].domain,
-        Domain::LogUniform(0.001, 1.0)
-    );
+    assert_eq!(study.space.parameters()[0].domain, Domain::LogUniform(0.001, 1.0));
     assert_eq!(study.settings.time.map(|time| time.as_secs()), Some(5400));
     let point = study.space.point(|_| Value::Float(0.1));
     assert_eq!(study.plan_text(&point), None);
@@ -139,9 +126,7 @@ fn a_command_has_its_parameters_to_itself() {
 fn how_long_it_takes_is_not_part_of_what_is_searched() {
     let longer = PLAN.replace("trials = 20", "trials = 40\nworkers = 2 # more");
     assert_eq!(study(PLAN).fingerprint(), study(&longer).fingerprint());
-    let other = PLAN
-        .replace("[1, 2]", "[1, 3]")
-        .replace("layers = 2", "layers = 3");
+    let other = PLAN.replace("[1, 2]", "[1, 3]").replace("layers = 2", "layers = 3");
     assert_ne!(study(PLAN).fingerprint(), study(&other).fingerprint());
 }
 
@@ -155,18 +140,18 @@ fn how_it_is_searched_is_not_part_of_the_question() {
 }
 
 #[test]
-fn the_stopper_knows_whether_the_sampler_learns() {
+fn the_pruner_knows_whether_the_sampler_learns() {
     let swing = |settings: &str| {
         let text = PLAN.replace("trials = 20", &format!("trials = 20\n{settings}"));
-        let rules = study(&text).settings.stoppers;
-        match rules.stoppers[..] {
-            [stopper::Choice::Prospect(prospect)] => prospect.swing,
+        let rules = study(&text).settings.pruners;
+        match rules.pruners[..] {
+            [pruner::Choice::Prospect(prospect)] => prospect.swing,
             _ => panic!("{rules:?}"),
         }
     };
     assert_eq!(swing(""), Some(1.0));
     assert_eq!(swing("sampler = \"random\""), Some(3.0));
-    let set = "stopper = { name = \"prospect\", swing = 2 }";
+    let set = "pruner = { name = \"prospect\", swing = 2 }";
     assert_eq!(swing(set), Some(2.0));
 }
 
@@ -177,64 +162,26 @@ fn mistakes_are_shown_where_they_are() {
         ("trials = 20", "trials = 0", "at least 1", 3),
         ("trials = 20", "time = 'long'", "no length of time", 3),
         ("trials = 20", "version = 9", "newer Surefoot", 3),
-        (
-            "trials = 20",
-            "objective = 'speed'",
-            "the objective is `metric`",
-            3,
-        ),
-        (
-            "trials = 20",
-            "objective = 'r2'",
-            "the metric of this plan is `accuracy`",
-            3,
-        ),
+        ("trials = 20", "objective = 'speed'", "the objective is `metric`", 3),
+        ("trials = 20", "objective = 'r2'", "the metric of this plan is `accuracy`", 3),
         ("trials = 20", "command = \"\\u0000\"", "a NUL character", 3),
         ("[1, 2]", "[2, 1]", "lower bound 2 is above", 6),
         ("[2, 64]", "[2]", "two whole numbers", 13),
-        (
-            "[2, 64], name",
-            "[2, 64], size = 3, name",
-            "unknown key `size`",
-            13,
-        ),
+        ("[2, 64], name", "[2, 64], size = 3, name", "unknown key `size`", 13),
         ("layers = 2", "layer = 2", "`layer` is not a parameter", 17),
         ("layers = 2", "layers = 3", "`layers` is never 3", 17),
-        (
-            "use = \"units\"",
-            "use = \"unit\"",
-            "`unit` is not a parameter",
-            19,
-        ),
+        ("use = \"units\"", "use = \"unit\"", "`unit` is not a parameter", 19),
         ("epochs = 20", "epoch = 20", "unknown key `epoch`", 27),
-        (
-            "epochs = 20",
-            "epochs = 20\nbatchsize = 4",
-            "unknown key `batchsize`",
-            28,
-        ),
+        ("epochs = 20", "epochs = 20\nbatchsize = 4", "unknown key `batchsize`", 28),
         ("[1e-4, 1]", "[-1, 1]", "a logarithmic scale", 31),
-        (
-            "layer = \"dense\"\nunits = 1",
-            "layer = \"dense\"\nunit = 1",
-            "unknown key `unit`",
-            23,
-        ),
+        ("layer = \"dense\"\nunits = 1", "layer = \"dense\"\nunit = 1", "unknown key `unit`", 23),
         ("\"sgd\"]", "\"sdg\"]", "to be sgd, which it never is", 32),
-        (
-            "\"sgd\"]",
-            "\"s\\u0000\", \"sgd\"]",
-            "`training.optimizer.name`: a word",
-            30,
-        ),
+        ("\"sgd\"]", "\"s\\u0000\", \"sgd\"]", "`training.optimizer.name`: a word", 30),
     ];
     for (old, new, message, line) in cases {
         let text = error(&PLAN.replace(old, new));
         assert!(text.contains(message), "{text}");
-        assert!(
-            text.contains(&format!("circles.toml:{line}:")),
-            "line {line}: {text}"
-        );
+        assert!(text.contains(&format!("circles.toml:{line}:")), "line {line}: {text}");
     }
 }
 
@@ -243,20 +190,12 @@ fn what_was_meant_is_said() {
     let cases = [
         ("[tune]", "[tun]", "did you mean `tune`?"),
         ("[parameters]", "[parameter]", "did you mean `parameters`?"),
-        (
-            "[tune]",
-            "trials = 5\n[tune]",
-            "did you mean `tune.trials`?",
-        ),
+        ("[tune]", "trials = 5\n[tune]", "did you mean `tune.trials`?"),
         ("[tune]", "other = 5\n[tune]", "repair, tune, parameters"),
         ("trials = 20", "trails = 20", "did you mean `trials`?"),
         ("{ int = ", "{ itn = ", "did you mean `int`?"),
         ("{ uniform = ", "{ unifrom = ", "did you mean `uniform`?"),
-        (
-            "{ uniform = ",
-            "{ unifrom = ",
-            "expected one of: uniform, log_uniform,",
-        ),
+        ("{ uniform = ", "{ unifrom = ", "expected one of: uniform, log_uniform,"),
         ("use = \"units\"", "use = \"unit\"", "did you mean `units`?"),
         ("use = \"units\"", "use = \"x\"", "there are layers, units,"),
         (
@@ -292,10 +231,7 @@ fn a_condition_on_a_number_of_a_range_is_refused() {
     study(&text);
     for (old, new) in [
         ("if = { layers = 2 }", "if = { rate = 0.5 }"),
-        (
-            "if = { training.optimizer.name = \"sgd\" }",
-            "if = { rate = [0.5, 1.0] }",
-        ),
+        ("if = { training.optimizer.name = \"sgd\" }", "if = { rate = [0.5, 1.0] }"),
     ] {
         let text = error(&text.replace(old, new));
         assert!(text.contains("`rate` is never exactly 0.5"), "{text}");
@@ -308,10 +244,7 @@ fn a_condition_on_a_number_of_a_range_is_refused() {
 #[test]
 fn a_metric_may_be_named_if_it_is_the_one_of_the_plan() {
     let named = |metric: &str| PLAN.replace("trials = 20", &format!("objective = '{metric}'"));
-    assert_eq!(
-        study(&named("accuracy")).settings.objective,
-        Objective::Metric
-    );
+    assert_eq!(study(&named("accuracy")).settings.objective, Objective::Metric);
     let of_file = |loss: &str| {
         named("accuracy")
             .replace("\"circles\"", "{ kind = \"csv\", path = \"x.csv\" }")
@@ -335,10 +268,7 @@ fn settings_of_a_sampler_are_named_where_they_are_wrong() {
         "{text}"
     );
     let text = with("start = 3");
-    assert!(
-        text.contains("sampler `tpe`: unknown field `start`"),
-        "{text}"
-    );
+    assert!(text.contains("sampler `tpe`: unknown field `start`"), "{text}");
 }
 
 #[test]

@@ -81,29 +81,14 @@ impl Server {
             return None;
         };
         let dir = tempfile::tempdir().expect("a directory");
-        let server = Server {
-            binaries,
-            account: account(dir.path()),
-            dir,
-            port: None,
-            encrypts: false,
-        };
+        let server =
+            Server { binaries, account: account(dir.path()), dir, port: None, encrypts: false };
         fs::set_permissions(server.dir.path(), fs::Permissions::from_mode(0o777))
             .expect("a directory for all");
         let data = server.data();
         server.run(
             "initdb",
-            &[
-                "-D",
-                &data,
-                "-A",
-                "trust",
-                "-U",
-                "surefoot",
-                "-E",
-                "UTF8",
-                "--no-sync",
-            ],
+            &["-D", &data, "-A", "trust", "-U", "surefoot", "-E", "UTF8", "--no-sync"],
         );
         Some(server)
     }
@@ -118,9 +103,7 @@ impl Server {
     /// The URL of a database through the socket.
     pub(crate) fn url_by_socket(&self, database: &str) -> String {
         let socket = self.dir.path().display().to_string().replace('/', "%2F");
-        let port = self
-            .port
-            .map_or_else(String::new, |port| format!(":{port}"));
+        let port = self.port.map_or_else(String::new, |port| format!(":{port}"));
         format!("postgres://surefoot@{socket}{port}/{database}")
     }
 
@@ -181,15 +164,10 @@ impl Server {
             None => Command::new(&program),
         };
         // A server inherits what it can write to, and a pipe that it holds would never end.
-        command
-            .args(arguments)
-            .current_dir("/")
-            .stdin(Stdio::null());
+        command.args(arguments).current_dir("/").stdin(Stdio::null());
         let output = self.dir.path().join("output");
         let file = fs::File::create(&output).expect("a file");
-        command
-            .stdout(file.try_clone().expect("a file"))
-            .stderr(file);
+        command.stdout(file.try_clone().expect("a file")).stderr(file);
         let status = command.status().expect("a PostgreSQL program");
         let said = fs::read_to_string(output).unwrap_or_default();
         assert!(status.success(), "{}: {said}", program.display());
@@ -238,9 +216,7 @@ fn binaries() -> Option<PathBuf> {
         places.extend(versions);
     }
     places.into_iter().find(|place| {
-        ["pg_ctl", "initdb", "createdb"]
-            .iter()
-            .all(|program| place.join(program).exists())
+        ["pg_ctl", "initdb", "createdb"].iter().all(|program| place.join(program).exists())
     })
 }
 

@@ -17,9 +17,7 @@ pub(crate) fn numbers_are_given_out_once_and_without_gaps(url: &str) {
                 })
             })
             .collect();
-        let numbers = workers
-            .into_iter()
-            .map(|worker| worker.join().expect("a worker"));
+        let numbers = workers.into_iter().map(|worker| worker.join().expect("a worker"));
         numbers.collect()
     });
     let mut numbers = workers.concat();
@@ -40,10 +38,7 @@ pub(crate) fn what_waits_is_run_before_anything_new(url: &str) {
 
 pub(crate) fn a_study_is_done_when_its_last_trial_is_over(url: &str) {
     let (mut store, study) = open(url);
-    let limits = Limits {
-        trials: Some(1),
-        ..PATIENT
-    };
+    let limits = Limits { trials: Some(1), ..PATIENT };
     let claim = claim(&mut store, &study, &limits);
     assert_eq!(store.claim(study.id, "b", &limits), Ok(Claimed::Wait));
     store.start(&claim, &start(0.1)).expect("a start");
@@ -60,11 +55,8 @@ pub(crate) fn a_lost_trial_goes_to_the_next_worker_as_it_is(url: &str) {
     assert_eq!((next.number, next.attempt, next.reported), (0, 2, 1));
     assert_eq!(next.point, Some(point(0.1)));
     assert_eq!(next.run.as_deref(), Some("runs/a"));
-    let fates: Vec<Fate> = view(&mut store, &study).trials()[0]
-        .attempts
-        .iter()
-        .map(|attempt| attempt.fate)
-        .collect();
+    let fates: Vec<Fate> =
+        view(&mut store, &study).trials()[0].attempts.iter().map(|attempt| attempt.fate).collect();
     assert_eq!(fates, [Fate::Lost, Fate::Running]);
 }
 
@@ -90,11 +82,7 @@ pub(crate) fn what_a_worker_writes_that_was_thought_dead_changes_nothing(url: &s
 pub(crate) fn signs_of_life_keep_a_trial(url: &str) {
     let (mut store, study) = open(url);
     let claim = begun(&mut store, &study);
-    let limits = Limits {
-        trials: Some(1),
-        grace: Duration::from_secs(3),
-        ..PATIENT
-    };
+    let limits = Limits { trials: Some(1), grace: Duration::from_secs(3), ..PATIENT };
     let heart = Heart::open(url).expect("a heart");
     let pulse = heart.beat_for(&claim, Duration::from_millis(100));
     sleep(Duration::from_secs(4));
@@ -111,11 +99,7 @@ pub(crate) fn signs_of_life_keep_a_trial(url: &str) {
 
 pub(crate) fn a_trial_that_kills_its_workers_fails(url: &str) {
     let (mut store, study) = open(url);
-    let limits = Limits {
-        trials: Some(1),
-        deaths: 3,
-        ..HASTY
-    };
+    let limits = Limits { trials: Some(1), deaths: 3, ..HASTY };
     for attempt in 1..=3 {
         assert_eq!(claim(&mut store, &study, &limits).attempt, attempt);
         pass();
@@ -129,10 +113,7 @@ pub(crate) fn a_trial_that_kills_its_workers_fails(url: &str) {
 
 pub(crate) fn a_worker_that_is_known_to_be_dead_is_not_waited_for(url: &str) {
     let (mut store, study) = open(url);
-    let limits = Limits {
-        deaths: 2,
-        ..PATIENT
-    };
+    let limits = Limits { deaths: 2, ..PATIENT };
     let claimed = |store: &mut Store, worker: &str| match store.claim(study.id, worker, &limits) {
         Ok(Claimed::Trial(claim)) => claim,
         other => panic!("{other:?}"),
@@ -153,10 +134,7 @@ pub(crate) fn a_worker_that_is_known_to_be_dead_is_not_waited_for(url: &str) {
 
 pub(crate) fn a_trial_that_is_given_back_is_no_death(url: &str) {
     let (mut store, study) = open(url);
-    let limits = Limits {
-        deaths: 1,
-        ..PATIENT
-    };
+    let limits = Limits { deaths: 1, ..PATIENT };
     for _ in 0..3 {
         let claim = claim(&mut store, &study, &limits);
         assert_eq!(claim.number, 0);

@@ -71,23 +71,16 @@ every_store! {
         a_view_that_grew_is_a_view_made_new
         a_sampler_can_be_asked_again_with_what_it_knew
         samplers_are_told_what_a_stopped_trial_would_have_come_to
-        stoppers_see_the_courses_of_the_others_in_costs
+        pruners_see_the_courses_of_the_others_in_costs
         a_trial_that_does_not_say_its_stretches_has_those_of_the_longest
     }
 }
 
 /// Long enough that nobody is thought dead, however slow the machine.
-const PATIENT: Limits = Limits {
-    trials: None,
-    deaths: 3,
-    grace: Duration::from_secs(600),
-};
+const PATIENT: Limits = Limits { trials: None, deaths: 3, grace: Duration::from_secs(600) };
 
 /// Short enough for a test to wait for.
-const HASTY: Limits = Limits {
-    grace: Duration::from_millis(1),
-    ..PATIENT
-};
+const HASTY: Limits = Limits { grace: Duration::from_millis(1), ..PATIENT };
 
 fn space() -> Space {
     let domain = Domain::Uniform(0.0, 1.0);
@@ -118,20 +111,11 @@ fn open(url: &str) -> (Store, Study) {
 
 fn point(rate: f64) -> Point {
     let values = [("rate", rate), ("momentum", 0.5)];
-    Point(
-        values
-            .map(|(name, value)| (name.to_owned(), Value::Float(value)))
-            .into(),
-    )
+    Point(values.map(|(name, value)| (name.to_owned(), Value::Float(value))).into())
 }
 
 fn start(rate: f64) -> Start {
-    Start {
-        point: point(rate),
-        seen: None,
-        planned: Some(3),
-        run: Some("runs/a".to_owned()),
-    }
+    Start { point: point(rate), seen: None, planned: Some(3), run: Some("runs/a".to_owned()) }
 }
 
 fn claim(store: &mut Store, study: &Study, limits: &Limits) -> Claim {
@@ -159,10 +143,7 @@ fn view(store: &mut Store, study: &Study) -> View {
 }
 
 fn values(view: &View, number: u64) -> Vec<f64> {
-    view.reports(number)
-        .iter()
-        .map(|report| report.value)
-        .collect()
+    view.reports(number).iter().map(|report| report.value).collect()
 }
 
 /// Lets the grace period of [`HASTY`] pass.
@@ -180,7 +161,5 @@ fn by_hand(url: &str, sql: &str) -> Result<(), String> {
             .map_err(|error| error.as_db_error().expect("an answer").message().to_owned());
     }
     let connection = Connection::open(url).expect("a file");
-    connection
-        .execute_batch(sql)
-        .map_err(|error| error.to_string())
+    connection.execute_batch(sql).map_err(|error| error.to_string())
 }

@@ -25,10 +25,7 @@ pub(crate) fn reports_can_be_made_twice_and_not_otherwise(url: &str) {
         contradiction(store.report(&claim, 3, 0.5, 1.0)),
         "stretch 3 is reported after stretch 1"
     );
-    assert_eq!(
-        contradiction(store.start(&claim, &start(0.2))),
-        "it already has another point"
-    );
+    assert_eq!(contradiction(store.start(&claim, &start(0.2))), "it already has another point");
     assert_eq!(view(&mut store, &study).reports(0).len(), 1);
 }
 
@@ -37,9 +34,7 @@ pub(crate) fn a_resumed_trial_replaces_what_came_after_its_checkpoint(url: &str)
     let dead = begun(&mut store, &study);
     let mut growing = View::new(&study);
     for step in 1..=4 {
-        store
-            .report(&dead, step, step.into(), 1.0)
-            .expect("a report");
+        store.report(&dead, step, step.into(), 1.0).expect("a report");
     }
     store.refresh_reports(&mut growing).expect("a view");
     assert_eq!(values(&growing, 0), [1.0, 2.0, 3.0, 4.0]);
@@ -59,9 +54,7 @@ pub(crate) fn an_end_can_be_told_twice_and_not_otherwise(url: &str) {
     let (mut store, study) = open(url);
     let claim = begun(&mut store, &study);
     for _ in 0..2 {
-        store
-            .finish(&claim, &complete(f64::NAN), 1.0)
-            .expect("an end");
+        store.finish(&claim, &complete(f64::NAN), 1.0).expect("an end");
     }
     let change = view(&mut store, &study).change();
     let over = Err(Error::Over { number: 0 });
@@ -81,10 +74,7 @@ pub(crate) fn what_is_over_cannot_be_changed_by_hand(url: &str) {
     assert_eq!(by_hand(url, update), Ok(()));
     store.finish(&claim, &complete(0.5), 1.0).expect("an end");
     let refused = by_hand(url, update).expect_err("refused");
-    assert!(
-        refused.contains("what is over does not change"),
-        "{refused}"
-    );
+    assert!(refused.contains("what is over does not change"), "{refused}");
 }
 
 pub(crate) fn what_cannot_be_shown_is_not_stored(url: &str) {
@@ -97,29 +87,18 @@ pub(crate) fn what_cannot_be_shown_is_not_stored(url: &str) {
     };
     store.join(&study).expect("a study");
     let study = store.join(&study).expect("the same");
-    assert_eq!(
-        (study.name.as_str(), study.document.as_str()),
-        ("dig\u{fffd}its", "\u{fffd}\r\n")
-    );
+    assert_eq!((study.name.as_str(), study.document.as_str()), ("dig\u{fffd}its", "\u{fffd}\r\n"));
     let claimed = store.claim(study.id, "work\0er", &PATIENT);
     let Ok(Claimed::Trial(claim)) = claimed else {
         panic!("{claimed:?}");
     };
-    let start = Start {
-        run: Some("runs\0/a".to_owned()),
-        ..start(0.1)
-    };
+    let start = Start { run: Some("runs\0/a".to_owned()), ..start(0.1) };
     store.start(&claim, &start).expect("a start");
     let message = "Traceback:\n\t\0 is no \u{1b}[1mnumber\u{7}; \u{e4}".to_owned();
-    store
-        .finish(&claim, &End::Failed { message }, 1.0)
-        .expect("an end");
+    store.finish(&claim, &End::Failed { message }, 1.0).expect("an end");
     let stopped = begun(&mut store, &study);
     let reason = Reason::new("erg", "A \0 is kept where a text has other signs for it.");
-    let end = End::Stopped {
-        value: None,
-        reason,
-    };
+    let end = End::Stopped { value: None, reason };
     store.finish(&stopped, &end, 1.0).expect("an end");
     let view = view(&mut store, &study);
     let message = "Traceback:\n\t\u{fffd} is no \u{fffd}[1mnumber\u{fffd}; \u{e4}".to_owned();
@@ -146,13 +125,9 @@ pub(crate) fn numbers_come_back_bit_by_bit(url: &str) {
     let (mut store, study) = open(url);
     for number in numbers {
         let claim = claim(&mut store, &study, &PATIENT);
-        store
-            .start(&claim, &start(number.abs().min(0.9)))
-            .expect("a start");
+        store.start(&claim, &start(number.abs().min(0.9))).expect("a start");
         store.report(&claim, 1, number, number).expect("a report");
-        store
-            .finish(&claim, &complete(number), number)
-            .expect("an end");
+        store.finish(&claim, &complete(number), number).expect("an end");
     }
     let view = view(&mut store, &study);
     for (index, number) in numbers.iter().enumerate() {

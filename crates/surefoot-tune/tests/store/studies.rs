@@ -17,10 +17,7 @@ pub(crate) fn a_study_comes_back_as_it_was(url: &str) {
         evidence: Vec::new(),
         counts: true,
     };
-    let end = End::Stopped {
-        value: None,
-        reason,
-    };
+    let end = End::Stopped { value: None, reason };
     store.finish(&claim, &end, 1.5).expect("an end");
     drop(store);
     let mut store = Store::open_existing(url).expect("a store");
@@ -36,10 +33,7 @@ pub(crate) fn a_study_comes_back_as_it_was(url: &str) {
 
 pub(crate) fn studies_that_look_for_something_else_are_not_joined(url: &str) {
     let (mut store, _) = open(url);
-    let other_budget = NewStudy {
-        document: "trials = 500".to_owned(),
-        ..new_study()
-    };
+    let other_budget = NewStudy { document: "trials = 500".to_owned(), ..new_study() };
     assert!(store.join(&other_budget).is_ok());
     let mut parameters = space().parameters().to_vec();
     parameters[0].domain = Domain::Uniform(0.0, 2.0);
@@ -56,10 +50,7 @@ pub(crate) fn studies_that_look_for_something_else_are_not_joined(url: &str) {
                    its parameter `momentum` has other values; only it has the parameter `rate`; \
                    only this one has the parameter `lr`";
     assert!(error.ends_with(clauses), "{error}");
-    let other = NewStudy {
-        fingerprint: "{\"epochs\"=20}".to_owned(),
-        ..new_study()
-    };
+    let other = NewStudy { fingerprint: "{\"epochs\"=20}".to_owned(), ..new_study() };
     let error = store.join(&other).expect_err("refused").to_string();
     let end = "the study `digits` is another one: `epochs` is 10 in it, 20 here";
     assert!(error.ends_with(end), "{error}");
@@ -68,10 +59,7 @@ pub(crate) fn studies_that_look_for_something_else_are_not_joined(url: &str) {
 pub(crate) fn a_study_that_is_not_there_is_named(url: &str) {
     let (mut store, _) = open(url);
     let error = store.study("letters").expect_err("none").to_string();
-    assert!(
-        error.ends_with("there is no study `letters` (there are: digits)"),
-        "{error}"
-    );
+    assert!(error.ends_with("there is no study `letters` (there are: digits)"), "{error}");
 }
 
 pub(crate) fn a_store_of_a_later_layout_is_left_alone(url: &str) {
@@ -139,9 +127,7 @@ fn is_gone(store: &mut Store, study: &Study, claim: &Claim) {
     assert_eq!(claimed.expect_err("gone"), gone);
     assert_eq!(store.report(claim, 1, 0.5, 1.0), Err(gone.clone()));
     assert_eq!(store.finish(claim, &complete(0.5), 1.0), Err(gone.clone()));
-    let lost = Err(Error::ClaimLost {
-        number: claim.number,
-    });
+    let lost = Err(Error::ClaimLost { number: claim.number });
     assert_eq!(store.heartbeat(claim), lost);
     assert_eq!(store.refresh(&mut View::new(study)), Err(gone));
 }

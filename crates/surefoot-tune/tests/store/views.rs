@@ -1,4 +1,4 @@
-//! What samplers and stoppers know of a study.
+//! What samplers and pruners know of a study.
 
 use super::{HASTY, PATIENT, begun, claim, complete, new_study, open, pass, point, start, view};
 use std::collections::BTreeSet;
@@ -18,10 +18,8 @@ fn eventful(store: &mut Store, study: &Study, mut look: impl FnMut(&mut Store, u
         let claim = claim(store, study, &limits);
         if claim.point.is_none() {
             look(store, claim.number);
-            let start = Start {
-                seen: Some(view(store, study).change()),
-                ..start(f64::from(round) / 40.0)
-            };
+            let start =
+                Start { seen: Some(view(store, study).change()), ..start(f64::from(round) / 40.0) };
             store.start(&claim, &start).expect("a start");
         }
         held.push(claim);
@@ -66,10 +64,7 @@ pub(crate) fn a_view_that_grew_is_a_view_made_new(url: &str) {
         }
     });
     let states: BTreeSet<&str> = growing.trials().iter().map(|t| t.state.word()).collect();
-    assert!(
-        states.is_superset(&["complete", "stopped", "failed", "running"].into()),
-        "{states:?}"
-    );
+    assert!(states.is_superset(&["complete", "stopped", "failed", "running"].into()), "{states:?}");
 }
 
 pub(crate) fn a_sampler_can_be_asked_again_with_what_it_knew(url: &str) {
@@ -79,25 +74,17 @@ pub(crate) fn a_sampler_can_be_asked_again_with_what_it_knew(url: &str) {
         asked.push((number, view(store, &study).history()));
     });
     let end = view(&mut store, &study);
-    let differing = asked
-        .windows(2)
-        .filter(|pair| pair[0].1 != pair[1].1)
-        .count();
+    let differing = asked.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
     assert!(asked.len() > 10 && differing > 10);
     for (number, history) in asked {
-        let seen = end.trials()[number as usize]
-            .seen
-            .expect("a sampler was asked");
+        let seen = end.trials()[number as usize].seen.expect("a sampler was asked");
         assert_eq!(end.history_at(seen), history, "trial {number}");
     }
 }
 
-pub(crate) fn stoppers_see_the_courses_of_the_others_in_costs(url: &str) {
+pub(crate) fn pruners_see_the_courses_of_the_others_in_costs(url: &str) {
     let mut store = Store::open(url).expect("a store");
-    let study = NewStudy {
-        direction: Direction::Maximize,
-        ..new_study()
-    };
+    let study = NewStudy { direction: Direction::Maximize, ..new_study() };
     let study = store.join(&study).expect("a study");
     let first = begun(&mut store, &study);
     let second = begun(&mut store, &study);
@@ -119,10 +106,7 @@ pub(crate) fn a_trial_that_does_not_say_its_stretches_has_those_of_the_longest(u
     let (mut store, study) = open(url);
     let mut silent = |reports: u32| {
         let claim = claim(&mut store, &study, &PATIENT);
-        let start = Start {
-            planned: None,
-            ..start(0.5)
-        };
+        let start = Start { planned: None, ..start(0.5) };
         store.start(&claim, &start).expect("a start");
         for step in 1..=reports {
             store.report(&claim, step, 1.0, 1.0).expect("a report");
@@ -148,20 +132,13 @@ pub(crate) fn samplers_are_told_what_a_stopped_trial_would_have_come_to(url: &st
     for by in ["prospect", "erg"] {
         let stopped = begun(&mut store, &study);
         store.report(&stopped, 1, 1.0, 1.0).expect("a report");
-        let end = End::Stopped {
-            value: Some(1.0),
-            reason: Reason::new(by, "It does not learn."),
-        };
+        let end = End::Stopped { value: Some(1.0), reason: Reason::new(by, "It does not learn.") };
         store.finish(&stopped, &end, 1.0).expect("an end");
     }
     let view = view(&mut store, &study);
     let history = view.history();
     let told: Vec<Outcome> = history.trials().iter().map(|told| told.outcome).collect();
     let fallen = 1.0 - (0.9 - 0.3);
-    let expected = [
-        Outcome::Cost(0.3),
-        Outcome::Foreseen(fallen),
-        Outcome::Cost(1.0),
-    ];
+    let expected = [Outcome::Cost(0.3), Outcome::Foreseen(fallen), Outcome::Cost(1.0)];
     assert_eq!(told, expected);
 }

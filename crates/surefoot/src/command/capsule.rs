@@ -99,10 +99,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     })?;
     let packing = Packing {
         console: &console,
-        original: Original {
-            record: &record,
-            log: &log,
-        },
+        original: Original { record: &record, log: &log },
         job: &job,
         device: arguments.device,
         begin: stretch::nearest(&record, step - 1, &console)?,
@@ -141,9 +138,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 /// the layers, which may show it a step earlier.
 fn first_non_finite(record: &Record, log: &DigestLog) -> Result<u64, Failure> {
     let parts = &record.header().digest_parts;
-    let place = parts
-        .iter()
-        .position(|part| part.quantity == Quantity::Loss);
+    let place = parts.iter().position(|part| part.quantity == Quantity::Loss);
     let mut losses = log.part(place.unwrap_or(usize::MAX));
     let lost = losses.find(|(_, bits)| !f64::from_bits(*bits).is_finite());
     let lost = lost.map(|(step, _)| step);

@@ -6,7 +6,7 @@ use crate::output::check::{Report, Spot, Unread, explain, sarif};
 use crate::output::{Console, to_stderr, to_stdout};
 use clap::Args;
 use std::path::{Component, Path, PathBuf};
-use surefoot_script::{NoSuchRule, Rule, Settings, TorchOperations, Unreadable};
+use surefoot_check::{NoSuchRule, Rule, Settings, TorchOperations, Unreadable};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -84,16 +84,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         true => vec![PathBuf::from(".")],
         false => arguments.paths.clone(),
     };
-    let settings = Settings {
-        torch: operations(arguments)?,
-    };
-    let mut checked = surefoot_script::check(&named, &settings);
+    let settings = Settings { torch: operations(arguments)? };
+    let mut checked = surefoot_check::check(&named, &settings);
     let unreadable = std::mem::take(&mut checked.unreadable);
     let report = Report {
-        unread: unreadable
-            .into_iter()
-            .map(|unreadable| unread(unreadable, &named))
-            .collect(),
+        unread: unreadable.into_iter().map(|unreadable| unread(unreadable, &named)).collect(),
         checked,
         width: console.width(),
     };

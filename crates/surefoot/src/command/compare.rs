@@ -137,12 +137,7 @@ fn first_difference(one: &Side, other: &Side) -> Result<Option<Parting>, Failure
             _ => Ok(None),
         };
     };
-    let at = |side: &Side| {
-        side.log
-            .at(step)
-            .map(|(_, parts)| parts)
-            .unwrap_or_default()
-    };
+    let at = |side: &Side| side.log.at(step).map(|(_, parts)| parts).unwrap_or_default();
     let (mine, theirs) = (at(one), at(other));
     // Plans with other layers have other parts: those that both have are compared.
     let both: Vec<(&Part, u64, u64)> = one
@@ -184,11 +179,7 @@ fn first_observed(
 ) -> Option<Observed> {
     let differ = |what, layer: Option<&str>, a: Option<&Summary>, b: Option<&Summary>| {
         let (a, b) = (a?, b?);
-        (a != b).then(|| Observed {
-            what,
-            layer: layer.map(str::to_owned),
-            norms: [a.l2, b.l2],
-        })
+        (a != b).then(|| Observed { what, layer: layer.map(str::to_owned), norms: [a.l2, b.l2] })
     };
     let names = |side: &'_ Side| -> Vec<String> {
         let layers = side.run.header().facts.layers.iter();
@@ -205,18 +196,10 @@ fn first_observed(
         differ("output", Some(name), a.output.as_ref(), b.output.as_ref())
     });
     let gradients = layers().rev().find_map(|(name, (a, b))| {
-        differ(
-            "gradient",
-            Some(name),
-            a.gradient.as_ref(),
-            b.gradient.as_ref(),
-        )
+        differ("gradient", Some(name), a.gradient.as_ref(), b.gradient.as_ref())
     });
     let weights = layers().find_map(|(name, (a, b))| {
         differ("weight", Some(name), a.weight.as_ref(), b.weight.as_ref())
     });
-    differ("input", None, a.input.as_ref(), b.input.as_ref())
-        .or(outputs)
-        .or(gradients)
-        .or(weights)
+    differ("input", None, a.input.as_ref(), b.input.as_ref()).or(outputs).or(gradients).or(weights)
 }

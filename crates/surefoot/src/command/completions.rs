@@ -22,12 +22,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Exit {
     let mut script = Vec::new();
-    clap_complete::generate(
-        arguments.shell,
-        &mut Cli::command(),
-        "surefoot",
-        &mut script,
-    );
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "surefoot", &mut script);
     to_stdout(String::from_utf8_lossy(&script).trim_end());
     Exit::Done
 }

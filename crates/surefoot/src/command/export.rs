@@ -119,11 +119,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         format.name(),
         Role::Strong.paint(&file)
     ));
-    console.event(&Written {
-        event: "export",
-        file,
-        trials,
-    });
+    console.event(&Written { event: "export", file, trials });
     Ok(Exit::Done)
 }
 

@@ -8,8 +8,8 @@ use crate::output::{self, Console, Role, to_stdout};
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use surefoot_board::StudyPage;
 use surefoot_record::{Error as RecordError, Run};
+use surefoot_report::StudyPage;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -83,10 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let console = Console::new(arguments.json, false);
     let file = file.display().to_string();
     console.say(&format!("  report   {}", Role::Strong.paint(&file)));
-    console.event(&Written {
-        event: "report",
-        file,
-    });
+    console.event(&Written { event: "report", file });
     Ok(Exit::Done)
 }
 
@@ -98,10 +95,7 @@ fn of_run(arguments: &Arguments) -> Result<(String, PathBuf), Failure> {
         return Err(Failure::input(message));
     }
     if arguments.study.is_some() {
-        let message = format!(
-            "{}: --study is for stores, and there is none here",
-            dir.display()
-        );
+        let message = format!("{}: --study is for stores, and there is none here", dir.display());
         return Err(Failure::input(message));
     }
     let run = Run::open(dir).map_err(|error| match error {
@@ -110,7 +104,7 @@ fn of_run(arguments: &Arguments) -> Result<(String, PathBuf), Failure> {
         }
         error => error.into(),
     })?;
-    let page = surefoot_board::report(&run)?;
+    let page = surefoot_report::report(&run)?;
     Ok((page, dir.join("report.html")))
 }
 
@@ -125,5 +119,5 @@ fn of_study(url: &str, arguments: &Arguments) -> Result<(String, PathBuf), Failu
         Some(file) => file.with_file_name("report.html"),
         None => PathBuf::from(format!("{}.html", folder_name(&stored.study.name))),
     };
-    Ok((surefoot_board::study_report(&page), usual))
+    Ok((surefoot_report::study_report(&page), usual))
 }

@@ -39,22 +39,14 @@ pub(super) fn open(url: &str, name: Option<&str>) -> Result<Stored, Failure> {
     store.refresh_reports(&mut view)?;
     let is_file = !url.contains("://") || url.starts_with("sqlite:");
     let name = store.name().to_owned();
-    Ok(Stored {
-        study,
-        view,
-        file: is_file.then(|| PathBuf::from(&name)),
-        name,
-    })
+    Ok(Stored { study, view, file: is_file.then(|| PathBuf::from(&name)), name })
 }
 
 fn only(store: &mut Store) -> Result<Study, Failure> {
     let mut studies = store.studies()?;
     match (studies.pop(), studies.len()) {
         (Some(study), 0) => Ok(study),
-        (None, _) => Err(Failure::input(format!(
-            "{}: there is no study in it",
-            store.name()
-        ))),
+        (None, _) => Err(Failure::input(format!("{}: there is no study in it", store.name()))),
         (Some(last), _) => {
             let names = studies.into_iter().chain([last]).map(|study| study.name);
             let names = names.collect::<Vec<_>>().join(", ");
@@ -74,9 +66,7 @@ impl Stored {
         let is_part = ["", "-wal", "-shm"].iter().any(|ending| {
             let mut part = store.clone().into_os_string();
             part.push(ending);
-            Path::new(&part)
-                .canonicalize()
-                .is_ok_and(|part| part == file)
+            Path::new(&part).canonicalize().is_ok_and(|part| part == file)
         });
         match is_part {
             true => Err(Failure::input(format!(

@@ -18,8 +18,8 @@ Examples:
   surefoot zoo --cases 60 --filter vanishing_gradient
       Only the faults that make gradients vanish, among the first 60 plans.
 
-  surefoot zoo --data bench/.data
-      Adds the real data sets that bench/data has fetched.
+  surefoot zoo --data eval/bench/.data
+      Adds the real data sets that eval/bench/data has fetched.
 
   surefoot zoo --json | tail -n 1
       The tables as one line of JSON.
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     filter: Vec<String>,
 
-    /// Add the real data sets that `bench/data` has written to this directory
+    /// Add the real data sets that `eval/bench/data` has written to this directory
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 
@@ -93,10 +93,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
                 "{} has none of the real data sets",
                 dir.display()
             ))
-            .help(format!(
-                "fetch them with: bench/data --dir {}",
-                dir.display()
-            )));
+            .help(format!("fetch them with: eval/bench/data --dir {}", dir.display())));
         }
         cases.extend(real);
     }
@@ -191,11 +188,7 @@ fn motivating(
             if let (Some(problem), Some([step, of])) = (&treated.problem, treated.delay) {
                 found.push(format!("{problem} at step {step} of {of}"));
             }
-            console.event(&Motivating {
-                event: "motivating",
-                layers,
-                treated,
-            });
+            console.event(&Motivating { event: "motivating", layers, treated });
         }
         let runs = arguments.motivating.max(1) as f64;
         let paper = if layers == 34 { "93.2%" } else { "97.7%" };

@@ -44,7 +44,7 @@ pub(crate) enum Other<'a> {
         /// What `step` and `since` of the findings count.
         unit: &'static str,
         problems: Vec<&'a Problem>,
-        remarks: Vec<&'a Problem>,
+        warnings: Vec<&'a Problem>,
         checked: &'a [Problem],
         not_observable: Vec<&'a Problem>,
     },
@@ -56,14 +56,12 @@ impl Report {
         self.of(Severity::Problem)
     }
 
-    fn remarks(&self) -> impl Iterator<Item = &Finding> {
-        self.of(Severity::Remark)
+    fn warnings(&self) -> impl Iterator<Item = &Finding> {
+        self.of(Severity::Warning)
     }
 
     fn of(&self, severity: Severity) -> impl Iterator<Item = &Finding> {
-        self.findings
-            .iter()
-            .filter(move |finding| finding.severity == severity)
+        self.findings.iter().filter(move |finding| finding.severity == severity)
     }
 
     /// For programs: the findings, what could not be looked for, and the result.
@@ -81,7 +79,7 @@ impl Report {
             steps: self.steps,
             unit: self.unit,
             problems: self.problems().map(|finding| &finding.problem).collect(),
-            remarks: self.remarks().map(|finding| &finding.problem).collect(),
+            warnings: self.warnings().map(|finding| &finding.problem).collect(),
             checked: &self.checked,
             not_observable: self.not_observable.iter().map(|(id, _)| id).collect(),
         });
@@ -98,7 +96,7 @@ impl Report {
         } else if self.problems().next().is_none() {
             parts.push(Role::Good.paint("no problem found"));
         }
-        parts.extend(self.remarks().map(|finding| self.finding(finding)));
+        parts.extend(self.warnings().map(|finding| self.finding(finding)));
         let rest = self.rest();
         if !rest.is_empty() {
             parts.push(facts(&rest));
@@ -110,7 +108,7 @@ impl Report {
         let title = finding.problem.title();
         let title = match finding.severity {
             Severity::Problem => Role::Error.paint(title),
-            Severity::Remark => Role::Warning.paint(format!("remark: {title}")),
+            Severity::Warning => Role::Warning.paint(format!("warning: {title}")),
         };
         let unit = self.unit;
         let (since, step) = (grouped(finding.since), grouped(finding.step));
@@ -133,12 +131,7 @@ impl Report {
     /// What was not found, and what could not be, by what is missing.
     fn rest(&self) -> Vec<(String, String)> {
         let found = |problem: &&Problem| !self.findings.iter().any(|f| f.problem == **problem);
-        let clear: Vec<String> = self
-            .checked
-            .iter()
-            .filter(found)
-            .map(Problem::title)
-            .collect();
+        let clear: Vec<String> = self.checked.iter().filter(found).map(Problem::title).collect();
         let mut lines = Vec::new();
         if !clear.is_empty() {
             lines.push(("not found".to_owned(), clear.join(", ")));
@@ -166,14 +159,8 @@ fn evidence(evidence: &[Evidence]) -> Vec<String> {
     let rows: Vec<[String; 3]> = evidence
         .iter()
         .map(|evidence| {
-            let limit = evidence
-                .limit
-                .map(|limit| format!("limit {}", short(limit)));
-            [
-                evidence.name.clone(),
-                short(evidence.value),
-                limit.unwrap_or_default(),
-            ]
+            let limit = evidence.limit.map(|limit| format!("limit {}", short(limit)));
+            [evidence.name.clone(), short(evidence.value), limit.unwrap_or_default()]
         })
         .collect();
     let width = |column: usize| {

@@ -36,10 +36,7 @@ pub(crate) fn table<const N: usize>(heading: [&str; N], rows: &[[String; N]]) ->
         format!("  {}", cells.join("   "))
     };
     let mut lines = vec![Role::Strong.paint(line(heading))];
-    lines.extend(
-        rows.iter()
-            .map(|row| line(row.each_ref().map(String::as_str))),
-    );
+    lines.extend(rows.iter().map(|row| line(row.each_ref().map(String::as_str))));
     lines.join("\n")
 }
 
@@ -68,19 +65,13 @@ mod tests {
 
     #[test]
     fn values_stand_in_one_column() {
-        let text = facts(&[
-            ("run".into(), "runs/x-001".into()),
-            ("digest".into(), "ab".into()),
-        ]);
+        let text = facts(&[("run".into(), "runs/x-001".into()), ("digest".into(), "ab".into())]);
         assert_eq!(plain(&text), "  run      runs/x-001\n  digest   ab");
     }
 
     #[test]
     fn numbers_end_at_the_right() {
-        let rows = [
-            ["dense_1".into(), "24".into()],
-            ["a".into(), "1,024".into()],
-        ];
+        let rows = [["dense_1".into(), "24".into()], ["a".into(), "1,024".into()]];
         assert_eq!(
             plain(&table(["layer", "size"], &rows)),
             "  layer      size\n  dense_1      24\n  a         1,024"
@@ -89,10 +80,7 @@ mod tests {
 
     #[test]
     fn text_is_broken_between_words() {
-        assert_eq!(
-            wrapped("a bb ccc dddddddd e", 6),
-            ["a bb", "ccc", "dddddddd", "e"]
-        );
+        assert_eq!(wrapped("a bb ccc dddddddd e", 6), ["a bb", "ccc", "dddddddd", "e"]);
         assert!(wrapped("", 6).is_empty());
     }
 }

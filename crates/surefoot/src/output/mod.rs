@@ -63,10 +63,7 @@ pub(crate) fn to_stdout(text: &str) {
     if let Err(error) = writeln!(anstream::stdout().lock(), "{text}") {
         // Whoever read it has enough; for all else there is nowhere to go on to.
         if error.kind() != ErrorKind::BrokenPipe {
-            to_stderr(&format!(
-                "{} cannot print: {error}",
-                Role::Error.paint("error:")
-            ));
+            to_stderr(&format!("{} cannot print: {error}", Role::Error.paint("error:")));
             std::process::exit(crate::exit::Exit::Broken as i32);
         }
     }
@@ -101,11 +98,7 @@ impl Console {
             true => std::io::stderr().is_terminal(),
             false => std::io::stdout().is_terminal(),
         };
-        Self {
-            json,
-            quiet,
-            watched: terminal && !quiet,
-        }
+        Self { json, quiet, watched: terminal && !quiet }
     }
 
     /// Whether to draw while something goes on.

@@ -130,10 +130,7 @@ mod tests {
 
     #[test]
     fn times_have_the_unit_that_suits_them() {
-        assert_eq!(
-            [0.123, 9.25, 12.34].map(time),
-            ["0.12 s", "9.25 s", "12.3 s"]
-        );
+        assert_eq!([0.123, 9.25, 12.34].map(time), ["0.12 s", "9.25 s", "12.3 s"]);
         assert_eq!([61.0, 7260.0].map(time), ["1 min 01 s", "2 h 01 min"]);
         assert_eq!(rough_time(Duration::from_millis(1200)), "2s");
         assert_eq!(rough_time(Duration::from_secs(75)), "1m15s");

@@ -56,12 +56,7 @@ struct Layer<'a> {
 impl Overview<'_> {
     /// For programs.
     pub(crate) fn facts(&self) -> Facts<'_> {
-        let Self {
-            plan,
-            data,
-            outline,
-            ..
-        } = *self;
+        let Self { plan, data, outline, .. } = *self;
         let layers = self.shapes.iter().map(|shape| Layer {
             name: &shape.name,
             kind: shape.kind,
@@ -93,18 +88,10 @@ impl Overview<'_> {
 
     /// For people: the model as a table, then the rest.
     pub(crate) fn text(&self) -> String {
-        let Self {
-            plan,
-            data,
-            outline,
-            ..
-        } = *self;
+        let Self { plan, data, outline, .. } = *self;
         let rows: Vec<[String; 4]> = self.shapes.iter().map(row).collect();
         let model = table(["layer", "kind", "output", "parameters"], &rows);
-        let mut parts = vec![format!(
-            "{} to train on",
-            counted(data.train.len as u64, "sample")
-        )];
+        let mut parts = vec![format!("{} to train on", counted(data.train.len as u64, "sample"))];
         for (count, purpose) in [(data.validation.len, "validate"), (data.test.len, "test")] {
             if count > 0 {
                 parts.push(format!("{} to {purpose}", grouped(count as u64)));
@@ -137,14 +124,7 @@ impl Overview<'_> {
                     rhythm(outline.rhythm.quartiles)
                 ),
             ),
-            (
-                "device",
-                format!(
-                    "{}, {}",
-                    self.device,
-                    counted(self.workers as u64, "worker")
-                ),
-            ),
+            ("device", format!("{}, {}", self.device, counted(self.workers as u64, "worker"))),
         ];
         let lines = lines.map(|(name, value)| (name.to_owned(), value));
         format!("{model}\n\n{}\n", facts(&lines))

@@ -95,10 +95,7 @@ impl Bar {
         }
         parts.push(format!("epoch {}/{}", progress.epoch, progress.epochs));
         parts.push(format!("loss {}", number::loss(progress.loss)));
-        for (name, value) in [
-            (self.metric, progress.metric),
-            ("validation", self.validation),
-        ] {
+        for (name, value) in [(self.metric, progress.metric), ("validation", self.validation)] {
             if value.is_some() {
                 parts.push(format!("{name} {}", number::metric(self.metric, value)));
             }
@@ -113,14 +110,7 @@ mod tests {
     use super::*;
 
     fn progress(step: u64) -> Progress {
-        Progress {
-            step,
-            steps: 1000,
-            epoch: 1,
-            epochs: 4,
-            loss: 0.5,
-            metric: Some(0.75),
-        }
+        Progress { step, steps: 1000, epoch: 1, epochs: 4, loss: 0.5, metric: Some(0.75) }
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub(crate) fn finding(finding: &Finding, steps: u64, width: Option<usize>) -> St
     let title = finding.problem.title();
     let title = match finding.severity {
         Severity::Problem => Role::Error.paint(format!("✗ {title}")),
-        Severity::Remark => Role::Quiet.paint(format!("· remark: {title}")),
+        Severity::Warning => Role::Quiet.paint(format!("· warning: {title}")),
     };
     let when = format!("at step {} of {}", grouped(finding.step), grouped(steps));
     let Some(width) = width else {
@@ -33,9 +33,9 @@ pub(crate) fn finding(finding: &Finding, steps: u64, width: Option<usize>) -> St
             false => format!("    {line}"),
         }));
     };
-    let remark = finding.severity == Severity::Remark;
-    add(&finding.sentence, remark);
-    if !remark {
+    let warning = finding.severity == Severity::Warning;
+    add(&finding.sentence, warning);
+    if !warning {
         // The rest is for the report.
         let beyond = finding.evidence.iter().filter_map(|evidence| {
             let (value, limit) = (short(evidence.value), short(evidence.limit?));
@@ -216,9 +216,9 @@ mod tests {
             plain(&finding(&vanishing(), 1600, None)),
             format!("✗ vanishing gradient at step 96 of 1,600: {sentence}")
         );
-        let remark = vanishing().remark();
-        assert_snapshot!(plain(&finding(&remark, 1600, Some(60))), @r"
-        · remark: vanishing gradient at step 96 of 1,600
+        let warning = vanishing().warning();
+        assert_snapshot!(plain(&finding(&warning, 1600, Some(60))), @r"
+        · warning: vanishing gradient at step 96 of 1,600
           The gradient that reaches the first layer has a norm of
           1.2e-9: it dies away on its way back through the layers.
         ");
@@ -231,7 +231,7 @@ mod tests {
             number: 2,
             parent: 0,
             problem: Problem::VANISHING_GRADIENT,
-            remedies: vec!["S1".to_owned(), "S7".to_owned()],
+            remedies: vec!["batch_norm".to_owned(), "optimizer".to_owned()],
             change: "Trains with adam at its default rate of 0.001.".to_owned(),
             diff: String::new(),
             run: "attempts/attempt-002".to_owned(),

@@ -30,11 +30,7 @@ impl Disagreement {
         }
         // Stable, so that of several layers the first of the network stays the first.
         parts.sort_by_key(|part| part.quantity);
-        Self {
-            step,
-            parts,
-            losses,
-        }
+        Self { step, parts, losses }
     }
 
     /// What differs, in words; the losses with `verb` between them.
@@ -151,10 +147,7 @@ impl Verdict {
             lines.push(format!("  also {rest}"));
         }
         if self.checked > 0 {
-            lines.push(format!(
-                "  {} before it agree",
-                counted(self.checked, "digest")
-            ));
+            lines.push(format!("  {} before it agree", counted(self.checked, "digest")));
         }
         lines.push(format!("  {effort}"));
         lines.join("\n")
@@ -212,10 +205,7 @@ mod tests {
         let (then, now) = (0.1_f64.to_bits(), 0.30000000000000004_f64.to_bits());
         let found = Disagreement::new(7, &parts(), &[1, then, 3, 4, 5], &[1, now, 3, 4, 9]);
         let text = found.what("now, recorded as");
-        assert_eq!(
-            text,
-            "first in the loss, 0.30000000000000004 now, recorded as 0.1"
-        );
+        assert_eq!(text, "first in the loss, 0.30000000000000004 now, recorded as 0.1");
     }
 
     #[test]

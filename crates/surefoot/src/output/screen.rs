@@ -21,10 +21,7 @@ impl Screen {
             bar.finish_and_clear();
             bar
         });
-        Self {
-            console: *console,
-            drawing,
-        }
+        Self { console: *console, drawing }
     }
 
     /// Tells people what they asked for.

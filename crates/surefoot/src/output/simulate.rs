@@ -1,9 +1,9 @@
-//! What stoppers would have done.
+//! What pruners would have done.
 
 use crate::output::{Role, number};
 use serde::Serialize;
+use surefoot_tune::pruner::Settings;
 use surefoot_tune::simulate::{Gain, Tally};
-use surefoot_tune::stopper::Settings;
 
 /// What a set of rules did to recorded trials.
 #[derive(Serialize)]
@@ -108,7 +108,7 @@ impl<'a> Gained<'a> {
 }
 
 /// What is searched: the tasks, each with how many trials were recorded of it and how many a search without
-/// stoppers has.
+/// pruners has.
 pub(crate) fn grounds_text(grounds: &[(&str, usize, f64)], seeds: usize, sampler: &str) -> String {
     let searches = match seeds {
         1 => "1 search".to_owned(),
@@ -117,7 +117,7 @@ pub(crate) fn grounds_text(grounds: &[(&str, usize, f64)], seeds: usize, sampler
     let lines = grounds.iter().map(|(task, size, plain)| {
         let recorded = number::counted(*size as u64, "recorded trial");
         format!(
-            "  {task}: {searches} with {sampler} among {recorded}; without stoppers a search has {plain:.1}\n"
+            "  {task}: {searches} with {sampler} among {recorded}; without pruners a search has {plain:.1}\n"
         )
     });
     lines.collect()
@@ -151,10 +151,7 @@ impl Gains {
         let tasks = tasks.filter(|_| by_task).map(below);
         let names = rules.map(str::to_owned).chain(tasks);
         let width = names.map(|name| name.chars().count()).max().unwrap_or(0);
-        Gains {
-            width: width.max(4),
-            by_task,
-        }
+        Gains { width: width.max(4), by_task }
     }
 
     pub(crate) fn head(&self) -> String {
@@ -195,9 +192,9 @@ impl Gains {
     /// What the columns mean.
     pub(crate) fn foot(&self) -> String {
         let lines = [
-            "more        how many more trials a search has than without stoppers",
+            "more        how many more trials a search has than without pruners",
             "taken       how many of the recorded trials it takes: the fewer, the truer all this is",
-            "TSBA        how much sooner the best of the same search without stoppers is found; if it is",
+            "TSBA        how much sooner the best of the same search without pruners is found; if it is",
             "            not found at all, how much sooner all time is used up, which is less than 0",
             "on average  the same for the average of all searches, which depends less on luck",
             "Top10HR     how many of the ten best trials of both it has found; 50% is no gain",

@@ -46,12 +46,8 @@ impl Step<'_> {
     fn table(&self) -> String {
         let seen = &self.repeated.observation;
         let layers = self.repeated.layers.iter().zip(&seen.layers);
-        let mut rows = vec![[
-            "input".to_owned(),
-            size(seen.input.as_ref()),
-            String::new(),
-            String::new(),
-        ]];
+        let mut rows =
+            vec![["input".to_owned(), size(seen.input.as_ref()), String::new(), String::new()]];
         rows.extend(layers.map(|(info, seen)| {
             [
                 info.name.clone(),

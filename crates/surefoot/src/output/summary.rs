@@ -48,10 +48,8 @@ impl Ending<'_> {
         lines.push(("trained", format!("{steps} in {}", time(summary.seconds))));
         lines.push(("digest", summary.digest.to_string()));
         lines.push(("run", Role::Strong.paint(&summary.run)));
-        let lines: Vec<_> = lines
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect();
+        let lines: Vec<_> =
+            lines.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         facts(&lines)
     }
 
@@ -89,10 +87,8 @@ impl Ending<'_> {
         }
         let report = Role::Literal.paint(format!("surefoot report {run}"));
         lines.push(("see what happened", report));
-        let lines: Vec<_> = lines
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect();
+        let lines: Vec<_> =
+            lines.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         format!("\n{}", facts(&lines))
     }
 

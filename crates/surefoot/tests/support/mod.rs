@@ -22,9 +22,7 @@ pub(crate) struct Outcome {
 
 impl Folder {
     pub(crate) fn new() -> Self {
-        Self {
-            dir: tempfile::tempdir().unwrap(),
-        }
+        Self { dir: tempfile::tempdir().unwrap() }
     }
 
     /// A folder with one file.
@@ -99,27 +97,19 @@ impl Outcome {
     /// The lines of JSON on stdout.
     pub(crate) fn events(&self) -> Vec<Value> {
         let lines = self.stdout.lines();
-        lines
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// The last line of JSON.
     pub(crate) fn summary(&self) -> Value {
         let summary = self.events().pop().unwrap_or_default();
-        assert_eq!(
-            summary["event"], "summary",
-            "{}{}",
-            self.stdout, self.stderr
-        );
+        assert_eq!(summary["event"], "summary", "{}{}", self.stdout, self.stderr);
         summary
     }
 
     /// Everything that was printed, for a snapshot.
     pub(crate) fn shown(&self) -> String {
-        let code = self
-            .code
-            .map_or("signal".to_owned(), |code| code.to_string());
+        let code = self.code.map_or("signal".to_owned(), |code| code.to_string());
         format!(
             "exit code: {code}\n----- stdout -----\n{}----- stderr -----\n{}",
             self.stdout, self.stderr
@@ -133,10 +123,7 @@ pub(crate) fn examples() -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut plans: Vec<PathBuf> = entries
         .map(|entry| entry.unwrap().path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "toml")
-        })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
         .collect();
     plans.sort();
     assert!(!plans.is_empty());
@@ -305,5 +292,5 @@ epochs = 20
 checkpoint_every = 12
 
 [repair]
-order = ["S2"]
+order = ["activation"]
 "#;

@@ -10,7 +10,7 @@ direction = "minimize"
 trials = 6
 workers = 1
 sampler = "random"
-stopper = "none"
+pruner = "none"
 
 [parameters]
 rate = { log_uniform = [1e-3, 10.0] }

@@ -24,49 +24,29 @@ fn dense_works_on_the_last_dimension() {
     let dense = Layer::Dense(Dense::new(8));
     assert_eq!(one(dense.clone(), &[3]), (vec![8], 32));
     assert_eq!(one(dense, &[5, 4, 3]), (vec![5, 4, 8], 32));
-    let plain = Dense {
-        use_bias: false,
-        ..Dense::new(8)
-    };
+    let plain = Dense { use_bias: false, ..Dense::new(8) };
     assert_eq!(one(Layer::Dense(plain), &[3]), (vec![8], 24));
 }
 
 #[test]
 fn valid_windows_stay_inside() {
     let conv = Conv2d::new(6, [5, 3]);
-    assert_eq!(
-        one(Layer::Conv2d(conv.clone()), &[28, 28, 2]),
-        (vec![24, 26, 6], 186)
-    );
-    let strided = Conv2d {
-        strides: [2, 3],
-        dilation_rate: [2, 1],
-        ..conv
-    };
-    assert_eq!(
-        one(Layer::Conv2d(strided), &[28, 28, 2]),
-        (vec![10, 9, 6], 186)
-    );
+    assert_eq!(one(Layer::Conv2d(conv.clone()), &[28, 28, 2]), (vec![24, 26, 6], 186));
+    let strided = Conv2d { strides: [2, 3], dilation_rate: [2, 1], ..conv };
+    assert_eq!(one(Layer::Conv2d(strided), &[28, 28, 2]), (vec![10, 9, 6], 186));
     let conv = Conv1d::new(4, 3);
     assert_eq!(one(Layer::Conv1d(conv), &[10, 2]), (vec![8, 4], 28));
 }
 
 #[test]
 fn same_windows_give_a_position_for_each_stride() {
-    let conv = Conv1d {
-        strides: 3,
-        padding: Padding::Same,
-        ..Conv1d::new(4, 50)
-    };
+    let conv = Conv1d { strides: 3, padding: Padding::Same, ..Conv1d::new(4, 50) };
     assert_eq!(one(Layer::Conv1d(conv), &[10, 2]).0, [4, 4]);
 }
 
 #[test]
 fn a_window_larger_than_its_input_is_an_error() {
-    let conv = Conv1d {
-        dilation_rate: 5,
-        ..Conv1d::new(4, 3)
-    };
+    let conv = Conv1d { dilation_rate: 5, ..Conv1d::new(4, 3) };
     assert_eq!(
         need(Layer::Conv1d(conv.clone()), &[10, 2]),
         "its window covers 11, more than the input has"
@@ -78,10 +58,7 @@ fn a_window_larger_than_its_input_is_an_error() {
 fn pools_step_by_their_size() {
     let pool = Pool2d::default();
     assert_eq!(one(Layer::MaxPool2d(pool), &[5, 4, 7]), (vec![2, 2, 7], 0));
-    let pool = Pool1d {
-        strides: Some(1),
-        ..Pool1d::default()
-    };
+    let pool = Pool1d { strides: Some(1), ..Pool1d::default() };
     assert_eq!(one(Layer::AveragePool1d(pool), &[5, 7]), (vec![4, 7], 0));
 }
 
@@ -110,14 +87,7 @@ fn some_layers_keep_the_shape() {
         (Layer::Activation(ActivationLayer::new(Activation::Relu)), 0),
         (Layer::BatchNorm(BatchNorm::default()), 16),
         (Layer::LayerNorm(LayerNorm::default()), 16),
-        (
-            Layer::GroupNorm(GroupNorm {
-                groups: 4,
-                center: false,
-                ..GroupNorm::default()
-            }),
-            8,
-        ),
+        (Layer::GroupNorm(GroupNorm { groups: 4, center: false, ..GroupNorm::default() }), 8),
         (Layer::PositionEmbedding(PositionEmbedding::default()), 40),
     ] {
         assert_eq!(one(layer, &[5, 8]), (vec![5, 8], parameters));
@@ -127,58 +97,30 @@ fn some_layers_keep_the_shape() {
 #[test]
 fn groups_divide_the_channels() {
     let norm = Layer::GroupNorm(GroupNorm::default());
-    assert_eq!(
-        need(norm, &[8]),
-        "it needs channels (here 8) that divide into 32 groups"
-    );
+    assert_eq!(need(norm, &[8]), "it needs channels (here 8) that divide into 32 groups");
 }
 
 #[test]
 fn recurrent_layers_give_the_last_state_or_all() {
-    assert_eq!(
-        one(Layer::SimpleRnn(SimpleRnn::new(4)), &[7, 3]),
-        (vec![4], 32)
-    );
-    let lstm = Lstm {
-        return_sequences: true,
-        bidirectional: true,
-        ..Lstm::new(4)
-    };
+    assert_eq!(one(Layer::SimpleRnn(SimpleRnn::new(4)), &[7, 3]), (vec![4], 32));
+    let lstm = Lstm { return_sequences: true, bidirectional: true, ..Lstm::new(4) };
     assert_eq!(one(Layer::Lstm(lstm), &[7, 3]), (vec![7, 8], 256));
     let gru = Gru::new(4);
     assert_eq!(one(Layer::Gru(gru.clone()), &[7, 3]), (vec![4], 108));
-    let gru = Gru {
-        reset_after: false,
-        ..gru
-    };
+    let gru = Gru { reset_after: false, ..gru };
     assert_eq!(one(Layer::Gru(gru), &[7, 3]), (vec![4], 96));
-    assert_eq!(
-        need(Layer::Lstm(Lstm::new(4)), &[7]),
-        "it needs [steps, features]"
-    );
+    assert_eq!(need(Layer::Lstm(Lstm::new(4)), &[7]), "it needs [steps, features]");
 }
 
 #[test]
 fn attention_splits_the_features_among_the_heads() {
     let attention = MultiHeadAttention::new(2);
-    assert_eq!(
-        one(Layer::MultiHeadAttention(attention.clone()), &[7, 8]),
-        (vec![7, 8], 288)
-    );
+    assert_eq!(one(Layer::MultiHeadAttention(attention.clone()), &[7, 8]), (vec![7, 8], 288));
     assert!(need(Layer::MultiHeadAttention(attention.clone()), &[7, 9]).contains("2 heads"));
-    let wide = MultiHeadAttention {
-        key_dim: Some(5),
-        ..attention
-    };
-    assert_eq!(
-        one(Layer::MultiHeadAttention(wide), &[7, 9]),
-        (vec![7, 9], 399)
-    );
+    let wide = MultiHeadAttention { key_dim: Some(5), ..attention };
+    assert_eq!(one(Layer::MultiHeadAttention(wide), &[7, 9]), (vec![7, 9], 399));
     let block = Transformer::new(2, 16);
-    assert_eq!(
-        one(Layer::Transformer(block), &[7, 8]),
-        (vec![7, 8], 288 + 32 + 280)
-    );
+    assert_eq!(one(Layer::Transformer(block), &[7, 8]), (vec![7, 8], 288 + 32 + 280));
 }
 
 #[test]
@@ -202,21 +144,12 @@ fn a_residual_block_follows_its_layers() {
     let names: Vec<_> = shapes.iter().map(|shape| shape.name.as_str()).collect();
     assert_eq!(
         names,
-        [
-            "dense_1",
-            "residual_1/dense_2",
-            "residual_1/dense_3",
-            "residual_1",
-            "dense_4"
-        ]
+        ["dense_1", "residual_1/dense_2", "residual_1/dense_3", "residual_1", "dense_4"]
     );
     assert_eq!(shapes[2].path, [1, 1]);
     assert_eq!(shapes[3].path, [1]);
     assert_eq!(shapes[3].input, shapes[3].output);
-    assert_eq!(
-        shapes.iter().map(|shape| shape.parameters).sum::<usize>(),
-        24 + 27 + 32 + 9
-    );
+    assert_eq!(shapes.iter().map(|shape| shape.parameters).sum::<usize>(), 24 + 27 + 32 + 9);
 }
 
 #[test]

@@ -13,9 +13,7 @@ impl Lower {
     /// A triangle with an entry for each row and each column up to it.
     pub(super) fn new(n: usize, entry: impl Fn(usize, usize) -> f64) -> Lower {
         let row = |i| (0..=i).map(|j| entry(i, j)).collect();
-        Lower {
-            rows: (0..n).map(row).collect(),
-        }
+        Lower { rows: (0..n).map(row).collect() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -59,10 +57,7 @@ impl Lower {
         for (i, row) in self.rows.iter().enumerate().rev() {
             x[i] /= row[i];
             let found = x[i];
-            x[..i]
-                .iter_mut()
-                .zip(row)
-                .for_each(|(x, l)| *x -= l * found);
+            x[..i].iter_mut().zip(row).for_each(|(x, l)| *x -= l * found);
         }
         x
     }
@@ -105,9 +100,7 @@ mod tests {
     use super::*;
 
     fn matrix(n: usize) -> Lower {
-        Lower::new(n, |i, j| {
-            libm::exp(-((i - j) as f64).powi(2) / 3.0) + f64::from(i == j)
-        })
+        Lower::new(n, |i, j| libm::exp(-((i - j) as f64).powi(2) / 3.0) + f64::from(i == j))
     }
 
     #[test]
@@ -122,9 +115,7 @@ mod tests {
             let sum: f64 = (0..n).map(|j| full(&matrix, i, j) * x[j]).sum();
             assert!((sum - b).abs() < 1e-9);
             for k in 0..n {
-                let sum: f64 = (0..n)
-                    .map(|j| full(&matrix, i, j) * full(&inverse, j, k))
-                    .sum();
+                let sum: f64 = (0..n).map(|j| full(&matrix, i, j) * full(&inverse, j, k)).sum();
                 assert!((sum - f64::from(i == k)).abs() < 1e-9);
             }
         }

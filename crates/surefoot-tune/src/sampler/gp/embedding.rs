@@ -25,10 +25,7 @@ impl Embedding {
             dimensions += choices.max(1);
             (first, choices)
         });
-        Embedding {
-            parts: parts.collect(),
-            dimensions,
-        }
+        Embedding { parts: parts.collect(), dimensions }
     }
 
     /// The first coordinate of a parameter.
@@ -70,9 +67,6 @@ mod tests {
     fn what_is_not_there_is_in_the_middle() {
         let space = fixture::conditional();
         let embedding = Embedding::new(&Frame::new(&space));
-        assert_eq!(
-            embedding.of(&vec![0.0, f64::NAN, 0.2]),
-            [FRAC_1_SQRT_2, 0.0, 0.5, 0.2]
-        );
+        assert_eq!(embedding.of(&vec![0.0, f64::NAN, 0.2]), [FRAC_1_SQRT_2, 0.0, 0.5, 0.2]);
     }
 }

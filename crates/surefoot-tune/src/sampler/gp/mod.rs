@@ -96,12 +96,8 @@ impl Sampler for Gp {
         let Some(process) = process else {
             return elsewhere();
         };
-        let hunt = Hunt {
-            frame: &frame,
-            embedding: &embedding,
-            process: &process,
-            best: known.best(),
-        };
+        let hunt =
+            Hunt { frame: &frame, embedding: &embedding, process: &process, best: known.best() };
         let mut draws = Draws::new(question.key());
         let incumbents = known.incumbents(INCUMBENTS);
         let found = hunt.best(&incumbents, self.candidates.get(), &mut draws);
@@ -127,10 +123,8 @@ impl Hunt<'_> {
         for incumbent in incumbents {
             rows.extend((0..AROUND).map(|_| self.near(incumbent, draws)));
         }
-        let mut ranked: Vec<(f64, Row)> = rows
-            .into_iter()
-            .map(|row| (self.worth(&row), row))
-            .collect();
+        let mut ranked: Vec<(f64, Row)> =
+            rows.into_iter().map(|row| (self.worth(&row), row)).collect();
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
         for (worth, row) in ranked.iter_mut().take(IMPROVED) {
             (*worth, *row) = self.improved(*worth, row.clone(), draws);
@@ -147,15 +141,12 @@ impl Hunt<'_> {
     /// A point close to another: numbers moved a little, one choice in ten another.
     fn near(&self, row: &Row, draws: &mut Draws) -> Row {
         let spread = 0.2 * draws.uniform();
-        let moved = row
-            .iter()
-            .zip(self.frame.axes())
-            .map(|(&at, axis)| match *axis {
-                _ if at.is_nan() => at,
-                Axis::Choice(n) if draws.uniform() < 0.1 => draws.below(n) as f64,
-                Axis::Choice(_) => at,
-                Axis::Real | Axis::Whole => draws.truncated(at, spread),
-            });
+        let moved = row.iter().zip(self.frame.axes()).map(|(&at, axis)| match *axis {
+            _ if at.is_nan() => at,
+            Axis::Choice(n) if draws.uniform() < 0.1 => draws.below(n) as f64,
+            Axis::Choice(_) => at,
+            Axis::Real | Axis::Whole => draws.truncated(at, spread),
+        });
         let moved: Row = moved.collect();
         self.frame.settled(&moved, draws)
     }
@@ -215,10 +206,9 @@ impl Hunt<'_> {
             let others: Vec<f64> = match *axis {
                 _ if at.is_nan() => continue,
                 Axis::Real => continue,
-                Axis::Whole => [-1, 1]
-                    .iter()
-                    .filter_map(|&by| self.frame.step(index, at, by))
-                    .collect(),
+                Axis::Whole => {
+                    [-1, 1].iter().filter_map(|&by| self.frame.step(index, at, by)).collect()
+                }
                 Axis::Choice(n) => (0..n).map(|i| i as f64).filter(|&i| i != at).collect(),
             };
             for other in others {
@@ -261,24 +251,13 @@ mod tests {
 
     #[test]
     fn no_point_of_a_small_space_is_tried_twice() {
-        let space = fixture::space([
-            ("c", fixture::words(["a", "b", "c"])),
-            ("n", Domain::Int(1, 5)),
-        ]);
+        let space =
+            fixture::space([("c", fixture::words(["a", "b", "c"])), ("n", Domain::Int(1, 5))]);
         let cost = |p: &Point| match p.get("n") {
             Some(&Value::Int(n)) => (n as f64 - 3.0).powi(2),
             other => panic!("n is {other:?}"),
         };
-        let history = fixture::minimised(
-            &Gp {
-                startup: 3,
-                ..Gp::default()
-            },
-            &space,
-            1,
-            12,
-            cost,
-        );
+        let history = fixture::minimised(&Gp { startup: 3, ..Gp::default() }, &space, 1, 12, cost);
         let trials = &history.trials()[3..];
         for (i, trial) in trials.iter().enumerate() {
             assert!(trials[..i].iter().all(|other| other.point != trial.point));

@@ -30,24 +30,15 @@ impl Prior {
 }
 
 /// Costs have deviation 1, give or take.
-const VARIANCE: Prior = Prior {
-    mean: 0.0,
-    deviation: 1.0,
-};
+const VARIANCE: Prior = Prior { mean: 0.0, deviation: 1.0 };
 
 /// Most of what a training gives is no noise; a few dozen costs that say otherwise outweigh this.
-const NOISE: Prior = Prior {
-    mean: -12.0,
-    deviation: 2.0,
-};
+const NOISE: Prior = Prior { mean: -12.0, deviation: 2.0 };
 
 /// Length scales are about the root of the number of parameters, for distances grow with it
 /// (Hvarfner et al., *Vanilla Bayesian Optimization Performs Great in High Dimensions*, 2024).
 fn weight(parameters: usize) -> Prior {
-    Prior {
-        mean: -log(parameters as f64),
-        deviation: 2.0,
-    }
+    Prior { mean: -log(parameters as f64), deviation: 2.0 }
 }
 
 /// Within these all logarithms stay.
@@ -100,9 +91,7 @@ impl Process {
                 unlikelihood(at, gradient, &gaps, &costs, &prior)
             })
         });
-        let best = ends
-            .into_iter()
-            .reduce(|a, b| if b.value < a.value { b } else { a })?;
+        let best = ends.into_iter().reduce(|a, b| if b.value < a.value { b } else { a })?;
         Process::with(points, costs, Scales::from_logs(&best.at))
     }
 
@@ -113,13 +102,7 @@ impl Process {
         })
         .factor()?;
         let pull = factor.backward(&factor.forward(&costs.values));
-        Some(Process {
-            points,
-            costs,
-            scales,
-            factor,
-            pull,
-        })
+        Some(Process { points, costs, scales, factor, pull })
     }
 
     /// This process, had these points cost what it believes they will.
@@ -138,16 +121,9 @@ impl Process {
 
     /// What is believed of a point.
     pub(super) fn believe(&self, point: &[f64]) -> Belief {
-        let kernel: Vec<f64> = self
-            .points
-            .iter()
-            .map(|p| self.kernel(p, point).0)
-            .collect();
+        let kernel: Vec<f64> = self.points.iter().map(|p| self.kernel(p, point).0).collect();
         let v = self.factor.forward(&kernel);
-        Belief {
-            mean: dot(&kernel, &self.pull),
-            deviation: self.deviation(&v),
-        }
+        Belief { mean: dot(&kernel, &self.pull), deviation: self.deviation(&v) }
     }
 
     /// The same, with the derivatives of mean and deviation by the coordinates.
@@ -188,18 +164,13 @@ impl Scales {
         let mut weights: Vec<f64> = logs.iter().map(|&log| exp(log)).collect();
         let noise = weights.pop().unwrap_or(0.0);
         let variance = weights.pop().unwrap_or(1.0);
-        Scales {
-            weights,
-            variance,
-            noise,
-        }
+        Scales { weights, variance, noise }
     }
 
     /// The square of the weighted distance.
     fn distance(&self, a: &[f64], b: &[f64]) -> f64 {
         let gaps = self.weights.iter().zip(a.iter().zip(b));
-        gaps.map(|(weight, (a, b))| weight * (a - b) * (a - b))
-            .sum()
+        gaps.map(|(weight, (a, b))| weight * (a - b) * (a - b)).sum()
     }
 }
 
@@ -207,10 +178,7 @@ impl Scales {
 fn matern(square: f64) -> (f64, f64) {
     let root = sqrt(5.0 * square);
     let fall = exp(-root);
-    (
-        (1.0 + root + root * root / 3.0) * fall,
-        -5.0 / 6.0 * (1.0 + root) * fall,
-    )
+    ((1.0 + root + root * root / 3.0) * fall, -5.0 / 6.0 * (1.0 + root) * fall)
 }
 
 /// The squares of the differences of all pairs of points, coordinate by coordinate.
@@ -228,11 +196,7 @@ impl Gaps {
                 squares.extend(a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)));
             }
         }
-        Gaps {
-            points: points.len(),
-            dimensions,
-            squares,
-        }
+        Gaps { points: points.len(), dimensions, squares }
     }
 
     /// The squares of a pair, the first above the second.
@@ -251,11 +215,7 @@ fn unlikelihood(
     prior: &Prior,
 ) -> f64 {
     let (n, d) = (gaps.points, gaps.dimensions);
-    let Scales {
-        weights,
-        variance,
-        noise,
-    } = Scales::from_logs(at);
+    let Scales { weights, variance, noise } = Scales::from_logs(at);
     let pairs = |i: usize| (0..i).map(move |j| (i, j));
     let kernels = (0..n).flat_map(pairs);
     let kernels = kernels.map(|(i, j)| matern(dot(&weights, gaps.of(i, j))));
@@ -305,20 +265,13 @@ mod tests {
     use super::*;
 
     fn sure(values: Vec<f64>) -> Costs {
-        Costs {
-            doubts: vec![0.0; values.len()],
-            values,
-        }
+        Costs { doubts: vec![0.0; values.len()], values }
     }
 
     fn example() -> (Vec<Vec<f64>>, Costs) {
-        let points: Vec<Vec<f64>> = (0..12)
-            .map(|i| vec![(i as f64 * 0.37).fract(), (i as f64 * 0.61).fract()])
-            .collect();
-        let costs = points
-            .iter()
-            .map(|p| (5.0 * p[0]).sin() + 0.1 * p[1])
-            .collect();
+        let points: Vec<Vec<f64>> =
+            (0..12).map(|i| vec![(i as f64 * 0.37).fract(), (i as f64 * 0.61).fract()]).collect();
+        let costs = points.iter().map(|p| (5.0 * p[0]).sin() + 0.1 * p[1]).collect();
         (points, sure(costs))
     }
 
@@ -338,11 +291,7 @@ mod tests {
                 unlikelihood(&at, &mut [0.0; 4], &gaps, &costs, &prior)
             };
             let slope = (shifted(1e-5) - shifted(-1e-5)) / 2e-5;
-            assert!(
-                (slope - gradient[k]).abs() < 1e-4,
-                "{k}: {slope} {}",
-                gradient[k]
-            );
+            assert!((slope - gradient[k]).abs() < 1e-4, "{k}: {slope} {}", gradient[k]);
         }
     }
 

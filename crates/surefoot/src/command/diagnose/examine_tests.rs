@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use surefoot_diagnose::{
     Context, Evaluation, Facts, Observation, Problem, Quantity, Split, Thresholds,
 };
-use surefoot_import::Map;
+use surefoot_record::logs::Map;
 use surefoot_record::{Digest, Header, MetricSummary, Recorder, RunSummary, Status};
 use tempfile::TempDir;
 
-/// Finds that the loss is above 1, and remarks on the validation loss.
+/// Finds that the loss is above 1, and warnings on the validation loss.
 struct High;
 
 impl Detector for High {
@@ -44,7 +44,7 @@ impl Detector for Apart {
     }
 
     fn evaluate(&mut self, seen: &Evaluation, context: &Context<'_>) -> Option<Finding> {
-        let finding = Finding::new(self.problem(), context.step(), "The splits part.").remark();
+        let finding = Finding::new(self.problem(), context.step(), "The splits part.").warning();
         (seen.loss > 2.0).then(|| finding.with("validation loss", seen.loss, 2.0))
     }
 }
@@ -78,10 +78,8 @@ fn report_of(csv: &str, settings: &[(&str, &str)]) -> Report {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("history.csv");
     std::fs::write(&path, csv).unwrap();
-    let settings: Vec<_> = settings
-        .iter()
-        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-        .collect();
+    let settings: Vec<_> =
+        settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let settings = Settings::read(&settings, Thresholds::default(), &detectors()).unwrap();
     let subject = Subject::open(&path, &Map::new()).unwrap();
     let mut report = examine(subject, settings, detectors()).unwrap();
@@ -106,7 +104,7 @@ fn findings_are_told_in_the_numbers_of_the_log() {
         loss              1.5   limit 1
         learning rate   0.001
 
-    remark: over fitting   at epoch 11
+    warning: over fitting   at epoch 11
       The splits part.
         validation loss   3   limit 2
 
@@ -147,18 +145,15 @@ fn where_nothing_was_looked_for_nothing_is_claimed() {
 #[test]
 fn programs_get_a_line_for_each_finding_and_the_result_last() {
     let report = report_of(BAD, &[]);
-    let lines: Vec<String> = report
-        .events()
-        .iter()
-        .map(|event| serde_json::to_string(event).unwrap())
-        .collect();
+    let lines: Vec<String> =
+        report.events().iter().map(|event| serde_json::to_string(event).unwrap()).collect();
     assert_snapshot!(lines.join("\n"), @r#"
-    {"event":"finding","problem":"over_fitting","severity":"remark","step":11,"since":11,"layers":[],"evidence":[{"name":"validation loss","value":3.0,"limit":2.0}],"sentence":"The splits part."}
+    {"event":"finding","problem":"over_fitting","severity":"warning","step":11,"since":11,"layers":[],"evidence":[{"name":"validation loss","value":3.0,"limit":2.0}],"sentence":"The splits part."}
     {"event":"finding","problem":"loss_spike","severity":"problem","step":12,"since":11,"layers":["dense_1","dense_2"],"evidence":[{"name":"loss","value":1.5,"limit":1.0},{"name":"learning rate","value":0.001,"limit":null}],"sentence":"The loss is above one."}
     {"event":"not_observable","problem":"vanishing_gradient","needs":["gradients"]}
     {"event":"not_observable","problem":"exploding_gradient","needs":["gradients"]}
     {"event":"not_observable","problem":"improper_loss","needs":["metric","model"]}
-    {"event":"diagnosis","path":"history.csv","steps":3,"unit":"epoch","problems":["loss_spike"],"remarks":["over_fitting"],"checked":["loss_spike","over_fitting","slow_convergence"],"not_observable":["vanishing_gradient","exploding_gradient","improper_loss"]}
+    {"event":"diagnosis","path":"history.csv","steps":3,"unit":"epoch","problems":["loss_spike"],"warnings":["over_fitting"],"checked":["loss_spike","over_fitting","slow_convergence"],"not_observable":["vanishing_gradient","exploding_gradient","improper_loss"]}
     "#);
 }
 
@@ -166,10 +161,7 @@ fn programs_get_a_line_for_each_finding_and_the_result_last() {
 fn what_is_switched_off_is_not_looked_for() {
     let off = r#"["loss_spike", "vanishing_gradient"]"#;
     let report = report_of(BAD, &[("diagnose.off", off)]);
-    assert_eq!(
-        report.checked,
-        [Problem::OVER_FITTING, Problem::SLOW_CONVERGENCE]
-    );
+    assert_eq!(report.checked, [Problem::OVER_FITTING, Problem::SLOW_CONVERGENCE]);
     assert_eq!(report.problems().count(), 0);
     assert_eq!(report.not_observable.len(), 2);
 }
@@ -273,11 +265,7 @@ fn a_run_that_goes_on_or_was_given_up_is_not_finished() {
         status: Status::Failed,
         problems: Vec::new(),
         remedies: Vec::new(),
-        metric: MetricSummary {
-            name: "accuracy".to_owned(),
-            before: None,
-            after: None,
-        },
+        metric: MetricSummary { name: "accuracy".to_owned(), before: None, after: None },
         steps: 3,
         seconds: 1.0,
         digest: Digest(1),

@@ -13,7 +13,7 @@ use settings::Settings;
 use std::path::PathBuf;
 use subject::Subject;
 use surefoot_diagnose::detectors;
-use surefoot_import::{Map, Role};
+use surefoot_record::logs::{Map, Role};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -92,10 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let subject = Subject::open(&arguments.path, &map)?;
     let settings = Settings::read(&arguments.settings, subject.thresholds(), &detectors)?;
     let report = examine(subject, settings, detectors)?;
-    report
-        .events()
-        .iter()
-        .for_each(|event| console.event(event));
+    report.events().iter().for_each(|event| console.event(event));
     console.say(&report.text());
     Ok(match report.problems().next() {
         Some(_) => Exit::No,

@@ -31,10 +31,7 @@ impl Settings {
         thresholds: Thresholds,
         detectors: &[Box<dyn Detector>],
     ) -> Result<Settings, Failure> {
-        let mut read = Settings {
-            thresholds,
-            given: Given::default(),
-        };
+        let mut read = Settings { thresholds, given: Given::default() };
         for (key, value) in settings {
             let set = match key.split_once('.') {
                 Some(("diagnose", _)) => read.thresholds.set(key, value),
@@ -45,10 +42,7 @@ impl Settings {
             };
             set.map_err(Failure::input)?;
         }
-        let known: Vec<_> = detectors
-            .iter()
-            .map(|detector| detector.problem())
-            .collect();
+        let known: Vec<_> = detectors.iter().map(|detector| detector.problem()).collect();
         if let Some(unknown) = read.thresholds.off.iter().find(|off| !known.contains(off)) {
             let known: Vec<&str> = known.iter().map(|problem| problem.id()).collect();
             return Err(Failure::input(format!(
@@ -118,26 +112,16 @@ mod tests {
     use super::*;
 
     fn read(key: &str, value: &str) -> Result<Settings, Failure> {
-        Settings::read(
-            &[(key.to_owned(), value.to_owned())],
-            Thresholds::default(),
-            &[],
-        )
+        Settings::read(&[(key.to_owned(), value.to_owned())], Thresholds::default(), &[])
     }
 
     #[test]
     fn facts_and_thresholds_are_set_by_their_keys() {
-        let mut facts = Facts {
-            metric: Some("accuracy".to_owned()),
-            ..Facts::default()
-        };
+        let mut facts = Facts { metric: Some("accuracy".to_owned()), ..Facts::default() };
         let settings = read("facts.task", "binary").unwrap();
         settings.given.complete(&mut facts);
         assert_eq!((facts.task, facts.chance), (Some(Task::Binary), Some(0.5)));
-        read("facts.chance", "0.9")
-            .unwrap()
-            .given
-            .complete(&mut facts);
+        read("facts.chance", "0.9").unwrap().given.complete(&mut facts);
         assert_eq!(facts.chance, Some(0.9));
         let settings = read("diagnose.theta", "0.8").unwrap();
         assert_eq!(settings.thresholds.theta, 0.8);

@@ -6,9 +6,9 @@ use crate::output::number::{counted, grouped};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{Evaluation, Facts, Observation, Quantity, Split, Thresholds, detectors};
-use surefoot_import::{Log, Map, Unit};
 use surefoot_plan::Plan;
 use surefoot_record::Run;
+use surefoot_record::logs::{Log, Map, Unit};
 
 /// A run or a log that can be read.
 pub(super) enum Subject {
@@ -28,11 +28,8 @@ impl Subject {
     /// Opens what is at `path`.
     pub(super) fn open(path: &Path, map: &Map) -> Result<Subject, Failure> {
         if !path.join("header.json").exists() {
-            let log = surefoot_import::read(path, map)?;
-            return Ok(Subject::Log {
-                log: Box::new(log),
-                path: path.to_owned(),
-            });
+            let log = surefoot_record::logs::read(path, map)?;
+            return Ok(Subject::Log { log: Box::new(log), path: path.to_owned() });
         }
         if !map.is_empty() {
             return Err(Failure::input(format!(
@@ -110,15 +107,8 @@ impl Subject {
 
     /// What can be seen in it.
     pub(super) fn available(&self) -> BTreeSet<Quantity> {
-        let Subject::Run {
-            run,
-            facts,
-            evaluations,
-        } = self
-        else {
-            return self
-                .log()
-                .map_or_else(BTreeSet::new, |log| log.available.clone());
+        let Subject::Run { run, facts, evaluations } = self else {
+            return self.log().map_or_else(BTreeSet::new, |log| log.available.clone());
         };
         let watched = run.header().observe_every > 0 && !facts.layers.is_empty();
         let validated = evaluations.iter().any(|e| e.split == Split::Validation);

@@ -28,12 +28,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Fail
         let (then, now) = (&facts.parts, &repeated.digest.parts);
         Disagreement::new(facts.step, &facts.digest_parts, then, now)
     });
-    let step = Step {
-        file,
-        facts,
-        repeated: &repeated,
-        disagreement,
-    };
+    let step = Step { file, facts, repeated: &repeated, disagreement };
     console.say(&step.text());
     console.event(&step.event());
     Ok(if agrees { Exit::Done } else { Exit::No })

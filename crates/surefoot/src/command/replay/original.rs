@@ -43,10 +43,8 @@ impl Original<'_> {
         if self.record.header().digest_parts == parts {
             return Ok(());
         }
-        let message = format!(
-            "the digests of {} do not cover what this version's cover",
-            self.name()
-        );
+        let message =
+            format!("the digests of {} do not cover what this version's cover", self.name());
         Err(Failure::input(message).help("replay it with the surefoot that recorded it"))
     }
 

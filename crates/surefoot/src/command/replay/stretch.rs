@@ -43,11 +43,7 @@ impl Stretch {
                 grouped(to)
             )));
         }
-        Ok(Self {
-            from,
-            to,
-            begin: nearest(run, from.saturating_sub(1), console)?,
-        })
+        Ok(Self { from, to, begin: nearest(run, from.saturating_sub(1), console)? })
     }
 
     /// The number of steps done where it begins.

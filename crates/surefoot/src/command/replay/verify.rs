@@ -31,10 +31,7 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Fail
     let replay = Replay {
         arguments,
         console,
-        original: Original {
-            record: &record,
-            log: &log,
-        },
+        original: Original { record: &record, log: &log },
         stretch,
         job: &job,
     };
@@ -63,9 +60,8 @@ impl Replay<'_> {
         if self.original.record.summary()?.is_none() {
             let steps = self.original.log.last_step().unwrap_or(0);
             let name = self.original.name();
-            self.console.note(&format!(
-                "{name} is not finished; it is recorded up to step {steps}"
-            ));
+            self.console
+                .note(&format!("{name} is not finished; it is recorded up to step {steps}"));
         }
         let screen = Screen::new(self.console);
         let interrupt = Interrupt::listen(|| {})?;

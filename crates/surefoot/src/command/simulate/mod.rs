@@ -1,4 +1,4 @@
-//! `surefoot simulate`: what other stoppers would have done to recorded trials, and what that gains.
+//! `surefoot simulate`: what other pruners would have done to recorded trials, and what that gains.
 
 mod recorded;
 mod searches;
@@ -12,18 +12,18 @@ use clap::Args;
 use serde_json::Value;
 use std::num::NonZeroUsize;
 use surefoot_diagnose::indicators;
-use surefoot_tune::Stopper;
+use surefoot_tune::Pruner;
+use surefoot_tune::pruner::{DIAGNOSIS, NAMES, NONE, Settings};
 use surefoot_tune::simulate::{Axis, Floor, Order, Tally, Task, measure, split, sweep};
-use surefoot_tune::stopper::{DIAGNOSIS, NAMES, NONE, Settings};
 
 const EXAMPLES: &str = "\
 Examples:
   surefoot simulate runs/circles
-      For every stopper and indicator alone, and for the default ones together: how many trials it
+      For every pruner and indicator alone, and for the default ones together: how many trials it
       would have stopped, what that saves, and how many of the truly best it keeps. Only trials
-      that ran to their end are known in full: record them with `surefoot tune --stopper none`.
+      that ran to their end are known in full: record them with `surefoot tune --pruner none`.
 
-  surefoot simulate runs/circles --stopper erg --stopper median --set median.trials=10
+  surefoot simulate runs/circles --pruner erg --pruner median --set median.trials=10
       Only these two together.
 
   surefoot simulate runs/circles --set plc=0.01
@@ -39,11 +39,11 @@ Examples:
       Whole searches: a point that the sampler asks for is answered by the nearest recorded trial.
       For each rule: how much sooner they find what the same searches without it find. A search
       may take a fifth of what all recorded trials took: with two studies of 30 trials each, that
-      is about 15 trials without stoppers.
+      is about 15 trials without pruners.
 
 Exit codes: 0 done, 2 the input is wrong, 3 something broke.";
 
-/// Replay recorded trials through stoppers and thresholds, or search among them, without training
+/// Replay recorded trials through pruners and thresholds, or search among them, without training
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -55,11 +55,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     study: Option<String>,
 
-    /// Only these stoppers or indicators, together; may be given several times
+    /// Only these pruners or indicators, together; may be given several times
     #[arg(long, value_name = "NAME")]
-    stopper: Vec<String>,
+    pruner: Vec<String>,
 
-    /// Change a number: protect=N, the limit of an indicator (plc=0.01), or that of a stopper (median.trials=10)
+    /// Change a number: protect=N, the limit of an indicator (plc=0.01), or that of a pruner (median.trials=10)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = super::train::setting)]
     settings: Vec<(String, String)>,
 
@@ -123,7 +123,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let sampler = arguments.sampler.as_deref().map(searches::sampler);
     let sampler = sampler.transpose()?;
     let records = Recorded::read(arguments, &console)?;
-    let is_overview = arguments.stopper.is_empty();
+    let is_overview = arguments.pruner.is_empty();
     if let Some(sampler) = sampler {
         let rules = rules(&base.for_sampler(sampler.learns()), arguments)?;
         return searches::run(records, &sampler, &rules, arguments, &console);
@@ -133,10 +133,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let learns = |recorded: &Recorded| recorded.learns && !is_drawn;
     let order = match arguments.trials {
         None => Order::Recorded,
-        Some(trials) => Order::Drawn {
-            trials: trials.get(),
-            seeds: arguments.seeds(),
-        },
+        Some(trials) => Order::Drawn { trials: trials.get(), seeds: arguments.seeds() },
     };
     if !arguments.sweep.is_empty() {
         let base = base.for_sampler(records.iter().any(learns));
@@ -172,24 +169,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 /// The rules that are asked for: the default ones, or those that are named, with their numbers changed.
 fn settings(arguments: &Arguments) -> Result<Settings, Failure> {
     let default = Settings::default();
-    let mut settings = match arguments.stopper.is_empty() {
+    let mut settings = match arguments.pruner.is_empty() {
         true => default,
-        false if arguments.stopper == [NONE] => {
+        false if arguments.pruner == [NONE] => {
             let message = format!("`{NONE}` ends no trials: there is nothing to try");
             return Err(Failure::input(message));
         }
         false => {
-            let entries: Vec<Value> = arguments
-                .stopper
-                .iter()
-                .map(|n| n.as_str().into())
-                .collect();
+            let entries: Vec<Value> = arguments.pruner.iter().map(|n| n.as_str().into()).collect();
             Settings::listed(&entries, default.protect).map_err(Failure::input)?
         }
     };
     for (key, value) in &arguments.settings {
-        // A stopper that is not among these may be one of those that are shown alone.
-        if arguments.stopper.is_empty() && arguments.sweep.is_empty() && is_of_another(key) {
+        // A pruner that is not among these may be one of those that are shown alone.
+        if arguments.pruner.is_empty() && arguments.sweep.is_empty() && is_of_another(key) {
             continue;
         }
         settings = changed(&settings, key, value)?;
@@ -197,7 +190,7 @@ fn settings(arguments: &Arguments) -> Result<Settings, Failure> {
     Ok(settings)
 }
 
-/// Whether a key belongs to a stopper that a study does not have by default.
+/// Whether a key belongs to a pruner that a study does not have by default.
 fn is_of_another(key: &str) -> bool {
     let name = key.split('.').next().unwrap_or(key);
     NAMES.contains(&name) && is_missing(&Settings::default(), name)
@@ -213,7 +206,7 @@ fn changed(settings: &Settings, key: &str, value: &str) -> Result<Settings, Fail
         let failure = Failure::input(error.to_string());
         match key.split_once('.') {
             Some((name, _)) if NAMES.contains(&name) && is_missing(settings, name) => {
-                failure.help(format!("name it: --stopper {name}"))
+                failure.help(format!("name it: --pruner {name}"))
             }
             _ => failure,
         }
@@ -221,14 +214,14 @@ fn changed(settings: &Settings, key: &str, value: &str) -> Result<Settings, Fail
 }
 
 fn is_missing(settings: &Settings, name: &str) -> bool {
-    settings.stoppers.iter().all(|s| s.name() != name)
+    settings.pruners.iter().all(|s| s.name() != name)
 }
 
 /// The rules that have a row each, by their names.
 fn rules(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)>, Failure> {
-    match arguments.stopper.is_empty() {
+    match arguments.pruner.is_empty() {
         true => each(base, arguments),
-        false => Ok(vec![(arguments.stopper.join(" + "), base.clone())]),
+        false => Ok(vec![(arguments.pruner.join(" + "), base.clone())]),
     }
 }
 
@@ -239,17 +232,12 @@ fn each(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)
     let is_set = arguments.settings.iter().any(|(key, _)| key == "protect");
     let protect = if is_set { base.protect } else { 0 };
     for name in NAMES {
-        let own = base.stoppers.iter().find(|s| s.name() == name);
-        let stopper = match own {
-            Some(stopper) => *stopper,
-            None => name
-                .parse()
-                .map_err(|error| Failure::input(format!("{error}")))?,
+        let own = base.pruners.iter().find(|s| s.name() == name);
+        let pruner = match own {
+            Some(pruner) => *pruner,
+            None => name.parse().map_err(|error| Failure::input(format!("{error}")))?,
         };
-        let mut alone = Settings {
-            protect,
-            ..Settings::only(stopper)
-        };
+        let mut alone = Settings { protect, ..Settings::only(pruner) };
         for (key, value) in &arguments.settings {
             if own.is_none() && key.split('.').next() == Some(name) {
                 alone = changed(&alone, key, value)?;
@@ -257,16 +245,9 @@ fn each(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)
         }
         rules.push((name.to_owned(), alone));
     }
-    let diagnosis = Settings {
-        stoppers: Vec::new(),
-        protect,
-        ..base.clone()
-    };
+    let diagnosis = Settings { pruners: Vec::new(), protect, ..base.clone() };
     for problem in indicators::PROBLEMS {
-        let alone = Settings {
-            indicators: vec![problem.clone()],
-            ..diagnosis.clone()
-        };
+        let alone = Settings { indicators: vec![problem.clone()], ..diagnosis.clone() };
         rules.push((problem.id().to_owned(), alone));
     }
     rules.push((DIAGNOSIS.to_owned(), diagnosis));
@@ -296,7 +277,7 @@ fn calibrate(
         let failure = Failure::input(error.to_string());
         let missing = keys().filter_map(|key| Some(key.split_once('.')?.0));
         match missing.into_iter().find(|name| is_missing(base, name)) {
-            Some(name) => failure.help(format!("name it: --stopper {name}")),
+            Some(name) => failure.help(format!("name it: --pruner {name}")),
             None => failure,
         }
     })?;
@@ -326,10 +307,7 @@ fn calibrate(
     };
     rows.iter().for_each(|row| console.event(row));
     console.event(&on_the_rest);
-    console.say(&format!(
-        "On the part for calibration:\n{}",
-        table(&rows, false)
-    ));
+    console.say(&format!("On the part for calibration:\n{}", table(&rows, false)));
     if !swept.holds {
         console.warn(&format!(
             "none of these keeps {:.0}% of the top ten on every task and {:.0}% of the best; {chosen} keeps most",

@@ -141,7 +141,7 @@ fn warn_of_stopped(stored: &Stored, arguments: &Arguments, console: &Console) {
         };
         console.warn(&format!(
             "{}: {stopped} of {} trials were stopped when they were recorded: what they would have \
-             come to is not known, and {so}; record a study with --stopper none",
+             come to is not known, and {so}; record a study with --pruner none",
             stored.name,
             trials.len()
         ));
@@ -184,10 +184,7 @@ fn not_there(path: &Path) -> Failure {
 
 /// The curve files that a path names: itself, or those in it.
 fn curve_files(path: &Path) -> Vec<PathBuf> {
-    let is_json = |path: &Path| {
-        path.extension()
-            .is_some_and(|extension| extension == "json")
-    };
+    let is_json = |path: &Path| path.extension().is_some_and(|extension| extension == "json");
     if path.is_file() && is_json(path) {
         return vec![path.to_owned()];
     }
@@ -257,15 +254,7 @@ fn recorded(trial: &Trial, stored: &Stored) -> RecordedTrial {
 /// not this one, and beside its store.
 fn places(trial: &Trial, stored: &Stored) -> Vec<PathBuf> {
     let run = trial.run.as_deref().map(PathBuf::from);
-    let beside = || {
-        Some(
-            stored
-                .file
-                .as_ref()?
-                .parent()?
-                .join(run.as_ref()?.file_name()?),
-        )
-    };
+    let beside = || Some(stored.file.as_ref()?.parent()?.join(run.as_ref()?.file_name()?));
     let beside = beside();
     run.into_iter().chain(beside).collect()
 }
@@ -295,8 +284,7 @@ impl Seen {
         for evaluation in evaluations {
             let mut seen: Vec<Observation> = Vec::new();
             while let Some(next) = observations.next_if(|next| {
-                next.as_ref()
-                    .is_ok_and(|observation| observation.step <= evaluation.step)
+                next.as_ref().is_ok_and(|observation| observation.step <= evaluation.step)
             }) {
                 seen.extend(next);
             }
@@ -307,9 +295,6 @@ impl Seen {
                 spent: 0.0,
             });
         }
-        Some(Seen {
-            facts: run.header().facts.clone(),
-            stretches,
-        })
+        Some(Seen { facts: run.header().facts.clone(), stretches })
     }
 }

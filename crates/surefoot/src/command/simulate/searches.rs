@@ -8,9 +8,9 @@ use crate::output::Console;
 use crate::output::simulate::{Gained, Gains, SearchedTask, grounds_text, protection};
 use std::num::NonZeroUsize;
 use std::thread;
+use surefoot_tune::pruner::Settings;
 use surefoot_tune::sampler::{self, Settings as SamplerSettings};
 use surefoot_tune::simulate::{Gain, Ground, RecordedTrial, Searched};
-use surefoot_tune::stopper::Settings;
 
 /// Of searches with fewer trials than this nothing can be said.
 const FEW: f64 = 20.0;
@@ -19,10 +19,7 @@ const FEW: f64 = 20.0;
 pub(super) fn sampler(name: &str) -> Result<SamplerSettings, Failure> {
     SamplerSettings::named(name).ok_or_else(|| {
         let names: Vec<&str> = sampler::names().collect();
-        Failure::input(format!(
-            "there is no sampler `{name}`; there are {}",
-            names.join(", ")
-        ))
+        Failure::input(format!("there is no sampler `{name}`; there are {}", names.join(", ")))
     })
 }
 
@@ -54,7 +51,7 @@ pub(super) fn run(
         })?;
         if gain.plain_trials < FEW {
             console.warn(&format!(
-                "{task}: a search without stoppers has only {:.1} trials; give it more with --share, or \
+                "{task}: a search without pruners has only {:.1} trials; give it more with --share, or \
                  record more",
                 gain.plain_trials
             ));
@@ -79,7 +76,7 @@ pub(super) fn run(
         console.say(&table.rows(&gained, &tasks));
     }
     console.say(&table.foot());
-    if let Some((_, settings)) = rules.last().filter(|_| arguments.stopper.is_empty()) {
+    if let Some((_, settings)) = rules.last().filter(|_| arguments.pruner.is_empty()) {
         console.say(&protection(settings));
     }
     Ok(Exit::Done)
@@ -90,9 +87,8 @@ fn grounds(records: Vec<Recorded>) -> Result<Vec<(String, Ground)>, Failure> {
     let mut joined: Vec<(String, Option<Question>, Vec<RecordedTrial>)> = Vec::new();
     for recorded in records {
         let (task, question) = (recorded.task, recorded.question);
-        let mut same = joined
-            .iter_mut()
-            .filter(|(_, other, _)| question.is_some() && *other == question);
+        let mut same =
+            joined.iter_mut().filter(|(_, other, _)| question.is_some() && *other == question);
         match same.next() {
             Some((_, _, trials)) => trials.extend(task.trials),
             None => joined.push((task.name, question, task.trials)),

@@ -45,10 +45,7 @@ pub(super) struct Bookkeeper<'a> {
 impl Bookkeeper<'_> {
     /// The attempt with the place of its record.
     fn placed(attempt: &Attempt) -> Attempt {
-        Attempt {
-            run: format!("{ATTEMPTS}/attempt-{:03}", attempt.number),
-            ..attempt.clone()
-        }
+        Attempt { run: format!("{ATTEMPTS}/attempt-{:03}", attempt.number), ..attempt.clone() }
     }
 
     /// Records in the ledger, and tells programs.

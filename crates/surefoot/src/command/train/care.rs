@@ -72,10 +72,7 @@ impl Care {
 /// The thresholds of a plan whose wishes can be met.
 pub(super) fn thresholds(plan: &Plan) -> Result<Thresholds, Failure> {
     let all = remedies::all();
-    for (key, ids) in [
-        ("forbid", &plan.repair.forbid),
-        ("order", &plan.repair.order),
-    ] {
+    for (key, ids) in [("forbid", &plan.repair.forbid), ("order", &plan.repair.order)] {
         let known = |id: &&String| all.iter().any(|remedy| remedy.id() == *id);
         if let Some(id) = ids.iter().find(|id| !known(id)) {
             let known: Vec<&str> = all.iter().map(|remedy| remedy.id()).collect();

@@ -24,21 +24,14 @@ pub(super) struct Delivery<'a> {
 impl Delivery<'_> {
     /// What the delivered plan came to.
     pub(super) fn report(&self) -> &Report {
-        let delivered = self
-            .repaired
-            .and_then(|repaired| repaired.delivered.as_ref());
+        let delivered = self.repaired.and_then(|repaired| repaired.delivered.as_ref());
         delivered.map_or(self.given, |delivered| &delivered.report)
     }
 
     /// The delivered plan.
     fn plan(&self) -> String {
-        let delivered = self
-            .repaired
-            .and_then(|repaired| repaired.delivered.as_ref());
-        delivered.map_or_else(
-            || self.job.text.clone(),
-            |delivered| delivered.plan.to_toml(),
-        )
+        let delivered = self.repaired.and_then(|repaired| repaired.delivered.as_ref());
+        delivered.map_or_else(|| self.job.text.clone(), |delivered| delivered.plan.to_toml())
     }
 
     /// How it ended.

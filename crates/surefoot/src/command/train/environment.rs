@@ -69,11 +69,7 @@ mod tests {
     #[test]
     fn what_cannot_change_the_result_is_no_difference() {
         let then = Environment::detect();
-        let now = Environment {
-            workers: 7,
-            threads: 64,
-            ..then.clone()
-        };
+        let now = Environment { workers: 7, threads: 64, ..then.clone() };
         assert!(differences(&then, &now).is_empty());
     }
 

@@ -39,14 +39,7 @@ impl<'a> Examiner<'a> {
         screen: &'a Screen,
         steps: u64,
     ) -> Self {
-        Self {
-            recorder,
-            diagnosis,
-            screen,
-            steps,
-            alarm: Alarm::default(),
-            failure: None,
-        }
+        Self { recorder, diagnosis, screen, steps, alarm: Alarm::default(), failure: None }
     }
 
     /// Rings when a problem is found.
@@ -86,7 +79,7 @@ impl<'a> Examiner<'a> {
         self.problems().next()
     }
 
-    /// All problems that were found, without remarks.
+    /// All problems that were found, without warnings.
     pub(super) fn problems(&self) -> impl Iterator<Item = &Finding> {
         let findings = self.diagnosis.findings().iter();
         findings.filter(|finding| finding.severity == Severity::Problem)

@@ -105,10 +105,7 @@ impl Job {
             }
         })?;
         Ok(Self {
-            name: plan
-                .name
-                .clone()
-                .unwrap_or_else(|| fallback_name.to_owned()),
+            name: plan.name.clone().unwrap_or_else(|| fallback_name.to_owned()),
             plan,
             text,
             base,
@@ -135,11 +132,7 @@ impl Job {
     /// What the trainer refused, with the line of the plan where there is one.
     pub(crate) fn explain(&self, error: TrainError) -> Failure {
         match error {
-            TrainError::TooFewSymbols {
-                ref layer,
-                rows,
-                largest,
-            } if self.keras_file.is_none() => {
+            TrainError::TooFewSymbols { ref layer, rows, largest } if self.keras_file.is_none() => {
                 let needed = largest + 1;
                 let error = ShapeError {
                     path: self
@@ -214,10 +207,7 @@ pub(crate) fn folder_of(plan: &Path) -> Result<PathBuf, Failure> {
         return Ok(recorded_folder(&run));
     }
     std::path::absolute(folder).map_err(|error| {
-        Failure::broken(format!(
-            "cannot tell where {} is: {error}",
-            folder.display()
-        ))
+        Failure::broken(format!("cannot tell where {} is: {error}", folder.display()))
     })
 }
 

@@ -40,21 +40,13 @@ impl<D> Surgery<'_, D> {
     where
         D: Clone,
     {
-        let stopped = Event::Stopped {
-            step: report.steps,
-            problem: finding.problem.clone(),
-        };
+        let stopped = Event::Stopped { step: report.steps, problem: finding.problem.clone() };
         examiner.recorder.event(&stopped)?;
         self.screen.event(&stopped);
         self.screen.mention("\n  Looking for a remedy:");
         let plan = &self.job.plan;
         let facts = examiner.diagnosis.facts().clone();
-        let search = Search::new(
-            plan.clone(),
-            finding.clone(),
-            facts.clone(),
-            remedies::all(),
-        );
+        let search = Search::new(plan.clone(), finding.clone(), facts.clone(), remedies::all());
         let patient = Patient {
             plan,
             finding: finding.clone(),
@@ -79,13 +71,7 @@ impl<D> Surgery<'_, D> {
             tried: 0,
             quits: false,
         };
-        let repaired = repair::<B>(
-            &patient,
-            search,
-            self.thresholds,
-            self.device,
-            &mut bookkeeper,
-        );
+        let repaired = repair::<B>(&patient, search, self.thresholds, self.device, &mut bookkeeper);
         let tried = bookkeeper.tried;
         self.screen.clear();
         let repaired = repaired?;

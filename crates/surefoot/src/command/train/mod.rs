@@ -74,12 +74,7 @@ pub(crate) struct Arguments {
     model: Option<PathBuf>,
 
     /// Where run directories are made
-    #[arg(
-        long,
-        value_name = "DIR",
-        default_value = "runs",
-        conflicts_with = "resume"
-    )]
+    #[arg(long, value_name = "DIR", default_value = "runs", conflicts_with = "resume")]
     runs: PathBuf,
 
     /// Change a setting of the plan, such as training.epochs=5

@@ -37,14 +37,9 @@ pub(super) fn create(
     arguments: &Arguments,
     mut header: Header,
 ) -> Result<Recorder, Failure> {
-    let copy = job
-        .keras_file
-        .as_deref()
-        .map(|file| (file, copy_name(file)));
+    let copy = job.keras_file.as_deref().map(|file| (file, copy_name(file)));
     if let Some((_, name)) = &copy {
-        header
-            .more
-            .insert(KERAS_COPY.to_owned(), name.clone().into());
+        header.more.insert(KERAS_COPY.to_owned(), name.clone().into());
     }
     let recorder = Recorder::create(&arguments.runs, &job.name, &job.text, header)?;
     if let Some((file, name)) = copy {
@@ -52,19 +47,14 @@ pub(super) fn create(
         std::fs::copy(file, &target).map_err(|error| {
             // Nothing was recorded in it yet.
             let _ = std::fs::remove_dir_all(recorder.dir());
-            Failure::broken(format!(
-                "cannot copy the model to {}: {error}",
-                target.display()
-            ))
+            Failure::broken(format!("cannot copy the model to {}: {error}", target.display()))
         })?;
     }
     Ok(recorder)
 }
 
 fn copy_name(file: &Path) -> String {
-    let extension = file
-        .extension()
-        .map(|extension| extension.to_string_lossy());
+    let extension = file.extension().map(|extension| extension.to_string_lossy());
     format!("initial.{}", extension.as_deref().unwrap_or("keras"))
 }
 
@@ -72,9 +62,9 @@ fn copy_name(file: &Path) -> String {
 pub(super) fn remove_attempts(run: &Path) -> Result<(), Failure> {
     let attempts = run.join(ATTEMPTS);
     match std::fs::remove_dir_all(&attempts) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Failure::broken(
-            format!("cannot remove {}: {error}", attempts.display()),
-        )),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(Failure::broken(format!("cannot remove {}: {error}", attempts.display())))
+        }
         _ => Ok(()),
     }
 }

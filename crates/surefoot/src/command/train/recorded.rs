@@ -27,11 +27,7 @@ impl Recorded {
         let document = document(run)?;
         let plan = document.plan()?;
         let keras = keras_file(run, KERAS_COPY)?;
-        Ok(Self {
-            document,
-            plan,
-            keras,
-        })
+        Ok(Self { document, plan, keras })
     }
 
     /// With the data, which have to be those of the run. `base` is where the plan's files are, if

@@ -97,25 +97,15 @@ fn tell_finished(run: &Run, console: &Console) -> Result<(), Failure> {
     };
     // It may have been copied or moved since.
     summary.run = run.dir().display().to_string();
-    console.note(&format!(
-        "{} is finished; this is how it ended",
-        summary.run
-    ));
-    let test = run
-        .evaluations()?
-        .into_iter()
-        .rev()
-        .find(|e| e.split == Split::Test);
+    console.note(&format!("{} is finished; this is how it ended", summary.run));
+    let test = run.evaluations()?.into_iter().rev().find(|e| e.split == Split::Test);
     let best = delivered(run)?.unwrap_or(run.events()?);
     let best = best.into_iter().rev().find_map(|event| match event {
         Event::Best { epoch, .. } => Some(epoch),
         _ => None,
     });
-    let ending = Ending {
-        summary: &summary,
-        epoch: best,
-        test: test.map(|evaluation| evaluation.metric),
-    };
+    let ending =
+        Ending { summary: &summary, epoch: best, test: test.map(|evaluation| evaluation.metric) };
     console.say(&ending.text());
     console.mention(&ending.next());
     console.event(&summary);

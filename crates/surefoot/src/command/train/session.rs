@@ -64,12 +64,7 @@ pub(super) fn run<B: Compute>(
         device: arguments.device,
         workers,
     };
-    let mut opening = Opening {
-        event: "outline",
-        step: None,
-        run: None,
-        facts: overview.facts(),
-    };
+    let mut opening = Opening { event: "outline", step: None, run: None, facts: overview.facts() };
     if arguments.dry_run {
         console.say(overview.text().trim_end());
         console.event(&opening);
@@ -87,9 +82,7 @@ pub(super) fn run<B: Compute>(
         Some(resumed) => Recorder::resume(resumed.dir(), &now)?,
     };
     let dir = recorder.dir().display().to_string();
-    let steps = outline
-        .steps_per_epoch
-        .saturating_mul(job.plan.training.epochs);
+    let steps = outline.steps_per_epoch.saturating_mul(job.plan.training.epochs);
     let diagnosis = Diagnosis::new(outline.facts.clone(), thresholds.clone());
     let mut examiner = Examiner::new(recorder, diagnosis, &screen, steps);
     let from = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.step);
@@ -121,13 +114,7 @@ pub(super) fn run<B: Compute>(
     let report = report.map_err(|error| resumable(error.into()))?;
     if report.end == End::Interrupted {
         let when = format!("after step {} of {steps}", report.steps);
-        return Ok(tell_interrupted(
-            &when,
-            report.steps,
-            dir,
-            arguments,
-            console,
-        ));
+        return Ok(tell_interrupted(&when, report.steps, dir, arguments, console));
     }
     if report.end == End::Finished {
         examiner.finish().map_err(|error| resumable(error.into()))?;
@@ -149,18 +136,9 @@ pub(super) fn run<B: Compute>(
         }
         _ => None,
     };
-    if repaired
-        .as_ref()
-        .is_some_and(|repaired| repaired.interrupted)
-    {
+    if repaired.as_ref().is_some_and(|repaired| repaired.interrupted) {
         let when = "while looking for a remedy";
-        return Ok(tell_interrupted(
-            when,
-            report.steps,
-            dir,
-            arguments,
-            console,
-        ));
+        return Ok(tell_interrupted(when, report.steps, dir, arguments, console));
     }
     let problems: Vec<Finding> = examiner.problems().cloned().collect();
     let delivery = Delivery {
@@ -175,9 +153,7 @@ pub(super) fn run<B: Compute>(
     };
     let summary = delivery.summary();
     let delivered = delivery.report();
-    delivery
-        .hand_over(examiner.recorder, &summary)
-        .map_err(|error| resumable(error.into()))?;
+    delivery.hand_over(examiner.recorder, &summary).map_err(|error| resumable(error.into()))?;
     if let Some(test) = &delivered.test {
         console.event(&Event::from(test));
     }
@@ -224,10 +200,6 @@ fn tell_interrupted(
         let command = Role::Literal.paint(format!("surefoot train --resume {run}"));
         to_stderr(&format!("interrupted {when}; go on with\n  {command}"));
     }
-    console.event(&Interrupted {
-        event: "interrupted",
-        step,
-        run,
-    });
+    console.event(&Interrupted { event: "interrupted", step, run });
     Exit::Interrupted
 }

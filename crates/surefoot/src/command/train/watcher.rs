@@ -18,12 +18,7 @@ pub(super) struct Onlooker {
 
 impl Onlooker {
     pub(super) fn new(interrupt: Interrupt, bar: Option<Bar>, alarm: Option<Alarm>) -> Self {
-        Self {
-            interrupt,
-            bar,
-            alarm,
-            loss: f64::NAN,
-        }
+        Self { interrupt, bar, alarm, loss: f64::NAN }
     }
 }
 

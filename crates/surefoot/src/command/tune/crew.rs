@@ -62,13 +62,7 @@ impl<'a> Crew<'a> {
         for number in 1..=project.workers {
             let name = format!("{}-{number}", crew.name);
             let (child, voice) = crew.hire(&name)?;
-            crew.hands.push(Hand {
-                name,
-                child: Some(child),
-                voice,
-                killed: None,
-                lives: LIVES,
-            });
+            crew.hands.push(Hand { name, child: Some(child), voice, killed: None, lives: LIVES });
         }
         Ok(crew)
     }
@@ -117,8 +111,8 @@ impl<'a> Crew<'a> {
                 command.arg(option).arg(value);
             }
         }
-        for name in &self.arguments.stopper {
-            command.arg("--stopper").arg(name);
+        for name in &self.arguments.pruner {
+            command.arg("--pruner").arg(name);
         }
         command
             // What it says is told apart by how it begins.
@@ -143,9 +137,7 @@ impl<'a> Crew<'a> {
     /// Who was killed and is to be replaced, by name.
     pub(super) fn killed(&self) -> Vec<(String, ExitStatus)> {
         let hands = self.hands.iter();
-        hands
-            .filter_map(|hand| Some((hand.name.clone(), hand.killed?)))
-            .collect()
+        hands.filter_map(|hand| Some((hand.name.clone(), hand.killed?))).collect()
     }
 
     /// Starts those again that were killed.
@@ -233,23 +225,18 @@ impl Voice {
         let said = Arc::new(Mutex::new(VecDeque::new()));
         let heard = Arc::clone(&said);
         let stderr = child.stderr.take();
-        let listener = std::thread::Builder::new()
-            .name("voice".to_owned())
-            .spawn(move || {
-                let lines = stderr.into_iter().flat_map(|it| BufReader::new(it).lines());
-                // What cannot be read cannot be told.
-                for line in lines.map_while(Result::ok) {
-                    let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-                    if heard.len() == Voice::KEPT {
-                        heard.pop_front();
-                    }
-                    heard.push_back(line);
+        let listener = std::thread::Builder::new().name("voice".to_owned()).spawn(move || {
+            let lines = stderr.into_iter().flat_map(|it| BufReader::new(it).lines());
+            // What cannot be read cannot be told.
+            for line in lines.map_while(Result::ok) {
+                let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+                if heard.len() == Voice::KEPT {
+                    heard.pop_front();
                 }
-            })?;
-        Ok(Voice {
-            said,
-            listener: Some(listener),
-        })
+                heard.push_back(line);
+            }
+        })?;
+        Ok(Voice { said, listener: Some(listener) })
     }
 
     fn said(&self) -> Vec<String> {

@@ -33,7 +33,7 @@ Examples:
   surefoot tune circles.toml --trials 100 --workers 4
       A hundred trials in all, four side by side.
 
-  surefoot tune circles.toml --budget 30m --sampler gp --stopper diagnosis
+  surefoot tune circles.toml --budget 30m --sampler gp --pruner diagnosis
       Half an hour, with a Gaussian process, and only hopeless trials ended.
 
   surefoot tune circles.toml --store postgres://me@host/tune
@@ -86,7 +86,7 @@ pub(crate) struct Arguments {
 
     /// Who ends trials, or none; may be given several times
     #[arg(long, value_name = "NAME")]
-    stopper: Vec<String>,
+    pruner: Vec<String>,
 
     /// The seed of the sampler; the same as --set tune.seed=N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
@@ -140,9 +140,7 @@ impl Project {
         let dir = arguments.runs.join(folder_name(&study.name));
         let cores = super::workers(None);
         let asked = arguments.workers.map(NonZeroUsize::get);
-        let workers = asked
-            .or(study.settings.workers)
-            .unwrap_or(cores.div_ceil(2));
+        let workers = asked.or(study.settings.workers).unwrap_or(cores.div_ceil(2));
         let threads = arguments.threads.map(NonZeroUsize::get);
         Ok(Project {
             store: match &arguments.store {
@@ -229,16 +227,14 @@ fn document(arguments: &Arguments) -> Result<Document, Failure> {
     let mut document = Document::load(&arguments.study)?;
     let trials = arguments.trials.map(|n| n.to_string());
     let seed = arguments.seed.map(|n| n.to_string());
-    let time = arguments
-        .budget
-        .map(|time| format!("'{}s'", time.as_secs_f64()));
-    let stoppers = match arguments.stopper.as_slice() {
+    let time = arguments.budget.map(|time| format!("'{}s'", time.as_secs_f64()));
+    let pruners = match arguments.pruner.as_slice() {
         [] => None,
         names => Some(format!("{names:?}")),
     };
-    let stoppers = match stoppers.as_deref() {
+    let pruners = match pruners.as_deref() {
         Some(r#"["none"]"#) => Some("'none'".to_owned()),
-        _ => stoppers,
+        _ => pruners,
     };
     let sampler = arguments.sampler.as_ref().map(|name| format!("{name:?}"));
     let flags = [
@@ -246,7 +242,7 @@ fn document(arguments: &Arguments) -> Result<Document, Failure> {
         ("tune.time", time),
         ("tune.seed", seed),
         ("tune.sampler", sampler),
-        ("tune.stopper", stoppers),
+        ("tune.pruner", pruners),
     ];
     for (key, value) in &arguments.settings {
         document.set(key, value)?;

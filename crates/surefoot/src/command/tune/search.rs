@@ -95,9 +95,8 @@ pub(super) fn run(
     let remedy = "they stay so in the store: when the reason is mended, try more (--trials), or begin anew elsewhere (--runs)";
     if given_up {
         let failed = standing.failures_in_a_row();
-        console.note(&format!(
-            "given up, because the last {failed} trials have all failed; {remedy}"
-        ));
+        console
+            .note(&format!("given up, because the last {failed} trials have all failed; {remedy}"));
         return Ok(Exit::No);
     }
     if standing.failures_only() > 0 {

@@ -104,10 +104,7 @@ impl<B: Compute> Trainer<'_, B> {
             Ok(checker) => checker.map(RefCell::new).map(Rc::new),
             Err(error) => return Err(Trouble::Machine(format!("no thread to check in: {error}"))),
         };
-        let mut journal = TrialJournal {
-            recorder,
-            checker: checker.clone(),
-        };
+        let mut journal = TrialJournal { recorder, checker: checker.clone() };
         let mut reported = 0;
         if let Some(checkpoint) = &checkpoint {
             if let Err(error) = run.restore(checkpoint) {
@@ -306,7 +303,7 @@ impl Measure {
         }
         // Of trials that were stopped only those are finished that were done.
         let done = events.iter().rev().find_map(|event| match event {
-            Event::Finding(finding) => Some(finding.clone().remark()),
+            Event::Finding(finding) => Some(finding.clone().warning()),
             _ => None,
         });
         Ok(match done {

@@ -32,12 +32,10 @@ pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Resul
         settings,
         runs: &project.dir,
         leave: &leave,
-        deadline: settings
-            .time
-            .and_then(|time| Instant::now().checked_add(time)),
+        deadline: settings.time.and_then(|time| Instant::now().checked_add(time)),
     };
     let diagnosis = |facts: Facts| {
-        let detectors = settings.stoppers.detectors();
+        let detectors = settings.pruners.detectors();
         let any = !detectors.is_empty();
         any.then(|| Diagnosis::with(facts, Thresholds::default(), detectors))
     };

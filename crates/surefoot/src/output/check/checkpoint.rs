@@ -3,7 +3,7 @@
 use super::excerpt;
 use crate::output::Role;
 use crate::output::facts::wrapped;
-use surefoot_script::{Checkpoint, MemberKind, Sources};
+use surefoot_check::{Checkpoint, MemberKind, Sources};
 
 /// For people.
 pub(super) fn text(checkpoint: &Checkpoint, sources: &Sources, width: usize) -> String {
@@ -18,21 +18,14 @@ pub(super) fn text(checkpoint: &Checkpoint, sources: &Sources, width: usize) -> 
     };
     let mut parts = vec![excerpt::place(&title, &checkpoint.place, sources, width)];
     parts.extend(members(checkpoint, width));
-    for (name, code) in [
-        ("to save", &checkpoint.save),
-        ("to restore", &checkpoint.restore),
-    ] {
+    for (name, code) in [("to save", &checkpoint.save), ("to restore", &checkpoint.restore)] {
         if !code.trim().is_empty() {
             let code = code.trim_end().lines().map(|line| match line.is_empty() {
                 true => String::new(),
                 false => format!("      {}", Role::Literal.paint(line)),
             });
             let code: Vec<String> = code.collect();
-            parts.push(format!(
-                "  {}\n\n{}",
-                Role::Quiet.paint(name),
-                code.join("\n")
-            ));
+            parts.push(format!("  {}\n\n{}", Role::Quiet.paint(name), code.join("\n")));
         }
     }
     parts.join("\n\n")

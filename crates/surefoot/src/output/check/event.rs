@@ -4,7 +4,7 @@ use super::checkpoint::kind;
 use super::{Report, Unread};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use surefoot_script::{Checkpoint, Finding, Member, Place, Sources};
+use surefoot_check::{Checkpoint, Finding, Member, Place, Sources};
 
 /// A line.
 #[derive(Debug, Serialize)]
@@ -12,7 +12,7 @@ use surefoot_script::{Checkpoint, Finding, Member, Place, Sources};
 pub(crate) enum Event<'a> {
     /// Something that counts.
     Finding(Told<'a>),
-    /// A call that could not be resolved, or another remark.
+    /// A call that could not be resolved, or another warning.
     Unknown(Told<'a>),
     Checkpoint {
         #[serde(flatten)]
@@ -87,13 +87,7 @@ impl Where {
         let source = sources.get(place.file);
         let (line, column) = source.line_and_column(place.range.start);
         let (end_line, end_column) = source.line_and_column(place.range.end);
-        Self {
-            file: source.path.display().to_string(),
-            line,
-            column,
-            end_line,
-            end_column,
-        }
+        Self { file: source.path.display().to_string(), line, column, end_line, end_column }
     }
 }
 
@@ -101,45 +95,30 @@ impl Report {
     /// For programs: the findings, what is not known, checkpoints, what could not be read, and the
     /// summary.
     pub(crate) fn events(&self) -> Vec<Event<'_>> {
-        let findings = self
-            .counted_findings()
-            .map(|it| Event::Finding(self.told(it)));
-        let unknown = self.remarks().map(|it| Event::Unknown(self.told(it)));
-        let checkpoints = self
-            .checked
-            .checkpoints
-            .iter()
-            .map(|it| self.checkpoint(it));
+        let findings = self.counted_findings().map(|it| Event::Finding(self.told(it)));
+        let unknown = self.warnings().map(|it| Event::Unknown(self.told(it)));
+        let checkpoints = self.checked.checkpoints.iter().map(|it| self.checkpoint(it));
         let unreadable = self.unread.iter().map(unreadable);
         let check = Event::Check {
             files: self.checked.files,
             passed_over: self.checked.passed_over,
             lines: self.lines(),
             findings: self.counted_findings().count(),
-            by_rule: self
-                .by_rule()
-                .into_iter()
-                .map(|(rule, count)| (rule.id(), count))
-                .collect(),
-            unknown: self.remarks().count(),
+            by_rule: self.by_rule().into_iter().map(|(rule, count)| (rule.id(), count)).collect(),
+            unknown: self.warnings().count(),
             suppressed: self.checked.suppressed,
             unreadable: self.unread.len(),
             checkpoints: self.checked.checkpoints.len(),
         };
-        findings
-            .chain(unknown)
-            .chain(checkpoints)
-            .chain(unreadable)
-            .chain([check])
-            .collect()
+        findings.chain(unknown).chain(checkpoints).chain(unreadable).chain([check]).collect()
     }
 
     fn told<'a>(&self, finding: &'a Finding) -> Told<'a> {
         let sources = &self.checked.sources;
-        let notes = finding.notes.iter().map(|note| Beside {
-            at: Where::new(&note.place, sources),
-            text: &note.text,
-        });
+        let notes = finding
+            .notes
+            .iter()
+            .map(|note| Beside { at: Where::new(&note.place, sources), text: &note.text });
         Told {
             rule: finding.rule.id(),
             at: Where::new(&finding.place, sources),

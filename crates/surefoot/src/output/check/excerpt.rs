@@ -10,7 +10,7 @@ use annotate_snippets::{
     Annotation, AnnotationKind, Group, Level, Renderer, Snippet, normalize_untrusted_str,
 };
 use std::ops::Range;
-use surefoot_script::{FileId, Finding, Note, Place, Source, Sources};
+use surefoot_check::{FileId, Finding, Note, Place, Source, Sources};
 
 /// A note longer than this goes below the lines.
 const LABEL: usize = 72;
@@ -114,9 +114,7 @@ fn snippet<'a>(
     // Only the lines in question: the drawing takes as long as the text it is given.
     let text = &source.text;
     let start = text[..whole.start].rfind('\n').map_or(0, |at| at + 1);
-    let end = text[whole.end..]
-        .find('\n')
-        .map_or(text.len(), |at| whole.end + at);
+    let end = text[whole.end..].find('\n').map_or(text.len(), |at| whole.end + at);
     let (line, _) = source.line_and_column(start);
     let within = |place: &Place| {
         let range = shown(source, &place.range);
@@ -154,10 +152,8 @@ fn label(note: &Note) -> Option<&str> {
 /// Text below the lines, after `   = help: `.
 fn below(text: &str, width: usize) -> String {
     const INDENT: usize = 14;
-    let lines: Vec<String> = paragraphs(text, width - INDENT)
-        .split('\n')
-        .map(normalize_untrusted_str)
-        .collect();
+    let lines: Vec<String> =
+        paragraphs(text, width - INDENT).split('\n').map(normalize_untrusted_str).collect();
     lines.join("\n")
 }
 
@@ -189,20 +185,14 @@ fn renderer(width: usize) -> Renderer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use surefoot_script::Rule;
+    use surefoot_check::Rule;
 
     fn sources(text: &str) -> Sources {
-        Sources(vec![Source {
-            path: "train.py".into(),
-            text: text.into(),
-        }])
+        Sources(vec![Source { path: "train.py".into(), text: text.into() }])
     }
 
     fn at(range: Range<usize>) -> Place {
-        Place {
-            file: FileId(0),
-            range,
-        }
+        Place { file: FileId(0), range }
     }
 
     fn drawn(text: &str, range: Range<usize>, notes: Vec<Note>) -> String {
@@ -238,10 +228,7 @@ mod tests {
 
     #[test]
     fn a_note_is_beside_its_line_or_below_if_it_is_long() {
-        let note = |text: &str| Note {
-            place: at(6..11),
-            text: text.into(),
-        };
+        let note = |text: &str| Note { place: at(6..11), text: text.into() };
         let short = drawn("seed\n\nmodel\n", 0..4, vec![note("It goes here.")]);
         assert!(short.contains("3 | model\n  | ----- It goes here.\n"));
         let long = "It goes here, ".repeat(8);

@@ -2,7 +2,7 @@
 
 use crate::output::Role;
 use crate::output::facts::{facts, wrapped};
-use surefoot_script::Rule;
+use surefoot_check::Rule;
 
 /// The width of a page: lines of prose longer than this are hard to read.
 const WIDTH: usize = 80;
@@ -52,11 +52,5 @@ fn silence(rule: Rule) -> String {
     let comment = |what: &str| code(&format!("# surefoot: {what}[{rule}]"));
     let line = "On the line of the finding, or alone on the line above it:";
     let file = "For a whole file, anywhere in it:";
-    [
-        prose(line),
-        comment("ignore"),
-        prose(file),
-        comment("ignore-file"),
-    ]
-    .join("\n\n")
+    [prose(line), comment("ignore"), prose(file), comment("ignore-file")].join("\n\n")
 }

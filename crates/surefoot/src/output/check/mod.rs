@@ -9,7 +9,7 @@ mod summary;
 
 use super::Role;
 use super::facts::wrapped;
-use surefoot_script::{Checked, Finding, Place, Rule, Unreadable};
+use surefoot_check::{Checked, Finding, Place, Rule, Unreadable};
 
 /// The width of text that nobody watches; messages about plans have it too.
 const PLAIN_WIDTH: usize = 100;
@@ -54,12 +54,12 @@ impl Report {
         findings.filter(|finding| !finding.rule.is_remark())
     }
 
-    fn remarks(&self) -> impl Iterator<Item = &Finding> {
+    fn warnings(&self) -> impl Iterator<Item = &Finding> {
         let findings = self.checked.findings.iter();
         findings.filter(|finding| finding.rule.is_remark())
     }
 
-    /// For people: the findings with their lines, then the remarks, a line each.
+    /// For people: the findings with their lines, then the warnings, a line each.
     pub(crate) fn findings(&self) -> String {
         let mut shown = [0; Rule::ALL.len()];
         let mut parts = Vec::new();
@@ -68,11 +68,7 @@ impl Report {
             let count = &mut shown[finding.rule as usize];
             *count += 1;
             if *count <= IN_FULL {
-                parts.push(excerpt::finding(
-                    finding,
-                    &self.checked.sources,
-                    self.text_width(),
-                ));
+                parts.push(excerpt::finding(finding, &self.checked.sources, self.text_width()));
             } else {
                 match rest.iter_mut().find(|(rule, _)| *rule == finding.rule) {
                     Some((_, places)) => places.push(&finding.place),
@@ -81,9 +77,9 @@ impl Report {
             }
         }
         parts.extend(rest.iter().map(|(rule, places)| self.more(*rule, places)));
-        let remarks: Vec<String> = self.remarks().map(|it| self.remark(it)).collect();
-        if !remarks.is_empty() {
-            parts.push(remarks.join("\n"));
+        let warnings: Vec<String> = self.warnings().map(|it| self.warning(it)).collect();
+        if !warnings.is_empty() {
+            parts.push(warnings.join("\n"));
         }
         parts.join("\n\n")
     }
@@ -100,11 +96,11 @@ impl Report {
         )
     }
 
-    /// A remark in one line, or as few as it needs.
-    fn remark(&self, finding: &Finding) -> String {
-        let head = Role::Warning.paint("remark:");
+    /// A warning in one line, or as few as it needs.
+    fn warning(&self, finding: &Finding) -> String {
+        let head = Role::Warning.paint("warning:");
         let text = format!("{}: {}", self.place(&finding.place), finding.message);
-        let lines = wrapped(&text, self.text_width() - "remark: ".len());
+        let lines = wrapped(&text, self.text_width() - "warning: ".len());
         format!("{head} {}", lines.join("\n        "))
     }
 

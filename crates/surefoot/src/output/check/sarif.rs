@@ -4,7 +4,7 @@ use super::event::Where;
 use super::{Report, Unread};
 use serde::Serialize;
 use std::path::{Component, Path};
-use surefoot_script::{Finding, Note, Place, Rule, Source};
+use surefoot_check::{Finding, Note, Place, Rule, Source};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
@@ -157,17 +157,13 @@ struct Region {
 impl Descriptor {
     fn of(rule: Rule) -> Self {
         let page = rule.explanation();
-        let sentence = |text: &str| Text {
-            text: text.split_whitespace().collect::<Vec<_>>().join(" "),
-        };
+        let sentence =
+            |text: &str| Text { text: text.split_whitespace().collect::<Vec<_>>().join(" ") };
         Self {
             id: rule.id(),
             short_description: sentence(page.title),
             full_description: sentence(page.meaning),
-            help: Help {
-                text: page.page,
-                markdown: page.page,
-            },
+            help: Help { text: page.page, markdown: page.page },
             default_configuration: Configuration { level: level(rule) },
         }
     }
@@ -187,9 +183,7 @@ fn result(finding: &Finding, report: &Report) -> Outcome {
     };
     let beside = |(id, note): (usize, &Note)| Location {
         id: Some(id),
-        message: Some(Text {
-            text: note.text.clone(),
-        }),
+        message: Some(Text { text: note.text.clone() }),
         physical_location: physical(&note.place, report),
     };
     Outcome {
@@ -212,9 +206,7 @@ fn physical(place: &Place, report: &Report) -> Physical {
     let source: &Source = sources.get(place.file);
     let at = Where::new(place, sources);
     Physical {
-        artifact_location: Artifact {
-            uri: uri(&source.path),
-        },
+        artifact_location: Artifact { uri: uri(&source.path) },
         region: Some(Region {
             start_line: at.line,
             start_column: at.column,
@@ -237,9 +229,7 @@ fn notification(unread: &Unread) -> Notification {
             true => "error",
             false => "warning",
         },
-        message: Text {
-            text: format!("{} cannot be checked: {}", it.path.display(), it.reason),
-        },
+        message: Text { text: format!("{} cannot be checked: {}", it.path.display(), it.reason) },
         locations: [Location {
             id: None,
             message: None,

@@ -4,7 +4,7 @@ use super::Report;
 use crate::output::Role;
 use crate::output::facts::{facts, wrapped};
 use crate::output::number::{counted, grouped};
-use surefoot_script::{Finding, Rule};
+use surefoot_check::{Finding, Rule};
 
 /// Where the values of the last lines begin, at the most.
 const INDENT: usize = "  not checked   ".len();
@@ -36,9 +36,9 @@ impl Report {
             let silenced = counted(self.checked.suppressed as u64, "finding");
             rows.push(("suppressed", format!("{silenced}, by comments")));
         }
-        let remarks = self.remarks().count();
-        if remarks > 0 {
-            rows.push(("remarks", grouped(remarks as u64)));
+        let warnings = self.warnings().count();
+        if warnings > 0 {
+            rows.push(("warnings", grouped(warnings as u64)));
         }
         if self.checked.passed_over > 0 {
             let files = counted(self.checked.passed_over as u64, "file");
@@ -54,9 +54,7 @@ impl Report {
                 format!("{nothing} in {files} ({lines})")
             }
             Some((rule, _)) => {
-                let each = by_rule
-                    .iter()
-                    .map(|(rule, count)| format!("{rule} {count}"));
+                let each = by_rule.iter().map(|(rule, count)| format!("{rule} {count}"));
                 let each = each.collect::<Vec<_>>().join(", ");
                 let each = wrapped(&each, self.text_width() - INDENT);
                 let names = std::iter::once("by rule").chain(std::iter::repeat(""));
@@ -67,10 +65,8 @@ impl Report {
                 format!("{} in {files} ({lines})", Role::Error.paint(total))
             }
         };
-        let rows: Vec<(String, String)> = rows
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect();
+        let rows: Vec<(String, String)> =
+            rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         match rows.is_empty() {
             true => head,
             false => format!("{head}\n{}", facts(&rows)),

@@ -41,12 +41,10 @@ fn best<'v>(study: &Study, view: &'v View) -> Option<(&'v Trial, f64)> {
     let trials = view.trials().iter();
     let counting = trials.filter_map(|trial| Some((trial, counting(trial)?)));
     // The first of equals.
-    counting.reduce(
-        |best, other| match direction.cost(other.1) < direction.cost(best.1) {
-            true => other,
-            false => best,
-        },
-    )
+    counting.reduce(|best, other| match direction.cost(other.1) < direction.cost(best.1) {
+        true => other,
+        false => best,
+    })
 }
 
 /// What a trial reached, if it counts and is a number.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use surefoot_tune::store::View;
 use surefoot_tune::study::Task;
-use surefoot_tune::{Condition, Domain, Parameter, Stopper, Study, Value, stopper};
+use surefoot_tune::{Condition, Domain, Parameter, Pruner, Study, Value, pruner};
 
 /// What would be searched, and where.
 pub(crate) struct Outline<'a> {
@@ -28,7 +28,7 @@ struct OutlineEvent<'a> {
     direction: &'a str,
     seed: u64,
     sampler: &'a surefoot_tune::sampler::Settings,
-    stopper: &'a stopper::Settings,
+    pruner: &'a pruner::Settings,
     trials: Option<u64>,
     seconds: Option<f64>,
     operations: Option<f64>,
@@ -50,7 +50,7 @@ impl Outline<'_> {
             direction: settings.direction.name(),
             seed: settings.seed,
             sampler: &settings.sampler,
-            stopper: &settings.stoppers,
+            pruner: &settings.pruners,
             trials: settings.trials,
             seconds: settings.time.map(|time| time.as_secs_f64()),
             operations: settings.operations,
@@ -69,28 +69,20 @@ impl Outline<'_> {
             facts.push(("command", command.clone()));
         }
         facts.push(("store", format!("{}, {}", self.store, self.contents())));
-        facts.push((
-            "sampler",
-            format!("{}, seed {}", settings.sampler.name(), settings.seed),
-        ));
-        facts.push(("stoppers", stoppers(&settings.stoppers)));
+        facts.push(("sampler", format!("{}, seed {}", settings.sampler.name(), settings.seed)));
+        facts.push(("pruners", pruners(&settings.pruners)));
         facts.push(("budget", self.budget()));
         let threads = number::counted(self.threads as u64, "thread");
         facts.push(("workers", format!("{}, {threads} each", self.workers)));
         let facts = facts.into_iter();
-        let mut lines: Vec<String> = facts
-            .map(|(key, value)| format!("  {key:<9} {value}"))
-            .collect();
+        let mut lines: Vec<String> =
+            facts.map(|(key, value)| format!("  {key:<9} {value}")).collect();
         lines.push(String::new());
         let parameters = self.study.space.parameters();
         let width = parameters.iter().map(|p| p.name.len()).max().unwrap_or(0);
         for parameter in parameters {
             let name = format!("{:width$}", parameter.name);
-            let mut line = format!(
-                "  {}  {}",
-                Role::Strong.paint(name),
-                range(&parameter.domain)
-            );
+            let mut line = format!("  {}  {}", Role::Strong.paint(name), range(&parameter.domain));
             for condition in &parameter.conditions {
                 line.push_str(&Role::Quiet.paint(format!("  if {}", wanted(condition))));
             }
@@ -121,9 +113,7 @@ impl Outline<'_> {
         let parts = [
             settings.trials.map(|n| number::counted(n, "trial")),
             settings.time.map(number::rough_time),
-            settings
-                .operations
-                .map(|n| format!("{} multiplications", number::short(n))),
+            settings.operations.map(|n| format!("{} multiplications", number::short(n))),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         match parts.is_empty() {
@@ -142,10 +132,10 @@ fn states(view: &View) -> BTreeMap<&str, usize> {
     states
 }
 
-fn stoppers(settings: &stopper::Settings) -> String {
-    let mut names: Vec<&str> = settings.stoppers.iter().map(Stopper::name).collect();
+fn pruners(settings: &pruner::Settings) -> String {
+    let mut names: Vec<&str> = settings.pruners.iter().map(Pruner::name).collect();
     match settings.indicators == surefoot_diagnose::indicators::PROBLEMS {
-        true => names.push(stopper::DIAGNOSIS),
+        true => names.push(pruner::DIAGNOSIS),
         false => names.extend(settings.indicators.iter().map(|problem| problem.id())),
     }
     match (names.is_empty(), settings.protect) {

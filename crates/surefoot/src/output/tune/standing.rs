@@ -39,9 +39,8 @@ impl<'a> Standing<'a> {
             crew: crew.to_owned(),
             sound: 0,
             failed: 0,
-            best: best(study, view).map_or(f64::INFINITY, |(_, value)| {
-                study.settings.direction.cost(value)
-            }),
+            best: best(study, view)
+                .map_or(f64::INFINITY, |(_, value)| study.settings.direction.cost(value)),
             told,
         }
     }
@@ -193,11 +192,7 @@ fn line(study: &Study, trial: &Trial, view: &View, is_best: bool, width: Option<
     }
     let room = width.map_or(usize::MAX, |width| width.saturating_sub(head.len() + 2));
     let note = match note.chars().count() > room {
-        true => note
-            .chars()
-            .take(room.saturating_sub(1))
-            .chain(['…'])
-            .collect(),
+        true => note.chars().take(room.saturating_sub(1)).chain(['…']).collect(),
         false => note,
     };
     format!("{head}  {}", role.paint(note))

@@ -98,10 +98,7 @@ impl<'a> Summary<'a> {
         let told = &self.told;
         let mut counts = vec![format!("{} complete", told.complete)];
         if told.stopped > 0 {
-            let by = told
-                .stopped_by
-                .iter()
-                .map(|(by, count)| format!("{by} {count}"));
+            let by = told.stopped_by.iter().map(|(by, count)| format!("{by} {count}"));
             let by = by.collect::<Vec<_>>().join(", ");
             counts.push(format!("{} stopped ({by})", told.stopped));
         }
@@ -117,10 +114,7 @@ impl<'a> Summary<'a> {
         ];
         if told.stopped > 0 {
             let saved = told.saved * 100.0;
-            lines.push(format!(
-                "  {:<10} {saved:.0}% of the planned epochs",
-                "saved"
-            ));
+            lines.push(format!("  {:<10} {saved:.0}% of the planned epochs", "saved"));
         }
         match self.best {
             Some((trial, reached)) => {
@@ -155,16 +149,8 @@ impl<'a> Summary<'a> {
             true => String::new(),
             false => format!(" --study {}", quoted(told.study)),
         };
-        let command = format!(
-            "surefoot report {}{study} -o {}",
-            quoted(told.store),
-            quoted(&page)
-        );
-        lines.push(format!(
-            "  {:<10} {}",
-            "report",
-            Role::Literal.paint(command)
-        ));
+        let command = format!("surefoot report {}{study} -o {}", quoted(told.store), quoted(&page));
+        lines.push(format!("  {:<10} {}", "report", Role::Literal.paint(command)));
         lines.join("\n")
     }
 }
@@ -190,10 +176,7 @@ fn spent(study: &Study, view: &View, elapsed: Duration) -> Option<Spent> {
     if operations.is_some_and(|operations| view.operations() >= operations) {
         return Some(Spent::Operations);
     }
-    settings
-        .time
-        .is_some_and(|time| elapsed >= time)
-        .then_some(Spent::Time)
+    settings.time.is_some_and(|time| elapsed >= time).then_some(Spent::Time)
 }
 
 /// A word of a command as it can be pasted into a shell: `&` and `?` of a URL mean something there.

@@ -1,0 +1,288 @@
+//! Assignments, to names, fields and elements.
+
+use super::Lift;
+use super::object::Kind;
+use super::scope::Owner;
+use super::value::{ObjectId, Shape, Value};
+use crate::calculus::{Operand, Site, Variable};
+use ruff_python_ast::{Expr, Operator};
+use ruff_text_size::TextRange;
+
+impl<'a> Lift<'a> {
+    /// Assigns a value to whatever stands on the left.
+    pub(super) fn assign(&mut self, target: &'a Expr, value: Value<'a>, range: TextRange) {
+        match target {
+            Expr::Name(name) => {
+                let site = self.site(range);
+                let name = name.id.as_str();
+                let owner = self.owner_of(name);
+                let value = without_empty_parameters(value);
+                self.bind(owner, name, name, value, site);
+            }
+            Expr::Attribute(attribute) => {
+                let site = self.site(range);
+                let base = self.eval(&attribute.value);
+                let name = attribute.attr.as_str();
+                match base.shape {
+                    Shape::Object(id) => {
+                        let shown = self.shown(target);
+                        self.set_field(id, name, &shown, value, site);
+                    }
+                    Shape::Library(module) => {
+                        self.set_library(&format!("{module}.{name}"), &value, site)
+                    }
+                    Shape::Module(file) => {
+                        let frame = self.run_module(file, false);
+                        self.bind(Owner::Frame(frame), name, name, value, site);
+                    }
+                    Shape::Parameters(ids) => {
+                        if name == "grad" {
+                            self.clear_gradients(&ids, site);
+                        } else if !matches!(name, "requires_grad" | "trainable") {
+                            self.write_models(&ids, &value, site);
+                        }
+                    }
+                    Shape::Settings => self.set_setting(name, &value, site),
+                    Shape::Class(_) | Shape::Function(_) => {}
+                    _ => self.mutate(&attribute.value, &value, site),
+                }
+            }
+            Expr::Subscript(subscript) => {
+                let site = self.site(range);
+                let base = self.eval(&subscript.value);
+                let index = self.eval(&subscript.slice);
+                self.set_item(&subscript.value, &base, &index, value, site);
+            }
+            Expr::Tuple(tuple) => self.assign_parts(&tuple.elts, value, range),
+            Expr::List(list) => self.assign_parts(&list.elts, value, range),
+            Expr::Starred(starred) => {
+                let data = self.data(&value);
+                self.assign(&starred.value, data, range);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn assign_parts(&mut self, targets: &'a [Expr], value: Value<'a>, range: TextRange) {
+        let parts: Option<Vec<Value<'a>>> = match &value.shape {
+            Shape::Tuple(parts) if parts.len() == targets.len() => Some(parts.to_vec()),
+            Shape::Object(id) => match &self.object(*id).kind {
+                Kind::Container(container)
+                    if container.is_closed && container.elements.len() == targets.len() =>
+                {
+                    Some(container.elements.clone())
+                }
+                _ => None,
+            },
+            Shape::Loaded(..) | Shape::Parameters(_) | Shape::State(_) | Shape::Key => {
+                Some(vec![value.clone(); targets.len()])
+            }
+            _ => None,
+        };
+        match parts {
+            Some(parts) => {
+                for (target, part) in targets.iter().zip(parts) {
+                    self.assign(target, part, range);
+                }
+            }
+            None => {
+                let data = self.data(&value);
+                for target in targets {
+                    self.assign(target, data.clone(), range);
+                }
+            }
+        }
+    }
+
+    /// Settings are the same in every execution, but for those that the script draws itself. A clock that
+    /// somebody has to ask for (`--seed 0`) is left to who asks.
+    fn set_setting(&mut self, name: &'a str, value: &Value<'a>, site: Site) {
+        let is_drawn = |operand: &Operand| {
+            let mut draws = self.facts.draws.iter();
+            draws.any(|draw| Operand::Variable(draw.target) == *operand)
+        };
+        if !value.operands.iter().any(is_drawn) {
+            return;
+        }
+        let variable = match self.drawn_settings.get(name) {
+            Some(variable) => *variable,
+            None => self.program.variable(name),
+        };
+        self.drawn_settings.insert(name, variable);
+        self.compute(variable, "copy", value.operands.clone(), site);
+    }
+
+    /// Sets an attribute of an object.
+    pub(super) fn set_field(
+        &mut self,
+        id: ObjectId,
+        name: &'a str,
+        shown: &str,
+        value: Value<'a>,
+        site: Site,
+    ) {
+        if matches!(name, "learning_rate" | "lr") && self.is_optimizer(id) {
+            let operands = self.data(&value).operands;
+            self.write_cell(id, operands, site);
+            return;
+        }
+        if name == "stop_training" && self.is_module(id) {
+            let operands = self.data(&value).operands;
+            self.stop_library_loop(operands, site);
+            return;
+        }
+        if self.is_module(id) {
+            let registered = matches!(
+                self.object(id).fields.get(name).map(|slot| &slot.shape),
+                Some(Shape::Parameters(_))
+            );
+            match &value.shape {
+                Shape::Object(part) if self.is_module(*part) => self.absorb(id, *part, site),
+                Shape::Object(part) => {
+                    // A list of layers.
+                    if let Kind::Container(container) = &self.object(*part).kind {
+                        let parts: Vec<ObjectId> =
+                            container.elements.iter().filter_map(Value::as_object).collect();
+                        for part in parts {
+                            self.absorb(id, part, site);
+                        }
+                    }
+                }
+                Shape::Parameters(ids) if ids.is_empty() => {
+                    self.register(id, name, &value, site);
+                    return;
+                }
+                Shape::Plain if registered => {
+                    self.write_models(&[id], &value, site);
+                    return;
+                }
+                _ => {}
+            }
+        }
+        let value = without_empty_parameters(value);
+        let id = self.actual(id);
+        self.bind(Owner::Object(id), name, shown, value, site);
+    }
+
+    pub(super) fn set_item(
+        &mut self,
+        of: &'a Expr,
+        base: &Value<'a>,
+        index: &Value<'a>,
+        value: Value<'a>,
+        site: Site,
+    ) {
+        if matches!(&base.shape, Shape::Library(name) if &**name == "os.environ") {
+            self.set_environment(index, &value, site);
+            return;
+        }
+        let Some(id) = base.as_object() else {
+            let mut changed = self.data(&value);
+            let index = self.data(index);
+            changed.depend_on(&index);
+            self.mutate(of, &changed, site);
+            return;
+        };
+        let data = self.data(&value);
+        let text = index.as_text().cloned();
+        let in_loop = !self.loops.is_empty();
+        if let Kind::Container(container) = &mut self.object_mut(id).kind {
+            match text {
+                Some(key) => {
+                    container.entries.retain(|(it, _, _)| *it != key);
+                    container.entries.push((key, value, site));
+                }
+                None => container.is_closed &= !in_loop,
+            }
+        }
+        let mut operands = data.operands;
+        operands.extend(self.data(index).operands);
+        self.write_cell(id, operands, site);
+    }
+
+    pub(super) fn augment(
+        &mut self,
+        target: &'a Expr,
+        operator: Operator,
+        value: &'a Expr,
+        range: TextRange,
+    ) {
+        let site = self.site(range);
+        let by = self.eval(value);
+        let now = self.eval(target);
+        match (&now.shape, target) {
+            (Shape::Object(id), _) => {
+                let data = self.data(&by);
+                if let Kind::Container(container) = &mut self.object_mut(*id).kind {
+                    container.is_closed = false;
+                }
+                self.write_cell(*id, data.operands, site);
+            }
+            (Shape::Parameters(ids), _) => self.write_models(ids, &by, site),
+            (_, Expr::Attribute(attribute))
+                if matches!(self.eval_quietly(&attribute.value).shape, Shape::Parameters(_)) =>
+            {
+                self.mutate(&attribute.value, &by, site);
+            }
+            (_, Expr::Subscript(subscript)) => {
+                let mut changed = self.data(&by);
+                let index = self.eval(&subscript.slice);
+                changed.depend_on(&self.data(&index));
+                self.mutate(&subscript.value, &changed, site);
+            }
+            _ => {
+                let is_count = matches!(operator, Operator::Add)
+                    && matches!(by.shape, Shape::Int(_))
+                    && by.operands.is_empty();
+                let mut whole = self.data(&now);
+                if is_count {
+                    if let [Operand::Variable(variable)] = whole.operands[..] {
+                        self.count(target, variable, site);
+                        return;
+                    }
+                } else {
+                    whole.depend_on(&self.data(&by));
+                    let is_sum = operator == Operator::Add && by.models.is_empty();
+                    if let ([Operand::Variable(variable), ..], true) = (&whole.operands[..], is_sum)
+                    {
+                        self.note_counted(*variable);
+                    }
+                }
+                self.assign(target, whole, range);
+            }
+        }
+    }
+
+    /// `x += 1`: tells how far the loops around it have come.
+    pub(super) fn count(&mut self, target: &'a Expr, variable: Variable, site: Site) {
+        self.note_counted(variable);
+        self.compute(variable, "succ", vec![Operand::Variable(variable)], site);
+        let (owner, name) = match target {
+            Expr::Name(name) => (self.owner_of(name.id.as_str()), name.id.as_str()),
+            Expr::Attribute(it) => match self.eval_quietly(&it.value).shape {
+                Shape::Object(id) => (Owner::Object(self.actual(id)), it.attr.as_str()),
+                _ => return,
+            },
+            _ => return,
+        };
+        self.forget_literal(owner, name);
+    }
+
+    /// Notes that a variable counts the rounds of the loops around it.
+    pub(super) fn note_counted(&mut self, variable: Variable) {
+        for id in self.loops.clone() {
+            let positions = &mut self.facts.loops[id.0 as usize].positions;
+            if !positions.contains(&variable) {
+                positions.push(variable);
+            }
+        }
+    }
+}
+
+/// A parameter that is no model's is a tensor like others.
+fn without_empty_parameters(mut value: Value<'_>) -> Value<'_> {
+    if matches!(&value.shape, Shape::Parameters(ids) if ids.is_empty()) {
+        value.shape = Shape::Plain;
+    }
+    value
+}

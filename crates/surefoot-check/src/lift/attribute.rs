@@ -1,0 +1,203 @@
+//! Attributes.
+
+use super::Lift;
+use super::object::Kind;
+use super::value::{Code, Function, Models, ObjectId, Shape, Value};
+use crate::FileId;
+use crate::calculus::Operand;
+use crate::library::{self, SOMETHING};
+use ruff_python_ast::Expr;
+use ruff_text_size::TextRange;
+use std::path::Path;
+use std::rc::Rc;
+
+impl<'a> Lift<'a> {
+    /// An attribute of a value.
+    pub(super) fn attribute(
+        &mut self,
+        base: &Value<'a>,
+        name: &'a str,
+        range: TextRange,
+    ) -> Value<'a> {
+        match &base.shape {
+            Shape::Object(id) => self.attribute_of_object(*id, name, range),
+            Shape::Library(module) => {
+                let full = format!("{module}.{name}");
+                if library::effect_of(module).is_none() {
+                    let file = self.frame(self.current).file;
+                    if let Some(file) = self.project.modules.resolve(file, &full) {
+                        return Value::of(Shape::Module(file));
+                    }
+                }
+                Value::library(library::canonical(&full))
+            }
+            Shape::Module(file) if name == "__dict__" => self.any_of_module(*file),
+            Shape::Module(file) => {
+                let frame = self.run_module(*file, false);
+                match self.frame(frame).slots.get(name) {
+                    Some(slot) => {
+                        let value = self.read(slot);
+                        self.imported(value)
+                    }
+                    None => Value::constant(),
+                }
+            }
+            Shape::Class(class) => {
+                let class = class.clone();
+                self.class_attribute(&class, name).unwrap_or_else(Value::constant)
+            }
+            Shape::Super(class, id) => {
+                let (class, id) = (class.clone(), *id);
+                self.super_attribute(&class, id, name).unwrap_or_else(Value::constant)
+            }
+            Shape::Settings
+                if matches!(name, "rank" | "local_rank" | "global_rank" | "process_index") =>
+            {
+                Value::plain(vec![Operand::Rank])
+            }
+            Shape::Settings if matches!(name, "world_size" | "ngpus" | "num_gpus") => {
+                Value::plain(vec![Operand::Workers])
+            }
+            Shape::Settings => {
+                let mut setting = base.clone();
+                let variable = self.drawn_settings.get(name).copied();
+                setting.operands.extend(variable.map(Operand::Variable));
+                setting
+            }
+            Shape::Loaded(..) => base.clone(),
+            Shape::Parameters(ids) => match name {
+                "data" => base.clone(),
+                "grad" => {
+                    let ids = ids.clone();
+                    let mut gradients = Value::constant();
+                    for id in ids.iter() {
+                        if let Kind::Module { gradients: variable, .. } =
+                            self.object(self.root(*id)).kind
+                        {
+                            gradients.operands.push(Operand::Variable(variable));
+                        }
+                    }
+                    gradients
+                }
+                _ => self.data(base),
+            },
+            Shape::State(_) => base.clone(),
+            _ => self.data(base),
+        }
+    }
+
+    /// Something of a module of the project whose name is made while running: nobody knows what.
+    pub(super) fn any_of_module(&self, file: FileId) -> Value<'a> {
+        let path = &self.project.script(file).source.path;
+        let name = match path.file_stem() {
+            Some(stem) if stem == "__init__" => path.parent().and_then(Path::file_name),
+            stem => stem,
+        };
+        let name = name.map_or("module".into(), |name| name.to_string_lossy());
+        Value::library(format!(".{name}.{SOMETHING}"))
+    }
+
+    pub(super) fn attribute_of_object(
+        &mut self,
+        id: ObjectId,
+        name: &'a str,
+        range: TextRange,
+    ) -> Value<'a> {
+        if let Some(value) = self.field(id, name) {
+            return value;
+        }
+        if let Some(class) = self.object(id).class.clone()
+            && let Some(value) = self.class_attribute(&class, name)
+        {
+            return match value.shape {
+                Shape::Function(function) => {
+                    let bound = self.bind_method(&function, id);
+                    if is_property(&function) {
+                        self.enter(&bound, super::value::Arguments::default(), range)
+                    } else {
+                        Value::of(Shape::Function(bound))
+                    }
+                }
+                _ => value,
+            };
+        }
+        let cell = self.cell(id);
+        let models = self.models_of(id);
+        match &self.object(id).kind {
+            Kind::Module { .. } => match name {
+                "module" | "_orig_mod" | "ema" => Value::object(id),
+                "hparams" | "trainer" | "logger" => Value::of(Shape::Settings),
+                "training" | "device" | "dtype" | "current_epoch" | "global_step"
+                | "input_shape" | "output_shape" | "inputs" | "input" => Value::constant(),
+                _ if is_method_name(name) => Value::of(Shape::Method(id, name)),
+                _ => Value {
+                    shape: Shape::Parameters(Rc::new([self.root(id)])),
+                    operands: Vec::new(),
+                    models,
+                },
+            },
+            Kind::Loader(loader) => match name {
+                "dataset" => loader.dataset.clone(),
+                "sampler" | "batch_sampler" => {
+                    loader.sampler.clone().unwrap_or_else(Value::constant)
+                }
+                _ => Value::constant(),
+            },
+            Kind::Dataset { from, .. } => {
+                let from = from.clone();
+                self.data(&from)
+            }
+            Kind::Framework(_) => self.framework_attribute(id, name),
+            // Groups of parameters are part of the optimizer, and written through.
+            Kind::Optimizer { .. } if name == "param_groups" => Value::object(id),
+            Kind::Plain | Kind::Transform { .. } => Value::constant(),
+            _ if is_method_name(name) => Value::of(Shape::Method(id, name)),
+            _ => Value { shape: Shape::Plain, operands: vec![Operand::Variable(cell)], models },
+        }
+    }
+
+    /// A variable of the system's environment: a setting, or the rank of a process.
+    pub(super) fn environment_variable(&mut self, name: &Value<'a>) -> Value<'a> {
+        let operands = match name.as_text().copied() {
+            Some(
+                "RANK" | "LOCAL_RANK" | "SLURM_PROCID" | "SLURM_LOCALID" | "OMPI_COMM_WORLD_RANK",
+            ) => vec![Operand::Rank],
+            // The cluster, with the number of this worker in it.
+            Some("TF_CONFIG") => vec![Operand::Rank],
+            Some("WORLD_SIZE" | "SLURM_NTASKS") => vec![Operand::Workers],
+            _ => Vec::new(),
+        };
+        Value { shape: Shape::Plain, operands, models: Models::default() }
+    }
+}
+
+/// Whether a method is read like an attribute.
+pub(super) fn is_property(function: &Function<'_>) -> bool {
+    let Code::Def(code) = function.code else {
+        return false;
+    };
+    code.decorator_list.iter().any(|it| match &it.expression {
+        Expr::Name(name) => name.id == "property" || name.id == "cached_property",
+        Expr::Attribute(it) => it.attr.as_str() == "cached_property",
+        _ => false,
+    })
+}
+
+/// Methods that scripts pass on without calling them.
+pub(super) fn is_method_name(name: &str) -> bool {
+    matches!(
+        name,
+        "parameters"
+            | "state_dict"
+            | "load_state_dict"
+            | "train"
+            | "eval"
+            | "step"
+            | "zero_grad"
+            | "forward"
+            | "append"
+            | "extend"
+            | "update"
+            | "sample"
+    )
+}

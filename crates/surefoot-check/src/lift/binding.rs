@@ -1,0 +1,229 @@
+//! Names are given values.
+
+use super::Lift;
+use super::facts::{Kept, Restore};
+use super::object::Kind;
+use super::scope::{Owner, RESULT, Slot};
+use super::value::{ObjectId, Shape, Value};
+use crate::calculus::{Operand, Site, Variable};
+
+impl<'a> Lift<'a> {
+    /// Binds a name or an attribute to a value. `shown` is how the script writes it.
+    pub(super) fn bind(
+        &mut self,
+        owner: Owner,
+        name: &'a str,
+        shown: &str,
+        value: Value<'a>,
+        site: Site,
+    ) {
+        let variable = self.variable_of(owner, name, shown);
+        if let Shape::Loaded(_, keys) = &value.shape
+            && !keys.is_empty()
+        {
+            let in_loop = !self.loops.is_empty();
+            let moment = self.moment();
+            self.facts.restores.push(Restore { variable, object: None, site, in_loop, moment });
+            // The uninterrupted run goes on with what it has.
+            if self.slot(owner, name).is_some() {
+                return;
+            }
+        }
+        self.note_keeper(owner, name, variable, &value);
+        self.note_rebinding(owner, name, &value, site);
+        self.note_derived_position(variable, &value);
+        let slot = self.store(variable, value, shown, site);
+        self.set(owner, name, Some(slot));
+    }
+
+    pub(super) fn store(
+        &mut self,
+        variable: Variable,
+        value: Value<'a>,
+        shown: &str,
+        site: Site,
+    ) -> Slot<'a> {
+        let models = value.models;
+        match value.shape {
+            Shape::Object(id) => {
+                let names = !self.in_head;
+                let object = self.object_mut(id);
+                if names && object.name.is_none() && shown != RESULT {
+                    object.name = Some(shown.to_owned());
+                }
+                self.name_elements(id, shown);
+                Slot { shape: Shape::Object(id), variable: None, models }
+            }
+            Shape::Tuple(ref parts) => {
+                let parts: Vec<Value<'a>> = parts
+                    .iter()
+                    .enumerate()
+                    .map(|(index, part)| self.store_part(variable, index, part, shown, site))
+                    .collect();
+                Slot { shape: Shape::Tuple(parts.into()), variable: None, models }
+            }
+            Shape::Unordered(..) | Shape::State(_)
+                if !value.operands.is_empty() || matches!(value.shape, Shape::Unordered(..)) =>
+            {
+                if matches!(value.shape, Shape::State(_)) && !models.is_empty() {
+                    self.kept_states.insert(variable);
+                }
+                self.compute(variable, "copy", value.operands, site);
+                Slot { shape: value.shape, variable: Some(variable), models }
+            }
+            shape @ (Shape::Plain
+            | Shape::None
+            | Shape::Bool(_)
+            | Shape::Int(_)
+            | Shape::Text(_)
+            | Shape::Range
+            | Shape::Settings
+            | Shape::Key
+            | Shape::Distribution
+            | Shape::Stranger(_)) => {
+                if matches!(shape, Shape::Key) {
+                    self.facts.keys.insert(variable);
+                }
+                self.compute(variable, "copy", value.operands, site);
+                Slot { shape, variable: Some(variable), models }
+            }
+            shape => Slot { shape, variable: None, models },
+        }
+    }
+
+    /// Keeps a part of a tuple in a variable of its own.
+    pub(super) fn store_part(
+        &mut self,
+        whole: Variable,
+        index: usize,
+        part: &Value<'a>,
+        shown: &str,
+        site: Site,
+    ) -> Value<'a> {
+        if !part.is_data() && !matches!(part.shape, Shape::Tuple(_)) {
+            return part.clone();
+        }
+        let shown = format!("{shown}[{index}]");
+        let variable = match self.part_variables.get(&(whole, index)) {
+            Some(variable) => *variable,
+            None => {
+                let variable = self.program.variable(&shown);
+                if let Some(frame) = self.facts.named.get(&whole).copied() {
+                    self.facts.named.insert(variable, frame);
+                }
+                self.part_variables.insert((whole, index), variable);
+                variable
+            }
+        };
+        let slot = self.store(variable, part.clone(), &shown, site);
+        self.read(&slot)
+    }
+
+    /// Variables in a list are called as the list is.
+    pub(super) fn name_elements(&mut self, id: ObjectId, shown: &str) {
+        let Kind::Container(container) = &self.object(id).kind else {
+            return;
+        };
+        let elements: Vec<ObjectId> =
+            container.elements.iter().filter_map(Value::as_object).collect();
+        for element in elements {
+            let object = self.object_mut(element);
+            if matches!(object.kind, Kind::State) && object.name.is_none() {
+                object.name = Some(shown.to_owned());
+            }
+        }
+    }
+
+    /// Binds a name in the current frame without anything happening in the program.
+    pub(super) fn declare(&mut self, name: &'a str, value: Value<'a>) {
+        let owner = self.owner_of(name);
+        let slot = Slot { shape: value.shape, variable: None, models: value.models };
+        self.set(owner, name, Some(slot));
+    }
+
+    /// Forgets the literal that a slot holds: a loop may write it again.
+    pub(super) fn forget_literal(&mut self, owner: Owner, name: &'a str) {
+        let Some(slot) = self.slot(owner, name) else {
+            return;
+        };
+        if matches!(
+            slot.shape,
+            Shape::None | Shape::Bool(_) | Shape::Int(_) | Shape::Text(_) | Shape::Settings
+        ) {
+            let mut slot = slot.clone();
+            slot.shape = Shape::Plain;
+            self.set(owner, name, Some(slot));
+        }
+    }
+
+    /// What a loop gives another value is data from the beginning, as far as JAX is concerned: trees of
+    /// parameters begin as dictionaries and lists, and come back from functions as values.
+    pub(super) fn forget_container(&mut self, owner: Owner, name: &'a str, site: Site) {
+        let Some(Slot { shape: Shape::Object(id), .. }) = self.slot(owner, name) else {
+            return;
+        };
+        let id = *id;
+        if !self.frameworks.uses_jax || !matches!(self.object(id).kind, Kind::Container(_)) {
+            return;
+        }
+        let data = self.data(&Value::object(id));
+        let variable = self.variable_of(owner, name, name);
+        let slot = self.store(variable, data, name, site);
+        self.set(owner, name, Some(slot));
+    }
+
+    /// Notes which attribute of which object keeps something.
+    pub(super) fn note_keeper(
+        &mut self,
+        owner: Owner,
+        name: &str,
+        variable: Variable,
+        value: &Value<'a>,
+    ) {
+        let Owner::Object(owner) = owner else { return };
+        let kept = match value.as_object() {
+            Some(id) => Kept::Object(self.actual(id)),
+            None => Kept::Variable(variable),
+        };
+        let keeper = (self.actual(owner), name.to_owned());
+        self.facts.kept_in.entry(kept).or_insert(keeper);
+    }
+
+    /// A name that is given another object loses what was restored into the one before.
+    pub(super) fn note_rebinding(
+        &mut self,
+        owner: Owner,
+        name: &str,
+        value: &Value<'a>,
+        site: Site,
+    ) {
+        let Some(Slot { shape: Shape::Object(before), .. }) = self.slot(owner, name) else {
+            return;
+        };
+        let before = self.actual(*before);
+        let Some(now) = value.as_object().map(|id| self.actual(id)) else {
+            return;
+        };
+        if now > before
+            && self.role(now) == self.role(before)
+            && self.facts.restores.iter().any(|it| it.object == Some(before))
+        {
+            let cell = self.cell(before);
+            self.note_rewrite(cell, site);
+        }
+    }
+
+    /// What is computed from the position of a loop alone tells the position too.
+    pub(super) fn note_derived_position(&mut self, variable: Variable, value: &Value<'a>) {
+        if value.operands.is_empty() || !value.is_data() {
+            return;
+        }
+        for id in &self.loops {
+            let positions = &mut self.facts.loops[id.0 as usize].positions;
+            let is_position = |operand: &Operand| matches!(operand, Operand::Variable(it) if positions.contains(it));
+            if value.operands.iter().all(is_position) && !positions.contains(&variable) {
+                positions.push(variable);
+            }
+        }
+    }
+}

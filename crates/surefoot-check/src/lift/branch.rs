@@ -1,0 +1,204 @@
+//! Branches of an execution, and what comes of them where they meet.
+
+use std::collections::HashMap;
+
+use super::Lift;
+use super::object::Kind;
+use super::scope::{Owner, Slot};
+use super::value::{ObjectId, Shape};
+use crate::calculus::Operand;
+
+impl<'a> Lift<'a> {
+    /// Runs the sides of a branch from the same start; their blocks are returned, and names are what
+    /// they may be after any of them.
+    pub(super) fn branch(
+        &mut self,
+        sides: Vec<&mut dyn FnMut(&mut Lift<'a>)>,
+    ) -> Vec<Vec<crate::calculus::Statement>> {
+        let first_new = self.objects.len();
+        let mut blocks = Vec::new();
+        let mut keys: Vec<(Owner, &'a str)> = Vec::new();
+        let mut known = HashMap::new();
+        let mut outcomes: Vec<HashMap<usize, Option<Slot<'a>>>> = Vec::new();
+        for side in sides {
+            let mark = self.journal.len();
+            self.marks.push((self.frames.len(), self.objects.len()));
+            self.blocks.push(Vec::new());
+            side(self);
+            blocks.push(self.blocks.pop().unwrap_or_default());
+            self.marks.pop();
+            let mut after = HashMap::new();
+            for change in self.journal.split_off(mark).into_iter().rev() {
+                let key = *known.entry((change.owner, change.name)).or_insert_with(|| {
+                    keys.push((change.owner, change.name));
+                    keys.len() - 1
+                });
+                let now = self.slot(change.owner, change.name).cloned();
+                after.entry(key).or_insert(now);
+                self.replace(change.owner, change.name, change.before);
+            }
+            outcomes.push(after);
+        }
+        for (key, (owner, name)) in keys.into_iter().enumerate() {
+            let mut joined: Option<Option<Slot<'a>>> = None;
+            for (index, outcome) in outcomes.iter().enumerate() {
+                let after = match outcome.get(&key) {
+                    Some(slot) => slot.clone(),
+                    None => self.slot(owner, name).cloned(),
+                };
+                joined = Some(match joined {
+                    None => after,
+                    Some(other) => self.join(other, after, first_new, blocks.get_mut(index)),
+                });
+            }
+            self.set(owner, name, joined.flatten());
+        }
+        blocks
+    }
+
+    /// What a slot may be after either of two branches. Objects of the same kind become one.
+    pub(super) fn join(
+        &mut self,
+        one: Option<Slot<'a>>,
+        other: Option<Slot<'a>>,
+        first_new: usize,
+        block: Option<&mut Vec<crate::calculus::Statement>>,
+    ) -> Option<Slot<'a>> {
+        let (Some(one), Some(other)) = (one.clone(), other.clone()) else {
+            return one.or(other);
+        };
+        let models = one.models.and(other.models);
+        let variable = one.variable.or(other.variable);
+        let shape = match (one.shape, other.shape) {
+            (Shape::Object(a), Shape::Object(b)) => {
+                let (a, b) = (self.actual(a), self.actual(b));
+                let is_new = |id: ObjectId| id.0 as usize >= first_new;
+                let may_stand_for =
+                    |id| is_new(id) || (self.loops.is_empty() && !self.is_optimized(id));
+                if a != b && may_stand_for(a) && may_stand_for(b) {
+                    self.unite(a, b, block);
+                }
+                Shape::Object(a)
+            }
+            (Shape::Object(a), _) | (_, Shape::Object(a)) => Shape::Object(a),
+            (Shape::Bool(a), Shape::Bool(b)) if a == b => Shape::Bool(a),
+            (Shape::Int(a), Shape::Int(b)) if a == b => Shape::Int(a),
+            (Shape::Text(a), Shape::Text(b)) if a == b => Shape::Text(a),
+            (Shape::None, Shape::None) => Shape::None,
+            (Shape::Key, Shape::Key) => Shape::Key,
+            (Shape::None, loaded @ Shape::Loaded(..))
+            | (loaded @ Shape::Loaded(..), Shape::None) => loaded,
+            (Shape::None | Shape::Loaded(..), shape) | (shape, Shape::None | Shape::Loaded(..)) => {
+                shape
+            }
+            (Shape::Unordered(what, order), _) | (_, Shape::Unordered(what, order)) => {
+                Shape::Unordered(what, order)
+            }
+            (
+                shape @ (Shape::Function(_)
+                | Shape::Class(_)
+                | Shape::Library(_)
+                | Shape::Partial(_)
+                | Shape::Tuple(_)),
+                _,
+            )
+            | (
+                _,
+                shape @ (Shape::Function(_)
+                | Shape::Class(_)
+                | Shape::Library(_)
+                | Shape::Partial(_)),
+            ) => shape,
+            _ => Shape::Plain,
+        };
+        Some(Slot { shape, variable, models })
+    }
+
+    /// Two objects that stand for each other from here on, one made in each of two branches.
+    pub(super) fn unite(
+        &mut self,
+        a: ObjectId,
+        b: ObjectId,
+        block: Option<&mut Vec<crate::calculus::Statement>>,
+    ) {
+        if std::mem::discriminant(&self.object(a).kind)
+            != std::mem::discriminant(&self.object(b).kind)
+            || self.object(a).owner.is_some() != self.object(b).owner.is_some()
+        {
+            return;
+        }
+        let (kept, gone) = (self.object(a).clone(), self.object(b).clone());
+        let mut copies = vec![(kept.cell, Some(gone.cell))];
+        match (&mut self.object_mut(a).kind, &gone.kind) {
+            (
+                Kind::Module { gradients, layer, .. },
+                Kind::Module { gradients: others, layer: other, .. },
+            ) => {
+                *layer = layer.and(*other);
+                let gradients = *gradients;
+                let is_computed = self.computed_gradients.contains(others);
+                copies.push((gradients, is_computed.then_some(*others)));
+            }
+            (
+                Kind::Optimizer { models, tensors },
+                Kind::Optimizer { models: others, tensors: other_tensors },
+            ) => {
+                models.extend(
+                    others.iter().copied().filter(|it| !models.contains(it)).collect::<Vec<_>>(),
+                );
+                tensors.extend(other_tensors);
+            }
+            (Kind::Scheduler { optimizers }, Kind::Scheduler { optimizers: others }) => {
+                optimizers.extend(others)
+            }
+            (Kind::Loader(one), Kind::Loader(other)) => {
+                // What either does may happen.
+                let mut both = (**one).clone();
+                both.shuffles |= other.shuffles;
+                both.has_workers |= other.has_workers;
+                both.init = both.init.or_else(|| other.init.clone());
+                *one = std::rc::Rc::new(both);
+            }
+            (
+                Kind::Dataset { transforms, parts, .. },
+                Kind::Dataset { transforms: other_transforms, parts: other_parts, .. },
+            ) => {
+                transforms.extend(other_transforms.iter().cloned());
+                parts.extend(other_parts);
+            }
+            (
+                Kind::Transform { layer, parts, .. },
+                Kind::Transform { layer: other, parts: other_parts, .. },
+            ) => {
+                *layer = layer.and(*other);
+                parts.extend(other_parts.iter().cloned());
+            }
+            (Kind::Container(one), Kind::Container(other)) => {
+                one.is_closed = false;
+                let things = other.elements.iter().filter(|it| !it.is_data());
+                one.elements.extend(things.cloned());
+            }
+            _ => {}
+        }
+        if let Some(block) = block {
+            for (to, from) in copies {
+                let function = self.function(if from.is_some() { "copy" } else { "none" });
+                block.push(crate::calculus::Statement::Compute {
+                    target: to,
+                    function,
+                    operands: from.map(Operand::Variable).into_iter().collect(),
+                    site: gone.site,
+                });
+            }
+        }
+        self.objects[b.0 as usize].same = Some(a);
+    }
+
+    /// Whether an optimizer has this model.
+    pub(super) fn is_optimized(&self, id: ObjectId) -> bool {
+        self.objects.iter().any(|object| match &object.kind {
+            Kind::Optimizer { models, .. } => models.iter().any(|model| self.actual(*model) == id),
+            _ => false,
+        })
+    }
+}

@@ -1,0 +1,186 @@
+//! Branches: `if`, `try`, `match`, both sides of each.
+
+use super::Lift;
+use super::value::{Shape, Value};
+use crate::calculus::Statement;
+use ruff_python_ast::{
+    CmpOp, ElifElseClause, ExceptHandler, Expr, ExprCompare, Stmt, StmtIf, StmtMatch, StmtTry,
+};
+use ruff_text_size::Ranged;
+
+impl<'a> Lift<'a> {
+    /// Executes a branch. If one side leaves the block, the rest of it belongs to the other; then it
+    /// has been executed.
+    pub(super) fn run_if(&mut self, branch: &'a StmtIf, rest: &'a [Stmt]) -> bool {
+        self.run_branch(Some(&branch.test), &branch.body, &branch.elif_else_clauses, rest)
+    }
+
+    pub(super) fn run_branch(
+        &mut self,
+        test: Option<&'a Expr>,
+        body: &'a [Stmt],
+        clauses: &'a [ElifElseClause],
+        rest: &'a [Stmt],
+    ) -> bool {
+        let Some(test) = test else {
+            self.run_block(body);
+            return false;
+        };
+        let value = self.eval(test);
+        if let Some(holds) = self.certainty(test, &value) {
+            if holds {
+                if leaves(body) {
+                    self.run_block(body);
+                    return true;
+                }
+                self.run_block(body);
+                return false;
+            }
+            return match clauses.split_first() {
+                Some((clause, others)) => {
+                    self.run_branch(clause.test.as_ref(), &clause.body, others, rest)
+                }
+                None => false,
+            };
+        }
+        let site = self.site(test.range());
+        let operands = self.data(&value).operands;
+        let body_leaves = leaves(body);
+        let others_leave = clauses.last().is_some_and(|it| it.test.is_none())
+            && clauses.iter().all(|it| leaves(&it.body));
+        let rest_of_body: &'a [Stmt] = if others_leave && !body_leaves { rest } else { &[] };
+        let rest_of_others: &'a [Stmt] = if body_leaves { rest } else { &[] };
+        let mut blocks = self.branch(vec![
+            &mut |lift| {
+                lift.run_block(body);
+                lift.run_block(rest_of_body);
+            },
+            &mut |lift| {
+                let done = match clauses.split_first() {
+                    Some((clause, others)) => {
+                        lift.run_branch(clause.test.as_ref(), &clause.body, others, rest_of_others)
+                    }
+                    None => false,
+                };
+                if !done {
+                    lift.run_block(rest_of_others);
+                }
+            },
+        ]);
+        let otherwise = blocks.pop().unwrap_or_default();
+        let then = blocks.pop().unwrap_or_default();
+        let condition = self.program.symbol("if");
+        self.emit(Statement::If { condition, operands, then, otherwise, site });
+        body_leaves || others_leave
+    }
+
+    /// Whether a condition certainly holds or certainly does not, in every execution.
+    pub(super) fn certainty(&self, test: &Expr, value: &Value<'a>) -> Option<bool> {
+        match test {
+            Expr::Compare(compare) if matches!(&*compare.left, Expr::Name(name) if name.id == "__name__") =>
+            {
+                let is_main = matches!(self.look_up("__name__").map(|it| it.shape), Some(Shape::Text(text)) if text == "__main__");
+                Some(is_main)
+            }
+            // What a function is to make: `build(split="train")`.
+            Expr::Compare(compare) => self.compared(compare),
+            Expr::BooleanLiteral(it) => Some(it.value),
+            Expr::NumberLiteral(_) => match value.shape {
+                Shape::Int(number) => Some(number != 0),
+                _ => None,
+            },
+            Expr::Name(name) if name.id == "TYPE_CHECKING" => Some(false),
+            // Pipelines are made with switches, too.
+            Expr::Name(name) if is_mode(name.id.as_str()) => match value.shape {
+                Shape::Bool(holds) => Some(holds),
+                _ => None,
+            },
+            // Data sets are made with switches, and keep them.
+            Expr::Attribute(_) if self.sampling > 0 => match value.shape {
+                Shape::Bool(holds) => Some(holds),
+                Shape::None => Some(false),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether a parameter is the text that it is compared with, if both are known.
+    fn compared(&self, compare: &ExprCompare) -> Option<bool> {
+        let (Expr::Name(name), [operator], [Expr::StringLiteral(text)]) =
+            (&*compare.left, &compare.ops[..], &compare.comparators[..])
+        else {
+            return None;
+        };
+        let call = self.calls.last()?;
+        let Shape::Text(value) = self.frame(call.frame).slots.get(name.id.as_str())?.shape else {
+            return None;
+        };
+        match operator {
+            CmpOp::Eq => Some(text.value.to_str() == value),
+            CmpOp::NotEq => Some(text.value.to_str() != value),
+            _ => None,
+        }
+    }
+
+    pub(super) fn run_try(&mut self, it: &'a StmtTry) {
+        self.tries += 1;
+        self.run_block(&it.body);
+        self.tries -= 1;
+        for handler in &it.handlers {
+            let ExceptHandler::ExceptHandler(handler) = handler;
+            let site = self.site(handler.range());
+            let blocks = self.branch(vec![&mut |lift| lift.run_block(&handler.body), &mut |_| {}]);
+            let mut blocks = blocks.into_iter();
+            let condition = self.program.symbol("except");
+            let then = blocks.next().unwrap_or_default();
+            let otherwise = blocks.next().unwrap_or_default();
+            self.emit(Statement::If { condition, operands: Vec::new(), then, otherwise, site });
+        }
+        self.run_block(&it.orelse);
+        self.run_block(&it.finalbody);
+    }
+
+    pub(super) fn run_match(&mut self, it: &'a StmtMatch) {
+        let subject = self.eval(&it.subject);
+        let operands = self.data(&subject).operands;
+        for case in &it.cases {
+            let site = self.site(case.pattern.range());
+            let blocks = self.branch(vec![&mut |lift| lift.run_block(&case.body), &mut |_| {}]);
+            let mut blocks = blocks.into_iter();
+            let condition = self.program.symbol("case");
+            let then = blocks.next().unwrap_or_default();
+            let otherwise = blocks.next().unwrap_or_default();
+            self.emit(Statement::If {
+                condition,
+                operands: operands.clone(),
+                then,
+                otherwise,
+                site,
+            });
+        }
+    }
+}
+
+/// Whether a block surely ends by leaving the function or the round of the loop.
+pub(super) fn leaves(body: &[Stmt]) -> bool {
+    match body.last() {
+        Some(Stmt::Return(_) | Stmt::Break(_) | Stmt::Continue(_)) => true,
+        Some(Stmt::If(it)) => {
+            let clauses = &it.elif_else_clauses;
+            clauses.last().is_some_and(|clause| clause.test.is_none())
+                && leaves(&it.body)
+                && clauses.iter().all(|clause| leaves(&clause.body))
+        }
+        Some(Stmt::With(it)) => leaves(&it.body),
+        _ => false,
+    }
+}
+
+/// Whether a name tells what a pipeline or a model is made for.
+fn is_mode(name: &str) -> bool {
+    matches!(
+        name,
+        "training" | "train" | "is_training" | "is_train" | "shuffle" | "shuffled" | "augment"
+    )
+}

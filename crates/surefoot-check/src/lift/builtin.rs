@@ -1,0 +1,218 @@
+//! Functions that Python has without an import.
+
+use std::rc::Rc;
+
+use ruff_text_size::{Ranged, TextRange};
+
+use super::Lift;
+use super::object::{Container, Kind};
+use super::value::{Arguments, ObjectId, SPREAD, Shape, Value};
+use crate::calculus::Operand;
+use crate::library::{Environment, SOMETHING};
+
+impl<'a> Lift<'a> {
+    /// What is gone through: a set that was filled bit by bit has its elements in some order.
+    pub(super) fn in_some_order(&mut self, value: Value<'a>, range: TextRange) -> Value<'a> {
+        let id = value.as_object().map(|id| self.actual(id));
+        // What others may put into the attributes of an object is mostly numbers, which keep their order.
+        let is_known = |id: ObjectId| {
+            let name = self.object(id).name.as_deref();
+            self.sets.contains(&id) && !name.is_some_and(|name| name.contains('.'))
+        };
+        if !id.is_some_and(is_known) {
+            return value;
+        }
+        let content = self.data(&value);
+        self.unordered(Environment::SetOrder, "set", content, range)
+    }
+
+    /// Calls a function that is always there.
+    pub(super) fn call_builtin(
+        &mut self,
+        name: &str,
+        arguments: Arguments<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        let first = arguments.positional.first().cloned();
+        match (name, first) {
+            ("range", _) => {
+                let whole = self.combine(arguments.all());
+                Value { shape: Shape::Range, ..whole }
+            }
+            ("enumerate", Some(first)) => {
+                let first = self.in_some_order(first, range);
+                Value::of(Shape::Zip(Rc::new([Value::of(Shape::Range), first])))
+            }
+            ("zip", Some(_)) => Value::of(Shape::Zip(arguments.positional.into())),
+            ("sorted" | "len" | "min" | "max" | "sum" | "any" | "all", Some(_)) => {
+                let values =
+                    arguments.positional.into_iter().map(|value| without_order(value, self));
+                let values: Vec<Value<'a>> = values.collect();
+                self.combine(&values)
+            }
+            ("set" | "frozenset", Some(first)) => match first.shape {
+                Shape::Range => self.data(&first),
+                _ => {
+                    let content = without_order(first, self);
+                    let content = self.combine([&content]);
+                    self.unordered(Environment::SetOrder, "set", content, range)
+                }
+            },
+            ("set" | "list" | "dict", None) => {
+                let site = self.site(range);
+                let call = self.frameworks.call.filter(|call| call.range() == range);
+                let written = |key: &str| {
+                    let mut keywords = call?.arguments.keywords.iter();
+                    keywords.find(|it| it.arg.as_deref() == Some(key))
+                };
+                let entries = arguments
+                    .named
+                    .into_iter()
+                    .filter(|(key, _)| *key != SPREAD)
+                    .map(|(key, value)| {
+                        let place = written(key).map_or(site, |it| self.site(it.range()));
+                        (key, value, place)
+                    })
+                    .collect();
+                let container = Container {
+                    entries,
+                    is_closed: true,
+                    has_keys: name == "dict",
+                    ..Container::default()
+                };
+                let id = self.make(Kind::Container(container), name, site);
+                let cell = self.object(id).cell;
+                self.compute(cell, "new", Vec::new(), site);
+                if name == "set" {
+                    self.sets.insert(id);
+                }
+                Value::object(id)
+            }
+            ("list" | "tuple" | "reversed" | "filter", Some(_)) => {
+                let last = arguments.positional.last().cloned().unwrap_or_else(Value::constant);
+                let last = self.in_some_order(last, range);
+                self.note_taken(&last, range);
+                match last.shape {
+                    Shape::Unordered(..)
+                    | Shape::Tuple(_)
+                    | Shape::Parameters(_)
+                    | Shape::Loaded(..)
+                    | Shape::Settings
+                    | Shape::Zip(_)
+                    | Shape::Range => last,
+                    Shape::Object(id) if !matches!(self.object(id).kind, Kind::Plain) => last,
+                    _ => self.data(&last),
+                }
+            }
+            ("iter", Some(first)) => match first.shape {
+                Shape::Object(id) if matches!(self.object(id).kind, Kind::Loader(_)) => {
+                    let site = self.site(range);
+                    self.begin_pass(&first, site);
+                    Value::of(Shape::Iterator(id))
+                }
+                Shape::Object(id) if self.pipeline(id).is_some() => {
+                    let site = self.site(range);
+                    self.begin_pass(&first, site);
+                    first
+                }
+                _ => first,
+            },
+            ("next", Some(first)) => {
+                let counter = self.program.variable("round");
+                let site = self.site(range);
+                self.compute(counter, "any", Vec::new(), site);
+                self.note_iterator(&first);
+                self.element(&first, counter, range)
+            }
+            ("map", Some(function)) => {
+                let Some(values) = arguments.positional.get(1).cloned() else {
+                    return Value::constant();
+                };
+                let counter = self.program.variable("round");
+                let site = self.site(range);
+                self.compute(counter, "any", Vec::new(), site);
+                let mut element = self.element(&values, counter, range);
+                if let Shape::Unordered(_, order) = values.shape {
+                    element.operands.retain(|it| *it != Operand::Variable(order));
+                }
+                let result = self.call_value(
+                    function,
+                    Arguments { positional: vec![element], named: Vec::new() },
+                    range,
+                );
+                match values.shape {
+                    Shape::Unordered(what, order) => {
+                        let data = self.data(&result);
+                        Value { shape: Shape::Unordered(what, order), ..data }
+                    }
+                    _ if result.is_data() => self.data(&result),
+                    _ => result,
+                }
+            }
+            ("hash", Some(first)) if !matches!(first.shape, Shape::Int(_)) => {
+                let site = self.site(range);
+                let read = self.read_environment(Environment::Hash, "hash", site);
+                let mut value = self.data(&first);
+                value.operands.push(Operand::Variable(read));
+                value
+            }
+            ("getattr", Some(first)) => match &first.shape {
+                Shape::Library(module) => Value::library(format!("{module}.{SOMETHING}")),
+                Shape::Module(file)
+                    if !matches!(
+                        arguments.positional.get(1).map(|it| &it.shape),
+                        Some(Shape::Text(_))
+                    ) =>
+                {
+                    self.any_of_module(*file)
+                }
+                _ => match arguments.positional.get(1).map(|it| it.shape.clone()) {
+                    Some(Shape::Text(name)) => self.attribute(&first, name, range),
+                    _ => self.data(&first),
+                },
+            },
+            ("setattr", Some(first)) => {
+                if let (Some(Shape::Text(name)), Some(value), Some(id)) = (
+                    arguments.positional.get(1).map(|it| it.shape.clone()),
+                    arguments.positional.get(2),
+                    first.as_object(),
+                ) {
+                    let site = self.site(range);
+                    self.set_field(id, name, name, value.clone(), site);
+                }
+                Value::constant()
+            }
+            ("vars", Some(first)) => first,
+            ("int" | "float" | "str" | "bool" | "abs" | "round", Some(first))
+                if matches!(first.shape, Shape::Loaded(..) | Shape::Int(_)) =>
+            {
+                first
+            }
+            (
+                "print" | "isinstance" | "issubclass" | "hasattr" | "callable" | "type" | "id"
+                | "input" | "exit" | "quit" | "help" | "repr" | "globals" | "locals" | "dir",
+                _,
+            ) => Value::constant(),
+            // What is read from a file depends on which one it is.
+            ("open", Some(path)) if !is_written(arguments.get(1, "mode")) => self.data(&path),
+            ("open" | "str" | "format", _) => Value::constant(),
+            _ => self.combine(arguments.all()),
+        }
+    }
+}
+
+/// Whether a file is opened to be written.
+fn is_written(mode: Option<&Value<'_>>) -> bool {
+    mode.and_then(Value::as_text).is_some_and(|mode| mode.contains(['w', 'a', 'x']))
+}
+
+/// A value without the order of its elements.
+pub(super) fn without_order<'a>(mut value: Value<'a>, lift: &Lift<'a>) -> Value<'a> {
+    match value.shape {
+        Shape::Unordered(..) => {
+            value.shape = Shape::Plain;
+            value
+        }
+        _ => lift.data(&value),
+    }
+}

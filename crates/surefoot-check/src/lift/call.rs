@@ -1,0 +1,240 @@
+//! Calls: of functions and classes of the project, and of everything else.
+
+use std::rc::Rc;
+
+use ruff_python_ast::{Expr, ExprCall};
+use ruff_text_size::{Ranged, TextRange};
+
+use super::Lift;
+use super::object::Kind;
+use super::value::{Arguments, ObjectId, SPREAD, Shape, Value};
+use crate::calculus::Site;
+use crate::library::{self, Effect};
+
+impl<'a> Lift<'a> {
+    /// The value of a call.
+    pub(super) fn call(&mut self, call: &'a ExprCall) -> Value<'a> {
+        let range = call.range();
+        if let Expr::Attribute(it) = &*call.func {
+            let base = self.eval(&it.value);
+            let arguments = self.arguments(call);
+            return self.call_method(&it.value, base, it.attr.as_str(), arguments, range);
+        }
+        if let Expr::Name(name) = &*call.func
+            && name.id == "super"
+            && let Some(value) = self.superior()
+        {
+            return value;
+        }
+        let callee = self.eval(&call.func);
+        let arguments = self.arguments(call);
+        // Functions that change what they are given have to know where it is kept.
+        if let (Shape::Library(name), Some(first)) = (&callee.shape, call.arguments.args.first())
+            && matches!(library::effect_of(name), Some(Effect::DrawInto(_)))
+        {
+            let drawn = self.call_value(callee.clone(), arguments, range);
+            let site = self.site(range);
+            self.mutate(first, &drawn, site);
+            return drawn;
+        }
+        self.call_value(callee, arguments, range)
+    }
+
+    pub(super) fn arguments(&mut self, call: &'a ExprCall) -> Arguments<'a> {
+        let mut arguments = Arguments::default();
+        for argument in &call.arguments.args {
+            let value = self.eval(argument);
+            if !argument.is_starred_expr() {
+                arguments.positional.push(value);
+                continue;
+            }
+            match &value.shape {
+                Shape::Tuple(parts) => arguments.positional.extend(parts.iter().cloned()),
+                Shape::Object(id) => match &self.object(*id).kind {
+                    Kind::Container(container) => {
+                        arguments.positional.extend(container.elements.iter().cloned())
+                    }
+                    _ => arguments.positional.push(value),
+                },
+                Shape::Unordered(..) | Shape::Plain => {
+                    let data = self.data(&value);
+                    arguments.positional.push(data);
+                }
+                _ => arguments.positional.push(value),
+            }
+        }
+        for keyword in &call.arguments.keywords {
+            let value = self.eval(&keyword.value);
+            match &keyword.arg {
+                Some(name) => arguments.named.push((name.as_str(), value)),
+                None => {
+                    let kind = value.as_object().map(|id| &self.object(id).kind);
+                    if let Some(Kind::Container(container)) = kind {
+                        let entries = container.entries.iter();
+                        let named = entries.map(|(name, value, _)| (*name, value.clone()));
+                        arguments.named.extend(named);
+                    } else if value.is_data() && !value.operands.is_empty() {
+                        arguments.named.push((SPREAD, value));
+                    }
+                }
+            }
+        }
+        self.frameworks.call = Some(call);
+        arguments
+    }
+
+    /// Calls a value.
+    pub(super) fn call_value(
+        &mut self,
+        callee: Value<'a>,
+        mut arguments: Arguments<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        match &callee.shape {
+            Shape::Function(function) => {
+                let function = function.clone();
+                if self.is_generator(&function) {
+                    // Its body runs as somebody goes through it.
+                    return Value::of(Shape::Partial(Rc::new((
+                        Value::of(Shape::Function(function)),
+                        arguments,
+                    ))));
+                }
+                self.enter(&function, arguments, range)
+            }
+            Shape::Class(class) => {
+                let class = class.clone();
+                self.instantiate(&class, arguments, range)
+            }
+            Shape::Library(name) => {
+                let name = name.clone();
+                self.call_library(&name, arguments, range)
+            }
+            Shape::Object(id) => self.call_object(*id, arguments, range),
+            Shape::Method(id, name) => {
+                let (id, name) = (*id, *name);
+                self.call_object_method(id, name, arguments, range)
+            }
+            Shape::Partial(partial) => {
+                let (callee, first) = (**partial).clone();
+                let mut positional = first.positional;
+                positional.append(&mut arguments.positional);
+                let mut named = first.named;
+                named.append(&mut arguments.named);
+                self.call_value(callee, Arguments { positional, named }, range)
+            }
+            Shape::Loaded(..) => callee,
+            _ => {
+                let mut whole = self.combine(arguments.all());
+                whole.depend_on(&self.data(&callee));
+                whole
+            }
+        }
+    }
+
+    /// Calls a method of a value. `receiver` is how the script writes the value.
+    pub(super) fn call_method(
+        &mut self,
+        receiver: &'a Expr,
+        base: Value<'a>,
+        name: &'a str,
+        arguments: Arguments<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        match &base.shape {
+            Shape::Object(id) => {
+                let id = *id;
+                if self.field(id, name).is_some() || self.object(id).class.is_some() {
+                    let member = self.member(id, name);
+                    if let Some(member) = member {
+                        return self.call_value(member, arguments, range);
+                    }
+                }
+                self.call_object_method(id, name, arguments, range)
+            }
+            Shape::Library(module)
+                if &**module == "os.environ" && matches!(name, "get" | "setdefault") =>
+            {
+                let key = arguments.positional.first().cloned().unwrap_or_else(Value::constant);
+                self.environment_variable(&key)
+            }
+            Shape::Library(_) => {
+                let callee = self.attribute(&base, name, range);
+                if let Shape::Library(full) = &callee.shape
+                    && matches!(library::effect_of(full), Some(Effect::DrawInto(_)))
+                {
+                    let first = arguments.positional.first().cloned();
+                    let drawn = self.call_value(callee, arguments, range);
+                    if let Some(first) = first {
+                        let site = self.site(range);
+                        self.write_argument(&first, &drawn, site);
+                    }
+                    return drawn;
+                }
+                self.call_value(callee, arguments, range)
+            }
+            Shape::Module(_) | Shape::Class(_) => {
+                let callee = self.attribute(&base, name, range);
+                self.call_value(callee, arguments, range)
+            }
+            Shape::Super(class, id) => {
+                let (class, id) = (class.clone(), *id);
+                match self.super_attribute(&class, id, name) {
+                    Some(callee) => self.call_value(callee, arguments, range),
+                    None if name == "__init__" => {
+                        self.initialize_base(id, &arguments, range);
+                        Value::of(Shape::None)
+                    }
+                    None => self.call_object_method(id, name, arguments, range),
+                }
+            }
+            Shape::Loaded(load, keys) => {
+                if matches!(name, "get" | "pop")
+                    && let Some(key) =
+                        arguments.positional.first().and_then(Value::as_text).copied()
+                {
+                    self.note_key(*load, key);
+                    let keys: Vec<&'a str> = keys.iter().copied().chain([key]).collect();
+                    return Value::of(Shape::Loaded(*load, keys.into()));
+                }
+                if matches!(name, "items" | "values" | "keys") {
+                    self.note_escape(*load);
+                }
+                base
+            }
+            Shape::Settings => base,
+            _ => self.call_data_method(receiver, base, name, arguments, range),
+        }
+    }
+
+    /// Writes what an argument refers to: `random.shuffle(samples)`.
+    pub(super) fn write_argument(&mut self, argument: &Value<'a>, by: &Value<'a>, site: Site) {
+        match &argument.shape {
+            Shape::Object(id) => self.write_cell(*id, by.operands.clone(), site),
+            Shape::Parameters(ids) => self.write_models(ids, by, site),
+            _ => {
+                if let [crate::calculus::Operand::Variable(variable)] = argument.operands[..] {
+                    let mut operands = argument.operands.clone();
+                    operands.extend(&by.operands);
+                    self.compute(variable, "changed", operands, site);
+                }
+            }
+        }
+    }
+
+    /// An attribute of an object that can be called: a field or a method of its class.
+    pub(super) fn member(&mut self, id: ObjectId, name: &'a str) -> Option<Value<'a>> {
+        if let Some(value) = self.field(id, name)
+            && !matches!(value.shape, Shape::Plain | Shape::None | Shape::Parameters(_))
+        {
+            return Some(value);
+        }
+        let class = self.object(id).class.clone()?;
+        match self.class_attribute(&class, name)?.shape {
+            Shape::Function(function) => {
+                Some(Value::of(Shape::Function(self.bind_method(&function, id))))
+            }
+            _ => None,
+        }
+    }
+}

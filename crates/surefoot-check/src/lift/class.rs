@@ -1,0 +1,195 @@
+//! Classes of the project: their attributes, their bases, their objects.
+
+use super::Lift;
+use super::object::Kind;
+use super::value::{Arguments, Class, Code, Function, ObjectId, Shape, Value};
+use crate::calculus::Site;
+use crate::library::{self, Effect, KERAS_LAYER, Keras, Layer};
+use ruff_python_ast::{Expr, Stmt};
+use ruff_text_size::TextRange;
+use std::rc::Rc;
+
+impl<'a> Lift<'a> {
+    pub(super) fn superior(&mut self) -> Option<Value<'a>> {
+        let call = self.calls.last()?;
+        Some(Value::of(Shape::Super(call.class.clone()?, call.receiver?)))
+    }
+
+    /// A method with its object, unless it wants none.
+    pub(super) fn bind_method(
+        &self,
+        function: &Rc<Function<'a>>,
+        id: ObjectId,
+    ) -> Rc<Function<'a>> {
+        let is_static = match function.code {
+            Code::Def(code) => code
+                .decorator_list
+                .iter()
+                .any(|it| matches!(&it.expression, Expr::Name(name) if name.id == "staticmethod")),
+            Code::Lambda(_) => false,
+        };
+        if is_static { function.clone() } else { self.bound_method(function, id) }
+    }
+
+    /// A name in the body of a class or of those it inherits from.
+    pub(super) fn class_attribute(&self, class: &Rc<Class<'a>>, name: &str) -> Option<Value<'a>> {
+        self.class_attribute_within(class, name, 16)
+    }
+
+    pub(super) fn class_attribute_within(
+        &self,
+        class: &Rc<Class<'a>>,
+        name: &str,
+        depth: usize,
+    ) -> Option<Value<'a>> {
+        if let Some(slot) = self.frame(class.body).slots.get(name) {
+            let mut value = self.read(slot);
+            if let Shape::Function(function) = &value.shape {
+                value.shape = Shape::Function(Rc::new(Function {
+                    class: Some(class.clone()),
+                    ..(**function).clone()
+                }));
+            }
+            return Some(value);
+        }
+        if depth == 0 {
+            return None;
+        }
+        class.bases.iter().find_map(|base| match &base.shape {
+            Shape::Class(base) => self.class_attribute_within(base, name, depth - 1),
+            _ => None,
+        })
+    }
+
+    /// A name in the classes that a class inherits from, for an object.
+    pub(super) fn super_attribute(
+        &mut self,
+        class: &Rc<Class<'a>>,
+        id: ObjectId,
+        name: &str,
+    ) -> Option<Value<'a>> {
+        let found = class.bases.iter().find_map(|base| match &base.shape {
+            Shape::Class(base) => self.class_attribute(base, name),
+            _ => None,
+        })?;
+        match found.shape {
+            Shape::Function(function) => {
+                Some(Value::of(Shape::Function(self.bind_method(&function, id))))
+            }
+            _ => Some(found),
+        }
+    }
+
+    /// The library classes that a class inherits from.
+    pub(super) fn known_bases(&self, class: &Rc<Class<'a>>) -> Vec<Rc<str>> {
+        let mut found = Vec::new();
+        let mut open = vec![class.clone()];
+        while let Some(class) = open.pop() {
+            for base in &class.bases {
+                match &base.shape {
+                    Shape::Class(base) if found.len() + open.len() < 32 => open.push(base.clone()),
+                    Shape::Library(name) => found.push(name.clone()),
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+
+    /// A new object of a class of the project.
+    pub(super) fn instantiate(
+        &mut self,
+        class: &Rc<Class<'a>>,
+        arguments: Arguments<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        let site = self.site(range);
+        let bases = self.known_bases(class);
+        let effects: Vec<Effect> =
+            bases.iter().filter_map(|name| library::effect_of(name)).collect();
+        let id = if effects.iter().any(|it| {
+            matches!(
+                it,
+                Effect::Module(_)
+                    | Effect::Container
+                    | Effect::Keras(Keras::Model | Keras::Sequential | Keras::Layer(_))
+            )
+        }) {
+            let is_keras = effects.iter().any(|it| matches!(it, Effect::Keras(_)));
+            let layer = if is_keras { KERAS_LAYER } else { Layer::default() };
+            let id = self.make_module(layer, site);
+            if effects.contains(&Effect::Container) {
+                for part in
+                    arguments.positional.iter().filter_map(Value::as_object).collect::<Vec<_>>()
+                {
+                    self.absorb(id, part, site);
+                }
+            }
+            id
+        } else if effects.contains(&Effect::Optimizer) {
+            self.make_optimizer(&arguments, site)
+        } else if effects.contains(&Effect::Scheduler) {
+            self.make_scheduler(&arguments, site)
+        } else if bases.iter().any(|name| &**name == "builtins.dict" || &**name == "builtins.list")
+        {
+            self.make(Kind::Container(super::object::Container::default()), "container", site)
+        } else {
+            self.make(Kind::Plain, "object", site)
+        };
+        self.object_mut(id).class = Some(class.clone());
+        self.entered.insert(std::ptr::from_ref(class.code) as usize);
+        match self.class_attribute(class, "__init__").map(|it| it.shape) {
+            Some(Shape::Function(function)) => {
+                let bound = self.bound_method(&function, id);
+                self.enter(&bound, arguments, range);
+            }
+            _ => self.fill_fields(class, id, arguments, site),
+        }
+        Value::object(id)
+    }
+
+    /// What the constructor of a library's class does with its arguments.
+    pub(super) fn initialize_base(
+        &mut self,
+        id: ObjectId,
+        arguments: &Arguments<'a>,
+        range: TextRange,
+    ) {
+        let site = self.site(range);
+        if self.is_keras(id) {
+            self.adopt(id, arguments, site);
+            return;
+        }
+        for (name, value) in &arguments.named {
+            if matches!(value.shape, Shape::Bool(_)) {
+                self.set_field(id, name, name, value.clone(), site);
+            }
+        }
+    }
+
+    /// What a data class does with its arguments.
+    pub(super) fn fill_fields(
+        &mut self,
+        class: &Rc<Class<'a>>,
+        id: ObjectId,
+        arguments: Arguments<'a>,
+        site: Site,
+    ) {
+        let mut positional = arguments.positional.into_iter();
+        for statement in &class.code.body {
+            let Stmt::AnnAssign(it) = statement else {
+                continue;
+            };
+            let Expr::Name(name) = &*it.target else {
+                continue;
+            };
+            let name = name.id.as_str();
+            let given = positional.next().or_else(|| {
+                arguments.named.iter().find(|(it, _)| *it == name).map(|(_, value)| value.clone())
+            });
+            if let Some(value) = given {
+                self.set_field(id, name, name, value, site);
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Comprehensions: loops that make a value.
+
+use ruff_python_ast::{Comprehension, Expr};
+use ruff_text_size::{Ranged, TextRange};
+
+use super::Lift;
+use super::object::{Container, Kind};
+use super::value::{Shape, Value};
+use crate::calculus::{Operand, Statement};
+
+impl<'a> Lift<'a> {
+    /// The value of a comprehension. The order in which a dictionary is filled hardly ever matters; that
+    /// of a list does.
+    pub(super) fn comprehension(
+        &mut self,
+        generators: &'a [Comprehension],
+        elements: &[&'a Expr],
+        is_dictionary: bool,
+        range: TextRange,
+    ) -> Value<'a> {
+        let site = self.site(range);
+        // Names of a comprehension are its own.
+        let module = self.frame(self.current).module;
+        let file = self.frame(self.current).file;
+        let frame = self.new_frame(Some(self.current), module, file);
+        let before = std::mem::replace(&mut self.current, frame);
+        let gathered = self.program.variable("gathered");
+        self.compute(gathered, "empty", Vec::new(), site);
+        let mut order = None;
+        let mut counters = Vec::new();
+        let mut conditions = Vec::new();
+        for generator in generators {
+            let iterated = self.eval(&generator.iter);
+            let iterated = self.in_some_order(iterated, generator.iter.range());
+            if !matches!(iterated.shape, Shape::Unordered(..)) {
+                self.note_taken(&iterated, range);
+            }
+            self.begin_pass(&iterated, site);
+            let counter = self.program.variable("round");
+            self.blocks.push(Vec::new());
+            counters.push(counter);
+            let mut element = if let Some(first) =
+                self.unrolled(&iterated).and_then(|all| all.into_iter().next())
+            {
+                first
+            } else {
+                self.element(&iterated, counter, generator.iter.range())
+            };
+            if let Shape::Unordered(what, variable) = iterated.shape {
+                order = Some((what, variable));
+                // The order is of the whole, not of each.
+                element.operands.retain(|it| *it != Operand::Variable(variable));
+            }
+            self.assign(&generator.target, element, generator.range());
+            for condition in &generator.ifs {
+                let condition = self.eval(condition);
+                conditions.push(self.data(&condition));
+            }
+        }
+        let values: Vec<Value<'a>> = elements.iter().map(|element| self.eval(element)).collect();
+        let mut whole = self.combine(&values);
+        for condition in &conditions {
+            whole.depend_on(condition);
+        }
+        self.current = before;
+        let mut operands = whole.operands.clone();
+        operands.push(Operand::Variable(gathered));
+        self.compute(gathered, "gather", operands, site);
+        for counter in counters.into_iter().rev() {
+            let body = self.blocks.pop().unwrap_or_default();
+            let bound = Operand::Constant(self.function("count"));
+            self.emit(Statement::For { counter, bound, body, site });
+        }
+        whole.operands = vec![Operand::Variable(gathered)];
+        let thing = values.last().filter(|value| !value.is_data()).cloned();
+        if let Some((what, variable)) = order
+            && !is_dictionary
+        {
+            return Value {
+                shape: Shape::Unordered(what, variable),
+                operands: whole.operands,
+                models: whole.models,
+            };
+        }
+        match thing {
+            Some(thing) if !is_dictionary => {
+                let container = Container { elements: vec![thing], ..Container::default() };
+                let id = self.make(Kind::Container(container), "list", site);
+                let cell = self.object(id).cell;
+                self.compute(cell, "list", whole.operands, site);
+                Value { shape: Shape::Object(id), operands: Vec::new(), models: whole.models }
+            }
+            _ => whole,
+        }
+    }
+}

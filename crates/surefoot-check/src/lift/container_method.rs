@@ -1,0 +1,132 @@
+//! Methods of lists, sets, dictionaries and queues.
+
+use std::rc::Rc;
+
+use ruff_text_size::TextRange;
+
+use super::Lift;
+use super::object::Kind;
+use super::value::{Arguments, ObjectId, Shape, Value};
+use crate::calculus::{Operand, Site};
+
+/// Methods that change a list, a set, a dictionary or a queue.
+pub(super) const MUTATORS: [&str; 18] = [
+    "add",
+    "append",
+    "appendleft",
+    "clear",
+    "discard",
+    "extend",
+    "insert",
+    "pop",
+    "popitem",
+    "popleft",
+    "push",
+    "put",
+    "remove",
+    "reset",
+    "reverse",
+    "setdefault",
+    "sort",
+    "update",
+];
+
+impl<'a> Lift<'a> {
+    pub(super) fn call_container_method(
+        &mut self,
+        id: ObjectId,
+        name: &str,
+        arguments: Arguments<'a>,
+        range: TextRange,
+        site: Site,
+    ) -> Value<'a> {
+        let whole = self.combine(arguments.all());
+        let cell = Operand::Variable(self.cell(id));
+        let in_loop = !self.loops.is_empty();
+        match name {
+            _ if MUTATORS.contains(&name) => {
+                if let Kind::Container(container) = &mut self.object_mut(id).kind {
+                    match name {
+                        "append" | "add" | "insert" | "push" | "appendleft" => {
+                            let value = arguments
+                                .positional
+                                .last()
+                                .cloned()
+                                .unwrap_or_else(Value::constant);
+                            let is_thing = !value.is_data();
+                            if container.elements.len() < 64 && (is_thing || !in_loop) {
+                                container.elements.push(value);
+                            }
+                        }
+                        "extend" => {}
+                        "sort" => {}
+                        "clear" => container.elements.clear(),
+                        _ => {}
+                    }
+                    if in_loop || !matches!(name, "append" | "sort") {
+                        container.is_closed = false;
+                    }
+                }
+                if matches!(name, "extend" | "update") {
+                    let more: Vec<Value<'a>> =
+                        arguments.positional.iter().flat_map(|it| self.parts_of(it)).collect();
+                    let entries =
+                        arguments.positional.iter().filter_map(Value::as_object).find_map(
+                            |other| match &self.object(other).kind {
+                                Kind::Container(container) => Some(container.entries.clone()),
+                                _ => None,
+                            },
+                        );
+                    if let Kind::Container(container) = &mut self.object_mut(id).kind {
+                        match entries {
+                            Some(entries) if !entries.is_empty() => {
+                                container.entries.extend(entries)
+                            }
+                            _ => container.elements.extend(more.into_iter().take(64)),
+                        }
+                        container.entries.extend(
+                            arguments.named.iter().map(|(key, value)| (*key, value.clone(), site)),
+                        );
+                    }
+                }
+                if name == "clear" {
+                    let variable = self.object(id).cell;
+                    self.compute(variable, "new", Vec::new(), site);
+                } else {
+                    self.write_cell(id, whole.operands, site);
+                }
+                if let Some(Value { shape: Shape::Loaded(..), .. }) = arguments.positional.first() {
+                    self.note_restore(self.cell(id), id, site);
+                }
+                Value::plain(vec![cell])
+            }
+            "items" | "values" => {
+                let Kind::Container(container) = &self.object(id).kind else {
+                    return Value::constant();
+                };
+                let has_things = container.entries.iter().any(|(_, value, _)| !value.is_data());
+                if !has_things {
+                    return Value::plain(vec![cell]);
+                }
+                let pairs = container.entries.iter().map(|(key, value, _)| match name {
+                    "items" => Value::of(Shape::Tuple(Rc::new([
+                        Value::of(Shape::Text(key)),
+                        value.clone(),
+                    ]))),
+                    _ => value.clone(),
+                });
+                Value::of(Shape::Tuple(pairs.collect()))
+            }
+            "get" => {
+                let key = arguments.positional.first().cloned().unwrap_or_else(Value::constant);
+                self.item(&Value::object(id), &key, range)
+            }
+            "copy" => Value::object(id),
+            _ => {
+                let mut whole = whole;
+                whole.operands.push(cell);
+                whole
+            }
+        }
+    }
+}

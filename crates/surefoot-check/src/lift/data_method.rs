@@ -1,0 +1,135 @@
+//! Methods of data.
+
+use ruff_python_ast::Expr;
+use ruff_text_size::TextRange;
+
+use super::Lift;
+use super::builtin::without_order;
+use super::container_method::MUTATORS;
+use super::facts::Purpose;
+use super::unsteady::unsteady_by_arguments;
+use super::value::{Arguments, Shape, Value};
+use crate::library::{self, Environment, Global};
+
+impl<'a> Lift<'a> {
+    /// Calls a method of data: of a tensor, an array, a path, of whatever a library gave.
+    pub(super) fn call_data_method(
+        &mut self,
+        receiver: &'a Expr,
+        base: Value<'a>,
+        name: &'a str,
+        arguments: Arguments<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        if let Shape::Stranger(id) = base.shape
+            && let Some(value) = self.call_stranger(id, &base, name, &arguments, range)
+        {
+            return value;
+        }
+        let site = self.site(range);
+        let mut whole = self.combine(arguments.all());
+        let data = self.data(&base);
+        match name {
+            "assign" | "assign_add" | "assign_sub"
+                if matches!(base.shape, Shape::Parameters(_) | Shape::Plain) =>
+            {
+                self.mutate(receiver, &whole, site);
+                return base;
+            }
+            "apply_gradients" => {
+                whole.depend_on(&data);
+                self.note_step();
+                return self.computed("state", whole.operands, whole.models, site);
+            }
+            "backward" => {
+                self.backward(&data, site);
+                return Value::constant();
+            }
+            "strftime" | "isoformat" | "format" => return Value::constant(),
+            "glob" | "rglob" | "iterdir" => {
+                whole.depend_on(&data);
+                return self.unordered(Environment::FileOrder, name, whole, range);
+            }
+            "imap_unordered" => {
+                let elements = arguments.positional.get(1).cloned().unwrap_or_else(Value::constant);
+                return self.unordered(Environment::Arrival, name, elements, range);
+            }
+            "sort" if matches!(base.shape, Shape::Unordered(..)) => {
+                let sorted = without_order(base, self);
+                self.assign(receiver, sorted, range);
+                return Value::constant();
+            }
+            "sample" | "rsample" | "sample_n" if matches!(base.shape, Shape::Distribution) => {
+                whole.depend_on(&data);
+                let generator = self.global(Global::Torch);
+                let mut drawn = self.draw(generator, Purpose::Values, whole.operands.clone(), site);
+                drawn.models = whole.models;
+                return drawn;
+            }
+            // Rows of a table of pandas, in an order of their own.
+            "sample" if arguments.name("frac").is_some() && !arguments.is_given("random_state") => {
+                whole.depend_on(&data);
+                let generator = self.global(Global::NumPy);
+                return self.draw(generator, Purpose::Values, whole.operands, site);
+            }
+            "multinomial" | "bernoulli" => {
+                whole.depend_on(&data);
+                let generator =
+                    self.generator_of(&arguments).unwrap_or_else(|| self.global(Global::Torch));
+                let mut drawn = self.draw(generator, Purpose::Values, whole.operands.clone(), site);
+                drawn.models = whole.models;
+                return drawn;
+            }
+            "parameters" | "named_parameters" if !data.models.is_empty() => {
+                let roots = self.roots_of(data.models);
+                return Value {
+                    shape: Shape::Parameters(roots.into()),
+                    operands: Vec::new(),
+                    models: data.models,
+                };
+            }
+            "state_dict" if !data.models.is_empty() => {
+                let roots = self.roots_of(data.models);
+                return Value {
+                    shape: Shape::State(roots.into()),
+                    operands: Vec::new(),
+                    models: data.models,
+                };
+            }
+            "load_state_dict" if !data.models.is_empty() => {
+                if let Some(state) = arguments.positional.first() {
+                    for root in self.roots_of(data.models) {
+                        self.put_back(root, state, site);
+                    }
+                }
+                return Value::constant();
+            }
+            _ => {}
+        }
+        if library::in_place_draw(name) {
+            let generator =
+                self.generator_of(&arguments).unwrap_or_else(|| self.global(Global::Torch));
+            let drawn = self.draw(generator, Purpose::Values, whole.operands, site);
+            self.mutate(receiver, &drawn, site);
+            return base;
+        }
+        let is_learned = !whole.models.is_empty() || !data.models.is_empty();
+        let unsteady = library::nondeterministic_method(name)
+            .or_else(|| unsteady_by_arguments(name, &arguments, 0, is_learned))
+            .filter(|_| self.mode_of_call());
+        if MUTATORS.contains(&name) || (name.ends_with('_') && !name.ends_with("__")) {
+            if let Some(operation) = unsteady {
+                whole.operands = self.unsteady(operation, whole.operands, site);
+            }
+            self.mutate(receiver, &whole, site);
+            if matches!(base.shape, Shape::Parameters(_)) {
+                return base;
+            }
+        }
+        whole.depend_on(&data);
+        if let Some(operation) = unsteady {
+            whole.operands = self.unsteady(operation, whole.operands, site);
+        }
+        whole
+    }
+}

@@ -1,0 +1,69 @@
+//! Loaders and data sets that a script makes.
+
+use std::rc::Rc;
+
+use super::Lift;
+use super::object::{Kind, Loader};
+use super::value::{Arguments, Shape, Value};
+use crate::calculus::Site;
+
+impl<'a> Lift<'a> {
+    /// What `DataLoader(...)` makes.
+    pub(super) fn new_loader(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
+        let has_workers =
+            arguments.get(5, "num_workers").is_some_and(|it| !matches!(it.shape, Shape::Int(0)));
+        let sampler = arguments
+            .get(3, "sampler")
+            .or_else(|| arguments.get(4, "batch_sampler"))
+            .filter(|it| !matches!(it.shape, Shape::None));
+        let loader = Loader {
+            dataset: arguments.get(0, "dataset").cloned().unwrap_or_else(Value::constant),
+            // A setting may be true, and so may what the script computes: `sampler is None`.
+            shuffles: arguments.may_be_true(2, "shuffle"),
+            sampler: sampler.cloned(),
+            generator: self.generator_of(arguments),
+            has_workers,
+            init: arguments
+                .get(9, "worker_init_fn")
+                .filter(|it| !matches!(it.shape, Shape::None))
+                .cloned(),
+            collate: arguments.get(6, "collate_fn").filter(|it| !it.is_data()).cloned(),
+            is_opaque: false,
+        };
+        let id = self.make(Kind::Loader(Rc::new(loader)), "loader", site);
+        let cell = self.object(id).cell;
+        self.compute(cell, "new", Vec::new(), site);
+        Value::object(id)
+    }
+
+    /// A data set of a library.
+    pub(super) fn new_dataset(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
+        let named = ["transform", "transforms", "target_transform"];
+        let mut transforms: Vec<Value<'a>> =
+            named.into_iter().filter_map(|name| arguments.name(name)).cloned().collect();
+        let is_transform = |value: &&Value<'a>| match &value.shape {
+            Shape::Object(id) => matches!(self.object(*id).kind, Kind::Transform { .. }),
+            Shape::Function(_) | Shape::Partial(_) => true,
+            _ => false,
+        };
+        transforms.extend(arguments.positional.iter().filter(is_transform).cloned());
+        let mut parts = Vec::new();
+        for value in &arguments.positional {
+            parts.extend(
+                self.parts_of(value).iter().chain([value]).filter_map(Value::as_object).filter(
+                    |id| {
+                        let object = self.object(*id);
+                        matches!(object.kind, Kind::Dataset { .. })
+                            || (matches!(object.kind, Kind::Plain) && object.class.is_some())
+                    },
+                ),
+            );
+        }
+        let from = self.combine(arguments.all());
+        let id =
+            self.make(Kind::Dataset { from: from.clone(), transforms, parts }, "dataset", site);
+        let cell = self.object(id).cell;
+        self.compute(cell, "new", from.operands, site);
+        Value::object(id)
+    }
+}

@@ -1,0 +1,113 @@
+//! Lists, sets and dictionaries as they are written down.
+
+use super::Lift;
+use super::object::{Container, Kind};
+use super::value::{Shape, Value};
+use crate::calculus::{Operand, Site};
+use crate::library::Environment;
+use ruff_python_ast::{Expr, ExprDict};
+use ruff_text_size::{Ranged, TextRange};
+
+impl<'a> Lift<'a> {
+    /// Values of a display; what is starred is spread if it is known.
+    pub(super) fn sequence(&mut self, elements: &'a [Expr]) -> Vec<Value<'a>> {
+        let mut values = Vec::new();
+        for element in elements {
+            let value = self.eval(element);
+            match (element, &value.shape) {
+                (Expr::Starred(_), Shape::Tuple(parts)) => values.extend(parts.iter().cloned()),
+                (Expr::Starred(_), Shape::Object(id)) => match &self.object(*id).kind {
+                    Kind::Container(container) => values.extend(container.elements.iter().cloned()),
+                    _ => values.push(value),
+                },
+                _ => values.push(value),
+            }
+        }
+        values
+    }
+
+    /// A new list.
+    pub(super) fn list(
+        &mut self,
+        elements: Vec<Value<'a>>,
+        is_closed: bool,
+        range: TextRange,
+    ) -> Value<'a> {
+        if !elements.is_empty() && elements.iter().all(|it| it.is_data() && it.operands.is_empty())
+        {
+            return Value::constant();
+        }
+        let site = self.site(range);
+        let whole = self.combine(&elements);
+        let elements = elements.into_iter().map(|element| self.settled(element, site)).collect();
+        let container = Container { elements, is_closed, ..Container::default() };
+        let id = self.make(Kind::Container(container), "list", site);
+        let cell = self.object(id).cell;
+        self.compute(cell, "list", whole.operands, site);
+        Value { shape: Shape::Object(id), operands: Vec::new(), models: whole.models }
+    }
+
+    /// A value as it is now, whatever its variables become later.
+    pub(super) fn settled(&mut self, value: Value<'a>, site: Site) -> Value<'a> {
+        if value.shape_is_plain() && !value.operands.is_empty() {
+            let kept = self.program.variable("element");
+            self.compute(kept, "copy", value.operands, site);
+            return Value {
+                shape: value.shape,
+                operands: vec![Operand::Variable(kept)],
+                models: value.models,
+            };
+        }
+        value
+    }
+
+    pub(super) fn dictionary(&mut self, it: &'a ExprDict) -> Value<'a> {
+        let mut container = Container { is_closed: true, has_keys: true, ..Container::default() };
+        let mut whole = Value::constant();
+        for item in &it.items {
+            let value = self.eval(&item.value);
+            whole.depend_on(&self.data(&value));
+            match &item.key {
+                Some(key) => {
+                    let site = self.site(key.range().cover(item.value.range()));
+                    match self.eval(key).shape {
+                        Shape::Text(key) => container.entries.push((key, value, site)),
+                        _ => {
+                            container.elements.push(value);
+                            container.is_closed = false;
+                        }
+                    }
+                }
+                None => match value.as_object().map(|id| self.object(id).kind.clone()) {
+                    Some(Kind::Container(other)) => container.entries.extend(other.entries),
+                    _ => {
+                        container.elements.push(value);
+                        container.is_closed = false;
+                    }
+                },
+            }
+        }
+        let site = self.site(it.range());
+        let id = self.make(Kind::Container(container), "dictionary", site);
+        let cell = self.object(id).cell;
+        self.compute(cell, "dictionary", whole.operands, site);
+        Value::object(id)
+    }
+
+    /// Values whose order another execution would find different.
+    pub(super) fn unordered(
+        &mut self,
+        what: Environment,
+        call: &str,
+        content: Value<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        let site = self.site(range);
+        let order = self.read_environment(what, call, site);
+        Value {
+            shape: Shape::Unordered(what, order),
+            operands: content.operands,
+            models: content.models,
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Functions of the project, entered where they are called.
+
+use super::object::Kind;
+use super::scope::Owner;
+use super::value::{Arguments, Code, Function, Shape, Value};
+use super::{Call, DEEPEST, Lift};
+use crate::calculus::{Operand, Site};
+use ruff_python_ast::{Expr, Parameters, Stmt};
+use ruff_text_size::TextRange;
+use std::rc::Rc;
+
+impl<'a> Lift<'a> {
+    /// Executes a function of the project.
+    pub(super) fn enter(
+        &mut self,
+        function: &Rc<Function<'a>>,
+        arguments: Arguments<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        let address = function.code.address();
+        let is_open = self
+            .calls
+            .iter()
+            .any(|call| call.code.address() == address && call.receiver == function.receiver);
+        let is_beyond = self.calls.len() >= DEEPEST || self.is_exhausted();
+        if is_beyond && !is_open && !self.is_cut {
+            self.is_cut = true;
+            let site = self.site(range);
+            let why = "the script is too large, and this call and others are not followed";
+            let name = match function.code {
+                Code::Def(code) => code.name.as_str(),
+                Code::Lambda(_) => "lambda",
+            };
+            self.tell_unknown(name, site, why, true);
+        }
+        if !is_beyond {
+            self.entered.insert(address);
+        }
+        if is_open || is_beyond {
+            let mut whole = self.combine(arguments.all());
+            if let Some(receiver) = function.receiver {
+                whole.depend_on(&self.data(&Value::object(receiver)));
+            }
+            return whole;
+        }
+        let site = self.site(range);
+        let module = self.frame(function.scope).module;
+        let frame = self.new_frame(Some(function.scope), module, function.file);
+        let parameters = match function.code {
+            Code::Def(code) => Some(&*code.parameters),
+            Code::Lambda(code) => code.parameters.as_deref(),
+        };
+        let caller = self.current;
+        let statement = self.statement;
+        self.bind_parameters(parameters, function, arguments, frame, site);
+        self.calls.push(Call {
+            code: function.code,
+            file: function.file,
+            class: function.class.clone(),
+            receiver: function.receiver,
+            loops: self.loops.len(),
+            site,
+            is_quiet: is_quiet(function),
+            draws: self.facts.draws.len(),
+            frame,
+        });
+        self.current = frame;
+        let quiet = usize::from(is_quiet(function));
+        self.no_grad += quiet;
+        let result = match function.code {
+            Code::Def(code) => {
+                self.run_block(&code.body);
+                match self.frame(frame).slots.get("return") {
+                    Some(slot) => self.read(slot),
+                    None => Value::of(Shape::None),
+                }
+            }
+            Code::Lambda(code) => self.eval(&code.body),
+        };
+        self.no_grad -= quiet;
+        self.calls.pop();
+        self.current = caller;
+        self.statement = statement;
+        result
+    }
+
+    pub(super) fn bind_parameters(
+        &mut self,
+        parameters: Option<&'a Parameters>,
+        function: &Rc<Function<'a>>,
+        arguments: Arguments<'a>,
+        frame: super::value::FrameId,
+        site: Site,
+    ) {
+        let Some(parameters) = parameters else { return };
+        let mut positional = function
+            .receiver
+            .map(Value::object)
+            .into_iter()
+            .chain(arguments.positional)
+            .collect::<Vec<_>>()
+            .into_iter();
+        let mut named = arguments.named;
+        let defaults = |lift: &mut Lift<'a>, default: &'a Expr| {
+            let before = std::mem::replace(&mut lift.current, function.scope);
+            let value = lift.eval(default);
+            lift.current = before;
+            value
+        };
+        let owner = Owner::Frame(frame);
+        for parameter in parameters.posonlyargs.iter().chain(&parameters.args) {
+            let name = parameter.name().as_str();
+            let given = match named.iter().position(|(it, _)| *it == name) {
+                Some(at) => Some(named.swap_remove(at).1),
+                None => positional.next(),
+            };
+            let value =
+                given.or_else(|| parameter.default().map(|default| defaults(self, default)));
+            self.bind_parameter(owner, name, value, site);
+        }
+        if let Some(rest) = &parameters.vararg {
+            let rest_values: Vec<Value<'a>> = positional.collect();
+            self.bind(
+                owner,
+                rest.name.as_str(),
+                rest.name.as_str(),
+                Value::of(Shape::Tuple(rest_values.into())),
+                site,
+            );
+        }
+        for parameter in &parameters.kwonlyargs {
+            let name = parameter.name().as_str();
+            let given =
+                named.iter().position(|(it, _)| *it == name).map(|at| named.swap_remove(at).1);
+            let value =
+                given.or_else(|| parameter.default().map(|default| defaults(self, default)));
+            self.bind_parameter(owner, name, value, site);
+        }
+        if let Some(rest) = &parameters.kwarg {
+            let entries = named.into_iter().map(|(name, value)| (name, value, site)).collect();
+            let container =
+                super::object::Container { entries, is_closed: true, ..Default::default() };
+            let id = self.make(Kind::Container(container), "arguments", site);
+            let cell = self.object(id).cell;
+            self.compute(cell, "arguments", Vec::new(), site);
+            self.bind(owner, rest.name.as_str(), rest.name.as_str(), Value::object(id), site);
+        }
+    }
+
+    pub(super) fn bind_parameter(
+        &mut self,
+        owner: Owner,
+        name: &'a str,
+        value: Option<Value<'a>>,
+        site: Site,
+    ) {
+        let value = value.unwrap_or_else(Value::constant);
+        // What a checkpoint holds is passed on, not restored, by a call.
+        // An object keeps the name of whoever made it.
+        if let Shape::Loaded(..) | Shape::Parameters(_) | Shape::Object(_) = value.shape {
+            if let Owner::Frame(frame) = owner {
+                let slot =
+                    super::scope::Slot { shape: value.shape, variable: None, models: value.models };
+                self.frames[frame.0 as usize].slots.insert(name, slot);
+            }
+            return;
+        }
+        // A parameter is its argument, under another name.
+        let original = match (value.is_data(), &value.operands[..]) {
+            (true, [Operand::Variable(original)]) => Some(*original),
+            _ => None,
+        };
+        self.bind(owner, name, name, value, site);
+        if let Some(original) = original {
+            let parameter = self.variable_of(owner, name, name);
+            self.same_value.insert(parameter, original);
+        }
+    }
+
+    /// Whether a function yields; looked up once.
+    pub(super) fn is_generator(&mut self, function: &Function<'a>) -> bool {
+        let address = function.code.address();
+        *self.generators.entry(address).or_insert_with(|| yields(function))
+    }
+}
+
+/// Whether a function is decorated to compute no gradients.
+pub(super) fn is_quiet(function: &Function<'_>) -> bool {
+    let Code::Def(code) = function.code else {
+        return false;
+    };
+    code.decorator_list.iter().any(|it| {
+        let expression = match &it.expression {
+            Expr::Call(call) => &call.func,
+            other => other,
+        };
+        matches!(expression, Expr::Attribute(it) if matches!(it.attr.as_str(), "no_grad" | "inference_mode"))
+    })
+}
+
+/// Whether the body of a function yields.
+pub(super) fn yields(function: &Function<'_>) -> bool {
+    use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
+
+    struct Yields(bool);
+    impl<'v> Visitor<'v> for Yields {
+        fn visit_stmt(&mut self, statement: &'v Stmt) {
+            if !self.0 && !matches!(statement, Stmt::FunctionDef(_) | Stmt::ClassDef(_)) {
+                walk_stmt(self, statement);
+            }
+        }
+
+        fn visit_expr(&mut self, expression: &'v Expr) {
+            match expression {
+                Expr::Yield(_) | Expr::YieldFrom(_) => self.0 = true,
+                Expr::Lambda(_) => {}
+                _ if self.0 => {}
+                _ => walk_expr(self, expression),
+            }
+        }
+    }
+
+    let Code::Def(code) = function.code else {
+        return false;
+    };
+    let mut found = Yields(false);
+    found.visit_body(&code.body);
+    found.0
+}

@@ -1,0 +1,308 @@
+//! Expressions of Python.
+
+use std::rc::Rc;
+
+use ruff_python_ast::{CmpOp, Expr, InterpolatedStringElement, Number, Operator};
+use ruff_text_size::{Ranged, TextRange};
+
+use super::Lift;
+use super::object::Kind;
+use super::value::{Code, Function, Shape, Value};
+use crate::library::Environment;
+
+impl<'a> Lift<'a> {
+    /// The value of an expression.
+    pub(super) fn eval(&mut self, expression: &'a Expr) -> Value<'a> {
+        match expression {
+            Expr::Name(it) => self.name(it.id.as_str()),
+            Expr::StringLiteral(it) => Value::of(Shape::Text(it.value.to_str())),
+            Expr::NumberLiteral(it) => match &it.value {
+                Number::Int(number) => Value::of(number.as_i64().map_or(Shape::Plain, Shape::Int)),
+                _ => Value::constant(),
+            },
+            Expr::BooleanLiteral(it) => Value::of(Shape::Bool(it.value)),
+            Expr::NoneLiteral(_) => Value::of(Shape::None),
+            Expr::BytesLiteral(_) | Expr::EllipsisLiteral(_) | Expr::IpyEscapeCommand(_) => {
+                Value::constant()
+            }
+            Expr::Attribute(it) => {
+                let base = self.eval(&it.value);
+                self.attribute(&base, it.attr.as_str(), it.range())
+            }
+            Expr::Subscript(it) => {
+                let base = self.eval(&it.value);
+                let index = self.eval(&it.slice);
+                self.item(&base, &index, it.range())
+            }
+            Expr::Call(it) => self.call(it),
+            Expr::BinOp(it) => {
+                let left = self.eval(&it.left);
+                let right = self.eval(&it.right);
+                self.binary(left, it.op, right, it.range())
+            }
+            Expr::BoolOp(it) => {
+                let values: Vec<Value<'a>> =
+                    it.values.iter().map(|value| self.eval(value)).collect();
+                self.any_of(values)
+            }
+            Expr::UnaryOp(it) => {
+                let value = self.eval(&it.operand);
+                match (it.op, &value.shape) {
+                    (ruff_python_ast::UnaryOp::USub, Shape::Int(number)) => {
+                        Value::of(Shape::Int(number.wrapping_neg()))
+                    }
+                    (_, Shape::Loaded(..)) => value,
+                    _ => self.data(&value),
+                }
+            }
+            Expr::Compare(it) => {
+                let left = self.eval(&it.left);
+                let mut whole = self.data(&left);
+                for (operator, right) in it.ops.iter().zip(it.comparators.iter()) {
+                    let mut right = self.eval(right);
+                    if matches!(operator, CmpOp::In | CmpOp::NotIn)
+                        && matches!(right.shape, Shape::Unordered(..))
+                    {
+                        right.shape = Shape::Plain;
+                    }
+                    if !matches!(operator, CmpOp::Is | CmpOp::IsNot) {
+                        whole.depend_on(&self.data(&right));
+                    }
+                }
+                whole
+            }
+            Expr::If(it) => {
+                let test = self.eval(&it.test);
+                let body = self.eval(&it.body);
+                let otherwise = self.eval(&it.orelse);
+                let mut value = self.any_of(vec![body, otherwise]);
+                if value.is_data() {
+                    value.depend_on(&self.data(&test));
+                }
+                value
+            }
+            Expr::Named(it) => {
+                let value = self.eval(&it.value);
+                self.assign(&it.target, value.clone(), it.range());
+                value
+            }
+            Expr::Lambda(it) => {
+                let file = self
+                    .calls
+                    .last()
+                    .map_or_else(|| self.frame(self.current).file, |call| call.file);
+                let function = Function {
+                    code: Code::Lambda(it),
+                    file,
+                    scope: self.current,
+                    receiver: None,
+                    class: None,
+                };
+                Value::of(Shape::Function(Rc::new(function)))
+            }
+            Expr::Tuple(it) => {
+                let parts = self.sequence(&it.elts);
+                Value::of(Shape::Tuple(parts.into()))
+            }
+            Expr::List(it) => {
+                let elements = self.sequence(&it.elts);
+                let has_stars = it.elts.iter().any(Expr::is_starred_expr);
+                self.list(elements, !has_stars, it.range())
+            }
+            Expr::Set(it) => {
+                let elements: Vec<Value<'a>> =
+                    it.elts.iter().map(|element| self.eval(element)).collect();
+                let is_steady =
+                    elements.iter().all(|it| matches!(it.shape, Shape::Int(_) | Shape::Bool(_)))
+                        || it.elts.len() < 2 && !it.elts.iter().any(Expr::is_starred_expr);
+                let content = self.combine(&elements);
+                if is_steady {
+                    content
+                } else {
+                    self.unordered(Environment::SetOrder, "set", content, it.range())
+                }
+            }
+            Expr::Dict(it) => self.dictionary(it),
+            Expr::ListComp(it) => self.comprehension(&it.generators, &[&it.elt], false, it.range()),
+            Expr::Generator(it) => {
+                self.comprehension(&it.generators, &[&it.elt], false, it.range())
+            }
+            Expr::SetComp(it) => {
+                let content = self.comprehension(&it.generators, &[&it.elt], false, it.range());
+                let content = super::builtin::without_order(content, self);
+                self.unordered(Environment::SetOrder, "set", content, it.range())
+            }
+            Expr::DictComp(it) => match &it.key {
+                Some(key) => {
+                    self.comprehension(&it.generators, &[key, &it.value], true, it.range())
+                }
+                None => self.comprehension(&it.generators, &[&it.value], true, it.range()),
+            },
+            // A text made of values is a name of something: what it names does not depend on it.
+            Expr::FString(it) => {
+                for element in it.value.elements().filter_map(interpolated) {
+                    self.eval(element);
+                }
+                Value::constant()
+            }
+            Expr::TString(_) => Value::constant(),
+            Expr::Await(it) => self.eval(&it.value),
+            Expr::Yield(it) => {
+                let value =
+                    it.value.as_ref().map_or_else(Value::constant, |value| self.eval(value));
+                self.give_back(value, it.range());
+                Value::constant()
+            }
+            Expr::YieldFrom(it) => {
+                let value = self.eval(&it.value);
+                let data = self.data(&value);
+                self.give_back(data, it.range());
+                Value::constant()
+            }
+            Expr::Starred(it) => self.eval(&it.value),
+            Expr::Slice(it) => {
+                let parts = [&it.lower, &it.upper, &it.step];
+                let values: Vec<Value<'a>> =
+                    parts.into_iter().flatten().map(|part| self.eval(part)).collect();
+                self.combine(&values)
+            }
+        }
+    }
+
+    /// What an expression stands for, without executing anything again.
+    pub(super) fn eval_quietly(&mut self, expression: &'a Expr) -> Value<'a> {
+        match expression {
+            Expr::Name(it) => self.name(it.id.as_str()),
+            Expr::Attribute(it) => {
+                let base = self.eval_quietly(&it.value);
+                match base.shape {
+                    Shape::Object(id) => self.field(id, it.attr.as_str()).unwrap_or(base),
+                    _ => self.attribute(&base, it.attr.as_str(), it.range()),
+                }
+            }
+            Expr::Subscript(it) => {
+                let base = self.eval_quietly(&it.value);
+                let index = match &*it.slice {
+                    Expr::StringLiteral(_) | Expr::NumberLiteral(_) => self.eval(&it.slice),
+                    _ => Value::constant(),
+                };
+                match base.shape {
+                    Shape::Object(id) if !matches!(self.object(id).kind, Kind::Container(_)) => {
+                        base
+                    }
+                    _ => self.item(&base, &index, it.range()),
+                }
+            }
+            _ => Value::constant(),
+        }
+    }
+
+    pub(super) fn name(&mut self, name: &'a str) -> Value<'a> {
+        match self.look_up(name) {
+            Some(value) => self.imported(value),
+            None => Value::library(format!("builtins.{name}")),
+        }
+    }
+
+    /// What an import stands for. Modules run when something of theirs is needed: most of what a
+    /// script imports it never calls.
+    pub(super) fn imported(&mut self, mut value: Value<'a>) -> Value<'a> {
+        // Modules may pass a name on to each other, though not forever.
+        for _ in 0..16 {
+            let Shape::Import(file, name) = value.shape else {
+                return value;
+            };
+            let frame = self.run_module(file, false);
+            value = match self.frame(frame).slots.get(name) {
+                Some(slot) => self.read(slot),
+                None => Value::constant(),
+            };
+        }
+        Value::constant()
+    }
+
+    /// One of several values: the thing among them, or all of the data.
+    pub(super) fn any_of(&mut self, values: Vec<Value<'a>>) -> Value<'a> {
+        let things = values.iter().filter(|value| {
+            !value.is_data() && !matches!(value.shape, Shape::Settings | Shape::Library(_))
+        });
+        let known = |value: &&Value<'a>| !matches!(value.shape, Shape::Loaded(..));
+        if let Some(thing) = things
+            .clone()
+            .find(known)
+            .or_else(|| values.iter().find(|it| matches!(it.shape, Shape::Loaded(..))))
+        {
+            return thing.clone();
+        }
+        if let Some(library) = values.iter().find(|it| matches!(it.shape, Shape::Library(_))) {
+            return library.clone();
+        }
+        self.combine(&values)
+    }
+
+    pub(super) fn binary(
+        &mut self,
+        left: Value<'a>,
+        operator: Operator,
+        right: Value<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        match (&left.shape, &right.shape) {
+            (Shape::Text(_), _) if operator == Operator::Mod => return Value::constant(),
+            (Shape::Loaded(..), _) if right.operands.is_empty() => return left,
+            (_, Shape::Loaded(..)) if left.operands.is_empty() => return right,
+            (Shape::Object(a), Shape::Object(b)) if operator == Operator::Add => {
+                if let (Kind::Container(one), Kind::Container(other)) =
+                    (&self.object(*a).kind, &self.object(*b).kind)
+                {
+                    let elements: Vec<Value<'a>> =
+                        one.elements.iter().chain(&other.elements).cloned().collect();
+                    let is_closed = one.is_closed && other.is_closed;
+                    let mut list = self.list(elements, is_closed, range);
+                    let both = self.combine([&left, &right]);
+                    list.models = both.models;
+                    if let Some(id) = list.as_object() {
+                        let site = self.object(id).site;
+                        self.write_cell(id, both.operands, site);
+                    }
+                    return list;
+                }
+                // Data sets are put together with a plus.
+                if matches!(self.object(*a).kind, Kind::Dataset { .. }) {
+                    return left;
+                }
+            }
+            (Shape::Unordered(what, order), _)
+                if matches!(
+                    operator,
+                    Operator::Add | Operator::BitOr | Operator::BitAnd | Operator::Sub
+                ) =>
+            {
+                let shape = Shape::Unordered(*what, *order);
+                let mut both =
+                    Value { shape, operands: left.operands.clone(), models: left.models };
+                let mut right = right.clone();
+                if matches!(right.shape, Shape::Unordered(..)) {
+                    right.shape = Shape::Plain;
+                }
+                both.depend_on(&self.data(&right));
+                return both;
+            }
+            _ => {}
+        }
+        self.combine([&left, &right])
+    }
+}
+
+impl Value<'_> {
+    pub(super) fn shape_is_plain(&self) -> bool {
+        matches!(self.shape, Shape::Plain)
+    }
+}
+
+fn interpolated(element: &InterpolatedStringElement) -> Option<&Expr> {
+    match element {
+        InterpolatedStringElement::Interpolation(it) => Some(&it.expression),
+        InterpolatedStringElement::Literal(_) => None,
+    }
+}

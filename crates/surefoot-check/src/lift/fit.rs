@@ -1,0 +1,376 @@
+//! `model.fit` of Keras: the loop that it runs, and the callbacks in it.
+
+use ruff_text_size::TextRange;
+
+use super::Lift;
+use super::facts::{Purpose, Runner};
+use super::framework::Framework;
+use super::object::Kind;
+use super::value::{Arguments, Models, ObjectId, Shape, Value};
+use crate::calculus::{Operand, Site, Variable};
+use crate::library::{Callback, Global};
+
+/// A callback of a `fit`.
+#[derive(Clone)]
+enum Called<'a> {
+    /// One of the library.
+    Library(ObjectId, Callback, Arguments<'a>),
+    /// One of the project.
+    Project(ObjectId),
+}
+
+impl<'a> Lift<'a> {
+    /// Epochs over batches, each with a step; what is validated and called back at the end of each epoch.
+    pub(super) fn fit(
+        &mut self,
+        id: ObjectId,
+        arguments: &Arguments<'a>,
+        range: TextRange,
+        site: Site,
+    ) -> Value<'a> {
+        let data = arguments
+            .get(0, "x")
+            .or_else(|| arguments.name("generator"))
+            .cloned()
+            .unwrap_or_else(Value::constant);
+        let labels = arguments.get(1, "y").cloned();
+        let validation = arguments.name("validation_data").cloned();
+        let callbacks =
+            arguments.get(5, "callbacks").map_or_else(Vec::new, |it| self.callbacks_in(it));
+        for callback in &callbacks {
+            if let Called::Project(callback) = callback {
+                self.forget_fields(*callback);
+                self.give_field(*callback, "model", &Value::object(id));
+                self.call_hook(*callback, "on_train_begin", Vec::new(), site);
+            }
+        }
+        if self.hook(id, "train_step").is_some() {
+            self.forget_fields(id);
+        }
+        // `fit` shuffles arrays, and the batches of a sequence.
+        let shuffles =
+            !matches!(arguments.name("shuffle").map(|it| &it.shape), Some(Shape::Bool(false)));
+        let order = shuffles.then(|| self.order_of_fit(&data)).flatten();
+        let in_processes = self.loads_in_processes(&data, arguments);
+        // A `fit` in a loop of the script is one of its rounds.
+        let goes_on = arguments.get(11, "initial_epoch").is_some() || !self.loops.is_empty();
+        self.run_library_loop(site, Runner::Fit, "epoch", false, |lift, epoch| {
+            let number = Value::plain(vec![Operand::Variable(epoch)]);
+            for callback in &callbacks {
+                lift.call_back(callback, "on_epoch_begin", vec![number.clone()], id, site);
+            }
+            let mut drawn = Value::constant();
+            if let Some(global) = order {
+                let generator = lift.global(global);
+                drawn = lift.draw(generator, Purpose::DefaultOrder, Vec::new(), site);
+            }
+            lift.begin_pass(&data, site);
+            lift.run_library_loop(site, Runner::Fit, "batch", true, |lift, batch| {
+                let mut element = lift.batch_of(&data, batch, in_processes, range);
+                if !element.is_data() {
+                    element = match element.shape {
+                        Shape::Tuple(_) => element,
+                        _ => lift.data(&element),
+                    };
+                }
+                let more = lift.combine(labels.iter().chain([&drawn]));
+                let element = lift.joined(element, &more);
+                lift.keras_train_step(id, element, range, site);
+                for callback in &callbacks {
+                    let number = Value::plain(vec![Operand::Variable(batch)]);
+                    lift.call_back(callback, "on_train_batch_end", vec![number.clone()], id, site);
+                    lift.call_back(callback, "on_batch_end", vec![number], id, site);
+                }
+            });
+            let metrics = match &validation {
+                Some(validation) => lift.keras_evaluate(id, Some(validation), range, site),
+                None => Value::plain(vec![Operand::Variable(lift.cell(id))]),
+            };
+            for callback in &callbacks {
+                lift.end_epoch(callback, id, &number, &metrics, goes_on, site);
+            }
+        });
+        if let Some(optimizer) = self.optimizer_of(id) {
+            self.frameworks.built.insert(optimizer);
+        }
+        for callback in &callbacks {
+            lift_end(self, callback, id, site);
+        }
+        let cell = self.cell(id);
+        self.computed("history", vec![Operand::Variable(cell)], Models::default(), site)
+    }
+
+    fn callbacks_in(&self, value: &Value<'a>) -> Vec<Called<'a>> {
+        let objects = self.objects_in(value);
+        let called = objects.into_iter().filter_map(|id| match &self.object(id).kind {
+            Kind::Framework(framework) => match &**framework {
+                Framework::Callback(callback, arguments) => {
+                    Some(Called::Library(id, *callback, arguments.clone()))
+                }
+                _ => None,
+            },
+            _ => self.object(id).class.is_some().then_some(Called::Project(id)),
+        });
+        called.collect()
+    }
+
+    /// Which generator `fit` draws the order of its data from.
+    fn order_of_fit(&self, data: &Value<'a>) -> Option<Global> {
+        match &data.shape {
+            Shape::Partial(_) | Shape::Function(_) | Shape::Iterator(_) => None,
+            Shape::Object(id) => match &self.object(*id).kind {
+                Kind::Container(_) => Some(Global::TensorFlow),
+                Kind::Plain => {
+                    let class = self.object(*id).class.clone()?;
+                    let is_sequence = self
+                        .known_bases(&class)
+                        .iter()
+                        .any(|name| name.ends_with(".PyDataset") || name.ends_with(".Sequence"));
+                    is_sequence.then_some(Global::Python)
+                }
+                _ => None,
+            },
+            _ => Some(Global::TensorFlow),
+        }
+    }
+
+    /// Whether other processes make the batches.
+    fn loads_in_processes(&self, data: &Value<'a>, arguments: &Arguments<'a>) -> bool {
+        let of_object = data
+            .as_object()
+            .and_then(|id| self.field(id, "use_multiprocessing"))
+            .is_some_and(|it| matches!(it.shape, Shape::Bool(true)));
+        of_object || arguments.is_true(usize::MAX, "use_multiprocessing")
+    }
+
+    fn batch_of(
+        &mut self,
+        data: &Value<'a>,
+        counter: Variable,
+        in_processes: bool,
+        range: TextRange,
+    ) -> Value<'a> {
+        let (true, Some(id)) = (in_processes, data.as_object()) else {
+            return self.element(data, counter, range);
+        };
+        let site = self.site(range);
+        let globals = self.workers_of(id, site);
+        for generator in globals.values() {
+            if !self.facts.unseeded_processes.contains(generator) {
+                self.facts.unseeded_processes.push(*generator);
+            }
+        }
+        let before = self.worker_globals.replace(globals);
+        let batch = self.element(data, counter, range);
+        self.worker_globals = before;
+        batch
+    }
+
+    /// A batch and what else goes into its step.
+    fn joined(&self, batch: Value<'a>, more: &Value<'a>) -> Value<'a> {
+        if let Shape::Tuple(parts) = &batch.shape {
+            let parts = parts.iter().map(|part| self.joined(part.clone(), more));
+            return Value::of(Shape::Tuple(parts.collect()));
+        }
+        let mut data = self.data(&batch);
+        data.depend_on(more);
+        data
+    }
+
+    /// A step on one batch: that of the class, or forward, backward and the optimizer.
+    pub(super) fn keras_train_step(
+        &mut self,
+        id: ObjectId,
+        batch: Value<'a>,
+        range: TextRange,
+        site: Site,
+    ) -> Value<'a> {
+        self.frameworks.training.push(true);
+        let result = match self.hook(id, "train_step") {
+            Some(function) => {
+                let arguments = Arguments { positional: vec![batch], named: Vec::new() };
+                self.enter(&function, arguments, range)
+            }
+            None => {
+                let data = self.data(&batch);
+                let arguments = Arguments {
+                    positional: match &batch.shape {
+                        // The last part is what is to be learned.
+                        Shape::Tuple(parts) if parts.len() > 1 => parts[..1].to_vec(),
+                        _ => vec![batch],
+                    },
+                    named: Vec::new(),
+                };
+                let output = self.call_object(id, arguments, range);
+                let mut loss = self.data(&output);
+                loss.depend_on(&data);
+                let optimizer = self.optimizer_for(id, site);
+                let root = self.root(id);
+                self.keras_step(optimizer, &[root], &loss.operands, site);
+                loss
+            }
+        };
+        self.frameworks.training.pop();
+        let data = self.data(&result);
+        self.computed("loss", data.operands, Models::default(), site)
+    }
+
+    /// The model applied to data, without training.
+    pub(super) fn keras_evaluate(
+        &mut self,
+        id: ObjectId,
+        data: Option<&Value<'a>>,
+        range: TextRange,
+        site: Site,
+    ) -> Value<'a> {
+        let data = data.cloned().unwrap_or_else(Value::constant);
+        self.frameworks.training.push(false);
+        self.frameworks.evaluating += 1;
+        self.begin_pass(&data, site);
+        let batch = match &data.shape {
+            Shape::Object(_) | Shape::Partial(_) => {
+                let counter = self.program.variable("batch");
+                self.compute(counter, "any", Vec::new(), site);
+                self.element(&data, counter, range)
+            }
+            _ => data.clone(),
+        };
+        let positional = match &batch.shape {
+            Shape::Tuple(parts) if parts.len() > 1 => parts[..1].to_vec(),
+            _ => vec![batch.clone()],
+        };
+        let arguments = Arguments { positional, named: Vec::new() };
+        let output = self.call_object(id, arguments, range);
+        self.frameworks.evaluating -= 1;
+        self.frameworks.training.pop();
+        let mut whole = self.data(&output);
+        whole.depend_on(&self.data(&batch));
+        whole
+    }
+
+    /// A method of a callback, if the project has it.
+    fn call_back(
+        &mut self,
+        callback: &Called<'a>,
+        name: &str,
+        positional: Vec<Value<'a>>,
+        model: ObjectId,
+        site: Site,
+    ) {
+        match callback {
+            Called::Project(id) => {
+                self.call_hook(*id, name, positional, site);
+            }
+            Called::Library(_, Callback::Lambda, arguments) => {
+                if let Some(function) = arguments.name(name).cloned() {
+                    let range = self.range_of(site);
+                    let named = Vec::new();
+                    self.call_value(function, Arguments { positional, named }, range);
+                }
+            }
+            Called::Library(_, Callback::Schedule, arguments) if name == "on_epoch_begin" => {
+                let Some(function) = arguments.get(0, "schedule").cloned() else {
+                    return;
+                };
+                let range = self.range_of(site);
+                let optimizer = self.optimizer_for(model, site);
+                let cell = self.cell(optimizer);
+                let mut positional = positional;
+                positional.push(Value::plain(vec![Operand::Variable(cell)]));
+                let named = Vec::new();
+                let rate = self.call_value(function, Arguments { positional, named }, range);
+                let operands = self.data(&rate).operands;
+                if !operands.is_empty() {
+                    self.write_cell(optimizer, operands, site);
+                }
+            }
+            Called::Library(..) => {}
+        }
+    }
+
+    /// What a callback does at the end of an epoch.
+    fn end_epoch(
+        &mut self,
+        callback: &Called<'a>,
+        model: ObjectId,
+        epoch: &Value<'a>,
+        metrics: &Value<'a>,
+        goes_on: bool,
+        site: Site,
+    ) {
+        let (id, kind, arguments) = match callback {
+            Called::Library(id, kind, arguments) => (*id, *kind, arguments),
+            Called::Project(_) => {
+                let positional = vec![epoch.clone(), metrics.clone()];
+                self.call_back(callback, "on_epoch_end", positional, model, site);
+                return;
+            }
+        };
+        let made = self.object(id).site;
+        let cell = self.object(id).cell;
+        let remembers = |lift: &mut Lift<'a>, name: &str| {
+            if lift.object(id).name.is_none() {
+                lift.object_mut(id).name = Some(name.to_owned());
+            }
+            let mut operands = vec![Operand::Variable(cell)];
+            operands.extend(&metrics.operands);
+            lift.compute(cell, "remember", operands, site);
+        };
+        match kind {
+            Callback::EarlyStopping => {
+                remembers(self, "EarlyStopping");
+                self.stop_library_loop(vec![Operand::Variable(cell)], site);
+            }
+            Callback::Plateau => {
+                remembers(self, "ReduceLROnPlateau");
+                let optimizer = self.optimizer_for(model, site);
+                self.write_cell(optimizer, vec![Operand::Variable(cell)], site);
+                // The rate that was set matters even to an optimizer without a memory.
+                if self.frameworks.forgetful.contains(&optimizer) {
+                    let root = self.root(model);
+                    self.write_cell(root, vec![Operand::Variable(cell)], site);
+                }
+            }
+            Callback::Backup => {
+                let mut holdings = self.model_holdings(model, None, false);
+                self.hold_positions(&mut holdings);
+                self.note_save(holdings, made);
+            }
+            Callback::Checkpoint => {
+                let file = self.file_name(arguments.get(0, "filepath"));
+                let is_weights = arguments.may_be_true(usize::MAX, "save_weights_only");
+                let mut holdings = self.model_holdings(model, file.as_deref(), is_weights);
+                if self.is_read_again(file.as_deref()) {
+                    self.restore_weights(file.as_deref(), &holdings);
+                    // The file does not hold the epoch, and only the script can hand it to `fit`.
+                    if goes_on {
+                        self.hold_positions(&mut holdings);
+                    }
+                    self.note_save(holdings, made);
+                } else {
+                    self.put_out(&holdings, made);
+                }
+            }
+            Callback::Lambda => {
+                let positional = vec![epoch.clone(), metrics.clone()];
+                self.call_back(callback, "on_epoch_end", positional, model, site);
+            }
+            Callback::Schedule | Callback::Base | Callback::Silent => {}
+        }
+    }
+}
+
+/// What callbacks do when the training is over.
+fn lift_end<'a>(lift: &mut Lift<'a>, callback: &Called<'a>, model: ObjectId, site: Site) {
+    match callback {
+        Called::Project(_) => lift.call_back(callback, "on_train_end", Vec::new(), model, site),
+        Called::Library(id, Callback::EarlyStopping, arguments)
+            if arguments.may_be_true(usize::MAX, "restore_best_weights") =>
+        {
+            let cell = lift.object(*id).cell;
+            let root = lift.root(model);
+            lift.write_cell(root, vec![Operand::Variable(cell)], site);
+        }
+        Called::Library(..) => {}
+    }
+}

@@ -1,0 +1,108 @@
+//! Elements of things.
+
+use super::Lift;
+use super::object::Kind;
+use super::value::{ObjectId, Shape, Value};
+use crate::calculus::Operand;
+use crate::library::SOMETHING;
+use ruff_text_size::TextRange;
+
+impl<'a> Lift<'a> {
+    /// An item of a value.
+    pub(super) fn item(
+        &mut self,
+        base: &Value<'a>,
+        index: &Value<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        match &base.shape {
+            Shape::Tuple(parts) => {
+                if let Shape::Int(at) = index.shape {
+                    let length = i64::try_from(parts.len()).unwrap_or(i64::MAX);
+                    let at = if at < 0 { at + length } else { at };
+                    if let Some(part) = usize::try_from(at).ok().and_then(|at| parts.get(at)) {
+                        return part.clone();
+                    }
+                }
+            }
+            Shape::Object(id) => return self.item_of_object(*id, index, range),
+            Shape::Settings | Shape::State(_) | Shape::Parameters(_) | Shape::Key => {
+                return base.clone();
+            }
+            Shape::Loaded(load, keys) => {
+                let Some(key) = index.as_text().copied() else {
+                    return base.clone();
+                };
+                self.note_key(*load, key);
+                let keys: Vec<&'a str> = keys.iter().copied().chain([key]).collect();
+                return Value::of(Shape::Loaded(*load, keys.into()));
+            }
+            Shape::Library(name) if name.ends_with(".__dict__") => {
+                let module = name.trim_end_matches(".__dict__");
+                return Value::library(format!("{module}.{SOMETHING}"));
+            }
+            Shape::Library(name) if name.starts_with('.') => return base.clone(),
+            Shape::Library(name) if &**name == "os.environ" => {
+                return self.environment_variable(index);
+            }
+            _ => {}
+        }
+        self.combine([base, index])
+    }
+
+    pub(super) fn item_of_object(
+        &mut self,
+        id: ObjectId,
+        index: &Value<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        let cell = Operand::Variable(self.cell(id));
+        let found = match &self.object(id).kind {
+            Kind::Module { .. } => return Value::object(id),
+            Kind::Optimizer { .. } if !matches!(index.shape, Shape::Text(_)) => {
+                return Value::object(id);
+            }
+            Kind::Container(container) => match &index.shape {
+                Shape::Text(key) => container
+                    .entries
+                    .iter()
+                    .find(|(it, _, _)| it == key)
+                    .map(|(_, value, _)| value.clone()),
+                Shape::Int(at) if container.is_closed => {
+                    usize::try_from(*at).ok().and_then(|at| container.elements.get(at)).cloned()
+                }
+                _ => container.elements.iter().find(|it| !it.is_data()).cloned(),
+            },
+            Kind::Dataset { .. } => return self.element_of_object(id, cell, range),
+            Kind::Plain => {
+                let class = self.object(id).class.clone();
+                if let Some(class) = class
+                    && let Some(Value { shape: Shape::Function(function), .. }) =
+                        self.class_attribute(&class, "__getitem__")
+                {
+                    let bound = self.bind_method(&function, id);
+                    let arguments = super::value::Arguments {
+                        positional: vec![index.clone()],
+                        named: Vec::new(),
+                    };
+                    return self.enter(&bound, arguments, range);
+                }
+                return self.data(index);
+            }
+            _ => None,
+        };
+        match found {
+            Some(value) if !value.is_data() => value,
+            found => {
+                let mut whole = self.data(index);
+                if let Some(found) = found {
+                    whole.depend_on(&found);
+                }
+                if !whole.operands.contains(&cell) {
+                    whole.operands.push(cell);
+                }
+                whole
+            }
+        }
+    }
+}

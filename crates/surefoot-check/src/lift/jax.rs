@@ -1,0 +1,247 @@
+//! Calls of JAX, Optax and Flax. All of them compute: keys and what is trained are values.
+
+use std::rc::Rc;
+
+use ruff_text_size::TextRange;
+
+use super::Lift;
+use super::facts::Fold;
+use super::object::{Container, Kind};
+use super::value::{Arguments, Models, ObjectId, SPREAD, Shape, Value};
+use crate::calculus::{Operand, Site, Statement};
+use crate::library::{Apply, Jax};
+
+impl<'a> Lift<'a> {
+    /// Calls something of JAX.
+    pub(super) fn call_jax(
+        &mut self,
+        call: Jax,
+        arguments: Arguments<'a>,
+        range: TextRange,
+        site: Site,
+    ) -> Value<'a> {
+        let whole = self.combine(arguments.all());
+        match call {
+            Jax::Key | Jax::Fold => self.fold(whole.operands, site),
+            Jax::Draw | Jax::Initial => self.keyed(whole, site),
+            Jax::Gradient { with_value } => {
+                let name =
+                    if with_value { "jax.applied.value_and_grad" } else { "jax.applied.grad" };
+                let function = arguments.positional.into_iter().take(1).collect();
+                let given = Arguments { positional: function, named: Vec::new() };
+                Value::of(Shape::Partial(Rc::new((Value::library(name), given))))
+            }
+            Jax::Differentiated { with_value } => {
+                self.differentiate(with_value, arguments, range, site)
+            }
+            Jax::Apply(apply) => self.apply_function(apply, arguments, range),
+            Jax::Transformation => Value::library("jax.applied.transformation"),
+            Jax::Memory => self.computed("memory", whole.operands, Models::default(), site),
+            Jax::Update => {
+                let operands = whole.operands;
+                let updates = self.computed("updates", operands.clone(), whole.models, site);
+                let memory = self.computed("memory", operands, Models::default(), site);
+                Value::of(Shape::Tuple(Rc::new([updates, memory])))
+            }
+            Jax::Step => {
+                self.note_step();
+                self.computed("parameters", whole.operands, whole.models, site)
+            }
+            Jax::Save => {
+                let parts: Vec<Value<'a>> = arguments.all().cloned().collect();
+                let what = Value::of(Shape::Tuple(parts.into()));
+                self.save(Some(&what), &Arguments::default(), range);
+                Value::constant()
+            }
+            Jax::Checkpointer => Value::library("jax.applied.checkpointer"),
+            Jax::Bytes => {
+                let what = arguments.positional.first().cloned();
+                if !self.loops.is_empty() {
+                    self.save(what.as_ref(), &Arguments::default(), range);
+                }
+                self.computed("bytes", whole.operands, whole.models, site)
+            }
+        }
+    }
+
+    /// A key, from another one and numbers.
+    fn fold(&mut self, operands: Vec<Operand>, site: Site) -> Value<'a> {
+        let target = self.program.variable("key");
+        let mut operands = operands.into_iter();
+        let key = operands.next().unwrap_or_else(|| Operand::Constant(self.function("seed")));
+        self.facts.folds.push(Fold { variable: target, site });
+        self.emit(Statement::Fold { target, key, operands: operands.collect(), site });
+        Value {
+            shape: Shape::Key,
+            operands: vec![Operand::Variable(target)],
+            models: Models::default(),
+        }
+    }
+
+    /// A draw that is a function of a key.
+    fn keyed(&mut self, whole: Value<'a>, site: Site) -> Value<'a> {
+        let target = self.program.variable("drawn");
+        let mut operands = whole.operands.into_iter();
+        let key = operands.next().unwrap_or_else(|| Operand::Constant(self.function("seed")));
+        self.emit(Statement::Keyed { target, key, operands: operands.collect(), site });
+        let mut value = Value::plain(vec![Operand::Variable(target)]);
+        value.models = whole.models;
+        value
+    }
+
+    /// Calls a function for its gradient. In a loop that is training, and its first argument is trained.
+    fn differentiate(
+        &mut self,
+        with_value: bool,
+        arguments: Arguments<'a>,
+        range: TextRange,
+        site: Site,
+    ) -> Value<'a> {
+        let mut positional = arguments.positional.into_iter();
+        let Some(function) = positional.next() else {
+            return Value::constant();
+        };
+        let given = Arguments { positional: positional.collect(), named: arguments.named };
+        self.note_step();
+        let trained = self.combine(given.positional.iter().take(1));
+        for operand in &trained.operands {
+            if let Operand::Variable(variable) = operand
+                && !self.loops.is_empty()
+            {
+                self.note_trained(*variable);
+            }
+        }
+        let all = self.combine(given.all());
+        let result = self.call_value(function, given, range);
+        let mut operands = self.data(&result).operands;
+        operands.extend(
+            all.operands.iter().filter(|it| !operands.contains(it)).copied().collect::<Vec<_>>(),
+        );
+        let gradient = self.computed("gradient", operands, Models::default(), site);
+        let result = match &result.shape {
+            Shape::Tuple(parts) => {
+                let parts: Vec<Value<'a>> = parts
+                    .iter()
+                    .map(|part| {
+                        let part = self.data(part);
+                        self.computed("value", part.operands, part.models, site)
+                    })
+                    .collect();
+                Value::of(Shape::Tuple(parts.into()))
+            }
+            _ => {
+                let data = self.data(&result);
+                self.computed("value", data.operands, data.models, site)
+            }
+        };
+        if with_value {
+            return Value::of(Shape::Tuple(Rc::new([result, gradient])));
+        }
+        match &result.shape {
+            // The gradient, and what the function gives beside its value.
+            Shape::Tuple(parts) => {
+                let aside = parts.iter().skip(1).cloned();
+                Value::of(Shape::Tuple([gradient].into_iter().chain(aside).collect()))
+            }
+            _ => gradient,
+        }
+    }
+
+    /// Calls a function that is an argument.
+    fn apply_function(
+        &mut self,
+        apply: Apply,
+        arguments: Arguments<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        let all = arguments.positional;
+        let call = |lift: &mut Lift<'a>, function: Option<&Value<'a>>, given: &[Value<'a>]| {
+            let arguments = Arguments { positional: given.to_vec(), named: Vec::new() };
+            match function {
+                Some(function) if !function.is_data() => {
+                    lift.call_value(function.clone(), arguments, range)
+                }
+                _ => lift.combine(arguments.all()),
+            }
+        };
+        match apply {
+            Apply::Map => call(self, all.first(), all.get(1..).unwrap_or_default()),
+            Apply::Count => {
+                let index = all.first().cloned().unwrap_or_else(Value::constant);
+                let given: Vec<Value<'a>> =
+                    [index].into_iter().chain(all.get(3).cloned()).collect();
+                call(self, all.get(2), &given)
+            }
+            Apply::While => call(self, all.get(1), all.get(2..).unwrap_or_default()),
+            Apply::Branch => {
+                let given = all.get(3..).unwrap_or_default();
+                let one = call(self, all.get(1), given);
+                let other = call(self, all.get(2), given);
+                if !one.is_data() {
+                    return one;
+                }
+                self.combine([&one, &other].into_iter().chain(all.first()))
+            }
+        }
+    }
+
+    /// A method of a module of Flax, which has no state; nothing if it is another object.
+    pub(super) fn call_flax_method(
+        &mut self,
+        id: ObjectId,
+        name: &str,
+        arguments: &Arguments<'a>,
+        site: Site,
+    ) -> Option<Value<'a>> {
+        let class = self.object(id).class.clone()?;
+        let bases = self.known_bases(&class);
+        if !bases.iter().any(|base| base.starts_with("flax.linen.")) {
+            return None;
+        }
+        let whole = self.combine(arguments.all());
+        Some(match name {
+            "init" | "lazy_init" => self.keyed(whole, site),
+            "init_with_output" => {
+                let drawn = self.keyed(whole, site);
+                Value::of(Shape::Tuple(Rc::new([drawn.clone(), drawn])))
+            }
+            "apply" => {
+                let output = self.computed("output", whole.operands.clone(), whole.models, site);
+                if arguments.may_be_true(usize::MAX, "mutable") {
+                    let state = self.computed("state", whole.operands, whole.models, site);
+                    return Some(Value::of(Shape::Tuple(Rc::new([output, state]))));
+                }
+                output
+            }
+            "make_rng" => self.keyed(whole, site),
+            _ => return None,
+        })
+    }
+
+    /// `numpy.savez(file, name=value, **values)`.
+    pub(super) fn save_arrays(&mut self, arguments: &Arguments<'a>, range: TextRange) {
+        let site = self.site(range);
+        let mut elements: Vec<Value<'a>> = arguments.positional.iter().skip(1).cloned().collect();
+        let spread = self.frameworks.call.map_or_else(Vec::new, |call| {
+            let keywords = call.arguments.keywords.iter();
+            keywords.filter(|it| it.arg.is_none()).map(|it| &it.value).collect()
+        });
+        for value in spread {
+            elements.push(self.eval_quietly(value));
+        }
+        let entries = arguments
+            .named
+            .iter()
+            .filter(|(name, _)| *name != SPREAD)
+            .map(|(name, value)| (*name, value.clone(), site))
+            .collect();
+        let container = Container { elements, entries, is_closed: true, has_keys: true };
+        let what = Value::object(self.make(Kind::Container(container), "arrays", site));
+        let file = arguments.positional.first().cloned();
+        let named = Arguments {
+            positional: [what.clone()].into_iter().chain(file).collect(),
+            named: Vec::new(),
+        };
+        self.save(Some(&what), &named, range);
+    }
+}

@@ -1,0 +1,375 @@
+//! Keras: layers, models, optimizers, and what is read from and written to files.
+//!
+//! Layers learn at each call whether they train; what is not told is inherited from the call around it.
+//! Training itself is in [`super::fit`].
+
+use std::rc::Rc;
+
+use ruff_text_size::TextRange;
+
+use super::Lift;
+use super::facts::Purpose;
+use super::framework::Framework;
+use super::object::Kind;
+use super::value::{Arguments, Code, Models, ObjectId, Shape, Value};
+use crate::calculus::{Operand, Site};
+use crate::library::{Family, Global, Initial, KERAS_LAYER, Keras, Layer, is_fixed_initializer};
+
+/// The attribute under which a layer with a seed keeps its generator.
+const SEEDS: &str = "seed_generator";
+
+impl<'a> Lift<'a> {
+    /// Calls something of Keras.
+    pub(super) fn call_keras(
+        &mut self,
+        call: Keras,
+        name: &str,
+        arguments: Arguments<'a>,
+        site: Site,
+    ) -> Value<'a> {
+        match call {
+            Keras::Layer(layer) => self.new_keras_layer(layer, name, &arguments, site),
+            Keras::Model => {
+                let shown = self.statement.unwrap_or(site);
+                let id = self.make_module(KERAS_LAYER, shown);
+                self.adopt(id, &arguments, site);
+                Value::object(id)
+            }
+            Keras::Sequential => {
+                let shown = self.statement.unwrap_or(site);
+                let id = self.make_module(KERAS_LAYER, shown);
+                for value in arguments.all().cloned().collect::<Vec<_>>() {
+                    self.absorb_all(id, &value, site);
+                }
+                Value::object(id)
+            }
+            Keras::Optimizer { is_plain } => {
+                Value::object(self.new_keras_optimizer(is_plain, &arguments, site))
+            }
+            Keras::Schedule => Value::library("keras.schedule"),
+            Keras::Initializer(initial) => self.new_initializer(initial, &arguments),
+            Keras::Callback(callback) => {
+                let framework = Framework::Callback(callback, arguments);
+                Value::object(self.make_framework(framework, "callback", site))
+            }
+            Keras::Directory => self.new_directory(&arguments, site),
+            Keras::SetValue => {
+                if let [variable, value, ..] = &arguments.positional[..] {
+                    let value = self.data(value);
+                    self.write_argument(&variable.clone(), &value, site);
+                }
+                Value::of(Shape::None)
+            }
+            Keras::Load => {
+                let layer = Layer { has_parameters: true, ..KERAS_LAYER };
+                let id = self.make_module(layer, site);
+                let cell = self.object(id).cell;
+                self.compute(cell, "loaded", Vec::new(), site);
+                let file = self.file_name(arguments.get(0, "filepath"));
+                self.note_weights(id, file, false, site);
+                Value::object(id)
+            }
+        }
+    }
+
+    fn new_keras_layer(
+        &mut self,
+        mut layer: Layer,
+        name: &str,
+        arguments: &Arguments<'a>,
+        site: Site,
+    ) -> Value<'a> {
+        let shown = self.statement.unwrap_or(site);
+        if arguments.may_be_true(usize::MAX, "dropout")
+            || arguments.may_be_true(usize::MAX, "recurrent_dropout")
+        {
+            layer.draws = true;
+        }
+        let mode = arguments.get(2, "interpolation").and_then(Value::as_text);
+        if name.ends_with("UpSampling2D") && mode.is_some_and(|mode| *mode == "bilinear") {
+            layer.nondeterministic = Some("the gradient of a bilinear resize");
+        }
+        let id = self.make_module(layer, shown);
+        let cell = self.object(id).cell;
+        let is_application = name.contains("applications.");
+        let is_drawn = match self.initial_of(arguments) {
+            Some(operands) => {
+                self.compute(cell, "initial", operands, shown);
+                false
+            }
+            None if is_application => {
+                matches!(arguments.name("weights").map(|it| &it.shape), Some(Shape::None))
+            }
+            None => layer.draws_parameters,
+        };
+        if is_drawn {
+            let generator = self.global(Global::TensorFlow);
+            let drawn = self.draw(generator, Purpose::Parameters, Vec::new(), shown);
+            self.compute(cell, "initial", drawn.operands, shown);
+        }
+        if layer.draws
+            && let Some(seed) = arguments.name("seed").cloned()
+            && !matches!(seed.shape, Shape::None)
+        {
+            let generator = match seed.as_object() {
+                Some(given) if self.is_tensorflow_generator(given) => given,
+                _ => {
+                    let given = Arguments { positional: vec![seed], named: Vec::new() };
+                    self.make_generator(Family::TensorFlow, &given, shown)
+                }
+            };
+            self.give_field(id, SEEDS, &Value::object(generator));
+        }
+        let whole = self.combine(arguments.all().filter(|it| it.is_data()));
+        if !whole.operands.is_empty() && layer.has_parameters {
+            self.write_cell(id, whole.operands, shown);
+        }
+        for value in arguments.all().cloned().collect::<Vec<_>>() {
+            self.absorb_all(id, &value, shown);
+        }
+        Value::object(id)
+    }
+
+    /// What initial values come from, if an argument says so; otherwise they are drawn.
+    fn initial_of(&self, arguments: &Arguments<'a>) -> Option<Vec<Operand>> {
+        let (_, given) = arguments.named.iter().find(|(name, _)| {
+            name.ends_with("initializer")
+                && !name.starts_with("bias")
+                && !name.starts_with("recurrent")
+        })?;
+        match &given.shape {
+            Shape::Library(name) => match &**name {
+                "keras.initializer.seeded" | "keras.initializer.fixed" => {
+                    Some(given.operands.clone())
+                }
+                _ => None,
+            },
+            Shape::Text(name) if is_fixed_initializer(name) => Some(Vec::new()),
+            _ => None,
+        }
+    }
+
+    fn new_initializer(&mut self, initial: Initial, arguments: &Arguments<'a>) -> Value<'a> {
+        let seed = match initial {
+            Initial::Fixed => return Value::library("keras.initializer.fixed"),
+            Initial::Drawn(position) => arguments.get(position, "seed"),
+        };
+        let Some(seed) = seed.filter(|it| !matches!(it.shape, Shape::None)) else {
+            return Value::library("keras.initializer.drawn");
+        };
+        let mut value = Value::library("keras.initializer.seeded");
+        value.operands = self.data(seed).operands;
+        value
+    }
+
+    /// Whether an object is a model or a layer of Keras.
+    pub(super) fn is_keras(&self, id: ObjectId) -> bool {
+        matches!(self.object(id).kind, Kind::Module { layer, .. } if layer.is_keras)
+    }
+
+    /// All layers that took part in values are parts of a model made from them.
+    pub(super) fn adopt(&mut self, id: ObjectId, arguments: &Arguments<'a>, site: Site) {
+        let mut models = Models::default();
+        for value in arguments.all() {
+            models = models.and(value.models);
+            for part in self.parts_of(value) {
+                models = models.and(part.models);
+            }
+            models = models.and(self.data(value).models);
+        }
+        let layers: Vec<ObjectId> = self
+            .models
+            .iter()
+            .enumerate()
+            .filter(|(number, _)| models.has(*number))
+            .map(|(_, layer)| *layer)
+            .collect();
+        for layer in layers {
+            let layer = self.root(layer);
+            if self.is_keras(layer) {
+                self.absorb(id, layer, site);
+            }
+        }
+    }
+
+    /// Calls a model or a layer of Keras.
+    pub(super) fn call_keras_model(
+        &mut self,
+        id: ObjectId,
+        layer: Layer,
+        mut arguments: Arguments<'a>,
+        range: TextRange,
+        site: Site,
+    ) -> Value<'a> {
+        let told = match arguments.name("training").map(|it| &it.shape) {
+            Some(Shape::Bool(trains)) => Some(*trains),
+            _ => None,
+        };
+        let trains = told.unwrap_or_else(|| self.keras_trains());
+        self.frameworks.training.push(trains);
+        let cell = self.cell(id);
+        let mut value = if let Some(function) = self.hook(id, "call") {
+            let wants = match function.code {
+                Code::Def(code) => code.parameters.includes("training"),
+                Code::Lambda(_) => false,
+            };
+            if wants && told.is_none() {
+                arguments.named.retain(|(name, _)| *name != "training");
+                arguments.named.push(("training", Value::of(Shape::Bool(trains))));
+            }
+            self.enter(&function, arguments, range)
+        } else {
+            let mut value = self.combine(arguments.all());
+            let parts = self.object(id).parts.clone();
+            if parts.is_empty() || parts.len() > 64 {
+                value = self.apply_keras_layer(id, layer, trains, value, site);
+            } else {
+                for part in parts {
+                    let arguments = Arguments { positional: vec![value], named: Vec::new() };
+                    let result = self.call_object(part, arguments, range);
+                    value = self.data(&result);
+                }
+            }
+            value
+        };
+        self.frameworks.training.pop();
+        let models = self.models_of(id).and(own_models(self, id)).and(value.models);
+        value.mark(Operand::Variable(cell), models);
+        value
+    }
+
+    /// Whether the call of a model that is open trains.
+    pub(super) fn keras_trains(&self) -> bool {
+        self.frameworks.training.last().copied().unwrap_or(false)
+    }
+
+    fn apply_keras_layer(
+        &mut self,
+        id: ObjectId,
+        layer: Layer,
+        trains: bool,
+        mut value: Value<'a>,
+        site: Site,
+    ) -> Value<'a> {
+        if !trains {
+            return value;
+        }
+        if layer.draws {
+            let own = self.field(id, SEEDS).and_then(|it| it.as_object());
+            let generator = own.unwrap_or_else(|| self.global(Global::TensorFlow));
+            let drawn = self.draw(generator, Purpose::Layer, value.operands.clone(), site);
+            value.depend_on(&drawn);
+        }
+        if let Some(operation) = layer.nondeterministic {
+            value.operands = self.unsteady(operation, std::mem::take(&mut value.operands), site);
+        }
+        if layer.keeps_statistics {
+            let operands = value.operands.clone();
+            self.write_cell(id, operands, site);
+        }
+        value
+    }
+
+    /// A method of a model of Keras; nothing if it is one that computes.
+    pub(super) fn call_keras_method(
+        &mut self,
+        id: ObjectId,
+        name: &str,
+        arguments: &Arguments<'a>,
+        range: TextRange,
+        site: Site,
+    ) -> Option<Value<'a>> {
+        let root = self.root(id);
+        Some(match name {
+            "compile" => {
+                self.compile(id, arguments, site);
+                Value::of(Shape::None)
+            }
+            "fit" | "fit_generator" => self.fit(id, arguments, range, site),
+            "train_on_batch" => {
+                let batch = self.combine(arguments.all());
+                self.keras_train_step(id, batch, range, site)
+            }
+            "evaluate" | "evaluate_generator" | "test_on_batch" | "predict"
+            | "predict_generator" | "predict_on_batch" => {
+                self.note_probe();
+                let data = arguments.positional.first().or_else(|| arguments.name("x")).cloned();
+                self.keras_evaluate(id, data.as_ref(), range, site)
+            }
+            "add" => {
+                for value in arguments.positional.clone() {
+                    self.absorb_all(id, &value, site);
+                }
+                Value::of(Shape::None)
+            }
+            "get_weights" => self.state_of(root, site),
+            "set_weights" => {
+                let state = arguments.get(0, "weights").cloned()?;
+                self.put_back(id, &state, site);
+                Value::of(Shape::None)
+            }
+            "save" | "save_weights" | "export" => {
+                self.save_model(id, name, arguments, site);
+                Value::of(Shape::None)
+            }
+            "load_weights" => {
+                let file = self.file_name(arguments.get(0, "filepath"));
+                let leaves_out = self.leaves_optimizer_out(id, file.as_deref());
+                self.note_weights(id, file, leaves_out, site);
+                if self.marks.is_empty() && self.tries == 0 && self.loops.is_empty() {
+                    let cell = self.cell(id);
+                    self.compute(cell, "loaded", Vec::new(), site);
+                }
+                Value::of(Shape::None)
+            }
+            "stateless_call" => {
+                let whole = self.combine(arguments.all());
+                let output = self.computed("output", whole.operands.clone(), whole.models, site);
+                let state = self.computed("state", whole.operands, Models::default(), site);
+                Value::of(Shape::Tuple(Rc::new([output, state])))
+            }
+            "add_weight" | "add_variable" => self.new_weight(arguments, site),
+            "compute_loss"
+            | "compiled_loss"
+            | "compute_output_shape"
+            | "add_loss"
+            | "add_metric"
+            | "compute_metrics" => self.combine(arguments.all()),
+            "build"
+            | "summary"
+            | "get_config"
+            | "to_json"
+            | "count_params"
+            | "reset_states"
+            | "reset_metrics"
+            | "get_metrics_result"
+            | "make_train_function"
+            | "save_spec"
+            | "get_build_config"
+            | "get_compile_config" => Value::constant(),
+            "get_layer" => Value::object(id),
+            _ => return None,
+        })
+    }
+
+    /// A weight that a layer makes for itself.
+    fn new_weight(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
+        let shown = self.statement.unwrap_or(site);
+        let operands = match self.initial_of(arguments) {
+            Some(operands) => operands,
+            None => {
+                let generator = self.global(Global::TensorFlow);
+                self.draw(generator, Purpose::Parameters, Vec::new(), shown).operands
+            }
+        };
+        Value { shape: Shape::Parameters(Rc::new([])), operands, models: Models::default() }
+    }
+}
+
+/// The models that an object itself is, also if it is part of another.
+fn own_models(lift: &Lift<'_>, id: ObjectId) -> Models {
+    match lift.object(id).kind {
+        Kind::Module { number, .. } => Models::one(number),
+        _ => Models::default(),
+    }
+}

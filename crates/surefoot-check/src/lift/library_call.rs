@@ -1,0 +1,363 @@
+//! Calls of libraries: what each [`Effect`] does to the program.
+
+use std::rc::Rc;
+
+use ruff_text_size::TextRange;
+
+use super::Lift;
+use super::facts::Purpose;
+use super::generator::purpose_of;
+use super::object::{Container, Kind};
+use super::value::{Arguments, ObjectId, Shape, Value};
+use crate::calculus::Operand;
+use crate::library::{self, Effect, Environment, Global, Layer, SOMETHING};
+
+impl<'a> Lift<'a> {
+    /// Calls something of a library.
+    pub(super) fn call_library(
+        &mut self,
+        name: &Rc<str>,
+        arguments: Arguments<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        if let Some(builtin) = name.strip_prefix("builtins.") {
+            return self.call_builtin(builtin, arguments, range);
+        }
+        if let Some(value) = self.call_special(name, &arguments, range) {
+            return value;
+        }
+        if let Some(name) = name.strip_prefix("torch.")
+            && let Some(value) = self.call_unsteady(name, &arguments, range)
+        {
+            return value;
+        }
+        let Some(effect) = library::effect_of(name) else {
+            return self.call_unknown(name, &arguments, range);
+        };
+        let site = self.site(range);
+        match effect {
+            Effect::Pure => self.pure(&arguments),
+            Effect::Silent | Effect::NoGrad => Value::constant(),
+            Effect::Same => arguments.positional.into_iter().next().unwrap_or_else(Value::constant),
+            Effect::Settings => Value::of(Shape::Settings),
+            Effect::Draw(global) | Effect::DrawInto(global) => {
+                let generator =
+                    self.generator_of(&arguments).unwrap_or_else(|| self.global(global));
+                let whole = self.combine(arguments.all());
+                let mut drawn = self.draw(generator, purpose_of(name), whole.operands, site);
+                drawn.models = whole.models;
+                drawn
+            }
+            Effect::DrawUnless(global, parameter) => {
+                let whole = self.combine(arguments.all());
+                match arguments.name(parameter) {
+                    Some(given) if !matches!(given.shape, Shape::None) => whole,
+                    _ if matches!(
+                        arguments.name("shuffle").map(|it| &it.shape),
+                        Some(Shape::Bool(false))
+                    ) =>
+                    {
+                        whole
+                    }
+                    _ => {
+                        let generator = self.global(global);
+                        self.draw(generator, Purpose::Values, whole.operands, site)
+                    }
+                }
+            }
+            Effect::SeededDraw(global) => self.seeded_draw(global, name, &arguments, site),
+            Effect::Keras(call) => self.call_keras(call, name, arguments, site),
+            Effect::TensorFlow(call) => self.call_tensorflow(call, name, &arguments, range, site),
+            Effect::Jax(call) => self.call_jax(call, arguments, range, site),
+            Effect::Lightning(call) => self.call_lightning(call, &arguments, site),
+            Effect::Seed(globals) => {
+                for global in globals {
+                    let generator = self.global(*global);
+                    self.seed(generator, &arguments, site);
+                }
+                Value::of(Shape::None)
+            }
+            Effect::Generator(family) => {
+                Value::object(self.make_generator(family, &arguments, site))
+            }
+            Effect::GetState(global) => {
+                let generator = self.global(global);
+                self.state_of(generator, site)
+            }
+            Effect::SetState(global) => {
+                let generator = self.global(global);
+                if let Some(value) = arguments.positional.first() {
+                    self.put_back(generator, value, site);
+                }
+                Value::of(Shape::None)
+            }
+            Effect::Read(what) => {
+                let content = self.combine(arguments.all());
+                match what {
+                    Environment::FileOrder | Environment::Arrival => {
+                        self.unordered(what, name, content, range)
+                    }
+                    _ => Value::plain(vec![Operand::Variable(
+                        self.read_environment(what, name, site),
+                    )]),
+                }
+            }
+            Effect::Module(layer) => {
+                if layer.has_parameters && name.rsplit('.').next() == Some(SOMETHING) {
+                    self.tell_unknown(name, site, "it makes the model", false);
+                }
+                self.new_layer(layer, &arguments, site)
+            }
+            Effect::Functional(layer) => {
+                let whole = self.combine(arguments.all());
+                let trains = !matches!(
+                    arguments.name("training").map(|it| &it.shape),
+                    Some(Shape::Bool(false))
+                ) && self.mode_of_call();
+                self.apply_layer(layer, Global::Torch, trains, whole, site)
+            }
+            Effect::Container => {
+                let id = self.make_module(Layer::default(), site);
+                for value in arguments.all().cloned().collect::<Vec<_>>() {
+                    self.absorb_all(id, &value, site);
+                }
+                Value::object(id)
+            }
+            Effect::Optimizer => {
+                let id = self.make_optimizer(&arguments, site);
+                // Without momentum there is nothing that it remembers.
+                if &**name == "torch.optim.SGD" && !arguments.may_be_true(2, "momentum") {
+                    self.frameworks.forgetful.insert(id);
+                }
+                Value::object(id)
+            }
+            Effect::Scheduler => Value::object(self.make_scheduler(&arguments, site)),
+            Effect::Scaler => {
+                let id = self.make(Kind::Scaler, "scaler", site);
+                let cell = self.object(id).cell;
+                self.compute(cell, "new", Vec::new(), site);
+                Value::object(id)
+            }
+            Effect::Average | Effect::Copy => {
+                self.copy(arguments.positional.first(), effect == Effect::Average, site)
+            }
+            Effect::Loader => self.new_loader(&arguments, site),
+            Effect::Sampler(order) => {
+                let from = arguments.positional.first().cloned().unwrap_or_else(Value::constant);
+                let generator = self.generator_of(&arguments);
+                let id = self.make(Kind::Sampler { order, generator, from }, "sampler", site);
+                Value::object(id)
+            }
+            Effect::Dataset => self.new_dataset(&arguments, site),
+            Effect::Transform(layer, global) => {
+                let parts = arguments.all().filter(|it| !it.is_data()).cloned().collect();
+                Value::object(self.make(
+                    Kind::Transform { layer, global, parts },
+                    "transform",
+                    site,
+                ))
+            }
+            Effect::Transforms { draws } => {
+                let parts =
+                    arguments.positional.first().map_or_else(Vec::new, |it| self.parts_of(it));
+                let layer = Layer { draws, ..Layer::default() };
+                Value::object(self.make(
+                    Kind::Transform { layer, global: Global::Torch, parts },
+                    "transforms",
+                    site,
+                ))
+            }
+            Effect::Split => {
+                let generator =
+                    self.generator_of(&arguments).unwrap_or_else(|| self.global(Global::Torch));
+                let whole = self.combine(arguments.all());
+                let drawn = self.draw(generator, Purpose::Order, whole.operands, site);
+                let part = |lift: &mut Lift<'a>| {
+                    let parts: Vec<ObjectId> =
+                        arguments.positional.iter().take(1).filter_map(Value::as_object).collect();
+                    let id = lift.make(
+                        Kind::Dataset { from: drawn.clone(), transforms: Vec::new(), parts },
+                        "part",
+                        site,
+                    );
+                    let cell = lift.object(id).cell;
+                    lift.compute(cell, "part", drawn.operands.clone(), site);
+                    Value::object(id)
+                };
+                let count = match arguments.get(1, "lengths").map(|it| &it.shape) {
+                    Some(Shape::Object(id)) => match &self.object(*id).kind {
+                        Kind::Container(container) if container.is_closed => {
+                            container.elements.len()
+                        }
+                        _ => 2,
+                    },
+                    _ => 2,
+                };
+                let parts: Vec<Value<'a>> = (0..count.clamp(1, 8)).map(|_| part(self)).collect();
+                Value::of(Shape::Tuple(parts.into()))
+            }
+            Effect::Save { what } => {
+                self.save(
+                    arguments.positional.get(what).or_else(|| arguments.name("obj")),
+                    &arguments,
+                    range,
+                );
+                Value::of(Shape::None)
+            }
+            Effect::Load => self.load(&arguments, range),
+            Effect::CopyFile => {
+                self.put_out_models(site);
+                Value::constant()
+            }
+            Effect::Rank => Value::plain(vec![Operand::Rank]),
+            Effect::Workers => Value::plain(vec![Operand::Workers]),
+            Effect::Set(switch) => self.set_switch(switch, &arguments, site),
+            Effect::State => {
+                let whole = self.combine(arguments.all());
+                let id = self.make(Kind::State, "state", site);
+                let cell = self.object(id).cell;
+                self.compute(cell, "new", whole.operands, site);
+                Value::object(id)
+            }
+            Effect::Backward => {
+                let whole = self.combine(arguments.all());
+                self.backward(&whole, site);
+                Value::constant()
+            }
+            Effect::Nondeterministic(operation) => {
+                let mut whole = self.combine(arguments.all());
+                if self.mode_of_call() {
+                    whole.operands = self.unsteady(operation, whole.operands, site);
+                }
+                whole
+            }
+        }
+    }
+
+    /// Library functions whose meaning depends on their arguments in a way of its own.
+    pub(super) fn call_special(
+        &mut self,
+        name: &str,
+        arguments: &Arguments<'a>,
+        range: TextRange,
+    ) -> Option<Value<'a>> {
+        let first = || arguments.positional.first().cloned();
+        Some(match name {
+            "torch.nn.Parameter" | "torch.nn.parameter.Parameter" => {
+                let data = self.combine(arguments.positional.iter().take(1));
+                Value { shape: Shape::Parameters(Rc::new([])), ..data }
+            }
+            "functools.partial" => {
+                let callee = first()?;
+                let rest = Arguments {
+                    positional: arguments.positional[1..].to_vec(),
+                    named: arguments.named.clone(),
+                };
+                Value::of(Shape::Partial(Rc::new((callee, rest))))
+            }
+            "itertools.cycle" | "itertools.islice" | "itertools.tee" | "contextlib.closing" => {
+                first()?
+            }
+            "itertools.chain" | "itertools.chain.from_iterable" => {
+                let parameters: Vec<ObjectId> = self.models_in(arguments.all());
+                if parameters.is_empty() {
+                    return None;
+                }
+                Value::of(Shape::Parameters(parameters.into()))
+            }
+            "itertools.count" => Value::of(Shape::Range),
+            "collections.deque"
+            | "collections.defaultdict"
+            | "collections.OrderedDict"
+            | "collections.Counter"
+            | "queue.Queue"
+            | "queue.deque" => {
+                let entries =
+                    first().and_then(|it| it.as_object()).map(|id| self.object(id).kind.clone());
+                let site = self.site(range);
+                let mut container = match entries {
+                    Some(Kind::Container(container)) => container,
+                    _ => Container::default(),
+                };
+                container.has_keys = !name.ends_with("deque") && !name.ends_with("Queue");
+                let whole = self.combine(arguments.all());
+                let id = self.make(Kind::Container(container), "container", site);
+                let cell = self.object(id).cell;
+                self.compute(cell, "new", whole.operands, site);
+                Value::object(id)
+            }
+            // They keep the order unless they are told to shuffle.
+            "sklearn.model_selection.KFold"
+            | "sklearn.model_selection.StratifiedKFold"
+            | "sklearn.model_selection.StratifiedGroupKFold"
+                if !matches!(
+                    arguments.name("shuffle").map(|it| &it.shape),
+                    Some(Shape::Bool(true))
+                ) =>
+            {
+                self.pure(arguments)
+            }
+            "numpy.savez" | "numpy.savez_compressed" => {
+                self.save_arrays(arguments, range);
+                Value::of(Shape::None)
+            }
+            "json.dump" if !self.loops.is_empty() => {
+                let site = self.site(range);
+                let holdings = self.holdings(&first()?, 4);
+                self.facts.asides.push(super::facts::Aside { site, holdings });
+                Value::of(Shape::None)
+            }
+            "json.load" if self.frameworks.dumps_json => self.load(arguments, range),
+            "numpy.load" if self.frameworks.saves_arrays => self.load(arguments, range),
+            "torch.initial_seed" => {
+                let generator = self.global(Global::Torch);
+                Value::plain(vec![Operand::Variable(self.object(generator).cell)])
+            }
+            "os.getenv" => self.environment_variable(&first()?),
+            _ if name.starts_with("torch.distributions.") && is_class(name) => {
+                let whole = self.combine(arguments.all());
+                Value { shape: Shape::Distribution, ..whole }
+            }
+            _ => return None,
+        })
+    }
+
+    /// A computation; what comes out of a checkpoint stays what it is.
+    pub(super) fn pure(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
+        if let Some(first) = arguments.positional.first()
+            && matches!(first.shape, Shape::Loaded(..))
+        {
+            return first.clone();
+        }
+        self.combine(arguments.all())
+    }
+
+    /// Whether a function of a model is called in training.
+    pub(super) fn mode_of_call(&self) -> bool {
+        let receiver =
+            self.calls.iter().rev().find_map(|call| call.receiver.filter(|id| self.is_module(*id)));
+        receiver.is_none_or(|id| self.trains(id))
+    }
+
+    /// The values in a tuple or a list.
+    pub(super) fn parts_of(&self, value: &Value<'a>) -> Vec<Value<'a>> {
+        match &value.shape {
+            Shape::Tuple(parts) => parts.to_vec(),
+            Shape::Object(id) => match &self.object(*id).kind {
+                Kind::Container(container) => container
+                    .elements
+                    .iter()
+                    .cloned()
+                    .chain(container.entries.iter().map(|(_, value, _)| value.clone()))
+                    .collect(),
+                _ => Vec::new(),
+            },
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Whether a qualified name ends in that of a class.
+fn is_class(name: &str) -> bool {
+    name.rsplit('.').next().is_some_and(|it| it.starts_with(|c: char| c.is_ascii_uppercase()))
+}

@@ -1,0 +1,327 @@
+//! Lightning: `Trainer.fit` as the loop that it runs.
+
+use std::rc::Rc;
+
+use super::Lift;
+use super::facts::{Holdings, Runner, SwitchSet};
+use super::framework::Framework;
+use super::object::{Container, Kind};
+use super::value::{Arguments, ObjectId, Shape, Value};
+use crate::Rule;
+use crate::calculus::{Operand, Site};
+use crate::library::Lightning;
+
+/// What is known of a trainer.
+#[derive(Clone, Debug)]
+pub(super) struct Trainer<'a> {
+    /// What it calls back.
+    callbacks: Vec<ObjectId>,
+    /// Where it resumes from, in versions that were told here.
+    resumes: Option<Value<'a>>,
+}
+
+/// What a trainer goes through.
+struct Loaders<'a> {
+    training: Value<'a>,
+    validation: Option<Value<'a>>,
+}
+
+impl<'a> Lift<'a> {
+    /// Calls something of Lightning.
+    pub(super) fn call_lightning(
+        &mut self,
+        call: Lightning,
+        arguments: &Arguments<'a>,
+        site: Site,
+    ) -> Value<'a> {
+        let framework = match call {
+            Lightning::Trainer => {
+                self.set_trainer_switches(arguments, site);
+                let callbacks = arguments.name("callbacks");
+                Framework::Trainer(Trainer {
+                    callbacks: callbacks.map_or_else(Vec::new, |it| self.objects_in(it)),
+                    resumes: arguments.name("resume_from_checkpoint").cloned(),
+                })
+            }
+            Lightning::Checkpoint => Framework::ModelCheckpoint {
+                is_without_optimizers: arguments.may_be_true(usize::MAX, "save_weights_only"),
+            },
+            Lightning::Average | Lightning::Callback => return Value::constant(),
+        };
+        Value::object(self.make_framework(framework, "trainer", site))
+    }
+
+    fn set_trainer_switches(&mut self, arguments: &Arguments<'a>, site: Site) {
+        match arguments.name("deterministic").map(|it| &it.shape) {
+            Some(Shape::Text("warn")) => {
+                let site = self.keyword_site("deterministic", site);
+                let rule = Rule::WarnOnly;
+                self.facts.switches.push(SwitchSet { rule, site });
+            }
+            Some(Shape::Bool(true)) => self.facts.asks_for_determinism = true,
+            _ => {}
+        }
+        if arguments.is_true(usize::MAX, "benchmark") {
+            let site = self.keyword_site("benchmark", site);
+            let rule = Rule::CudnnBenchmark;
+            self.facts.switches.push(SwitchSet { rule, site });
+        }
+    }
+
+    /// Calls a method of a trainer.
+    pub(super) fn call_trainer_method(
+        &mut self,
+        trainer: &Trainer<'a>,
+        name: &str,
+        arguments: Arguments<'a>,
+        site: Site,
+    ) -> Value<'a> {
+        match name {
+            "fit" => {
+                if let Some(model) = arguments.get(0, "model").and_then(Value::as_object) {
+                    self.fit_module(trainer, model, &arguments, site);
+                }
+            }
+            "save_checkpoint" => self.put_out_models(site),
+            _ => {}
+        }
+        Value::constant()
+    }
+
+    fn fit_module(
+        &mut self,
+        trainer: &Trainer<'a>,
+        model: ObjectId,
+        arguments: &Arguments<'a>,
+        site: Site,
+    ) {
+        self.forget_fields(model);
+        let loaders = self.loaders(model, arguments, site);
+        let configured = self.call_hook(model, "configure_optimizers", Vec::new(), site);
+        let made = configured.map_or_else(Vec::new, |it| self.objects_in(&it));
+        let of = |lift: &Lift<'a>, is_it: fn(&Kind<'a>) -> bool| -> Vec<ObjectId> {
+            made.iter().copied().filter(|id| is_it(&lift.object(*id).kind)).collect()
+        };
+        let optimizers = of(self, |kind| matches!(kind, Kind::Optimizer { .. }));
+        let schedulers = of(self, |kind| matches!(kind, Kind::Scheduler { .. }));
+        for (index, id) in optimizers.iter().enumerate() {
+            if self.object(*id).name.is_none() {
+                self.object_mut(*id).name = Some(format!("optimizers[{index}]"));
+            }
+        }
+        self.frameworks.module_optimizers = optimizers.clone();
+        let hooked: Vec<ObjectId> = trainer
+            .callbacks
+            .iter()
+            .copied()
+            .filter(|id| self.object(*id).class.is_some())
+            .collect();
+        for id in &hooked {
+            self.forget_fields(*id);
+        }
+        let path = arguments.get(4, "ckpt_path").or(trainer.resumes.as_ref());
+        let is_resumed = path.is_some_and(|it| !matches!(it.shape, Shape::None));
+        if is_resumed {
+            let range = self.range_of(site);
+            let loaded = self.load(&Arguments::default(), range);
+            self.call_hook(model, "on_load_checkpoint", vec![loaded], site);
+        }
+        let hook = |lift: &mut Lift<'a>, name: &str| {
+            lift.call_hook(model, name, Vec::new(), site);
+            for id in &hooked {
+                let given = vec![Value::of(Shape::Settings), Value::object(model)];
+                lift.call_hook(*id, name, given, site);
+            }
+        };
+        hook(self, "on_fit_start");
+        hook(self, "on_train_start");
+        let is_automatic = !matches!(
+            self.field(model, "automatic_optimization").map(|it| it.shape),
+            Some(Shape::Bool(false))
+        );
+        self.run_library_loop(site, Runner::Trainer, "epoch", false, |lift, _| {
+            hook(lift, "on_train_epoch_start");
+            lift.begin_pass(&loaders.training, site);
+            lift.run_library_loop(site, Runner::Trainer, "batch_idx", true, |lift, counter| {
+                let range = lift.range_of(site);
+                let batch = lift.element(&loaders.training, counter, range);
+                let index = Value::plain(vec![Operand::Variable(counter)]);
+                hook(lift, "on_train_batch_start");
+                let loss = lift.call_hook(model, "training_step", vec![batch, index], site);
+                if let (Some(loss), true) = (loss, is_automatic) {
+                    let loss = lift.data(&loss);
+                    let root = lift.root(model);
+                    lift.clear_gradients(&[root], site);
+                    lift.backward(&loss, site);
+                    for optimizer in &optimizers {
+                        lift.optimizer_step(*optimizer, &[], site);
+                    }
+                }
+                hook(lift, "on_train_batch_end");
+            });
+            if is_automatic {
+                let range = lift.range_of(site);
+                for scheduler in &schedulers {
+                    lift.call_object_method(*scheduler, "step", Arguments::default(), range);
+                }
+            }
+            lift.validate_module(model, &loaders, site);
+            hook(lift, "on_validation_epoch_end");
+            hook(lift, "on_train_epoch_end");
+            hook(lift, "training_epoch_end");
+            lift.save_module(trainer, model, &made, is_resumed, site);
+        });
+        hook(self, "on_train_end");
+        hook(self, "on_fit_end");
+    }
+
+    /// The loaders: given, of a data module, or of the model itself.
+    fn loaders(&mut self, model: ObjectId, arguments: &Arguments<'a>, site: Site) -> Loaders<'a> {
+        let data = arguments
+            .name("datamodule")
+            .or_else(|| arguments.get(1, "train_dataloaders"))
+            .or_else(|| arguments.name("train_dataloader"))
+            .cloned();
+        let is_module =
+            |lift: &mut Lift<'a>, id: &ObjectId| lift.hook(*id, "train_dataloader").is_some();
+        let given = data.as_ref().and_then(Value::as_object);
+        let source =
+            given.filter(|id| is_module(self, id)).or_else(|| data.is_none().then_some(model));
+        let Some(source) = source else {
+            let validation = arguments
+                .get(2, "val_dataloaders")
+                .filter(|it| !matches!(it.shape, Shape::None))
+                .cloned();
+            return Loaders { training: data.unwrap_or_else(Value::constant), validation };
+        };
+        self.call_hook(source, "prepare_data", Vec::new(), site);
+        self.call_hook(source, "setup", vec![Value::of(Shape::Text("fit"))], site);
+        let training = self.call_hook(source, "train_dataloader", Vec::new(), site);
+        Loaders {
+            training: training.unwrap_or_else(Value::constant),
+            validation: self.call_hook(source, "val_dataloader", Vec::new(), site),
+        }
+    }
+
+    fn validate_module(&mut self, model: ObjectId, loaders: &Loaders<'a>, site: Site) {
+        let (Some(validation), Some(_)) =
+            (&loaders.validation, self.hook(model, "validation_step"))
+        else {
+            return;
+        };
+        let root = self.root(model);
+        let set = |lift: &mut Lift<'a>, on: bool| {
+            if let Kind::Module { trains, .. } = &mut lift.object_mut(root).kind {
+                *trains = on;
+            }
+        };
+        set(self, false);
+        self.no_grad += 1;
+        self.frameworks.evaluating += 1;
+        self.begin_pass(validation, site);
+        let counter = self.program.variable("batch_idx");
+        self.compute(counter, "any", Vec::new(), site);
+        let range = self.range_of(site);
+        let batch = self.element(validation, counter, range);
+        let index = Value::plain(vec![Operand::Variable(counter)]);
+        self.call_hook(model, "validation_step", vec![batch, index], site);
+        self.frameworks.evaluating -= 1;
+        self.no_grad -= 1;
+        set(self, true);
+    }
+
+    /// The checkpoint at the end of an epoch: models, optimizers, schedules, callbacks, positions, and
+    /// what the module adds. No generators, no plain attributes.
+    fn save_module(
+        &mut self,
+        trainer: &Trainer<'a>,
+        model: ObjectId,
+        configured: &[ObjectId],
+        is_resumed: bool,
+        site: Site,
+    ) {
+        let writers: Vec<(Site, bool)> = trainer
+            .callbacks
+            .iter()
+            .filter_map(|id| match &self.object(*id).kind {
+                Kind::Framework(framework) => match **framework {
+                    Framework::ModelCheckpoint { is_without_optimizers } => {
+                        Some((self.object(*id).site, is_without_optimizers))
+                    }
+                    _ => None,
+                },
+                _ => None,
+            })
+            .collect();
+        let root = self.root(model);
+        if !is_resumed {
+            let holdings = Holdings { objects: vec![root], ..Holdings::default() };
+            self.put_out(&holdings, site);
+            return;
+        }
+        let container = Container { is_closed: true, ..Container::default() };
+        let added = self.make(Kind::Container(container), "checkpoint", site);
+        self.call_hook(model, "on_save_checkpoint", vec![Value::object(added)], site);
+        let mut holdings = self.holdings(&Value::object(added), 4);
+        for id in &trainer.callbacks {
+            for name in ["state_dict", "on_save_checkpoint"] {
+                if let Some(state) = self.call_hook(*id, name, Vec::new(), site) {
+                    let of_callback = self.holdings(&state, 4);
+                    holdings.objects.extend(of_callback.objects);
+                    holdings.variables.extend(of_callback.variables);
+                }
+            }
+        }
+        holdings.objects.push(root);
+        self.hold_positions(&mut holdings);
+        let writers = if writers.is_empty() { vec![(site, false)] } else { writers };
+        for (site, is_without_optimizers) in writers {
+            let mut holdings = holdings.clone();
+            if !is_without_optimizers {
+                holdings.objects.extend(configured);
+            }
+            self.note_save(holdings, site);
+        }
+    }
+
+    /// A method that a module inherits from Lightning; nothing if it is another one.
+    pub(super) fn call_lightning_method(
+        &mut self,
+        id: ObjectId,
+        name: &str,
+        arguments: &Arguments<'a>,
+        site: Site,
+    ) -> Option<Value<'a>> {
+        let class = self.object(id).class.clone()?;
+        let bases = self.known_bases(&class);
+        if !bases.iter().any(|base| base.starts_with("pytorch_lightning.")) {
+            return None;
+        }
+        Some(match name {
+            "optimizers" => match self.frameworks.module_optimizers[..] {
+                [one] => Value::object(one),
+                ref several => {
+                    let values: Rc<[Value<'a>]> =
+                        several.iter().copied().map(Value::object).collect();
+                    Value::of(Shape::Tuple(values))
+                }
+            },
+            "manual_backward" => {
+                let whole = self.combine(arguments.all());
+                self.backward(&whole, site);
+                Value::constant()
+            }
+            "log"
+            | "log_dict"
+            | "print"
+            | "save_hyperparameters"
+            | "toggle_optimizer"
+            | "untoggle_optimizer"
+            | "freeze"
+            | "unfreeze"
+            | "clip_gradients"
+            | "lr_schedulers" => Value::constant(),
+            _ => return None,
+        })
+    }
+}

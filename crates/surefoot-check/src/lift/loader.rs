@@ -1,0 +1,275 @@
+//! Going through data: what is drawn when a pass begins, and what happens for each batch.
+
+use std::collections::BTreeMap;
+
+use ruff_text_size::TextRange;
+
+use super::Lift;
+use super::facts::Purpose;
+use super::object::{Kind, Loader, Source};
+use super::value::{Arguments, ObjectId, Shape, Value};
+use crate::calculus::{Operand, Site, Statement};
+use crate::library::{Global, Sampler};
+
+impl<'a> Lift<'a> {
+    /// What happens when something begins to go through a value.
+    pub(super) fn begin_pass(&mut self, iterated: &Value<'a>, site: Site) {
+        match &iterated.shape {
+            Shape::Zip(parts) => {
+                for part in parts.iter() {
+                    self.begin_pass(part, site);
+                }
+            }
+            Shape::Object(id) => {
+                if let Kind::Loader(loader) = &self.object(*id).kind {
+                    let loader = loader.clone();
+                    self.begin_epoch(*id, &loader, site);
+                } else if let Some(pipeline) = self.pipeline(*id) {
+                    self.begin_pipeline(*id, &pipeline, site);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// PyTorch draws a seed for its workers at every pass, whether there are any or not, then the
+    /// order.
+    fn begin_epoch(&mut self, id: ObjectId, loader: &Loader<'a>, site: Site) {
+        if loader.is_opaque {
+            return;
+        }
+        let generator = loader.generator.unwrap_or_else(|| self.global(Global::Torch));
+        let base = self.draw(generator, Purpose::WorkerSeed, Vec::new(), site);
+        let made = self.object(id).site;
+        let sampler = loader.sampler.as_ref();
+        let order = sampler.and_then(|sampler| self.order_of(sampler, loader, site));
+        let mut operands = order.map_or_else(Vec::new, |order| order.operands);
+        // PyTorch takes no sampler where it shuffles: a script that passes both has no sampler then.
+        if loader.shuffles {
+            let shuffled = self.draw(generator, Purpose::Order, Vec::new(), made);
+            operands.extend(shuffled.operands);
+        }
+        let cell = self.object(id).cell;
+        self.compute(cell, "order", operands, site);
+        if loader.has_workers {
+            let globals = self.workers_of(id, site);
+            for generator in globals.values() {
+                let cell = self.object(*generator).cell;
+                self.emit(Statement::Seed {
+                    generator: cell,
+                    operands: base.operands.clone(),
+                    site,
+                });
+            }
+            if let Some(init) = &loader.init {
+                let before = self.worker_globals.replace(globals);
+                let arguments =
+                    Arguments { positional: vec![Value::constant()], named: Vec::new() };
+                let range = self.range_of(site);
+                self.call_value(init.clone(), arguments, range);
+                self.worker_globals = before;
+            }
+        }
+    }
+
+    fn order_of(
+        &mut self,
+        sampler: &Value<'a>,
+        loader: &Loader<'a>,
+        site: Site,
+    ) -> Option<Value<'a>> {
+        let id = sampler.as_object()?;
+        match self.object(id).kind.clone() {
+            Kind::Sampler { order: Sampler::Random, generator, .. } => {
+                let generator =
+                    generator.or(loader.generator).unwrap_or_else(|| self.global(Global::Torch));
+                let made = self.object(id).site;
+                Some(self.draw(generator, Purpose::Order, Vec::new(), made))
+            }
+            // A batch sampler goes through another one.
+            Kind::Sampler { from, .. } if from.as_object().is_some_and(|it| it != id) => {
+                self.order_of(&from, loader, site)
+            }
+            Kind::Plain => {
+                let class = self.object(id).class.clone()?;
+                let Shape::Function(function) = self.class_attribute(&class, "__iter__")?.shape
+                else {
+                    return None;
+                };
+                let bound = self.bind_method(&function, id);
+                let range = self.range_of(site);
+                let order = self.enter(&bound, Arguments::default(), range);
+                Some(self.data(&order))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn range_of(&self, site: Site) -> TextRange {
+        let place = &self.facts.sites[site.0 as usize].range;
+        TextRange::new(size(place.start), size(place.end))
+    }
+
+    /// The generators of the processes of a loader.
+    pub(super) fn workers_of(&mut self, id: ObjectId, site: Site) -> BTreeMap<Global, ObjectId> {
+        if let Some(globals) = self.workers.get(&id) {
+            return globals.clone();
+        }
+        let mut globals = BTreeMap::new();
+        for global in [Global::Torch, Global::NumPy, Global::Python] {
+            globals
+                .insert(global, self.make(Kind::Generator(Source::Worker(global)), "worker", site));
+        }
+        self.workers.insert(id, globals.clone());
+        globals
+    }
+
+    /// One element of an object that can be gone through.
+    pub(super) fn element_of_object(
+        &mut self,
+        id: ObjectId,
+        by: Operand,
+        range: TextRange,
+    ) -> Value<'a> {
+        match self.object(id).kind.clone() {
+            Kind::Module { .. } | Kind::Optimizer { .. } => Value::object(id),
+            Kind::Loader(loader) => {
+                let index = Value::plain(vec![by, Operand::Variable(self.object(id).cell)]);
+                let site = self.site(range);
+                let before = (self.worker_globals.take(), self.worker_has_init, self.worker_first);
+                if loader.has_workers && !loader.is_opaque {
+                    self.worker_globals = Some(self.workers_of(id, site));
+                    self.worker_has_init = loader.init.is_some();
+                    self.worker_first = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
+                }
+                let sample = self.sample(&loader.dataset, &index, range);
+                let batch = match &loader.collate {
+                    Some(collate) => {
+                        let arguments = Arguments { positional: vec![sample], named: Vec::new() };
+                        self.call_value(collate.clone(), arguments, range)
+                    }
+                    None => sample,
+                };
+                (self.worker_globals, self.worker_has_init, self.worker_first) = before;
+                batch
+            }
+            Kind::Dataset { .. } => self.sample(&Value::object(id), &Value::plain(vec![by]), range),
+            Kind::Framework(_) => match self.pipeline(id) {
+                Some(pipeline) => self.element_of_pipeline(id, &pipeline, by, range),
+                None => Value::plain(vec![by]),
+            },
+            Kind::Plain => {
+                let method = self.object(id).class.clone().and_then(|class| {
+                    let names = ["__iter__", "__next__", "__getitem__"];
+                    names.into_iter().find_map(|name| {
+                        self.class_attribute(&class, name).map(|value| (name, value))
+                    })
+                });
+                let Some((name, Value { shape: Shape::Function(function), .. })) = method else {
+                    return Value::plain(vec![by]);
+                };
+                let bound = self.bind_method(&function, id);
+                let positional =
+                    if name == "__getitem__" { vec![Value::plain(vec![by])] } else { Vec::new() };
+                let element =
+                    self.enter(&bound, Arguments { positional, named: Vec::new() }, range);
+                match element.as_object() {
+                    // `__iter__` may give the object itself, or another one.
+                    Some(other) if self.actual(other) == self.actual(id) => Value::plain(vec![by]),
+                    Some(other) if name == "__iter__" => self.element_of_object(other, by, range),
+                    _ if matches!(
+                        element.shape,
+                        Shape::Partial(_) | Shape::Zip(_) | Shape::Iterator(_)
+                    ) =>
+                    {
+                        self.element_by(&element, by, range)
+                    }
+                    _ => element,
+                }
+            }
+            Kind::Container(container) => {
+                let mut element = Value::plain(vec![by, Operand::Variable(self.cell(id))]);
+                match container.elements.iter().find(|it| !it.is_data()) {
+                    Some(thing) => thing.clone(),
+                    None => {
+                        for known in &container.elements {
+                            element.models = element.models.and(known.models);
+                        }
+                        element
+                    }
+                }
+            }
+            _ => Value::plain(vec![by, Operand::Variable(self.cell(id))]),
+        }
+    }
+
+    fn element_by(&mut self, iterated: &Value<'a>, by: Operand, range: TextRange) -> Value<'a> {
+        match by {
+            Operand::Variable(counter) => self.element(iterated, counter, range),
+            _ => self.data(iterated),
+        }
+    }
+
+    /// A sample of a data set, after what is done to it.
+    fn sample(&mut self, dataset: &Value<'a>, index: &Value<'a>, range: TextRange) -> Value<'a> {
+        let Some(id) = dataset.as_object() else {
+            return self.combine([dataset, index]);
+        };
+        self.sampling += 1;
+        let sample = self.sample_of(id, dataset, index, range);
+        self.sampling -= 1;
+        sample
+    }
+
+    fn sample_of(
+        &mut self,
+        id: ObjectId,
+        dataset: &Value<'a>,
+        index: &Value<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        match self.object(id).kind.clone() {
+            Kind::Dataset { from, transforms, parts } => {
+                let mut value = self.combine([&from, index]);
+                for part in parts {
+                    if part != id {
+                        let inner = self.sample(&Value::object(part), index, range);
+                        value.depend_on(&self.data(&inner));
+                    }
+                }
+                for transform in transforms {
+                    let arguments = Arguments { positional: vec![value], named: Vec::new() };
+                    let result = self.call_value(transform, arguments, range);
+                    value = self.data(&result);
+                }
+                value
+            }
+            Kind::Plain => {
+                let class = self.object(id).class.clone();
+                let method = class.and_then(|class| {
+                    let names = ["__getitem__", "__iter__"];
+                    names.into_iter().find_map(|name| {
+                        self.class_attribute(&class, name).map(|value| (name, value))
+                    })
+                });
+                let Some((name, Value { shape: Shape::Function(function), .. })) = method else {
+                    return index.clone();
+                };
+                let bound = self.bind_method(&function, id);
+                let positional =
+                    if name == "__getitem__" { vec![index.clone()] } else { Vec::new() };
+                let mut value =
+                    self.enter(&bound, Arguments { positional, named: Vec::new() }, range);
+                if value.is_data() {
+                    value.depend_on(index);
+                }
+                value
+            }
+            _ => self.combine([dataset, index]),
+        }
+    }
+}
+
+fn size(offset: usize) -> ruff_text_size::TextSize {
+    ruff_text_size::TextSize::new(u32::try_from(offset).unwrap_or(u32::MAX))
+}

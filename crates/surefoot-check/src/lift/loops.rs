@@ -1,0 +1,385 @@
+//! Loops of Python.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use ruff_python_ast::statement_visitor::{StatementVisitor, walk_stmt};
+use ruff_python_ast::{Expr, Stmt, StmtFor, StmtWhile};
+use ruff_text_size::Ranged;
+
+use super::Lift;
+use super::facts::{Loop, LoopId};
+use super::object::Kind;
+use super::scope::Owner;
+use super::value::{Models, Shape, Value};
+use crate::calculus::{Operand, Site, Statement, Variable};
+
+/// Loops over known objects of at most this number are executed once for each.
+const UNROLLED: usize = 8;
+
+impl<'a> Lift<'a> {
+    pub(super) fn run_for(&mut self, it: &'a StmtFor) {
+        let iterated = self.eval(&it.iter);
+        let iterated = self.in_some_order(iterated, it.iter.range());
+        self.note_taken(&iterated, it.iter.range());
+        if let Some(elements) = self.unrolled(&iterated) {
+            for element in elements {
+                self.in_head = true;
+                self.assign(&it.target, element, it.target.range());
+                self.in_head = false;
+                self.run_block(&it.body);
+            }
+            self.run_block(&it.orelse);
+            return;
+        }
+        let site = self.site(it.target.range().cover(it.iter.range()));
+        let name = position_name(&it.target, &iterated);
+        let target = &*it.target;
+        self.run_loop(&it.body, site, name, &iterated, None, |lift, counter| {
+            let element = lift.element(&iterated, counter, it.iter.range());
+            lift.in_head = true;
+            lift.assign(target, element, target.range());
+            lift.in_head = false;
+            lift.note_positions(target, &iterated);
+        });
+        self.run_block(&it.orelse);
+    }
+
+    pub(super) fn run_while(&mut self, it: &'a StmtWhile) {
+        let site = self.site(it.test.range());
+        let forever = Value::constant();
+        self.run_loop(&it.body, site, None, &forever, Some(&it.test), |_, _| {});
+        self.run_block(&it.orelse);
+    }
+
+    /// Executes the body of a loop once, as the body of a loop of the program.
+    fn run_loop(
+        &mut self,
+        body: &'a [Stmt],
+        site: Site,
+        name: Option<String>,
+        iterated: &Value<'a>,
+        test: Option<&'a Expr>,
+        begin: impl FnOnce(&mut Lift<'a>, Variable),
+    ) {
+        let assigned = assigned(body);
+        for name in assigned.names {
+            let owner = self.owner_of(name);
+            self.forget_literal(owner, name);
+            self.forget_container(owner, name, site);
+        }
+        let receiver = self.calls.last().and_then(|call| call.receiver);
+        for field in assigned.fields {
+            if let Some(receiver) = receiver {
+                let receiver = self.actual(receiver);
+                self.forget_literal(Owner::Object(receiver), field);
+            }
+        }
+        let drawn = self.facts.draws.len();
+        self.begin_pass(iterated, site);
+        let pass_draws = self.facts.draws[drawn..].iter().map(|draw| draw.generator).collect();
+        let stop = assigned.leaves.then(|| {
+            let stop = self.program.variable("left early");
+            self.compute(stop, "going on", Vec::new(), site);
+            stop
+        });
+        let counter = self.program.variable(name.as_deref().unwrap_or("round"));
+        let bound = self.bound(iterated, site);
+        let id = LoopId(u32::try_from(self.facts.loops.len()).unwrap_or(u32::MAX));
+        let moment = self.moment();
+        self.facts.loops.push(Loop {
+            site,
+            parent: self.loops.last().copied(),
+            counter,
+            name,
+            positions: vec![counter],
+            is_over_data: self.is_data(iterated),
+            trains: false,
+            is_while: test.is_some(),
+            runner: None,
+            end: None,
+            frames: Vec::new(),
+            names: BTreeMap::new(),
+            pass_draws,
+            iterator: None,
+            moment,
+        });
+        self.loops.push(id);
+        self.stops.push(stop);
+        self.blocks.push(Vec::new());
+        let tested = test.map(|test| {
+            let holds = self.eval(test);
+            let operands = self.data(&holds).operands;
+            self.note_test(&operands, id);
+            operands
+        });
+        self.blocks.push(Vec::new());
+        begin(self, counter);
+        self.run_block(body);
+        self.end_round(id, site);
+        let mut inner = self.blocks.pop().unwrap_or_default();
+        let mut before = self.blocks.pop().unwrap_or_default();
+        match tested {
+            Some(operands) if !operands.is_empty() => {
+                let condition = self.program.symbol("while");
+                before.push(Statement::If {
+                    condition,
+                    operands,
+                    then: inner,
+                    otherwise: Vec::new(),
+                    site,
+                });
+            }
+            _ => before.append(&mut inner),
+        }
+        let mut inner = before;
+        if let Some(stop) = stop {
+            let condition = self.program.symbol("left early");
+            let operands = vec![Operand::Variable(stop)];
+            inner = vec![Statement::If {
+                condition,
+                operands,
+                then: Vec::new(),
+                otherwise: inner,
+                site,
+            }];
+        }
+        self.stops.pop();
+        self.loops.pop();
+        self.emit(Statement::For { counter, bound, body: inner, site });
+    }
+
+    /// What a `while` tests tells how far it has come, if it is counted.
+    fn note_test(&mut self, operands: &[Operand], id: LoopId) {
+        for operand in operands {
+            if let Operand::Variable(variable) = operand {
+                let looped = &mut self.facts.loops[id.0 as usize];
+                if looped.name.is_none() {
+                    looped.name = Some(self.program.variables[variable.0 as usize].clone());
+                }
+            }
+        }
+    }
+
+    /// A checkpoint at the end of each round of the outermost loop that trains.
+    pub(super) fn end_round(&mut self, id: LoopId, site: Site) {
+        let looped = &self.facts.loops[id.0 as usize];
+        let saves = self.facts.saves.iter().any(|save| save.loops.last() == Some(&id));
+        if saves || (looped.parent.is_none() && looped.trains) {
+            let label = self.program.label("end of the round");
+            let frames = self.open_frames();
+            let names = self.visible_names();
+            let looped = &mut self.facts.loops[id.0 as usize];
+            looped.end = Some(label);
+            looped.frames = frames;
+            looped.names = names;
+            self.emit(Statement::Checkpoint { label, site });
+        }
+    }
+
+    /// How often a loop goes round.
+    fn bound(&mut self, iterated: &Value<'a>, site: Site) -> Operand {
+        let operands = match &iterated.shape {
+            Shape::Object(id) if matches!(self.object(*id).kind, Kind::Container(_)) => {
+                vec![Operand::Variable(self.cell(*id))]
+            }
+            Shape::Object(_) | Shape::Zip(_) => Vec::new(),
+            // The order does not matter to the count.
+            _ => iterated.operands.clone(),
+        };
+        match operands[..] {
+            [] => Operand::Constant(self.function("count")),
+            [one] => one,
+            _ => {
+                let bound = self.program.variable("count");
+                self.compute(bound, "count", operands, site);
+                Operand::Variable(bound)
+            }
+        }
+    }
+
+    /// Variables bound by the head of a loop that tell how far it has come.
+    fn note_positions(&mut self, target: &'a Expr, iterated: &Value<'a>) {
+        let is_counted = matches!(iterated.shape, Shape::Range | Shape::Zip(_));
+        let first = match target {
+            Expr::Tuple(tuple) if is_counted => tuple.elts.first(),
+            Expr::Name(_) if is_counted => Some(target),
+            _ => None,
+        };
+        let Some(Expr::Name(name)) = first else {
+            return;
+        };
+        let owner = self.owner_of(name.id.as_str());
+        let variable = self.variable_of(owner, name.id.as_str(), name.id.as_str());
+        if let Some(id) = self.loops.last().copied() {
+            self.facts.loops[id.0 as usize].positions.push(variable);
+        }
+    }
+
+    /// The elements of something short and known.
+    pub(super) fn unrolled(&self, iterated: &Value<'a>) -> Option<Vec<Value<'a>>> {
+        let is_worth_it = |elements: &[Value<'a>]| {
+            let is_thing = |value: &Value<'a>| match &value.shape {
+                Shape::Tuple(parts) => parts.iter().any(|part| !part.is_data()),
+                _ => !value.is_data(),
+            };
+            !elements.is_empty() && elements.len() <= UNROLLED && elements.iter().any(is_thing)
+        };
+        match &iterated.shape {
+            Shape::Tuple(parts) if is_worth_it(parts) => Some(parts.to_vec()),
+            Shape::Object(id) => match &self.object(*id).kind {
+                Kind::Container(container)
+                    if container.is_closed
+                        && container.entries.is_empty()
+                        && is_worth_it(&container.elements) =>
+                {
+                    Some(container.elements.clone())
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether batches or samples are what a loop goes through.
+    fn is_data(&self, iterated: &Value<'a>) -> bool {
+        match &iterated.shape {
+            Shape::Object(id) => matches!(
+                self.object(*id).kind,
+                Kind::Loader(_) | Kind::Dataset { .. } | Kind::Plain | Kind::Framework(_)
+            ),
+            Shape::Iterator(_) => true,
+            Shape::Zip(parts) => parts.iter().any(|part| self.is_data(part)),
+            Shape::Function(_) | Shape::Plain | Shape::Partial(_) => true,
+            _ => false,
+        }
+    }
+
+    /// One element of what a loop goes through.
+    pub(super) fn element(
+        &mut self,
+        iterated: &Value<'a>,
+        counter: Variable,
+        range: ruff_text_size::TextRange,
+    ) -> Value<'a> {
+        let by_counter = Operand::Variable(counter);
+        match &iterated.shape {
+            Shape::Zip(parts) => {
+                let parts: Vec<Value<'a>> =
+                    parts.iter().map(|part| self.element(part, counter, range)).collect();
+                let mut whole = Value::of(Shape::Tuple(parts.into()));
+                whole.models = iterated.models;
+                whole
+            }
+            Shape::Parameters(_)
+            | Shape::State(_)
+            | Shape::Settings
+            | Shape::Loaded(..)
+            | Shape::Key => iterated.clone(),
+            Shape::Object(id) => {
+                let id = *id;
+                self.element_of_object(id, by_counter, range)
+            }
+            Shape::Iterator(id) => {
+                let id = *id;
+                self.element_of_object(id, by_counter, range)
+            }
+            Shape::Unordered(..)
+            | Shape::Plain
+            | Shape::Range
+            | Shape::Tuple(_)
+            | Shape::Text(_) => {
+                let mut element = self.data(iterated);
+                element.operands.push(by_counter);
+                element
+            }
+            Shape::Function(function) => {
+                // A generator function: its body runs as the loop goes.
+                let function = function.clone();
+                let mut element = self.enter(&function, super::value::Arguments::default(), range);
+                element.operands.push(by_counter);
+                element
+            }
+            Shape::Partial(partial) => {
+                let partial: Rc<_> = partial.clone();
+                let mut element = match &partial.0.shape {
+                    Shape::Function(function) => self.enter(function, partial.1.clone(), range),
+                    _ => self.call_value(partial.0.clone(), partial.1.clone(), range),
+                };
+                if element.is_data() {
+                    element.operands.push(by_counter);
+                }
+                element
+            }
+            _ => {
+                Value { shape: Shape::Plain, operands: vec![by_counter], models: Models::default() }
+            }
+        }
+    }
+}
+
+/// What people call how far a loop has come: the index of `enumerate`, or the number of `range`.
+fn position_name(target: &Expr, iterated: &Value<'_>) -> Option<String> {
+    match (target, &iterated.shape) {
+        (Expr::Tuple(tuple), Shape::Zip(_)) => match tuple.elts.first() {
+            Some(Expr::Name(name)) => Some(name.id.to_string()),
+            _ => None,
+        },
+        (Expr::Name(name), Shape::Range) => Some(name.id.to_string()),
+        _ => None,
+    }
+}
+
+/// What the body of a loop writes.
+#[derive(Default)]
+pub(super) struct Assigned<'a> {
+    names: Vec<&'a str>,
+    pub fields: Vec<&'a str>,
+    leaves: bool,
+    inner: usize,
+}
+
+impl<'a> Assigned<'a> {
+    fn target(&mut self, target: &'a Expr) {
+        match target {
+            Expr::Name(name) => self.names.push(name.id.as_str()),
+            Expr::Attribute(it) => self.fields.push(it.attr.as_str()),
+            Expr::Tuple(it) => it.elts.iter().for_each(|it| self.target(it)),
+            Expr::List(it) => it.elts.iter().for_each(|it| self.target(it)),
+            Expr::Starred(it) => self.target(&it.value),
+            _ => {}
+        }
+    }
+}
+
+impl<'a> StatementVisitor<'a> for Assigned<'a> {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        match statement {
+            Stmt::Assign(it) => it.targets.iter().for_each(|target| self.target(target)),
+            Stmt::AugAssign(it) => self.target(&it.target),
+            Stmt::AnnAssign(it) => self.target(&it.target),
+            Stmt::Break(_) => self.leaves |= self.inner == 0,
+            Stmt::Return(_) => self.leaves = true,
+            Stmt::For(it) => {
+                self.target(&it.target);
+                self.inner += 1;
+                walk_stmt(self, statement);
+                self.inner -= 1;
+            }
+            Stmt::While(_) => {
+                self.inner += 1;
+                walk_stmt(self, statement);
+                self.inner -= 1;
+            }
+            Stmt::FunctionDef(_) | Stmt::ClassDef(_) => {}
+            _ => walk_stmt(self, statement),
+        }
+    }
+}
+
+/// What a body writes.
+pub(super) fn assigned(body: &[Stmt]) -> Assigned<'_> {
+    let mut found = Assigned::default();
+    found.visit_body(body);
+    found
+}

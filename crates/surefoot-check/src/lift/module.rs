@@ -1,0 +1,157 @@
+//! Models and their layers.
+
+use super::Lift;
+use super::facts::Purpose;
+use super::object::Kind;
+use super::value::{Arguments, ObjectId, Shape, Value};
+use crate::calculus::{Operand, Site};
+use crate::library::{Global, Layer};
+
+impl<'a> Lift<'a> {
+    pub(super) fn new_layer(
+        &mut self,
+        layer: Layer,
+        arguments: &Arguments<'a>,
+        site: Site,
+    ) -> Value<'a> {
+        let shown = self.statement.unwrap_or(site);
+        let id = self.make_module(layer, shown);
+        let cell = self.object(id).cell;
+        let is_pretrained = arguments.may_be_true(usize::MAX, "pretrained")
+            || arguments.may_be_true(usize::MAX, "weights");
+        if layer.draws_parameters && !is_pretrained {
+            let generator = self.global(Global::Torch);
+            let drawn = self.draw(generator, Purpose::Parameters, Vec::new(), shown);
+            self.compute(cell, "initial", drawn.operands, shown);
+        }
+        let whole = self.combine(arguments.all().filter(|it| it.is_data()));
+        if !whole.operands.is_empty() {
+            self.write_cell(id, whole.operands, shown);
+        }
+        for value in arguments.all().cloned().collect::<Vec<_>>() {
+            self.absorb_all(id, &value, shown);
+        }
+        Value::object(id)
+    }
+
+    /// Makes all models in a value parts of another.
+    pub(super) fn absorb_all(&mut self, id: ObjectId, value: &Value<'a>, site: Site) {
+        match &value.shape {
+            Shape::Object(part) if self.is_module(*part) => self.absorb(id, *part, site),
+            Shape::Object(part) => {
+                if let Kind::Container(container) = self.object(*part).kind.clone() {
+                    for value in container
+                        .elements
+                        .iter()
+                        .chain(container.entries.iter().map(|(_, value, _)| value))
+                    {
+                        self.absorb_all(id, value, site);
+                    }
+                }
+            }
+            Shape::Tuple(parts) => {
+                for part in parts.iter() {
+                    self.absorb_all(id, part, site);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// All models in values: whole ones, their parameters, what they computed.
+    pub(super) fn models_in<'v>(&self, values: impl Iterator<Item = &'v Value<'a>>) -> Vec<ObjectId>
+    where
+        'a: 'v,
+    {
+        let mut found = Vec::new();
+        for value in values {
+            self.gather_models(value, &mut found, 4);
+        }
+        found
+    }
+
+    pub(super) fn gather_models(&self, value: &Value<'a>, found: &mut Vec<ObjectId>, depth: usize) {
+        let mut add = |id: ObjectId| {
+            let root = self.root(id);
+            if !found.contains(&root) {
+                found.push(root);
+            }
+        };
+        match &value.shape {
+            Shape::Parameters(ids) => ids.iter().for_each(|id| add(*id)),
+            Shape::Object(id) if self.is_module(*id) => add(*id),
+            Shape::Object(id) if depth > 0 => {
+                if let Kind::Container(container) = &self.object(*id).kind {
+                    for value in container
+                        .elements
+                        .iter()
+                        .chain(container.entries.iter().map(|(_, value, _)| value))
+                    {
+                        self.gather_models(value, found, depth - 1);
+                    }
+                }
+            }
+            Shape::Tuple(parts) if depth > 0 => {
+                parts.iter().for_each(|part| self.gather_models(part, found, depth - 1))
+            }
+            _ => {}
+        }
+        for root in self.roots_of(value.models) {
+            if !found.contains(&root) {
+                found.push(root);
+            }
+        }
+    }
+
+    /// A copy that lives its own life.
+    pub(super) fn copy(
+        &mut self,
+        original: Option<&Value<'a>>,
+        averages: bool,
+        site: Site,
+    ) -> Value<'a> {
+        let Some(value) = original else {
+            return Value::constant();
+        };
+        let Some(id) = value.as_object() else {
+            return match &value.shape {
+                Shape::State(ids) => {
+                    let ids = ids.clone();
+                    ids.first().map_or_else(|| value.clone(), |id| self.state_of(*id, site))
+                }
+                Shape::Plain => self.data(value),
+                _ => value.clone(),
+            };
+        };
+        let id = self.actual(id);
+        let original = self.object(id).clone();
+        let copy = match original.kind {
+            Kind::Module { layer, trains, .. } => {
+                let copy = self.make_module(layer, site);
+                if let Kind::Module { averages: it, trains: mode, .. } =
+                    &mut self.object_mut(copy).kind
+                {
+                    *it = averages;
+                    *mode = trains;
+                }
+                copy
+            }
+            Kind::Plain
+            | Kind::Loader(_)
+            | Kind::Transform { .. }
+            | Kind::Dataset { .. }
+            | Kind::Framework(_)
+            | Kind::Sampler { .. } => return value.clone(),
+            kind => self.make(kind, "copy", site),
+        };
+        let from = self.cell(id);
+        let cell = self.object(copy).cell;
+        self.compute(cell, "copy", vec![Operand::Variable(from)], site);
+        let object = self.object_mut(copy);
+        object.class = original.class;
+        object.fields = original.fields;
+        object.parts = original.parts;
+        object.copy_of = Some(id);
+        Value::object(copy)
+    }
+}

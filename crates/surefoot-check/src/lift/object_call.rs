@@ -1,0 +1,210 @@
+//! Calls of objects and of their methods.
+
+use std::rc::Rc;
+
+use ruff_text_size::TextRange;
+
+use super::Lift;
+use super::object::Kind;
+use super::value::{Arguments, ObjectId, Shape, Value};
+use crate::calculus::Operand;
+
+impl<'a> Lift<'a> {
+    /// Calls an object: a model with its input, a transform with a sample.
+    pub(super) fn call_object(
+        &mut self,
+        id: ObjectId,
+        arguments: Arguments<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        let site = self.site(range);
+        match self.object(id).kind.clone() {
+            Kind::Module { layer, .. } => {
+                let copied =
+                    self.object(id).copy_of.map(|original| (self.root(original), self.actual(id)));
+                if let Some(pair) = copied {
+                    self.copies.push(pair);
+                }
+                let result = self.call_model(id, layer, arguments, range, site);
+                if copied.is_some() {
+                    self.copies.pop();
+                }
+                result
+            }
+            Kind::Transform { layer, global, parts } => {
+                let mut value = self.combine(arguments.all());
+                for part in parts {
+                    let arguments = Arguments { positional: vec![value], named: Vec::new() };
+                    let result = self.call_value(part, arguments, range);
+                    value = self.data(&result);
+                }
+                self.apply_layer(layer, global, true, value, site)
+            }
+            _ => match self
+                .object(id)
+                .class
+                .clone()
+                .and_then(|class| self.class_attribute(&class, "__call__"))
+            {
+                Some(Value { shape: Shape::Function(function), .. }) => {
+                    let bound = self.bind_method(&function, id);
+                    self.enter(&bound, arguments, range)
+                }
+                _ => {
+                    let mut whole = self.combine(arguments.all());
+                    whole.depend_on(&self.data(&Value::object(id)));
+                    whole
+                }
+            },
+        }
+    }
+
+    /// Calls a method of a library's object.
+    pub(super) fn call_object_method(
+        &mut self,
+        id: ObjectId,
+        name: &'a str,
+        arguments: Arguments<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        let site = self.site(range);
+        match (name, arguments.positional.first()) {
+            ("state_dict", _) if !matches!(self.object(id).kind, Kind::Plain) => {
+                let root = self.root(id);
+                return Value {
+                    shape: Shape::State(Rc::new([root])),
+                    operands: Vec::new(),
+                    models: self.models_of(root),
+                };
+            }
+            ("load_state_dict", Some(state)) => {
+                let state = state.clone();
+                self.put_back(id, &state, site);
+                return Value::constant();
+            }
+            _ => {}
+        }
+        if matches!(self.object(id).kind, Kind::Container(_)) {
+            return self.call_container_method(id, name, arguments, range, site);
+        }
+        match self.object(id).kind.clone() {
+            Kind::Module { .. } => self.call_model_method(id, name, arguments, range, site),
+            Kind::Optimizer { models, .. } => match name {
+                _ if self.is_of_keras(name) => self
+                    .call_keras_optimizer(id, name, &arguments, range, site)
+                    .unwrap_or_else(Value::constant),
+                "step" => {
+                    if let Some(closure) =
+                        arguments.get(0, "closure").filter(|it| !it.is_data()).cloned()
+                    {
+                        self.call_value(closure, Arguments::default(), range);
+                    }
+                    self.optimizer_step(id, &[], site);
+                    Value::constant()
+                }
+                "zero_grad" => {
+                    self.clear_gradients(&models, site);
+                    Value::constant()
+                }
+                "add_param_group" => {
+                    let more = self.models_in(arguments.all());
+                    if let Kind::Optimizer { models, .. } = &mut self.object_mut(id).kind {
+                        models.extend(more);
+                    }
+                    Value::constant()
+                }
+                _ => self.state_and(id, &arguments),
+            },
+            Kind::Scheduler { optimizers } => match name {
+                "step" | "step_update" | "batch_step" => {
+                    let whole = self.combine(arguments.all());
+                    self.write_cell(id, whole.operands, site);
+                    let cell = self.object(id).cell;
+                    for optimizer in optimizers {
+                        self.write_cell(optimizer, vec![Operand::Variable(cell)], site);
+                    }
+                    Value::constant()
+                }
+                _ => self.state_and(id, &arguments),
+            },
+            Kind::Scaler => match name {
+                "scale" => self.state_and(id, &arguments),
+                "step" => {
+                    let cell = self.object(id).cell;
+                    if let Some(optimizer) = arguments.positional.first().and_then(Value::as_object)
+                    {
+                        self.optimizer_step(optimizer, &[Operand::Variable(cell)], site);
+                    }
+                    Value::constant()
+                }
+                "update" => {
+                    let gradients: Vec<Operand> = self
+                        .all_roots()
+                        .into_iter()
+                        .filter_map(|root| match self.object(root).kind {
+                            Kind::Module { gradients, .. } => Some(Operand::Variable(gradients)),
+                            _ => None,
+                        })
+                        .collect();
+                    self.write_cell(id, gradients, site);
+                    Value::constant()
+                }
+                _ => self.state_and(id, &arguments),
+            },
+            Kind::Generator(_) => self.call_generator_method(id, name, arguments, site),
+            Kind::Container(_) => Value::constant(),
+            Kind::Dataset { from, .. } => match name {
+                "__getitem__" => self.element_of_object(
+                    id,
+                    Operand::Constant(
+                        self.functions.get("count").copied().unwrap_or(crate::calculus::Symbol(0)),
+                    ),
+                    range,
+                ),
+                _ => {
+                    let mut whole = self.combine(arguments.all());
+                    whole.depend_on(&self.data(&from));
+                    whole
+                }
+            },
+            Kind::Framework(framework) => {
+                self.call_framework_method(id, &framework, name, arguments, site)
+            }
+            Kind::State => {
+                if let Some(value) = self.call_variable_method(id, name, &arguments, site) {
+                    return value;
+                }
+                let whole = self.combine(arguments.all());
+                if name == "reset" {
+                    let cell = self.object(id).cell;
+                    self.compute(cell, "new", Vec::new(), site);
+                    return Value::constant();
+                }
+                if matches!(name, "step" | "update" | "push" | "add") {
+                    self.write_cell(id, whole.operands, site);
+                    return Value::constant();
+                }
+                self.state_and(id, &arguments)
+            }
+            Kind::Plain | Kind::Loader(_) | Kind::Sampler { .. } | Kind::Transform { .. } => {
+                if let Some(value) = self.call_flax_method(id, name, &arguments, site) {
+                    return value;
+                }
+                match name {
+                    "__len__" | "set_epoch" => Value::constant(),
+                    _ => self.combine(arguments.all()),
+                }
+            }
+        }
+    }
+
+    /// The state of an object and the arguments of a call, as data.
+    pub(super) fn state_and(&mut self, id: ObjectId, arguments: &Arguments<'a>) -> Value<'a> {
+        let mut whole = self.combine(arguments.all());
+        let cell = Operand::Variable(self.cell(id));
+        if !whole.operands.contains(&cell) {
+            whole.operands.push(cell);
+        }
+        whole
+    }
+}

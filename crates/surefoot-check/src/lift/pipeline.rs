@@ -1,0 +1,344 @@
+//! Pipelines of `tf.data`.
+
+use std::rc::Rc;
+
+use ruff_text_size::TextRange;
+
+use super::Lift;
+use super::facts::Purpose;
+use super::framework::Framework;
+use super::object::Kind;
+use super::value::{Arguments, ObjectId, Shape, Value};
+use crate::calculus::{Operand, Site, Variable};
+use crate::library::{Environment, Family, Global};
+
+/// Where elements come from, and what is done to them.
+#[derive(Clone, Debug)]
+pub(super) struct Pipeline<'a> {
+    /// Values, or other pipelines.
+    source: Value<'a>,
+    /// What is done, in order.
+    stages: Vec<Stage<'a>>,
+}
+
+/// A stage of a pipeline.
+#[derive(Clone, Debug)]
+enum Stage<'a> {
+    /// Puts elements into another order, at each pass.
+    Shuffle {
+        /// What the order is drawn from, if not from the global generator.
+        generator: Option<ObjectId>,
+        /// Where.
+        site: Site,
+    },
+    /// Applies a function to each element.
+    Map(Value<'a>),
+    /// Elements come on as they get ready.
+    Arrival(Variable),
+    /// Numbers the elements.
+    Enumerate,
+    /// Elements depend on this too.
+    Values(Value<'a>),
+}
+
+impl<'a> Lift<'a> {
+    /// A pipeline from the arguments of the call that makes it.
+    pub(super) fn new_pipeline(
+        &mut self,
+        name: &str,
+        arguments: &Arguments<'a>,
+        range: TextRange,
+        site: Site,
+    ) -> Value<'a> {
+        let first = arguments.positional.first().or_else(|| {
+            ["tensors", "filenames", "generator", "datasets", "elems"]
+                .into_iter()
+                .find_map(|name| arguments.name(name))
+        });
+        let source = match first {
+            // A function that gives elements.
+            Some(value) if name.ends_with("from_generator") => {
+                let called = self.call_value(value.clone(), Arguments::default(), range);
+                match called.shape {
+                    Shape::Partial(_) => called,
+                    _ => self.data(&called),
+                }
+            }
+            Some(value) => value.clone(),
+            None => Value::constant(),
+        };
+        let mut stages = Vec::new();
+        if name.ends_with("list_files") && !is_false(arguments.get(1, "shuffle")) {
+            let seed = arguments.get(2, "seed");
+            stages.push(self.shuffle_stage(seed, true, site));
+        }
+        if name.starts_with("tensorflow_datasets")
+            && arguments.may_be_true(usize::MAX, "shuffle_files")
+        {
+            stages.push(self.shuffle_stage(None, true, site));
+        }
+        let pipeline = Framework::Pipeline(Pipeline { source, stages });
+        let id = self.make_framework(pipeline, "dataset", site);
+        Value::object(id)
+    }
+
+    /// Batches of the files of a directory, shuffled unless told otherwise.
+    pub(super) fn new_directory(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
+        let mut stages = Vec::new();
+        if !is_false(arguments.name("shuffle")) {
+            stages.push(self.shuffle_stage(arguments.name("seed"), true, site));
+        }
+        let source = self.combine(arguments.all());
+        let pipeline = Framework::Pipeline(Pipeline { source, stages });
+        let id = self.make_framework(pipeline, "dataset", site);
+        Value::object(id)
+    }
+
+    fn shuffle_stage(
+        &mut self,
+        seed: Option<&Value<'a>>,
+        reshuffles: bool,
+        site: Site,
+    ) -> Stage<'a> {
+        let seed = seed.filter(|it| !matches!(it.shape, Shape::None));
+        match (seed, reshuffles) {
+            (Some(seed), true) => {
+                let arguments = Arguments { positional: vec![seed.clone()], named: Vec::new() };
+                let generator = self.make_generator(Family::Pipeline, &arguments, site);
+                self.object_mut(generator).name = Some("shuffle".to_owned());
+                Stage::Shuffle { generator: Some(generator), site }
+            }
+            (Some(seed), false) => Stage::Values(self.data(seed)),
+            (None, true) => Stage::Shuffle { generator: None, site },
+            (None, false) => {
+                let generator = self.global(Global::TensorFlow);
+                let order = self.draw(generator, Purpose::Order, Vec::new(), site);
+                Stage::Values(order)
+            }
+        }
+    }
+
+    /// The pipeline that an object is.
+    pub(super) fn pipeline(&self, id: ObjectId) -> Option<Pipeline<'a>> {
+        match &self.object(id).kind {
+            Kind::Framework(framework) => match &**framework {
+                Framework::Pipeline(pipeline) => Some(pipeline.clone()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A method of a pipeline: mostly another one with a stage more.
+    pub(super) fn call_pipeline_method(
+        &mut self,
+        id: ObjectId,
+        pipeline: Pipeline<'a>,
+        name: &str,
+        arguments: &Arguments<'a>,
+        site: Site,
+    ) -> Value<'a> {
+        let mut stages = pipeline.stages;
+        let mut source = pipeline.source;
+        match name {
+            "shuffle" => {
+                let reshuffles = !is_false(arguments.get(2, "reshuffle_each_iteration"));
+                stages.push(self.shuffle_stage(arguments.get(1, "seed"), reshuffles, site));
+            }
+            "map" | "flat_map" | "interleave" | "apply" => {
+                if let Some(function) = arguments.get(0, "map_func") {
+                    stages.push(Stage::Map(function.clone()));
+                }
+                if is_false(arguments.name("deterministic")) {
+                    let site = self.keyword_site("deterministic", site);
+                    stages.push(self.arrival_stage(name, site));
+                }
+            }
+            "with_options" => {
+                let options = arguments.positional.first().and_then(Value::as_object);
+                let is_loose = options.is_some_and(|id| {
+                    ["deterministic", "experimental_deterministic"]
+                        .into_iter()
+                        .any(|field| is_false(self.field(id, field).as_ref()))
+                });
+                if is_loose {
+                    stages.push(self.arrival_stage(name, site));
+                }
+            }
+            "enumerate" => stages.push(Stage::Enumerate),
+            "concatenate" | "zip" => {
+                let other = arguments.positional.first().cloned();
+                source =
+                    Value::of(Shape::Tuple([Some(source), other].into_iter().flatten().collect()));
+            }
+            "as_numpy_iterator" => return Value::object(id),
+            "batch"
+            | "padded_batch"
+            | "prefetch"
+            | "cache"
+            | "repeat"
+            | "take"
+            | "skip"
+            | "shard"
+            | "filter"
+            | "unbatch"
+            | "window"
+            | "rebatch"
+            | "snapshot"
+            | "take_while"
+            | "ragged_batch"
+            | "ignore_errors"
+            | "bucket_by_sequence_length"
+            | "batch_and_drop_remainder" => {
+                let values = self.combine(arguments.all().filter(|it| it.is_data()));
+                if !values.operands.is_empty() {
+                    stages.push(Stage::Values(values));
+                }
+            }
+            "reduce" => {
+                let mut whole = self.combine(arguments.all());
+                whole.operands.push(Operand::Variable(self.cell(id)));
+                return whole;
+            }
+            _ => return Value::constant(),
+        }
+        let next = Framework::Pipeline(Pipeline { source, stages });
+        Value::object(self.make_framework(next, "dataset", site))
+    }
+
+    fn arrival_stage(&mut self, call: &str, site: Site) -> Stage<'a> {
+        let call = format!("tf.data.Dataset.{call}");
+        Stage::Arrival(self.read_environment(Environment::Arrival, &call, site))
+    }
+
+    /// What happens when somebody begins to go through a pipeline.
+    pub(super) fn begin_pipeline(&mut self, id: ObjectId, pipeline: &Pipeline<'a>, site: Site) {
+        for part in self.objects_in(&pipeline.source) {
+            if part != self.actual(id) {
+                self.begin_pass(&Value::object(part), site);
+            }
+        }
+        let mut operands = Vec::new();
+        for stage in &pipeline.stages {
+            if let Stage::Shuffle { generator, site } = stage {
+                let generator = generator.unwrap_or_else(|| self.global(Global::TensorFlow));
+                let order = self.draw(generator, Purpose::Order, Vec::new(), *site);
+                operands.extend(order.operands);
+            }
+        }
+        let cell = self.object(id).cell;
+        self.compute(cell, "order", operands, site);
+    }
+
+    /// One element of a pipeline.
+    pub(super) fn element_of_pipeline(
+        &mut self,
+        id: ObjectId,
+        pipeline: &Pipeline<'a>,
+        by: Operand,
+        range: TextRange,
+    ) -> Value<'a> {
+        let cell = Operand::Variable(self.object(id).cell);
+        let site = self.site(range);
+        let mut value = self.element_of_source(&pipeline.source, &[by, cell], range);
+        for stage in &pipeline.stages {
+            value = match stage {
+                Stage::Shuffle { .. } => value,
+                Stage::Map(function) => {
+                    let positional = match &value.shape {
+                        Shape::Tuple(parts) => parts.to_vec(),
+                        _ => vec![value.clone()],
+                    };
+                    let arguments = Arguments { positional, named: Vec::new() };
+                    let result = self.call_value(function.clone(), arguments, range);
+                    self.flattened(result, by, range)
+                }
+                Stage::Arrival(order) => self.with_operands(value, &[Operand::Variable(*order)]),
+                Stage::Values(more) => self.with_operands(value, &more.operands),
+                Stage::Enumerate => {
+                    Value::of(Shape::Tuple(Rc::new([Value::plain(vec![by]), value])))
+                }
+            };
+        }
+        // Whoever takes an element apart later finds what it was when it was taken.
+        match &value.shape {
+            Shape::Tuple(parts) => {
+                let parts: Vec<Value<'a>> =
+                    parts.iter().map(|part| self.settled_element(part, site)).collect();
+                Value::of(Shape::Tuple(parts.into()))
+            }
+            _ => self.settled_element(&value, site),
+        }
+    }
+
+    fn settled_element(&mut self, value: &Value<'a>, site: Site) -> Value<'a> {
+        let data = self.data(value);
+        if data.operands.len() < 2 {
+            return data;
+        }
+        self.computed("element", data.operands, data.models, site)
+    }
+
+    fn element_of_source(
+        &mut self,
+        source: &Value<'a>,
+        by: &[Operand],
+        range: TextRange,
+    ) -> Value<'a> {
+        match &source.shape {
+            Shape::Tuple(parts) => {
+                let parts: Vec<Value<'a>> =
+                    parts.iter().map(|part| self.element_of_source(part, by, range)).collect();
+                Value::of(Shape::Tuple(parts.into()))
+            }
+            Shape::Object(part) => match (self.pipeline(*part), by.first()) {
+                (Some(pipeline), Some(counter)) => {
+                    self.element_of_pipeline(*part, &pipeline, *counter, range)
+                }
+                _ => {
+                    let data = self.data(source);
+                    self.with_operands(data, by)
+                }
+            },
+            Shape::Partial(_) | Shape::Function(_) => match by.first() {
+                Some(Operand::Variable(counter)) => self.element(source, *counter, range),
+                _ => Value::constant(),
+            },
+            _ => {
+                let data = self.data(source);
+                self.with_operands(data, by)
+            }
+        }
+    }
+
+    /// An element of a pipeline that a function gave, as `flat_map` and `interleave` take it.
+    fn flattened(&mut self, value: Value<'a>, by: Operand, range: TextRange) -> Value<'a> {
+        match value.as_object().and_then(|id| Some((id, self.pipeline(id)?))) {
+            Some((id, pipeline)) => {
+                let site = self.site(range);
+                self.begin_pipeline(id, &pipeline, site);
+                self.element_of_pipeline(id, &pipeline, by, range)
+            }
+            None => value,
+        }
+    }
+
+    fn with_operands(&self, value: Value<'a>, operands: &[Operand]) -> Value<'a> {
+        if let Shape::Tuple(parts) = &value.shape {
+            let parts = parts.iter().map(|part| self.with_operands(part.clone(), operands));
+            return Value::of(Shape::Tuple(parts.collect()));
+        }
+        let mut data = self.data(&value);
+        for operand in operands {
+            if !data.operands.contains(operand) {
+                data.operands.push(*operand);
+            }
+        }
+        data
+    }
+}
+
+/// Whether an argument is given and certainly false.
+fn is_false(value: Option<&Value<'_>>) -> bool {
+    value.is_some_and(|it| matches!(it.shape, Shape::Bool(false)))
+}

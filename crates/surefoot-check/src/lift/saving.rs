@@ -1,0 +1,249 @@
+//! Checkpoints: what is saved, what is loaded, and what is put back.
+
+use ruff_text_size::TextRange;
+
+use super::Lift;
+use super::facts::{Holdings, Key, Load, Restore, Role};
+use super::object::Kind;
+use super::value::{Arguments, LoadId, ObjectId, Shape, Value};
+use crate::calculus::{Operand, Site, Statement, Variable};
+
+impl<'a> Lift<'a> {
+    /// A call that saves a value.
+    pub(super) fn save(
+        &mut self,
+        what: Option<&Value<'a>>,
+        arguments: &Arguments<'a>,
+        range: TextRange,
+    ) {
+        let Some(what) = what else { return };
+        let site = self.site(range);
+        let holdings = self.holdings(what, 4);
+        let file = self.file_name(arguments.get(1, "f").or_else(|| arguments.name("file")));
+        if self.is_checkpoint(&holdings, file.as_deref()) {
+            self.note_save(holdings, site);
+            return;
+        }
+        let mut models: Vec<Operand> = holdings
+            .objects
+            .iter()
+            .filter(|id| self.is_module(**id))
+            .map(|id| Operand::Variable(self.cell(*id)))
+            .collect();
+        // Weights that were kept aside go out too.
+        let kept = holdings.variables.iter().filter(|it| self.kept_states.contains(it));
+        models.extend(kept.copied().map(Operand::Variable));
+        if !models.is_empty() {
+            self.emit(Statement::Output { operands: models, site });
+        } else if self.frameworks.uses_jax && !self.loops.is_empty() {
+            self.note_save(holdings, site);
+            if let Some(save) = self.facts.saves.last_mut() {
+                save.is_candidate = true;
+            }
+        }
+    }
+
+    /// Whether a save is one to resume from: made in a loop, with more than a model, or loaded again
+    /// by the script itself.
+    fn is_checkpoint(&self, holdings: &Holdings, file: Option<&str>) -> bool {
+        if self.loops.is_empty() {
+            return false;
+        }
+        let has_memory = holdings.objects.iter().any(|id| {
+            let role = self.role(*id);
+            matches!(
+                role,
+                Some(
+                    Role::Optimizer
+                        | Role::Scheduler
+                        | Role::Scaler
+                        | Role::Global(_)
+                        | Role::Generator(_)
+                )
+            )
+        });
+        let loops = &self.facts.loops;
+        let has_position = self.loops.iter().any(|id| {
+            loops[id.0 as usize].positions.iter().any(|it| holdings.variables.contains(it))
+        });
+        let has_model = holdings.objects.iter().any(|id| self.is_module(*id));
+        let is_loaded = has_model
+            && self
+                .facts
+                .loads
+                .iter()
+                .any(|load| load.file.is_some() && load.file.as_deref() == file);
+        has_memory || (has_model && has_position && self.is_resumed(holdings)) || is_loaded
+    }
+
+    /// Whether the script reads a key of a save other than that of a model.
+    fn is_resumed(&self, holdings: &Holdings) -> bool {
+        holdings.keys.iter().any(|key| {
+            !key.holdings.variables.is_empty()
+                && self.facts.loads.iter().any(|load| load.keys.contains(&key.name))
+        })
+    }
+
+    /// What a file is called: its name if it is known, the expression otherwise.
+    pub(super) fn file_name(&self, value: Option<&Value<'a>>) -> Option<String> {
+        let value = value?;
+        if let Some(text) = value.as_text() {
+            return Some((*text).to_owned());
+        }
+        match value.operands[..] {
+            [Operand::Variable(variable)] => {
+                Some(format!("{}#{}", self.program.name(variable), variable.0))
+            }
+            _ => None,
+        }
+    }
+
+    /// What a value holds on to.
+    pub(super) fn holdings(&self, value: &Value<'a>, depth: usize) -> Holdings {
+        let mut holdings = Holdings::default();
+        let add = |holdings: &mut Holdings, other: &Holdings| {
+            holdings.objects.extend(&other.objects);
+            holdings.variables.extend(&other.variables);
+            holdings.is_open |= other.is_open;
+        };
+        let variables = |operands: &[Operand]| -> Vec<Variable> {
+            let mut found = Vec::new();
+            for operand in operands {
+                let mut next = match operand {
+                    Operand::Variable(variable) => Some(*variable),
+                    _ => None,
+                };
+                // What was passed as an argument is saved with the parameter.
+                while let Some(variable) = next.filter(|it| !found.contains(it)) {
+                    found.push(variable);
+                    next = self.same_value.get(&variable).copied();
+                }
+            }
+            found
+        };
+        match &value.shape {
+            Shape::State(ids) | Shape::Parameters(ids) => {
+                holdings.objects.extend(ids.iter().map(|id| self.root(*id)));
+                holdings.variables.extend(variables(&value.operands));
+            }
+            Shape::Tuple(parts) => {
+                for part in parts.iter() {
+                    let part = self.holdings(part, depth.saturating_sub(1));
+                    add(&mut holdings, &part);
+                }
+            }
+            Shape::Object(id) => {
+                let id = self.root(*id);
+                holdings.objects.push(id);
+                holdings.variables.push(self.cell(id));
+                match &self.object(id).kind {
+                    _ if depth == 0 => holdings.is_open = true,
+                    Kind::Container(container) => {
+                        for (name, value, site) in &container.entries {
+                            let inner = self.holdings(value, depth - 1);
+                            add(&mut holdings, &inner);
+                            holdings.keys.push(Key {
+                                name: (*name).to_owned(),
+                                site: Some(*site),
+                                holdings: inner,
+                            });
+                        }
+                        for element in &container.elements {
+                            let inner = self.holdings(element, depth - 1);
+                            add(&mut holdings, &inner);
+                        }
+                        holdings.is_open |= !container.is_closed && container.entries.is_empty();
+                    }
+                    Kind::Plain => {
+                        for slot in self.object(id).fields.values() {
+                            let inner = self.holdings(&self.read(slot), depth - 1);
+                            add(&mut holdings, &inner);
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            Shape::Loaded(..) => holdings.is_open = true,
+            _ => {
+                holdings.variables.extend(variables(&value.operands));
+                // Something a library made of models: it may hold more than is known.
+                holdings.is_open |= !value.models.is_empty() && value.operands.len() > 1;
+            }
+        }
+        holdings
+    }
+
+    /// A call that loads.
+    pub(super) fn load(&mut self, arguments: &Arguments<'a>, range: TextRange) -> Value<'a> {
+        let site = self.site(range);
+        let file = self.file_name(arguments.positional.first().or_else(|| arguments.name("f")));
+        let id = LoadId(u32::try_from(self.facts.loads.len()).unwrap_or(u32::MAX));
+        self.facts.loads.push(Load { site, keys: Vec::new(), escapes: false, file });
+        Value::of(Shape::Loaded(id, std::rc::Rc::new([])))
+    }
+
+    /// Notes that a key of a loaded checkpoint is used.
+    pub(super) fn note_key(&mut self, load: LoadId, key: &str) {
+        let keys = &mut self.facts.loads[load.0 as usize].keys;
+        if !keys.iter().any(|it| it == key) {
+            keys.push(key.to_owned());
+        }
+    }
+
+    /// Notes that a loaded checkpoint goes where its use cannot be followed.
+    pub(super) fn note_escape(&mut self, load: LoadId) {
+        self.facts.loads[load.0 as usize].escapes = true;
+    }
+
+    /// Notes that something is put back from a checkpoint.
+    pub(super) fn note_restore(&mut self, variable: Variable, object: ObjectId, site: Site) {
+        let in_loop = !self.loops.is_empty();
+        let moment = self.moment();
+        self.facts.restores.push(Restore { variable, object: Some(object), site, in_loop, moment });
+    }
+
+    /// Puts a state into an object: one that was loaded, or one that was kept.
+    pub(super) fn put_back(&mut self, id: ObjectId, state: &Value<'a>, site: Site) {
+        let cell = self.cell(id);
+        match &state.shape {
+            Shape::Loaded(..) => {
+                let root = self.root(id);
+                self.note_restore(cell, root, site);
+                // Weights that are always loaded replace those that were drawn.
+                if self.marks.is_empty()
+                    && self.tries == 0
+                    && self.is_module(root)
+                    && self.loops.is_empty()
+                {
+                    self.compute(cell, "loaded", Vec::new(), site);
+                }
+            }
+            _ => {
+                let operands = match &state.shape {
+                    Shape::State(_) if !state.operands.is_empty() => state.operands.clone(),
+                    _ => self.data(state).operands,
+                };
+                let mut all = operands;
+                if self.is_module(self.root(id)) && self.root(id) != self.actual(id) {
+                    all.push(Operand::Variable(cell));
+                }
+                self.compute(cell, "copy", all, site);
+                if !self.loops.is_empty() && self.is_module(id) {
+                    self.note_trained(cell);
+                }
+            }
+        }
+    }
+
+    /// Puts out the parameters of all models: a file with them is kept.
+    pub(super) fn put_out_models(&mut self, site: Site) {
+        let operands: Vec<Operand> = self
+            .all_roots()
+            .into_iter()
+            .map(|root| Operand::Variable(self.object(root).cell))
+            .collect();
+        if !operands.is_empty() {
+            self.emit(Statement::Output { operands, site });
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Names, and what they are bound to.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Lift;
+use super::object::Kind;
+use super::value::{FrameId, Models, ObjectId, Shape, Value};
+use crate::FileId;
+use crate::calculus::{Operand, Variable};
+
+/// What a call gives back is called; it names nothing.
+pub(super) const RESULT: &str = "result";
+
+/// The names of a module, a class body or a call.
+#[derive(Clone, Debug)]
+pub(super) struct Frame<'a> {
+    /// What they are bound to.
+    pub slots: HashMap<&'a str, Slot<'a>>,
+    /// Where names are looked up that are not here.
+    pub parent: Option<FrameId>,
+    /// The module of the code.
+    pub module: Option<FrameId>,
+    /// Names that are declared `global` or `nonlocal` here.
+    pub outer: Vec<(&'a str, bool)>,
+    /// The file of the code.
+    pub file: FileId,
+}
+
+/// What a name or an attribute is bound to.
+#[derive(Clone, Debug)]
+pub(super) struct Slot<'a> {
+    /// What it is.
+    pub shape: Shape<'a>,
+    /// The variable of its data.
+    pub variable: Option<Variable>,
+    /// The models in it.
+    pub models: Models,
+}
+
+/// What a slot belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Owner {
+    /// A frame.
+    Frame(FrameId),
+    /// An object.
+    Object(ObjectId),
+}
+
+/// A change of a slot, so that it can be taken back.
+#[derive(Clone, Debug)]
+pub(super) struct Change<'a> {
+    /// What has the slot.
+    pub owner: Owner,
+    /// Its name.
+    pub name: &'a str,
+    /// What it was.
+    pub before: Option<Slot<'a>>,
+}
+
+impl<'a> Lift<'a> {
+    /// A frame for code of `file`.
+    pub(super) fn new_frame(
+        &mut self,
+        parent: Option<FrameId>,
+        module: Option<FrameId>,
+        file: FileId,
+    ) -> FrameId {
+        let id = FrameId(u32::try_from(self.frames.len()).unwrap_or(u32::MAX));
+        self.frames.push(Frame { slots: HashMap::new(), parent, module, outer: Vec::new(), file });
+        id
+    }
+
+    pub(super) fn frame(&self, id: FrameId) -> &Frame<'a> {
+        &self.frames[id.0 as usize]
+    }
+
+    pub(super) fn slot(&self, owner: Owner, name: &str) -> Option<&Slot<'a>> {
+        match owner {
+            Owner::Frame(frame) => self.frame(frame).slots.get(name),
+            Owner::Object(object) => self.object(object).fields.get(name),
+        }
+    }
+
+    /// Binds a slot, and remembers what it was. What a branch made itself needs no memory.
+    pub(super) fn set(&mut self, owner: Owner, name: &'a str, slot: Option<Slot<'a>>) {
+        let before = self.replace(owner, name, slot);
+        if let Some((frames, objects)) = self.marks.last() {
+            let is_older = match owner {
+                Owner::Frame(frame) => (frame.0 as usize) < *frames,
+                Owner::Object(object) => (object.0 as usize) < *objects,
+            };
+            if is_older {
+                self.journal.push(Change { owner, name, before });
+            }
+        }
+    }
+
+    pub(super) fn replace(
+        &mut self,
+        owner: Owner,
+        name: &'a str,
+        slot: Option<Slot<'a>>,
+    ) -> Option<Slot<'a>> {
+        match owner {
+            Owner::Frame(frame) => {
+                let slots = &mut self.frames[frame.0 as usize].slots;
+                match slot {
+                    Some(slot) => slots.insert(name, slot),
+                    None => slots.remove(name),
+                }
+            }
+            Owner::Object(object) => {
+                let fields = &mut self.object_mut(object).fields;
+                match slot {
+                    Some(slot) => fields.insert(name, slot),
+                    None => fields.remove(name),
+                }
+            }
+        }
+    }
+
+    /// Where an assignment to a name goes.
+    pub(super) fn owner_of(&self, name: &str) -> Owner {
+        let frame = self.frame(self.current);
+        match frame.outer.iter().find(|(it, _)| *it == name) {
+            Some((_, true)) => Owner::Frame(frame.module.unwrap_or(self.current)),
+            Some((_, false)) => {
+                let mut at = frame.parent;
+                while let Some(id) = at {
+                    if self.frame(id).slots.contains_key(name) {
+                        return Owner::Frame(id);
+                    }
+                    at = self.frame(id).parent;
+                }
+                Owner::Frame(self.current)
+            }
+            None => Owner::Frame(self.current),
+        }
+    }
+
+    /// What a name is bound to.
+    pub(super) fn look_up(&self, name: &str) -> Option<Value<'a>> {
+        let mut at = Some(self.current);
+        while let Some(id) = at {
+            let frame = self.frame(id);
+            if let Some(slot) = frame.slots.get(name) {
+                return Some(self.read(slot));
+            }
+            at = frame.parent;
+        }
+        None
+    }
+
+    /// The value in a slot.
+    pub(super) fn read(&self, slot: &Slot<'a>) -> Value<'a> {
+        if let Shape::Stranger(id) = slot.shape
+            && let Some(model) = self.recognized(id)
+        {
+            return Value::object(model);
+        }
+        let operands = slot.variable.map(Operand::Variable).into_iter().collect();
+        Value { shape: slot.shape.clone(), operands, models: slot.models }
+    }
+
+    /// The attribute of an object.
+    pub(super) fn field(&self, object: ObjectId, name: &str) -> Option<Value<'a>> {
+        self.object(object).fields.get(name).map(|slot| self.read(slot))
+    }
+
+    /// The variable of a slot, made if there is none yet.
+    pub(super) fn variable_of(&mut self, owner: Owner, name: &'a str, shown: &str) -> Variable {
+        if let Some(Slot { variable: Some(variable), .. }) = self.slot(owner, name) {
+            return *variable;
+        }
+        // The same slot has the same variable in all branches.
+        let key = (
+            matches!(owner, Owner::Object(_)),
+            match owner {
+                Owner::Frame(frame) => frame.0,
+                Owner::Object(object) => self.actual(object).0,
+            },
+            name,
+        );
+        if let Some(variable) = self.slot_variables.get(&key) {
+            return *variable;
+        }
+        let variable = self.program.variable(shown);
+        if name != "return" {
+            let frame = match owner {
+                Owner::Frame(frame) => Some(frame),
+                Owner::Object(_) => None,
+            };
+            self.facts.named.insert(variable, frame);
+        }
+        self.slot_variables.insert(key, variable);
+        variable
+    }
+
+    /// What objects of the project are called where the script is now: `self`, or a name of a call
+    /// that is open.
+    pub(super) fn visible_names(&self) -> BTreeMap<ObjectId, String> {
+        let mut names = BTreeMap::new();
+        let calls = self.calls.iter().rev();
+        if let Some(receiver) = calls.clone().next().and_then(|call| call.receiver) {
+            names.insert(self.actual(receiver), "self".to_owned());
+        }
+        let frames = calls.map(|call| call.frame).chain(self.frame(self.current).module);
+        for frame in frames {
+            let mut here: Vec<(&str, ObjectId)> = Vec::new();
+            for (name, slot) in &self.frame(frame).slots {
+                if let Shape::Object(id) = slot.shape
+                    && matches!(self.object(id).kind, Kind::Plain)
+                    && *name != "self"
+                {
+                    here.push((name, self.actual(id)));
+                }
+            }
+            here.sort_unstable();
+            for (name, id) in here {
+                names.entry(id).or_insert_with(|| name.to_owned());
+            }
+        }
+        names
+    }
+}

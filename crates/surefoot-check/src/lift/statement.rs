@@ -1,0 +1,159 @@
+//! Statements of Python.
+
+use std::rc::Rc;
+
+use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
+use ruff_text_size::{Ranged, TextRange};
+
+use super::Lift;
+use super::scope::{Owner, RESULT};
+use super::value::{Class, Code, Function, Shape, Value};
+use crate::calculus::Variable;
+
+impl<'a> Lift<'a> {
+    /// Executes statements one after the other.
+    pub(super) fn run_block(&mut self, statements: &'a [Stmt]) {
+        for (index, statement) in statements.iter().enumerate() {
+            if let Stmt::If(branch) = statement {
+                let rest = &statements[index + 1..];
+                if self.run_if(branch, rest) {
+                    return;
+                }
+                continue;
+            }
+            if !self.is_in_constructor_of_model() {
+                let site = self.site(statement.range());
+                self.statement = Some(site);
+            }
+            if !self.run(statement) {
+                return;
+            }
+        }
+    }
+
+    /// Whether the innermost call that matters to people is the constructor of a model.
+    pub(super) fn is_in_constructor_of_model(&self) -> bool {
+        self.calls.iter().any(|call| {
+            call.code.name() == "__init__" && call.receiver.is_some_and(|id| self.is_module(id))
+        })
+    }
+
+    /// Executes a statement. Whether the next one is reached.
+    pub(super) fn run(&mut self, statement: &'a Stmt) -> bool {
+        match statement {
+            Stmt::Expr(it) => {
+                self.eval(&it.value);
+            }
+            Stmt::Assign(it) => {
+                let value = self.eval(&it.value);
+                for target in &it.targets {
+                    self.assign(target, value.clone(), it.range());
+                }
+            }
+            Stmt::AnnAssign(it) => {
+                if let Some(value) = &it.value {
+                    let value = self.eval(value);
+                    self.assign(&it.target, value, it.range());
+                }
+            }
+            Stmt::AugAssign(it) => self.augment(&it.target, it.op, &it.value, it.range()),
+            Stmt::For(it) => self.run_for(it),
+            Stmt::While(it) => self.run_while(it),
+            Stmt::If(it) => return !self.run_if(it, &[]),
+            Stmt::With(it) => self.run_with(it),
+            Stmt::Try(it) => self.run_try(it),
+            Stmt::Match(it) => self.run_match(it),
+            Stmt::FunctionDef(it) => self.define(it),
+            Stmt::ClassDef(it) => self.define_class(it),
+            Stmt::Import(it) => self.import(it),
+            Stmt::ImportFrom(it) => self.import_from(it),
+            Stmt::Return(it) => {
+                let value = it
+                    .value
+                    .as_ref()
+                    .map_or_else(|| Value::of(Shape::None), |value| self.eval(value));
+                self.give_back(value, it.range());
+                self.leave_loops_of_call();
+                return false;
+            }
+            Stmt::Break(_) => {
+                if let Some(Some(stop)) = self.stops.last().copied() {
+                    let site = self.site(statement.range());
+                    self.compute(stop, "left", Vec::new(), site);
+                }
+                return false;
+            }
+            Stmt::Continue(_) | Stmt::Raise(_) => return false,
+            Stmt::Global(it) => self.declare_outer(&it.names, true),
+            Stmt::Nonlocal(it) => self.declare_outer(&it.names, false),
+            Stmt::Delete(_)
+            | Stmt::TypeAlias(_)
+            | Stmt::Assert(_)
+            | Stmt::Pass(_)
+            | Stmt::IpyEscapeCommand(_) => {}
+        }
+        true
+    }
+
+    pub(super) fn declare_outer(
+        &mut self,
+        names: &'a [ruff_python_ast::Identifier],
+        is_global: bool,
+    ) {
+        let frame = &mut self.frames[self.current.0 as usize];
+        frame.outer.extend(names.iter().map(|name| (name.as_str(), is_global)));
+    }
+
+    /// Joins a value to what the call gives back.
+    pub(super) fn give_back(&mut self, value: Value<'a>, range: TextRange) {
+        let site = self.site(range);
+        let owner = Owner::Frame(self.current);
+        self.bind(owner, "return", RESULT, value, site);
+    }
+
+    /// A return inside loops leaves them.
+    pub(super) fn leave_loops_of_call(&mut self) {
+        let outside = self.calls.last().map_or(0, |call| call.loops);
+        let stops: Vec<Variable> = self.stops.iter().skip(outside).flatten().copied().collect();
+        for stop in stops {
+            let site = self.start;
+            self.compute(stop, "left", Vec::new(), site);
+        }
+    }
+
+    pub(super) fn define(&mut self, code: &'a StmtFunctionDef) {
+        let file = self.frame(self.current).file;
+        let function = Function {
+            code: Code::Def(code),
+            file,
+            scope: self.current,
+            receiver: None,
+            class: None,
+        };
+        self.declare(code.name.as_str(), Value::of(Shape::Function(Rc::new(function))));
+    }
+
+    pub(super) fn define_class(&mut self, code: &'a StmtClassDef) {
+        let arguments = code.arguments.as_deref();
+        let bases: Vec<Value<'a>> = arguments
+            .map_or_else(Vec::new, |it| it.args.iter().map(|base| self.eval(base)).collect());
+        let (file, module) = (self.frame(self.current).file, self.frame(self.current).module);
+        let body = self.new_frame(Some(self.current), module, file);
+        let before = std::mem::replace(&mut self.current, body);
+        let statement = self.statement;
+        self.run_block(&code.body);
+        self.statement = statement;
+        self.current = before;
+        let class = Class { code, body, bases };
+        self.declare(code.name.as_str(), Value::of(Shape::Class(Rc::new(class))));
+    }
+
+    /// How the script writes an expression.
+    pub(super) fn shown(&self, expression: &Expr) -> String {
+        let file =
+            self.calls.last().map_or_else(|| self.frame(self.current).file, |call| call.file);
+        let text = &self.project.script(file).source.text;
+        let shown = text.get(expression.range().to_std_range()).unwrap_or_default();
+        shown.chars().take(60).collect()
+    }
+}

@@ -1,0 +1,179 @@
+//! Things that a library made which is not known.
+//!
+//! Nothing is known of them until the script says what they are by how it uses them: what gives an
+//! optimizer its parameters is a model, what is told to train is a trainer. Both are told, once for each
+//! callee.
+
+use std::rc::Rc;
+
+use ruff_text_size::TextRange;
+
+use super::Lift;
+use super::facts::Unknown;
+use super::object::Kind;
+use super::value::{Arguments, ObjectId, Shape, StrangerId, Value};
+use crate::calculus::{Operand, Site};
+use crate::library::{Layer, SOMETHING};
+
+/// Something that a library made which is not known.
+#[derive(Clone, Debug)]
+pub(super) struct Stranger {
+    /// What was called.
+    callee: Rc<str>,
+    /// Where.
+    site: Site,
+    /// The model it turned out to be.
+    model: Option<ObjectId>,
+}
+
+impl<'a> Lift<'a> {
+    /// What a call of an unknown library gives, made of `whole`.
+    pub(super) fn new_stranger(&mut self, callee: &str, whole: Value<'a>, site: Site) -> Value<'a> {
+        let id = StrangerId(self.strangers.len());
+        self.strangers.push(Stranger { callee: callee.into(), site, model: None });
+        Value { shape: Shape::Stranger(id), ..whole }
+    }
+
+    /// The model that something unknown turned out to be.
+    pub(super) fn recognized(&self, id: StrangerId) -> Option<ObjectId> {
+        self.strangers[id.0].model
+    }
+
+    /// A call of a library that is not known.
+    pub(super) fn call_unknown(
+        &mut self,
+        name: &str,
+        arguments: &Arguments<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        let name = name.trim_start_matches('.');
+        let whole = self.combine(arguments.all());
+        let mut given: Vec<ObjectId> = Vec::new();
+        for id in arguments.all().filter_map(Value::as_object) {
+            let is_part = match &self.object(id).kind {
+                Kind::Module { .. } => self.has_parameters(self.root(id)),
+                kind => matches!(
+                    kind,
+                    Kind::Optimizer { .. }
+                        | Kind::Generator(_)
+                        | Kind::Loader(_)
+                        | Kind::Scheduler { .. }
+                ),
+            };
+            if is_part {
+                given.push(self.root(id));
+            }
+        }
+        for value in arguments.all() {
+            if let Shape::Parameters(ids) = &value.shape {
+                given.extend(ids.iter().map(|id| self.root(*id)));
+            }
+        }
+        let site = self.site(range);
+        if given.is_empty() && whole.models.is_empty() {
+            return self.new_stranger(name, whole, site);
+        }
+        // What only computes with tensors is told once for the whole library.
+        let package = name.split('.').next().unwrap_or(name);
+        let callee = if given.is_empty() { package } else { name };
+        let mut names: Vec<String> = given
+            .iter()
+            .filter_map(|id| self.object(*id).name.clone())
+            .map(|name| format!("`{name}`"))
+            .collect();
+        names.sort();
+        names.dedup();
+        let what = match (given.is_empty(), names.is_empty()) {
+            (true, _) => "it is given what a model computed".to_owned(),
+            (false, true) => "it is given the model".to_owned(),
+            (false, false) => format!("it is given {}", names.join(", ")),
+        };
+        self.tell_unknown(callee, site, &what, false);
+        // It may train what it is given.
+        if given.iter().any(|id| matches!(self.object(*id).kind, Kind::Optimizer { .. })) {
+            for root in self.all_roots() {
+                let cell = self.object(root).cell;
+                self.note_trained(cell);
+            }
+        }
+        for id in given {
+            self.write_cell(id, whole.operands.clone(), site);
+        }
+        whole
+    }
+
+    /// Calls a method of something unknown; nothing if it is one as any data has.
+    pub(super) fn call_stranger(
+        &mut self,
+        id: StrangerId,
+        base: &Value<'a>,
+        name: &str,
+        arguments: &Arguments<'a>,
+        range: TextRange,
+    ) -> Option<Value<'a>> {
+        let callee = self.strangers[id.0].callee.clone();
+        match name {
+            // Its parameters are not told from it: many ask for them, and only an optimizer trains them.
+            "parameters" | "named_parameters" | "to" | "cuda" | "cpu" | "eval" | "float"
+            | "half" | "double" | "bfloat16" => Some(base.clone()),
+            "train" | "fit" if is_trainer(&callee) => {
+                let site = self.site(range);
+                self.tell_unknown(&format!("{callee}.{name}"), site, "it trains the model", true);
+                None
+            }
+            "train" => Some(base.clone()),
+            "backward" if !arguments.positional.is_empty() => {
+                let whole = self.combine(arguments.all());
+                let site = self.site(range);
+                self.backward(&whole, site);
+                self.call_unknown(&format!("{callee}.{name}"), arguments, range);
+                Some(Value::constant())
+            }
+            // It gives back what it is given, wrapped.
+            "prepare" => {
+                self.call_unknown(&format!("{callee}.{name}"), arguments, range);
+                match &arguments.positional[..] {
+                    [one] => Some(one.clone()),
+                    all => Some(Value::of(Shape::Tuple(all.into()))),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Something unknown has parameters for an optimizer: it is a model.
+    pub(super) fn recognize(&mut self, id: StrangerId, operands: Vec<Operand>) -> ObjectId {
+        if let Some(model) = self.strangers[id.0].model {
+            return model;
+        }
+        let Stranger { callee, site, .. } = self.strangers[id.0].clone();
+        let layer = Layer { has_parameters: true, ..Layer::default() };
+        let model = self.make_module(layer, site);
+        let cell = self.object(model).cell;
+        self.compute(cell, "new", operands, site);
+        self.strangers[id.0].model = Some(model);
+        self.tell_unknown(&callee, site, "it makes the model", false);
+        model
+    }
+
+    /// Tells that something unknown takes part in the training, once for each callee.
+    pub(super) fn tell_unknown(&mut self, callee: &str, site: Site, part: &str, trains: bool) {
+        let callee = shown(callee);
+        if self.known_unknowns.insert(callee.clone()) {
+            self.facts.unknown.push(Unknown { callee, site, part: part.to_owned(), trains });
+        }
+    }
+}
+
+/// How people would write what was called.
+fn shown(callee: &str) -> String {
+    match callee.strip_suffix(SOMETHING) {
+        Some(module) if module.ends_with('.') => format!("{module}__dict__[..]"),
+        _ => callee.to_owned(),
+    }
+}
+
+/// Whether a class trains what it is given, by its name.
+fn is_trainer(callee: &str) -> bool {
+    callee.ends_with("Trainer") || callee.ends_with("Learner")
+}

@@ -1,0 +1,302 @@
+//! Calls of TensorFlow: variables, checkpoints, generators, pipelines.
+
+use std::rc::Rc;
+
+use ruff_text_size::TextRange;
+
+use super::Lift;
+use super::facts::{Holdings, Load, Role, SwitchSet};
+use super::framework::Framework;
+use super::object::{Container, Kind, Source};
+use super::value::{Arguments, ObjectId, Shape, Value};
+use crate::Rule;
+use crate::calculus::{Operand, Site};
+use crate::library::{Environment, Family, Global, TensorFlow};
+
+impl<'a> Lift<'a> {
+    /// Calls something of TensorFlow.
+    pub(super) fn call_tensorflow(
+        &mut self,
+        call: TensorFlow,
+        name: &str,
+        arguments: &Arguments<'a>,
+        range: TextRange,
+        site: Site,
+    ) -> Value<'a> {
+        match call {
+            TensorFlow::Variable => {
+                let initial = arguments.get(0, "initial_value").cloned();
+                let whole = self.combine(initial.iter());
+                let id = self.make(Kind::State, "variable", site);
+                let cell = self.object(id).cell;
+                self.compute(cell, "new", whole.operands, site);
+                Value::object(id)
+            }
+            TensorFlow::Checkpoint => {
+                let entries = arguments
+                    .named
+                    .iter()
+                    .map(|(name, value)| (*name, value.clone(), site))
+                    .collect();
+                let container = Container {
+                    elements: arguments.positional.clone(),
+                    entries,
+                    is_closed: true,
+                    has_keys: true,
+                };
+                let content = self.make(Kind::Container(container), "content", site);
+                let id = self.make_framework(Framework::Checkpoint(content), "checkpoint", site);
+                Value::object(id)
+            }
+            TensorFlow::Manager => {
+                let of = arguments.get(0, "checkpoint").and_then(Value::as_object);
+                let content = of.and_then(|id| self.checkpoint_content(id));
+                match content {
+                    Some(content) => Value::object(self.make_framework(
+                        Framework::Manager(content),
+                        "manager",
+                        site,
+                    )),
+                    None => Value::constant(),
+                }
+            }
+            TensorFlow::Dataset | TensorFlow::Files => {
+                self.new_pipeline(name, arguments, range, site)
+            }
+            TensorFlow::Generator => {
+                let id = self.make_generator(Family::TensorFlow, arguments, site);
+                Value::object(id)
+            }
+            TensorFlow::EntropyGenerator => {
+                let read = self.read_environment(Environment::Entropy, "entropy", site);
+                let given = Arguments {
+                    positional: vec![Value::plain(vec![Operand::Variable(read)])],
+                    named: Vec::new(),
+                };
+                Value::object(self.make_generator(Family::TensorFlow, &given, site))
+            }
+            TensorFlow::GlobalGenerator => Value::object(self.global(Global::TensorFlow)),
+            TensorFlow::Options => Value::object(self.make(Kind::Plain, "options", site)),
+            TensorFlow::Call => {
+                let Some(function) = arguments.get(0, "func").cloned() else {
+                    return Value::constant();
+                };
+                let given = arguments.get(1, "inp").cloned();
+                let positional = given.as_ref().map_or_else(Vec::new, |it| self.parts_of(it));
+                let result =
+                    self.call_value(function, Arguments { positional, named: Vec::new() }, range);
+                let mut whole = self.combine(given.iter());
+                whole.depend_on(&self.data(&result));
+                if result.is_data() { whole } else { result }
+            }
+            TensorFlow::Run => {
+                let Some(function) = arguments.get(0, "fn").cloned() else {
+                    return Value::constant();
+                };
+                let given = arguments.get(1, "args").cloned();
+                let positional =
+                    given.as_ref().map_or_else(Vec::new, |it| match self.parts_of(it) {
+                        parts if parts.is_empty() => vec![it.clone()],
+                        parts => parts,
+                    });
+                let named = Vec::new();
+                self.call_value(function, Arguments { positional, named }, range)
+            }
+            TensorFlow::Strategy => Value::library("tensorflow.distribute.Strategy"),
+            TensorFlow::Resize => {
+                let mut whole = self.combine(arguments.all());
+                let method = arguments.get(2, "method");
+                let is_smooth = method.is_none_or(|it| {
+                    matches!(it.as_text(), Some(&("bilinear" | "bicubic")))
+                        || matches!(&it.shape, Shape::Library(name) if name.ends_with("BILINEAR"))
+                });
+                if is_smooth && self.mode_of_call() {
+                    let operation = "the gradient of a bilinear resize";
+                    whole.operands = self.unsteady(operation, whole.operands, site);
+                }
+                whole
+            }
+        }
+    }
+
+    /// The container of what a checkpoint or its manager saves.
+    fn checkpoint_content(&self, id: ObjectId) -> Option<ObjectId> {
+        match &self.object(id).kind {
+            Kind::Framework(framework) => match &**framework {
+                Framework::Checkpoint(content) | Framework::Manager(content) => Some(*content),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// An attribute of a framework's object.
+    pub(super) fn framework_attribute(&mut self, id: ObjectId, name: &str) -> Value<'a> {
+        let Some(content) = self.checkpoint_content(id) else {
+            return Value::constant();
+        };
+        if name == "checkpoint" {
+            return Value::object(id);
+        }
+        match &self.object(content).kind {
+            Kind::Container(container) => container
+                .entries
+                .iter()
+                .find(|(it, _, _)| *it == name)
+                .map_or_else(Value::constant, |(_, value, _)| value.clone()),
+            _ => Value::constant(),
+        }
+    }
+
+    /// Calls a method of a framework's object.
+    pub(super) fn call_framework_method(
+        &mut self,
+        id: ObjectId,
+        framework: &Rc<Framework<'a>>,
+        name: &'a str,
+        arguments: Arguments<'a>,
+        site: Site,
+    ) -> Value<'a> {
+        match &**framework {
+            Framework::Pipeline(pipeline) => {
+                self.call_pipeline_method(id, pipeline.clone(), name, &arguments, site)
+            }
+            Framework::Checkpoint(content) | Framework::Manager(content) => {
+                match name {
+                    "save" | "write" => self.save_objects(*content, site),
+                    "restore" | "read" | "restore_or_initialize" => {
+                        self.restore_objects(*content, site)
+                    }
+                    _ => {}
+                }
+                Value::constant()
+            }
+            Framework::Trainer(trainer) => {
+                self.call_trainer_method(&trainer.clone(), name, arguments, site)
+            }
+            Framework::Callback(..) | Framework::ModelCheckpoint { .. } => {
+                self.combine(arguments.all())
+            }
+        }
+    }
+
+    /// `checkpoint.save(..)`.
+    fn save_objects(&mut self, content: ObjectId, site: Site) {
+        let mut holdings = self.holdings(&Value::object(content), 6);
+        self.add_optimizers(&mut holdings);
+        // All that objects have is saved with them.
+        holdings.is_open = false;
+        let has_memory = holdings.objects.iter().any(|id| {
+            matches!(self.role(*id), Some(Role::Optimizer | Role::Generator(_) | Role::State))
+        });
+        let is_restored = self
+            .facts
+            .restores
+            .iter()
+            .any(|it| it.object.is_some_and(|id| holdings.objects.contains(&id)));
+        if !self.loops.is_empty() && (has_memory || is_restored) {
+            self.note_save(holdings, site);
+            return;
+        }
+        self.put_out(&holdings, site);
+    }
+
+    /// Models that are saved are what a run is for.
+    pub(super) fn put_out(&mut self, holdings: &Holdings, site: Site) {
+        let operands: Vec<Operand> = holdings
+            .objects
+            .iter()
+            .filter(|id| self.is_module(**id))
+            .map(|id| Operand::Variable(self.cell(*id)))
+            .collect();
+        if !operands.is_empty() {
+            self.emit(crate::calculus::Statement::Output { operands, site });
+        }
+    }
+
+    /// A compiled model has its optimizer with it.
+    pub(super) fn add_optimizers(&self, holdings: &mut Holdings) {
+        for id in holdings.objects.clone() {
+            if let Some(optimizer) = self.optimizer_of(id) {
+                holdings.objects.push(optimizer);
+            }
+        }
+    }
+
+    /// `checkpoint.restore(..)`. What is made later gets its values when it is made.
+    fn restore_objects(&mut self, content: ObjectId, site: Site) {
+        let mut holdings = self.holdings(&Value::object(content), 6);
+        self.add_optimizers(&mut holdings);
+        let keys = holdings.keys.iter().map(|key| key.name.clone()).collect();
+        self.facts.loads.push(Load { site, keys, escapes: false, file: None });
+        for object in holdings.objects {
+            if object != content && self.role(object).is_some() {
+                let cell = self.cell(object);
+                self.note_restore(cell, object, site);
+            }
+        }
+    }
+
+    /// A method of a variable that writes it; nothing if it is another one.
+    pub(super) fn call_variable_method(
+        &mut self,
+        id: ObjectId,
+        name: &str,
+        arguments: &Arguments<'a>,
+        site: Site,
+    ) -> Option<Value<'a>> {
+        let cell = self.cell(id);
+        let value = arguments
+            .get(0, if name == "assign" { "value" } else { "delta" })
+            .cloned()
+            .unwrap_or_else(Value::constant);
+        match name {
+            "assign" => {
+                if let Shape::Loaded(..) = value.shape {
+                    self.note_restore(cell, id, site);
+                } else {
+                    self.note_derived_position(cell, &value);
+                    let operands = self.data(&value).operands;
+                    self.compute(cell, "copy", operands, site);
+                }
+            }
+            "assign_add" if matches!(value.shape, Shape::Int(_)) => {
+                self.note_counted(cell);
+                self.compute(cell, "succ", vec![Operand::Variable(cell)], site);
+            }
+            "assign_add" | "assign_sub" | "scatter_update" | "scatter_nd_update"
+            | "scatter_nd_add" => {
+                let operands = self.data(&value).operands;
+                self.write_cell(id, operands, site);
+            }
+            _ => return None,
+        }
+        Some(Value::object(id))
+    }
+
+    /// Sets a variable of the system's environment, which may be a switch of TensorFlow or XLA.
+    pub(super) fn set_environment(&mut self, name: &Value<'a>, value: &Value<'a>, site: Site) {
+        let (Some(name), Some(value)) = (name.as_text(), value.as_text()) else {
+            return;
+        };
+        let rule = match *name {
+            "TF_CUDNN_USE_AUTOTUNE" if *value == "1" => Rule::Autotune,
+            "XLA_FLAGS"
+                if value.contains("autotune_level=") && !value.contains("autotune_level=0") =>
+            {
+                Rule::Autotune
+            }
+            "NVIDIA_TF32_OVERRIDE" if *value == "1" => Rule::Precision,
+            _ => return,
+        };
+        self.facts.switches.push(SwitchSet { rule, site });
+    }
+
+    /// Whether an object is a generator of TensorFlow, global or made.
+    pub(super) fn is_tensorflow_generator(&self, id: ObjectId) -> bool {
+        matches!(
+            self.object(id).kind,
+            Kind::Generator(Source::Made(Family::TensorFlow) | Source::Global(Global::TensorFlow))
+        )
+    }
+}

@@ -1,0 +1,136 @@
+//! Code that nobody calls, entered with arguments that are guessed.
+
+use super::Lift;
+use super::object::{Kind, Loader};
+use super::value::{Arguments, Class, Code, Function, Shape, Value};
+use crate::calculus::Site;
+use crate::library::Layer;
+use ruff_python_ast::{Parameters, Stmt};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+impl<'a> Lift<'a> {
+    /// Enters a function that nobody calls.
+    pub(super) fn enter_unasked(&mut self, function: &Rc<Function<'a>>) {
+        let Code::Def(code) = function.code else {
+            return;
+        };
+        if self.calls.iter().any(|call| call.code.address() == function.code.address()) {
+            return;
+        }
+        let site = self.site(code.name.range);
+        let arguments =
+            self.guessed(&code.parameters, usize::from(function.receiver.is_some()), site);
+        self.enter(function, arguments, code.name.range);
+    }
+
+    /// Enters what nobody calls of a class.
+    pub(super) fn enter_class(
+        &mut self,
+        class: &Rc<Class<'a>>,
+        entered: &BTreeSet<usize>,
+        site: Site,
+    ) {
+        let methods: Vec<&'a ruff_python_ast::StmtFunctionDef> =
+            class.code.body.iter().filter_map(Stmt::as_function_def_stmt).collect();
+        let is_new = |method: &&&'a ruff_python_ast::StmtFunctionDef| {
+            !entered.contains(
+                &(std::ptr::from_ref::<ruff_python_ast::StmtFunctionDef>(method) as usize),
+            )
+        };
+        if !methods.iter().any(|method| is_new(&method)) {
+            return;
+        }
+        let arguments = match self.class_attribute(class, "__init__").map(|it| it.shape) {
+            Some(Shape::Function(function)) => match function.code {
+                Code::Def(code) => self.guessed(&code.parameters, 1, site),
+                Code::Lambda(_) => Arguments::default(),
+            },
+            _ => Arguments::default(),
+        };
+        let range = class.code.name.range;
+        let Some(id) = self.instantiate(class, arguments, range).as_object() else {
+            return;
+        };
+        for method in methods {
+            let address = std::ptr::from_ref(method) as usize;
+            if entered.contains(&address) || self.entered.contains(&address) {
+                continue;
+            }
+            if let Some(Value { shape: Shape::Function(function), .. }) =
+                self.class_attribute(class, method.name.as_str())
+            {
+                let bound = self.bind_method(&function, id);
+                self.enter_unasked(&bound);
+            }
+        }
+    }
+
+    /// Arguments for a function that nobody calls: what their names promise.
+    pub(super) fn guessed(
+        &mut self,
+        parameters: &'a Parameters,
+        skip: usize,
+        site: Site,
+    ) -> Arguments<'a> {
+        let mut arguments = Arguments::default();
+        for parameter in parameters
+            .posonlyargs
+            .iter()
+            .chain(&parameters.args)
+            .skip(skip)
+            .chain(&parameters.kwonlyargs)
+        {
+            let name = parameter.name().as_str();
+            let value = self.promised(name, site);
+            arguments.named.push((name, value));
+        }
+        arguments
+    }
+
+    pub(super) fn promised(&mut self, name: &str, site: Site) -> Value<'a> {
+        let is = |words: &[&str]| {
+            words.iter().any(|word| name == *word || name.ends_with(&format!("_{word}")))
+        };
+        let id = if is(&[
+            "model",
+            "net",
+            "network",
+            "policy",
+            "actor",
+            "critic",
+            "discriminator",
+            "encoder",
+            "decoder",
+        ]) {
+            let layer = Layer { has_parameters: true, ..Layer::default() };
+            self.make_module(layer, site)
+        } else if is(&["optimizer", "optim", "optimiser"]) {
+            self.make(Kind::Optimizer { models: Vec::new(), tensors: Vec::new() }, name, site)
+        } else if is(&["scheduler", "lr_scheduler"]) {
+            self.make(Kind::Scheduler { optimizers: Vec::new() }, name, site)
+        } else if is(&["scaler", "grad_scaler"]) {
+            self.make(Kind::Scaler, name, site)
+        } else if name.ends_with("loader") {
+            let loader = Loader {
+                dataset: Value::constant(),
+                shuffles: false,
+                sampler: None,
+                generator: None,
+                has_workers: false,
+                init: None,
+                collate: None,
+                is_opaque: true,
+            };
+            self.make(Kind::Loader(Rc::new(loader)), name, site)
+        } else {
+            return Value::constant();
+        };
+        self.object_mut(id).name = Some(name.to_owned());
+        if !self.is_module(id) {
+            let cell = self.object(id).cell;
+            self.compute(cell, "given", Vec::new(), site);
+        }
+        Value::object(id)
+    }
+}

@@ -1,0 +1,70 @@
+//! Operations of PyTorch that may give other bits for the same input if they are called with certain
+//! arguments.
+
+use ruff_text_size::TextRange;
+
+use super::Lift;
+use super::value::{Arguments, Shape, Value};
+use crate::library::{self, Effect, Layer};
+
+const INTERPOLATION: &str = "the gradient of a linear interpolation";
+const BAG: &str = "the gradient of EmbeddingBag";
+
+impl<'a> Lift<'a> {
+    /// Calls `torch.NAME`, if the arguments make it such an operation.
+    pub(super) fn call_unsteady(
+        &mut self,
+        name: &str,
+        arguments: &Arguments<'a>,
+        range: TextRange,
+    ) -> Option<Value<'a>> {
+        let mode = |position: usize| arguments.get(position, "mode").and_then(Value::as_text);
+        let is_linear = |position: usize| {
+            let mode = mode(position).copied();
+            mode.is_some_and(|it| matches!(it, "linear" | "bilinear" | "bicubic" | "trilinear"))
+        };
+        let is_max = |position: usize| mode(position).is_some_and(|it| *it == "max");
+        let operation = match name {
+            "nn.Upsample" if is_linear(2) => INTERPOLATION,
+            "nn.functional.interpolate" | "nn.functional.upsample" if is_linear(3) => INTERPOLATION,
+            "nn.EmbeddingBag" if is_max(5) => BAG,
+            "nn.functional.embedding_bag" if is_max(6) => BAG,
+            _ => {
+                let is_learned = !self.combine(arguments.all()).models.is_empty();
+                unsteady_by_arguments(name, arguments, 1, is_learned)?
+            }
+        };
+        let site = self.site(range);
+        if let Some(Effect::Module(layer)) = library::effect_of(&format!("torch.{name}")) {
+            let layer = Layer { nondeterministic: Some(operation), ..layer };
+            return Some(self.new_layer(layer, arguments, site));
+        }
+        let mut whole = self.combine(arguments.all());
+        if self.mode_of_call() {
+            whole.operands = self.unsteady(operation, whole.operands, site);
+        }
+        Some(whole)
+    }
+}
+
+/// The operation that a function or a method of tensors is with these arguments; the first that is no
+/// tensor is at `first`. `is_learned` is whether a model has computed any of them.
+pub(super) fn unsteady_by_arguments(
+    name: &str,
+    arguments: &Arguments<'_>,
+    first: usize,
+    is_learned: bool,
+) -> Option<&'static str> {
+    let is_there = |name: &str| {
+        let given = arguments.get(first, name);
+        given.is_some_and(|it| !matches!(it.shape, Shape::None))
+    };
+    match name {
+        "bincount" if is_there("weights") => Some("a weighted bincount"),
+        "median" if is_there("dim") => Some("the index of a median"),
+        "kthvalue" => Some("kthvalue"),
+        // Sums of whole numbers, as positions are made with, are exact.
+        "cumsum" if is_learned => Some("cumsum"),
+        _ => None,
+    }
+}

@@ -1,0 +1,135 @@
+//! Files of models of Keras: what is in them, and whether a run is resumed from them.
+
+use super::Lift;
+use super::facts::{Holdings, LeftOut, Load, Restore};
+use super::framework::WeightsRead;
+use super::value::{Arguments, ObjectId};
+use crate::calculus::{Site, Variable};
+
+impl<'a> Lift<'a> {
+    /// What a file of a model holds.
+    pub(super) fn model_holdings(
+        &self,
+        id: ObjectId,
+        file: Option<&str>,
+        is_weights: bool,
+    ) -> Holdings {
+        let mut holdings = Holdings { objects: vec![self.root(id)], ..Holdings::default() };
+        // Only the old format for weights leaves the optimizer out.
+        let is_bare = is_weights
+            && file.is_some_and(|file| {
+                (file.ends_with(".h5") || file.ends_with(".hdf5")) && !file.ends_with(".weights.h5")
+            });
+        if !is_bare && let Some(optimizer) = self.optimizer_of(id) {
+            holdings.objects.push(optimizer);
+        }
+        holdings
+    }
+
+    /// `model.save(..)`: a checkpoint if it is made in a loop and read again, the result otherwise.
+    pub(super) fn save_model(
+        &mut self,
+        id: ObjectId,
+        name: &str,
+        arguments: &Arguments<'a>,
+        site: Site,
+    ) {
+        let file = self.file_name(arguments.get(0, "filepath"));
+        let holdings = self.model_holdings(id, file.as_deref(), name == "save_weights");
+        if !self.loops.is_empty() && self.is_read_again(file.as_deref()) {
+            self.restore_weights(file.as_deref(), &holdings);
+            let mut holdings = holdings;
+            self.hold_positions(&mut holdings);
+            self.note_save(holdings, site);
+            return;
+        }
+        self.put_out(&holdings, site);
+    }
+
+    /// Files of models have no place for positions; scripts keep them elsewhere, if they do.
+    pub(super) fn hold_positions(&self, holdings: &mut Holdings) {
+        for id in &self.loops {
+            let positions: &Vec<Variable> = &self.facts.loops[id.0 as usize].positions;
+            holdings.variables.extend(positions);
+        }
+    }
+
+    /// Whether a model was read from this file before.
+    pub(super) fn is_read_again(&self, file: Option<&str>) -> bool {
+        file.is_some()
+            && self
+                .frameworks
+                .weights
+                .iter()
+                .any(|read| read.file.as_deref() == file && !read.in_loop)
+    }
+
+    /// Whether weights are read into a model whose optimizer has no variables yet. Keras skips those in
+    /// the file then, with a warning. TensorFlow's own format, which has no ending, waits for them.
+    pub(super) fn leaves_optimizer_out(&self, id: ObjectId, file: Option<&str>) -> bool {
+        let is_skipped =
+            file.is_some_and(|file| file.ends_with(".weights.h5") || file.ends_with(".keras"));
+        let optimizer = self.optimizer_of(id);
+        is_skipped && optimizer.is_some_and(|it| !self.frameworks.built.contains(&it))
+    }
+
+    /// Notes that a model is read from a file.
+    pub(super) fn note_weights(
+        &mut self,
+        id: ObjectId,
+        file: Option<String>,
+        leaves_out: bool,
+        site: Site,
+    ) {
+        let optimizer = self.optimizer_for(id, site);
+        let moment = self.moment();
+        self.frameworks.weights.push(WeightsRead {
+            model: self.root(id),
+            optimizer,
+            leaves_out,
+            file,
+            site,
+            moment,
+            in_loop: !self.loops.is_empty(),
+        });
+    }
+
+    /// Now that a file turns out to be a checkpoint, what was read from it was restored.
+    pub(super) fn restore_weights(&mut self, file: Option<&str>, holdings: &Holdings) {
+        let reads: Vec<WeightsRead> = self
+            .frameworks
+            .weights
+            .iter()
+            .filter(|read| read.file.as_deref() == file && file.is_some())
+            .cloned()
+            .collect();
+        for read in reads {
+            self.facts.loads.push(Load {
+                site: read.site,
+                keys: Vec::new(),
+                escapes: false,
+                file: read.file.clone(),
+            });
+            for object in [read.model, read.optimizer] {
+                let is_optimizer = object == read.optimizer;
+                let object = self.actual(object);
+                if !holdings.objects.contains(&object) {
+                    continue;
+                }
+                if is_optimizer && read.leaves_out {
+                    let site = read.site;
+                    self.facts.left_out.push(LeftOut { object, site });
+                } else {
+                    let variable = self.cell(object);
+                    self.facts.restores.push(Restore {
+                        variable,
+                        object: Some(object),
+                        site: read.site,
+                        in_loop: read.in_loop,
+                        moment: read.moment,
+                    });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Files that are checked, and places in them.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// One of the [`Sources`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub u32);
+
+/// A file and its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Its path, as people should see it.
+    pub path: PathBuf,
+    /// What is in it.
+    pub text: String,
+}
+
+impl Source {
+    /// The line and the column of a byte, both from one. Columns count characters.
+    pub fn line_and_column(&self, at: usize) -> (usize, usize) {
+        let before = &self.text[..at.min(self.text.len())];
+        let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        (line, before[start..].chars().count() + 1)
+    }
+}
+
+/// All files of a check.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sources(pub Vec<Source>);
+
+impl Sources {
+    /// A file.
+    pub fn get(&self, file: FileId) -> &Source {
+        &self.0[file.0 as usize]
+    }
+}
+
+/// A stretch of a file, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: FileId,
+    /// From the first byte to the one after the last.
+    pub range: Range<usize>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_and_lines_begin_at_one() {
+        let source = Source { path: "a.py".into(), text: "é = 1\nseed(é)\n".into() };
+        assert_eq!(source.line_and_column(0), (1, 1));
+        let second = source.text.rfind('é').unwrap();
+        assert_eq!(source.line_and_column(second), (2, 6));
+    }
+}

@@ -1,0 +1,173 @@
+//! Comments that silence findings.
+//!
+//! `# surefoot: ignore` silences everything on its line, `# surefoot: ignore[clock, file_order]` only
+//! these rules. A comment alone on its line speaks for the next line of code. `# surefoot:
+//! ignore-file`, with or without rules, speaks for the whole file.
+
+use std::ops::Range;
+
+use crate::project::Script;
+use crate::{FileId, Finding, Place, Rule};
+
+/// What the comments of one file silence.
+#[derive(Default)]
+pub(crate) struct Suppressions {
+    lines: Vec<(usize, Rules)>,
+    file: Vec<Rules>,
+    /// Names in such comments that are no rules.
+    pub unknown: Vec<Finding>,
+}
+
+enum Rules {
+    All,
+    These(Vec<Rule>),
+}
+
+impl Rules {
+    fn cover(&self, rule: Rule) -> bool {
+        match self {
+            Rules::All => true,
+            Rules::These(rules) => rules.contains(&rule),
+        }
+    }
+}
+
+impl Suppressions {
+    /// Reads the comments of a file.
+    pub(crate) fn of(script: &Script, file: FileId) -> Suppressions {
+        let mut found = Suppressions::default();
+        for comment in &script.comments {
+            let text = &script.source.text[comment.clone()];
+            let Some(at) = text.find("surefoot:") else {
+                continue;
+            };
+            let order = text[at + "surefoot:".len()..].trim_start();
+            let Some(rest) = order.strip_prefix("ignore") else {
+                continue;
+            };
+            let (for_file, rest) = match rest.strip_prefix("-file") {
+                Some(rest) => (true, rest),
+                None => (false, rest),
+            };
+            let Some(rules) = found.rules(rest.trim(), file, comment) else {
+                continue;
+            };
+            if for_file {
+                found.file.push(rules);
+            } else {
+                let line = speaks_for(&script.source.text, comment.start);
+                found.lines.push((line, rules));
+            }
+        }
+        found
+    }
+
+    /// The rules that are named after `ignore`; all if none are. Anything else is no order to be quiet.
+    fn rules(&mut self, text: &str, file: FileId, comment: &Range<usize>) -> Option<Rules> {
+        if text.is_empty() || text.starts_with('#') {
+            return Some(Rules::All);
+        }
+        let list = text.strip_prefix('[').and_then(|it| it.split_once(']'));
+        let Some((list, _)) = list else {
+            self.unknown.push(Finding {
+                rule: Rule::UnknownSuppression,
+                place: Place {
+                    file,
+                    range: comment.clone(),
+                },
+                message: "This comment silences nothing: after `ignore` come rules in brackets, or nothing.".to_owned(),
+                help: "Write `# surefoot: ignore` or `# surefoot: ignore[clock]`.".to_owned(),
+                notes: Vec::new(),
+            });
+            return None;
+        };
+        let mut rules = Vec::new();
+        for name in list.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match name.parse() {
+                Ok(rule) => rules.push(rule),
+                Err(error) => {
+                    let names: Vec<_> = Rule::ALL.iter().map(|rule| rule.id()).collect();
+                    self.unknown.push(Finding {
+                        rule: Rule::UnknownSuppression,
+                        place: Place { file, range: comment.clone() },
+                        message: format!("This comment silences nothing: {error}."),
+                        help: format!("The rules are {}.", names.join(", ")),
+                        notes: Vec::new(),
+                    });
+                }
+            }
+        }
+        Some(Rules::These(rules))
+    }
+
+    /// Whether a finding of `rule` on `lines`, counted from one, is silenced.
+    pub(crate) fn silence(&self, rule: Rule, lines: Range<usize>) -> bool {
+        self.file.iter().any(|rules| rules.cover(rule))
+            || self.lines.iter().any(|(line, rules)| lines.contains(line) && rules.cover(rule))
+    }
+}
+
+/// The line a comment speaks for: its own, or the next line of code if it stands alone.
+fn speaks_for(text: &str, at: usize) -> usize {
+    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let line = text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1;
+    if !text[start..at].trim().is_empty() {
+        return line;
+    }
+    let blank = |line: &&str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    line + text[start..].lines().take_while(blank).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Source;
+    use crate::project::parse;
+
+    fn suppressions(text: &str) -> Suppressions {
+        let script = parse(Source { path: "a.py".into(), text: text.into() }).unwrap();
+        Suppressions::of(&script, FileId(0))
+    }
+
+    #[test]
+    fn a_comment_silences_its_line() {
+        let found = suppressions("a = 1  # surefoot: ignore\nb = 2\n");
+        assert!(found.silence(Rule::Clock, 1..2));
+        assert!(!found.silence(Rule::Clock, 2..3));
+    }
+
+    #[test]
+    fn a_comment_alone_silences_the_next_line_of_code() {
+        let found = suppressions("# surefoot: ignore[clock]\n\n# and why\na = 1\nb = 2\n");
+        assert!(found.silence(Rule::Clock, 4..5));
+        assert!(!found.silence(Rule::FileOrder, 4..5));
+        assert!(!found.silence(Rule::Clock, 5..6));
+    }
+
+    #[test]
+    fn a_comment_can_speak_for_the_file() {
+        let found = suppressions("# surefoot: ignore-file[clock]\na = 1\n");
+        assert!(found.silence(Rule::Clock, 2..3));
+        assert!(!found.silence(Rule::Precision, 2..3));
+    }
+
+    #[test]
+    fn what_is_no_order_silences_nothing_and_is_told() {
+        for order in ["ignored in review", "ignore-files[clock]", "ignore[clock"] {
+            let found = suppressions(&format!("a = 1  # surefoot: {order}\n"));
+            assert!(!found.silence(Rule::Clock, 1..2), "{order}");
+            assert_eq!(found.unknown.len(), 1, "{order}");
+        }
+        let found = suppressions("a = 1  # surefoot: ignore [clock]\n");
+        assert!(found.silence(Rule::Clock, 1..2));
+        assert!(!found.silence(Rule::Precision, 1..2));
+    }
+
+    #[test]
+    fn a_rule_that_is_none_is_told() {
+        let found = suppressions("a = 1  # surefoot: ignore[clocks, precision]\n");
+        assert_eq!(found.unknown.len(), 1);
+        assert!(found.unknown[0].message.contains("`clocks`"));
+        assert!(found.silence(Rule::Precision, 1..2));
+    }
+}

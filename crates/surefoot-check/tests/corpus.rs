@@ -1,0 +1,233 @@
+//! The corpus: training scripts, each in a faulty and a sound form, held to what is expected of them.
+//!
+//! What `tests/corpus/README.md` says of `expected.toml` is read here; `tests/corpus/run.py` executes
+//! the scripts.
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use surefoot_check::{Checked, Place, Rule, Settings, check};
+use toml_edit::{DocumentMut, Table};
+
+/// A script of the corpus.
+struct Script {
+    name: String,
+    folder: PathBuf,
+    framework: String,
+    findings: Vec<Expected>,
+    /// What the sound form saves and restores; empty where that is not declared.
+    members: BTreeSet<String>,
+}
+
+/// A finding that the faulty form must have.
+struct Expected {
+    rule: Rule,
+    /// The file it is in, for projects of several.
+    file: Option<String>,
+    /// The line, without the space around it.
+    at: String,
+}
+
+/// A finding in few words: the rule, the name of the file, the line.
+type Spot = (Rule, String, usize);
+
+fn corpus() -> Vec<Script> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    let mut folders: Vec<PathBuf> = fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.join("expected.toml").is_file())
+        .collect();
+    folders.sort();
+    folders.into_iter().map(Script::read).collect()
+}
+
+fn text(table: &Table, key: &str) -> Option<String> {
+    Some(table.get(key)?.as_str()?.to_owned())
+}
+
+impl Script {
+    fn read(folder: PathBuf) -> Script {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let document: DocumentMut = fs::read_to_string(folder.join("expected.toml"))
+            .unwrap()
+            .parse()
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        let tables = |key: &str| -> Vec<Table> {
+            let array = document.get(key).and_then(|item| item.as_array_of_tables());
+            array.map_or_else(Vec::new, |array| array.iter().cloned().collect())
+        };
+        let missing = |key: &str| -> String { panic!("{name}: a finding without `{key}`") };
+        let findings = tables("finding")
+            .iter()
+            .map(|table| Expected {
+                rule: text(table, "rule")
+                    .unwrap_or_else(|| missing("rule"))
+                    .parse()
+                    .unwrap_or_else(|error| panic!("{name}: {error}")),
+                file: text(table, "file"),
+                at: text(table, "at").unwrap_or_else(|| missing("at")),
+            })
+            .collect();
+        let members = tables("member").iter().filter_map(|table| text(table, "name")).collect();
+        Script {
+            framework: text(document.as_table(), "framework").unwrap_or_default(),
+            folder,
+            findings,
+            members,
+            name,
+        }
+    }
+
+    /// One of the forms: a file, or a folder if the script is a project of several files.
+    fn form(&self, form: &str) -> PathBuf {
+        let folder = self.folder.join(form);
+        if folder.is_dir() { folder } else { folder.with_extension("py") }
+    }
+
+    fn expected(&self) -> Vec<Spot> {
+        let mut spots: Vec<Spot> = self.findings.iter().map(|it| self.spot(it)).collect();
+        spots.sort();
+        spots
+    }
+
+    /// Where the one line is that a finding is expected at.
+    fn spot(&self, expected: &Expected) -> Spot {
+        let form = self.form("faulty");
+        let path = expected.file.as_ref().map_or(form.clone(), |file| form.join(file));
+        let source =
+            fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let lines: Vec<usize> = (1..)
+            .zip(source.lines())
+            .filter(|(_, line)| line.trim() == expected.at)
+            .map(|(number, _)| number)
+            .collect();
+        match lines[..] {
+            [line] => (expected.rule, file_name(&path), line),
+            _ => panic!("{}: {} lines are `{}`", self.name, lines.len(), expected.at),
+        }
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap().to_string_lossy().into_owned()
+}
+
+fn spot(checked: &Checked, rule: Rule, place: &Place) -> Spot {
+    let source = checked.sources.get(place.file);
+    let (line, _) = source.line_and_column(place.range.start);
+    (rule, file_name(&source.path), line)
+}
+
+/// What is found in a form, without warnings, sorted.
+fn found(script: &Script, form: &str) -> Vec<Spot> {
+    let checked = check(&[script.form(form)], &Settings::default());
+    assert!(checked.unreadable.is_empty(), "{}: {:?}", script.name, checked.unreadable);
+    let mut spots: Vec<Spot> = checked
+        .findings
+        .iter()
+        .filter(|finding| !finding.rule.is_remark())
+        .map(|finding| spot(&checked, finding.rule, &finding.place))
+        .collect();
+    spots.sort();
+    spots
+}
+
+/// Those of the first list that the second has not got.
+fn less(left: &[Spot], right: &[Spot]) -> Vec<Spot> {
+    let mut rest = right.to_vec();
+    left.iter()
+        .filter(|spot| match rest.iter().position(|other| other == *spot) {
+            Some(index) => {
+                rest.remove(index);
+                false
+            }
+            None => true,
+        })
+        .cloned()
+        .collect()
+}
+
+/// A line for everything that is missing or superfluous; nothing if all is as expected.
+fn differences(script: &Script, form: &str, expected: &[Spot]) -> String {
+    let found = found(script, form);
+    let mut table = String::new();
+    let rows = [("missing", less(expected, &found)), ("superfluous", less(&found, expected))];
+    for (what, spots) in rows {
+        for (rule, file, line) in spots {
+            let name = format!("{}/{form}", script.name);
+            writeln!(table, "{what:11} {name:40} {rule:26} {file}:{line}").unwrap();
+        }
+    }
+    table
+}
+
+#[test]
+fn faulty_scripts_have_the_expected_findings_and_no_others() {
+    let table: String =
+        corpus().iter().map(|script| differences(script, "faulty", &script.expected())).collect();
+    assert!(table.is_empty(), "\n{table}{} differences", table.lines().count());
+}
+
+#[test]
+fn sound_scripts_have_no_findings() {
+    let table: String = corpus().iter().map(|script| differences(script, "sound", &[])).collect();
+    assert!(table.is_empty(), "\n{table}{} differences", table.lines().count());
+}
+
+#[test]
+fn the_derived_checkpoint_is_what_sound_scripts_save() {
+    let mut table = String::new();
+    for script in corpus().iter().filter(|script| !script.members.is_empty()) {
+        let checked = check(&[script.form("sound")], &Settings::default());
+        let saves: Vec<_> = checked.checkpoints.iter().filter(|it| it.saves).collect();
+        if saves.is_empty() {
+            writeln!(table, "{:32} no checkpoint was found", script.name).unwrap();
+        }
+        for checkpoint in saves {
+            let (_, file, line) = spot(&checked, Rule::MissingState, &checkpoint.place);
+            let derived: BTreeSet<String> =
+                checkpoint.members.iter().map(|it| it.name.clone()).collect();
+            let unsaved = checkpoint.members.iter().filter(|it| !it.saved);
+            let unsaved: Vec<&str> = unsaved.map(|it| it.name.as_str()).collect();
+            let missing: Vec<_> = script.members.difference(&derived).collect();
+            let superfluous: Vec<_> = derived.difference(&script.members).collect();
+            if !(missing.is_empty() && superfluous.is_empty() && unsaved.is_empty()) {
+                writeln!(
+                    table,
+                    "{:32} {file}:{line} missing {missing:?} superfluous {superfluous:?} unsaved {unsaved:?}",
+                    script.name
+                )
+                .unwrap();
+            }
+        }
+    }
+    assert!(table.is_empty(), "\n{table}");
+}
+
+#[test]
+fn the_corpus_has_enough_of_everything() {
+    let scripts = corpus();
+    let count = |frameworks: &[&str]| {
+        let of_these = |script: &&Script| frameworks.contains(&script.framework.as_str());
+        scripts.iter().filter(of_these).count()
+    };
+    assert!(count(&["pytorch", "lightning"]) >= 16);
+    assert!(count(&["keras", "tensorflow"]) >= 19);
+    assert!(count(&["jax"]) >= 2);
+
+    let mut scripts_with: BTreeMap<Rule, BTreeSet<&str>> = BTreeMap::new();
+    for script in &scripts {
+        assert!((1..=4).contains(&script.findings.len()), "{}", script.name);
+        for finding in &script.findings {
+            scripts_with.entry(finding.rule).or_default().insert(&script.name);
+        }
+    }
+    for rule in Rule::ALL.into_iter().filter(|rule| !rule.is_remark()) {
+        let scripts = scripts_with.get(&rule).map_or(0, BTreeSet::len);
+        assert!(scripts >= 2, "{rule} is in {scripts} scripts");
+    }
+}

@@ -1,0 +1,351 @@
+//! A log that was read.
+
+use crate::logs::name::{Kind, kind};
+use crate::logs::role::Role;
+use crate::logs::table::{Row, Table};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use surefoot_diagnose::{
+    Evaluation, Facts, LayerInfo, LayerObservation, Observation, Quantity, Split, Summary, Task,
+};
+
+/// A log that was read, in the words of a diagnosis.
+///
+/// The rows that have a loss are its steps, numbered from 1, whether they stand for a step, for
+/// fifty or for an epoch: a diagnosis asks for how long and in which part of the training
+/// something was so, which is the same in any unit. [`Log::at`] gives the numbers of the log.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// What is known of the run. Epochs and steps are those that are there.
+    pub facts: Facts,
+    /// What can be seen in it.
+    pub available: BTreeSet<Quantity>,
+    /// What was logged while training. Where there is no learning rate it is NaN.
+    pub steps: Vec<Observation>,
+    /// What was logged of the validation split.
+    pub evaluations: Vec<Evaluation>,
+    /// Where it is from.
+    pub origin: Origin,
+    /// What the log itself calls each step.
+    marks: Vec<u64>,
+    /// Whether the log says which epoch a row belongs to.
+    knows_epochs: bool,
+}
+
+/// Where a log is from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The file, or the directory.
+    pub path: PathBuf,
+    /// What kind of log it is.
+    pub format: Format,
+    /// What the log counts in.
+    pub unit: Unit,
+    /// The columns or tags that were read.
+    pub series: Vec<Series>,
+}
+
+/// A kind of log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A table of text.
+    Csv,
+    /// Event files of TensorBoard.
+    TensorBoard,
+}
+
+/// What a log counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Optimizer steps.
+    Step,
+    /// Epochs.
+    Epoch,
+    /// Its own rows, from 1.
+    Row,
+}
+
+impl Unit {
+    /// What a person calls one of them.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Step => "step",
+            Unit::Epoch => "epoch",
+            Unit::Row => "row",
+        }
+    }
+}
+
+/// A column or tag that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Series {
+    /// What it is.
+    pub role: Role,
+    /// What the log calls it.
+    pub name: String,
+    /// Whether that was stated, not guessed.
+    pub mapped: bool,
+}
+
+impl Log {
+    /// The log's own number of a step, counted in [`Origin::unit`].
+    pub fn at(&self, step: u64) -> u64 {
+        let index = usize::try_from(step.saturating_sub(1)).unwrap_or(usize::MAX);
+        let mark = self.marks.get(index).or(self.marks.last());
+        mark.copied().unwrap_or(step)
+    }
+
+    /// Tells what was planned, where the log does not: how many epochs, and how many of the steps
+    /// it counts make one.
+    pub fn plan(&mut self, epochs: Option<u64>, steps_per_epoch: Option<u64>) {
+        if let Some(steps) = steps_per_epoch
+            && self.origin.unit != Unit::Epoch
+        {
+            let first = self.marks.first().copied().unwrap_or(0);
+            for (seen, mark) in self.steps.iter_mut().zip(&self.marks) {
+                seen.epoch = ((mark - first) / steps.max(1)).saturating_add(1);
+            }
+            for evaluation in &mut self.evaluations {
+                let before = self.steps.get(evaluation.step.saturating_sub(1) as usize);
+                evaluation.epoch = before.map_or(0, |seen| seen.epoch);
+            }
+            self.knows_epochs = true;
+            self.count_epochs();
+        }
+        if let Some(epochs) = epochs.map(|epochs| epochs.max(1)) {
+            if !self.knows_epochs {
+                self.facts.steps_per_epoch = Some((self.steps.len() as u64 / epochs).max(1));
+            }
+            // A log may begin in the middle.
+            let before = self.steps.first().map_or(0, |seen| seen.epoch - 1);
+            self.facts.epochs = Some(epochs.saturating_sub(before).max(1));
+        }
+    }
+
+    fn count_epochs(&mut self) {
+        let epochs = match self.steps.as_slice() {
+            [first, .., last] => last.epoch.saturating_sub(first.epoch) + 1,
+            _ => 1,
+        };
+        self.facts.epochs = Some(epochs);
+        // Rounded down, so that what is planned is there.
+        self.facts.steps_per_epoch = Some((self.steps.len() as u64 / epochs).max(1));
+    }
+}
+
+impl From<Table> for Log {
+    fn from(table: Table) -> Log {
+        let place = |role: Role| table.series.iter().position(|series| series.role == role);
+        let [loss, metric, rate, val_loss, val_metric] = [
+            Role::Loss,
+            Role::Metric,
+            Role::LearningRate,
+            Role::ValidationLoss,
+            Role::ValidationMetric,
+        ]
+        .map(place);
+        let names = [metric, val_metric].into_iter().flatten();
+        let metric_name = names.map(|i| table.series[i].name.as_str()).next();
+        let metric_kind = metric_name.map_or(Kind::Other, kind);
+        let scale = scale(&table, [metric, val_metric], metric_kind);
+        let layers = Layers::of(&table);
+        let epochs = epochs(&table.rows);
+
+        let mut steps: Vec<Observation> = Vec::new();
+        let mut evaluations = Vec::new();
+        let mut kept = Vec::new();
+        let mut learning_rate = f64::NAN;
+        let mut without_metric = 0;
+        for (row, epoch) in table.rows.iter().zip(&epochs) {
+            let get = |place: Option<usize>| place.and_then(|place| row.cells[place]);
+            learning_rate = get(rate).unwrap_or(learning_rate);
+            if let Some(loss) = get(loss) {
+                steps.push(Observation {
+                    step: steps.len() as u64 + 1,
+                    epoch: *epoch,
+                    loss,
+                    metric: None,
+                    mae: None,
+                    learning_rate,
+                    top_class_share: None,
+                    layers: Vec::new(),
+                    input: None,
+                });
+                kept.push(row);
+            }
+            // What is logged less often than the loss holds for the rows since it was last logged.
+            if let Some(metric) = get(metric) {
+                for seen in &mut steps[without_metric..] {
+                    seen.metric = Some(metric * scale);
+                }
+                without_metric = steps.len();
+            }
+            if let Some(seen) = steps.last_mut().filter(|seen| seen.layers.is_empty()) {
+                seen.layers = layers.observe(row);
+            }
+            if let Some(loss) = get(val_loss) {
+                evaluations.push(Evaluation {
+                    epoch: if steps.is_empty() { 0 } else { *epoch },
+                    step: steps.len() as u64,
+                    split: Split::Validation,
+                    loss,
+                    metric: get(val_metric).map(|metric| metric * scale),
+                });
+            }
+        }
+        let last_metric = without_metric.checked_sub(1).and_then(|i| steps[i].metric);
+        for seen in &mut steps[without_metric..] {
+            seen.metric = last_metric;
+        }
+
+        let mut available = BTreeSet::from([Quantity::Loss]);
+        available.extend(last_metric.map(|_| Quantity::Metric));
+        if steps.iter().any(|seen| !seen.layers.is_empty()) {
+            available.insert(Quantity::Gradients);
+        }
+        available.extend(evaluations.first().map(|_| Quantity::Validation));
+        let (unit, marks) = marks(&kept);
+        let regression = metric_kind == Kind::R2;
+        let mut log = Log {
+            facts: Facts {
+                layers: layers.infos(),
+                task: regression.then_some(Task::Regression),
+                metric: match metric_kind {
+                    Kind::Accuracy => Some("accuracy".to_owned()),
+                    Kind::R2 => Some("r2".to_owned()),
+                    Kind::Other => metric_name.map(str::to_owned),
+                },
+                chance: regression.then_some(0.0),
+                ..Facts::default()
+            },
+            available,
+            steps,
+            evaluations,
+            knows_epochs: kept.iter().any(|row| row.epoch.is_some()),
+            origin: Origin { path: table.path, format: table.format, unit, series: table.series },
+            marks,
+        };
+        log.count_epochs();
+        log
+    }
+}
+
+/// What makes a share of an accuracy: a hundredth where it is in percent.
+fn scale(table: &Table, places: [Option<usize>; 2], kind: Kind) -> f64 {
+    let values = table.rows.iter().flat_map(|row| {
+        let places = places.iter().flatten();
+        places.filter_map(|&place| row.cells[place])
+    });
+    let largest = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
+    match kind {
+        Kind::Accuracy if largest > 1.5 => 0.01,
+        _ => 1.0,
+    }
+}
+
+/// The epoch of each row, from 1. A row that does not say belongs to that of the one before.
+fn epochs(rows: &[Row]) -> Vec<u64> {
+    let given = || rows.iter().filter_map(|row| row.epoch);
+    let parts = given().any(|epoch| epoch.fract() != 0.0);
+    let from_zero = given().any(|epoch| epoch < 1.0) && !parts;
+    let mut last = 1;
+    let number = |epoch: f64| (epoch.ceil() + f64::from(u8::from(from_zero))).max(1.0) as u64;
+    rows.iter()
+        .map(|row| {
+            last = row.epoch.map_or(last, number);
+            last
+        })
+        .collect()
+}
+
+/// What the log counts in, and its number of each row.
+fn marks(rows: &[&Row]) -> (Unit, Vec<u64>) {
+    let numbers = |of: fn(&Row) -> Option<f64>| -> Option<Vec<u64>> {
+        let whole = |number: &f64| *number >= 0.0 && number.fract() == 0.0;
+        let numbers = rows.iter().map(|row| of(row).filter(whole));
+        let numbers: Vec<u64> = numbers.map(|n| n.map(|n| n as u64)).collect::<Option<_>>()?;
+        numbers.is_sorted_by(|a, b| a < b).then_some(numbers)
+    };
+    if let Some(steps) = numbers(|row| row.step) {
+        (Unit::Step, steps)
+    } else if let Some(epochs) = numbers(|row| row.epoch) {
+        (Unit::Epoch, epochs)
+    } else {
+        (Unit::Row, (1..=rows.len() as u64).collect())
+    }
+}
+
+/// The layers whose gradients are logged, in the order of the log.
+struct Layers {
+    names: Vec<String>,
+    /// The series of each.
+    places: Vec<Vec<usize>>,
+}
+
+impl Layers {
+    fn of(table: &Table) -> Layers {
+        let mut layers = Layers { names: Vec::new(), places: Vec::new() };
+        for (place, series) in table.series.iter().enumerate() {
+            let Role::Gradient(name) = &series.role else {
+                continue;
+            };
+            match layers.names.iter().position(|known| known == name) {
+                Some(layer) => layers.places[layer].push(place),
+                None => {
+                    layers.names.push(name.clone());
+                    layers.places.push(vec![place]);
+                }
+            }
+        }
+        layers
+    }
+
+    fn infos(&self) -> Vec<LayerInfo> {
+        let info = |name: &String| LayerInfo {
+            name: name.clone(),
+            // Some number: it has a gradient, so it learns.
+            parameters: 1,
+            ..LayerInfo::default()
+        };
+        self.names.iter().map(info).collect()
+    }
+
+    fn observe(&self, row: &Row) -> Vec<LayerObservation> {
+        let norm = |places: &Vec<usize>| {
+            let norms = places.iter().filter_map(|&place| row.cells[place]);
+            norms.reduce(f64::hypot)
+        };
+        let norms: Vec<Option<f64>> = self.places.iter().map(norm).collect();
+        if norms.iter().all(Option::is_none) {
+            return Vec::new();
+        }
+        let layer = |norm: Option<f64>| LayerObservation {
+            gradient: norm.map(of_norm),
+            ..LayerObservation::default()
+        };
+        norms.into_iter().map(layer).collect()
+    }
+}
+
+/// The statistics of a tensor of which only the norm is known: as if it were all of it.
+fn of_norm(norm: f64) -> Summary {
+    if !norm.is_finite() {
+        return Summary {
+            nan: norm.is_nan().into(),
+            inf: norm.is_infinite().into(),
+            ..Summary::default()
+        };
+    }
+    Summary {
+        count: 1,
+        zeros: (norm == 0.0).into(),
+        mean: norm,
+        min: norm,
+        max: norm,
+        l1: norm,
+        l2: norm,
+        abs_mean: norm,
+        linf: norm,
+        ..Summary::default()
+    }
+}

@@ -1,0 +1,155 @@
+//! TensorBoard log directories.
+
+mod event;
+mod record;
+
+use crate::logs::error::Error;
+use crate::logs::log::{Format, Log};
+use crate::logs::name::{meaning, split_of_folder};
+use crate::logs::role::{Map, Role};
+use crate::logs::table::{Choice, Named, Row, Table, choose};
+use event::Event;
+use record::Records;
+pub(crate) use record::is_event_file;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use surefoot_diagnose::Split;
+
+/// How deep runs may lie below the directory that is named.
+const DEPTH: usize = 6;
+
+/// The event files in a directory and below, in the order of their paths: their names begin with
+/// the time.
+pub(crate) fn event_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = Vec::new();
+    collect(dir, DEPTH, &mut files)?;
+    files.sort();
+    Ok(files)
+}
+
+fn collect(dir: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), Error> {
+    for entry in std::fs::read_dir(dir).map_err(Error::io(dir))? {
+        let entry = entry.map_err(Error::io(dir))?;
+        let kind = entry.file_type().map_err(Error::io(&entry.path()))?;
+        if kind.is_dir() {
+            if depth > 0 {
+                collect(&entry.path(), depth - 1, files)?;
+            }
+        } else if entry.file_name().to_string_lossy().contains("tfevents") {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// A tag of a run, in one of its folders.
+#[derive(Default)]
+struct Tag {
+    name: String,
+    split: Option<Split>,
+    /// Steps and values. Where a run was resumed the later value is right.
+    values: BTreeMap<i64, f64>,
+}
+
+/// The tags of a run, by their names with their folders.
+type Run = BTreeMap<String, Tag>;
+
+/// Reads the event files of one run, found at `path`.
+pub(crate) fn read(path: &Path, files: Vec<PathBuf>, map: &Map) -> Result<Log, Error> {
+    let mut runs: BTreeMap<PathBuf, Run> = BTreeMap::new();
+    for file in files {
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        let split = split_of_folder(&name);
+        let (home, prefix) = match folder.parent() {
+            Some(parent) if split.is_some() && folder != path => (parent, format!("{name}/")),
+            _ => (folder, String::new()),
+        };
+        let run = runs.entry(home.to_owned()).or_default();
+        let mut records = Records::open(&file)?;
+        while let Some(event) = records.next()? {
+            for (tag, value) in event.scalars() {
+                let series = run.entry(format!("{prefix}{tag}")).or_insert_with(|| Tag {
+                    name: tag.to_owned(),
+                    split,
+                    ..Tag::default()
+                });
+                series.values.insert(event.step, value);
+            }
+        }
+    }
+    let mut logs = Vec::new();
+    let mut first_error = None;
+    let mut found = Vec::new();
+    for (home, run) in runs {
+        found.extend(run.keys().cloned());
+        match table(path, run, map) {
+            Ok(table) => logs.push((home, table)),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    match (logs.len(), first_error) {
+        (1, _) => Ok(Log::from(logs.remove(0).1)),
+        (0, Some(error)) => Err(error),
+        (0, None) => Err(Error::NoLoss { path: path.to_owned(), what: "tag", found }),
+        _ => Err(Error::SeveralRuns {
+            path: path.to_owned(),
+            runs: logs.iter().map(|(home, _)| home.display().to_string()).collect(),
+        }),
+    }
+}
+
+fn table(path: &Path, run: Run, map: &Map) -> Result<Table, Error> {
+    let named: Vec<Named> = run
+        .iter()
+        .map(|(name, tag)| Named {
+            name: name.clone(),
+            meaning: meaning(&tag.name, tag.split),
+            count: tag.values.len(),
+        })
+        .collect();
+    let choices = choose(path, &named, map, "tag")?;
+    let tags: Vec<Tag> = run.into_values().collect();
+    let by_epoch = choices.iter().any(|choice| {
+        let meaning = named[choice.index].meaning.as_ref();
+        choice.series.role == Role::Loss && meaning.is_some_and(|meaning| meaning.by_epoch)
+    });
+    let (positions, values): (Vec<Choice>, Vec<Choice>) = choices
+        .into_iter()
+        .partition(|choice| matches!(choice.series.role, Role::Step | Role::Epoch));
+    let mut rows: BTreeMap<i64, Row> = BTreeMap::new();
+    for (cell, choice) in values.iter().enumerate() {
+        for (&step, &value) in &tags[choice.index].values {
+            let row = rows.entry(step).or_insert_with(|| Row::new(values.len()));
+            row.cells[cell] = Some(value);
+        }
+    }
+    let epochs = positions.iter().filter(|choice| choice.series.role == Role::Epoch);
+    for choice in epochs {
+        for (step, &epoch) in &tags[choice.index].values {
+            if let Some(row) = rows.get_mut(step) {
+                row.epoch = Some(epoch);
+            }
+        }
+    }
+    for (&step, row) in &mut rows {
+        match by_epoch {
+            true => row.epoch = Some(step as f64),
+            false => row.step = Some(step as f64),
+        }
+    }
+    Ok(Table {
+        path: path.to_owned(),
+        format: Format::TensorBoard,
+        series: values.into_iter().map(|choice| choice.series).collect(),
+        rows: rows.into_values().collect(),
+    })
+}
+
+impl Event {
+    /// The tags and values of all scalars.
+    fn scalars(&self) -> impl Iterator<Item = (&str, f64)> {
+        let values = self.summary.iter().flat_map(|summary| &summary.value);
+        values.filter_map(|value| Some((value.tag.as_str(), value.scalar()?)))
+    }
+}

@@ -1,0 +1,210 @@
+//! The size of every layer's gradient over the steps, thinned while it is read.
+
+use surefoot_diagnose::{LayerInfo, Observation, Summary};
+
+/// So many columns at most.
+const COLUMNS: u64 = 200;
+
+/// The size of the gradient of each layer (a row) over steps (columns).
+#[derive(Clone, Debug)]
+pub(crate) struct Gradients {
+    /// Steps of a column.
+    width: u64,
+    rows: Vec<Row>,
+}
+
+/// One layer.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub(crate) layer: String,
+    pub(crate) kind: String,
+    pub(crate) columns: Vec<Column>,
+}
+
+/// What was seen of one layer's gradient in the steps of a column.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Column {
+    /// The sum of the decimal logarithms of the norms that are numbers above zero.
+    sum: f64,
+    count: u64,
+    zero: bool,
+    broken: bool,
+}
+
+/// What a column shows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Cell {
+    /// Nothing was observed.
+    Unseen,
+    /// The gradient has values that are NaN or infinite.
+    Broken,
+    /// The gradient is exactly zero.
+    Zero,
+    /// The mean of the decimal logarithms of its norm.
+    Size(f64),
+}
+
+impl Gradients {
+    /// Of these layers, observed at every `every`-th step.
+    pub(crate) fn new(layers: &[LayerInfo], every: u64) -> Gradients {
+        let row = |info: &LayerInfo| Row {
+            layer: info.name.clone(),
+            kind: info.kind.clone(),
+            columns: Vec::new(),
+        };
+        Gradients { width: every.max(1), rows: layers.iter().map(row).collect() }
+    }
+
+    /// Adds a step; steps come in order.
+    pub(crate) fn push(&mut self, observation: &Observation) {
+        if observation.layers.is_empty() {
+            return;
+        }
+        let step = observation.step.saturating_sub(1);
+        while step / self.width >= COLUMNS {
+            self.coarsen();
+        }
+        let at = (step / self.width) as usize;
+        for (row, layer) in self.rows.iter_mut().zip(&observation.layers) {
+            if let Some(gradient) = &layer.gradient {
+                if row.columns.len() <= at {
+                    row.columns.resize(at + 1, Column::default());
+                }
+                row.columns[at].push(gradient);
+            }
+        }
+    }
+
+    fn coarsen(&mut self) {
+        self.width *= 2;
+        for row in &mut self.rows {
+            let merged = row.columns.chunks(2).map(|pair| {
+                let next = pair.get(1).copied().unwrap_or_default();
+                pair[0].merged(next)
+            });
+            row.columns = merged.collect();
+        }
+    }
+
+    /// Steps of a column.
+    pub(crate) fn width(&self) -> u64 {
+        self.width
+    }
+
+    /// The layers of which a gradient was seen, the input first.
+    pub(crate) fn rows(&self) -> Vec<&Row> {
+        let rows = self.rows.iter();
+        rows.filter(|row| !row.columns.is_empty()).collect()
+    }
+
+    /// How many columns there are.
+    pub(crate) fn columns(&self) -> usize {
+        let lengths = self.rows.iter().map(|row| row.columns.len());
+        lengths.max().unwrap_or(0)
+    }
+
+    /// The least and the largest logarithm, if there is any.
+    pub(crate) fn range(&self) -> Option<(f64, f64)> {
+        let cells = self.rows.iter().flat_map(|row| &row.columns);
+        let sizes = cells.filter_map(|column| match column.cell() {
+            Cell::Size(size) => Some(size),
+            _ => None,
+        });
+        sizes.fold(None, |range, size| match range {
+            None => Some((size, size)),
+            Some((low, high)) => Some((low.min(size), high.max(size))),
+        })
+    }
+}
+
+impl Row {
+    /// What the columns show, up to `count`.
+    pub(crate) fn cells(&self, count: usize) -> impl Iterator<Item = Cell> {
+        let cells = self.columns.iter().map(Column::cell);
+        cells.chain(std::iter::repeat(Cell::Unseen)).take(count)
+    }
+}
+
+impl Column {
+    fn push(&mut self, gradient: &Summary) {
+        let norm = gradient.l2;
+        if gradient.nan + gradient.inf > 0 || !norm.is_finite() {
+            self.broken = true;
+        } else if norm > 0.0 {
+            self.sum += norm.log10();
+            self.count += 1;
+        } else {
+            self.zero = true;
+        }
+    }
+
+    fn merged(self, next: Column) -> Column {
+        Column {
+            sum: self.sum + next.sum,
+            count: self.count + next.count,
+            zero: self.zero || next.zero,
+            broken: self.broken || next.broken,
+        }
+    }
+
+    fn cell(&self) -> Cell {
+        match *self {
+            Column { broken: true, .. } => Cell::Broken,
+            Column { sum, count, .. } if count > 0 => Cell::Size(sum / count as f64),
+            Column { zero: true, .. } => Cell::Zero,
+            _ => Cell::Unseen,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{layers, observation};
+
+    fn gradients(steps: u64, every: u64, norm: impl Fn(u64, usize) -> Option<f64>) -> Gradients {
+        let mut gradients = Gradients::new(&layers(3), every);
+        for step in 1..=steps {
+            let seen = (step - 1).is_multiple_of(every);
+            gradients.push(&observation(step, 1.0, seen.then_some(3), |i| norm(step, i)));
+        }
+        gradients
+    }
+
+    #[test]
+    fn each_observed_step_of_a_short_run_has_its_column() {
+        let seen = gradients(100, 10, |_, _| Some(0.01));
+        assert_eq!((seen.columns(), seen.width()), (10, 10));
+        let row = seen.rows()[0];
+        assert!(row.cells(10).all(|cell| cell == Cell::Size(-2.0)));
+        assert_eq!(row.cells(11).last(), Some(Cell::Unseen));
+    }
+
+    #[test]
+    fn a_long_run_has_at_most_two_hundred_columns() {
+        let seen = gradients(100_000, 1, |_, i| Some(10_f64.powi(-(i as i32))));
+        assert!((100..=200).contains(&seen.columns()), "{}", seen.columns());
+        assert_eq!(seen.range(), Some((-2.0, 0.0)));
+    }
+
+    #[test]
+    fn zero_and_nan_are_told_apart_from_what_was_not_seen() {
+        let seen = gradients(4, 1, |step, i| match (step, i) {
+            (_, 2) => None,
+            (2, _) => Some(0.0),
+            (3, _) => Some(f64::NAN),
+            _ => Some(1.0),
+        });
+        assert_eq!(seen.rows().len(), 2, "a layer without gradients is left out");
+        let cells: Vec<Cell> = seen.rows()[0].cells(4).collect();
+        assert_eq!(cells, [Cell::Size(0.0), Cell::Zero, Cell::Broken, Cell::Size(0.0)]);
+    }
+
+    #[test]
+    fn nan_survives_thinning() {
+        let seen = gradients(5000, 1, |step, _| Some(if step == 777 { f64::NAN } else { 1.0 }));
+        let columns = seen.columns();
+        let broken = seen.rows()[0].cells(columns).filter(|cell| *cell == Cell::Broken);
+        assert_eq!(broken.count(), 1);
+    }
+}

@@ -1,0 +1,211 @@
+//! A long series of numbers, thinned while it is read.
+
+/// So many buckets at most, with two points each.
+const BUCKETS: usize = 400;
+
+/// The numbers of a series of steps, in at most 400 buckets that keep the least and the largest
+/// number, so that a spike of one step stays visible.
+///
+/// Buckets begin with one step each; whenever there are too many, neighbours are merged.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    /// Steps of a bucket.
+    width: u64,
+    buckets: Vec<Bucket>,
+    last: Option<f64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    /// The number of the bucket: steps `index * width` up to the next.
+    index: u64,
+    min: Point,
+    max: Point,
+    sum: f64,
+    count: u64,
+    /// The first step whose number is NaN or infinite.
+    broken: Option<u64>,
+}
+
+/// A step and its number.
+pub(crate) type Point = (f64, f64);
+
+impl Default for Series {
+    fn default() -> Self {
+        Self { width: 1, buckets: Vec::new(), last: None }
+    }
+}
+
+impl Series {
+    /// Adds the number of a step; steps come in order.
+    pub(crate) fn push(&mut self, step: u64, value: f64) {
+        self.last = Some(value);
+        let index = step / self.width;
+        let point = (step as f64, value);
+        let bucket = Bucket {
+            index,
+            min: point,
+            max: point,
+            sum: if value.is_finite() { value } else { 0.0 },
+            count: value.is_finite().into(),
+            broken: (!value.is_finite()).then_some(step),
+        };
+        match self.buckets.last_mut() {
+            Some(last) if last.index == index => last.merge(&bucket),
+            _ => self.buckets.push(bucket),
+        }
+        while self.buckets.len() > BUCKETS {
+            self.coarsen();
+        }
+    }
+
+    fn coarsen(&mut self) {
+        self.width *= 2;
+        for bucket in &mut self.buckets {
+            bucket.index /= 2;
+        }
+        self.buckets.dedup_by(|next, kept| {
+            let same = next.index == kept.index;
+            if same {
+                kept.merge(next);
+            }
+            same
+        });
+    }
+
+    /// The last number, whatever it is.
+    pub(crate) fn last(&self) -> Option<f64> {
+        self.last
+    }
+
+    /// The finite points, least and largest of each bucket in their order; a new line begins where
+    /// numbers are missing.
+    pub(crate) fn lines(&self) -> Vec<Vec<Point>> {
+        self.unbroken(|bucket, _| {
+            let (min, max) = (bucket.min, bucket.max);
+            match min.0 == max.0 {
+                true => vec![min],
+                false if min.0 < max.0 => vec![min, max],
+                false => vec![max, min],
+            }
+        })
+    }
+
+    /// The trend: the running median of the buckets' means. `None` while the numbers are so few
+    /// that they are their own trend.
+    pub(crate) fn trend(&self) -> Option<Vec<Vec<Point>>> {
+        let reach = self.buckets.len() / 50;
+        if reach == 0 {
+            return None;
+        }
+        let means: Vec<f64> = self.buckets.iter().map(Bucket::mean).collect();
+        Some(self.unbroken(|bucket, at| {
+            let window = at.saturating_sub(reach)..means.len().min(at + reach + 1);
+            let mut window = means[window].to_vec();
+            window.retain(|mean| mean.is_finite());
+            window.sort_by(f64::total_cmp);
+            let middle = (bucket.min.0 + bucket.max.0) / 2.0;
+            // The mean of numbers too large to be summed is none; then the least has to do.
+            let median = window.get(window.len() / 2);
+            vec![(middle, median.copied().unwrap_or(bucket.min.1))]
+        }))
+    }
+
+    fn unbroken(&self, points: impl Fn(&Bucket, usize) -> Vec<Point>) -> Vec<Vec<Point>> {
+        let mut lines = vec![Vec::new()];
+        for (at, bucket) in self.buckets.iter().enumerate() {
+            if bucket.count > 0
+                && let Some(line) = lines.last_mut()
+            {
+                line.extend(points(bucket, at));
+            }
+            if bucket.broken.is_some() {
+                lines.push(Vec::new());
+            }
+        }
+        lines.retain(|line| !line.is_empty());
+        lines
+    }
+
+    /// The first step of each bucket that has a number which is none.
+    pub(crate) fn broken(&self) -> Vec<u64> {
+        self.buckets.iter().filter_map(|b| b.broken).collect()
+    }
+}
+
+impl Bucket {
+    /// Takes in what comes after.
+    fn merge(&mut self, next: &Bucket) {
+        if next.count > 0 {
+            let empty = self.count == 0;
+            if empty || next.min.1 < self.min.1 {
+                self.min = next.min;
+            }
+            if empty || next.max.1 > self.max.1 {
+                self.max = next.max;
+            }
+        }
+        self.sum += next.sum;
+        self.count += next.count;
+        self.broken = self.broken.or(next.broken);
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / self.count as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(values: impl IntoIterator<Item = f64>) -> Series {
+        let mut series = Series::default();
+        for (i, value) in values.into_iter().enumerate() {
+            series.push(i as u64 + 1, value);
+        }
+        series
+    }
+
+    #[test]
+    fn a_short_series_is_kept_as_it_is() {
+        let lines = series([3.0, 1.0, 2.0]).lines();
+        assert_eq!(lines, [[(1.0, 3.0), (2.0, 1.0), (3.0, 2.0)]]);
+    }
+
+    #[test]
+    fn a_long_series_keeps_the_spike_of_one_step() {
+        let spiky = (0..100_000).map(|i| if i == 70_123 { 50.0 } else { (i % 7) as f64 });
+        let lines = series(spiky).lines();
+        let points = lines.concat();
+        assert!(points.len() <= 800 && points.len() > 300, "{}", points.len());
+        assert!(points.contains(&(70_124.0, 50.0)));
+        assert!(points.is_sorted_by_key(|point| point.0));
+    }
+
+    #[test]
+    fn numbers_that_are_none_break_the_line_and_are_counted() {
+        let broken = series([1.0, f64::NAN, 2.0, f64::INFINITY, 3.0]);
+        assert_eq!(broken.lines().len(), 3);
+        assert_eq!(broken.broken(), [2, 4]);
+        let hopeless = series([f64::NAN; 5000]);
+        assert!(hopeless.lines().is_empty());
+        assert!(hopeless.trend().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_bucket_whose_first_number_is_none_keeps_the_others() {
+        let values = (0..2000).map(|i| if i % 2 == 0 { f64::NAN } else { i as f64 });
+        let points = series(values).lines().concat();
+        assert!(!points.is_empty());
+        assert!(points.iter().all(|(_, value)| value.is_finite()));
+    }
+
+    #[test]
+    fn the_trend_is_not_moved_by_a_spike() {
+        let spiky = series((0..400).map(|i| if i == 200 { 1e6 } else { 1.0 }));
+        let trend = spiky.trend().unwrap().concat();
+        assert!(trend.iter().all(|(_, value)| *value == 1.0));
+        assert!(series([1.0; 20]).trend().is_none());
+    }
+}

@@ -1,0 +1,206 @@
+//! Studies made by hand, for tests.
+
+use surefoot_random::{Key, Purpose};
+use surefoot_report::{StudyPage, StudyTrial};
+use surefoot_tune::store::{Attempt, End, Fate, Report, State, Trial};
+use surefoot_tune::study::Objective;
+use surefoot_tune::{Condition, Direction, Domain, Parameter, Point, Reason, Space, Value};
+
+/// A study that was never run.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    pub(crate) name: String,
+    pub(crate) space: Space,
+    pub(crate) direction: Direction,
+    pub(crate) trials: Vec<(Trial, Vec<Report>)>,
+}
+
+impl Made {
+    /// Trials that ended like this, without parameters but one.
+    pub(crate) fn of(states: Vec<State>) -> Made {
+        let space = Space::new(vec![parameter("rate", Domain::LogUniform(1e-4, 1.0))]);
+        let trials = (0..).zip(states).map(|(number, state)| {
+            let mut point = Point::default();
+            let place = (number as f64 * 0.37).fract();
+            let value = Domain::LogUniform(1e-4, 1.0).at(place);
+            point.0.insert("rate".to_owned(), value);
+            let value = match &state {
+                State::Over(end) => end.value(),
+                _ => Some(0.5),
+            };
+            let values: Vec<f64> = value.into_iter().collect();
+            (trial(number, state, point, 20), reports(&values))
+        });
+        Made {
+            name: "made up".to_owned(),
+            space: space.expect("a space"),
+            direction: Direction::Minimize,
+            trials: trials.collect(),
+        }
+    }
+
+    /// A study of so many trials over five parameters, one of them conditional, with outcomes of all
+    /// kinds. What a trial reaches is mostly a matter of `rate`.
+    pub(crate) fn study(count: u64) -> Made {
+        let space = space();
+        let key = Key::new(1, Purpose::Generate);
+        let mut made = Made {
+            name: "digits".to_owned(),
+            space: space.clone(),
+            direction: Direction::Maximize,
+            trials: Vec::new(),
+        };
+        for number in 0..count {
+            let draw = key.sample(number);
+            let mut site = 0;
+            let point = space.point(|parameter| {
+                site += 1;
+                parameter.domain.at(draw.uniform(site))
+            });
+            let rate = space.parameters()[0].domain.place(point.get("rate").expect("a rate"));
+            let adam = point.get("optimizer") == Some(&Value::Text("adam".to_owned()));
+            let good = 1.0 - (rate - 0.55).abs() * 1.5 + if adam { 0.06 } else { 0.0 };
+            let reached = (good * 0.9 + 0.1 * draw.uniform(90)).clamp(0.02, 0.995);
+            let curve: Vec<f64> = (1..=20)
+                .map(|epoch| {
+                    let noise = 0.02 * (draw.uniform(100 + epoch) - 0.5);
+                    reached * (1.0 - (-(epoch as f64) / 5.0).exp()) + noise
+                })
+                .collect();
+            let (state, values) = fate(number, count, reached, rate, &curve, draw.uniform(91));
+            let trial = trial(number, state, point, 20);
+            made.trials.push((trial, reports(&values)));
+        }
+        made
+    }
+
+    /// What the page is made from.
+    pub(crate) fn page(&self) -> StudyPage<'_> {
+        let trials = self.trials.iter().map(|(trial, reports)| StudyTrial { trial, reports });
+        StudyPage {
+            name: &self.name,
+            store: "runs/digits/study.db",
+            objective: match self.direction {
+                Direction::Minimize => Objective::Loss,
+                Direction::Maximize => Objective::Metric,
+            },
+            direction: self.direction,
+            space: &self.space,
+            seed: 7,
+            document: "[tune]\ntrials = 30\n",
+            program: "0.1.0",
+            trials: trials.collect(),
+        }
+    }
+}
+
+/// What becomes of a trial of the made-up study, and how far its curve goes.
+fn fate(
+    number: u64,
+    count: u64,
+    reached: f64,
+    rate: f64,
+    curve: &[f64],
+    luck: f64,
+) -> (State, Vec<f64>) {
+    if number + 3 >= count && count > 10 {
+        return (State::Running, curve[..7].to_vec());
+    }
+    if number % 41 == 40 {
+        let message = "the command ended with exit code 1: out of memory";
+        return (failed(message), Vec::new());
+    }
+    if rate > 0.93 {
+        let mut values = curve[..2].to_vec();
+        values.push(f64::NAN);
+        return (stopped(Some(f64::NAN), "nan"), values);
+    }
+    if reached < 0.55 && luck < 0.8 {
+        let by = if luck < 0.3 { "erg" } else { "median" };
+        let epochs = 2 + (luck * 10.0) as usize;
+        let last = curve[epochs - 1];
+        return (stopped(Some(last), by), curve[..epochs].to_vec());
+    }
+    let best = curve.iter().copied().fold(f64::MIN, f64::max);
+    (complete(best), curve.to_vec())
+}
+
+/// Five parameters; the last one is there only for one choice of another.
+fn space() -> Space {
+    let word = |word: &str| Value::Text(word.to_owned());
+    let mut momentum = parameter("training.optimizer.momentum", Domain::Uniform(0.0, 0.99));
+    momentum
+        .conditions
+        .push(Condition { parameter: "optimizer".to_owned(), values: vec![word("sgd")] });
+    let space = Space::new(vec![
+        parameter("rate", Domain::LogUniform(1e-4, 10.0)),
+        parameter("model.0.units", Domain::LogInt(2, 256)),
+        parameter("layers", Domain::Int(1, 4)),
+        parameter("optimizer", Domain::Choice(["adam", "sgd", "rmsprop"].map(word).to_vec())),
+        momentum,
+    ]);
+    space.expect("a space")
+}
+
+pub(crate) fn parameter(name: &str, domain: Domain) -> Parameter {
+    Parameter { name: name.to_owned(), domain, conditions: Vec::new() }
+}
+
+pub(crate) fn complete(value: f64) -> State {
+    State::Over(End::Complete { value })
+}
+
+pub(crate) fn stopped(value: Option<f64>, by: &str) -> State {
+    let reason = Reason {
+        by: by.to_owned(),
+        sentence: format!("It is worse than half of the others ({by})."),
+        evidence: Vec::new(),
+        counts: false,
+    };
+    State::Over(End::Stopped { value, reason })
+}
+
+pub(crate) fn failed(message: &str) -> State {
+    State::Over(End::Failed { message: message.to_owned() })
+}
+
+/// A trial of one of four workers.
+fn trial(number: u64, state: State, point: Point, planned: u32) -> Trial {
+    let over = matches!(state, State::Over(_));
+    let began = 1_000_000 + (number / 4) as i64 * 9_000 + (number % 4) as i64 * 700;
+    let ended = over.then(|| began + 5_000 + (number % 7) as i64 * 500);
+    let attempt = Attempt {
+        number: 1,
+        worker: format!("4711-{}", number % 4 + 1),
+        began,
+        ended,
+        fate: if over { Fate::Over } else { Fate::Running },
+    };
+    Trial {
+        number,
+        state,
+        point: Some(point),
+        seen: Some(number),
+        planned: Some(planned),
+        run: Some(format!("runs/digits/trial-{number:05}")),
+        seconds: over.then_some(6.5),
+        attempts: vec![attempt],
+        created: began,
+        ended,
+        pointed: Some(number * 3 + 1),
+        told: over.then_some(number * 3 + 2),
+    }
+}
+
+/// What a trial reported.
+pub(crate) fn reports(values: &[f64]) -> Vec<Report> {
+    let report = |(step, value): (u32, &f64)| Report {
+        step,
+        attempt: 1,
+        value: *value,
+        seconds: 0.25,
+        operations: 1e6,
+        at: 1_000_000,
+    };
+    (1..).zip(values).map(report).collect()
+}

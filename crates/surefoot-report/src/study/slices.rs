@@ -1,0 +1,108 @@
+//! Slices: what trials reached, by each parameter on its own.
+
+use maud::{Markup, html};
+use surefoot_tune::Parameter;
+
+use super::axis::Axis;
+use super::importance::Importance;
+use super::outcome::legend;
+use super::parallel::anchor;
+use super::plot::{Layers, Plot};
+use super::values::Values;
+use super::{StudyPage, StudyTrial};
+use crate::svg::percent;
+use crate::words::counted;
+
+/// How many parameters have a slice at most.
+const SLICES: usize = 24;
+
+/// Marks on an axis nearer than this would run into each other.
+const GAP: f64 = 0.3;
+
+/// What marks the place of trials that do not have the parameter. Words do not fit in there.
+const ABSENT: &str = "–";
+
+/// The section.
+pub(super) fn section(
+    page: &StudyPage<'_>,
+    values: &Values,
+    importance: &Importance<'_>,
+) -> Markup {
+    let parameters = importance.most(SLICES);
+    let has_points = page.trials.iter().any(|trial| trial.trial.point.is_some());
+    if parameters.is_empty() || !has_points {
+        return html! {};
+    }
+    let left_out = page.space.parameters().len() - parameters.len();
+    html! {
+        section #slices {
+            h2 { "Each parameter on its own" }
+            p.quiet {
+                "A dot is a trial: across the value of the parameter, upwards the " (page.objective_name()) " (" (page.better()) ")."
+            }
+            p.legend.below { (legend(page.trials.iter().map(StudyTrial::outcome))) }
+            div.slices {
+                @for (index, parameter) in parameters.iter().enumerate() {
+                    (slice(page, values, index, parameter))
+                }
+            }
+            p.note {
+                @if left_out > 0 {
+                    "The " (SLICES) " most important parameters are shown; " (left_out) " are left out. "
+                }
+                "Trials of the same choice stand side by side. Those above the plot came to no number. "
+                @if parameters.iter().any(|parameter| Axis::of(parameter).absent().is_some()) {
+                    "Those at “" (ABSENT) "” do not have the parameter."
+                }
+            }
+        }
+    }
+}
+
+fn slice(page: &StudyPage<'_>, values: &Values, index: usize, parameter: &Parameter) -> Markup {
+    let axis = Axis::of(parameter);
+    let mut dots = Layers::new(130, 70);
+    let mut strip = Layers::new(130, 1);
+    let mut count = 0;
+    for trial in &page.trials {
+        let Some(point) = &trial.trial.point else {
+            continue;
+        };
+        count += 1;
+        let at = axis.place(point, trial.number());
+        match trial.reached() {
+            Some(value) => dots.add(trial.outcome(), at, values.spread.place(value)),
+            None if trial.trial.end().is_none() => {}
+            None => strip.add(trial.outcome(), at, 0.5),
+        }
+    }
+    let x_axis = html! {
+        @for tick in axis.ticks(GAP) {
+            @let x = percent(tick.place);
+            line.tick x1=(x) x2=(x) y1="0" y2="100%" {}
+            // The first leaves the place before it to those who do not have the parameter.
+            @let anchor = if tick.place == axis.start() { "start" } else { anchor(tick.place) };
+            text x=(x) y="100%" dy="18" text-anchor=(anchor) { (super::axis::cut(&tick.label, 12)) }
+        }
+        @if let Some(place) = axis.absent() {
+            text x=(percent(place)) y="100%" dy="18" text-anchor="middle" { (ABSENT) }
+        }
+    };
+    let plot = Plot {
+        id: format!("slice-{index}"),
+        title: axis.name(),
+        description: format!(
+            "{} by the value of this parameter{}.",
+            counted(count, "trial"),
+            if axis.is_log() { ", on a logarithmic axis" } else { "" }
+        ),
+        legend: html! {},
+        height: 150,
+        y: &values.spread.scale,
+        marks: 3,
+        x_axis,
+        strip,
+        content: dots.draw(),
+    };
+    plot.draw()
+}

@@ -1,0 +1,107 @@
+//! The tables of trials that were stopped and of those that failed.
+
+use std::collections::BTreeMap;
+
+use maud::{Markup, html};
+use surefoot_tune::Reason;
+use surefoot_tune::store::End;
+
+use super::axis::{cut, point_text};
+use super::headline::epochs;
+use super::table::table;
+use super::{StudyPage, StudyTrial};
+use crate::words::{self, grouped};
+
+/// How many trials are listed.
+const ROWS: usize = 50;
+
+/// How many ways of failing are listed.
+const FAILURES: usize = 20;
+
+/// Both sections.
+pub(super) fn section(page: &StudyPage<'_>) -> Markup {
+    html! {
+        (stopped(page))
+        (failed(page))
+    }
+}
+
+fn stopped(page: &StudyPage<'_>) -> Markup {
+    let stopped = page.trials.iter().rev().filter_map(|trial| match trial.trial.end()? {
+        End::Stopped { value, reason } => Some((trial, *value, reason)),
+        _ => None,
+    });
+    let stopped: Vec<(&StudyTrial<'_>, Option<f64>, &Reason)> = stopped.collect();
+    if stopped.is_empty() {
+        return html! {};
+    }
+    let head = html! {
+        tr {
+            th.figure { "Trial" }
+            th { "Reason" }
+            th.figure { "Epochs" }
+            th.figure { "Reached" }
+            th.text { "Why, and with which parameters" }
+        }
+    };
+    let rows = stopped.iter().take(ROWS).map(|(trial, value, reason)| {
+        html! {
+            tr {
+                td.figure { (trial.number()) }
+                td.word { (cut(&reason.by, 40)) }
+                td.figure { (epochs(trial)) }
+                td.figure { (value.map_or("–".to_owned(), words::number)) }
+                td.text {
+                    (cut(&reason.sentence, 300))
+                    div.note { (point_text(page.space.parameters(), trial.trial.point.as_ref())) }
+                }
+            }
+        }
+    });
+    html! {
+        section #stopped {
+            h2 { "Trials that were stopped" }
+            (table(&head, &rows.collect::<Vec<_>>()))
+            @if stopped.len() > ROWS {
+                p.note { "The last " (ROWS) " of " (grouped(stopped.len() as u64)) "." }
+            }
+        }
+    }
+}
+
+fn failed(page: &StudyPage<'_>) -> Markup {
+    // What went wrong, with the number of trials and the first of them.
+    let mut messages: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for trial in &page.trials {
+        if let Some(End::Failed { message }) = trial.trial.end() {
+            messages.entry(message).or_insert((0, trial.number())).0 += 1;
+        }
+    }
+    let mut rows: Vec<(&str, (u64, u64))> = messages.into_iter().collect();
+    rows.sort_by_key(|(_, (trials, first))| (std::cmp::Reverse(*trials), *first));
+    if rows.is_empty() {
+        return html! {};
+    }
+    html! {
+        section #failed {
+            h2 { "What went wrong" }
+            table {
+                thead {
+                    tr { th.figure { "Trials" } th.figure { "The first" } th { "Message" } }
+                }
+                tbody {
+                    @for (message, (trials, first)) in rows.iter().take(FAILURES) {
+                        tr {
+                            td.figure { (grouped(*trials)) }
+                            td.figure { (first) }
+                            td { (cut(message, 500)) }
+                        }
+                    }
+                }
+            }
+            @if rows.len() > FAILURES {
+                p.note { "The " (FAILURES) " most frequent of " (grouped(rows.len() as u64)) " messages." }
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The threads that share the work of a step.
+
+/// Some workers, who live as long as the run.
+///
+/// A pool of its own: memory that a thread has used stays with it from step to step.
+pub(crate) struct WorkerPool {
+    /// Absent where a single worker does everything on the caller's thread.
+    pool: Option<rayon_core::ThreadPool>,
+}
+
+impl WorkerPool {
+    /// A worker_pool of `size`; of one, if the system has no threads to give.
+    pub(crate) fn new(size: usize) -> Self {
+        let pool = (size > 1).then(|| {
+            rayon_core::ThreadPoolBuilder::new()
+                .num_threads(size)
+                .thread_name(|i| format!("worker-{i}"))
+                .build()
+        });
+        Self { pool: pool.and_then(Result::ok) }
+    }
+
+    /// How many workers there are.
+    pub(crate) fn size(&self) -> usize {
+        self.pool.as_ref().map_or(1, |pool| pool.current_num_threads())
+    }
+
+    /// Calls `work` once for each of `0..workers`, at the same time, and returns what each made of
+    /// it. At most [`WorkerPool::size`] can work at a time.
+    pub(crate) fn work<T: Send>(&self, workers: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+        match &self.pool {
+            Some(pool) if workers > 1 => pool
+                .broadcast(|thread| (thread.index() < workers).then(|| work(thread.index())))
+                .into_iter()
+                .flatten()
+                .collect(),
+            _ => (0..workers).map(work).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_worker_works_once() {
+        for size in [1, 2, 5] {
+            let worker_pool = WorkerPool::new(size);
+            assert_eq!(worker_pool.size(), size);
+            for workers in 1..=size {
+                let mut done = worker_pool.work(workers, |worker| worker);
+                done.sort_unstable();
+                assert_eq!(done, (0..workers).collect::<Vec<_>>());
+            }
+        }
+    }
+}

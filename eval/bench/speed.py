@@ -1,0 +1,365 @@
+"""Measures Surefoot beside PyTorch and Keras, and its watching beside not watching.
+
+Called by `eval/bench/speed`, which makes the Python environment. Every case is trained by all its
+contenders in turn, round after round (A B C A B C ...), so that what else the machine does falls on
+all alike; medians are compared. What else it does is measured too: on shared cores PyTorch's threads
+wait for each other and take up to a hundred times as long, so that a busy machine flatters Surefoot
+and no target counts as met there. Imports, compilation and one warm-up are left out for the Python
+contenders; for Surefoot the seconds are those of its own summary, start and exit left out. All
+contenders may use the same number of threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+BENCH = Path(__file__).parent
+REPOSITORY = BENCH.parent.parent
+DATA = BENCH / ".data"
+SUREFOOT = REPOSITORY / "target" / "release" / "surefoot"
+
+sys.path.insert(0, str(BENCH / "contenders"))
+from protocol import BATCH, THREADS
+
+PYTORCH = "PyTorch"
+PYTORCH_FUSED = "PyTorch, fused Adam"
+PYTORCH_LOADER = "PyTorch, DataLoader"
+KERAS = "Keras on TensorFlow"
+UNWATCHED = "Surefoot"
+WATCHED = "Surefoot, every step watched"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model that all contenders train alike."""
+
+    name: str
+    title: str
+    contenders: tuple[str, ...]
+    per_step: bool  # whether to report milliseconds a step, or seconds of the whole training
+
+
+CASES = [
+    Case(
+        "mlp",
+        "MLP 10x8, 1,000 circle samples, batch 32, 50 epochs (PyTorch on 1 thread)",
+        (KERAS, PYTORCH, PYTORCH_FUSED, PYTORCH_LOADER),
+        False,
+    ),
+    Case("lenet", "LeNet-5, 28x28x1, batch 64", (PYTORCH,), True),
+    Case("cnn", "4-conv CNN, 32x32x3, batch 64", (PYTORCH,), True),
+    Case("lstm", "LSTM(64), 50 steps of 16 features, batch 64", (PYTORCH,), True),
+]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One training by one contender."""
+
+    steps: int
+    seconds: float
+    peak_bytes: int | None = None
+
+    @property
+    def step_seconds(self) -> float:
+        return self.seconds / self.steps
+
+
+@dataclass
+class Result:
+    """All rounds of a case, by contender."""
+
+    case: Case
+    rounds: dict[str, list[Measurement]] = field(default_factory=dict)
+
+    def median(self, contender: str) -> float:
+        """Median seconds: of a step or of the whole training, as the case asks."""
+        measured = self.rounds[contender]
+        return statistics.median(m.step_seconds if self.case.per_step else m.seconds for m in measured)
+
+    def speedup(self, other: str, contender: str = UNWATCHED) -> float:
+        """How many times faster than `other` the contender is."""
+        return self.median(other) / self.median(contender)
+
+    def watching_time(self) -> float:
+        """The share of time that watching adds: the median over rounds of neighbours' ratios."""
+        pairs = zip(self.rounds[WATCHED], self.rounds[UNWATCHED])
+        return statistics.median(w.step_seconds / u.step_seconds for w, u in pairs) - 1
+
+    def watching_memory(self) -> float:
+        peaks = {
+            c: statistics.median(m.peak_bytes for m in self.rounds[c] if m.peak_bytes is not None)
+            for c in (WATCHED, UNWATCHED)
+        }
+        return peaks[WATCHED] / peaks[UNWATCHED] - 1
+
+
+@dataclass(frozen=True)
+class Target:
+    """A promise, what was measured, and whether it was kept."""
+
+    text: str
+    measured: str
+    met: bool
+
+
+# --- contenders ----------------------------------------------------------------------------------
+
+Run = Callable[[Case], Measurement]
+
+
+@contextmanager
+def python_contender(module: str) -> Iterator[Callable[[str], Measurement]]:
+    """A contender's process; call it with the name of a case."""
+    environment = os.environ | {"OMP_NUM_THREADS": str(THREADS), "PYTHONWARNINGS": "ignore"}
+    process = subprocess.Popen(
+        [sys.executable, BENCH / "contenders" / f"{module}.py"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=environment,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    stdin, stdout = process.stdin, process.stdout
+
+    def answer() -> dict[str, float]:
+        if not (line := stdout.readline()):
+            raise SystemExit(f"eval/bench/contenders/{module}.py ended early; run it alone to see why")
+        return json.loads(line)
+
+    def run(name: str) -> Measurement:
+        print(name, file=stdin, flush=True)
+        reply = answer()
+        return Measurement(int(reply["steps"]), reply["seconds"])
+
+    answer()
+    try:
+        yield run
+    finally:
+        stdin.close()
+        process.wait()
+
+
+def surefoot(case: Case, watch: str) -> Measurement:
+    """Trains the case's plan once, into a directory that is thrown away."""
+    with tempfile.TemporaryDirectory() as runs, tempfile.TemporaryFile("w+") as stdout:
+        command: list[str | Path] = [SUREFOOT, "train", BENCH / "plans" / f"{case.name}.toml"]
+        command += ["--json", "--quiet", "--runs", runs, "--workers", str(THREADS), "--set", f"watch.every={watch}"]
+        process = subprocess.Popen(command, stdout=stdout)
+        # wait4, unlike Popen.wait, says what this one child used.
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            raise SystemExit(f"surefoot train {case.name} ended with {process.returncode}")
+        stdout.seek(0)
+        lines = stdout.read().splitlines()
+    if not lines:
+        raise SystemExit(f"surefoot train {case.name} printed no summary")
+    summary = json.loads(lines[-1])
+    kibibyte = 1 if sys.platform == "darwin" else 1024
+    return Measurement(summary["steps"], summary["seconds"], usage.ru_maxrss * kibibyte)
+
+
+# --- quiet ---------------------------------------------------------------------------------------
+
+# The share of the machine's cores that others may take before a comparison says little.
+QUIET = 0.05
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Processor seconds: of the whole machine, and of this process with its ended children."""
+
+    wall: float
+    machine: float
+    own: float
+
+    @classmethod
+    def now(cls) -> Clock | None:
+        """Nothing where the system does not say (it needs Linux's `/proc/stat`)."""
+        try:
+            fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+        except OSError:
+            return None
+        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields[:8])
+        machine = (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+        usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        return cls(time.monotonic(), machine, sum(u.ru_utime + u.ru_stime for u in usages))
+
+    def taken_by_others(self, later: Clock) -> float:
+        """The share of all cores that went to others between two readings."""
+        others = (later.machine - self.machine) - (later.own - self.own)
+        return max(others, 0.0) / ((later.wall - self.wall) * (os.cpu_count() or 1))
+
+
+# --- measuring -----------------------------------------------------------------------------------
+
+
+def write_lstm_data() -> None:
+    """The sequences of the LSTM case: noise whose class is a mean to be remembered."""
+    random = np.random.default_rng(1)
+    samples = 10 * BATCH
+    DATA.mkdir(exist_ok=True)
+    labels = random.integers(10, size=samples)
+    features = random.normal(size=(samples, 50, 16)) + 0.1 * labels[:, None, None]
+    np.save(DATA / "lstm_features.npy", features.astype(np.float32))
+    np.save(DATA / "lstm_labels.npy", labels.astype(np.int64))
+
+
+def measure(cases: list[Case], rounds: int, with_surefoot: bool, progress: Callable[[str], None]) -> list[Result]:
+    with ExitStack() as stack:
+        pytorch = stack.enter_context(python_contender("pytorch"))
+        runs: dict[str, Run] = {
+            PYTORCH: lambda case: pytorch(case.name),
+            PYTORCH_FUSED: lambda case: pytorch(f"{case.name}_fused"),
+            PYTORCH_LOADER: lambda case: pytorch(f"{case.name}_loader"),
+            UNWATCHED: lambda case: surefoot(case, "never"),
+            WATCHED: lambda case: surefoot(case, "1"),
+        }
+        if any(KERAS in case.contenders for case in cases):
+            keras = stack.enter_context(python_contender("keras_tensorflow"))
+            runs[KERAS] = lambda case: keras(case.name)
+        results = []
+        for case in cases:
+            contenders = [*case.contenders, *((UNWATCHED, WATCHED) if with_surefoot else ())]
+            result = Result(case, {contender: [] for contender in contenders})
+            for number in range(rounds):
+                progress(f"{case.name}: round {number + 1} of {rounds}")
+                for contender in contenders:
+                    result.rounds[contender].append(runs[contender](case))
+            if not case.per_step:
+                check_steps(result)
+            results.append(result)
+    return results
+
+
+def check_steps(result: Result) -> None:
+    """A comparison of whole trainings is fair only if all take the same number of steps."""
+    steps = {c: measured[0].steps for c, measured in result.rounds.items()}
+    if len(set(steps.values())) > 1:
+        raise SystemExit(f"{result.case.name}: the contenders took different numbers of steps: {steps}")
+
+
+# --- judging -------------------------------------------------------------------------------------
+
+
+def targets(results: list[Result]) -> Iterator[Target]:
+    """The promises about speed, and those about watching, that the results can answer."""
+    for result in results:
+        name = result.case.name
+        promised = {KERAS: 20.0, PYTORCH: 5.0} if name == "mlp" else {PYTORCH: 1.0}
+        for other, least in promised.items():
+            speedup = result.speedup(other)
+            text = f"{name}: not slower than {other}" if least == 1 else f"{name}: {least:g}x faster than {other}"
+            yield Target(text, f"{speedup:.2f}x", speedup >= least)
+    for result in results:
+        name = result.case.name
+        most = {"mlp": 0.10, "lenet": 0.03, "cnn": 0.03}.get(name)
+        if most is not None:
+            time = result.watching_time()
+            yield Target(f"{name}: watching takes at most {most:.0%} time", f"{time:+.1%}", time <= most)
+        memory = result.watching_memory()
+        yield Target(f"{name}: watching takes at most 2% memory", f"{memory:+.1%}", memory <= 0.02)
+
+
+def tables(results: list[Result], judged: list[Target], rounds: int, others: float | None) -> Iterator[str]:
+    yield f"medians of {rounds} rounds, {THREADS} threads each, {os.cpu_count()} cores"
+    quiet = others is None or others <= QUIET
+    if others is not None:
+        yield f"others took {others:.0%} of the cores" + ("" if quiet else ": too much to compare, run it again")
+    for result in results:
+        unit, factor = ("ms a step", 1e3) if result.case.per_step else ("s", 1.0)
+        yield f"\n{result.case.title}"
+        for contender, measured in result.rounds.items():
+            values = [factor * (m.step_seconds if result.case.per_step else m.seconds) for m in measured]
+            line = f"  {contender:<30}{statistics.median(values):>10.3f} {unit:<10}"
+            line += f"{min(values):>10.3f} to {max(values):.3f}"
+            if UNWATCHED in result.rounds and contender in result.case.contenders:
+                line += f"   Surefoot is {result.speedup(contender):.2f}x as fast"
+            if (peak := measured[0].peak_bytes) is not None:
+                line += f"   peak {peak / 2**20:.0f} MiB"
+            yield line
+        if WATCHED in result.rounds:
+            yield f"  watching: time {result.watching_time():+.1%}, memory {result.watching_memory():+.1%}"
+    if judged:
+        yield "\ntargets"
+        width = max(len(target.text) for target in judged)
+        for target in judged:
+            verdict = "MISSED" if not target.met else "met" if quiet else "unsure"
+            yield f"  {verdict:<6}  {target.text:<{width}}  {target.measured}"
+
+
+def as_json(results: list[Result], judged: list[Target], rounds: int, others: float | None) -> str:
+    cases = [
+        {
+            "case": result.case.name,
+            "contenders": {
+                contender: {"median_seconds": result.median(contender), "rounds": [asdict(m) for m in measured]}
+                for contender, measured in result.rounds.items()
+            },
+        }
+        for result in results
+    ]
+    report = {
+        "threads": THREADS,
+        "rounds": rounds,
+        "taken_by_others": others,
+        "quiet": others is None or others <= QUIET,
+        "cases": cases,
+        "targets": [asdict(target) for target in judged],
+    }
+    return json.dumps(report)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="eval/bench/speed", description=(__doc__ or "").splitlines()[0])
+    names = [case.name for case in CASES]
+    parser.add_argument("--case", action="append", choices=names, help="only this case; may be repeated")
+    parser.add_argument("--rounds", type=int, default=5, help="how often each contender trains (at least 3)")
+    parser.add_argument("--without-surefoot", action="store_true", help="measure the others alone")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout, tables on stderr")
+    return parser.parse_args()
+
+
+def build_surefoot() -> None:
+    subprocess.run(["cargo", "build", "--release", "--quiet"], cwd=REPOSITORY, check=True)
+
+
+def main() -> int:
+    options = arguments()
+    rounds = max(options.rounds, 3)
+    with_surefoot = not options.without_surefoot
+    if with_surefoot:
+        build_surefoot()
+    write_lstm_data()
+    cases = [case for case in CASES if options.case is None or case.name in options.case]
+    before = Clock.now()
+    results = measure(cases, rounds, with_surefoot, lambda text: print(text, file=sys.stderr, flush=True))
+    after = Clock.now()
+    others = before.taken_by_others(after) if before and after else None
+    judged = list(targets(results)) if with_surefoot else []
+    for line in tables(results, judged, rounds, others):
+        print(line, file=sys.stderr if options.json else sys.stdout)
+    if options.json:
+        print(as_json(results, judged, rounds, others))
+    quiet = others is None or others <= QUIET
+    return 0 if quiet and all(target.met for target in judged) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,346 @@
+//! Healthy plans: varied, and made as a person who knows the trade would make them.
+
+use crate::dice::Dice;
+use serde::{Deserialize, Serialize};
+use surefoot_plan::{
+    Activation, ActivationLayer, Algorithm, BatchNorm, Conv2d, Data, Decay, Dense, Dropout,
+    Embedding, Flatten, GlobalPool, Gru, Initializer, Layer, LayerNorm, Loss, Lstm, Optimizer,
+    Padding, Plan, Pool2d, PositionEmbedding, Residual, Scale, Schedule, SimpleRnn, Source,
+    Training, Transformer,
+};
+
+/// What a plan of the zoo is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)] // the names of the data
+pub enum Habitat {
+    Circles,
+    Blobs,
+    Moons,
+    Spirals,
+    Shapes,
+    Copy,
+    Parity,
+    Linear,
+    Friedman,
+    Mnist,
+    FashionMnist,
+    Cifar10,
+    Imdb,
+    Reuters,
+}
+
+impl Habitat {
+    /// Those that are real data, in files.
+    pub(crate) const REAL: [Habitat; 5] =
+        [Habitat::Mnist, Habitat::FashionMnist, Habitat::Cifar10, Habitat::Imdb, Habitat::Reuters];
+
+    /// Those that are generated, each as often as it occurs in the zoo.
+    pub(crate) const ALL: [Habitat; 13] = [
+        Habitat::Circles,
+        Habitat::Blobs,
+        Habitat::Shapes,
+        Habitat::Moons,
+        Habitat::Copy,
+        Habitat::Spirals,
+        Habitat::Circles,
+        Habitat::Friedman,
+        Habitat::Shapes,
+        Habitat::Blobs,
+        Habitat::Parity,
+        Habitat::Linear,
+        Habitat::Moons,
+    ];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Habitat::Circles => "circles",
+            Habitat::Blobs => "blobs",
+            Habitat::Moons => "moons",
+            Habitat::Spirals => "spirals",
+            Habitat::Shapes => "shapes",
+            Habitat::Copy => "copy",
+            Habitat::Parity => "parity",
+            Habitat::Linear => "linear",
+            Habitat::Friedman => "friedman",
+            Habitat::Mnist => "mnist",
+            Habitat::FashionMnist => "fashion_mnist",
+            Habitat::Cifar10 => "cifar10",
+            Habitat::Imdb => "imdb",
+            Habitat::Reuters => "reuters",
+        }
+    }
+
+    /// Whether it is to predict numbers.
+    pub fn is_regression(self) -> bool {
+        matches!(self, Habitat::Linear | Habitat::Friedman)
+    }
+
+    /// Whether its inputs are amounts, which can be scaled; those of the others are symbols.
+    pub(crate) fn has_amounts(self) -> bool {
+        !matches!(self, Habitat::Copy | Habitat::Parity | Habitat::Imdb | Habitat::Reuters)
+    }
+}
+
+/// A healthy plan on generated data.
+pub(crate) fn plan(habitat: Habitat, dice: &Dice) -> Plan {
+    match habitat {
+        Habitat::Shapes => shapes(dice),
+        Habitat::Copy | Habitat::Parity => sequence(habitat, dice),
+        Habitat::Linear | Habitat::Friedman => regression(habitat, dice),
+        _ => plane(habitat, dice),
+    }
+}
+
+/// An activation with the initializer that suits it.
+pub(crate) fn activation(dice: &Dice) -> (Activation, Initializer) {
+    dice.pick(&[
+        (Activation::Relu, Initializer::HeNormal),
+        (Activation::Relu, Initializer::HeUniform),
+        (Activation::LeakyRelu { negative_slope: 0.1 }, Initializer::HeNormal),
+        (Activation::elu(), Initializer::HeNormal),
+        (Activation::Selu, Initializer::LecunNormal),
+        (Activation::gelu(), Initializer::HeNormal),
+        (Activation::Silu, Initializer::HeNormal),
+        (Activation::Tanh, Initializer::GlorotUniform),
+    ])
+}
+
+/// Dense hidden layers: plain ones up to nine deep, with normalisation or shortcuts beyond.
+fn hidden(depth: usize, width: usize, dice: &Dice) -> Vec<Layer> {
+    let (activation, kernel_initializer) = activation(dice);
+    let dense = |activation| Dense { activation, kernel_initializer, ..Dense::new(width) };
+    let style = match depth {
+        0..=9 => dice.pick(&["plain", "plain", "plain", "batch_norm", "residual"]),
+        _ => dice.pick(&["batch_norm", "residual"]),
+    };
+    let mut layers = Vec::new();
+    for i in 0..depth {
+        match style {
+            "plain" => layers.push(Layer::Dense(dense(activation))),
+            "residual" if i > 0 => {
+                layers.push(Layer::Residual(Residual::new(vec![
+                    Layer::LayerNorm(LayerNorm::default()),
+                    Layer::Dense(dense(activation)),
+                ])));
+            }
+            "residual" => layers.push(Layer::Dense(dense(activation))),
+            _ => {
+                layers.push(Layer::Dense(dense(Activation::Linear)));
+                layers.push(Layer::BatchNorm(BatchNorm { momentum: 0.9, ..BatchNorm::default() }));
+                layers.push(Layer::Activation(ActivationLayer::new(activation)));
+            }
+        }
+    }
+    layers
+}
+
+pub(crate) fn optimizer(dice: &Dice, rate: f64) -> Optimizer {
+    let with = |optimizer: Optimizer, learning_rate: f64| Optimizer { learning_rate, ..optimizer };
+    let momentum =
+        Optimizer::new(Algorithm::Sgd { momentum: 0.9, nesterov: dice.chance(0.5) }, rate * 4.0);
+    dice.pick(&[
+        with(Optimizer::adam(), rate),
+        with(Optimizer::adam(), rate),
+        with(Optimizer::adamw(), rate),
+        with(Optimizer::nadam(), rate),
+        with(Optimizer::rmsprop(), rate * 0.5),
+        momentum,
+    ])
+}
+
+fn schedule(dice: &Dice, steps: u64) -> Schedule {
+    let plain = Schedule::default();
+    dice.pick(&[
+        plain,
+        plain,
+        plain,
+        Schedule { decay: Decay::Cosine { decay_steps: None, alpha: 0.05 }, ..plain },
+        Schedule {
+            decay: Decay::Step { decay_steps: (steps / 2).max(1), decay_rate: 0.3 },
+            ..plain
+        },
+        Schedule { warmup_steps: steps / 20, ..plain },
+    ])
+}
+
+/// Ends the model as the task asks for.
+fn output(layers: &mut Vec<Layer>, classes: usize) -> Loss {
+    let (units, activation, loss) = if classes == 2 {
+        let loss = Loss::BinaryCrossentropy { from_logits: false };
+        (1, Activation::Sigmoid, loss)
+    } else {
+        let loss = Loss::SparseCategoricalCrossentropy { from_logits: false };
+        (classes, Activation::Softmax, loss)
+    };
+    layers.push(Layer::Dense(Dense { activation, ..Dense::new(units) }));
+    loss
+}
+
+fn training(dice: &Dice, loss: Loss, samples: usize, epochs: usize, rate: f64) -> Training {
+    let batch_size = dice.pick(&[16, 32, 32, 64]);
+    // The validation split takes a fifth.
+    let steps = (samples * 4 / 5).div_ceil(batch_size) * epochs;
+    Training {
+        batch_size,
+        optimizer: optimizer(dice, rate),
+        schedule: schedule(dice, steps as u64),
+        ..Training::new(epochs as u64, loss)
+    }
+}
+
+fn plane(habitat: Habitat, dice: &Dice) -> Plan {
+    let samples = dice.pick(&[600, 800, 1000]);
+    let (source, classes, epochs) = match habitat {
+        Habitat::Blobs => {
+            let centers = dice.between(3, 5);
+            let source = Source::Blobs { samples, centers, features: 2, spread: 1.0 };
+            (source, centers, 30)
+        }
+        Habitat::Moons => (Source::Moons { samples, noise: 0.1 }, 2, 40),
+        Habitat::Spirals => {
+            let source = Source::Spirals { samples, classes: 2, turns: 0.75, noise: 0.05 };
+            (source, 2, 60)
+        }
+        _ => {
+            let source = Source::Circles { samples, noise: 0.08, factor: 0.5 };
+            (source, 2, 40)
+        }
+    };
+    let depth = dice.between(5, 18);
+    let mut layers = hidden(depth, dice.pick(&[8, 12, 16, 24]), dice);
+    if depth < 10 && dice.chance(0.2) {
+        layers.push(Layer::Dropout(Dropout::new(0.1)));
+    }
+    let loss = output(&mut layers, classes);
+    let rate = dice.log(0.002, 0.006);
+    let mut plan =
+        Plan::new(Data::new(source), layers, training(dice, loss, samples, epochs, rate));
+    plan.data.scale = match habitat {
+        Habitat::Blobs => Scale::Standardise,
+        _ => dice.pick(&[Scale::Standardise, Scale::None]),
+    };
+    plan
+}
+
+fn shapes(dice: &Dice) -> Plan {
+    let samples = dice.pick(&[600, 800]);
+    let size = dice.pick(&[12, 14]);
+    let classes = dice.between(3, 6);
+    let source = Source::Shapes { samples, size, channels: 1, classes, noise: 0.05 };
+    let (act, init) = activation(dice);
+    let norm = dice.chance(0.4);
+    let mut layers = Vec::new();
+    for filters in [dice.pick(&[6, 8]), dice.pick(&[12, 16])] {
+        layers.push(Layer::Conv2d(Conv2d {
+            padding: Padding::Same,
+            activation: if norm { Activation::Linear } else { act },
+            kernel_initializer: init,
+            ..Conv2d::new(filters, [3, 3])
+        }));
+        if norm {
+            layers.push(Layer::BatchNorm(BatchNorm { momentum: 0.9, ..BatchNorm::default() }));
+            layers.push(Layer::Activation(ActivationLayer::new(act)));
+        }
+        layers.push(Layer::MaxPool2d(Pool2d::default()));
+    }
+    layers.push(Layer::Flatten(Flatten::default()));
+    for units in [dice.pick(&[32, 48]), dice.pick(&[16, 24])] {
+        layers.push(Layer::Dense(Dense {
+            activation: act,
+            kernel_initializer: init,
+            ..Dense::new(units)
+        }));
+    }
+    if dice.chance(0.3) {
+        layers.push(Layer::Dropout(Dropout::new(0.2)));
+    }
+    let loss = output(&mut layers, classes);
+    let rate = dice.log(0.001, 0.004);
+    let mut plan = Plan::new(Data::new(source), layers, training(dice, loss, samples, 15, rate));
+    plan.data.scale = dice.pick(&[Scale::Standardise, Scale::MinMax]);
+    plan
+}
+
+fn sequence(habitat: Habitat, dice: &Dice) -> Plan {
+    let samples = 800;
+    let (source, symbols, classes) = match habitat {
+        Habitat::Parity => {
+            let length = dice.between(4, 5);
+            (Source::Parity { samples, length }, 2, 2)
+        }
+        _ => {
+            let symbols = dice.between(4, 6);
+            let length = dice.between(6, 9);
+            let source = Source::Copy { samples, length, symbols };
+            (source, symbols, symbols)
+        }
+    };
+    let units = dice.pick(&[12, 16, 24]);
+    let mut layers = vec![Layer::Embedding(Embedding {
+        embeddings_initializer: Initializer::RandomUniform { minval: -0.5, maxval: 0.5 },
+        ..Embedding::new(symbols, dice.pick(&[8, 12, 16]))
+    })];
+    let kind = match habitat {
+        Habitat::Parity => dice.pick(&["lstm", "gru"]),
+        _ => dice.pick(&["rnn", "lstm", "gru", "transformer"]),
+    };
+    let deep = dice.chance(0.3);
+    match kind {
+        "rnn" => {
+            layers
+                .push(Layer::SimpleRnn(SimpleRnn { bidirectional: deep, ..SimpleRnn::new(units) }));
+        }
+        "lstm" => {
+            if deep {
+                layers.push(Layer::Lstm(Lstm { return_sequences: true, ..Lstm::new(units) }));
+            }
+            layers.push(Layer::Lstm(Lstm::new(units)));
+        }
+        "gru" => {
+            if deep {
+                layers.push(Layer::Gru(Gru { return_sequences: true, ..Gru::new(units) }));
+            }
+            layers.push(Layer::Gru(Gru::new(units)));
+        }
+        _ => {
+            layers.push(Layer::PositionEmbedding(PositionEmbedding::default()));
+            for _ in 0..1 + usize::from(deep) {
+                layers.push(Layer::Transformer(Transformer {
+                    norm_first: true,
+                    ..Transformer::new(2, 32)
+                }));
+            }
+            layers.push(Layer::LayerNorm(LayerNorm::default()));
+            layers.push(Layer::GlobalAveragePool(GlobalPool::default()));
+        }
+    }
+    if dice.chance(0.5) {
+        layers.push(Layer::Dense(Dense { activation: Activation::Tanh, ..Dense::new(16) }));
+    }
+    let loss = output(&mut layers, classes);
+    let rate = dice.log(0.006, 0.01);
+    let epochs = if habitat == Habitat::Parity { 40 } else { 25 };
+    let mut plan =
+        Plan::new(Data::new(source), layers, training(dice, loss, samples, epochs, rate));
+    plan.training.optimizer.global_clipnorm = Some(1.0);
+    plan
+}
+
+fn regression(habitat: Habitat, dice: &Dice) -> Plan {
+    let samples = dice.pick(&[600, 800]);
+    let features = dice.between(5, 10);
+    let source = match habitat {
+        Habitat::Linear => Source::Linear { samples, features, noise: 0.5 },
+        _ => Source::Friedman { samples, features, noise: 0.5 },
+    };
+    let depth = dice.between(2, 8);
+    let mut layers = hidden(depth, dice.pick(&[16, 24, 32]), dice);
+    layers.push(Layer::Dense(Dense::new(1)));
+    let loss = dice.pick(&[Loss::Mse, Loss::Mse, Loss::Mae, Loss::Huber { delta: 1.0 }]);
+    let rate = dice.log(0.002, 0.005);
+    let mut plan = Plan::new(Data::new(source), layers, training(dice, loss, samples, 60, rate));
+    plan.data.scale = Scale::Standardise;
+    plan
+}

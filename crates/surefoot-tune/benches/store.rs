@@ -12,7 +12,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 use surefoot_random::{Key, Purpose};
 use surefoot_tune::store::{Claimed, End, Limits, NewStudy, Start, Store, View};
-use surefoot_tune::{Direction, Domain, Parameter, Reason, Space};
+use surefoot_tune::{Direction, Domain, Parameter, PruneReason, Space};
 
 const TRIALS: u64 = 10_000;
 const REPORTS: u64 = 20;
@@ -71,7 +71,7 @@ fn measure(url: &str, by_hand: impl Fn(&str)) {
 
     let mut view = View::new(&study);
     once("first history", || store.refresh(&mut view).expect("a view"));
-    once("first courses", || store.refresh_reports(&mut view).expect("a view"));
+    once("first curves", || store.refresh_reports(&mut view).expect("a view"));
     let [mut ask, mut report, mut judge, mut tell] = [(); 4].map(|()| Vec::new());
     for _ in 0..ROUNDS {
         let begun = Instant::now();
@@ -101,13 +101,13 @@ fn measure(url: &str, by_hand: impl Fn(&str)) {
     }
     summary("ask", ask);
     summary("report", report);
-    summary("courses of all others", judge);
+    summary("curves of all others", judge);
     summary("tell", tell);
 }
 
 /// What fills a study with trials that are over, three of four because they were stopped.
 fn rows(point: &str) -> String {
-    let reason = Reason::new("prospect", "It leads nowhere.");
+    let reason = PruneReason::new("prospect", "It leads nowhere.");
     let reason = serde_json::to_string(&reason).expect("a text");
     format!(
         "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < {TRIALS} - 1)

@@ -2,13 +2,13 @@
 //!
 //!     cargo run --release -p surefoot-tune --example regret -- values
 //!     cargo run --release -p surefoot-tune --example regret -- run SAMPLER SEED SEED TRIALS [FUNCTION]...
-//!     cargo run --release -p surefoot-tune --example regret -- foresee ERROR SAMPLER SEED SEED TRIALS [FUNCTION]...
+//!     cargo run --release -p surefoot-tune --example regret -- impute ERROR SAMPLER SEED SEED TRIALS [FUNCTION]...
 //!
 //! `values` prints some points of every function with their values, one JSON object a line, so that
 //! the functions of other languages can be held to them. `run` prints the costs of the trials of a study for each
 //! function and each seed from the first up to, and without, the second. SAMPLER is a name or a
-//! JSON table, as in a study. `foresee` does the same as if all trials that are behind a fifth of those before
-//! were stopped, so that their costs are only foreseen: with a deviation of ERROR times
+//! JSON table, as in a study. `impute` does the same as if all trials that are behind a fifth of those before
+//! were stopped, so that their costs are only imputed: with a deviation of ERROR times
 //! the distance from the best to the median.
 
 use serde::Deserialize;
@@ -17,8 +17,8 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::f64::consts::{E, PI};
 use surefoot_random::{Key, Purpose};
-use surefoot_tune::sampler::{Question, Settings};
-use surefoot_tune::{History, Outcome, Parameter, Point, Space, Told, Value};
+use surefoot_tune::sampler::{SampleRequest, SamplerConfig};
+use surefoot_tune::{History, Parameter, Point, Space, TrialOutcome, TrialResult, Value};
 
 type Cost = fn(&Point) -> f64;
 
@@ -41,7 +41,7 @@ const FUNCTIONS: [(&str, Cost); 12] = [
 const USAGE: &str = "\
 regret values
 regret run SAMPLER SEED SEED TRIALS [FUNCTION]...
-regret foresee ERROR SAMPLER SEED SEED TRIALS [FUNCTION]...";
+regret impute ERROR SAMPLER SEED SEED TRIALS [FUNCTION]...";
 
 /// Points of each function that are printed with their values.
 const POINTS: u64 = 20;
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     match words[..] {
         ["values"] => values(),
         ["run", ref rest @ ..] => run(None, rest),
-        ["foresee", error, ref rest @ ..] => run(Some(error.parse()?), rest),
+        ["impute", error, ref rest @ ..] => run(Some(error.parse()?), rest),
         _ => Err(USAGE.into()),
     }
 }
@@ -82,12 +82,12 @@ fn values() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs what the words say, with costs that are measured or foreseen with an error.
+/// Runs what the words say, with costs that are measured or imputed with an error.
 fn run(error: Option<f64>, words: &[&str]) -> Result<(), Box<dyn Error>> {
     let [sampler, first, end, trials, functions @ ..] = words else {
         return Err(USAGE.into());
     };
-    let settings = match Settings::named(sampler) {
+    let settings = match SamplerConfig::named(sampler) {
         Some(settings) => settings,
         None => serde_json::from_str(sampler)?,
     };
@@ -118,7 +118,7 @@ fn run(error: Option<f64>, words: &[&str]) -> Result<(), Box<dyn Error>> {
 
 /// The costs of the trials of a study.
 fn study(
-    settings: &Settings,
+    settings: &SamplerConfig,
     space: &Space,
     seed: u64,
     trials: u64,
@@ -129,21 +129,21 @@ fn study(
     let mut history = History::default();
     let mut costs = Vec::new();
     for number in 0..trials {
-        let point = sampler.ask(&Question { space, seed, number, history: &history });
+        let point = sampler.suggest(&SampleRequest { space, seed, number, history: &history });
         let cost = cost(&point);
         let key = Key::new(seed, Purpose::Generate).epoch(number);
-        let foreseen = error.and_then(|error| foreseen(cost, &costs, error * key.normal(0)));
-        let outcome = foreseen.map_or(Outcome::of(cost), Outcome::foreseen);
+        let imputed = error.and_then(|error| imputed(cost, &costs, error * key.normal(0)));
+        let outcome = imputed.map_or(TrialOutcome::of(cost), TrialOutcome::imputed);
         costs.push(cost);
-        history.tell(Told { number, point, outcome });
+        history.tell(TrialResult { number, point, outcome });
     }
     costs
 }
 
-/// What is foreseen of a trial that is stopped because it is behind a fifth of those before, not to be
+/// What is imputed of a trial that is stopped because it is behind a fifth of those before, not to be
 /// among the better half of the others; `None` for one that is not. An error grows with how far away from
 /// the best a cost is.
-fn foreseen(cost: f64, before: &[f64], error: f64) -> Option<f64> {
+fn imputed(cost: f64, before: &[f64], error: f64) -> Option<f64> {
     let mut before: Vec<f64> = before.iter().copied().filter(|c| c.is_finite()).collect();
     before.sort_by(f64::total_cmp);
     let behind = before.iter().filter(|other| **other < cost).count();

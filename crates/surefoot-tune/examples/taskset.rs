@@ -11,7 +11,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 use surefoot_diagnose::Problem;
-use surefoot_tune::pruner::{NAMES, Settings};
+use surefoot_tune::pruner::{NAMES, PruningConfig};
 use surefoot_tune::simulate::{Order, Tally, Task, measure, read_taskset};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let seeds = arguments.next().unwrap_or("0..20".to_owned());
     let (first, end) = seeds.split_once("..").ok_or("write seeds as FIRST..END")?;
     let order = Order::Drawn { trials: 100, seeds: (first.parse()?..end.parse()?).collect() };
-    let mut base = Settings::default();
+    let mut base = PruningConfig::default();
     for change in arguments {
         let (key, value) = change.split_once('=').ok_or("write KEY=VALUE")?;
         base = base.with(key, value.parse()?)?;
@@ -69,14 +69,14 @@ fn tasks(folder: &str) -> Result<Vec<Task>, Box<dyn Error>> {
 }
 
 /// Nothing, every pruner alone as others have it, the indicators alone, and what a study has by default.
-fn rules(base: &Settings) -> Result<Vec<(String, Settings)>, Box<dyn Error>> {
-    let mut rules = vec![("none".to_owned(), Settings::none())];
+fn rules(base: &PruningConfig) -> Result<Vec<(String, PruningConfig)>, Box<dyn Error>> {
+    let mut rules = vec![("none".to_owned(), PruningConfig::none())];
     for name in NAMES {
-        rules.push((name.to_owned(), Settings::only(name.parse()?)));
+        rules.push((name.to_owned(), PruningConfig::only(name.parse()?)));
     }
-    let indicators = Settings { pruners: Vec::new(), protect: 0, ..base.clone() };
+    let indicators = PruningConfig { pruners: Vec::new(), protect: 0, ..base.clone() };
     for problem in [Problem::AGV, Problem::PLC, Problem::ULC, Problem::NMG] {
-        let alone = Settings { indicators: vec![problem.clone()], ..indicators.clone() };
+        let alone = PruningConfig { indicators: vec![problem.clone()], ..indicators.clone() };
         rules.push((problem.id().to_owned(), alone));
     }
     rules.push(("indicators".to_owned(), indicators));

@@ -8,72 +8,72 @@ use serde::{Deserialize, Serialize};
 /// Lower is better: whoever maximises turns the sign before a value comes here.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum TrialOutcome {
     /// It runs. A sampler should not send another one to the same place.
-    Pending,
+    Running,
     /// It reached this, which is finite: to its end, or to where it went wrong.
     Cost(f64),
     /// It was stopped, and would have come to about this, which is finite.
-    Foreseen(f64),
+    Imputed(f64),
     /// It failed, or what it reached is no finite number: as bad as the worst there is.
-    Worthless,
+    Failed,
 }
 
-impl Outcome {
+impl TrialOutcome {
     /// The outcome of a trial that reached `cost`, whatever number that is.
-    pub fn of(cost: f64) -> Outcome {
-        if cost.is_finite() { Outcome::Cost(cost) } else { Outcome::Worthless }
+    pub fn of(cost: f64) -> TrialOutcome {
+        if cost.is_finite() { TrialOutcome::Cost(cost) } else { TrialOutcome::Failed }
     }
 
     /// The outcome of a trial that was stopped and would have come to about `cost`.
-    pub fn foreseen(cost: f64) -> Outcome {
-        if cost.is_finite() { Outcome::Foreseen(cost) } else { Outcome::Worthless }
+    pub fn imputed(cost: f64) -> TrialOutcome {
+        if cost.is_finite() { TrialOutcome::Imputed(cost) } else { TrialOutcome::Failed }
     }
 
     /// What it cost, as far as is known.
     pub fn cost(self) -> Option<f64> {
         match self {
-            Outcome::Cost(cost) | Outcome::Foreseen(cost) => Some(cost),
-            Outcome::Pending | Outcome::Worthless => None,
+            TrialOutcome::Cost(cost) | TrialOutcome::Imputed(cost) => Some(cost),
+            TrialOutcome::Running | TrialOutcome::Failed => None,
         }
     }
 }
 
 /// A trial as a sampler sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct TrialResult {
     /// Its number in the study.
     pub number: u64,
     /// What it is run with.
     pub point: Point,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: TrialOutcome,
 }
 
 /// The trials of a study, by number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct History {
-    trials: Vec<Told>,
+    trials: Vec<TrialResult>,
 }
 
 impl History {
     /// A history of trials, in whatever order.
-    pub fn new(mut trials: Vec<Told>) -> History {
+    pub fn new(mut trials: Vec<TrialResult>) -> History {
         trials.sort_by_key(|trial| trial.number);
         History { trials }
     }
 
     /// Adds a trial, or puts what is known of it now in the place of what was.
-    pub fn tell(&mut self, told: Told) {
-        match self.trials.binary_search_by_key(&told.number, |trial| trial.number) {
-            Ok(index) => self.trials[index] = told,
-            Err(index) => self.trials.insert(index, told),
+    pub fn tell(&mut self, result: TrialResult) {
+        match self.trials.binary_search_by_key(&result.number, |trial| trial.number) {
+            Ok(index) => self.trials[index] = result,
+            Err(index) => self.trials.insert(index, result),
         }
     }
 
     /// All trials.
-    pub fn trials(&self) -> &[Told] {
+    pub fn trials(&self) -> &[TrialResult] {
         &self.trials
     }
 
@@ -83,15 +83,15 @@ impl History {
         let costs = self.trials.iter().filter_map(|trial| trial.outcome.cost());
         let worst = costs.reduce(f64::max).unwrap_or(0.0);
         self.trials.iter().filter_map(move |trial| match trial.outcome {
-            Outcome::Cost(cost) | Outcome::Foreseen(cost) => Some((&trial.point, cost)),
-            Outcome::Worthless => Some((&trial.point, worst)),
-            Outcome::Pending => None,
+            TrialOutcome::Cost(cost) | TrialOutcome::Imputed(cost) => Some((&trial.point, cost)),
+            TrialOutcome::Failed => Some((&trial.point, worst)),
+            TrialOutcome::Running => None,
         })
     }
 
     /// The points of trials that run.
     pub fn pending(&self) -> impl Iterator<Item = &Point> {
-        let pending = self.trials.iter().filter(|t| t.outcome == Outcome::Pending);
+        let pending = self.trials.iter().filter(|t| t.outcome == TrialOutcome::Running);
         pending.map(|trial| &trial.point)
     }
 
@@ -106,17 +106,17 @@ impl History {
 mod tests {
     use super::*;
 
-    fn told(number: u64, outcome: Outcome) -> Told {
-        Told { number, point: Point::default(), outcome }
+    fn result(number: u64, outcome: TrialOutcome) -> TrialResult {
+        TrialResult { number, point: Point::default(), outcome }
     }
 
     #[test]
     fn what_is_worthless_costs_as_much_as_the_worst() {
         let history = History::new(vec![
-            told(2, Outcome::of(f64::NAN)),
-            told(0, Outcome::of(1.0)),
-            told(3, Outcome::Pending),
-            told(1, Outcome::of(5.0)),
+            result(2, TrialOutcome::of(f64::NAN)),
+            result(0, TrialOutcome::of(1.0)),
+            result(3, TrialOutcome::Running),
+            result(1, TrialOutcome::of(5.0)),
         ]);
         let costs: Vec<f64> = history.over().map(|(_, cost)| cost).collect();
         assert_eq!(costs, [1.0, 5.0, 5.0]);
@@ -128,17 +128,20 @@ mod tests {
     fn what_is_told_again_takes_the_place_of_what_was_known() {
         let mut history = History::default();
         for number in [2, 0, 1] {
-            history.tell(told(number, Outcome::Pending));
+            history.tell(result(number, TrialOutcome::Running));
         }
-        history.tell(told(1, Outcome::Cost(0.5)));
-        let expected =
-            vec![told(0, Outcome::Pending), told(1, Outcome::Cost(0.5)), told(2, Outcome::Pending)];
+        history.tell(result(1, TrialOutcome::Cost(0.5)));
+        let expected = vec![
+            result(0, TrialOutcome::Running),
+            result(1, TrialOutcome::Cost(0.5)),
+            result(2, TrialOutcome::Running),
+        ];
         assert_eq!(history, History::new(expected));
     }
 
     #[test]
     fn infinities_are_worthless_in_both_directions() {
-        assert_eq!(Outcome::of(f64::INFINITY), Outcome::Worthless);
-        assert_eq!(Outcome::of(f64::NEG_INFINITY), Outcome::Worthless);
+        assert_eq!(TrialOutcome::of(f64::INFINITY), TrialOutcome::Failed);
+        assert_eq!(TrialOutcome::of(f64::NEG_INFINITY), TrialOutcome::Failed);
     }
 }

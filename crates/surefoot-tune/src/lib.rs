@@ -10,11 +10,11 @@
 
 pub mod checker;
 pub mod command;
-mod course;
 mod direction;
 pub mod export;
-pub mod foresight;
 mod history;
+pub mod imputation;
+mod learning_curve;
 pub mod pruner;
 pub mod report;
 pub mod runner;
@@ -25,10 +25,10 @@ pub mod store;
 pub mod study;
 pub mod worker;
 
-pub use course::Course;
 pub use direction::Direction;
-pub use history::{History, Outcome, Told};
-pub use pruner::{Pruner, Reason};
+pub use history::{History, TrialOutcome, TrialResult};
+pub use learning_curve::LearningCurve;
+pub use pruner::{PruneReason, Pruner};
 pub use sampler::Sampler;
 pub use space::{Condition, Domain, Parameter, Point, Space, SpaceError, Value};
 pub use store::Store;

@@ -1,6 +1,6 @@
 //! Who runs trials, and who looks after them.
 
-use crate::pruner::Reason;
+use crate::pruner::PruneReason;
 use crate::space::Point;
 use crate::store;
 use std::path::Path;
@@ -69,7 +69,7 @@ pub enum Order {
     /// Go on.
     GoOn,
     /// Stop: it is not worth going on with.
-    Stop(Reason),
+    Stop(PruneReason),
     /// Stop so that it can be gone on with later.
     Interrupt,
 }
@@ -80,7 +80,7 @@ pub enum Ended {
     /// By itself. The value is what counts; without one the best that was reported does.
     Complete(Option<f64>),
     /// Because it was told to.
-    Stopped(Reason),
+    Stopped(PruneReason),
     /// It waits to be gone on with.
     Interrupted,
     /// It could not be run.

@@ -1,11 +1,11 @@
 //! A worker: takes trials from a store, runs them one after the other, and tells what became of them.
 
-use crate::pruner::Combination;
+use crate::pruner::PrunerSet;
 use crate::runner::{Assignment, Ended, Order, Progress, Runner, Supervisor, Trouble};
-use crate::sampler::{Question, Sampler};
+use crate::sampler::{SampleRequest, Sampler};
 use crate::space::Point;
 use crate::store::{Claim, Claimed, Effort, End, Error, Heart, Pulse, Start, Store, Study, View};
-use crate::study::Settings;
+use crate::study::StudyConfig;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub struct Worker<'a> {
     /// What it is called in the store.
     pub name: String,
     /// How to search, and for how long.
-    pub settings: &'a Settings,
+    pub settings: &'a StudyConfig,
     /// Where the directories of trials are.
     pub runs: &'a Path,
     /// Whether to leave: the trial under way is given back and can be gone on with.
@@ -33,7 +33,7 @@ pub struct Worker<'a> {
 /// What a worker searches by, from its first trial to its last.
 struct Rules<'a> {
     sampler: Box<dyn Sampler>,
-    pruners: Combination,
+    pruners: PrunerSet,
     heart: &'a Heart,
 }
 
@@ -60,7 +60,7 @@ impl Worker<'_> {
         let heart = Heart::open(self.url)?;
         let rules = Rules {
             sampler: self.settings.sampler.clone().sampler(),
-            pruners: self.settings.rules().combination(),
+            pruners: self.settings.rules().pruner_set(),
             heart: &heart,
         };
         let limits = self.settings.limits();
@@ -180,7 +180,7 @@ impl Worker<'_> {
             Some(point) => (point.clone(), None),
             None => {
                 store.refresh_reports(view)?;
-                let point = rules.sampler.ask(&Question {
+                let point = rules.sampler.suggest(&SampleRequest {
                     space: &study.space,
                     seed: study.seed,
                     number: claim.number,
@@ -212,9 +212,9 @@ impl Worker<'_> {
         // An empty sum is -0.
         let seconds = 0.0 + reports.iter().map(|report| report.seconds).sum::<f64>();
         let direction = self.settings.direction;
-        let course = view.course(claim.number).unwrap_or_default();
-        let last = course.last().map(|cost| direction.value(cost));
-        let best = course.best().map(|cost| direction.value(cost)).or(last);
+        let curve = view.curve(claim.number).unwrap_or_default();
+        let last = curve.last().map(|cost| direction.value(cost));
+        let best = curve.best().map(|cost| direction.value(cost)).or(last);
         let end = match ended {
             Ended::Interrupted => return Ok(store.release(claim)?),
             Ended::Complete(value) => End::Complete { value: value.or(best).unwrap_or(f64::NAN) },
@@ -234,7 +234,7 @@ impl Worker<'_> {
 /// Looks after one trial.
 struct Supervision<'a> {
     worker: &'a Worker<'a>,
-    pruners: &'a Combination,
+    pruners: &'a PrunerSet,
     store: &'a mut Store,
     view: &'a mut View,
     claim: &'a Claim,
@@ -270,11 +270,11 @@ impl Supervisor for Supervision<'_> {
         let step = u32::try_from(progress.index).unwrap_or(u32::MAX);
         self.store.report(self.claim, step, progress.value, effort)?;
         self.store.refresh_reports(self.view)?;
-        let course = self.view.course(number).unwrap_or_default();
+        let curve = self.view.curve(number).unwrap_or_default();
         // One that has come to its end is not stopped any more.
-        if course.costs.len() < course.planned {
+        if curve.costs.len() < curve.planned {
             let others = self.view.others(number);
-            let reason = self.pruners.decide(&course, &others, &progress.findings);
+            let reason = self.pruners.decide(&curve, &others, &progress.findings);
             if let Some(reason) = reason {
                 return Ok(Order::Stop(reason));
             }

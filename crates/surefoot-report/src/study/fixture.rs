@@ -3,8 +3,8 @@
 use surefoot_random::{Key, Purpose};
 use surefoot_report::{StudyPage, StudyTrial};
 use surefoot_tune::store::{Attempt, End, Fate, Report, State, Trial};
-use surefoot_tune::study::Objective;
-use surefoot_tune::{Condition, Direction, Domain, Parameter, Point, Reason, Space, Value};
+use surefoot_tune::study::ObjectiveKind;
+use surefoot_tune::{Condition, Direction, Domain, Parameter, Point, PruneReason, Space, Value};
 
 /// A study that was never run.
 #[derive(Clone, Debug)]
@@ -81,8 +81,8 @@ impl Made {
             name: &self.name,
             store: "runs/digits/study.db",
             objective: match self.direction {
-                Direction::Minimize => Objective::Loss,
-                Direction::Maximize => Objective::Metric,
+                Direction::Minimize => ObjectiveKind::Loss,
+                Direction::Maximize => ObjectiveKind::Metric,
             },
             direction: self.direction,
             space: &self.space,
@@ -151,7 +151,7 @@ pub(crate) fn complete(value: f64) -> State {
 }
 
 pub(crate) fn stopped(value: Option<f64>, by: &str) -> State {
-    let reason = Reason {
+    let reason = PruneReason {
         by: by.to_owned(),
         sentence: format!("It is worse than half of the others ({by})."),
         evidence: Vec::new(),

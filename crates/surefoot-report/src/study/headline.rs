@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use surefoot_tune::store::{End, State};
-use surefoot_tune::study::Objective;
+use surefoot_tune::study::ObjectiveKind;
 
 use super::axis::{cut, shown};
 use super::outcome::Outcome;
@@ -135,7 +135,7 @@ fn the_best(page: &StudyPage<'_>, best: &StudyTrial<'_>) -> Markup {
     let parameters = page.space.parameters().iter();
     let point = best.trial.point.as_ref();
     // What a command leaves behind has no report of its own.
-    let is_command = page.objective == Objective::Value;
+    let is_command = page.objective == ObjectiveKind::Value;
     html! {
         section #the-best {
             h2 { "The best trial" }
@@ -236,7 +236,7 @@ impl<'a> Reasons<'a> {
                 table.trials {
                     thead {
                         tr {
-                            th { "Reason" }
+                            th { "PruneReason" }
                             th.figure { "Trials" }
                             th.figure { "Epochs spared" }
                             th.text { "The last one" }

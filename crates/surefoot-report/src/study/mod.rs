@@ -27,7 +27,7 @@ mod values;
 
 use maud::{Markup, html};
 use surefoot_tune::store::{End, Report, Study, Trial, View};
-use surefoot_tune::study::Objective;
+use surefoot_tune::study::ObjectiveKind;
 use surefoot_tune::{Direction, Space};
 
 use crate::document::document;
@@ -41,7 +41,7 @@ pub struct StudyPage<'a> {
     /// Where it is kept, without a password.
     pub store: &'a str,
     /// What trials are judged by.
-    pub objective: Objective,
+    pub objective: ObjectiveKind,
     /// Which way is better.
     pub direction: Direction,
     /// Where it looks.
@@ -77,7 +77,7 @@ impl<'a> StudyPage<'a> {
             name: &study.name,
             store,
             // A file of a later version may say what this one does not understand.
-            objective: read.map_or(Objective::Value, |read| read.settings.objective),
+            objective: read.map_or(ObjectiveKind::Value, |read| read.settings.objective),
             direction: study.direction,
             space: &study.space,
             seed: study.seed,
@@ -95,9 +95,9 @@ impl<'a> StudyPage<'a> {
     /// What trials are judged by, in words.
     fn objective_name(&self) -> &'static str {
         match self.objective {
-            Objective::Metric => "validation metric",
-            Objective::Loss => "validation loss",
-            Objective::Value => "value",
+            ObjectiveKind::Metric => "validation metric",
+            ObjectiveKind::Loss => "validation loss",
+            ObjectiveKind::Value => "value",
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use surefoot_tune::Reason;
+use surefoot_tune::PruneReason;
 use surefoot_tune::store::End;
 
 use super::axis::{cut, point_text};
@@ -31,14 +31,14 @@ fn stopped(page: &StudyPage<'_>) -> Markup {
         End::Stopped { value, reason } => Some((trial, *value, reason)),
         _ => None,
     });
-    let stopped: Vec<(&StudyTrial<'_>, Option<f64>, &Reason)> = stopped.collect();
+    let stopped: Vec<(&StudyTrial<'_>, Option<f64>, &PruneReason)> = stopped.collect();
     if stopped.is_empty() {
         return html! {};
     }
     let head = html! {
         tr {
             th.figure { "Trial" }
-            th { "Reason" }
+            th { "PruneReason" }
             th.figure { "Epochs" }
             th.figure { "Reached" }
             th.text { "Why, and with which parameters" }

@@ -77,7 +77,7 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> Runner for CommandRunner<F> {
         }
         let (mut process, lines) = self.start(trial, &dir).map_err(not_started)?;
         let from_zero = dir.join(FROM_ZERO);
-        let mut course = Course {
+        let mut curve = LearningCurve {
             stretches: Stretches::new(trial.reported, trial.planned, from_zero.exists()),
             from_zero,
             direction: self.direction,
@@ -87,7 +87,7 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> Runner for CommandRunner<F> {
             layers: Vec::new(),
             checker: None,
         };
-        let heard = self.listen(&lines, &mut process, &mut course, supervisor);
+        let heard = self.listen(&lines, &mut process, &mut curve, supervisor);
         // What it says while it ends is nobody's any more, and is still taken from it.
         drop(lines);
         let cut_short = heard.inspect_err(|_| process.end())?;
@@ -120,11 +120,11 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> Runner for CommandRunner<F> {
                 .map_or_else(|| status.to_string(), |code| format!("exit code {code}"));
             return Ok(Ended::Failed(format!("the command ended with {how}{said}")));
         }
-        if !course.has_value {
+        if !curve.has_value {
             let message = "the command ended without reporting a value: print {\"value\": NUMBER}";
             return Ok(Ended::Failed(message.to_owned()));
         }
-        Ok(Ended::Complete(course.result))
+        Ok(Ended::Complete(curve.result))
     }
 }
 
@@ -161,7 +161,7 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> CommandRunner<F> {
         &self,
         lines: &Receiver<String>,
         process: &mut Process,
-        course: &mut Course,
+        curve: &mut LearningCurve,
         supervisor: &mut dyn Supervisor,
     ) -> Result<Option<Ended>, Trouble> {
         let (mut looked, mut ended) = (Instant::now(), None);
@@ -190,7 +190,7 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> CommandRunner<F> {
                     let message = format!("a report makes no sense: {message}: {line}");
                     return Ok(Some(Ended::Failed(message)));
                 }
-                Some(Ok(line)) => course.take(&line, &self.diagnosis, supervisor)?,
+                Some(Ok(line)) => curve.take(&line, &self.diagnosis, supervisor)?,
             };
             match order {
                 Order::GoOn if supervisor.interrupted() => {
@@ -205,7 +205,7 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> CommandRunner<F> {
 }
 
 /// What the reports of a trial have come to.
-struct Course {
+struct LearningCurve {
     stretches: Stretches,
     /// The file that says to later attempts how epochs are counted.
     from_zero: PathBuf,
@@ -218,7 +218,7 @@ struct Course {
     checker: Option<Checker>,
 }
 
-impl Course {
+impl LearningCurve {
     fn take(
         &mut self,
         line: &Line,

@@ -1,6 +1,6 @@
 //! A study in a store, for tests of exports.
 
-use crate::pruner::Reason;
+use crate::pruner::PruneReason;
 use crate::space::{Condition, Domain, Parameter, Point, Space, Value};
 use crate::store::{Claimed, Effort, End, Limits, NewStudy, Start, Store, Study, View};
 
@@ -12,7 +12,7 @@ pub(super) fn study() -> (Study, View) {
     let study = store.join(&new_study()).expect("a study");
     let stopped = |value: f64, by: &str, sentence: &str, counts: bool| End::Stopped {
         value: Some(value),
-        reason: Reason {
+        reason: PruneReason {
             by: by.to_owned(),
             sentence: sentence.to_owned(),
             evidence: Vec::new(),
@@ -39,7 +39,7 @@ pub(super) fn study() -> (Study, View) {
         ),
         (point("sgd", 0.25, Some(0.75), 32), &[0.5, 0.4], None, 0.0),
     ];
-    for (number, (point, course, end, seconds)) in trials.into_iter().enumerate() {
+    for (number, (point, curve, end, seconds)) in trials.into_iter().enumerate() {
         let claimed = store.claim(study.id, "worker", &Limits::default());
         let Ok(Claimed::Trial(claim)) = claimed else {
             panic!("no trial: {claimed:?}");
@@ -51,7 +51,7 @@ pub(super) fn study() -> (Study, View) {
             run: Some(format!("runs/s/trial-{number:05}")),
         };
         store.start(&claim, &start).expect("a start");
-        for (step, value) in (1..).zip(course) {
+        for (step, value) in (1..).zip(curve) {
             let effort = Effort { seconds: 0.5, operations: 10.0 };
             store.report(&claim, step, *value, effort).expect("a report");
         }

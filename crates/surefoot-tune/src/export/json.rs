@@ -1,7 +1,7 @@
-//! Trials as JSON lines, each with its whole course. Numbers that are none are the strings `"NaN"`,
+//! Trials as JSON lines, each with its whole curve. Numbers that are none are the strings `"NaN"`,
 //! `"Infinity"` and `"-Infinity"`.
 
-use crate::pruner::Reason;
+use crate::pruner::PruneReason;
 use crate::space::Point;
 use crate::store::{Attempt, End, Millis, State, View};
 use serde::Serialize;
@@ -14,7 +14,7 @@ struct Line<'a> {
     value: Option<f64>,
     parameters: Option<&'a Point>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a Reason>,
+    reason: Option<&'a PruneReason>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
     planned: Option<u32>,

@@ -1,6 +1,6 @@
 //! Studies for other programs: as a table, or as a study of Optuna's.
 //!
-//! A table has one row a trial ([`Table`]), in CSV or Parquet. JSON lines have the course of each trial
+//! A table has one row a trial ([`Table`]), in CSV or Parquet. JSON lines have the curve of each trial
 //! besides. An Optuna journal is what Optuna itself would have written.
 
 mod csv;
@@ -21,7 +21,7 @@ pub enum Format {
     Csv,
     /// The same, with types.
     Parquet,
-    /// A JSON object a trial, with its course.
+    /// A JSON object a trial, with its curve.
     JsonLines,
     /// The log of Optuna's `JournalFileBackend`.
     OptunaJournal,

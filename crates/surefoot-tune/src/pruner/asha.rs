@@ -1,19 +1,19 @@
 //! Asynchronous successive halving.
 
 use super::standing::{Ended, Standing, is_done};
-use super::{Pruner, Reason};
-use crate::course::Course;
+use super::{PruneReason, Pruner};
+use crate::learning_curve::LearningCurve;
 use serde::{Deserialize, Serialize};
 
 /// Asynchronous successive halving (Li et al., 2020) as a stopping rule: at each rung a trial goes on
 /// only if it is among the best one in `reduction` of those that came to that rung.
 ///
-/// Rungs are at `first` of the stretches, then at `reduction` times as many, and so on. Nobody waits:
+/// Rungs are at `first` of the epochs, then at `reduction` times as many, and so on. Nobody waits:
 /// whoever comes to a rung is compared with those that came before.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Asha {
-    /// The share of the stretches at which the first rung is.
+    /// The share of the epochs at which the first rung is.
     pub first: f64,
     /// How many times fewer trials go on from a rung, and how many times longer.
     pub reduction: f64,
@@ -26,21 +26,26 @@ impl Default for Asha {
 }
 
 impl Asha {
-    /// Whether there is a rung after so many stretches of a trial of `planned`.
-    pub(super) fn is_rung(&self, stretches: usize, planned: usize) -> bool {
+    /// Whether there is a rung after so many epochs of a trial of `planned`.
+    pub(super) fn is_rung(&self, epochs: usize, planned: usize) -> bool {
         let mut rung = (self.first * planned as f64).max(1.0);
         // A reduction of one or less would have rungs without end.
         let step = self.reduction.max(1.1);
-        while (rung.round() as usize) < stretches {
+        while (rung.round() as usize) < epochs {
             rung *= step;
         }
-        rung.round() as usize == stretches
+        rung.round() as usize == epochs
     }
 
     /// Judges in the name of another.
-    pub(super) fn judge_as(&self, name: &str, trial: &Course, others: &[Course]) -> Option<Reason> {
-        let stretches = trial.costs.len();
-        if is_done(trial) || !self.is_rung(stretches, trial.planned) {
+    pub(super) fn judge_as(
+        &self,
+        name: &str,
+        trial: &LearningCurve,
+        others: &[LearningCurve],
+    ) -> Option<PruneReason> {
+        let epochs = trial.costs.len();
+        if is_done(trial) || !self.is_rung(epochs, trial.planned) {
             return None;
         }
         let standing = Standing::of(trial, others, Ended::LeftOut)?;
@@ -50,10 +55,10 @@ impl Asha {
         let stopped = came as f64 >= self.reduction && better as f64 >= promoted;
         stopped.then(|| {
             let sentence = format!(
-                "Of {came} trials that came to the rung at {stretches} stretches, {better} were \
+                "Of {came} trials that came to the rung at {epochs} epochs, {better} were \
                  better; {promoted} go on."
             );
-            Reason::new(name, sentence).with("trials that are better", better as f64, promoted)
+            PruneReason::new(name, sentence).with("trials that are better", better as f64, promoted)
         })
     }
 }
@@ -63,14 +68,14 @@ impl Pruner for Asha {
         "asha"
     }
 
-    fn judge(&self, trial: &Course, others: &[Course]) -> Option<Reason> {
+    fn judge(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
         self.judge_as(self.name(), trial, others)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::standing::tests::{course, ended};
+    use super::super::standing::tests::{curve, ended};
     use super::*;
 
     const RULE: Asha = Asha { first: 0.2, reduction: 2.0 };
@@ -84,15 +89,15 @@ mod tests {
     #[test]
     fn at_a_rung_one_in_so_many_goes_on() {
         let others = [ended(&[1.0; 10]), ended(&[2.0; 10]), ended(&[3.0; 2])];
-        assert_eq!(RULE.judge(&course(&[1.5; 2]), &others), None);
-        assert!(RULE.judge(&course(&[2.5; 2]), &others).is_some());
-        assert_eq!(RULE.judge(&course(&[2.5; 3]), &others), None, "no rung");
-        assert_eq!(RULE.judge(&course(&[9.0; 2]), &[]), None, "alone");
+        assert_eq!(RULE.judge(&curve(&[1.5; 2]), &others), None);
+        assert!(RULE.judge(&curve(&[2.5; 2]), &others).is_some());
+        assert_eq!(RULE.judge(&curve(&[2.5; 3]), &others), None, "no rung");
+        assert_eq!(RULE.judge(&curve(&[9.0; 2]), &[]), None, "alone");
     }
 
     #[test]
     fn a_trial_that_is_no_number_does_not_go_on() {
         let others = [ended(&[1.0; 10]), ended(&[f64::NAN; 10])];
-        assert!(RULE.judge(&course(&[1.0, f64::NAN]), &others).is_some());
+        assert!(RULE.judge(&curve(&[1.0, f64::NAN]), &others).is_some());
     }
 }

@@ -1,12 +1,12 @@
 //! Learning-curve extrapolation.
 
 use super::standing::{is_done, progress, sound};
-use super::{Pruner, Reason};
-use crate::course::Course;
+use super::{PruneReason, Pruner};
+use crate::learning_curve::LearningCurve;
 use libm::{exp, log, pow};
 use serde::{Deserialize, Serialize};
 
-/// Ends a trial whose forecast for the last stretch is worse than the best that others have ended with.
+/// Ends a trial whose forecast for the last epoch is worse than the best that others have ended with.
 ///
 /// After Domhan et al. (2015): curves of several families are fitted to the costs so far, and their
 /// forecasts are averaged by how well they fit. Theirs are sampled by a Markov chain; here the shape of
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Extrapolation {
-    /// The share of its stretches that a trial has done before it is judged. A forecast from fewer
+    /// The share of its epochs that a trial has done before it is judged. A forecast from fewer
     /// points is none.
     pub from: f64,
     /// How many standard deviations the forecast has to be away.
@@ -38,7 +38,7 @@ impl Pruner for Extrapolation {
         "extrapolation"
     }
 
-    fn judge(&self, trial: &Course, others: &[Course]) -> Option<Reason> {
+    fn judge(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
         let early = progress(trial) < self.from || trial.costs.len() < FEWEST;
         if is_done(trial) || early {
             return None;
@@ -54,7 +54,7 @@ impl Pruner for Extrapolation {
         (hopeful > best).then(|| {
             // Without numbers: those here are costs, and what people want to see may be the negative.
             let sentence = "At this pace it ends worse than another trial has ended.";
-            Reason::new(self.name(), sentence)
+            PruneReason::new(self.name(), sentence)
                 .with("cost that is forecast", forecast.cost, None)
                 .with("cost that is forecast at its luckiest", hopeful, best)
         })
@@ -145,7 +145,7 @@ fn shapes() -> impl Iterator<Item = Box<dyn Fn(f64) -> f64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::standing::tests::{course, ended};
+    use super::super::standing::tests::{curve, ended};
     use super::*;
 
     #[test]
@@ -158,29 +158,29 @@ mod tests {
 
     #[test]
     fn a_flat_curve_above_the_best_is_stopped_and_a_falling_one_is_not() {
-        let others: Vec<Course> = (0..3).map(|_| ended(&[0.5; 10])).collect();
+        let others: Vec<LearningCurve> = (0..3).map(|_| ended(&[0.5; 10])).collect();
         let rule = Extrapolation::default();
         let flat = [0.7, 0.7001, 0.6999, 0.7, 0.7];
-        let reason = rule.judge(&course(&flat), &others).unwrap();
+        let reason = rule.judge(&curve(&flat), &others).unwrap();
         let forecast = reason.evidence[0].value;
         assert!((forecast - 0.7).abs() < 1e-3, "{forecast}");
         let falling = [1.0, 0.9, 0.8, 0.7, 0.6];
-        assert_eq!(rule.judge(&course(&falling), &others), None);
+        assert_eq!(rule.judge(&curve(&falling), &others), None);
     }
 
     #[test]
     fn a_curve_that_never_leaves_zero_is_continued() {
-        let best: Vec<Course> = (0..3).map(|_| ended(&[-0.9; 10])).collect();
-        let reason = Extrapolation::default().judge(&course(&[0.0; 6]), &best);
+        let best: Vec<LearningCurve> = (0..3).map(|_| ended(&[-0.9; 10])).collect();
+        let reason = Extrapolation::default().judge(&curve(&[0.0; 6]), &best);
         assert_eq!(reason.map(|reason| reason.by).as_deref(), Some("extrapolation"));
     }
 
     #[test]
     fn nothing_is_said_of_curves_without_numbers_or_among_failures() {
         let rule = Extrapolation::default();
-        let fine: Vec<Course> = (0..3).map(|_| ended(&[0.5; 10])).collect();
-        assert_eq!(rule.judge(&course(&[f64::NAN; 6]), &fine), None);
-        let broken: Vec<Course> = (0..3).map(|_| ended(&[f64::NAN; 10])).collect();
-        assert_eq!(rule.judge(&course(&[0.7; 6]), &broken), None);
+        let fine: Vec<LearningCurve> = (0..3).map(|_| ended(&[0.5; 10])).collect();
+        assert_eq!(rule.judge(&curve(&[f64::NAN; 6]), &fine), None);
+        let broken: Vec<LearningCurve> = (0..3).map(|_| ended(&[f64::NAN; 10])).collect();
+        assert_eq!(rule.judge(&curve(&[0.7; 6]), &broken), None);
     }
 }

@@ -1,8 +1,8 @@
 //! Hyperband.
 
 use super::asha::Asha;
-use super::{Pruner, Reason};
-use crate::course::Course;
+use super::{PruneReason, Pruner};
+use crate::learning_curve::LearningCurve;
 use libm::{log, pow};
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Hyperband {
-    /// The share of the stretches at which the first rung of the first bracket is.
+    /// The share of the epochs at which the first rung of the first bracket is.
     pub first: f64,
     /// How many times fewer trials go on from a rung, and how many times longer.
     pub reduction: f64,
@@ -54,13 +54,13 @@ impl Pruner for Hyperband {
         "hyperband"
     }
 
-    fn judge(&self, trial: &Course, others: &[Course]) -> Option<Reason> {
+    fn judge(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
         let bracket = self.bracket(trial.number);
         let rule = Asha {
             first: pow(self.reduction.max(1.1), -f64::from(bracket)),
             reduction: self.reduction,
         };
-        let peers: Vec<Course> =
+        let peers: Vec<LearningCurve> =
             others.iter().filter(|other| self.bracket(other.number) == bracket).cloned().collect();
         rule.judge_as(self.name(), trial, &peers)
     }
@@ -68,7 +68,7 @@ impl Pruner for Hyperband {
 
 #[cfg(test)]
 mod tests {
-    use super::super::standing::tests::{course, ended};
+    use super::super::standing::tests::{curve, ended};
     use super::*;
 
     #[test]
@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn a_trial_is_compared_within_its_bracket() {
         let rule = Hyperband::default();
-        let numbered = |number, course: Course| Course { number, ..course };
-        let peers: Vec<Course> = (0..3).map(|i| numbered(i, ended(&[1.0; 10]))).collect();
-        let bad = course(&[9.0]);
+        let numbered = |number, curve: LearningCurve| LearningCurve { number, ..curve };
+        let peers: Vec<LearningCurve> = (0..3).map(|i| numbered(i, ended(&[1.0; 10]))).collect();
+        let bad = curve(&[9.0]);
         assert!(rule.judge(&numbered(3, bad.clone()), &peers).is_some());
         assert_eq!(rule.judge(&numbered(48, bad), &peers), None, "it never halves");
     }

@@ -1,20 +1,20 @@
 //! Median stop.
 
 use super::percentile::Percentile;
-use super::{Pruner, Reason};
-use crate::course::Course;
+use super::{PruneReason, Pruner};
+use crate::learning_curve::LearningCurve;
 use serde::{Deserialize, Serialize};
 
 /// Ends a trial that is worse than the median of those that came as far.
 ///
 /// The rule that most use, and the mark for the others: the trial's last cost, against the costs of the
-/// other trials after as many stretches, those that were stopped before left out.
+/// other trials after as many epochs, those that were stopped before left out.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Median {
-    /// The share of its stretches that a trial has done before it is judged.
+    /// The share of its epochs that a trial has done before it is judged.
     pub from: f64,
-    /// How many others there have to be at the same stretch.
+    /// How many others there have to be at the same epoch.
     pub trials: usize,
 }
 
@@ -29,7 +29,7 @@ impl Pruner for Median {
         "median"
     }
 
-    fn judge(&self, trial: &Course, others: &[Course]) -> Option<Reason> {
+    fn judge(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
         let rule = Percentile { keep: 0.5, from: self.from, trials: self.trials };
         rule.judge_as(self.name(), trial, others)
     }
@@ -37,13 +37,13 @@ impl Pruner for Median {
 
 #[cfg(test)]
 mod tests {
-    use super::super::standing::tests::{course, ended};
+    use super::super::standing::tests::{curve, ended};
     use super::*;
 
     #[test]
     fn a_trial_is_stopped_above_the_median_and_not_at_it() {
-        let others: Vec<Course> = (1..=5).map(|i| ended(&[f64::from(i); 10])).collect();
-        let judge = |cost| Median::default().judge(&course(&[0.0, cost]), &others);
+        let others: Vec<LearningCurve> = (1..=5).map(|i| ended(&[f64::from(i); 10])).collect();
+        let judge = |cost| Median::default().judge(&curve(&[0.0, cost]), &others);
         assert_eq!(judge(3.0), None);
         assert_eq!(judge(3.1).map(|reason| reason.by), Some("median".to_owned()));
     }

@@ -1,32 +1,32 @@
 //! Pruners: when a trial is not worth going on with, one a file.
 
 mod asha;
-mod choice;
-mod combination;
+mod config;
 mod extrapolation;
 mod hyperband;
 mod median;
 mod percentile;
 mod prospect;
+mod set;
 mod settings;
 mod standing;
 
 pub use asha::Asha;
-pub use choice::{Choice, NAMES, UnknownPruner};
-pub use combination::{Combination, NON_FINITE};
+pub use config::{NAMES, PrunerConfig, UnknownPruner};
 pub use extrapolation::Extrapolation;
 pub use hyperband::Hyperband;
 pub use median::Median;
 pub use percentile::Percentile;
 pub use prospect::Prospect;
-pub use settings::{DIAGNOSIS, NONE, Settings, SettingsError};
+pub use set::{NON_FINITE, PrunerSet};
+pub use settings::{DIAGNOSIS, NONE, PruningConfig, PruningConfigError};
 pub(crate) use standing::sound;
 
-use crate::course::Course;
+use crate::learning_curve::LearningCurve;
 use serde::{Deserialize, Serialize};
 use surefoot_diagnose::{Evidence, Finding, Severity};
 
-/// Ends a trial by comparing its course with that of the others.
+/// Ends a trial by comparing its curve with that of the others.
 ///
 /// A pruner keeps nothing between calls, so that a recorded study can be judged again by other
 /// rules and gives what it would have given live. What looks into a single trial, layer by layer, is an
@@ -36,12 +36,12 @@ pub trait Pruner: Send + Sync {
     fn name(&self) -> &'static str;
 
     /// Whether to end the trial after what it reported last, and why.
-    fn judge(&self, trial: &Course, others: &[Course]) -> Option<Reason>;
+    fn judge(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason>;
 }
 
 /// Why a trial was ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Reason {
+pub struct PruneReason {
     /// The pruner or indicator: `median`, `erg`.
     pub by: String,
     /// One sentence for people.
@@ -54,24 +54,29 @@ pub struct Reason {
     pub counts: bool,
 }
 
-impl Reason {
+impl PruneReason {
     /// A reason without evidence, of a trial that was bad.
-    pub fn new(by: &str, sentence: impl Into<String>) -> Reason {
-        Reason { by: by.to_owned(), sentence: sentence.into(), evidence: Vec::new(), counts: false }
+    pub fn new(by: &str, sentence: impl Into<String>) -> PruneReason {
+        PruneReason {
+            by: by.to_owned(),
+            sentence: sentence.into(),
+            evidence: Vec::new(),
+            counts: false,
+        }
     }
 
     /// The same with a number that shows it.
     #[must_use]
-    pub fn with(mut self, name: &str, value: f64, limit: impl Into<Option<f64>>) -> Reason {
+    pub fn with(mut self, name: &str, value: f64, limit: impl Into<Option<f64>>) -> PruneReason {
         self.evidence.push(Evidence { name: name.to_owned(), value, limit: limit.into() });
         self
     }
 }
 
 /// What an indicator found is a reason. A warning ends a trial without blame.
-impl From<&Finding> for Reason {
-    fn from(finding: &Finding) -> Reason {
-        Reason {
+impl From<&Finding> for PruneReason {
+    fn from(finding: &Finding) -> PruneReason {
+        PruneReason {
             by: finding.problem.id().to_owned(),
             sentence: finding.sentence.clone(),
             evidence: finding.evidence.clone(),
@@ -88,8 +93,8 @@ mod tests {
     #[test]
     fn a_remark_ends_a_trial_that_counts() {
         let finding = Finding::new(Problem::NMG, 7, "Done.").with("lowest loss", 0.1, None);
-        assert!(!Reason::from(&finding).counts);
-        let reason = Reason::from(&finding.warning());
+        assert!(!PruneReason::from(&finding).counts);
+        let reason = PruneReason::from(&finding.warning());
         assert!(reason.counts);
         assert_eq!((reason.by.as_str(), reason.evidence.len()), ("nmg", 1));
     }

@@ -1,8 +1,8 @@
 //! Prospect: whether a trial can still end among the best.
 
 use super::standing::{Ended, Standing, is_done, progress};
-use super::{Pruner, Reason};
-use crate::course::Course;
+use super::{PruneReason, Pruner};
+use crate::learning_curve::LearningCurve;
 use serde::{Deserialize, Serialize};
 
 /// Ends a trial that is surely not among the best now, and does not move enough to get there.
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// Two things have to come together:
 ///
 /// * *It is behind.* Of all trials before, those that were stopped included, more than `keep` were better
-///   after as many stretches. That share is known better the more trials there were, so its lower
+///   after as many epochs. That share is known better the more trials there were, so its lower
 ///   bound counts (Wilson's, `sure` standard deviations away). That lets the rule begin with the first
 ///   trials: to be behind all of three says something, to be behind one of three does not.
 /// * *It lies still.* A trial that is behind and moves may come down yet: those that overshoot
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 ///   their time and end among the best. Trials that are stuck do not move. And where a sampler has found a
 ///   good place, all trials are nearly equal, and the best of them is made by chance, which takes costs
 ///   as far as they usually move. So the rule asks how far the trial would come by `fall` of its trend
-///   in every stretch that is left, and by a swing of so many of its recent movements. Only if that is not
+///   in every epoch that is left, and by a swing of so many of its recent movements. Only if that is not
 ///   below the bar, the cost that `keep` of the others are better than, is there no prospect. A
 ///   single movement may be small by chance, so it counts as what is usual, if that is more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub struct Prospect {
     pub swing: Option<f64>,
     /// The part of its trend, if that is downwards, that may go on to the end.
     pub fall: f64,
-    /// The share of its stretches that a trial has done before it is judged.
+    /// The share of its epochs that a trial has done before it is judged.
     pub from: f64,
     /// How many others there have to be.
     pub trials: usize,
@@ -52,7 +52,7 @@ const SWING: f64 = 3.0;
 /// one was stopped that was good: more trials are worth more to it than each of them.
 const SWING_TO_LEARN_FROM: f64 = 1.0;
 
-/// The share of the planned stretches over which movement is looked at.
+/// The share of the planned epochs over which movement is looked at.
 const RECENT: f64 = 0.08;
 /// The share over which the trend is, at least: long enough that chance does not make one.
 const TREND: f64 = 0.16;
@@ -74,7 +74,7 @@ impl Pruner for Prospect {
         "prospect"
     }
 
-    fn judge(&self, trial: &Course, others: &[Course]) -> Option<Reason> {
+    fn judge(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
         // From one report nobody can tell whether it moves.
         let moves_are_known = trial.costs.len() >= 2;
         if is_done(trial) || !moves_are_known || progress(trial) < self.from {
@@ -97,20 +97,20 @@ impl Pruner for Prospect {
         let lucky = standing.cost - swing * movement - self.fall * trend(trial) * left;
         (lucky >= bar).then(|| {
             let sentence = format!(
-                "After {} of {} stretches, {better} of {count} trials were better of late, and it does not \
+                "After {} of {} epochs, {better} of {count} trials were better of late, and it does not \
                  move enough to catch up.",
                 trial.costs.len(),
                 trial.planned
             );
-            Reason::new(self.name(), sentence)
+            PruneReason::new(self.name(), sentence)
                 .with("share that is surely better", surely, self.keep)
                 .with("cost it could reach", lucky, bar)
         })
     }
 }
 
-/// How far the cost moves in a stretch of late, up or down. What is no number does not move.
-fn movement(trial: &Course) -> f64 {
+/// How far the cost moves in a epoch of late, up or down. What is no number does not move.
+fn movement(trial: &LearningCurve) -> f64 {
     let window = (RECENT * trial.planned as f64).round();
     let costs = last(&trial.costs, window as usize);
     let steps = costs.windows(2).map(|pair| (pair[1] - pair[0]).abs());
@@ -118,18 +118,18 @@ fn movement(trial: &Course) -> f64 {
     path / (costs.len() as f64 - 1.0).max(1.0)
 }
 
-/// How far costs move from the first stretch to the second, in the middle of all trials that have both.
-fn usual_first_movement(others: &[Course]) -> f64 {
-    let step = |other: &Course| Some((other.costs.get(1)? - other.costs[0]).abs());
+/// How far costs move from the first epoch to the second, in the middle of all trials that have both.
+fn usual_first_movement(others: &[LearningCurve]) -> f64 {
+    let step = |other: &LearningCurve| Some((other.costs.get(1)? - other.costs[0]).abs());
     let mut steps: Vec<f64> = others.iter().filter_map(step).collect();
     steps.retain(|step| step.is_finite());
     steps.sort_by(f64::total_cmp);
     steps.get(steps.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// How much the cost falls in a stretch, by a line through the second half of the course; 0 if it rises.
+/// How much the cost falls in a epoch, by a line through the second half of the curve; 0 if it rises.
 /// The first cost says where the trial began and not how it goes on, so it is left out.
-fn trend(trial: &Course) -> f64 {
+fn trend(trial: &LearningCurve) -> f64 {
     let shortest = (TREND * trial.planned as f64).round() as usize;
     let window = shortest.max(trial.costs.len() / 2);
     let costs = last(trial.costs.get(1..).unwrap_or_default(), window);
@@ -144,7 +144,7 @@ fn trend(trial: &Course) -> f64 {
     if costs.len() > 2 && fall.is_finite() { fall.max(0.0) } else { 0.0 }
 }
 
-/// The costs of the last `window` stretches, one at least, and the one before.
+/// The costs of the last `window` epochs, one at least, and the one before.
 fn last(costs: &[f64], window: usize) -> &[f64] {
     &costs[costs.len().saturating_sub(window.max(1) + 1)..]
 }
@@ -162,18 +162,18 @@ fn lower_bound(some: usize, all: usize, deviations: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::standing::tests::{course, ended};
+    use super::super::standing::tests::{curve, ended};
     use super::*;
     use proptest::prelude::*;
 
     /// Twenty trials that came down, to ends from 0.4 on.
-    fn others() -> Vec<Course> {
+    fn others() -> Vec<LearningCurve> {
         let costs = |i: i32| (1..=10).map(move |t| 0.4 + 0.01 * f64::from(i) + 0.3 / f64::from(t));
         (0..20).map(|i| ended(&costs(i).collect::<Vec<_>>())).collect()
     }
 
-    fn judge(costs: &[f64]) -> Option<Reason> {
-        Prospect::default().judge(&course(costs), &others())
+    fn judge(costs: &[f64]) -> Option<PruneReason> {
+        Prospect::default().judge(&curve(costs), &others())
     }
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
             other.costs.resize(50, 0.45);
             other.planned = 50;
         }
-        let trial = |costs: &[f64]| Course { planned: 50, ..course(costs) };
+        let trial = |costs: &[f64]| LearningCurve { planned: 50, ..curve(costs) };
         let rule = Prospect::default();
         assert_eq!(rule.judge(&trial(&overshot), &others), None);
         assert!(rule.judge(&trial(&[0.87; 12]), &others).is_some());
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(judge(&swinging), None);
         let hopes_for_less =
             Prospect { swing: Some(Prospect::swing_for(true)), ..Prospect::default() };
-        assert!(hopes_for_less.judge(&course(&swinging), &others()).is_some());
+        assert!(hopes_for_less.judge(&curve(&swinging), &others()).is_some());
     }
 
     #[test]
@@ -224,9 +224,9 @@ mod tests {
     #[test]
     fn trials_that_were_stopped_count_among_those_that_are_worse() {
         // The two survivors are better; the others, which were stopped, are not.
-        let mut others: Vec<Course> = (0..18).map(|_| ended(&[0.7, 0.693])).collect();
+        let mut others: Vec<LearningCurve> = (0..18).map(|_| ended(&[0.7, 0.693])).collect();
         others.extend([ended(&[0.5; 10]), ended(&[0.5; 10])]);
-        let fair = course(&[0.6; 5]);
+        let fair = curve(&[0.6; 5]);
         assert_eq!(Prospect::default().judge(&fair, &others), None);
     }
 
@@ -234,9 +234,9 @@ mod tests {
     fn to_be_behind_one_of_three_says_nothing() {
         let few = [ended(&[0.4; 10]), ended(&[0.8; 10]), ended(&[0.9; 10])];
         let rule = Prospect::default();
-        assert_eq!(rule.judge(&course(&[0.6; 4]), &few), None);
-        assert!(rule.judge(&course(&[1.0; 4]), &few).is_some());
-        assert_eq!(rule.judge(&course(&[1.0; 4]), &few[..2]), None);
+        assert_eq!(rule.judge(&curve(&[0.6; 4]), &few), None);
+        assert!(rule.judge(&curve(&[1.0; 4]), &few).is_some());
+        assert_eq!(rule.judge(&curve(&[1.0; 4]), &few[..2]), None);
     }
 
     proptest! {

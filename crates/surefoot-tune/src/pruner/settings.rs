@@ -1,8 +1,8 @@
 //! What ends the trials of a study, as it is written down.
 
 use super::Prospect;
-use super::choice::Choice;
-use super::combination::Combination;
+use super::config::PrunerConfig;
+use super::set::PrunerSet;
 use crate::study::{is_not, wrong_key};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,22 +18,22 @@ pub const NONE: &str = "none";
 /// Which pruners and indicators a study has, and their settings: any combination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct PruningConfig {
     /// The pruners. Each may end a trial.
-    pub pruners: Vec<Choice>,
+    pub pruners: Vec<PrunerConfig>,
     /// The indicators, by their ids. Each may end a trial.
     pub indicators: Vec<Problem>,
     /// Where the indicators alert.
     pub limits: Limits,
-    /// A trial that is among so many best after as many stretches goes on, whatever is said of it,
+    /// A trial that is among so many best after as many epochs goes on, whatever is said of it,
     /// unless it is no number. A mistake then costs one of the lesser trials and not the best.
     pub protect: usize,
 }
 
-impl Default for Settings {
+impl Default for PruningConfig {
     fn default() -> Self {
         Self {
-            pruners: vec![Choice::Prospect(Prospect::default())],
+            pruners: vec![PrunerConfig::Prospect(Prospect::default())],
             indicators: indicators::PROBLEMS.to_vec(),
             limits: Limits::default(),
             protect: 3,
@@ -44,28 +44,28 @@ impl Default for Settings {
 /// What cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{key}`: {message}")]
-pub struct SettingsError {
+pub struct PruningConfigError {
     /// The key that was to be set.
     pub key: String,
     /// What is wrong with it.
     pub message: String,
 }
 
-impl Settings {
+impl PruningConfig {
     /// Nothing ends a trial.
-    pub fn none() -> Settings {
-        Settings { pruners: Vec::new(), indicators: Vec::new(), ..Settings::default() }
+    pub fn none() -> PruningConfig {
+        PruningConfig { pruners: Vec::new(), indicators: Vec::new(), ..PruningConfig::default() }
     }
 
     /// Only this pruner, with nothing protected: the rule as others have it.
-    pub fn only(pruner: Choice) -> Settings {
-        Settings { pruners: vec![pruner], protect: 0, ..Settings::none() }
+    pub fn only(pruner: PrunerConfig) -> PruningConfig {
+        PruningConfig { pruners: vec![pruner], protect: 0, ..PruningConfig::none() }
     }
 
     /// Those that a study lists: `diagnosis` for all indicators, the id of one, or a pruner, each by its
     /// name or as a table with its name and settings.
-    pub fn listed(entries: &[Value], protect: usize) -> Result<Settings, String> {
-        let mut settings = Settings { protect, ..Settings::none() };
+    pub fn listed(entries: &[Value], protect: usize) -> Result<PruningConfig, String> {
+        let mut settings = PruningConfig { protect, ..PruningConfig::none() };
         for entry in entries {
             let name = entry.as_str().or_else(|| entry.get("name")?.as_str());
             if name == Some(DIAGNOSIS) {
@@ -82,7 +82,7 @@ impl Settings {
             if name == Some(NONE) {
                 return Err(format!("`{NONE}` stands alone, not in a list"));
             }
-            let pruner: Choice = serde_json::from_value(entry.clone()).map_err(|error| {
+            let pruner: PrunerConfig = serde_json::from_value(entry.clone()).map_err(|error| {
                 let problems = indicators::PROBLEMS;
                 let ids: Vec<&str> = problems.iter().map(Problem::id).collect();
                 match name {
@@ -114,9 +114,9 @@ impl Settings {
 
     /// The same with what depends on whether the sampler learns from trials, where it is not set.
     #[must_use]
-    pub fn for_sampler(mut self, learns: bool) -> Settings {
+    pub fn for_sampler(mut self, learns: bool) -> PruningConfig {
         for pruner in &mut self.pruners {
-            if let Choice::Prospect(prospect) = pruner {
+            if let PrunerConfig::Prospect(prospect) = pruner {
                 prospect.swing.get_or_insert(Prospect::swing_for(learns));
             }
         }
@@ -124,8 +124,8 @@ impl Settings {
     }
 
     /// The pruners, ready to judge.
-    pub fn combination(&self) -> Combination {
-        Combination {
+    pub fn pruner_set(&self) -> PrunerSet {
+        PrunerSet {
             pruners: self.pruners.clone(),
             ends_non_finite: !self.pruners.is_empty() || self.indicators.contains(&Problem::AGV),
             protect: self.protect,
@@ -141,8 +141,8 @@ impl Settings {
 
     /// The same with a number set: `protect`, a limit of the indicators by its name (`plc`), or a setting
     /// of one of the pruners (`prospect.keep`).
-    pub fn with(&self, key: &str, value: f64) -> Result<Settings, SettingsError> {
-        let fail = |message: String| SettingsError { key: key.to_owned(), message };
+    pub fn with(&self, key: &str, value: f64) -> Result<PruningConfig, PruningConfigError> {
+        let fail = |message: String| PruningConfigError { key: key.to_owned(), message };
         let mut changed = self.clone();
         match key.split_once('.') {
             None if key == "protect" => {
@@ -178,7 +178,7 @@ impl Settings {
 
 /// What is wrong with the table of a pruner, with its name and the key to which it belongs.
 fn blamed(name: &str, entry: &Value, message: &str) -> String {
-    let read = |table: Value| serde_json::from_value::<Choice>(table).is_ok();
+    let read = |table: Value| serde_json::from_value::<PrunerConfig>(table).is_ok();
     let whose = format!("pruner `{name}`: ");
     let message = match wrong_key(entry, message, read) {
         Some((_, message)) => message,
@@ -188,7 +188,7 @@ fn blamed(name: &str, entry: &Value, message: &str) -> String {
 }
 
 /// Goes by way of JSON, which knows the names of the fields and which of them are counts.
-fn set(pruner: Choice, field: &str, value: f64) -> Result<Choice, String> {
+fn set(pruner: PrunerConfig, field: &str, value: f64) -> Result<PrunerConfig, String> {
     let mut table = serde_json::to_value(pruner).map_err(|e| e.to_string())?;
     let number = if value.fract() == 0.0 && value.abs() < 2f64.powi(53) {
         Value::from(value as i64)
@@ -214,10 +214,10 @@ mod tests {
 
     #[test]
     fn the_defaults_can_be_written_and_read() {
-        let json = serde_json::to_string(&Settings::default()).unwrap();
-        assert_eq!(serde_json::from_str::<Settings>(&json).unwrap(), Settings::default());
-        assert_eq!(serde_json::from_str::<Settings>("{}").unwrap(), Settings::default());
-        assert!(serde_json::from_str::<Settings>(r#"{"stopers": []}"#).is_err());
+        let json = serde_json::to_string(&PruningConfig::default()).unwrap();
+        assert_eq!(serde_json::from_str::<PruningConfig>(&json).unwrap(), PruningConfig::default());
+        assert_eq!(serde_json::from_str::<PruningConfig>("{}").unwrap(), PruningConfig::default());
+        assert!(serde_json::from_str::<PruningConfig>(r#"{"stopers": []}"#).is_err());
     }
 
     #[test]
@@ -227,17 +227,19 @@ mod tests {
             serde_json::json!({"name": "nmg", "gain": 0.25}),
             serde_json::json!({"name": "median", "trials": 9}),
         ];
-        let settings = Settings::listed(&entries, 2).unwrap();
+        let settings = PruningConfig::listed(&entries, 2).unwrap();
         assert_eq!(settings.indicators, [Problem::ERG, Problem::NMG]);
         assert_eq!((settings.limits.gain, settings.protect), (0.25, 2));
-        assert!(matches!(settings.pruners[..], [Choice::Median(median)] if median.trials == 9));
-        let all = Settings::listed(&[Value::from(DIAGNOSIS), Value::from("prospect")], 3);
-        assert_eq!(all, Ok(Settings::default()));
+        assert!(
+            matches!(settings.pruners[..], [PrunerConfig::Median(median)] if median.trials == 9)
+        );
+        let all = PruningConfig::listed(&[Value::from(DIAGNOSIS), Value::from("prospect")], 3);
+        assert_eq!(all, Ok(PruningConfig::default()));
     }
 
     #[test]
     fn a_list_with_what_is_none_is_refused() {
-        let error = |entry: Value| Settings::listed(&[entry], 0).unwrap_err();
+        let error = |entry: Value| PruningConfig::listed(&[entry], 0).unwrap_err();
         assert!(error(Value::from("mediam")).contains("there are diagnosis, prospect, median"));
         assert!(error(serde_json::json!({"name": "diagnosis", "plk": 1})).contains("plk"));
         let text = error(serde_json::json!({"name": "median", "from": "x"}));
@@ -252,12 +254,12 @@ mod tests {
 
     #[test]
     fn numbers_are_set_by_their_names() {
-        let settings = Settings::default();
+        let settings = PruningConfig::default();
         assert_eq!(settings.with("protect", 5.0).unwrap().protect, 5);
         assert_eq!(settings.with("plc", 0.5).unwrap().limits.plc, 0.5);
         let narrower = settings.with("prospect.keep", 0.1).unwrap();
         let more = narrower.with("prospect.trials", 7.0).unwrap();
-        let Choice::Prospect(prospect) = more.pruners[0] else {
+        let PrunerConfig::Prospect(prospect) = more.pruners[0] else {
             panic!("{more:?}");
         };
         assert_eq!((prospect.keep, prospect.trials), (0.1, 7));
@@ -265,11 +267,11 @@ mod tests {
 
     #[test]
     fn the_swing_depends_on_the_sampler_unless_it_is_set() {
-        let swing = |settings: Settings| match settings.pruners[0] {
-            Choice::Prospect(prospect) => prospect.swing,
+        let swing = |settings: PruningConfig| match settings.pruners[0] {
+            PrunerConfig::Prospect(prospect) => prospect.swing,
             _ => panic!("{settings:?}"),
         };
-        let default = Settings::default();
+        let default = PruningConfig::default();
         assert_eq!(swing(default.clone().for_sampler(true)), Some(1.0));
         assert_eq!(swing(default.clone().for_sampler(false)), Some(3.0));
         let set = default.with("prospect.swing", 2.0).unwrap();
@@ -278,8 +280,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_set_is_said() {
-        let error =
-            |key: &str, value: f64| Settings::default().with(key, value).unwrap_err().to_string();
+        let error = |key: &str, value: f64| {
+            PruningConfig::default().with(key, value).unwrap_err().to_string()
+        };
         assert!(error("prospect.kep", 1.0).contains("expected one of `keep`"));
         assert!(error("median.from", 1.0).contains("only prospect"));
         assert!(error("plk", 1.0).contains("there are late"));
@@ -288,15 +291,17 @@ mod tests {
             error("prospect.trials", 0.5),
             "`prospect.trials`: it is 0.5, not a whole number, 0 or more"
         );
-        let indicator = Settings::listed(&[Value::from("plc")], 3).unwrap();
+        let indicator = PruningConfig::listed(&[Value::from("plc")], 3).unwrap();
         let error = indicator.with("plc.limit", 1.0).unwrap_err().to_string();
         assert!(error.contains("there is no pruner here; "), "{error}");
     }
 
     #[test]
     fn only_the_indicators_that_are_named_look() {
-        let settings =
-            Settings { indicators: vec![Problem::NMG, Problem::AGV], ..Settings::default() };
+        let settings = PruningConfig {
+            indicators: vec![Problem::NMG, Problem::AGV],
+            ..PruningConfig::default()
+        };
         let problems: Vec<_> = settings.detectors().iter().map(|d| d.problem()).collect();
         assert_eq!(problems, [Problem::AGV, Problem::NMG]);
     }

@@ -1,6 +1,6 @@
-//! Where a trial stands among the others after as many stretches.
+//! Where a trial stands among the others after as many epochs.
 
-use crate::course::Course;
+use crate::learning_curve::LearningCurve;
 
 /// A cost as pruners compare it: what is no finite number is worse than all that are.
 pub(crate) fn sound(cost: f64) -> f64 {
@@ -16,7 +16,7 @@ pub(super) enum Ended {
     AtTheirBest,
 }
 
-/// The costs of other trials after as many stretches as one has done.
+/// The costs of other trials after as many epochs as one has done.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Standing {
     /// The cost of the trial itself.
@@ -25,28 +25,32 @@ pub(super) struct Standing {
 }
 
 impl Standing {
-    /// Where `trial` stands now; `None` before its first stretch is done.
+    /// Where `trial` stands now; `None` before its first epoch is done.
     ///
     /// Others that run and are not yet as far are left out.
-    pub(super) fn of(trial: &Course, others: &[Course], ended: Ended) -> Option<Standing> {
+    pub(super) fn of(
+        trial: &LearningCurve,
+        others: &[LearningCurve],
+        ended: Ended,
+    ) -> Option<Standing> {
         Standing::of_late(trial, others, ended, 1)
     }
 
     /// The same by the best of the last `late` costs, which is less subject to chance than the last.
     pub(super) fn of_late(
-        trial: &Course,
-        others: &[Course],
+        trial: &LearningCurve,
+        others: &[LearningCurve],
         ended: Ended,
         late: usize,
     ) -> Option<Standing> {
-        let stretch = trial.costs.len();
-        let from = stretch.saturating_sub(late);
-        let at = |other: &Course| match other.costs.get(from..stretch) {
+        let epoch = trial.costs.len();
+        let from = epoch.saturating_sub(late);
+        let at = |other: &LearningCurve| match other.costs.get(from..epoch) {
             Some(costs) => Some(best(costs)),
             None if other.over && ended == Ended::AtTheirBest => Some(best(&other.costs)),
             None => None,
         };
-        (stretch > 0).then(|| Standing {
+        (epoch > 0).then(|| Standing {
             cost: best(&trial.costs[from..]),
             others: others.iter().filter_map(at).collect(),
         })
@@ -76,13 +80,13 @@ fn best(costs: &[f64]) -> f64 {
     costs.iter().copied().map(sound).fold(f64::INFINITY, f64::min)
 }
 
-/// The share of its stretches that a trial has done.
-pub(super) fn progress(trial: &Course) -> f64 {
+/// The share of its epochs that a trial has done.
+pub(super) fn progress(trial: &LearningCurve) -> f64 {
     trial.costs.len() as f64 / trial.planned.max(1) as f64
 }
 
-/// Whether all stretches are done: then there is nothing left to stop.
-pub(super) fn is_done(trial: &Course) -> bool {
+/// Whether all epochs are done: then there is nothing left to stop.
+pub(super) fn is_done(trial: &LearningCurve) -> bool {
     trial.over || trial.costs.len() >= trial.planned
 }
 
@@ -90,20 +94,20 @@ pub(super) fn is_done(trial: &Course) -> bool {
 pub(super) mod tests {
     use super::*;
 
-    /// A trial of ten stretches that has reported these.
-    pub(crate) fn course(costs: &[f64]) -> Course {
-        Course { number: 0, costs: costs.to_vec(), planned: 10, over: false }
+    /// A trial of ten epochs that has reported these.
+    pub(crate) fn curve(costs: &[f64]) -> LearningCurve {
+        LearningCurve { number: 0, costs: costs.to_vec(), planned: 10, over: false }
     }
 
     /// The same, ended.
-    pub(crate) fn ended(costs: &[f64]) -> Course {
-        Course { over: true, ..course(costs) }
+    pub(crate) fn ended(costs: &[f64]) -> LearningCurve {
+        LearningCurve { over: true, ..curve(costs) }
     }
 
     #[test]
     fn trials_that_ended_before_are_left_out_or_stand_at_their_best() {
-        let others = [ended(&[1.0, 3.0]), ended(&[5.0]), course(&[0.5])];
-        let now = course(&[4.0, 4.0]);
+        let others = [ended(&[1.0, 3.0]), ended(&[5.0]), curve(&[0.5])];
+        let now = curve(&[4.0, 4.0]);
         let among = |ended| Standing::of(&now, &others, ended).unwrap();
         let survivors = among(Ended::LeftOut);
         assert_eq!((survivors.count(), survivors.better()), (1, 1));
@@ -115,7 +119,7 @@ pub(super) mod tests {
     fn what_is_no_number_is_worst_and_never_better_than_anything() {
         let others = [ended(&[f64::NAN]), ended(&[f64::NEG_INFINITY]), ended(&[2.0])];
         for cost in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            let standing = Standing::of(&course(&[cost]), &others, Ended::LeftOut).unwrap();
+            let standing = Standing::of(&curve(&[cost]), &others, Ended::LeftOut).unwrap();
             assert_eq!(standing.better(), 1);
         }
     }
@@ -123,16 +127,16 @@ pub(super) mod tests {
     #[test]
     fn by_the_best_of_late_a_single_bad_cost_does_not_count() {
         let others = [ended(&[2.0, 2.0]), ended(&[1.0, 9.0])];
-        let now = course(&[1.5, 3.0]);
+        let now = curve(&[1.5, 3.0]);
         let standing = Standing::of_late(&now, &others, Ended::LeftOut, 2).unwrap();
         assert_eq!((standing.cost, standing.better()), (1.5, 1));
-        assert_eq!(Standing::of_late(&course(&[]), &others, Ended::LeftOut, 2), None);
+        assert_eq!(Standing::of_late(&curve(&[]), &others, Ended::LeftOut, 2), None);
     }
 
     #[test]
     fn the_bar_has_its_share_below_it() {
-        let others: Vec<Course> = (0..10).map(|i| ended(&[f64::from(i)])).collect();
-        let mut standing = Standing::of(&course(&[4.5]), &others, Ended::LeftOut).unwrap();
+        let others: Vec<LearningCurve> = (0..10).map(|i| ended(&[f64::from(i)])).collect();
+        let mut standing = Standing::of(&curve(&[4.5]), &others, Ended::LeftOut).unwrap();
         assert_eq!(standing.bar(0.2), Some(2.0));
         assert_eq!(standing.bar(1.0), Some(9.0));
     }

@@ -1,6 +1,6 @@
 //! Spaces and histories for tests.
 
-use crate::history::{History, Outcome, Told};
+use crate::history::{History, TrialOutcome, TrialResult};
 use crate::space::{Condition, Domain, Parameter, Space, Value};
 use proptest::prelude::*;
 use surefoot_random::{Key, Purpose};
@@ -66,32 +66,32 @@ pub(crate) fn spaces() -> impl Strategy<Value = Space> {
     })
 }
 
-/// Outcomes of all kinds: spread, foreseen, equal, enormous, worthless and pending ones.
-pub(crate) fn outcomes() -> impl Strategy<Value = Vec<Outcome>> {
+/// Outcomes of all kinds: spread, imputed, equal, enormous, worthless and pending ones.
+pub(crate) fn outcomes() -> impl Strategy<Value = Vec<TrialOutcome>> {
     let outcome = prop_oneof![
-        4 => (-10.0..10.0).prop_map(Outcome::Cost),
-        2 => (-10.0..10.0).prop_map(Outcome::Foreseen),
-        1 => Just(Outcome::Cost(1e30)),
-        1 => Just(Outcome::Cost(-1e300)),
-        2 => Just(Outcome::Worthless),
-        2 => Just(Outcome::Pending),
+        4 => (-10.0..10.0).prop_map(TrialOutcome::Cost),
+        2 => (-10.0..10.0).prop_map(TrialOutcome::Imputed),
+        1 => Just(TrialOutcome::Cost(1e30)),
+        1 => Just(TrialOutcome::Cost(-1e300)),
+        2 => Just(TrialOutcome::Failed),
+        2 => Just(TrialOutcome::Running),
     ];
-    let (worthless, equal) = (Just(Outcome::Worthless), Just(Outcome::Cost(3.5)));
+    let (worthless, equal) = (Just(TrialOutcome::Failed), Just(TrialOutcome::Cost(3.5)));
     prop_oneof![
         3 => prop::collection::vec(outcome, 0..40),
         1 => prop::collection::vec(worthless, 0..30),
         1 => prop::collection::vec(equal, 0..30),
-        1 => prop::collection::vec(Just(Outcome::Pending), 0..30),
+        1 => prop::collection::vec(Just(TrialOutcome::Running), 0..30),
     ]
 }
 
 /// A history with these outcomes, at points drawn evenly.
-pub(crate) fn history(space: &Space, seed: u64, outcomes: &[Outcome]) -> Vec<Told> {
-    let told = |(number, &outcome): (u64, &Outcome)| {
+pub(crate) fn history(space: &Space, seed: u64, outcomes: &[TrialOutcome]) -> Vec<TrialResult> {
+    let results = |(number, &outcome): (u64, &TrialOutcome)| {
         let key = Key::new(seed, Purpose::Generate).epoch(number);
-        Told { number, point: space.at(|index| key.uniform(index as u64)), outcome }
+        TrialResult { number, point: space.at(|index| key.uniform(index as u64)), outcome }
     };
-    (0..).zip(outcomes).map(told).collect()
+    (0..).zip(outcomes).map(results).collect()
 }
 
 /// Minimises a function for some trials and gives back the history.
@@ -102,12 +102,13 @@ pub(crate) fn minimised(
     trials: u64,
     cost: impl Fn(&crate::space::Point) -> f64,
 ) -> History {
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for number in 0..trials {
-        let history = History::new(told.clone());
-        let point = sampler.ask(&super::Question { space, seed, number, history: &history });
-        let outcome = Outcome::of(cost(&point));
-        told.push(Told { number, point, outcome });
+        let history = History::new(results.clone());
+        let point =
+            sampler.suggest(&super::SampleRequest { space, seed, number, history: &history });
+        let outcome = TrialOutcome::of(cost(&point));
+        results.push(TrialResult { number, point, outcome });
     }
-    History::new(told)
+    History::new(results)
 }

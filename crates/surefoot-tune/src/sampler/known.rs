@@ -2,7 +2,7 @@
 
 use super::frame::{Frame, Row, same};
 use super::shape::shaped;
-use crate::history::{History, Outcome, Told};
+use crate::history::{History, TrialOutcome, TrialResult};
 
 /// The trials that a model is fitted to.
 pub(super) struct Known {
@@ -10,8 +10,8 @@ pub(super) struct Known {
     pub(super) rows: Vec<Row>,
     /// What each of them counts for, in the [shape](shaped) that models can take.
     pub(super) costs: Vec<f64>,
-    /// Whether that is no more than foreseen.
-    pub(super) foreseen: Vec<bool>,
+    /// Whether that is no more than imputed.
+    pub(super) imputed: Vec<bool>,
     /// Those that run.
     pub(super) pending: Vec<Row>,
 }
@@ -20,13 +20,13 @@ impl Known {
     /// All trials, or as many as `most` of those that are over and of those that run.
     pub(super) fn new(frame: &Frame<'_>, history: &History, most: usize) -> Known {
         let over = best_and_latest(history, most);
-        let outcomes: Vec<Outcome> = over.iter().map(|trial| trial.outcome).collect();
+        let outcomes: Vec<TrialOutcome> = over.iter().map(|trial| trial.outcome).collect();
         let pending: Vec<Row> = history.pending().map(|point| frame.row(point)).collect();
         let first = pending.len().saturating_sub(most);
         Known {
             rows: over.iter().map(|trial| frame.row(&trial.point)).collect(),
             costs: shaped(&outcomes).into_iter().flatten().collect(),
-            foreseen: outcomes.iter().map(is_foreseen).collect(),
+            imputed: outcomes.iter().map(is_imputed).collect(),
             pending: pending[first..].to_vec(),
         }
     }
@@ -52,9 +52,9 @@ impl Known {
 
 /// The trials that are over; where they are more than `most`, the best of them and the latest, half
 /// and half. By number.
-fn best_and_latest(history: &History, most: usize) -> Vec<&Told> {
+fn best_and_latest(history: &History, most: usize) -> Vec<&TrialResult> {
     let over = history.trials().iter();
-    let mut over: Vec<&Told> = over.filter(|t| t.outcome != Outcome::Pending).collect();
+    let mut over: Vec<&TrialResult> = over.filter(|t| t.outcome != TrialOutcome::Running).collect();
     if over.len() <= most {
         return over;
     }
@@ -66,11 +66,11 @@ fn best_and_latest(history: &History, most: usize) -> Vec<&Told> {
     over
 }
 
-fn is_foreseen(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Foreseen(_))
+fn is_imputed(outcome: &TrialOutcome) -> bool {
+    matches!(outcome, TrialOutcome::Imputed(_))
 }
 
-fn cost(trial: &Told) -> f64 {
+fn cost(trial: &TrialResult) -> f64 {
     trial.outcome.cost().unwrap_or(f64::INFINITY)
 }
 
@@ -82,7 +82,8 @@ mod tests {
     #[test]
     fn many_trials_are_cut_down_to_the_best_and_the_latest() {
         let space = fixture::conditional();
-        let outcomes: Vec<Outcome> = (0..50).map(|i| Outcome::Cost(f64::from(i))).collect();
+        let outcomes: Vec<TrialOutcome> =
+            (0..50).map(|i| TrialOutcome::Cost(f64::from(i))).collect();
         let history = History::new(fixture::history(&space, 1, &outcomes));
         let numbers: Vec<u64> = best_and_latest(&history, 6).iter().map(|t| t.number).collect();
         assert_eq!(numbers, [0, 1, 2, 47, 48, 49]);

@@ -1,18 +1,23 @@
 //! What holds for every sampler, whatever it is asked.
 
-use super::{Gp, Question, Sampler, Settings, Smac, Tpe, fixture};
-use crate::history::{History, Outcome, Told};
+use super::{Gp, SampleRequest, Sampler, SamplerConfig, Smac, Tpe, fixture};
+use crate::history::{History, TrialOutcome, TrialResult};
 use crate::space::{Point, Space};
 use proptest::prelude::*;
 use surefoot_random::{Key, Permutation, Purpose};
 
 fn samplers() -> impl Iterator<Item = Box<dyn Sampler>> {
-    Settings::all().map(Settings::sampler)
+    SamplerConfig::all().map(SamplerConfig::sampler)
 }
 
-fn ask(sampler: &dyn Sampler, space: &Space, seed: u64, told: Vec<Told>) -> Point {
-    let history = History::new(told);
-    sampler.ask(&Question { space, seed, number: history.trials().len() as u64, history: &history })
+fn suggest(sampler: &dyn Sampler, space: &Space, seed: u64, results: Vec<TrialResult>) -> Point {
+    let history = History::new(results);
+    sampler.suggest(&SampleRequest {
+        space,
+        seed,
+        number: history.trials().len() as u64,
+        history: &history,
+    })
 }
 
 proptest! {
@@ -26,17 +31,17 @@ proptest! {
         outcomes in fixture::outcomes(),
         seed: u64,
     ) {
-        let told = fixture::history(&space, seed, &outcomes);
-        let order = Permutation::new(Key::new(seed, Purpose::Shuffle), told.len() as u64);
-        let shuffled: Vec<Told> = (0..told.len() as u64)
-            .map(|i| told[order.get(i) as usize].clone())
+        let results = fixture::history(&space, seed, &outcomes);
+        let order = Permutation::new(Key::new(seed, Purpose::Shuffle), results.len() as u64);
+        let shuffled: Vec<TrialResult> = (0..results.len() as u64)
+            .map(|i| results[order.get(i) as usize].clone())
             .collect();
         for sampler in samplers() {
-            let point = ask(&*sampler, &space, seed, told.clone());
+            let point = suggest(&*sampler, &space, seed, results.clone());
             prop_assert!(space.contains(&point), "{}: {point:?}", sampler.name());
-            let again = ask(&*sampler, &space, seed, told.clone());
+            let again = suggest(&*sampler, &space, seed, results.clone());
             prop_assert_eq!(&point, &again, "{}", sampler.name());
-            let otherwise = ask(&*sampler, &space, seed, shuffled.clone());
+            let otherwise = suggest(&*sampler, &space, seed, shuffled.clone());
             prop_assert_eq!(&point, &otherwise, "{}", sampler.name());
         }
     }
@@ -47,19 +52,19 @@ proptest! {
     fn a_failure_is_the_worst_in_both_directions(seed in 0_u64..1000) {
         let space = fixture::space([("x", crate::Domain::Uniform(0.0, 1.0))]);
         for sign in [1.0, -1.0] {
-            let told = |number: u64| {
+            let results = |number: u64| {
                 let x = (number as f64 + 0.5) / 24.0;
-                let outcome = if x < 0.5 { Outcome::Worthless } else { Outcome::Cost(sign * x) };
-                Told { number, point: space.at(|_| x), outcome }
+                let outcome = if x < 0.5 { TrialOutcome::Failed } else { TrialOutcome::Cost(sign * x) };
+                TrialResult { number, point: space.at(|_| x), outcome }
             };
-            let told: Vec<Told> = (0..24).map(told).collect();
+            let results: Vec<TrialResult> = (0..24).map(results).collect();
             let learning: [Box<dyn Sampler>; 3] = [
                 Box::new(Tpe::default()),
                 Box::new(Gp::default()),
                 Box::new(Smac { interleave: 0.0, ..Smac::default() }),
             ];
             for sampler in learning {
-                let point = ask(&*sampler, &space, seed, told.clone());
+                let point = suggest(&*sampler, &space, seed, results.clone());
                 let x = space.parameters()[0].domain.place(&point.0["x"]);
                 prop_assert!(x > 0.3, "{} asks for {x} with sign {sign}", sampler.name());
             }
@@ -71,10 +76,10 @@ proptest! {
 #[test]
 fn a_space_without_parameters_has_one_answer() {
     let space = Space::new(Vec::new()).expect("a space");
-    let outcomes = [Outcome::Cost(1.0); 20];
+    let outcomes = [TrialOutcome::Cost(1.0); 20];
     for sampler in samplers() {
-        let told = fixture::history(&space, 1, &outcomes);
-        assert_eq!(ask(&*sampler, &space, 1, told), Point::default(), "{}", sampler.name());
+        let results = fixture::history(&space, 1, &outcomes);
+        assert_eq!(suggest(&*sampler, &space, 1, results), Point::default(), "{}", sampler.name());
     }
 }
 
@@ -82,10 +87,10 @@ fn a_space_without_parameters_has_one_answer() {
 #[test]
 fn a_space_that_is_used_up_has_an_answer() {
     let space = fixture::space([("c", fixture::words(["a", "b"]))]);
-    let outcomes = [Outcome::Cost(1.0); 20];
+    let outcomes = [TrialOutcome::Cost(1.0); 20];
     for sampler in samplers() {
-        let told = fixture::history(&space, 1, &outcomes);
-        assert!(space.contains(&ask(&*sampler, &space, 1, told)), "{}", sampler.name());
+        let results = fixture::history(&space, 1, &outcomes);
+        assert!(space.contains(&suggest(&*sampler, &space, 1, results)), "{}", sampler.name());
     }
 }
 
@@ -93,17 +98,17 @@ fn a_space_that_is_used_up_has_an_answer() {
 #[test]
 fn answers_are_pinned() {
     let space = fixture::conditional();
-    let outcomes: Vec<Outcome> = (0..30)
+    let outcomes: Vec<TrialOutcome> = (0..30)
         .map(|i| match i % 6 {
-            4 => Outcome::Worthless,
-            5 => Outcome::Pending,
-            _ => Outcome::Cost(f64::from((i * 7) % 30)),
+            4 => TrialOutcome::Failed,
+            5 => TrialOutcome::Running,
+            _ => TrialOutcome::Cost(f64::from((i * 7) % 30)),
         })
         .collect();
-    let told = fixture::history(&space, 1, &outcomes);
+    let results = fixture::history(&space, 1, &outcomes);
     let answers: Vec<String> = samplers()
         .map(|sampler| {
-            let point = ask(&*sampler, &space, 1, told.clone());
+            let point = suggest(&*sampler, &space, 1, results.clone());
             let point = serde_json::to_string(&point).expect("text");
             format!("{} {point}", sampler.name())
         })

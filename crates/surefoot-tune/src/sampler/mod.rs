@@ -1,10 +1,10 @@
 //! Samplers: which point to try next, one a file.
 //!
-//! [`Settings`] is how a study says which one it wants; [`named`] gives one by its name.
+//! [`SamplerConfig`] is how a study says which one it wants; [`named`] gives one by its name.
 //!
 //! What outcomes mean is the same for all. Costs are minimised. A trial that a pruner ended counts with the cost that it
-//! would have come to ([`foresight`](crate::foresight)), one that an indicator ended with its last. One that failed, or came to no finite number, is
-//! [`Worthless`](crate::Outcome::Worthless): no better than the worst that is not. One that runs is
+//! would have come to ([`imputation`](crate::imputation)), one that an indicator ended with its last. One that failed, or came to no finite number, is
+//! [`Worthless`](crate::TrialOutcome::Failed): no better than the worst that is not. One that runs is
 //! kept away from. How each sampler takes that into account is said where it is defined.
 
 mod acquisition;
@@ -28,7 +28,7 @@ mod tpe;
 
 pub use gp::Gp;
 pub use random::Random;
-pub use settings::Settings;
+pub use settings::SamplerConfig;
 pub use smac::Smac;
 pub use sobol::Sobol;
 pub use tpe::Tpe;
@@ -39,19 +39,19 @@ use surefoot_random::{Key, Purpose};
 
 /// Says which point to try next.
 ///
-/// A sampler keeps nothing between calls: the same question has the same answer, on any machine and
+/// A sampler keeps nothing between calls: the same request has the same answer, on any machine and
 /// in any process. That is what makes a search repeatable, and what lets any worker ask.
 pub trait Sampler: Send + Sync {
     /// The name it has in studies.
     fn name(&self) -> &'static str;
 
     /// The point for the trial of this number.
-    fn ask(&self, question: &Question<'_>) -> Point;
+    fn suggest(&self, request: &SampleRequest<'_>) -> Point;
 }
 
 /// What a sampler is asked.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct SampleRequest<'a> {
     /// Where to look.
     pub space: &'a Space,
     /// The seed of the study.
@@ -62,7 +62,7 @@ pub struct Question<'a> {
     pub history: &'a History,
 }
 
-impl Question<'_> {
+impl SampleRequest<'_> {
     /// The key of the draws that answer it.
     pub fn key(&self) -> Key {
         Key::new(self.seed, Purpose::Sample).epoch(self.number)
@@ -71,10 +71,10 @@ impl Question<'_> {
 
 /// The sampler of a name, with its default settings.
 pub fn named(name: &str) -> Option<Box<dyn Sampler>> {
-    Settings::named(name).map(Settings::sampler)
+    SamplerConfig::named(name).map(SamplerConfig::sampler)
 }
 
 /// The names of all samplers.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    Settings::all().map(|settings| settings.name())
+    SamplerConfig::all().map(|settings| settings.name())
 }

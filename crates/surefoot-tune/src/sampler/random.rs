@@ -1,6 +1,6 @@
 //! Random search: every trial is drawn by itself.
 
-use super::{Question, Sampler};
+use super::{SampleRequest, Sampler};
 use crate::space::Point;
 use serde::{Deserialize, Serialize};
 
@@ -17,10 +17,10 @@ impl Sampler for Random {
         "random"
     }
 
-    fn ask(&self, question: &Question<'_>) -> Point {
-        let key = question.key();
+    fn suggest(&self, request: &SampleRequest<'_>) -> Point {
+        let key = request.key();
         let places = |index: usize| key.uniform(index as u64);
-        question.space.at(places)
+        request.space.at(places)
     }
 }
 
@@ -34,10 +34,10 @@ mod tests {
     fn trials_and_seeds_differ() {
         let space = fixture::conditional();
         let history = History::default();
-        let ask = |seed, number| {
-            Random {}.ask(&Question { space: &space, seed, number, history: &history })
+        let suggest = |seed, number| {
+            Random {}.suggest(&SampleRequest { space: &space, seed, number, history: &history })
         };
-        assert_ne!(ask(1, 0), ask(1, 1));
-        assert_ne!(ask(1, 0), ask(2, 0));
+        assert_ne!(suggest(1, 0), suggest(1, 1));
+        assert_ne!(suggest(1, 0), suggest(2, 0));
     }
 }

@@ -11,17 +11,17 @@ use std::fmt;
 /// A study writes the name alone, or a table with the name and what differs from the default:
 ///
 /// ```
-/// use surefoot_tune::sampler::{Settings, Tpe};
+/// use surefoot_tune::sampler::{SamplerConfig, Tpe};
 ///
-/// let given: Settings = serde_json::from_str(r#"{"name": "tpe", "startup": 20}"#)?;
-/// assert_eq!(given, Settings::Tpe(Tpe { startup: 20, ..Tpe::default() }));
-/// let given: Settings = serde_json::from_str(r#""sobol""#)?;
+/// let given: SamplerConfig = serde_json::from_str(r#"{"name": "tpe", "startup": 20}"#)?;
+/// assert_eq!(given, SamplerConfig::Tpe(Tpe { startup: 20, ..Tpe::default() }));
+/// let given: SamplerConfig = serde_json::from_str(r#""sobol""#)?;
 /// assert_eq!(given.name(), "sobol");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
-pub enum Settings {
+pub enum SamplerConfig {
     /// Independent draws.
     Random(Random),
     /// Points that fill the space evenly.
@@ -34,77 +34,77 @@ pub enum Settings {
     Smac(Smac),
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings::Tpe(Tpe::default())
+impl Default for SamplerConfig {
+    fn default() -> SamplerConfig {
+        SamplerConfig::Tpe(Tpe::default())
     }
 }
 
-impl Settings {
+impl SamplerConfig {
     /// All samplers, with their default settings.
-    pub fn all() -> impl Iterator<Item = Settings> {
+    pub fn all() -> impl Iterator<Item = SamplerConfig> {
         [
-            Settings::Random(Random::default()),
-            Settings::Sobol(Sobol::default()),
-            Settings::Tpe(Tpe::default()),
-            Settings::Gp(Gp::default()),
-            Settings::Smac(Smac::default()),
+            SamplerConfig::Random(Random::default()),
+            SamplerConfig::Sobol(Sobol::default()),
+            SamplerConfig::Tpe(Tpe::default()),
+            SamplerConfig::Gp(Gp::default()),
+            SamplerConfig::Smac(Smac::default()),
         ]
         .into_iter()
     }
 
     /// The default settings of the sampler of a name.
-    pub fn named(name: &str) -> Option<Settings> {
-        Settings::all().find(|settings| settings.name() == name)
+    pub fn named(name: &str) -> Option<SamplerConfig> {
+        SamplerConfig::all().find(|settings| settings.name() == name)
     }
 
     /// The name of the sampler.
     pub fn name(&self) -> &'static str {
         match self {
-            Settings::Random(sampler) => sampler.name(),
-            Settings::Sobol(sampler) => sampler.name(),
-            Settings::Tpe(sampler) => sampler.name(),
-            Settings::Gp(sampler) => sampler.name(),
-            Settings::Smac(sampler) => sampler.name(),
+            SamplerConfig::Random(sampler) => sampler.name(),
+            SamplerConfig::Sobol(sampler) => sampler.name(),
+            SamplerConfig::Tpe(sampler) => sampler.name(),
+            SamplerConfig::Gp(sampler) => sampler.name(),
+            SamplerConfig::Smac(sampler) => sampler.name(),
         }
     }
 
     /// Whether the points it gives depend on how other trials ended.
     pub fn learns(&self) -> bool {
         match self {
-            Settings::Random(_) | Settings::Sobol(_) => false,
-            Settings::Tpe(_) | Settings::Gp(_) | Settings::Smac(_) => true,
+            SamplerConfig::Random(_) | SamplerConfig::Sobol(_) => false,
+            SamplerConfig::Tpe(_) | SamplerConfig::Gp(_) | SamplerConfig::Smac(_) => true,
         }
     }
 
     /// The sampler.
     pub fn sampler(self) -> Box<dyn Sampler> {
         match self {
-            Settings::Random(sampler) => Box::new(sampler),
-            Settings::Sobol(sampler) => Box::new(sampler),
-            Settings::Tpe(sampler) => Box::new(sampler),
-            Settings::Gp(sampler) => Box::new(sampler),
-            Settings::Smac(sampler) => Box::new(sampler),
+            SamplerConfig::Random(sampler) => Box::new(sampler),
+            SamplerConfig::Sobol(sampler) => Box::new(sampler),
+            SamplerConfig::Tpe(sampler) => Box::new(sampler),
+            SamplerConfig::Gp(sampler) => Box::new(sampler),
+            SamplerConfig::Smac(sampler) => Box::new(sampler),
         }
     }
 
     /// These settings with those of a table in their place.
-    fn with<E: Error>(self, table: Map<String, Value>) -> Result<Settings, E> {
+    fn with<E: Error>(self, table: Map<String, Value>) -> Result<SamplerConfig, E> {
         let name = self.name();
         let table = Value::Object(table);
         let read = match self {
-            Settings::Random(_) => Random::deserialize(table).map(Settings::Random),
-            Settings::Sobol(_) => Sobol::deserialize(table).map(Settings::Sobol),
-            Settings::Tpe(_) => Tpe::deserialize(table).map(Settings::Tpe),
-            Settings::Gp(_) => Gp::deserialize(table).map(Settings::Gp),
-            Settings::Smac(_) => Smac::deserialize(table).map(Settings::Smac),
+            SamplerConfig::Random(_) => Random::deserialize(table).map(SamplerConfig::Random),
+            SamplerConfig::Sobol(_) => Sobol::deserialize(table).map(SamplerConfig::Sobol),
+            SamplerConfig::Tpe(_) => Tpe::deserialize(table).map(SamplerConfig::Tpe),
+            SamplerConfig::Gp(_) => Gp::deserialize(table).map(SamplerConfig::Gp),
+            SamplerConfig::Smac(_) => Smac::deserialize(table).map(SamplerConfig::Smac),
         };
         read.map_err(|error| E::custom(format!("sampler `{name}`: {error}")))
     }
 }
 
-impl<'de> Deserialize<'de> for Settings {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Settings, D::Error> {
+impl<'de> Deserialize<'de> for SamplerConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<SamplerConfig, D::Error> {
         deserializer.deserialize_any(NameOrTable)
     }
 }
@@ -123,20 +123,20 @@ pub(super) fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D
 struct NameOrTable;
 
 impl<'de> Visitor<'de> for NameOrTable {
-    type Value = Settings;
+    type Value = SamplerConfig;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name of a sampler, or a table with its `name` and settings")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Settings, E> {
-        Settings::named(name).ok_or_else(|| {
+    fn visit_str<E: Error>(self, name: &str) -> Result<SamplerConfig, E> {
+        SamplerConfig::named(name).ok_or_else(|| {
             let known: Vec<String> = super::names().map(|name| format!("`{name}`")).collect();
             E::custom(format!("unknown sampler `{name}`, expected one of {}", known.join(", ")))
         })
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Settings, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SamplerConfig, A::Error> {
         let mut table = Map::new();
         while let Some((key, value)) = map.next_entry::<String, Value>()? {
             table.insert(key, value);
@@ -155,13 +155,13 @@ impl<'de> Visitor<'de> for NameOrTable {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Settings, serde_json::Error> {
+    fn read(text: &str) -> Result<SamplerConfig, serde_json::Error> {
         serde_json::from_str(text)
     }
 
     #[test]
     fn every_name_leads_to_the_sampler_that_has_it() {
-        for settings in Settings::all() {
+        for settings in SamplerConfig::all() {
             let name = settings.name();
             assert_eq!(read(&format!("\"{name}\"")).expect("settings"), settings);
             assert_eq!(super::super::named(name).expect("a sampler").name(), name);
@@ -171,7 +171,7 @@ mod tests {
 
     #[test]
     fn settings_survive_being_written() {
-        for settings in Settings::all() {
+        for settings in SamplerConfig::all() {
             let text = serde_json::to_string(&settings).expect("text");
             assert_eq!(read(&text).expect("settings"), settings);
         }

@@ -1,6 +1,6 @@
 //! Costs in a shape that models of them can take.
 
-use crate::history::Outcome;
+use crate::history::TrialOutcome;
 use libm::{log, sqrt};
 
 /// A cost further above the median than the best is below it is drawn in, and counts for no more
@@ -12,15 +12,15 @@ const MOST: f64 = 4.0;
 /// Costs keep their order, and from the best to the median and as far again they keep their
 /// distances. Beyond that they grow with the logarithm, up to a limit, so that a loss of 1e30 is bad and no worse:
 /// it must not flatten everything else. What is worthless counts as the worst that is not.
-pub(super) fn shaped(outcomes: &[Outcome]) -> Vec<Option<f64>> {
+pub(super) fn shaped(outcomes: &[TrialOutcome]) -> Vec<Option<f64>> {
     let mut costs: Vec<f64> = outcomes.iter().filter_map(|o| o.cost()).collect();
     costs.sort_by(f64::total_cmp);
     let drawn_in = |cost| drawn_in(cost, &costs);
     let worst = costs.last().map_or(0.0, |&worst| drawn_in(worst));
-    let shape = |outcome: &Outcome| match outcome {
-        Outcome::Cost(cost) | Outcome::Foreseen(cost) => Some(drawn_in(*cost)),
-        Outcome::Worthless => Some(worst),
-        Outcome::Pending => None,
+    let shape = |outcome: &TrialOutcome| match outcome {
+        TrialOutcome::Cost(cost) | TrialOutcome::Imputed(cost) => Some(drawn_in(*cost)),
+        TrialOutcome::Failed => Some(worst),
+        TrialOutcome::Running => None,
     };
     let mut shaped: Vec<Option<f64>> = outcomes.iter().map(shape).collect();
     standardise(&mut shaped);
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn an_enormous_cost_leaves_the_others_apart() {
-        let outcomes = [1.0, 2.0, 3.0, 1e30, f64::NAN].map(Outcome::of);
+        let outcomes = [1.0, 2.0, 3.0, 1e30, f64::NAN].map(TrialOutcome::of);
         let shaped: Vec<f64> = shaped(&outcomes).into_iter().flatten().collect();
         assert!(shaped[1] - shaped[0] > 0.2, "{shaped:?}");
         assert_eq!(shaped[3], shaped[4]);
@@ -76,7 +76,7 @@ mod tests {
             let shaped = shaped(&outcomes);
             let pairs = || outcomes.iter().zip(&shaped);
             for (outcome, shape) in pairs() {
-                prop_assert_eq!(*outcome == Outcome::Pending, shape.is_none());
+                prop_assert_eq!(*outcome == TrialOutcome::Running, shape.is_none());
                 prop_assert!(shape.is_none_or(|shape| shape.is_finite() && shape.abs() < 100.0));
                 for (other, other_shape) in pairs() {
                     if let (Some(a), Some(b)) = (outcome.cost(), other.cost()) {

@@ -5,7 +5,7 @@ use super::draws::Draws;
 use super::forest::{Forest, Growth, filled};
 use super::frame::{Axis, Frame, Row};
 use super::known::Known;
-use super::{Question, Sampler, sobol};
+use super::{SampleRequest, Sampler, sobol};
 use crate::space::Point;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
@@ -71,14 +71,14 @@ impl Sampler for Smac {
         "smac"
     }
 
-    fn ask(&self, question: &Question<'_>) -> Point {
-        let frame = Frame::new(question.space);
-        let known = Known::new(&frame, question.history, self.trials.get());
+    fn suggest(&self, request: &SampleRequest<'_>) -> Point {
+        let frame = Frame::new(request.space);
+        let known = Known::new(&frame, request.history, self.trials.get());
         // Of all there were, not of those that are looked at.
-        if question.history.over().count() < self.startup.max(1) {
-            return sobol::point(question.space, question.seed, question.number);
+        if request.history.over().count() < self.startup.max(1) {
+            return sobol::point(request.space, request.seed, request.number);
         }
-        let mut draws = Draws::new(question.key());
+        let mut draws = Draws::new(request.key());
         if draws.uniform() < self.interleave {
             return frame.point(&frame.random(&mut draws));
         }
@@ -86,7 +86,7 @@ impl Sampler for Smac {
         let hunt = Hunt {
             frame: &frame,
             best: costs.iter().copied().fold(f64::INFINITY, f64::min),
-            forest: self.forest(&frame, question, &known, costs),
+            forest: self.forest(&frame, request, &known, costs),
         };
         let incumbents = known.incumbents(STARTS);
         let found = hunt.best(&incumbents, self.candidates.get(), &mut draws);
@@ -99,7 +99,7 @@ impl Smac {
     fn forest(
         &self,
         frame: &Frame<'_>,
-        question: &Question<'_>,
+        request: &SampleRequest<'_>,
         known: &Known,
         mut costs: Vec<f64>,
     ) -> Forest {
@@ -109,7 +109,7 @@ impl Smac {
         let liar = costs.iter().sum::<f64>() / costs.len().max(1) as f64;
         costs.resize(rows.len(), liar);
         let growth = Growth { trees: self.trees.get(), leaf: self.leaf.get() };
-        Forest::fit(axes, &rows, &costs, growth, question.key().site(FOREST))
+        Forest::fit(axes, &rows, &costs, growth, request.key().site(FOREST))
     }
 }
 

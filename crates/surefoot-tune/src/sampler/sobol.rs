@@ -1,6 +1,6 @@
 //! Quasi-random search: points that leave no large gaps.
 
-use super::{Question, Sampler};
+use super::{SampleRequest, Sampler};
 use crate::space::{Point, Space};
 use serde::{Deserialize, Serialize};
 use surefoot_random::{Key, Purpose};
@@ -21,8 +21,8 @@ impl Sampler for Sobol {
         "sobol"
     }
 
-    fn ask(&self, question: &Question<'_>) -> Point {
-        point(question.space, question.seed, question.number)
+    fn suggest(&self, request: &SampleRequest<'_>) -> Point {
+        point(request.space, request.seed, request.number)
     }
 }
 

@@ -3,8 +3,8 @@
 use super::draws::Draws;
 use super::frame::{Frame, Row};
 use super::parzen::Parzen;
-use super::{Question, Sampler, sobol};
-use crate::history::Told;
+use super::{SampleRequest, Sampler, sobol};
+use crate::history::TrialResult;
 use crate::space::Point;
 use libm::{ceil, log};
 use serde::{Deserialize, Serialize};
@@ -61,22 +61,22 @@ impl Sampler for Tpe {
         "tpe"
     }
 
-    fn ask(&self, question: &Question<'_>) -> Point {
-        let trials = question.history.trials();
-        let pending = question.history.pending().count();
+    fn suggest(&self, request: &SampleRequest<'_>) -> Point {
+        let trials = request.history.trials();
+        let pending = request.history.pending().count();
         let over = trials.len() - pending;
         if over < self.startup {
-            return sobol::point(question.space, question.seed, question.number);
+            return sobol::point(request.space, request.seed, request.number);
         }
-        let frame = Frame::new(question.space);
+        let frame = Frame::new(request.space);
         let (good, bad) = self.split(trials, over);
-        let rows = |trials: &[&Told]| -> Vec<Row> {
+        let rows = |trials: &[&TrialResult]| -> Vec<Row> {
             trials.iter().map(|trial| frame.row(&trial.point)).collect()
         };
         let (good, bad) = (rows(&good), rows(&bad));
         let likely = Parzen::new(&frame, &good, &by_rank(good.len()));
         let unlikely = Parzen::new(&frame, &bad, &by_age(bad.len()));
-        let mut draws = Draws::new(question.key());
+        let mut draws = Draws::new(request.key());
         let mut best = (f64::NEG_INFINITY, likely.draw(&mut draws));
         let mut terms = Vec::new();
         for _ in 0..self.candidates.get() {
@@ -93,23 +93,28 @@ impl Sampler for Tpe {
 
 impl Tpe {
     /// The good trials, best first, and all others by number.
-    fn split<'a>(&self, trials: &'a [Told], over: usize) -> (Vec<&'a Told>, Vec<&'a Told>) {
-        let cost = |trial: &Told| trial.outcome.cost();
+    fn split<'a>(
+        &self,
+        trials: &'a [TrialResult],
+        over: usize,
+    ) -> (Vec<&'a TrialResult>, Vec<&'a TrialResult>) {
+        let cost = |trial: &TrialResult| trial.outcome.cost();
         let with_cost = trials.iter().filter_map(|trial| Some((cost(trial)?, trial)));
-        let mut ranked: Vec<(f64, &Told)> = with_cost.collect();
+        let mut ranked: Vec<(f64, &TrialResult)> = with_cost.collect();
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.number.cmp(&b.1.number)));
         let share = ceil(self.good.clamp(0.0, 1.0) * over as f64) as usize;
         let good = share.clamp(1, MOST_GOOD).min(ranked.len());
         let (good, rest) = ranked.split_at(good);
         let other = trials.iter().filter(|trial| cost(trial).is_none());
-        let mut bad: Vec<&Told> = rest.iter().map(|&(_, trial)| trial).chain(other).collect();
+        let mut bad: Vec<&TrialResult> =
+            rest.iter().map(|&(_, trial)| trial).chain(other).collect();
         bad.sort_by_key(|trial| trial.number);
         (good.iter().map(|&(_, trial)| trial).collect(), thinned(bad))
     }
 }
 
 /// At most [`MOST_BAD`] of them: the latest half, and as many of the older ones at even distances.
-fn thinned(bad: Vec<&Told>) -> Vec<&Told> {
+fn thinned(bad: Vec<&TrialResult>) -> Vec<&TrialResult> {
     if bad.len() <= MOST_BAD {
         return bad;
     }
@@ -138,7 +143,7 @@ fn by_age(n: usize) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::history::{History, Outcome};
+    use crate::history::{History, TrialOutcome};
     use crate::sampler::fixture;
     use crate::space::{Domain, Value};
 
@@ -153,16 +158,17 @@ mod tests {
         fixture::space([("x", Domain::Uniform(0.0, 1.0))])
     }
 
-    fn told(number: u64, x: f64, outcome: Outcome) -> Told {
+    fn result(number: u64, x: f64, outcome: TrialOutcome) -> TrialResult {
         let point = line().at(|_| x);
-        Told { number, point, outcome }
+        TrialResult { number, point, outcome }
     }
 
     fn mean_ask(history: &History) -> f64 {
         let space = line();
-        let ask =
-            |seed| x(&Tpe::default().ask(&Question { space: &space, seed, number: 99, history }));
-        (0..100).map(ask).sum::<f64>() / 100.0
+        let suggest = |seed| {
+            x(&Tpe::default().suggest(&SampleRequest { space: &space, seed, number: 99, history }))
+        };
+        (0..100).map(suggest).sum::<f64>() / 100.0
     }
 
     #[test]
@@ -184,17 +190,17 @@ mod tests {
 
     #[test]
     fn what_is_worthless_is_kept_away_from_even_if_nothing_else_is_known() {
-        let worthless = |number| told(number, number as f64 / 40.0, Outcome::Worthless);
+        let worthless = |number| result(number, number as f64 / 40.0, TrialOutcome::Failed);
         let history = History::new((0..20).map(worthless).collect());
         assert!(mean_ask(&history) > 0.6);
     }
 
     #[test]
     fn what_runs_is_kept_away_from() {
-        let known =
-            (0..10).map(|i| told(i, 0.1 * i as f64, Outcome::Cost((0.45 - 0.1 * i as f64).abs())));
+        let known = (0..10)
+            .map(|i| result(i, 0.1 * i as f64, TrialOutcome::Cost((0.45 - 0.1 * i as f64).abs())));
         let without = History::new(known.clone().collect());
-        let runs = (10..20).map(|i| told(i, 0.4, Outcome::Pending));
+        let runs = (10..20).map(|i| result(i, 0.4, TrialOutcome::Running));
         let with = History::new(known.chain(runs).collect());
         assert!(mean_ask(&with) > mean_ask(&without) + 0.02);
     }
@@ -203,8 +209,8 @@ mod tests {
     fn costs_count_by_their_order_alone() {
         let outcome = |i: u64| 0.37 * ((i * 7) % 20) as f64;
         let costs = |scale: fn(f64) -> f64| {
-            let told = |i| told(i, i as f64 / 20.0, Outcome::Cost(scale(outcome(i))));
-            mean_ask(&History::new((0..20).map(told).collect()))
+            let result = |i| result(i, i as f64 / 20.0, TrialOutcome::Cost(scale(outcome(i))));
+            mean_ask(&History::new((0..20).map(result).collect()))
         };
         assert_eq!(costs(|c| c), costs(|c| c.powi(3) * 1e250));
     }

@@ -3,7 +3,7 @@
 use super::record::{RecordedTrial, Task};
 use super::replay::{Alert, alerts, replay};
 use super::tally::Tally;
-use crate::pruner::Settings;
+use crate::pruner::PruningConfig;
 use surefoot_random::{Key, Purpose, choose};
 
 /// In which order recorded trials are replayed.
@@ -39,7 +39,7 @@ impl Order {
 }
 
 /// What the rules of `settings` do to a task in that order.
-pub fn measure(task: &Task, order: &Order, settings: &Settings) -> Tally {
+pub fn measure(task: &Task, order: &Order, settings: &PruningConfig) -> Tally {
     let found: Vec<Vec<Alert>> = if settings.indicators.is_empty() {
         vec![Vec::new(); task.trials.len()]
     } else {
@@ -78,10 +78,10 @@ mod tests {
         let trials = (0..20).map(|i| RecordedTrial::from_losses(&losses(i), &losses(i)));
         let task = Task { name: "made up".to_owned(), trials: trials.collect() };
         let order = Order::Drawn { trials: 15, seeds: vec![1, 2, 3] };
-        let tally = measure(&task, &order, &Settings::none());
+        let tally = measure(&task, &order, &PruningConfig::none());
         assert_eq!((tally.studies, tally.trials, tally.top), (3, 45, 30));
         assert_eq!((tally.saved(), tally.best_share()), (0.0, 1.0));
-        let whole = measure(&task, &Order::Recorded, &Settings::none());
+        let whole = measure(&task, &Order::Recorded, &PruningConfig::none());
         assert_eq!((whole.studies, whole.trials), (1, 20));
     }
 }

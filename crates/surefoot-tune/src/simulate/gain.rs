@@ -31,14 +31,14 @@ impl Gain {
     /// The gain of searches over the plain ones of the same seeds; `None` if one of the plain ones found
     /// nothing, or there is none.
     pub fn of(plain: &[Vec<Searched>], searches: &[Vec<Searched>]) -> Option<Gain> {
-        let (plain_courses, their_courses) = (courses(plain), courses(searches));
-        let bests = plain_courses.iter().map(|course| Some(course.last()?.1));
+        let (plain_courses, their_courses) = (curves(plain), curves(searches));
+        let bests = plain_courses.iter().map(|curve| Some(curve.last()?.1));
         let bests: Option<Vec<f64>> = bests.collect();
         let bests = bests.filter(|bests| !bests.is_empty())?;
         let pairs = || plain.iter().zip(searches);
-        let reached = |courses: &[Vec<(f64, f64)>]| {
-            let times = courses.iter().zip(&bests);
-            mean(times.map(|(course, best)| reaches(course, *best)))
+        let reached = |curves: &[Vec<(f64, f64)>]| {
+            let times = curves.iter().zip(&bests);
+            mean(times.map(|(curve, best)| reaches(curve, *best)))
         };
         let average = mean(bests.iter().copied());
         Some(Gain {
@@ -70,36 +70,36 @@ impl Gain {
 }
 
 /// When each search came to a new best, and to which.
-fn courses(searches: &[Vec<Searched>]) -> Vec<Vec<(f64, f64)>> {
-    let courses = searches.iter().map(|search| {
-        let mut course: Vec<(f64, f64)> = Vec::new();
+fn curves(searches: &[Vec<Searched>]) -> Vec<Vec<(f64, f64)>> {
+    let curves = searches.iter().map(|search| {
+        let mut curve: Vec<(f64, f64)> = Vec::new();
         for (when, cost) in search.iter().filter_map(|t| Some((t.when, t.cost?))) {
-            if course.last().is_none_or(|(_, best)| cost < *best) {
-                course.push((when, cost));
+            if curve.last().is_none_or(|(_, best)| cost < *best) {
+                curve.push((when, cost));
             }
         }
-        course
+        curve
     });
-    courses.collect()
+    curves.collect()
 }
 
 /// When a cost was reached; at the end of the budget if it never was. Averages of the same numbers in another
 /// order may differ in their last bits.
-fn reaches(course: &[(f64, f64)], cost: f64) -> f64 {
+fn reaches(curve: &[(f64, f64)], cost: f64) -> f64 {
     let near = cost + 1e-12 * cost.abs();
-    let found = course.iter().find(|(_, best)| *best <= near);
+    let found = curve.iter().find(|(_, best)| *best <= near);
     found.map_or(1.0, |(when, _)| *when)
 }
 
 /// The average of the best costs, from when all have one.
-fn averaged(courses: &[Vec<(f64, f64)>]) -> Vec<(f64, f64)> {
-    let mut times: Vec<f64> = courses.iter().flatten().map(|(when, _)| *when).collect();
+fn averaged(curves: &[Vec<(f64, f64)>]) -> Vec<(f64, f64)> {
+    let mut times: Vec<f64> = curves.iter().flatten().map(|(when, _)| *when).collect();
     times.sort_by(f64::total_cmp);
     times.dedup();
     let at = |time: f64| {
-        let bests = courses.iter().map(|course| {
-            let until = course.partition_point(|(when, _)| *when <= time);
-            Some(course[until.checked_sub(1)?].1)
+        let bests = curves.iter().map(|curve| {
+            let until = curve.partition_point(|(when, _)| *when <= time);
+            Some(curve[until.checked_sub(1)?].1)
         });
         let bests: Option<Vec<f64>> = bests.collect();
         Some((time, mean(bests?.into_iter())))
@@ -141,7 +141,7 @@ mod tests {
     fn searched(trials: &[(f64, Option<f64>)]) -> Vec<Searched> {
         let trial = |&(when, cost): &(f64, Option<f64>)| Searched {
             trial: 0,
-            stretches: 1,
+            epochs: 1,
             reason: None,
             when,
             cost,
@@ -178,9 +178,9 @@ mod tests {
     fn the_average_is_taken_when_all_have_found_something() {
         let one = searched(&[(0.1, Some(4.0)), (0.5, Some(2.0))]);
         let other = searched(&[(0.3, Some(2.0)), (0.9, Some(0.0))]);
-        let courses = courses(&[one, other]);
+        let curves = curves(&[one, other]);
         let expected = vec![(0.3, 3.0), (0.5, 2.0), (0.9, 1.0)];
-        assert_eq!(averaged(&courses), expected);
+        assert_eq!(averaged(&curves), expected);
     }
 
     #[test]

@@ -18,7 +18,7 @@ mod taskset;
 
 pub use draw::{Order, measure};
 pub use gain::Gain;
-pub use record::{RecordedTrial, Stretch, Task};
+pub use record::{RecordedEpoch, RecordedTrial, Task};
 pub use replay::{Alert, End, alerts, replay};
 pub use search::{Ground, Searched};
 pub use sweep::{Axis, Floor, Sweep, Tried, split, sweep};

@@ -22,17 +22,17 @@ pub struct RecordedTrial {
     pub facts: Facts,
     /// What was recorded. Indicators that need more are not asked.
     pub available: BTreeSet<Quantity>,
-    /// What happened, stretch by stretch.
-    pub stretches: Vec<Stretch>,
-    /// How many stretches were planned.
+    /// What happened, epoch by epoch.
+    pub epochs: Vec<RecordedEpoch>,
+    /// How many epochs were planned.
     pub planned: usize,
     /// The cost it truly ends with; `None` if it was not run to its end.
     pub truth: Option<f64>,
 }
 
-/// A stretch of a trial, usually an epoch.
+/// A epoch of a trial, usually an epoch.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stretch {
+pub struct RecordedEpoch {
     /// Its steps.
     pub observations: Vec<Observation>,
     /// What was evaluated at its end.
@@ -44,21 +44,21 @@ pub struct Stretch {
 }
 
 impl RecordedTrial {
-    /// A trial of which only losses are known: one of training and one cost a stretch. Each stretch
+    /// A trial of which only losses are known: one of training and one cost a epoch. Each epoch
     /// takes as long as another, and the last cost is the truth.
     pub fn from_losses(training: &[f64], costs: &[f64]) -> RecordedTrial {
-        let stretches: Vec<Stretch> = training
+        let epochs: Vec<RecordedEpoch> = training
             .iter()
             .zip(costs)
             .enumerate()
-            .map(|(i, (loss, cost))| Stretch {
+            .map(|(i, (loss, cost))| RecordedEpoch {
                 observations: vec![Observation::of_loss(i as u64 + 1, i as u64 + 1, *loss)],
                 evaluations: Vec::new(),
                 cost: *cost,
                 spent: 1.0,
             })
             .collect();
-        let planned = stretches.len();
+        let planned = epochs.len();
         RecordedTrial {
             point: None,
             facts: Facts {
@@ -67,8 +67,8 @@ impl RecordedTrial {
                 ..Facts::default()
             },
             available: BTreeSet::from([Quantity::Loss]),
-            truth: stretches.last().map(|stretch| stretch.cost),
-            stretches,
+            truth: epochs.last().map(|epoch| epoch.cost),
+            epochs,
             planned,
         }
     }

@@ -2,11 +2,11 @@
 
 use super::record::RecordedTrial;
 use super::replay::{Alert, Played, alerts, play};
-use crate::course::Course;
-use crate::foresight::{Finished, Foresight, is_cut_short, lowest};
-use crate::history::{History, Outcome, Told};
-use crate::pruner::{Reason, Settings};
-use crate::sampler::{Question, Sampler};
+use crate::history::{History, TrialOutcome, TrialResult};
+use crate::imputation::{Finished, Imputation, is_cut_short, lowest};
+use crate::learning_curve::LearningCurve;
+use crate::pruner::{PruneReason, PruningConfig};
+use crate::sampler::{SampleRequest, Sampler};
 use crate::space::{Domain, Parameter, Point, Space, SpaceError, Value};
 
 /// How far apart two choices are, squared, where the ends of a range of numbers are 1 apart: as far as two
@@ -45,10 +45,10 @@ struct Entry {
 pub struct Searched {
     /// Which of the recorded trials it is.
     pub trial: usize,
-    /// How many of its stretches were run.
-    pub stretches: usize,
+    /// How many of its epochs were run.
+    pub epochs: usize,
     /// Why no more, if it was stopped.
-    pub reason: Option<Reason>,
+    pub reason: Option<PruneReason>,
     /// What had been spent when it ended, as a share of the budget.
     pub when: f64,
     /// What it came to; `None` if it was stopped as bad or came to no number.
@@ -99,7 +99,7 @@ impl Ground {
                 });
                 *point = Point(values.collect());
             }
-            let costs = trial.stretches.iter().map(|stretch| stretch.cost);
+            let costs = trial.epochs.iter().map(|epoch| epoch.cost);
             let lowest = costs.filter(|cost| cost.is_finite()).reduce(f64::min);
             trial.truth = trial.truth.map(|_| lowest.unwrap_or(f64::NAN));
         }
@@ -124,12 +124,12 @@ impl Ground {
     /// What all trials took.
     pub fn spent(&self) -> f64 {
         let records = self.entries.iter().map(|entry| &entry.record);
-        let stretches = records.flat_map(|record| &record.stretches);
-        stretches.map(|stretch| stretch.spent).sum()
+        let epochs = records.flat_map(|record| &record.epochs);
+        epochs.map(|epoch| epoch.spent).sum()
     }
 
     /// What the indicators of `settings` find in each of the trials.
-    pub fn alerts(&self, settings: &Settings) -> Vec<Vec<Alert>> {
+    pub fn alerts(&self, settings: &PruningConfig) -> Vec<Vec<Alert>> {
         let entries = self.entries.iter();
         let found = entries.map(|entry| match settings.indicators.is_empty() {
             true => Vec::new(),
@@ -145,46 +145,46 @@ impl Ground {
         &self,
         sampler: &dyn Sampler,
         seed: u64,
-        settings: &Settings,
+        settings: &PruningConfig,
         found: &[Vec<Alert>],
         budget: f64,
     ) -> Vec<Searched> {
-        let rules = settings.combination();
+        let rules = settings.pruner_set();
         let mut free: Vec<usize> = (0..self.len()).collect();
         let mut searched: Vec<Searched> = Vec::new();
-        let mut courses: Vec<Course> = Vec::new();
+        let mut curves: Vec<LearningCurve> = Vec::new();
         let mut spent = 0.0;
         while !free.is_empty() {
             let number = searched.len() as u64;
-            let wanted = sampler.ask(&Question {
+            let wanted = sampler.suggest(&SampleRequest {
                 space: &self.space,
                 seed,
                 number,
-                history: &self.history(&searched, &courses),
+                history: &self.history(&searched, &curves),
             });
             let trial = free.remove(self.nearest(&wanted, &free));
             let entry = &self.entries[trial];
             let left = budget * (1.0 + ROUNDING) - spent;
-            let Played { mut course, reason, spent: its } =
-                play(&entry.record, &found[trial], number, &courses, &rules, left);
+            let Played { mut curve, reason, spent: its } =
+                play(&entry.record, &found[trial], number, &curves, &rules, left);
             spent += its;
             if its > left {
                 break;
             }
             let cost = match &reason {
                 None => Some(entry.truth),
-                Some(reason) if reason.counts => course.best(),
+                Some(reason) if reason.counts => curve.best(),
                 Some(_) => None,
             };
             searched.push(Searched {
                 trial,
-                stretches: course.costs.len(),
+                epochs: curve.costs.len(),
                 reason,
                 when: spent / budget,
                 cost: cost.filter(|cost| cost.is_finite()),
             });
-            course.over = true;
-            courses.push(course);
+            curve.over = true;
+            curves.push(curve);
         }
         searched
     }
@@ -212,34 +212,34 @@ impl Ground {
         nearest.map_or(0, |(index, _)| index)
     }
 
-    /// What a sampler is told, as the store of a study tells it.
-    fn history(&self, searched: &[Searched], courses: &[Course]) -> History {
-        let trials = || searched.iter().zip(courses);
-        let finished = trials().filter_map(|(trial, course)| {
+    /// What a sampler is results, as the store of a study tells it.
+    fn history(&self, searched: &[Searched], curves: &[LearningCurve]) -> History {
+        let trials = || searched.iter().zip(curves);
+        let finished = trials().filter_map(|(trial, curve)| {
             let is_finished = trial.reason.is_none() && trial.cost.is_some();
             is_finished.then(|| Finished {
-                lowest: lowest(course.costs.iter().copied()).collect(),
+                lowest: lowest(curve.costs.iter().copied()).collect(),
                 cost: self.entries[trial.trial].truth,
             })
         });
-        let mut foresight = Foresight::new(finished.collect());
-        let told = trials().map(|(trial, course)| {
+        let mut imputation = Imputation::new(finished.collect());
+        let results = trials().map(|(trial, curve)| {
             let entry = &self.entries[trial.trial];
             let cost = match &trial.reason {
                 None => entry.truth,
-                Some(reason) if reason.counts => course.best().unwrap_or(f64::NAN),
-                Some(_) => course.last().unwrap_or(f64::NAN),
+                Some(reason) if reason.counts => curve.best().unwrap_or(f64::NAN),
+                Some(_) => curve.last().unwrap_or(f64::NAN),
             };
             let outcome = match &trial.reason {
                 Some(reason) if is_cut_short(reason) && cost.is_finite() => {
-                    let lowest = lowest(course.costs.iter().copied()).last().unwrap_or(cost);
-                    Outcome::foreseen(foresight.cost(lowest, course.costs.len()))
+                    let lowest = lowest(curve.costs.iter().copied()).last().unwrap_or(cost);
+                    TrialOutcome::imputed(imputation.cost(lowest, curve.costs.len()))
                 }
-                _ => Outcome::of(cost),
+                _ => TrialOutcome::of(cost),
             };
-            Told { number: course.number, point: entry.point.clone(), outcome }
+            TrialResult { number: curve.number, point: entry.point.clone(), outcome }
         });
-        History::new(told.collect())
+        History::new(results.collect())
     }
 }
 
@@ -268,7 +268,7 @@ fn span(numbers: &[f64]) -> Option<Domain> {
 mod tests {
     use super::*;
     use crate::direction::Direction;
-    use crate::pruner::Choice;
+    use crate::pruner::PrunerConfig;
     use crate::sampler;
     use crate::store::{Claimed, End, Limits, NewStudy, Start, Store, View};
     use std::sync::Mutex;
@@ -281,7 +281,7 @@ mod tests {
         trial
     }
 
-    /// Three hundred trials of ten stretches; the nearer `x` is to 0.3, the lower they end.
+    /// Three hundred trials of ten epochs; the nearer `x` is to 0.3, the lower they end.
     fn ground() -> Ground {
         let trials = (0..300).map(|i| {
             let x = f64::from(i) / 299.0;
@@ -293,7 +293,7 @@ mod tests {
         Ground::spanned(trials.collect()).unwrap()
     }
 
-    fn search(settings: &Settings, name: &str, seed: u64) -> Vec<Searched> {
+    fn search(settings: &PruningConfig, name: &str, seed: u64) -> Vec<Searched> {
         let ground = ground();
         let sampler = sampler::named(name).unwrap();
         let found = ground.alerts(settings);
@@ -328,21 +328,21 @@ mod tests {
 
     #[test]
     fn a_search_takes_each_trial_once_and_no_more_than_its_budget() {
-        let searched = search(&Settings::none(), "random", 7);
+        let searched = search(&PruningConfig::none(), "random", 7);
         assert_eq!(searched.len(), 20);
         assert_eq!(searched.last().map(|trial| trial.when), Some(1.0));
         let mut trials: Vec<usize> = searched.iter().map(|trial| trial.trial).collect();
         trials.sort_unstable();
         trials.dedup();
         assert_eq!(trials.len(), 20);
-        assert_eq!(searched, search(&Settings::none(), "random", 7));
-        assert_ne!(searched, search(&Settings::none(), "random", 8));
+        assert_eq!(searched, search(&PruningConfig::none(), "random", 7));
+        assert_ne!(searched, search(&PruningConfig::none(), "random", 8));
     }
 
     #[test]
     fn a_sampler_that_learns_goes_where_trials_are_good() {
         let mean = |name: &str| {
-            let costs = (0..5).flat_map(|seed| search(&Settings::none(), name, seed));
+            let costs = (0..5).flat_map(|seed| search(&PruningConfig::none(), name, seed));
             let late = costs.filter(|trial| trial.when > 0.6);
             let late: Vec<f64> = late.filter_map(|trial| trial.cost).collect();
             late.iter().sum::<f64>() / late.len() as f64
@@ -352,14 +352,14 @@ mod tests {
 
     #[test]
     fn more_trials_fit_in_the_budget_if_some_are_stopped() {
-        let median: Choice = "median".parse().unwrap();
-        let searched = search(&Settings::only(median), "tpe", 7);
+        let median: PrunerConfig = "median".parse().unwrap();
+        let searched = search(&PruningConfig::only(median), "tpe", 7);
         assert!(searched.len() > 22, "{}", searched.len());
         let is_stopped = |trial: &Searched| trial.reason.is_some() && trial.cost.is_none();
         assert!(searched.iter().any(is_stopped));
     }
 
-    /// Draws at random, and notes what it was told.
+    /// Draws at random, and notes what it was results.
     struct Listener(Mutex<History>);
 
     impl Sampler for Listener {
@@ -367,9 +367,9 @@ mod tests {
             "listener"
         }
 
-        fn ask(&self, question: &Question<'_>) -> Point {
-            *self.0.lock().unwrap() = question.history.clone();
-            question.space.at(|i| question.key().uniform(i as u64))
+        fn suggest(&self, request: &SampleRequest<'_>) -> Point {
+            *self.0.lock().unwrap() = request.history.clone();
+            request.space.at(|i| request.key().uniform(i as u64))
         }
     }
 
@@ -396,14 +396,14 @@ mod tests {
             let start =
                 Start { point: entry.point.clone(), seen: None, planned: Some(10), run: None };
             store.start(&claim, &start).unwrap();
-            let costs = entry.record.stretches[..trial.stretches].iter();
-            for (step, stretch) in (1..).zip(costs.clone()) {
-                store.report(&claim, step, stretch.cost, 1.0).unwrap();
+            let costs = entry.record.epochs[..trial.epochs].iter();
+            for (step, epoch) in (1..).zip(costs.clone()) {
+                store.report(&claim, step, epoch.cost, 1.0).unwrap();
             }
             let end = match &trial.reason {
                 None => End::Complete { value: entry.truth },
                 Some(reason) => End::Stopped {
-                    value: costs.last().map(|stretch| stretch.cost),
+                    value: costs.last().map(|epoch| epoch.cost),
                     reason: reason.clone(),
                 },
             };
@@ -418,23 +418,23 @@ mod tests {
     fn a_sampler_is_told_what_a_store_tells() {
         let mut trials: Vec<RecordedTrial> =
             ground().entries.into_iter().map(|e| e.record).collect();
-        // Some that break, at their first stretch or later.
+        // Some that break, at their first epoch or later.
         for (i, trial) in trials.iter_mut().enumerate().filter(|(i, _)| i % 5 == 0) {
-            trial.stretches[i % 3].cost = f64::NAN;
+            trial.epochs[i % 3].cost = f64::NAN;
         }
         let ground = Ground::spanned(trials).unwrap();
-        let settings = Settings::default();
+        let settings = PruningConfig::default();
         let found = ground.alerts(&settings);
         let listener = Listener(Mutex::default());
         let searched = ground.search(&listener, 3, &settings, &found, 300.0);
-        let told = listener.0.into_inner().unwrap();
+        let results = listener.0.into_inner().unwrap();
         // The last trial of all did not end within the budget, and the sampler was not asked again.
-        let known = &searched[..told.trials().len()];
+        let known = &searched[..results.trials().len()];
         let by = |name: &str| {
             let reasons = known.iter().filter_map(|trial| trial.reason.as_ref());
             reasons.filter(|reason| reason.by == name).count()
         };
         assert!(by("prospect") > 5 && by("agv") + by("non_finite") > 1, "{known:?}");
-        assert_eq!(told, stored(&ground, known));
+        assert_eq!(results, stored(&ground, known));
     }
 }

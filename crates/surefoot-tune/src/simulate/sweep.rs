@@ -3,25 +3,25 @@
 use super::draw::{Order, measure};
 use super::record::Task;
 use super::tally::Tally;
-use crate::pruner::{Settings, SettingsError};
+use crate::pruner::{PruningConfig, PruningConfigError};
 use std::str::FromStr;
 
 /// A number to try several values of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Its key, as [`Settings::with`] takes it.
+    /// Its key, as [`PruningConfig::with`] takes it.
     pub key: String,
     /// The values.
     pub values: Vec<f64>,
 }
 
 impl FromStr for Axis {
-    type Err = SettingsError;
+    type Err = PruningConfigError;
 
     /// Reads `prospect.keep=0.1,0.2`.
-    fn from_str(text: &str) -> Result<Axis, SettingsError> {
+    fn from_str(text: &str) -> Result<Axis, PruningConfigError> {
         let (key, values) = text.split_once('=').unwrap_or((text, ""));
-        let fail = |message: String| SettingsError { key: key.to_owned(), message };
+        let fail = |message: String| PruningConfigError { key: key.to_owned(), message };
         let number = |value: &str| {
             let parsed = value.trim().parse::<f64>().ok().filter(|v| v.is_finite());
             parsed.ok_or_else(|| fail(format!("`{value}` is no number; write `{key}=0.1,0.2`")))
@@ -80,7 +80,7 @@ pub struct Sweep {
     /// Whether it keeps what must be kept, on the part for development.
     pub holds: bool,
     /// The settings with the chosen values.
-    pub settings: Settings,
+    pub settings: PruningConfig,
     /// What they do on the rest, which took no part in the choice, for each of its tasks.
     pub rest: Vec<Tally>,
 }
@@ -92,10 +92,10 @@ pub fn sweep(
     development: &[Task],
     rest: &[Task],
     order: &Order,
-    base: &Settings,
+    base: &PruningConfig,
     axes: &[Axis],
     floor: &Floor,
-) -> Result<Sweep, SettingsError> {
+) -> Result<Sweep, PruningConfigError> {
     let mut tried = Vec::new();
     for values in grid(axes) {
         let settings = apply(base, axes, &values)?;
@@ -165,7 +165,11 @@ fn grid(axes: &[Axis]) -> Vec<Vec<f64>> {
     })
 }
 
-fn apply(base: &Settings, axes: &[Axis], values: &[f64]) -> Result<Settings, SettingsError> {
+fn apply(
+    base: &PruningConfig,
+    axes: &[Axis],
+    values: &[f64],
+) -> Result<PruningConfig, PruningConfigError> {
     let mut pairs = axes.iter().zip(values);
     pairs.try_fold(base.clone(), |settings, (axis, value)| settings.with(&axis.key, *value))
 }
@@ -174,7 +178,7 @@ fn apply(base: &Settings, axes: &[Axis], values: &[f64]) -> Result<Settings, Set
 mod tests {
     use super::super::record::RecordedTrial;
     use super::*;
-    use crate::pruner::{Choice, Median};
+    use crate::pruner::{Median, PrunerConfig};
 
     /// Trials that end in the order in which they begin, but for the best, which begins as the worst.
     fn task(name: &str) -> Task {
@@ -199,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_choice_saves_most_among_those_that_keep_enough() {
-        let base = Settings::only(Choice::Median(Median::default()));
+        let base = PruningConfig::only(PrunerConfig::Median(Median::default()));
         let axes = ["median.from=0.2,0.45,0.6".parse().unwrap()];
         let floor = Floor { top: 0.5, best: 0.99 };
         let (dev, rest) = ([late_bloomer("a")], [late_bloomer("b")]);
@@ -214,7 +218,7 @@ mod tests {
 
     #[test]
     fn where_nothing_keeps_enough_that_is_said() {
-        let base = Settings::only(Choice::Median(Median::default()));
+        let base = PruningConfig::only(PrunerConfig::Median(Median::default()));
         let axes = ["median.from=0.1,0.2".parse().unwrap()];
         let dev = [late_bloomer("a")];
         let floor = Floor::default();
@@ -245,7 +249,7 @@ mod tests {
         assert!("plc=1,much".parse::<Axis>().unwrap_err().to_string().contains("`much`"));
         let axes = ["plk=1".parse().unwrap()];
         let error =
-            sweep(&[], &[], &Order::Recorded, &Settings::default(), &axes, &Floor::default());
+            sweep(&[], &[], &Order::Recorded, &PruningConfig::default(), &axes, &Floor::default());
         assert!(error.is_err());
     }
 }

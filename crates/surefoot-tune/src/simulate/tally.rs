@@ -45,9 +45,9 @@ impl Tally {
     pub fn of(trials: &[&RecordedTrial], ends: &[End]) -> Tally {
         let mut tally = Tally { studies: 1, trials: trials.len(), ..Tally::default() };
         for (trial, end) in trials.iter().zip(ends) {
-            let spent = |n: usize| trial.stretches[..n].iter().map(|s| s.spent).sum::<f64>();
-            tally.planned += spent(trial.stretches.len());
-            tally.spent += spent(end.stretches);
+            let spent = |n: usize| trial.epochs[..n].iter().map(|s| s.spent).sum::<f64>();
+            tally.planned += spent(trial.epochs.len());
+            tally.spent += spent(end.epochs);
             if let Some(reason) = &end.reason {
                 tally.stopped += 1;
                 *tally.by.entry(reason.by.clone()).or_default() += 1;
@@ -112,16 +112,17 @@ fn share(part: f64, whole: f64, of_nothing: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pruner::Reason;
+    use crate::pruner::PruneReason;
 
     fn trial(last: f64) -> RecordedTrial {
         RecordedTrial::from_losses(&[1.0; 4], &[1.0, 1.0, 1.0, last])
     }
 
-    fn end(stretches: usize, by: Option<&str>) -> End {
+    fn end(epochs: usize, by: Option<&str>) -> End {
         End {
-            stretches,
-            reason: by.map(|by| Reason { counts: by == "nmg", ..Reason::new(by, "Because.") }),
+            epochs,
+            reason: by
+                .map(|by| PruneReason { counts: by == "nmg", ..PruneReason::new(by, "Because.") }),
         }
     }
 

@@ -98,12 +98,12 @@ fn trial(value: serde_json::Value) -> Result<RecordedTrial, String> {
         ));
     }
     let mut trial = RecordedTrial::from_losses(&training, &costs);
-    for (epoch, stretch) in (1..).zip(&mut trial.stretches) {
-        stretch.evaluations.push(Evaluation {
-            epoch,
-            step: epoch,
+    for (number, epoch) in (1..).zip(&mut trial.epochs) {
+        epoch.evaluations.push(Evaluation {
+            epoch: number,
+            step: number,
             split: Split::Validation,
-            loss: stretch.cost,
+            loss: epoch.cost,
             metric: None,
         });
     }
@@ -160,10 +160,10 @@ mod tests {
         .unwrap();
         assert_eq!(task.name, "made_up");
         let trial = &task.trials[0];
-        let costs: Vec<f64> = trial.stretches.iter().map(|stretch| stretch.cost).collect();
+        let costs: Vec<f64> = trial.epochs.iter().map(|epoch| epoch.cost).collect();
         assert_eq!(costs[..2], [f64::INFINITY, f64::NEG_INFINITY]);
         assert!(costs[2].is_nan() && trial.truth.is_some_and(f64::is_nan));
-        assert!(trial.stretches[1].observations[0].loss.is_nan());
+        assert!(trial.epochs[1].observations[0].loss.is_nan());
         let point = trial.point.as_ref().unwrap();
         assert_eq!(point.get("note"), Some(&Value::Text("a \"NaN\"".to_owned())));
     }

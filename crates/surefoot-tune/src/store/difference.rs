@@ -90,8 +90,8 @@ mod tests {
             of_texts(there, here),
             [
                 "`model.1.units` is 1 in it, 2 here",
-                "`tune.sampler` is \"gp\" in it, not set here",
                 "`tune.pruner` is not set in it, [\"none\"] here",
+                "`tune.sampler` is \"gp\" in it, not set here",
             ]
         );
     }

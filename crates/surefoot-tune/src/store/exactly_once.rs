@@ -4,7 +4,7 @@ use super::database::{Database, Work};
 use super::fixture::digits;
 use super::sqlite::Sqlite;
 use super::{Attempt, Claimed, End, Error, Limits, Report, Start, Store, Trial, View};
-use crate::Reason;
+use crate::PruneReason;
 use crate::space::Point;
 
 /// A database that commits every write and then forgets that it did.
@@ -49,7 +49,7 @@ fn study(store: &mut Store) -> View {
             0 => End::Complete { value: f64::NAN },
             1 => End::Stopped {
                 value: Some(0.5),
-                reason: Reason {
+                reason: PruneReason {
                     by: "median".to_owned(),
                     sentence: "It is worse.".to_owned(),
                     evidence: Vec::new(),

@@ -3,7 +3,7 @@
 use super::sqlite::Sqlite;
 use super::{Claim, Claimed, End, Error, Limits, NewStudy, Start, State, Store, Study, View};
 use crate::Direction;
-use crate::pruner::Reason;
+use crate::pruner::PruneReason;
 use crate::space::{Point, Space, Value};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -145,7 +145,7 @@ impl World {
                 trial.silent = false;
                 let end = End::Stopped {
                     value: Some(0.25),
-                    reason: Reason::new("prospect", "It leads nowhere."),
+                    reason: PruneReason::new("prospect", "It leads nowhere."),
                 };
                 store.finish(claim, &end, 1.0)
             }),

@@ -1,8 +1,8 @@
 //! Trials as they are kept.
 
 use crate::direction::Direction;
-use crate::history::Outcome;
-use crate::pruner::Reason;
+use crate::history::TrialOutcome;
+use crate::pruner::PruneReason;
 use crate::space::Point;
 use serde::Serialize;
 
@@ -53,7 +53,7 @@ pub enum End {
         /// What it had reached, if anything.
         value: Option<f64>,
         /// Why.
-        reason: Reason,
+        reason: PruneReason,
     },
     /// It could not be run.
     Failed {
@@ -194,16 +194,16 @@ impl Trial {
 
     /// What a sampler is told of it that knew the study up to a change; nothing before it had a
     /// point.
-    pub fn outcome_at(&self, change: Change, direction: Direction) -> Option<Outcome> {
+    pub fn outcome_at(&self, change: Change, direction: Direction) -> Option<TrialOutcome> {
         if self.pointed.is_none_or(|pointed| pointed > change) {
             return None;
         }
         let told = self.told.is_some_and(|told| told <= change);
         Some(match self.end() {
-            Some(end) if told => {
-                end.value().map_or(Outcome::Worthless, |value| Outcome::of(direction.cost(value)))
-            }
-            _ => Outcome::Pending,
+            Some(end) if told => end
+                .value()
+                .map_or(TrialOutcome::Failed, |value| TrialOutcome::of(direction.cost(value))),
+            _ => TrialOutcome::Running,
         })
     }
 }

@@ -5,10 +5,10 @@ use super::database::{Cell, Reader, Session, cells};
 use super::study::{Study, StudyId};
 use super::trial::{Attempt, Change, End, Fate, Report, State, Trial};
 use super::{Error, Store};
-use crate::course::Course;
 use crate::direction::Direction;
-use crate::foresight::{self, Finished, Foresight};
-use crate::history::{History, Outcome, Told};
+use crate::history::{History, TrialOutcome, TrialResult};
+use crate::imputation::{self, Finished, Imputation};
+use crate::learning_curve::LearningCurve;
 use std::collections::BTreeMap;
 
 /// A study as a worker knows it.
@@ -60,16 +60,16 @@ impl View {
     /// [`seen`](Trial::seen), its number and the seed of the study, the sampler gives the same point
     /// again: what a trial reported does not change any more when it is over.
     pub fn history_at(&self, change: Change) -> History {
-        let told = self.trials.iter().filter_map(|trial| {
-            Some(Told {
+        let result = self.trials.iter().filter_map(|trial| {
+            Some(TrialResult {
                 number: trial.number,
                 outcome: trial.outcome_at(change, self.direction)?,
                 point: trial.point.clone()?,
             })
         });
-        let mut told: Vec<Told> = told.collect();
-        self.foresee(&mut told);
-        History::new(told)
+        let mut result: Vec<TrialResult> = result.collect();
+        self.impute(&mut result);
+        History::new(result)
     }
 
     /// What a trial has reported, in order. Of stretches that more than one attempt reported, what
@@ -92,12 +92,12 @@ impl View {
         reports.fold(0.0, |sum, report| sum + report.operations)
     }
 
-    /// The course of a trial, in costs.
-    pub fn course(&self, number: u64) -> Option<Course> {
+    /// The curve of a trial, in costs.
+    pub fn curve(&self, number: u64) -> Option<LearningCurve> {
         let trial = self.trials.get(usize::try_from(number).ok()?)?;
         let reports = self.reports(number);
         let costs = reports.iter().map(|r| self.direction.cost(r.value));
-        Some(Course {
+        Some(LearningCurve {
             number,
             costs: costs.collect(),
             planned: self.planned(trial),
@@ -123,39 +123,39 @@ impl View {
         }
     }
 
-    /// The courses of all other trials that have reported something, by number.
-    pub fn others(&self, number: u64) -> Vec<Course> {
+    /// The curves of all other trials that have reported something, by number.
+    pub fn others(&self, number: u64) -> Vec<LearningCurve> {
         let others = self.trials.iter().filter(|trial| trial.number != number);
-        let courses = others.filter_map(|trial| self.course(trial.number));
-        courses.filter(|course| !course.costs.is_empty()).collect()
+        let curves = others.filter_map(|trial| self.curve(trial.number));
+        curves.filter(|curve| !curve.costs.is_empty()).collect()
     }
 
     /// Puts what trials would have come to in the place of what they had reached when a pruner ended
     /// them.
-    fn foresee(&self, told: &mut [Told]) {
-        let end = |told: &Told| self.trials[told.number as usize].end();
-        let is_cut_short = |told: &Told| match (end(told), told.outcome) {
-            (Some(End::Stopped { reason, .. }), Outcome::Cost(_)) => {
-                foresight::is_cut_short(reason)
+    fn impute(&self, result: &mut [TrialResult]) {
+        let end = |result: &TrialResult| self.trials[result.number as usize].end();
+        let is_cut_short = |result: &TrialResult| match (end(result), result.outcome) {
+            (Some(End::Stopped { reason, .. }), TrialOutcome::Cost(_)) => {
+                imputation::is_cut_short(reason)
             }
             _ => false,
         };
-        if !told.iter().any(is_cut_short) {
+        if !result.iter().any(is_cut_short) {
             return;
         }
-        let finished = told.iter().filter_map(|told| match (end(told), told.outcome) {
-            (Some(End::Complete { .. }), Outcome::Cost(cost)) => {
-                Some(Finished { lowest: self.lowest(told.number).collect(), cost })
+        let finished = result.iter().filter_map(|result| match (end(result), result.outcome) {
+            (Some(End::Complete { .. }), TrialOutcome::Cost(cost)) => {
+                Some(Finished { lowest: self.lowest(result.number).collect(), cost })
             }
             _ => None,
         });
-        let mut foresight = Foresight::new(finished.collect());
-        for told in told {
-            if is_cut_short(told) {
-                let lowest = self.lowest(told.number).last();
+        let mut imputation = Imputation::new(finished.collect());
+        for result in result {
+            if is_cut_short(result) {
+                let lowest = self.lowest(result.number).last();
                 if let Some(lowest) = lowest.filter(|lowest| lowest.is_finite()) {
-                    let stretches = self.reports(told.number).len();
-                    told.outcome = Outcome::foreseen(foresight.cost(lowest, stretches));
+                    let stretches = self.reports(result.number).len();
+                    result.outcome = TrialOutcome::imputed(imputation.cost(lowest, stretches));
                 }
             }
         }
@@ -164,7 +164,7 @@ impl View {
     /// The lowest cost of a trial up to each of its reports.
     fn lowest(&self, number: u64) -> impl Iterator<Item = f64> {
         let reports = self.reports(number).iter();
-        foresight::lowest(reports.map(|report| self.direction.cost(report.value)))
+        imputation::lowest(reports.map(|report| self.direction.cost(report.value)))
     }
 
     fn take_trials(
@@ -198,12 +198,12 @@ impl View {
         self.reports_change = change;
         self.reports.resize(self.trials.len(), Vec::new());
         for (number, reports) in reports {
-            let Some(course) = self.reports.get_mut(number as usize) else {
+            let Some(curve) = self.reports.get_mut(number as usize) else {
                 continue;
             };
             for report in reports {
-                course.truncate(report.step.saturating_sub(1) as usize);
-                course.push(report);
+                curve.truncate(report.step.saturating_sub(1) as usize);
+                curve.push(report);
             }
         }
     }

@@ -49,7 +49,7 @@ mod wrong;
 
 pub use duration::parse as parse_duration;
 pub(crate) use settings::DEFAULTS;
-pub use settings::{Objective, Settings};
+pub use settings::{ObjectiveKind, StudyConfig};
 pub(crate) use wrong::{is_not, wrong_key};
 
 use crate::space::{Point, Space};
@@ -68,7 +68,7 @@ pub struct Study {
     /// Where to look.
     pub space: Space,
     /// How to look, and for how long.
-    pub settings: Settings,
+    pub settings: StudyConfig,
     /// What a trial does.
     pub task: Task,
     document: Document,
@@ -111,7 +111,7 @@ impl Study {
 
     /// What has to be the same for the trials of two studies to be comparable: all but how they were searched
     /// for.
-    pub fn question(&self) -> String {
+    pub fn comparable_text(&self) -> String {
         let search = [&settings::BUDGET[..], &settings::SEARCH].concat();
         template::without(self.text(), "tune", &search)
     }

@@ -1,7 +1,7 @@
 //! Reads a study out of its document.
 
 use super::ranges::{Walk, scalar};
-use super::settings::{Objective, Settings};
+use super::settings::{ObjectiveKind, StudyConfig};
 use super::template::{Action, Template};
 use super::{Study, Task, VERSION, duration, wrong_key};
 use crate::command;
@@ -345,12 +345,16 @@ impl Reader<'_> {
         }
     }
 
-    fn settings(&self, tune: Option<&dyn TableLike>, command: bool) -> Result<Settings, PlanError> {
+    fn settings(
+        &self,
+        tune: Option<&dyn TableLike>,
+        command: bool,
+    ) -> Result<StudyConfig, PlanError> {
         let objective = match (self.text("tune", tune, "objective")?.as_deref(), command) {
-            (None | Some("metric"), false) => Objective::Metric,
-            (Some(metric), false) if METRICS.contains(&metric) => Objective::Metric,
-            (Some("loss"), false) => Objective::Loss,
-            (None | Some("value"), true) => Objective::Value,
+            (None | Some("metric"), false) => ObjectiveKind::Metric,
+            (Some(metric), false) if METRICS.contains(&metric) => ObjectiveKind::Metric,
+            (Some("loss"), false) => ObjectiveKind::Loss,
+            (None | Some("value"), true) => ObjectiveKind::Value,
             (Some(other), true) => {
                 let message = format!("the objective of a command is `value`, not `{other}`");
                 return Err(self.fault("tune.objective", message));
@@ -363,19 +367,21 @@ impl Reader<'_> {
             }
         };
         let direction = match (self.text("tune", tune, "direction")?.as_deref(), objective) {
-            (Some("minimize" | "minimise"), _) | (None, Objective::Loss) => Direction::Minimize,
-            (Some("maximize" | "maximise"), _) | (None, Objective::Metric) => Direction::Maximize,
+            (Some("minimize" | "minimise"), _) | (None, ObjectiveKind::Loss) => Direction::Minimize,
+            (Some("maximize" | "maximise"), _) | (None, ObjectiveKind::Metric) => {
+                Direction::Maximize
+            }
             (Some(other), _) => {
                 let message = format!("the direction is `minimize` or `maximize`, not `{other}`");
                 return Err(self.fault("tune.direction", message));
             }
-            (None, Objective::Value) => {
+            (None, ObjectiveKind::Value) => {
                 let message = "`direction` is missing: is a low value good, or a high one?";
                 let help = "write `direction = \"minimize\"` or `direction = \"maximize\"`";
                 return Err(self.document.complaint("tune", message, Some(help.to_owned())));
             }
         };
-        let mut settings = Settings::new(objective, direction);
+        let mut settings = StudyConfig::new(objective, direction);
         if let Some(item) = tune.and_then(|tune| tune.get("seed")) {
             settings.seed = match item.as_integer() {
                 Some(seed @ 0..) => seed.unsigned_abs(),
@@ -405,7 +411,7 @@ impl Reader<'_> {
                 one => vec![one],
             };
             let protect = settings.pruners.protect;
-            settings.pruners = pruner::Settings::listed(&entries, protect)
+            settings.pruners = pruner::PruningConfig::listed(&entries, protect)
                 .map_err(|message| self.fault("tune.pruner", message))?;
         }
         settings.pruners = settings.rules();
@@ -447,7 +453,7 @@ impl Reader<'_> {
 
     /// What is wrong with the settings of a sampler, with the key to which it belongs.
     fn sampler_fault(&self, given: &Json, error: &serde_json::Error) -> PlanError {
-        let read = |table: Json| serde_json::from_value::<sampler::Settings>(table).is_ok();
+        let read = |table: Json| serde_json::from_value::<sampler::SamplerConfig>(table).is_ok();
         match wrong_key(given, &error.to_string(), read) {
             Some((key, message)) => {
                 let name = given["name"].as_str().unwrap_or_default();

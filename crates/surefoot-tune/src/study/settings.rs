@@ -25,7 +25,7 @@ pub(crate) const DEFAULTS: [(&str, &str); 7] = [
 
 /// What a trial is judged by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Objective {
+pub enum ObjectiveKind {
     /// The metric of the validation split: accuracy, or R² for a regression.
     Metric,
     /// The loss of the validation split.
@@ -34,30 +34,30 @@ pub enum Objective {
     Value,
 }
 
-impl Objective {
+impl ObjectiveKind {
     /// The name it has in studies.
     pub fn name(self) -> &'static str {
         match self {
-            Objective::Metric => "metric",
-            Objective::Loss => "loss",
-            Objective::Value => "value",
+            ObjectiveKind::Metric => "metric",
+            ObjectiveKind::Loss => "loss",
+            ObjectiveKind::Value => "value",
         }
     }
 }
 
 /// How to search, and for how long.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct StudyConfig {
     /// What a trial is judged by.
-    pub objective: Objective,
+    pub objective: ObjectiveKind,
     /// Which way is better.
     pub direction: Direction,
     /// The seed of every draw of the sampler. Trials are trained with the plan's own.
     pub seed: u64,
     /// Who says which point to try next.
-    pub sampler: sampler::Settings,
+    pub sampler: sampler::SamplerConfig,
     /// Who ends trials.
-    pub pruners: pruner::Settings,
+    pub pruners: pruner::PruningConfig,
     /// How many trials there are at most.
     pub trials: Option<u64>,
     /// How long to search. What runs then is interrupted.
@@ -73,15 +73,15 @@ pub struct Settings {
     pub patience: Duration,
 }
 
-impl Settings {
+impl StudyConfig {
     /// The settings of a study that says nothing but its objective and direction.
-    pub fn new(objective: Objective, direction: Direction) -> Settings {
-        Settings {
+    pub fn new(objective: ObjectiveKind, direction: Direction) -> StudyConfig {
+        StudyConfig {
             objective,
             direction,
             seed: 0,
-            sampler: sampler::Settings::default(),
-            pruners: pruner::Settings::default(),
+            sampler: sampler::SamplerConfig::default(),
+            pruners: pruner::PruningConfig::default(),
             trials: None,
             time: None,
             operations: None,
@@ -94,7 +94,7 @@ impl Settings {
     }
 
     /// Who ends trials, with all that depends on the sampler.
-    pub fn rules(&self) -> pruner::Settings {
+    pub fn rules(&self) -> pruner::PruningConfig {
         self.pruners.clone().for_sampler(self.sampler.learns())
     }
 

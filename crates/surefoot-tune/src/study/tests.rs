@@ -134,9 +134,9 @@ fn how_long_it_takes_is_not_part_of_what_is_searched() {
 fn how_it_is_searched_is_not_part_of_the_question() {
     let otherwise = PLAN.replace("trials = 20", "trials = 40\nsampler = \"gp\"\nprotect = 5");
     assert_ne!(study(PLAN).fingerprint(), study(&otherwise).fingerprint());
-    assert_eq!(study(PLAN).question(), study(&otherwise).question());
+    assert_eq!(study(PLAN).comparable_text(), study(&otherwise).comparable_text());
     let other = PLAN.replace("[1, 2]", "[1, 3]");
-    assert_ne!(study(PLAN).question(), study(&other).question());
+    assert_ne!(study(PLAN).comparable_text(), study(&other).comparable_text());
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn the_pruner_knows_whether_the_sampler_learns() {
         let text = PLAN.replace("trials = 20", &format!("trials = 20\n{settings}"));
         let rules = study(&text).settings.pruners;
         match rules.pruners[..] {
-            [pruner::Choice::Prospect(prospect)] => prospect.swing,
+            [pruner::PrunerConfig::Prospect(prospect)] => prospect.swing,
             _ => panic!("{rules:?}"),
         }
     };
@@ -244,14 +244,14 @@ fn a_condition_on_a_number_of_a_range_is_refused() {
 #[test]
 fn a_metric_may_be_named_if_it_is_the_one_of_the_plan() {
     let named = |metric: &str| PLAN.replace("trials = 20", &format!("objective = '{metric}'"));
-    assert_eq!(study(&named("accuracy")).settings.objective, Objective::Metric);
+    assert_eq!(study(&named("accuracy")).settings.objective, ObjectiveKind::Metric);
     let of_file = |loss: &str| {
         named("accuracy")
             .replace("\"circles\"", "{ kind = \"csv\", path = \"x.csv\" }")
             .replace("epochs = 20", &format!("epochs = 20\nloss = \"{loss}\""))
     };
     let told = study(&of_file("binary_crossentropy"));
-    assert_eq!(told.settings.objective, Objective::Metric);
+    assert_eq!(told.settings.objective, ObjectiveKind::Metric);
     let text = error(&of_file("mse"));
     assert!(text.contains("does not say whether its metric"), "{text}");
 }

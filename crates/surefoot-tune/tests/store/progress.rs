@@ -4,7 +4,7 @@ use super::{
     HASTY, PATIENT, begun, by_hand, claim, complete, new_study, open, pass, point, start, values,
     view,
 };
-use surefoot_tune::Reason;
+use surefoot_tune::PruneReason;
 use surefoot_tune::store::{Claimed, End, Error, NewStudy, Start, Store, View};
 
 pub(crate) fn reports_can_be_made_twice_and_not_otherwise(url: &str) {
@@ -97,7 +97,7 @@ pub(crate) fn what_cannot_be_shown_is_not_stored(url: &str) {
     let message = "Traceback:\n\t\0 is no \u{1b}[1mnumber\u{7}; \u{e4}".to_owned();
     store.finish(&claim, &End::Failed { message }, 1.0).expect("an end");
     let stopped = begun(&mut store, &study);
-    let reason = Reason::new("erg", "A \0 is kept where a text has other signs for it.");
+    let reason = PruneReason::new("erg", "A \0 is kept where a text has other signs for it.");
     let end = End::Stopped { value: None, reason };
     store.finish(&stopped, &end, 1.0).expect("an end");
     let view = view(&mut store, &study);

@@ -2,7 +2,7 @@
 
 use super::{PATIENT, begun, by_hand, complete, new_study, open, space, view};
 use surefoot_tune::store::{Claim, End, Error, NewStudy, Store, Study, View};
-use surefoot_tune::{Direction, Domain, Reason, Space};
+use surefoot_tune::{Direction, Domain, PruneReason, Space};
 
 pub(crate) fn a_study_comes_back_as_it_was(url: &str) {
     let (mut store, study) = open(url);
@@ -11,7 +11,7 @@ pub(crate) fn a_study_comes_back_as_it_was(url: &str) {
     assert_eq!(study.space, new.space);
     assert_eq!((study.direction, study.seed), (new.direction, new.seed));
     let claim = begun(&mut store, &study);
-    let reason = Reason {
+    let reason = PruneReason {
         by: "median".to_owned(),
         sentence: "It is \u{201c}worse\u{201d} than half; don't go on.".to_owned(),
         evidence: Vec::new(),

@@ -3,7 +3,7 @@
 use super::{HASTY, PATIENT, begun, claim, complete, new_study, open, pass, point, start, view};
 use std::collections::BTreeSet;
 use surefoot_tune::store::{Claim, End, Limits, NewStudy, Start, Store, Study, View};
-use surefoot_tune::{Direction, Outcome, Reason};
+use surefoot_tune::{Direction, PruneReason, TrialOutcome};
 
 /// A study in which much happens: two workers that die, report, stop and fail. Calls `look` before
 /// each point is chosen, as a worker would ask its sampler.
@@ -30,7 +30,7 @@ fn eventful(store: &mut Store, study: &Study, mut look: impl FnMut(&mut Store, u
         let reported = store.report(&oldest, oldest.reported + 1, f64::from(round), 1.0);
         let stopped = |by: &str| End::Stopped {
             value: Some(round.into()),
-            reason: Reason::new(by, "It leads nowhere."),
+            reason: PruneReason::new(by, "It leads nowhere."),
         };
         let ended = match round % 6 {
             0 => store.finish(&oldest, &complete(f64::INFINITY), 1.0),
@@ -98,8 +98,8 @@ pub(crate) fn pruners_see_the_courses_of_the_others_in_costs(url: &str) {
     assert_eq!(others.len(), 1);
     assert_eq!(others[0].costs, [-0.25, -0.5]);
     assert_eq!((others[0].planned, others[0].over), (3, true));
-    assert_eq!(view.course(1).expect("a course").costs, [-0.75]);
-    assert_eq!(view.history().trials()[0].outcome, Outcome::Cost(-0.5));
+    assert_eq!(view.curve(1).expect("a curve").costs, [-0.75]);
+    assert_eq!(view.history().trials()[0].outcome, TrialOutcome::Cost(-0.5));
 }
 
 pub(crate) fn a_trial_that_does_not_say_its_stretches_has_those_of_the_longest(url: &str) {
@@ -112,7 +112,7 @@ pub(crate) fn a_trial_that_does_not_say_its_stretches_has_those_of_the_longest(u
             store.report(&claim, step, 1.0, 1.0).expect("a report");
         }
         let view = view(&mut store, &study);
-        let planned = view.course(claim.number).expect("a course").planned;
+        let planned = view.curve(claim.number).expect("a curve").planned;
         store.finish(&claim, &complete(1.0), 1.0).expect("an end");
         planned
     };
@@ -132,13 +132,15 @@ pub(crate) fn samplers_are_told_what_a_stopped_trial_would_have_come_to(url: &st
     for by in ["prospect", "erg"] {
         let stopped = begun(&mut store, &study);
         store.report(&stopped, 1, 1.0, 1.0).expect("a report");
-        let end = End::Stopped { value: Some(1.0), reason: Reason::new(by, "It does not learn.") };
+        let end =
+            End::Stopped { value: Some(1.0), reason: PruneReason::new(by, "It does not learn.") };
         store.finish(&stopped, &end, 1.0).expect("an end");
     }
     let view = view(&mut store, &study);
     let history = view.history();
-    let told: Vec<Outcome> = history.trials().iter().map(|told| told.outcome).collect();
+    let told: Vec<TrialOutcome> = history.trials().iter().map(|told| told.outcome).collect();
     let fallen = 1.0 - (0.9 - 0.3);
-    let expected = [Outcome::Cost(0.3), Outcome::Foreseen(fallen), Outcome::Cost(1.0)];
+    let expected =
+        [TrialOutcome::Cost(0.3), TrialOutcome::Imputed(fallen), TrialOutcome::Cost(1.0)];
     assert_eq!(told, expected);
 }

@@ -20,7 +20,7 @@ Examples:
       The same with types, for pandas, Polars or DuckDB.
 
   surefoot export runs/circles -o circles.jsonl
-      One JSON object a trial, with its whole course.
+      One JSON object a trial, with its whole curve.
 
   surefoot export runs/circles -o circles.log
       A journal that Optuna opens: JournalStorage(JournalFileBackend(\"circles.log\")).

@@ -2,7 +2,7 @@
 
 use crate::output::{Role, number};
 use serde::Serialize;
-use surefoot_tune::pruner::Settings;
+use surefoot_tune::pruner::PruningConfig;
 use surefoot_tune::simulate::{Gain, Tally};
 
 /// What a set of rules did to recorded trials.
@@ -124,7 +124,7 @@ pub(crate) fn grounds_text(grounds: &[(&str, usize, f64)], seeds: usize, sampler
 }
 
 /// Which rules of the overview protect the best.
-pub(crate) fn protection(default: &Settings) -> String {
+pub(crate) fn protection(default: &PruningConfig) -> String {
     let best = match default.protect {
         0 => "none".to_owned(),
         1 => "the best trial".to_owned(),

@@ -17,7 +17,7 @@ use super::descent::descend;
 use super::draws::Draws;
 use super::frame::{Axis, Frame, Row};
 use super::known::Known;
-use super::{Question, Sampler, sobol};
+use super::{SampleRequest, Sampler, sobol};
 use crate::space::Point;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
@@ -30,7 +30,7 @@ use std::num::NonZeroUsize;
 ///
 /// * Costs are drawn in where they are enormous: they must not flatten everything else.
 /// * What is worthless costs as much as the worst that is not.
-/// * What was stopped, and is only foreseen, is believed less than what was measured.
+/// * What was stopped, and is only imputed, is believed less than what was measured.
 /// * What runs is believed to cost what the process expects, which leaves nothing to expect there.
 /// * Different choices are apart, each by its own distance. A parameter that is not there is as if in the middle of its
 ///   domain.
@@ -45,7 +45,7 @@ pub struct Gp {
     pub trials: NonZeroUsize,
     /// How many points are compared before the best of them are improved upon.
     pub candidates: NonZeroUsize,
-    /// The variance of the error of what is foreseen, as a share of that of all costs.
+    /// The variance of the error of what is imputed, as a share of that of all costs.
     #[serde(deserialize_with = "super::settings::share")]
     pub doubt: f64,
 }
@@ -75,21 +75,21 @@ impl Sampler for Gp {
         "gp"
     }
 
-    fn ask(&self, question: &Question<'_>) -> Point {
-        let elsewhere = || sobol::point(question.space, question.seed, question.number);
-        let frame = Frame::new(question.space);
-        let known = Known::new(&frame, question.history, self.trials.get());
+    fn suggest(&self, request: &SampleRequest<'_>) -> Point {
+        let elsewhere = || sobol::point(request.space, request.seed, request.number);
+        let frame = Frame::new(request.space);
+        let known = Known::new(&frame, request.history, self.trials.get());
         // Of all there were, not of those that are looked at.
-        if question.history.over().count() < self.startup.max(1) {
+        if request.history.over().count() < self.startup.max(1) {
             return elsewhere();
         }
         let embedding = Embedding::new(&frame);
         let embedded = |rows: &[Row]| rows.iter().map(|row| embedding.of(row)).collect();
         // Costs in their shape have variance 1.
-        let doubt = |foreseen: &bool| if *foreseen { self.doubt } else { 0.0 };
+        let doubt = |imputed: &bool| if *imputed { self.doubt } else { 0.0 };
         let costs = Costs {
             values: known.costs.clone(),
-            doubts: known.foreseen.iter().map(doubt).collect(),
+            doubts: known.imputed.iter().map(doubt).collect(),
         };
         let process = Process::fit(embedded(&known.rows), costs, frame.axes().len())
             .and_then(|process| process.believing(embedded(&known.pending)));
@@ -98,7 +98,7 @@ impl Sampler for Gp {
         };
         let hunt =
             Hunt { frame: &frame, embedding: &embedding, process: &process, best: known.best() };
-        let mut draws = Draws::new(question.key());
+        let mut draws = Draws::new(request.key());
         let incumbents = known.incumbents(INCUMBENTS);
         let found = hunt.best(&incumbents, self.candidates.get(), &mut draws);
         match found.into_iter().find(|row| !known.has(row)) {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::num::NonZeroUsize;
 use surefoot_diagnose::indicators;
 use surefoot_tune::Pruner;
-use surefoot_tune::pruner::{DIAGNOSIS, NAMES, NONE, Settings};
+use surefoot_tune::pruner::{DIAGNOSIS, NAMES, NONE, PruningConfig};
 use surefoot_tune::simulate::{Axis, Floor, Order, Tally, Task, measure, split, sweep};
 
 const EXAMPLES: &str = "\
@@ -167,8 +167,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 /// The rules that are asked for: the default ones, or those that are named, with their numbers changed.
-fn settings(arguments: &Arguments) -> Result<Settings, Failure> {
-    let default = Settings::default();
+fn settings(arguments: &Arguments) -> Result<PruningConfig, Failure> {
+    let default = PruningConfig::default();
     let mut settings = match arguments.pruner.is_empty() {
         true => default,
         false if arguments.pruner == [NONE] => {
@@ -177,7 +177,7 @@ fn settings(arguments: &Arguments) -> Result<Settings, Failure> {
         }
         false => {
             let entries: Vec<Value> = arguments.pruner.iter().map(|n| n.as_str().into()).collect();
-            Settings::listed(&entries, default.protect).map_err(Failure::input)?
+            PruningConfig::listed(&entries, default.protect).map_err(Failure::input)?
         }
     };
     for (key, value) in &arguments.settings {
@@ -193,11 +193,11 @@ fn settings(arguments: &Arguments) -> Result<Settings, Failure> {
 /// Whether a key belongs to a pruner that a study does not have by default.
 fn is_of_another(key: &str) -> bool {
     let name = key.split('.').next().unwrap_or(key);
-    NAMES.contains(&name) && is_missing(&Settings::default(), name)
+    NAMES.contains(&name) && is_missing(&PruningConfig::default(), name)
 }
 
-/// Settings with a number changed.
-fn changed(settings: &Settings, key: &str, value: &str) -> Result<Settings, Failure> {
+/// PruningConfig with a number changed.
+fn changed(settings: &PruningConfig, key: &str, value: &str) -> Result<PruningConfig, Failure> {
     let number: f64 = value
         .trim()
         .parse()
@@ -213,12 +213,15 @@ fn changed(settings: &Settings, key: &str, value: &str) -> Result<Settings, Fail
     })
 }
 
-fn is_missing(settings: &Settings, name: &str) -> bool {
+fn is_missing(settings: &PruningConfig, name: &str) -> bool {
     settings.pruners.iter().all(|s| s.name() != name)
 }
 
 /// The rules that have a row each, by their names.
-fn rules(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)>, Failure> {
+fn rules(
+    base: &PruningConfig,
+    arguments: &Arguments,
+) -> Result<Vec<(String, PruningConfig)>, Failure> {
     match arguments.pruner.is_empty() {
         true => each(base, arguments),
         false => Ok(vec![(arguments.pruner.join(" + "), base.clone())]),
@@ -226,7 +229,10 @@ fn rules(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings
 }
 
 /// Every rule alone as others have it, then the indicators together, then those of a study.
-fn each(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)>, Failure> {
+fn each(
+    base: &PruningConfig,
+    arguments: &Arguments,
+) -> Result<Vec<(String, PruningConfig)>, Failure> {
     let mut rules = Vec::new();
     // As others have it, unless something else is said.
     let is_set = arguments.settings.iter().any(|(key, _)| key == "protect");
@@ -237,7 +243,7 @@ fn each(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)
             Some(pruner) => *pruner,
             None => name.parse().map_err(|error| Failure::input(format!("{error}")))?,
         };
-        let mut alone = Settings { protect, ..Settings::only(pruner) };
+        let mut alone = PruningConfig { protect, ..PruningConfig::only(pruner) };
         for (key, value) in &arguments.settings {
             if own.is_none() && key.split('.').next() == Some(name) {
                 alone = changed(&alone, key, value)?;
@@ -245,9 +251,9 @@ fn each(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)
         }
         rules.push((name.to_owned(), alone));
     }
-    let diagnosis = Settings { pruners: Vec::new(), protect, ..base.clone() };
+    let diagnosis = PruningConfig { pruners: Vec::new(), protect, ..base.clone() };
     for problem in indicators::PROBLEMS {
-        let alone = Settings { indicators: vec![problem.clone()], ..diagnosis.clone() };
+        let alone = PruningConfig { indicators: vec![problem.clone()], ..diagnosis.clone() };
         rules.push((problem.id().to_owned(), alone));
     }
     rules.push((DIAGNOSIS.to_owned(), diagnosis));
@@ -259,7 +265,7 @@ fn each(base: &Settings, arguments: &Arguments) -> Result<Vec<(String, Settings)
 fn calibrate(
     tasks: &[Task],
     order: &Order,
-    base: &Settings,
+    base: &PruningConfig,
     arguments: &Arguments,
     console: &Console,
 ) -> Result<Exit, Failure> {

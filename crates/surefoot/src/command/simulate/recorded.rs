@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{Evaluation, Facts, Observation, Quantity};
 use surefoot_record::Run;
-use surefoot_tune::simulate::{RecordedTrial, Stretch, Task, read_taskset};
+use surefoot_tune::simulate::{RecordedEpoch, RecordedTrial, Task, read_taskset};
 use surefoot_tune::store::{End, Report, Trial};
 use surefoot_tune::{Space, Study};
 
@@ -29,14 +29,14 @@ pub(super) struct Recorded {
     /// The path that it was named by, or the URL without its password.
     store: String,
     /// What was searched, if it was a study.
-    pub(super) question: Option<Question>,
+    pub(super) problem: Option<SearchProblem>,
     /// Whether a sampler that learns gave the points.
     pub(super) learns: bool,
 }
 
 /// What has to be the same for trials to be comparable.
 #[derive(PartialEq)]
-pub(super) struct Question {
+pub(super) struct SearchProblem {
     text: String,
     pub(super) space: Space,
 }
@@ -58,7 +58,7 @@ impl Recorded {
                 records.extend(curves.map(|task| Recorded {
                     task,
                     store: store.clone(),
-                    question: None,
+                    problem: None,
                     learns: false,
                 }));
                 continue;
@@ -111,8 +111,8 @@ impl Recorded {
             task,
             store: store.to_owned(),
             learns: study.as_ref().is_ok_and(learns),
-            question: Some(Question {
-                text: study.map_or_else(|_| document.clone(), |study| study.question()),
+            problem: Some(SearchProblem {
+                text: study.map_or_else(|_| document.clone(), |study| study.comparable_text()),
                 space: stored.study.space.clone(),
             }),
         })
@@ -216,23 +216,23 @@ fn task(stored: &Stored) -> Task {
 fn recorded(trial: &Trial, stored: &Stored) -> RecordedTrial {
     let (view, direction) = (&stored.view, stored.study.direction);
     let reports = view.reports(trial.number);
-    let course = view.course(trial.number).unwrap_or_default();
+    let curve = view.curve(trial.number).unwrap_or_default();
     // A run that was deleted, or that is on another machine, leaves what is in the store.
     let mut places = places(trial, stored).into_iter();
     let seen = places.find_map(|run| Seen::read(&run, reports));
-    let (facts, available, mut stretches) = match seen {
-        Some(seen) => (seen.facts, BTreeSet::from(SEEN), seen.stretches),
+    let (facts, available, mut epochs) = match seen {
+        Some(seen) => (seen.facts, BTreeSet::from(SEEN), seen.epochs),
         None => (Facts::default(), BTreeSet::new(), Vec::new()),
     };
-    stretches.resize_with(reports.len(), || Stretch {
+    epochs.resize_with(reports.len(), || RecordedEpoch {
         observations: Vec::new(),
         evaluations: Vec::new(),
         cost: 0.0,
         spent: 0.0,
     });
-    for ((stretch, report), cost) in stretches.iter_mut().zip(reports).zip(&course.costs) {
-        stretch.cost = *cost;
-        stretch.spent = match report.operations > 0.0 {
+    for ((epoch, report), cost) in epochs.iter_mut().zip(reports).zip(&curve.costs) {
+        epoch.cost = *cost;
+        epoch.spent = match report.operations > 0.0 {
             true => report.operations,
             false => report.seconds,
         };
@@ -241,8 +241,8 @@ fn recorded(trial: &Trial, stored: &Stored) -> RecordedTrial {
         point: trial.point.clone(),
         facts,
         available,
-        stretches,
-        planned: course.planned,
+        epochs,
+        planned: curve.planned,
         truth: match trial.end() {
             Some(End::Complete { value }) => Some(direction.cost(*value)),
             _ => None,
@@ -262,7 +262,7 @@ fn places(trial: &Trial, stored: &Stored) -> Vec<PathBuf> {
 /// What a run directory has of a trial.
 struct Seen {
     facts: Facts,
-    stretches: Vec<Stretch>,
+    epochs: Vec<RecordedEpoch>,
 }
 
 impl Seen {
@@ -279,7 +279,7 @@ impl Seen {
         if !evaluations.iter().zip(reports).all(is_reported) {
             return None;
         }
-        let mut stretches = Vec::with_capacity(reports.len());
+        let mut epochs = Vec::with_capacity(reports.len());
         let mut observations = run.observations().ok()?.peekable();
         for evaluation in evaluations {
             let mut seen: Vec<Observation> = Vec::new();
@@ -288,13 +288,13 @@ impl Seen {
             }) {
                 seen.extend(next);
             }
-            stretches.push(Stretch {
+            epochs.push(RecordedEpoch {
                 observations: seen,
                 evaluations: vec![evaluation],
                 cost: 0.0,
                 spent: 0.0,
             });
         }
-        Some(Seen { facts: run.header().facts.clone(), stretches })
+        Some(Seen { facts: run.header().facts.clone(), epochs })
     }
 }

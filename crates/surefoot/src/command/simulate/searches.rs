@@ -1,23 +1,23 @@
 //! Whole searches among recorded trials.
 
 use super::Arguments;
-use super::recorded::{Question, Recorded};
+use super::recorded::{Recorded, SearchProblem};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Console;
 use crate::output::simulate::{Gained, Gains, SearchedTask, grounds_text, protection};
 use std::num::NonZeroUsize;
 use std::thread;
-use surefoot_tune::pruner::Settings;
-use surefoot_tune::sampler::{self, Settings as SamplerSettings};
+use surefoot_tune::pruner::PruningConfig;
+use surefoot_tune::sampler::{self, SamplerConfig};
 use surefoot_tune::simulate::{Gain, Ground, RecordedTrial, Searched};
 
 /// Of searches with fewer trials than this nothing can be said.
 const FEW: f64 = 20.0;
 
 /// The sampler of a name.
-pub(super) fn sampler(name: &str) -> Result<SamplerSettings, Failure> {
-    SamplerSettings::named(name).ok_or_else(|| {
+pub(super) fn sampler(name: &str) -> Result<SamplerConfig, Failure> {
+    SamplerConfig::named(name).ok_or_else(|| {
         let names: Vec<&str> = sampler::names().collect();
         Failure::input(format!("there is no sampler `{name}`; there are {}", names.join(", ")))
     })
@@ -26,8 +26,8 @@ pub(super) fn sampler(name: &str) -> Result<SamplerSettings, Failure> {
 /// Searches with each of the rules, and says what that gains.
 pub(super) fn run(
     records: Vec<Recorded>,
-    sampler: &SamplerSettings,
-    rules: &[(String, Settings)],
+    sampler: &SamplerConfig,
+    rules: &[(String, PruningConfig)],
     arguments: &Arguments,
     console: &Console,
 ) -> Result<Exit, Failure> {
@@ -38,13 +38,13 @@ pub(super) fn run(
     }
     let grounds = grounds(records)?;
     let seeds = arguments.seeds();
-    let searches = |ground: &Ground, rules: &Settings| {
+    let searches = |ground: &Ground, rules: &PruningConfig| {
         searches(ground, sampler, rules, &seeds, share * ground.spent())
     };
     let mut plain: Vec<Vec<Vec<Searched>>> = Vec::new();
     let mut sizes = Vec::new();
     for (task, ground) in &grounds {
-        let searched = searches(ground, &Settings::none());
+        let searched = searches(ground, &PruningConfig::none());
         let gain = Gain::of(&searched, &searched).ok_or_else(|| {
             let message = format!("{task}: with --share {share} a search finds nothing");
             Failure::input(message).help("give it more: --share SHARE")
@@ -84,19 +84,19 @@ pub(super) fn run(
 
 /// What can be searched. Studies that looked for the same are one ground.
 fn grounds(records: Vec<Recorded>) -> Result<Vec<(String, Ground)>, Failure> {
-    let mut joined: Vec<(String, Option<Question>, Vec<RecordedTrial>)> = Vec::new();
+    let mut joined: Vec<(String, Option<SearchProblem>, Vec<RecordedTrial>)> = Vec::new();
     for recorded in records {
-        let (task, question) = (recorded.task, recorded.question);
+        let (task, problem) = (recorded.task, recorded.problem);
         let mut same =
-            joined.iter_mut().filter(|(_, other, _)| question.is_some() && *other == question);
+            joined.iter_mut().filter(|(_, other, _)| problem.is_some() && *other == problem);
         match same.next() {
             Some((_, _, trials)) => trials.extend(task.trials),
-            None => joined.push((task.name, question, task.trials)),
+            None => joined.push((task.name, problem, task.trials)),
         }
     }
-    let grounds = joined.into_iter().map(|(name, question, trials)| {
-        let ground = match question {
-            Some(question) => Ground::new(question.space, trials),
+    let grounds = joined.into_iter().map(|(name, problem, trials)| {
+        let ground = match problem {
+            Some(problem) => Ground::new(problem.space, trials),
             None => Ground::spanned(trials)
                 .map_err(|error| Failure::input(format!("{name}: {error}")))?,
         };
@@ -120,8 +120,8 @@ fn grounds(records: Vec<Recorded>) -> Result<Vec<(String, Ground)>, Failure> {
 /// A search for each seed.
 fn searches(
     ground: &Ground,
-    sampler: &SamplerSettings,
-    rules: &Settings,
+    sampler: &SamplerConfig,
+    rules: &PruningConfig,
     seeds: &[u64],
     budget: f64,
 ) -> Vec<Vec<Searched>> {

@@ -19,8 +19,8 @@ use surefoot_record::{
 use surefoot_train::{Compute, Device, End, Flow, Journal, Outline, Report, Run, Watcher};
 use surefoot_tune::checker::Checker;
 use surefoot_tune::runner::{Assignment, Ended, Order, Progress, Runner, Supervisor, Trouble};
-use surefoot_tune::study::Objective;
-use surefoot_tune::{Reason, Study};
+use surefoot_tune::study::ObjectiveKind;
+use surefoot_tune::{PruneReason, Study};
 
 /// Trains the plan of a trial.
 pub(super) struct Trainer<'a, B: Compute> {
@@ -273,7 +273,7 @@ fn broken(error: surefoot_record::Error) -> Trouble {
 /// How an evaluation becomes a report.
 #[derive(Clone, Copy)]
 struct Measure {
-    objective: Objective,
+    objective: ObjectiveKind,
     /// Of a step.
     operations: f64,
     /// How many there will be.
@@ -286,7 +286,7 @@ impl Measure {
             index,
             planned: Some(self.evaluations),
             value: match self.objective {
-                Objective::Loss => evaluation.loss,
+                ObjectiveKind::Loss => evaluation.loss,
                 _ => evaluation.metric.unwrap_or(f64::NAN),
             },
             operations: self.operations * evaluation.step as f64,
@@ -307,7 +307,7 @@ impl Measure {
             _ => None,
         });
         Ok(match done {
-            Some(done) => Ended::Stopped(Reason::from(&done)),
+            Some(done) => Ended::Stopped(PruneReason::from(&done)),
             None => Ended::Complete(None),
         })
     }
@@ -348,7 +348,7 @@ impl TrialJournal {
     }
 
     /// Records why the trial was ended.
-    fn note(&mut self, reason: &Reason, step: u64) -> Recorded<()> {
+    fn note(&mut self, reason: &PruneReason, step: u64) -> Recorded<()> {
         let mut finding = Finding::new(reason.by.clone().into(), step, reason.sentence.clone());
         finding.evidence.clone_from(&reason.evidence);
         self.recorder.event(&Event::Finding(finding))?;

@@ -12,14 +12,14 @@ pub(crate) use summary::Summary;
 use super::number;
 use serde::Serialize;
 use surefoot_tune::store::{End, State, Trial, View};
-use surefoot_tune::study::Objective;
-use surefoot_tune::{Point, Reason, Study};
+use surefoot_tune::study::ObjectiveKind;
+use surefoot_tune::{Point, PruneReason, Study};
 
 /// A value of the objective as people read it.
 fn value(study: &Study, value: f64) -> String {
     match study.settings.objective {
-        Objective::Loss => number::loss(value),
-        Objective::Metric | Objective::Value => number::short(value),
+        ObjectiveKind::Loss => number::loss(value),
+        ObjectiveKind::Metric | ObjectiveKind::Value => number::short(value),
     }
 }
 
@@ -67,7 +67,7 @@ struct TrialEvent<'a> {
     value: Option<f64>,
     epochs: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a Reason>,
+    reason: Option<&'a PruneReason>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
     parameters: Option<&'a Point>,

@@ -27,8 +27,8 @@ struct OutlineEvent<'a> {
     objective: &'a str,
     direction: &'a str,
     seed: u64,
-    sampler: &'a surefoot_tune::sampler::Settings,
-    pruner: &'a pruner::Settings,
+    sampler: &'a surefoot_tune::sampler::SamplerConfig,
+    pruner: &'a pruner::PruningConfig,
     trials: Option<u64>,
     seconds: Option<f64>,
     operations: Option<f64>,
@@ -132,7 +132,7 @@ fn states(view: &View) -> BTreeMap<&str, usize> {
     states
 }
 
-fn pruners(settings: &pruner::Settings) -> String {
+fn pruners(settings: &pruner::PruningConfig) -> String {
     let mut names: Vec<&str> = settings.pruners.iter().map(Pruner::name).collect();
     match settings.indicators == surefoot_diagnose::indicators::PROBLEMS {
         true => names.push(pruner::DIAGNOSIS),

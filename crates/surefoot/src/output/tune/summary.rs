@@ -193,12 +193,12 @@ fn quoted(word: &str) -> Cow<'_, str> {
 fn saved(view: &View) -> f64 {
     let (mut planned, mut spared) = (0.0, 0.0);
     for trial in view.trials() {
-        let (Some(end), Some(course)) = (trial.end(), view.course(trial.number)) else {
+        let (Some(end), Some(curve)) = (trial.end(), view.curve(trial.number)) else {
             continue;
         };
-        planned += course.planned as f64;
+        planned += curve.planned as f64;
         if matches!(end, End::Stopped { .. }) {
-            spared += course.planned.saturating_sub(course.costs.len()) as f64;
+            spared += curve.planned.saturating_sub(curve.costs.len()) as f64;
         }
     }
     if planned > 0.0 { spared / planned } else { 0.0 }

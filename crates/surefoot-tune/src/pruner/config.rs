@@ -1,7 +1,7 @@
 //! Pruners by their names.
 
-use super::{Asha, Extrapolation, Hyperband, Median, Percentile, Prospect, Pruner, Reason};
-use crate::course::Course;
+use super::{Asha, Extrapolation, Hyperband, Median, Percentile, Prospect, PruneReason, Pruner};
+use crate::learning_curve::LearningCurve;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -16,7 +16,7 @@ pub const NAMES: [&str; 6] =
 /// the settings that differ from the defaults (`{ name = "median", trials = 10 }`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
-pub enum Choice {
+pub enum PrunerConfig {
     /// Behind, and lying still.
     Prospect(Prospect),
     /// Worse than the median.
@@ -36,23 +36,23 @@ pub enum Choice {
 #[error("there is no pruner `{0}`; there are {names}", names = NAMES.join(", "))]
 pub struct UnknownPruner(pub String);
 
-impl FromStr for Choice {
+impl FromStr for PrunerConfig {
     type Err = UnknownPruner;
 
-    fn from_str(name: &str) -> Result<Choice, UnknownPruner> {
+    fn from_str(name: &str) -> Result<PrunerConfig, UnknownPruner> {
         Ok(match name {
-            "prospect" => Choice::Prospect(Prospect::default()),
-            "median" => Choice::Median(Median::default()),
-            "percentile" => Choice::Percentile(Percentile::default()),
-            "extrapolation" => Choice::Extrapolation(Extrapolation::default()),
-            "asha" => Choice::Asha(Asha::default()),
-            "hyperband" => Choice::Hyperband(Hyperband::default()),
+            "prospect" => PrunerConfig::Prospect(Prospect::default()),
+            "median" => PrunerConfig::Median(Median::default()),
+            "percentile" => PrunerConfig::Percentile(Percentile::default()),
+            "extrapolation" => PrunerConfig::Extrapolation(Extrapolation::default()),
+            "asha" => PrunerConfig::Asha(Asha::default()),
+            "hyperband" => PrunerConfig::Hyperband(Hyperband::default()),
             _ => return Err(UnknownPruner(name.to_owned())),
         })
     }
 }
 
-impl Choice {
+impl PrunerConfig {
     /// Fails if a setting is one with which the pruner could not do what it is for.
     fn check(&self) -> Result<(), String> {
         let fail = |key: &str, value: f64, wanted: &str| {
@@ -77,49 +77,51 @@ impl Choice {
             Ok(())
         };
         match *self {
-            Choice::Prospect(Prospect { keep, sure, swing, fall, from, trials: _ }) => {
+            PrunerConfig::Prospect(Prospect { keep, sure, swing, fall, from, trials: _ }) => {
                 is_share("keep", keep)
                     .and(is_share("from", from))
                     .and(is_positive("sure", sure))
                     .and(swing.map_or(Ok(()), |swing| is_positive("swing", swing)))
                     .and(is_positive("fall", fall))
             }
-            Choice::Median(Median { from, trials: _ }) => is_share("from", from),
-            Choice::Percentile(Percentile { keep, from, trials: _ }) => {
+            PrunerConfig::Median(Median { from, trials: _ }) => is_share("from", from),
+            PrunerConfig::Percentile(Percentile { keep, from, trials: _ }) => {
                 is_share("keep", keep).and(is_share("from", from))
             }
-            Choice::Extrapolation(Extrapolation { from, sure, trials: _ }) => {
+            PrunerConfig::Extrapolation(Extrapolation { from, sure, trials: _ }) => {
                 is_share("from", from).and(is_positive("sure", sure))
             }
-            Choice::Asha(Asha { first, reduction })
-            | Choice::Hyperband(Hyperband { first, reduction }) => has_rungs(first, reduction),
+            PrunerConfig::Asha(Asha { first, reduction })
+            | PrunerConfig::Hyperband(Hyperband { first, reduction }) => {
+                has_rungs(first, reduction)
+            }
         }
     }
 
     fn pruner(&self) -> &dyn Pruner {
         match self {
-            Choice::Prospect(pruner) => pruner,
-            Choice::Median(pruner) => pruner,
-            Choice::Percentile(pruner) => pruner,
-            Choice::Extrapolation(pruner) => pruner,
-            Choice::Asha(pruner) => pruner,
-            Choice::Hyperband(pruner) => pruner,
+            PrunerConfig::Prospect(pruner) => pruner,
+            PrunerConfig::Median(pruner) => pruner,
+            PrunerConfig::Percentile(pruner) => pruner,
+            PrunerConfig::Extrapolation(pruner) => pruner,
+            PrunerConfig::Asha(pruner) => pruner,
+            PrunerConfig::Hyperband(pruner) => pruner,
         }
     }
 }
 
-impl Pruner for Choice {
+impl Pruner for PrunerConfig {
     fn name(&self) -> &'static str {
         self.pruner().name()
     }
 
-    fn judge(&self, trial: &Course, others: &[Course]) -> Option<Reason> {
+    fn judge(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
         self.pruner().judge(trial, others)
     }
 }
 
-impl<'de> Deserialize<'de> for Choice {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Choice, D::Error> {
+impl<'de> Deserialize<'de> for PrunerConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PrunerConfig, D::Error> {
         deserializer.deserialize_any(NameOrTable)
     }
 }
@@ -127,17 +129,17 @@ impl<'de> Deserialize<'de> for Choice {
 struct NameOrTable;
 
 impl<'de> Visitor<'de> for NameOrTable {
-    type Value = Choice;
+    type Value = PrunerConfig;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the name of a pruner, or a table with its `name` and settings")
     }
 
-    fn visit_str<E: Error>(self, name: &str) -> Result<Choice, E> {
+    fn visit_str<E: Error>(self, name: &str) -> Result<PrunerConfig, E> {
         name.parse().map_err(E::custom)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Choice, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PrunerConfig, A::Error> {
         #[derive(Deserialize)]
         #[serde(tag = "name", rename_all = "snake_case")]
         enum Table {
@@ -150,12 +152,12 @@ impl<'de> Visitor<'de> for NameOrTable {
         }
         let table = Table::deserialize(MapAccessDeserializer::new(map))?;
         let choice = match table {
-            Table::Prospect(pruner) => Choice::Prospect(pruner),
-            Table::Median(pruner) => Choice::Median(pruner),
-            Table::Percentile(pruner) => Choice::Percentile(pruner),
-            Table::Extrapolation(pruner) => Choice::Extrapolation(pruner),
-            Table::Asha(pruner) => Choice::Asha(pruner),
-            Table::Hyperband(pruner) => Choice::Hyperband(pruner),
+            Table::Prospect(pruner) => PrunerConfig::Prospect(pruner),
+            Table::Median(pruner) => PrunerConfig::Median(pruner),
+            Table::Percentile(pruner) => PrunerConfig::Percentile(pruner),
+            Table::Extrapolation(pruner) => PrunerConfig::Extrapolation(pruner),
+            Table::Asha(pruner) => PrunerConfig::Asha(pruner),
+            Table::Hyperband(pruner) => PrunerConfig::Hyperband(pruner),
         };
         choice.check().map_err(A::Error::custom)?;
         Ok(choice)
@@ -169,25 +171,26 @@ mod tests {
     #[test]
     fn every_name_is_a_pruner_of_that_name() {
         for name in NAMES {
-            let choice: Choice = name.parse().unwrap();
+            let choice: PrunerConfig = name.parse().unwrap();
             assert_eq!(choice.name(), name);
             let json = serde_json::to_string(&choice).unwrap();
-            assert_eq!(serde_json::from_str::<Choice>(&json).unwrap(), choice);
+            assert_eq!(serde_json::from_str::<PrunerConfig>(&json).unwrap(), choice);
         }
     }
 
     #[test]
     fn a_name_or_a_table_will_do() {
-        let read = |json: &str| serde_json::from_str::<Choice>(json).unwrap();
-        assert_eq!(read(r#""median""#), Choice::Median(Median::default()));
+        let read = |json: &str| serde_json::from_str::<PrunerConfig>(json).unwrap();
+        assert_eq!(read(r#""median""#), PrunerConfig::Median(Median::default()));
         let table = read(r#"{"trials": 9, "name": "median"}"#);
         let median = Median { trials: 9, ..Median::default() };
-        assert_eq!(table, Choice::Median(median));
+        assert_eq!(table, PrunerConfig::Median(median));
     }
 
     #[test]
     fn errors_name_what_there_is() {
-        let error = |json: &str| serde_json::from_str::<Choice>(json).unwrap_err().to_string();
+        let error =
+            |json: &str| serde_json::from_str::<PrunerConfig>(json).unwrap_err().to_string();
         assert!(error(r#""medain""#).contains("there are prospect, median, "));
         assert!(error(r#"{"name": "medain"}"#).contains("expected one of `prospect`, `median`"));
         assert!(error(r#"{"name": "median", "trails": 5}"#).contains("`from` or `trials`"));
@@ -203,7 +206,7 @@ mod tests {
             (r#"{"name": "asha", "reduction": 1}"#, "`reduction` is 1, not more than 1"),
             (r#"{"name": "hyperband", "first": 0}"#, "`first` is 0, not a share above 0"),
         ] {
-            let error = serde_json::from_str::<Choice>(table).expect_err("refused");
+            let error = serde_json::from_str::<PrunerConfig>(table).expect_err("refused");
             assert!(error.to_string().contains(said), "{error}");
         }
     }

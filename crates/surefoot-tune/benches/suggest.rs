@@ -5,16 +5,16 @@
 
 use std::time::Instant;
 use surefoot_random::{Key, Purpose};
-use surefoot_tune::sampler::{self, Question};
+use surefoot_tune::sampler::{self, SampleRequest};
 use surefoot_tune::{
-    Condition, Domain, History, Outcome, Parameter, Space, SpaceError, Told, Value,
+    Condition, Domain, History, Parameter, Space, SpaceError, TrialOutcome, TrialResult, Value,
 };
 
 const QUESTIONS: u64 = 7;
 
 fn main() -> Result<(), SpaceError> {
     let space = space()?;
-    println!("{:<8} {:>9} {:>9} {:>9}   ms an ask, by trials told", "", 100, 1_000, 10_000);
+    println!("{:<8} {:>9} {:>9} {:>9}   ms an ask, by trials result", "", 100, 1_000, 10_000);
     for name in sampler::names() {
         let Some(sampler) = sampler::named(name) else {
             continue;
@@ -25,7 +25,7 @@ fn main() -> Result<(), SpaceError> {
             let mut times: Vec<f64> = (0..QUESTIONS)
                 .map(|seed| {
                     let started = Instant::now();
-                    std::hint::black_box(sampler.ask(&Question {
+                    std::hint::black_box(sampler.suggest(&SampleRequest {
                         space: &space,
                         seed,
                         number: trials,
@@ -65,14 +65,14 @@ fn space() -> Result<Space, SpaceError> {
 }
 
 fn history(space: &Space, trials: u64) -> History {
-    let told = |number: u64| {
+    let result = |number: u64| {
         let key = Key::new(1, Purpose::Generate).epoch(number);
         let outcome = match number {
-            _ if number + 10 >= trials => Outcome::Pending,
-            _ if number.is_multiple_of(10) => Outcome::Worthless,
-            _ => Outcome::Cost(key.site(1).normal(0)),
+            _ if number + 10 >= trials => TrialOutcome::Running,
+            _ if number.is_multiple_of(10) => TrialOutcome::Failed,
+            _ => TrialOutcome::Cost(key.site(1).normal(0)),
         };
-        Told { number, point: space.at(|index| key.uniform(index as u64)), outcome }
+        TrialResult { number, point: space.at(|index| key.uniform(index as u64)), outcome }
     };
-    History::new((0..trials).map(told).collect())
+    History::new((0..trials).map(result).collect())
 }

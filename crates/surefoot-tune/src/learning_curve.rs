@@ -2,24 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The course of a trial: a cost after each of its stretches, usually epochs.
+/// The curve of a trial: a cost after each of its epochs, usually epochs.
 ///
 /// Lower is better, as in [`Outcome`](crate::Outcome). A cost may be NaN or infinite: that is what a
 /// trial that has gone wrong reports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Course {
+pub struct LearningCurve {
     /// The number of the trial in its study.
     #[serde(default)]
     pub number: u64,
-    /// The costs, the first stretch's first.
+    /// The costs, the first epoch's first.
     pub costs: Vec<f64>,
-    /// How many stretches there will be, if it runs to its end.
+    /// How many epochs there will be, if it runs to its end.
     pub planned: usize,
     /// Whether it is over, by itself or because it was stopped.
     pub over: bool,
 }
 
-impl Course {
+impl LearningCurve {
     /// The lowest cost that is a finite number. An infinite one is never the best, in either direction.
     pub fn best(&self) -> Option<f64> {
         let costs = self.costs.iter().copied();
@@ -39,8 +39,8 @@ mod tests {
     #[test]
     fn what_is_infinite_is_never_the_best() {
         let best = |costs: &[f64]| {
-            let course = Course { costs: costs.to_vec(), ..Course::default() };
-            course.best()
+            let curve = LearningCurve { costs: costs.to_vec(), ..LearningCurve::default() };
+            curve.best()
         };
         assert_eq!(best(&[3.0, f64::NEG_INFINITY, 1.0, f64::NAN]), Some(1.0));
         assert_eq!(best(&[f64::INFINITY, f64::NAN]), None);

@@ -4,16 +4,16 @@
 //! point: it would have gone on to fall as the others did. A model that takes it as it is sees an
 //! abyss around every trial that ran to its end, and does not leave it.
 
-use crate::pruner::{self, Reason};
+use crate::pruner::{self, PruneReason};
 use std::collections::BTreeMap;
 
 /// Whether a trial that was ended for this reason would have gone on to something else. What an indicator has
 /// ended is told as it is: its training had gone wrong.
-pub(crate) fn is_cut_short(reason: &Reason) -> bool {
+pub(crate) fn is_cut_short(reason: &PruneReason) -> bool {
     pruner::NAMES.contains(&reason.by.as_str())
 }
 
-/// The lowest cost up to each stretch, infinite before the first that is a number.
+/// The lowest cost up to each epoch, infinite before the first that is a number.
 pub(crate) fn lowest(costs: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
     costs.scan(f64::INFINITY, |lowest, cost| {
         if cost.is_finite() {
@@ -35,17 +35,17 @@ pub(crate) struct Finished {
 const NEAREST: usize = 5;
 
 /// Trials that ran to their end, as a measure for those that did not.
-pub(crate) struct Foresight {
+pub(crate) struct Imputation {
     finished: Vec<Finished>,
     /// What those came to in the middle.
     usual: Option<f64>,
-    /// After so many stretches, the lowest cost of each, in order, and how much it fell from there.
+    /// After so many epochs, the lowest cost of each, in order, and how much it fell from there.
     falls: BTreeMap<usize, Vec<(f64, f64)>>,
 }
 
-impl Foresight {
-    pub(crate) fn new(finished: Vec<Finished>) -> Foresight {
-        Foresight {
+impl Imputation {
+    pub(crate) fn new(finished: Vec<Finished>) -> Imputation {
+        Imputation {
             usual: median(finished.iter().map(|trial| trial.cost)),
             finished,
             falls: BTreeMap::new(),
@@ -53,15 +53,15 @@ impl Foresight {
     }
 
     /// The cost to expect at the end of a trial that had come down to `lowest` when it was stopped
-    /// after so many stretches: it would have fallen as those did that stood nearest to it then, but
+    /// after so many epochs: it would have fallen as those did that stood nearest to it then, but
     /// not to among the better half of all. Otherwise it would not have been stopped.
-    pub(crate) fn cost(&mut self, lowest: f64, stretches: usize) -> f64 {
+    pub(crate) fn cost(&mut self, lowest: f64, epochs: usize) -> f64 {
         let Some(usual) = self.usual else {
             return lowest;
         };
         let finished = &self.finished;
-        let falls = self.falls.entry(stretches).or_insert_with(|| {
-            let after = |trial: &Finished| trial.lowest.get(stretches.checked_sub(1)?).copied();
+        let falls = self.falls.entry(epochs).or_insert_with(|| {
+            let after = |trial: &Finished| trial.lowest.get(epochs.checked_sub(1)?).copied();
             let fall = |trial: &Finished| Some((after(trial)?, after(trial)? - trial.cost));
             let mut falls: Vec<(f64, f64)> = finished.iter().filter_map(fall).collect();
             falls.retain(|(_, fall)| fall.is_finite());
@@ -106,37 +106,37 @@ mod tests {
 
     #[test]
     fn a_stopped_trial_falls_as_the_others_did() {
-        let mut foresight = Foresight::new(vec![
+        let mut imputation = Imputation::new(vec![
             finished(&[1.0, 0.8, 0.2]),
             finished(&[1.0, 0.9, 0.4]),
             finished(&[1.0, 0.7, 0.3]),
         ]);
-        assert_eq!(foresight.cost(1.5, 1), 1.5 - 0.7);
-        assert_eq!(foresight.cost(1.5, 2), 1.5 - 0.5);
+        assert_eq!(imputation.cost(1.5, 1), 1.5 - 0.7);
+        assert_eq!(imputation.cost(1.5, 2), 1.5 - 0.5);
     }
 
     #[test]
     fn those_that_stood_nearest_say_how_it_would_have_fallen() {
         let near = (0..5).map(|i| finished(&[2.0 + 0.01 * f64::from(i), 1.0]));
         let far = (0..9).map(|i| finished(&[9.0 + f64::from(i), 1.0]));
-        let mut foresight = Foresight::new(near.chain(far).collect());
-        assert_eq!(foresight.cost(2.5, 1), 2.5 - (2.02 - 1.0));
-        assert_eq!(foresight.cost(13.0, 1), 13.0 - (13.0 - 1.0));
-        assert_eq!(foresight.cost(1e6, 1), 1e6 - (15.0 - 1.0));
+        let mut imputation = Imputation::new(near.chain(far).collect());
+        assert_eq!(imputation.cost(2.5, 1), 2.5 - (2.02 - 1.0));
+        assert_eq!(imputation.cost(13.0, 1), 13.0 - (13.0 - 1.0));
+        assert_eq!(imputation.cost(1e6, 1), 1e6 - (15.0 - 1.0));
     }
 
     #[test]
     fn a_stopped_trial_is_never_among_the_better_half() {
-        let mut foresight = Foresight::new(vec![
+        let mut imputation = Imputation::new(vec![
             finished(&[1.0, 0.2]),
             finished(&[1.0, 0.4]),
             finished(&[1.0, 0.3]),
         ]);
-        assert_eq!(foresight.cost(0.9, 1), 0.3);
+        assert_eq!(imputation.cost(0.9, 1), 0.3);
     }
 
     #[test]
     fn where_nothing_has_finished_the_lowest_stands() {
-        assert_eq!(Foresight::new(Vec::new()).cost(0.9, 1), 0.9);
+        assert_eq!(Imputation::new(Vec::new()).cost(0.9, 1), 0.9);
     }
 }

@@ -1,4 +1,4 @@
-//! The command line as a whole: the list of commands.
+//! The list of commands.
 
 use crate::command::{
     capsule, check, compare, completions, diagnose, export, replay, report, simulate, train, tune,
@@ -20,9 +20,10 @@ const STYLES: Styles = Styles::styled()
     .invalid(AnsiColor::Yellow.on_default());
 
 const AFTER: &str = "\
-Exit codes: 0 done, 1 the answer is no, 2 the input is wrong, 3 something broke.
+Exit codes: 0 done, 1 the answer is no (failed repair, findings, mismatch), 2 wrong input,
+3 internal or system error.
 
-`surefoot COMMAND --help` has examples.";
+`surefoot COMMAND --help` shows examples.";
 
 /// Neural-network training that does not stumble.
 #[derive(Debug, Parser)]
@@ -33,7 +34,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What can be asked for.
+/// A command with its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Train(train::Arguments),

@@ -1,19 +1,19 @@
-//! Exit codes, which scripts rely on.
+//! Exit codes.
 
 use std::process::ExitCode;
 
-/// How the process ends.
+/// Exit code of the process. Scripts rely on the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// It is done.
+    /// Done.
     Done = 0,
-    /// It is done, and the answer is no.
+    /// Done, and the answer is no: a failed repair, findings, a mismatch.
     No = 1,
-    /// The input is wrong.
+    /// Wrong input.
     WrongInput = 2,
-    /// Something broke.
+    /// Internal or system error.
     Broken = 3,
-    /// It was asked to stop, as shells report it for Ctrl-C.
+    /// Interrupted by Ctrl-C or a termination signal; the code that shells use.
     Interrupted = 130,
 }
 

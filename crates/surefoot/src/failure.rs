@@ -1,4 +1,4 @@
-//! What ends a command early, and how it is said.
+//! Errors that end a command.
 
 use crate::exit::Exit;
 use crate::output::{Role, to_stderr};
@@ -12,23 +12,22 @@ use surefoot_record::logs::Error as ImportError;
 use surefoot_train::TrainError;
 use surefoot_tune::store::Error as StoreError;
 
-/// Why a command could not do what it was asked to.
+/// Error that ends a command: exit code, message and help.
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
-    /// What is wrong; may go over several lines.
     message: String,
-    /// What to do, a sentence each.
+    /// Suggestions, one sentence each.
     help: Vec<String>,
 }
 
 impl Failure {
-    /// The input is wrong.
+    /// Wrong input.
     pub(crate) fn input(message: impl Into<String>) -> Self {
         Self::new(Exit::WrongInput, message)
     }
 
-    /// Something broke.
+    /// Internal or system error.
     pub(crate) fn broken(message: impl Into<String>) -> Self {
         Self::new(Exit::Broken, message)
     }
@@ -37,13 +36,12 @@ impl Failure {
         Self { exit, message: message.into(), help: Vec::new() }
     }
 
-    /// Adds what to do about it.
+    /// Adds a suggestion.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help.push(help.into());
         self
     }
 
-    /// What is wrong.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -89,7 +87,7 @@ impl From<ImportError> for Failure {
         let failure = Self::new(exit, error.to_string());
         match error.is_about_names() {
             true => failure.help(
-                "say which is which: --map loss=NAME; likewise metric, val_loss, val_metric, \
+                "name the columns: --map loss=NAME; also metric, val_loss, val_metric, \
                  learning_rate, step, epoch and grad_norm/LAYER",
             ),
             false => failure,
@@ -98,7 +96,7 @@ impl From<ImportError> for Failure {
 }
 
 impl Failure {
-    /// A folder cannot be made. That it cannot be there is the fault of whoever named it.
+    /// Error for a folder that cannot be created: wrong input if another path would help.
     pub(crate) fn not_created(folder: &Path, error: &std::io::Error) -> Self {
         let is_wrong = is_wrong_path(error.kind()) || error.kind() == ErrorKind::AlreadyExists;
         let exit = match is_wrong {
@@ -109,7 +107,7 @@ impl Failure {
     }
 }
 
-/// Whether another path would help.
+/// True if another path would help.
 fn is_wrong_path(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::NotADirectory)
 }
@@ -120,7 +118,7 @@ impl From<RecordError> for Failure {
             RecordError::Io { .. }
             | RecordError::Failed { .. }
             | RecordError::Unrecordable { .. } => Exit::Broken,
-            // What is left is wrong with the run that was named.
+            // The remaining errors are about the given run.
             _ => Exit::WrongInput,
         };
         Self::new(exit, error.to_string())
@@ -144,7 +142,7 @@ impl From<StoreError> for Failure {
         let failure = Self::new(exit, error.to_string());
         match error {
             StoreError::Differs { .. } => failure
-                .help("give it another name (--set tune.name=NAME), or keep it elsewhere (--runs)"),
+                .help("choose another name (--set tune.name=NAME) or another directory (--runs)"),
             _ => failure,
         }
     }
@@ -164,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_that_fails_is_not_the_input() {
+    fn disk_errors_are_not_wrong_input() {
         let full = RecordError::Io {
             action: "write",
             path: "runs/x-001".into(),

@@ -1,19 +1,18 @@
-//! Ctrl-C: the first asks to stop after the step, the second stops at once.
+//! Ctrl-C: the first one requests a stop after the current step, the second one exits at once.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether somebody asked to stop.
+/// Flag that Ctrl-C or a termination signal sets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt {
     asked: Arc<AtomicBool>,
 }
 
 impl Interrupt {
-    /// From now on Ctrl-C, or a signal to terminate, asks instead of killing. `say` is called when
-    /// it does so for the first time.
+    /// Installs the signal handler. Calls `say` at the first signal.
     pub(crate) fn listen(say: impl Fn() + Send + 'static) -> Result<Self, Failure> {
         let interrupt = Self::default();
         let asked = Arc::clone(&interrupt.asked);
@@ -26,8 +25,9 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// The same for a worker, however often it is asked. At a terminal it hears of one Ctrl-C twice, from there and from
-    /// whoever looks after it; and what it runs must not be left behind.
+    /// Installs the signal handler of a worker process, which never exits at a second signal: a
+    /// terminal and the parent process both deliver the same Ctrl-C, and the worker has to clean up
+    /// its trial first.
     pub(crate) fn listen_patiently() -> Result<Self, Failure> {
         let interrupt = Self::default();
         let asked = Arc::clone(&interrupt.asked);
@@ -35,7 +35,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Costs no more than reading memory.
+    /// True once a stop was requested. Costs one relaxed load.
     pub(crate) fn asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }

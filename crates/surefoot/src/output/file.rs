@@ -1,13 +1,13 @@
-//! Files that are written for other programs.
+//! Atomic output files.
 
 use crate::failure::Failure;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-/// Writes a file as a whole: what was there before stays until all of it is on the disk.
+/// Replaces a file atomically: the old content stays until the new one is on the disk.
 pub(crate) fn write(file: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    // A link is followed, and what is there and no plain file, such as a pipe, is written to as it is.
+    // Links are followed; pipes and devices are written to directly.
     let target = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let written = if target.exists() && !target.is_file() {
         fs::write(&target, bytes)
@@ -23,13 +23,13 @@ fn replace(target: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let partial = target.with_file_name(name);
     let written = write_through(&partial, bytes).and_then(|()| fs::rename(&partial, target));
     if written.is_err() {
-        // The error that counts is the first one.
+        // The first error is the one to report.
         let _ = fs::remove_file(&partial);
     }
     written
 }
 
-/// Writes a file, and waits until the disk has it: some disks say only then that they are full.
+/// Writes and syncs a file: some disks report that they are full only then.
 fn write_through(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let mut file = File::create(file)?;
     file.write_all(bytes)?;
@@ -41,11 +41,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_there_stays_if_not_all_can_be_written() {
+    fn a_failed_write_keeps_the_old_content() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("trials.csv");
         fs::write(&file, "precious").unwrap();
-        // A folder in the way of what is being written.
+        // A folder blocks the temporary file.
         fs::create_dir(folder.path().join("trials.csv.partial")).unwrap();
         let failure = write(&file, b"new").unwrap_err();
         assert!(failure.message().contains("trials.csv"));
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_takes_the_place_of_another_and_nothing_else_is_left() {
+    fn a_write_replaces_the_file_and_leaves_no_other() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("trials.csv");
         for text in ["first", "second"] {
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn links_are_followed_and_devices_written_to() {
+    fn links_are_followed_and_devices_are_written_to() {
         let folder = tempfile::tempdir().unwrap();
         let [file, link] = ["trials.csv", "link.csv"].map(|name| folder.path().join(name));
         fs::write(&file, "old").unwrap();

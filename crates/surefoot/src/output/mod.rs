@@ -1,4 +1,4 @@
-//! What people and programs are told: where it goes, and in which colours.
+//! Output for people and programs: streams, colours, JSON.
 
 pub(crate) mod check;
 pub(crate) mod compare;
@@ -21,10 +21,10 @@ use serde::Serialize;
 use std::fmt::Display;
 use std::io::{ErrorKind, IsTerminal, Write};
 
-/// The width of a terminal that does not say.
+/// Line width where the terminal reports none.
 const USUAL_WIDTH: usize = 80;
 
-/// What a piece of text is, which decides how it looks on a terminal.
+/// Role of a piece of text; decides its colour on a terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Role {
     Error,
@@ -33,9 +33,9 @@ pub(crate) enum Role {
     Good,
     /// A name or heading.
     Strong,
-    /// What may be skipped.
+    /// Secondary text.
     Quiet,
-    /// Something to type.
+    /// Text to type.
     Literal,
 }
 
@@ -51,7 +51,7 @@ impl Role {
         }
     }
 
-    /// The text in its colours. Streams that are no terminal, or `NO_COLOR`, take them out again.
+    /// Adds the colour codes, which are stripped again for pipes and with `NO_COLOR`.
     pub(crate) fn paint(self, text: impl Display) -> String {
         let style = self.style();
         format!("{style}{text}{style:#}")
@@ -61,7 +61,7 @@ impl Role {
 /// Prints lines on stdout.
 pub(crate) fn to_stdout(text: &str) {
     if let Err(error) = writeln!(anstream::stdout().lock(), "{text}") {
-        // Whoever read it has enough; for all else there is nowhere to go on to.
+        // A closed pipe means that the reader has enough.
         if error.kind() != ErrorKind::BrokenPipe {
             to_stderr(&format!("{} cannot print: {error}", Role::Error.paint("error:")));
             std::process::exit(crate::exit::Exit::Broken as i32);
@@ -71,7 +71,7 @@ pub(crate) fn to_stdout(text: &str) {
 
 /// Prints lines on stderr.
 pub(crate) fn to_stderr(text: &str) {
-    // There is no better place to say that it failed.
+    // There is no other stream to report a failure on.
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
@@ -81,18 +81,17 @@ pub(crate) fn to_stderr_inline(text: &str) {
     let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
 }
 
-/// Who listens: a person at a terminal, a program, or nobody.
+/// Output settings of a command: for a person at a terminal, for a program, or quiet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Console {
     json: bool,
     quiet: bool,
-    /// Whether a person watches.
+    /// True if the output goes to a terminal.
     watched: bool,
 }
 
 impl Console {
-    /// With `json` stdout is for programs and people read stderr; with `quiet` people read nothing
-    /// but errors.
+    /// With `json`, stdout carries JSON and text goes to stderr; with `quiet`, only errors are printed.
     pub(crate) fn new(json: bool, quiet: bool) -> Self {
         let terminal = match json {
             true => std::io::stderr().is_terminal(),
@@ -101,12 +100,12 @@ impl Console {
         Self { json, quiet, watched: terminal && !quiet }
     }
 
-    /// Whether to draw while something goes on.
+    /// True if progress is drawn.
     pub(crate) fn draws(&self) -> bool {
         self.watched && std::io::stderr().is_terminal()
     }
 
-    /// How wide a line may be; `None` where nobody watches and no line is too long.
+    /// Maximal line width; `None` outside a terminal.
     pub(crate) fn width(&self) -> Option<usize> {
         self.watched.then(|| {
             let size = terminal_size::terminal_size();
@@ -114,7 +113,7 @@ impl Console {
         })
     }
 
-    /// Tells people what they asked for.
+    /// Prints the result of a command.
     pub(crate) fn say(&self, text: &str) {
         match (self.quiet, self.json) {
             (true, _) => {}
@@ -123,31 +122,31 @@ impl Console {
         }
     }
 
-    /// Tells people who watch what is good to know.
+    /// Prints additional information on a terminal only.
     pub(crate) fn mention(&self, text: &str) {
         if self.watched {
             self.say(text);
         }
     }
 
-    /// Tells people what they should know.
+    /// Prints a warning.
     pub(crate) fn warn(&self, text: &str) {
         if !self.quiet {
             to_stderr(&format!("{} {text}", Role::Warning.paint("warning:")));
         }
     }
 
-    /// Tells people what is as it should be, and good to know all the same.
+    /// Prints a note.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             to_stderr(&format!("{} {text}", Role::Help.paint("note:")));
         }
     }
 
-    /// Tells programs: one JSON object a line.
+    /// Prints a JSON object on one line if `--json` is given.
     pub(crate) fn event(&self, event: &impl Serialize) {
         if self.json {
-            // All events are structs of strings and numbers, which have no way to fail.
+            // Serialising structs of strings and numbers cannot fail.
             to_stdout(&serde_json::to_string(event).unwrap_or_default());
         }
     }

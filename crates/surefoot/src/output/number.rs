@@ -1,8 +1,8 @@
-//! Numbers as people read them.
+//! Number formatting.
 
 use std::time::Duration;
 
-/// With commas between the thousands.
+/// Formats a count with commas between thousands.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -15,13 +15,13 @@ pub(crate) fn grouped(count: u64) -> String {
     text
 }
 
-/// A count of things: `1 step`, `2 steps`.
+/// Formats a count with its noun: `1 step`, `2 steps`.
 pub(crate) fn counted(count: u64, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", grouped(count))
 }
 
-/// A metric by its name: accuracy in percent, the others as they are.
+/// Formats a metric: accuracy in percent, others with four decimals.
 pub(crate) fn metric(name: &str, value: Option<f64>) -> String {
     match value {
         None => "undefined".to_owned(),
@@ -30,7 +30,7 @@ pub(crate) fn metric(name: &str, value: Option<f64>) -> String {
     }
 }
 
-/// A loss: four digits that matter.
+/// Formats a loss with four decimals, or in scientific notation.
 pub(crate) fn loss(value: f64) -> String {
     match value.abs() {
         _ if !value.is_finite() => value.to_string(),
@@ -39,7 +39,7 @@ pub(crate) fn loss(value: f64) -> String {
     }
 }
 
-/// Any number: four digits that matter, and no zeros that do not.
+/// Formats a number like [`loss`], without trailing zeros.
 pub(crate) fn short(value: f64) -> String {
     let text = loss(value);
     match text.contains('.') && !text.contains('e') {
@@ -48,7 +48,7 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
-/// A setting that may be typed again: six digits that matter, however small it is.
+/// Formats a setting with six significant digits, so that it can be typed again.
 pub(crate) fn significant(value: f64) -> String {
     let rounded: f64 = format!("{value:.5e}").parse().unwrap_or(value);
     match rounded.abs() {
@@ -57,7 +57,7 @@ pub(crate) fn significant(value: f64) -> String {
     }
 }
 
-/// A time from seconds to hours.
+/// Formats a duration.
 pub(crate) fn time(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
@@ -68,7 +68,7 @@ pub(crate) fn time(seconds: f64) -> String {
     }
 }
 
-/// A time that is only guessed.
+/// Formats an estimated duration.
 pub(crate) fn rough_time(time: Duration) -> String {
     let whole = time.as_secs_f64().ceil() as u64;
     match whole {
@@ -78,8 +78,8 @@ pub(crate) fn rough_time(time: Duration) -> String {
     }
 }
 
-/// How often something happens.
-pub(crate) fn rhythm(every: Option<u64>) -> String {
+/// Formats an interval in steps.
+pub(crate) fn interval(every: Option<u64>) -> String {
     match every {
         None => "never".to_owned(),
         Some(1) => "every step".to_owned(),

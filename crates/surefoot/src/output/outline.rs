@@ -1,7 +1,7 @@
 //! What is known of a run before it starts: the data, the model table, the rhythm.
 
 use super::facts::{facts, table};
-use super::number::{counted, grouped, rhythm};
+use super::number::{counted, grouped, interval};
 use serde::Serialize;
 use surefoot_data::Dataset;
 use surefoot_plan::{LayerShape, Plan};
@@ -120,8 +120,8 @@ impl Overview<'_> {
                 "observed",
                 format!(
                     "{}, with quartiles {}",
-                    rhythm(outline.rhythm.every),
-                    rhythm(outline.rhythm.quartiles)
+                    interval(outline.rhythm.every),
+                    interval(outline.rhythm.quartiles)
                 ),
             ),
             ("device", format!("{}, {}", self.device, counted(self.workers as u64, "worker"))),

@@ -253,16 +253,16 @@ mod tests {
             attempt(&tried, Standing::Over(&repaired), "accuracy").plain(None),
         ];
         assert_snapshot!(lines.join("\n"), @r"
-        2 → S1+S7 substitute the optimizer   trying
+        2 → batch_norm+optimizer substitute the optimizer   trying
             Trains with adam at its default rate of
             0.001.
-        2 → S1+S7 substitute the optimizer   goes on
+        2 → batch_norm+optimizer substitute the optimizer   goes on
             Trains with adam at its default rate of
             0.001.
-        2 ✗ S1+S7 substitute the optimizer   now vanishing gradient
+        2 ✗ batch_norm+optimizer substitute the optimizer   now vanishing gradient
             Trains with adam at its default rate of
             0.001.
-        2 ✓ S1+S7 substitute the optimizer   repaired, accuracy 50.0%   Trains with adam at its default rate of 0.001.
+        2 ✓ batch_norm+optimizer substitute the optimizer   repaired, accuracy 50.0%   Trains with adam at its default rate of 0.001.
         ");
     }
 

@@ -1,20 +1,20 @@
-//! The terminal while something goes on: what is said comes above what is drawn.
+//! Terminal with a progress display: text is printed above it.
 
 use super::Console;
 use super::progress::Bar;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-/// A console, and what is drawn at its end if a person watches.
+/// Console with a progress display at its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Screen {
     console: Console,
-    /// There is but one drawing at a time; it is finished while there is none.
+    /// The only progress display; finished while nothing is drawn.
     drawing: Option<ProgressBar>,
 }
 
 impl Screen {
-    /// With nothing drawn yet.
+    /// Creates a screen without a progress display.
     pub(crate) fn new(console: &Console) -> Self {
         let drawing = console.draws().then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -24,22 +24,22 @@ impl Screen {
         Self { console: *console, drawing }
     }
 
-    /// Tells people what they asked for.
+    /// Prints the result of a command.
     pub(crate) fn say(&self, text: &str) {
         self.above(|| self.console.say(text));
     }
 
-    /// Tells people who watch what is good to know.
+    /// Prints additional information on a terminal only.
     pub(crate) fn mention(&self, text: &str) {
         self.above(|| self.console.mention(text));
     }
 
-    /// Tells programs.
+    /// Prints a JSON object.
     pub(crate) fn event(&self, event: &impl Serialize) {
         self.above(|| self.console.event(event));
     }
 
-    /// Lets something be printed above what is drawn.
+    /// Calls `print` above the progress display.
     pub(crate) fn above<R>(&self, print: impl FnOnce() -> R) -> R {
         match &self.drawing {
             Some(bar) if !bar.is_finished() => bar.suspend(print),
@@ -47,13 +47,13 @@ impl Screen {
         }
     }
 
-    /// A bar for a metric, below a line if one is given.
+    /// Progress bar for a metric, below `heading`.
     pub(crate) fn bar(&self, metric: &'static str, heading: Option<String>) -> Option<Bar> {
         let drawing = self.drawing.clone()?;
         Some(Bar::new(drawing, metric, heading))
     }
 
-    /// Draws lines until something else is drawn.
+    /// Replaces the progress display by lines.
     pub(crate) fn draw(&self, lines: &[String]) {
         if let Some(bar) = &self.drawing {
             let style = ProgressStyle::with_template("{msg}");
@@ -64,14 +64,14 @@ impl Screen {
         }
     }
 
-    /// Takes away what is drawn.
+    /// Removes the progress display.
     pub(crate) fn clear(&self) {
         if let Some(bar) = &self.drawing {
             bar.finish_and_clear();
         }
     }
 
-    /// How wide a line may be; `None` where nobody watches and no line is too long.
+    /// Maximal line width; `None` outside a terminal.
     pub(crate) fn width(&self) -> Option<usize> {
         self.console.width()
     }

@@ -1,5 +1,7 @@
 //! Activations.
 
+#[cfg(feature = "keras")]
+use crate::keras::{KerasErrorKind, LayerConfig};
 use crate::language::{
     Choice, Fields, Record, Variant, alias, any, non_negative, positive, variant,
 };
@@ -47,7 +49,7 @@ pub enum Activation {
 }
 
 impl Record for Activation {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         match self {
             Self::LeakyRelu { negative_slope } => {
                 f.optional("negative_slope", negative_slope, non_negative)
@@ -78,8 +80,13 @@ impl Choice for Activation {
         alias("linear", &["none", "identity"], || Self::Linear),
     ];
 
-    fn variant(&self) -> &'static str {
-        self.name()
+    #[cfg(feature = "keras")]
+    fn read_keras(
+        config: &LayerConfig<'_>,
+        key: &str,
+        _: &mut Vec<String>,
+    ) -> Result<Option<Self>, KerasErrorKind> {
+        config.activation(key)
     }
 }
 
@@ -106,19 +113,6 @@ impl Activation {
 
     /// The name it has in a plan.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Relu => "relu",
-            Self::LeakyRelu { .. } => "leaky_relu",
-            Self::Elu { .. } => "elu",
-            Self::Selu => "selu",
-            Self::Gelu { .. } => "gelu",
-            Self::Silu => "silu",
-            Self::Tanh => "tanh",
-            Self::Sigmoid => "sigmoid",
-            Self::HardSigmoid { .. } => "hard_sigmoid",
-            Self::Softplus => "softplus",
-            Self::Softmax => "softmax",
-            Self::Linear => "linear",
-        }
+        self.variant()
     }
 }

@@ -54,7 +54,7 @@ impl Diagnose {
 }
 
 impl Record for Diagnose {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         f.optional("off", &mut self.off, any);
         f.maybe("good_enough", &mut self.good_enough, any);
         f.maybe("theta", &mut self.theta, share);
@@ -96,7 +96,7 @@ impl Default for Repair {
 }
 
 impl Record for Repair {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         f.optional("forbid", &mut self.forbid, any);
         f.optional("order", &mut self.order, any);
         f.optional("abreast", &mut self.abreast, any);

@@ -104,7 +104,7 @@ impl Data {
 }
 
 impl Record for Data {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         f.required("source", &mut self.source, any);
         f.maybe("task", &mut self.task, any);
         f.optional("missing", &mut self.missing, any);
@@ -114,9 +114,7 @@ impl Record for Data {
     }
 }
 
-impl Record for Task {
-    fn fields<F: Fields>(&mut self, _: &mut F) {}
-}
+impl Record for Task {}
 
 impl Choice for Task {
     const TAG: &'static str = "name";
@@ -126,26 +124,16 @@ impl Choice for Task {
         variant("multi_class", || Self::MultiClass),
         variant("regression", || Self::Regression),
     ];
-
-    fn variant(&self) -> &'static str {
-        self.name()
-    }
 }
 
 impl Task {
     /// The name it has in a plan.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Binary => "binary",
-            Self::MultiClass => "multi_class",
-            Self::Regression => "regression",
-        }
+        self.variant()
     }
 }
 
-impl Record for Missing {
-    fn fields<F: Fields>(&mut self, _: &mut F) {}
-}
+impl Record for Missing {}
 
 impl Choice for Missing {
     const TAG: &'static str = "name";
@@ -155,37 +143,18 @@ impl Choice for Missing {
         variant("drop", || Self::Drop),
         variant("impute", || Self::Impute),
     ];
-
-    fn variant(&self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::Drop => "drop",
-            Self::Impute => "impute",
-        }
-    }
 }
 
-impl Record for Outliers {
-    fn fields<F: Fields>(&mut self, _: &mut F) {}
-}
+impl Record for Outliers {}
 
 impl Choice for Outliers {
     const TAG: &'static str = "name";
     const NOUN: &'static str = "a treatment of outliers";
     const VARIANTS: &'static [Variant<Self>] =
         &[variant("keep", || Self::Keep), variant("clip", || Self::Clip)];
-
-    fn variant(&self) -> &'static str {
-        match self {
-            Self::Keep => "keep",
-            Self::Clip => "clip",
-        }
-    }
 }
 
-impl Record for Scale {
-    fn fields<F: Fields>(&mut self, _: &mut F) {}
-}
+impl Record for Scale {}
 
 impl Choice for Scale {
     const TAG: &'static str = "name";
@@ -195,25 +164,22 @@ impl Choice for Scale {
         variant("min_max", || Self::MinMax),
         variant("none", || Self::None),
     ];
-
-    fn variant(&self) -> &'static str {
-        match self {
-            Self::Standardise => "standardise",
-            Self::MinMax => "min_max",
-            Self::None => "none",
-        }
-    }
 }
 
 impl Record for Split {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         f.optional("validation", &mut self.validation, share);
         f.optional("test", &mut self.test, share);
-        f.ensure(
-            "test",
-            self.validation + self.test < 1.0,
-            "`validation` and `test` must leave samples to train on: together below 1",
-        );
+    }
+
+    fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        match self.validation + self.test < 1.0 {
+            true => Ok(()),
+            false => Err((
+                "test",
+                "`validation` and `test` must leave samples to train on: together below 1",
+            )),
+        }
     }
 }
 

@@ -99,7 +99,7 @@ impl Document {
     }
 
     /// Whether the document has `key`, a path as in [`set`](Self::set).
-    pub fn states(&self, key: &str) -> bool {
+    pub fn contains(&self, key: &str) -> bool {
         let path: Vec<&str> = key.split('.').collect();
         set::find(&self.now.root, &path).is_some()
     }
@@ -130,7 +130,7 @@ impl Document {
 
     /// An error about `key`, a path as in [`set`](Self::set), with its line where it has one: for
     /// those who read more out of a document than a plan.
-    pub fn complaint(
+    pub fn error_at(
         &self,
         key: &str,
         message: impl Into<String>,

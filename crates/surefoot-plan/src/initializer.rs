@@ -1,6 +1,8 @@
 //! Initial weights, and penalties on weights.
 
 use crate::error::Fault;
+#[cfg(feature = "keras")]
+use crate::keras::{KerasErrorKind, LayerConfig};
 use crate::language::{
     Choice, Fields, Record, Term, Variant, alias, any, non_negative, read_record, variant,
     write_record,
@@ -92,26 +94,12 @@ impl Initializer {
 
     /// The name it has in a plan.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Zeros => "zeros",
-            Self::Ones => "ones",
-            Self::Constant { .. } => "constant",
-            Self::RandomNormal { .. } => "random_normal",
-            Self::RandomUniform { .. } => "random_uniform",
-            Self::TruncatedNormal { .. } => "truncated_normal",
-            Self::GlorotNormal => "glorot_normal",
-            Self::GlorotUniform => "glorot_uniform",
-            Self::HeNormal => "he_normal",
-            Self::HeUniform => "he_uniform",
-            Self::LecunNormal => "lecun_normal",
-            Self::LecunUniform => "lecun_uniform",
-            Self::Orthogonal { .. } => "orthogonal",
-        }
+        self.variant()
     }
 }
 
 impl Record for Initializer {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         match self {
             Self::Constant { value } => f.required("value", value, any),
             Self::RandomNormal { mean, stddev } | Self::TruncatedNormal { mean, stddev } => {
@@ -121,10 +109,18 @@ impl Record for Initializer {
             Self::RandomUniform { minval, maxval } => {
                 f.optional("minval", minval, any);
                 f.optional("maxval", maxval, any);
-                f.ensure("maxval", minval <= maxval, "`maxval` must be at least `minval`");
             }
             Self::Orthogonal { gain } => f.optional("gain", gain, any),
             _ => {}
+        }
+    }
+
+    fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        match self {
+            Self::RandomUniform { minval, maxval } if minval > maxval => {
+                Err(("maxval", "`maxval` must be at least `minval`"))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -148,13 +144,18 @@ impl Choice for Initializer {
         variant("orthogonal", Self::orthogonal),
     ];
 
-    fn variant(&self) -> &'static str {
-        self.name()
+    #[cfg(feature = "keras")]
+    fn read_keras(
+        config: &LayerConfig<'_>,
+        key: &str,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Self>, KerasErrorKind> {
+        Ok(config.initializer(key, warnings))
     }
 }
 
 impl Record for Regularizer {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         f.optional("l1", &mut self.l1, non_negative);
         f.optional("l2", &mut self.l2, non_negative);
     }
@@ -169,5 +170,14 @@ impl Term for Regularizer {
 
     fn write(&self) -> String {
         write_record(self)
+    }
+
+    #[cfg(feature = "keras")]
+    fn from_keras(
+        config: &LayerConfig<'_>,
+        key: &str,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Self>, KerasErrorKind> {
+        Ok(config.regularizer(key, warnings))
     }
 }

@@ -46,6 +46,7 @@ mod data;
 mod document;
 mod error;
 mod initializer;
+#[cfg(feature = "keras")]
 pub mod keras;
 mod language;
 mod layer;
@@ -67,12 +68,8 @@ pub use document::Document;
 pub use error::{PlanError, Snippet};
 pub use initializer::{Initializer, Regularizer};
 pub use language::nearest;
-pub use layer::{
-    ActivationLayer, BatchNorm, Conv1d, Conv2d, Dense, Dropout, Embedding, Flatten, GlobalPool,
-    GroupNorm, Gru, Layer, LayerNorm, Lstm, MultiHeadAttention, Padding, Pool1d, Pool2d,
-    PositionEmbedding, Reshape, Residual, SimpleRnn, Transformer, output_activation,
-    output_position, walk_mut,
-};
+// The layers that are listed there, `Layer`, `Padding` and the functions that walk a model.
+pub use layer::*;
 pub use names::layer_names;
 pub use optimizer::{Algorithm, Optimizer};
 pub use plan::{Plan, VERSION};
@@ -81,5 +78,5 @@ pub use shape::{
     LayerShape, ShapeError, TargetLayout, TargetShape, check_output, infer, target_layout,
 };
 pub use source::Source;
-pub use training::{Cadence, Loss, Training, Watch};
+pub use training::{Loss, ObserveEvery, Training, Watch};
 pub use weight::Weight;

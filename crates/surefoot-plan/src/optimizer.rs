@@ -144,7 +144,7 @@ impl Choice for Optimizer {
 }
 
 impl Record for Optimizer {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         f.optional("learning_rate", &mut self.learning_rate, positive);
         self.algorithm.fields(f);
         f.optional("weight_decay", &mut self.weight_decay, non_negative);
@@ -152,19 +152,23 @@ impl Record for Optimizer {
         f.maybe("clipnorm", &mut self.clipnorm, positive);
         f.maybe("global_clipnorm", &mut self.global_clipnorm, positive);
     }
+
+    fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        match self.algorithm {
+            Algorithm::Sgd { momentum: 0.0, nesterov: true } => {
+                Err(("nesterov", "`nesterov` needs a `momentum` above 0"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Record for Algorithm {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         match self {
             Self::Sgd { momentum, nesterov } => {
                 f.optional("momentum", momentum, unit_interval);
                 f.optional("nesterov", nesterov, any);
-                f.ensure(
-                    "nesterov",
-                    !*nesterov || *momentum > 0.0,
-                    "`nesterov` needs a `momentum` above 0",
-                );
             }
             Self::Rmsprop { rho, momentum, epsilon, centered } => {
                 f.optional("rho", rho, share);

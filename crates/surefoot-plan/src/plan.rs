@@ -2,7 +2,7 @@
 
 use crate::document::Document;
 use crate::error::{Fault, PlanError};
-use crate::language::{Fields, Reader, Record, Term, any, changed, tagged};
+use crate::language::{Fields, Reader, Term, any, changed, tagged};
 use crate::shape::{self, LayerShape, ShapeError, TargetShape};
 use crate::tree::{Node, Tree};
 use crate::{Data, Diagnose, Layer, Loss, Repair, Source, Training, Watch};
@@ -139,7 +139,7 @@ impl Plan {
 
         match reader.take("data") {
             Some(entry) => {
-                let data = table(&entry.node, "data", |f| plan.data.fields(f));
+                let data = table(&entry.node, "data", |f| f.fill(&mut plan.data));
                 reader.attempt(data);
             }
             None => reader.miss("data", "a table"),
@@ -168,15 +168,15 @@ impl Plan {
             None => reader.miss("training", "a table"),
         }
         if let Some(entry) = reader.take("watch") {
-            let watch = table(&entry.node, "watch", |f| plan.watch.fields(f));
+            let watch = table(&entry.node, "watch", |f| f.fill(&mut plan.watch));
             reader.attempt(watch);
         }
         if let Some(entry) = reader.take("diagnose") {
-            let diagnose = table(&entry.node, "diagnose", |f| plan.diagnose.fields(f));
+            let diagnose = table(&entry.node, "diagnose", |f| f.fill(&mut plan.diagnose));
             reader.attempt(diagnose);
         }
         if let Some(entry) = reader.take("repair") {
-            let repair = table(&entry.node, "repair", |f| plan.repair.fields(f));
+            let repair = table(&entry.node, "repair", |f| f.fill(&mut plan.repair));
             reader.attempt(repair);
         }
         reader.finish()?;

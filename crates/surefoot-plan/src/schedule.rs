@@ -75,7 +75,7 @@ impl Choice for Schedule {
 }
 
 impl Record for Schedule {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         match &mut self.decay {
             Decay::Constant => {}
             Decay::Step { decay_steps, decay_rate }

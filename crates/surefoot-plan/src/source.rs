@@ -150,23 +150,7 @@ impl Source {
 
     /// The kind's name in a plan.
     pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Circles { .. } => "circles",
-            Self::Blobs { .. } => "blobs",
-            Self::Moons { .. } => "moons",
-            Self::Spirals { .. } => "spirals",
-            Self::Linear { .. } => "linear",
-            Self::Friedman { .. } => "friedman",
-            Self::Copy { .. } => "copy",
-            Self::Parity { .. } => "parity",
-            Self::Shapes { .. } => "shapes",
-            Self::Csv { .. } => "csv",
-            Self::Parquet { .. } => "parquet",
-            Self::Npy { .. } => "npy",
-            Self::Npz { .. } => "npz",
-            Self::Idx { .. } => "idx",
-            Self::Images { .. } => "images",
-        }
+        self.variant()
     }
 
     /// The task of a generator; that of a file is known only when it is read.
@@ -222,14 +206,10 @@ impl Choice for Source {
         variant("idx", || Self::Idx { features: PathBuf::new(), labels: PathBuf::new() }),
         variant("images", || Self::Images { path: PathBuf::new(), size: None, channels: 3 }),
     ];
-
-    fn variant(&self) -> &'static str {
-        self.kind()
-    }
 }
 
 impl Record for Source {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         match self {
             Self::Circles { samples, noise, factor } => {
                 f.optional("samples", samples, any);

@@ -70,9 +70,9 @@ pub enum Loss {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Watch {
     /// How often layers are observed.
-    pub every: Cadence,
+    pub every: ObserveEvery,
     /// How often their quartiles are taken (they cost more than all the rest).
-    pub quartiles: Cadence,
+    pub quartiles: ObserveEvery,
     /// Whether gradients are observed.
     pub gradients: bool,
     /// Whether weights are observed.
@@ -84,8 +84,8 @@ pub struct Watch {
 impl Default for Watch {
     fn default() -> Self {
         Self {
-            every: Cadence::Auto,
-            quartiles: Cadence::Auto,
+            every: ObserveEvery::Auto,
+            quartiles: ObserveEvery::Auto,
             gradients: true,
             weights: true,
             outputs: true,
@@ -95,7 +95,7 @@ impl Default for Watch {
 
 /// How often something is observed. In TOML: `"auto"`, `"never"` or a number of steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cadence {
+pub enum ObserveEvery {
     /// As often as should cost 3% of the training, by counting operations.
     #[default]
     Auto,
@@ -123,7 +123,7 @@ impl Training {
 
 impl Training {
     /// The keys, given the task if it is known: then the loss may be left out.
-    pub(crate) fn fields_of<F: Fields>(&mut self, f: &mut F, task: Option<Task>) {
+    pub(crate) fn fields_of<'a, F: Fields<'a>>(&'a mut self, f: &mut F, task: Option<Task>) {
         f.required("epochs", &mut self.epochs, at_least_one);
         f.optional("batch_size", &mut self.batch_size, any);
         match task {
@@ -143,7 +143,7 @@ impl Training {
 
 /// Printed, the loss is always there.
 impl Record for Training {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         self.fields_of(f, None);
     }
 }
@@ -160,22 +160,12 @@ impl Loss {
 
     /// The name it has in a plan.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::BinaryCrossentropy { .. } => "binary_crossentropy",
-            Self::CategoricalCrossentropy { .. } => "categorical_crossentropy",
-            Self::SparseCategoricalCrossentropy { .. } => "sparse_categorical_crossentropy",
-            Self::Mse => "mse",
-            Self::Mae => "mae",
-            Self::Huber { .. } => "huber",
-            Self::Hinge => "hinge",
-            Self::KlDivergence => "kl_divergence",
-            Self::Poisson => "poisson",
-        }
+        self.variant()
     }
 }
 
 impl Record for Loss {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         match self {
             Self::BinaryCrossentropy { from_logits }
             | Self::CategoricalCrossentropy { from_logits }
@@ -206,14 +196,10 @@ impl Choice for Loss {
         alias("kl_divergence", &["kld", "kullback_leibler_divergence"], || Self::KlDivergence),
         variant("poisson", || Self::Poisson),
     ];
-
-    fn variant(&self) -> &'static str {
-        self.name()
-    }
 }
 
 impl Record for Watch {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         f.optional("every", &mut self.every, any);
         f.optional("quartiles", &mut self.quartiles, any);
         f.optional("gradients", &mut self.gradients, any);
@@ -222,7 +208,7 @@ impl Record for Watch {
     }
 }
 
-impl Term for Cadence {
+impl Term for ObserveEvery {
     const NOUN: &'static str = "\"auto\", \"never\" or a number of steps";
 
     fn read(node: &Node, key: &str) -> Result<Self, Fault> {

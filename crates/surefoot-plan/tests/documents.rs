@@ -27,7 +27,7 @@ fn a_setting_is_in_the_plan_and_in_the_text() {
     let plan = document.plan().unwrap();
     assert_eq!(plan.model, [dense(6)]);
     assert_eq!(plan.name.as_deref(), Some("six"));
-    assert_eq!(plan.watch.every, Cadence::Never);
+    assert_eq!(plan.watch.every, ObserveEvery::Never);
     assert!(matches!(plan.training.optimizer.algorithm, Algorithm::Sgd { momentum: 0.9, .. }));
     assert!(document.text().contains("units = 6 # one a class"));
     assert_eq!(Plan::parse(document.text(), "again").unwrap(), plan);
@@ -36,11 +36,11 @@ fn a_setting_is_in_the_plan_and_in_the_text() {
 #[test]
 fn what_is_stated_is_told_from_what_is_a_default() {
     let mut document = Document::parse(PLAN, "plan.toml").unwrap();
-    assert!(document.states("training.optimizer"));
-    assert!(document.states("model.0.units"));
-    assert!(!document.states("training.loss"));
+    assert!(document.contains("training.optimizer"));
+    assert!(document.contains("model.0.units"));
+    assert!(!document.contains("training.loss"));
     document.set("training.loss", "mse").unwrap();
-    assert!(document.states("training.loss"));
+    assert!(document.contains("training.loss"));
 }
 
 #[test]

@@ -152,7 +152,7 @@ error: unknown layer `dens`
   |
 7 | layer = "dens"
   |         ^^^^^^
-  = note: expected one of: dense, conv1d, conv2d, max_pool1d, max_pool2d, average_pool1d,
+  = note: expected one of: dense, conv1d, conv2d, max_pool1d, average_pool1d, max_pool2d,
           average_pool2d, global_max_pool, global_average_pool, flatten, reshape, dropout,
           batch_norm, layer_norm, group_norm, embedding, position_embedding, simple_rnn, lstm, gru,
           multi_head_attention, transformer, residual, activation
@@ -208,7 +208,7 @@ error: missing key `layer`
   |
 6 | [[model]]
   | ^^^^^^^^^
-  = note: expected one of: dense, conv1d, conv2d, max_pool1d, max_pool2d, average_pool1d,
+  = note: expected one of: dense, conv1d, conv2d, max_pool1d, average_pool1d, max_pool2d,
           average_pool2d, global_max_pool, global_average_pool, flatten, reshape, dropout,
           batch_norm, layer_norm, group_norm, embedding, position_embedding, simple_rnn, lstm, gru,
           multi_head_attention, transformer, residual, activation

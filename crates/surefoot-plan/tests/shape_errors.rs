@@ -45,7 +45,7 @@ error: layer `lstm_1` cannot take an input of shape [2]
   |
 7 | layer = "lstm"
   |         ^^^^^^ it needs [steps, features]
-  = help: a `reshape` with target_shape = [2, 1] makes a sequence of it
+  = help: add a `reshape` with target_shape = [2, 1] to make it a sequence
 "#);
 }
 
@@ -60,7 +60,7 @@ error: layer `max_pool2d_1` cannot take an input of shape [5, 5, 1]
   |
 7 | layer = "max_pool2d"
   |         ^^^^^^^^^^^^ its window covers 6 x 6, more than the input has
-  = help: a smaller window, less pooling before, or padding = "same"
+  = help: use a smaller window, less pooling before it, or padding = "same"
 "#);
 }
 
@@ -77,8 +77,8 @@ error: layer `residual_1` cannot take an input of shape [2]
  --> plan.toml:7:9
   |
 7 | layer = "residual"
-  |         ^^^^^^^^^^ its layers make [4] of it, which cannot be added to [2]
-  = help: the layers of a residual block have to give back the shape they get
+  |         ^^^^^^^^^^ the output of its layers, [4], cannot be added to [2]
+  = help: the layers of a residual block must keep the shape of their input
 "#);
 }
 
@@ -111,7 +111,7 @@ error: layer `embedding_1` cannot take an input of shape [2]
   |
 7 | layer = "embedding"
   |         ^^^^^^^^^^^ it needs whole numbers
-  = help: an embedding comes first in a model, and its data must not be scaled
+  = help: an embedding must come first in the model, and its data must not be scaled
 "#);
 }
 
@@ -126,7 +126,7 @@ error: layer `multi_head_attention_1` cannot take an input of shape [10, 6]
   |
 7 | layer = "multi_head_attention"
   |         ^^^^^^^^^^^^^^^^^^^^^^ it needs features (here 6) that divide into 4 heads
-  = help: or state `key_dim`, the size of a head
+  = help: or set `key_dim`, the size of a head
 "#);
 }
 

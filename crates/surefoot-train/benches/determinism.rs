@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use surefoot_data::{Dataset, Part, Targets};
 use surefoot_diagnose::{Evaluation, Observation};
-use surefoot_plan::{Cadence, Document, Plan, Task};
+use surefoot_plan::{Document, ObserveEvery, Plan, Task};
 use surefoot_record::{Checkpoint, Event, Result, StepDigest};
 use surefoot_train::{Cpu, Flow, Journal, Progress, Run, Unrecorded, Watcher};
 
@@ -56,7 +56,7 @@ fn measure(name: &str, text: &str, epochs: u64, rounds: usize) {
         },
     };
     let watched = plan.clone();
-    plan.watch.every = Cadence::Never;
+    plan.watch.every = ObserveEvery::Never;
     let mut free = plan.clone();
     free.training.shards = Some(1);
 

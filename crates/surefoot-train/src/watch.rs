@@ -7,7 +7,7 @@ use crate::parameters::{Parameters, Role};
 use crate::shard::{Look, OutputNote};
 use std::ops::Range;
 use surefoot_diagnose::LayerObservation;
-use surefoot_plan::{Cadence, Watch};
+use surefoot_plan::{ObserveEvery, Watch};
 use surefoot_stats::{Moments, Summary};
 
 /// The shares of the training time that moments and quartiles may cost by default.
@@ -68,9 +68,9 @@ impl Rhythm {
         let quartiles = NS_PER_VALUE_QUARTILES * values + NS_PER_SUBJECT_QUARTILES * subjects;
         let work = network.work as f64 * batch;
         let every = match watch.every {
-            Cadence::Never => None,
-            Cadence::Every(n) => Some(n.get()),
-            Cadence::Auto => {
+            ObserveEvery::Never => None,
+            ObserveEvery::Every(n) => Some(n.get()),
+            ObserveEvery::Auto => {
                 let share = if work < SMALL { BUDGET_MOMENTS_SMALL } else { BUDGET_MOMENTS };
                 let affordable = steps_for(moments, share * training);
                 Some(if work < MEDIUM {
@@ -81,16 +81,16 @@ impl Rhythm {
             }
         };
         let quartiles = every.and_then(|every| match watch.quartiles {
-            Cadence::Never => None,
-            Cadence::Every(n) => Some(n.get().next_multiple_of(every)),
-            Cadence::Auto => {
+            ObserveEvery::Never => None,
+            ObserveEvery::Every(n) => Some(n.get().next_multiple_of(every)),
+            ObserveEvery::Auto => {
                 Some(steps_for(quartiles, BUDGET_QUARTILES * training).next_multiple_of(every))
             }
         });
         Self {
             every,
             opening: match watch.every {
-                Cadence::Auto if work < MEDIUM => OPENING,
+                ObserveEvery::Auto if work < MEDIUM => OPENING,
                 _ => 0,
             },
             quartiles,

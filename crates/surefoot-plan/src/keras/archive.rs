@@ -1,4 +1,4 @@
-//! The files themselves: which kind they are, and where each keeps its parts.
+//! File formats: HDF5, Keras archives and JSON.
 
 use std::collections::HashMap;
 use std::io::{Cursor, Read};
@@ -6,20 +6,20 @@ use std::io::{Cursor, Read};
 use hdf5_pure::{AttrValue, Datatype, File, FormatError, Group};
 use serde_json::Value;
 
-use super::{Fault, Version};
+use super::{KerasErrorKind, Version};
 
 /// The parts of a Keras file.
 pub(super) struct Archive {
     /// The model: class and configuration.
     pub(super) model: Value,
-    /// What `model.compile(..)` was called with.
+    /// Arguments of `model.compile(..)`.
     pub(super) training: Option<Value>,
     pub(super) version: Version,
-    /// The weights; `None` if the file has no place for them.
+    /// The weights; `None` for a file without weights.
     pub(super) store: Option<Store>,
 }
 
-/// Where weights are kept.
+/// Storage of the weights.
 pub(super) enum Store {
     /// `model_weights/<layer>/<weight name>`, with the names in attributes.
     Named(File),
@@ -27,8 +27,8 @@ pub(super) enum Store {
     Numbered(File),
 }
 
-/// Takes a Keras file apart.
-pub(super) fn open(bytes: Vec<u8>) -> Result<Archive, Fault> {
+/// Opens a Keras file.
+pub(super) fn open(bytes: Vec<u8>) -> Result<Archive, KerasErrorKind> {
     if bytes.starts_with(b"\x89HDF\r\n\x1a\n") {
         open_hdf5(bytes)
     } else if bytes.starts_with(b"PK\x03\x04") {
@@ -36,7 +36,7 @@ pub(super) fn open(bytes: Vec<u8>) -> Result<Archive, Fault> {
     } else if bytes.trim_ascii_start().starts_with(b"{") {
         open_json(&bytes)
     } else {
-        Err(Fault::NotKeras { found: describe(&bytes) })
+        Err(KerasErrorKind::NotKeras { found: describe(&bytes) })
     }
 }
 
@@ -53,7 +53,7 @@ fn describe(bytes: &[u8]) -> String {
     }
 }
 
-fn open_hdf5(bytes: Vec<u8>) -> Result<Archive, Fault> {
+fn open_hdf5(bytes: Vec<u8>) -> Result<Archive, KerasErrorKind> {
     let file = open_file(bytes, "the HDF5 file")?;
     let attributes = Attributes::of(&file.root(), "the HDF5 file")?;
     let Some(model) = attributes.text("model_config")? else {
@@ -61,7 +61,7 @@ fn open_hdf5(bytes: Vec<u8>) -> Result<Archive, Fault> {
         found.extend(file.root().groups().unwrap_or_default());
         found.sort();
         found.truncate(8);
-        return Err(Fault::NoModel {
+        return Err(KerasErrorKind::NoModel {
             found: if found.is_empty() {
                 "an empty HDF5 file".to_owned()
             } else {
@@ -82,11 +82,13 @@ fn open_hdf5(bytes: Vec<u8>) -> Result<Archive, Fault> {
     })
 }
 
-fn open_zip(bytes: Vec<u8>) -> Result<Archive, Fault> {
+fn open_zip(bytes: Vec<u8>) -> Result<Archive, KerasErrorKind> {
     let mut zip = zip::ZipArchive::new(Cursor::new(bytes))
-        .map_err(|error| Fault::damaged("the archive", error))?;
+        .map_err(|error| KerasErrorKind::damaged("the archive", error))?;
     let Some(config) = member(&mut zip, "config.json")? else {
-        return Err(Fault::NotKeras { found: "a zip archive without `config.json`".to_owned() });
+        return Err(KerasErrorKind::NotKeras {
+            found: "a zip archive without `config.json`".to_owned(),
+        });
     };
     let model = parse(&config, "`config.json`")?;
     let metadata = member(&mut zip, "metadata.json")?
@@ -107,10 +109,10 @@ fn open_zip(bytes: Vec<u8>) -> Result<Archive, Fault> {
     })
 }
 
-fn open_json(bytes: &[u8]) -> Result<Archive, Fault> {
+fn open_json(bytes: &[u8]) -> Result<Archive, KerasErrorKind> {
     let model = parse(bytes, "the JSON")?;
     if model.get("class_name").is_none() {
-        return Err(Fault::NotKeras { found: "JSON without `class_name`".to_owned() });
+        return Err(KerasErrorKind::NotKeras { found: "JSON without `class_name`".to_owned() });
     }
     Ok(Archive {
         version: version_of(model.get("keras_version").and_then(Value::as_str), &model),
@@ -123,29 +125,29 @@ fn open_json(bytes: &[u8]) -> Result<Archive, Fault> {
 fn member(
     zip: &mut zip::ZipArchive<Cursor<Vec<u8>>>,
     name: &str,
-) -> Result<Option<Vec<u8>>, Fault> {
+) -> Result<Option<Vec<u8>>, KerasErrorKind> {
     let mut content = Vec::new();
     match zip.by_name(name) {
         Err(zip::result::ZipError::FileNotFound) => return Ok(None),
         Err(error) => Err(error.to_string()),
         Ok(mut member) => member.read_to_end(&mut content).map_err(|error| error.to_string()),
     }
-    .map_err(|error| Fault::damaged(format!("`{name}`"), error))?;
+    .map_err(|error| KerasErrorKind::damaged(format!("`{name}`"), error))?;
     Ok(Some(content))
 }
 
-fn open_file(bytes: Vec<u8>, part: &str) -> Result<File, Fault> {
+fn open_file(bytes: Vec<u8>, part: &str) -> Result<File, KerasErrorKind> {
     let size = bytes.len() as u64;
-    let file = File::from_bytes(bytes).map_err(|error| Fault::damaged(part, error))?;
+    let file = File::from_bytes(bytes).map_err(|error| KerasErrorKind::damaged(part, error))?;
     let whole = file.superblock().eof_address;
     if size < whole {
         let reason = format!("it ends after {size} of {whole} bytes");
-        return Err(Fault::damaged(part, reason));
+        return Err(KerasErrorKind::damaged(part, reason));
     }
     Ok(file)
 }
 
-/// The attributes of a group. One that is there but cannot be decoded is an error, not absent.
+/// The attributes of a group. An attribute that cannot be decoded is an error.
 struct Attributes {
     part: String,
     values: HashMap<String, AttrValue>,
@@ -153,8 +155,8 @@ struct Attributes {
 }
 
 impl Attributes {
-    fn of(group: &Group, part: &str) -> Result<Self, Fault> {
-        let damaged = |error| Fault::damaged(part, error);
+    fn of(group: &Group, part: &str) -> Result<Self, KerasErrorKind> {
+        let damaged = |error| KerasErrorKind::damaged(part, error);
         Ok(Self {
             part: part.to_owned(),
             values: group.attrs().map_err(damaged)?,
@@ -162,31 +164,32 @@ impl Attributes {
         })
     }
 
-    fn get(&self, name: &str) -> Result<Option<&AttrValue>, Fault> {
+    fn get(&self, name: &str) -> Result<Option<&AttrValue>, KerasErrorKind> {
         match self.values.get(name) {
-            None if self.types.contains_key(name) => {
-                Err(Fault::damaged(&self.part, format!("the attribute `{name}` cannot be decoded")))
-            }
+            None if self.types.contains_key(name) => Err(KerasErrorKind::damaged(
+                &self.part,
+                format!("the attribute `{name}` cannot be decoded"),
+            )),
             value => Ok(value),
         }
     }
 
-    fn text(&self, name: &str) -> Result<Option<&str>, Fault> {
+    fn text(&self, name: &str) -> Result<Option<&str>, KerasErrorKind> {
         Ok(self.get(name)?.and_then(AttrValue::as_str))
     }
 
     /// A list of strings; an empty one is stored as an empty array of numbers.
-    fn list(&self, name: &str) -> Result<Option<&[String]>, Fault> {
+    fn list(&self, name: &str) -> Result<Option<&[String]>, KerasErrorKind> {
         let value = self.get(name)?;
         Ok(value.map(|value| value.as_strings().unwrap_or_default()))
     }
 }
 
-fn parse(json: &[u8], part: &str) -> Result<Value, Fault> {
-    serde_json::from_slice(json).map_err(|error| Fault::damaged(part, error))
+fn parse(json: &[u8], part: &str) -> Result<Value, KerasErrorKind> {
+    serde_json::from_slice(json).map_err(|error| KerasErrorKind::damaged(part, error))
 }
 
-/// Files name the version that wrote them, except the JSON of Keras 3, which names modules.
+/// Version of the Keras that wrote a file. The JSON of Keras 3 has modules instead of a version.
 fn version_of(stated: Option<&str>, model: &Value) -> Version {
     let major = stated.and_then(|version| version.split('.').next()?.parse::<u32>().ok());
     match major {
@@ -201,11 +204,11 @@ pub(super) fn strings(
     file: &File,
     group: &str,
     attribute: &str,
-) -> Result<Option<Vec<String>>, Fault> {
+) -> Result<Option<Vec<String>>, KerasErrorKind> {
     let part = format!("group `{group}`");
     let group = match file.group(group) {
         Err(error) if is_absent(&error) => return Ok(None),
-        other => other.map_err(|error| Fault::damaged(&part, error))?,
+        other => other.map_err(|error| KerasErrorKind::damaged(&part, error))?,
     };
     let attributes = Attributes::of(&group, &part)?;
     if let Some(whole) = attributes.list(attribute)? {
@@ -218,7 +221,7 @@ pub(super) fn strings(
     Ok((!pieces.is_empty()).then(|| pieces.concat()))
 }
 
-/// Whether there is a group at a path.
+/// Returns true if there is a group at a path.
 pub(super) fn has_group(file: &File, group: &str) -> bool {
     file.group(group).is_ok()
 }
@@ -226,7 +229,7 @@ pub(super) fn has_group(file: &File, group: &str) -> bool {
 /// An array's shape, and its values row-major.
 pub(super) type Values = (Vec<usize>, Vec<f32>);
 
-/// Reads an array; `None` if the path leads nowhere.
+/// Reads an array; `None` if the path does not exist.
 pub(super) fn array(file: &File, path: &str) -> Result<Option<Values>, String> {
     let dataset = match file.dataset(path) {
         Err(error) if is_absent(&error) => return Ok(None),
@@ -251,30 +254,30 @@ fn is_absent(error: &hdf5_pure::Error) -> bool {
 mod tests {
     use super::*;
 
-    fn fault(bytes: &[u8]) -> String {
+    fn error(bytes: &[u8]) -> String {
         match open(bytes.to_vec()) {
-            Ok(_) => "no fault".to_owned(),
-            Err(fault) => fault.to_string(),
+            Ok(_) => "no error".to_owned(),
+            Err(error) => error.to_string(),
         }
     }
 
     #[test]
     fn other_content_is_described() {
-        assert!(fault(b"").ends_with("found an empty file"));
-        assert!(fault(b"a,b\n1,2\n").ends_with(r#"found text that starts with "a,b\n1,2\n""#));
-        assert!(fault(b"\x80\x02}q").ends_with(r"found bytes that start with \x80\x02}q"));
-        assert!(fault(b"{}").ends_with("found JSON without `class_name`"));
+        assert!(error(b"").ends_with("found an empty file"));
+        assert!(error(b"a,b\n1,2\n").ends_with(r#"found text that starts with "a,b\n1,2\n""#));
+        assert!(error(b"\x80\x02}q").ends_with(r"found bytes that start with \x80\x02}q"));
+        assert!(error(b"{}").ends_with("found JSON without `class_name`"));
     }
 
     #[test]
-    fn cut_files_are_damaged() {
-        assert!(fault(b"\x89HDF\r\n\x1a\n\x00").starts_with("is damaged: the HDF5 file"));
-        assert!(fault(b"PK\x03\x04").starts_with("is damaged: the archive"));
-        assert!(fault(b"{\"class_name\":").starts_with("is damaged: the JSON"));
+    fn truncated_files_are_damaged() {
+        assert!(error(b"\x89HDF\r\n\x1a\n\x00").starts_with("is damaged: the HDF5 file"));
+        assert!(error(b"PK\x03\x04").starts_with("is damaged: the archive"));
+        assert!(error(b"{\"class_name\":").starts_with("is damaged: the JSON"));
     }
 
     #[test]
-    fn the_version_is_stated_or_seen_from_the_modules() {
+    fn the_version_is_stated_or_follows_from_modules() {
         let bare = serde_json::json!({"class_name": "Sequential"});
         let module = serde_json::json!({"class_name": "Sequential", "module": "keras"});
         assert_eq!(version_of(Some("2.15.0"), &module), Version::Two);

@@ -1,10 +1,10 @@
-//! The layers of a model in the order in which data goes through them.
+//! The layers of a Keras model in the order of the data flow.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::Fault;
+use super::KerasErrorKind;
 use super::graph::in_order;
 
 /// A model as a list of layers.
@@ -13,7 +13,7 @@ pub(super) struct Chain<'a> {
     pub(super) input: Input,
 }
 
-/// The shape of a sample as far as the file tells: `None` inside for an open dimension.
+/// Shape of a sample, if the file has it; dimensions of unknown size are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Input(Option<Vec<Option<usize>>>);
 
@@ -44,19 +44,19 @@ impl Input {
     }
 }
 
-/// A layer as the file describes it.
+/// A layer in the file.
 pub(super) struct Node<'a> {
-    /// Keras's class; with its package if it is not one of Keras's own.
+    /// Keras class, with the package if it is a custom class.
     pub(super) class: &'a str,
-    /// A name that no other layer of the chain has.
+    /// Name that is unique in the chain.
     pub(super) name: String,
     pub(super) config: &'a Map<String, Value>,
     pub(super) place: Place<'a>,
 }
 
-/// Where the file keeps the weights of a layer.
+/// Location of the weights of a layer in the file.
 pub(super) struct Place<'a> {
-    /// The outermost model's layer that this is, or that contains this.
+    /// The layer of the outermost model that this is or that contains this.
     pub(super) outer: &'a str,
     /// The name in the innermost model, if the layer is in an inner model.
     pub(super) inner: Option<&'a str>,
@@ -68,11 +68,12 @@ pub(super) struct Place<'a> {
 pub(super) fn flatten<'a>(
     model: &'a Value,
     warnings: &mut Vec<String>,
-) -> Result<Chain<'a>, Fault> {
+) -> Result<Chain<'a>, KerasErrorKind> {
     let class = model.get("class_name").and_then(Value::as_str);
-    let class = class.ok_or_else(|| Fault::damaged("the model", "`class_name` is missing"))?;
+    let class =
+        class.ok_or_else(|| KerasErrorKind::damaged("the model", "`class_name` is missing"))?;
     if !is_model(class) {
-        return Err(Fault::UnknownModel { class: class.to_owned() });
+        return Err(KerasErrorKind::UnknownModel { class: class.to_owned() });
     }
     let mut chain = Chain { nodes: Vec::new(), input: Input::default() };
     chain.add_model(model, class, None, warnings)?;
@@ -80,7 +81,7 @@ pub(super) fn flatten<'a>(
     chain.input = std::mem::take(&mut chain.input).or(built);
     chain.make_names_unique();
     if chain.nodes.is_empty() {
-        return Err(Fault::damaged("the model", "it has no layers"));
+        return Err(KerasErrorKind::damaged("the model", "it has no layers"));
     }
     Ok(chain)
 }
@@ -100,7 +101,7 @@ struct Around<'a, 'b> {
 pub(super) struct Entry<'a> {
     class: &'a str,
     pub(super) name: &'a str,
-    /// Absent for an inner Sequential of old, whose configuration is a list.
+    /// Absent for an inner Sequential of Keras before 2.2.3, whose configuration is a list.
     config: Option<&'a Map<String, Value>>,
     pub(super) json: &'a Value,
     path: String,
@@ -113,16 +114,15 @@ impl<'a> Chain<'a> {
         class: &str,
         around: Option<&Around<'a, '_>>,
         warnings: &mut Vec<String>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), KerasErrorKind> {
         let config = model.get("config");
         // Before 2.2.3, a Sequential's configuration was the list itself.
         let layers = match config {
             Some(Value::Array(layers)) => layers,
-            Some(config) => config
-                .get("layers")
-                .and_then(Value::as_array)
-                .ok_or_else(|| Fault::damaged("the model", "`config.layers` is missing"))?,
-            None => return Err(Fault::damaged("the model", "`config` is missing")),
+            Some(config) => config.get("layers").and_then(Value::as_array).ok_or_else(|| {
+                KerasErrorKind::damaged("the model", "`config.layers` is missing")
+            })?,
+            None => return Err(KerasErrorKind::damaged("the model", "`config` is missing")),
         };
         let mut entries = entries(layers, around.map_or("", |around| around.path))?;
         if class != "Sequential" {
@@ -146,7 +146,7 @@ impl<'a> Chain<'a> {
         entry: Entry<'a>,
         around: Option<&Around<'a, '_>>,
         warnings: &mut Vec<String>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), KerasErrorKind> {
         let setting = |key: &str| entry.config.and_then(|config| config.get(key));
         if self.nodes.is_empty() {
             let shape = setting("batch_shape").or_else(|| setting("batch_input_shape"));
@@ -164,14 +164,17 @@ impl<'a> Chain<'a> {
                 .into_iter()
                 .find(|key| setting(key) == Some(&Value::Bool(true)));
             if let Some(kind) = unusual {
-                return Err(Fault::unsupported(entry.name, format!("its input is {kind}")));
+                return Err(KerasErrorKind::unsupported(
+                    entry.name,
+                    format!("its input is {kind}"),
+                ));
             }
         } else if is_model(entry.class) {
             let inside = Around { outer, name: entry.name, path: &format!("{}/", entry.path) };
             self.add_model(entry.json, entry.class, Some(&inside), warnings)?;
         } else {
             let config = entry.config.ok_or_else(|| {
-                Fault::damaged(format!("layer `{}`", entry.name), "`config` is missing")
+                KerasErrorKind::damaged(format!("layer `{}`", entry.name), "`config` is missing")
             })?;
             let mut name = plan_name(entry.name);
             if let Some(around) = around
@@ -189,7 +192,7 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    /// Numbers the names that still occur twice.
+    /// Appends numbers to names that occur twice.
     fn make_names_unique(&mut self) {
         for index in 1..self.nodes.len() {
             let (before, rest) = self.nodes.split_at_mut(index);
@@ -204,7 +207,7 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// A name as a plan allows it; Keras 2 also had slashes in names.
+/// A name that is valid in a plan; Keras 2 allowed slashes in names.
 fn plan_name(name: &str) -> String {
     if name.is_empty() {
         return "layer".to_owned();
@@ -212,20 +215,21 @@ fn plan_name(name: &str) -> String {
     name.replace(|c: char| c == '/' || c.is_control(), "_")
 }
 
-fn entries<'a>(layers: &'a [Value], path: &str) -> Result<Vec<Entry<'a>>, Fault> {
+fn entries<'a>(layers: &'a [Value], path: &str) -> Result<Vec<Entry<'a>>, KerasErrorKind> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     let mut entries = Vec::with_capacity(layers.len());
     for (index, json) in layers.iter().enumerate() {
-        let missing =
-            |key: &str| Fault::damaged(format!("layer {}", index + 1), format!("no `{key}`"));
+        let missing = |key: &str| {
+            KerasErrorKind::damaged(format!("layer {}", index + 1), format!("no `{key}`"))
+        };
         let text = |key: &str| json.get(key).and_then(Value::as_str);
         let class = text("class_name").ok_or_else(|| missing("class_name"))?;
         let class = text("registered_name").filter(|name| name.contains('>')).unwrap_or(class);
         let config = json.get("config").and_then(Value::as_object);
         let name = config.and_then(|config| config.get("name")?.as_str());
         let name = name.or(text("name")).unwrap_or(class);
-        let stored = stored_name(class);
-        let number = counts.entry(stored).or_default();
+        let stored = snake_case(class);
+        let number = counts.entry(class).or_default();
         let path = match *number {
             0 => format!("{path}layers/{stored}"),
             n => format!("{path}layers/{stored}_{n}"),
@@ -236,25 +240,19 @@ fn entries<'a>(layers: &'a [Value], path: &str) -> Result<Vec<Entry<'a>>, Fault>
     Ok(entries)
 }
 
-/// What an archive calls a layer of a class: not by its name, but by its class and a number.
-/// Only classes that have weights, or layers inside, need be right.
-fn stored_name(class: &str) -> &str {
-    match class {
-        "Dense" => "dense",
-        "Conv1D" => "conv1d",
-        "Conv2D" => "conv2d",
-        "BatchNormalization" => "batch_normalization",
-        "LayerNormalization" => "layer_normalization",
-        "GroupNormalization" => "group_normalization",
-        "Embedding" => "embedding",
-        "SimpleRNN" => "simple_rnn",
-        "LSTM" => "lstm",
-        "GRU" => "gru",
-        "Bidirectional" => "bidirectional",
-        "Sequential" => "sequential",
-        "Functional" => "functional",
-        other => other,
+/// Name of a class in an archive: `batch_normalization` for `BatchNormalization`.
+fn snake_case(class: &str) -> String {
+    let chars: Vec<char> = class.chars().collect();
+    let mut name = String::new();
+    for (i, c) in chars.iter().enumerate() {
+        let after_lower = i > 0 && chars[i - 1].is_lowercase();
+        let before_lower = i > 0 && chars.get(i + 1).is_some_and(|next| next.is_lowercase());
+        if c.is_uppercase() && (after_lower || before_lower) {
+            name.push('_');
+        }
+        name.extend(c.to_lowercase());
     }
+    name
 }
 
 #[cfg(test)]
@@ -273,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn inner_models_are_flattened_with_names_of_their_own() {
+    fn inner_models_are_flattened_with_unique_names() {
         let inner = json!({
             "class_name": "Sequential",
             "config": {"name": "inner", "layers": [dense("a"), dense("b")]}
@@ -291,14 +289,14 @@ mod tests {
     }
 
     #[test]
-    fn names_are_such_as_a_plan_allows() {
+    fn names_are_valid_in_a_plan() {
         let layers = [dense("block1/conv"), dense("block1_conv"), dense("")];
         let model = json!({"class_name": "Sequential", "config": {"layers": layers}});
         assert_eq!(names(&model), ["block1_conv", "block1_conv_1", "layer"]);
     }
 
     #[test]
-    fn the_oldest_sequential_is_a_list() {
+    fn an_old_sequential_is_a_list() {
         let mut first = dense("a");
         first["config"]["batch_input_shape"] = json!([null, 3, null]);
         let model = json!({"class_name": "Sequential", "config": [first, dense("b")]});
@@ -309,11 +307,11 @@ mod tests {
     }
 
     #[test]
-    fn other_classes_of_model_are_named() {
+    fn subclassed_models_are_rejected() {
         let model = json!({"class_name": "MyModel", "config": {}});
-        let Err(fault) = flatten(&model, &mut Vec::new()) else {
+        let Err(error) = flatten(&model, &mut Vec::new()) else {
             panic!("a subclassed model was read");
         };
-        assert!(fault.to_string().contains("`MyModel`"));
+        assert!(error.to_string().contains("`MyModel`"));
     }
 }

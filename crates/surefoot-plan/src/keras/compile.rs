@@ -1,15 +1,14 @@
-//! What `model.compile(..)` was called with: loss, optimizer and schedule.
+//! Arguments of `model.compile(..)`: loss, optimizer and schedule.
 //!
-//! None of this is needed to use a model, so nothing here is an error: what has no counterpart
-//! is left out with a warning.
+//! None of them is needed to use a model, so an unsupported one is ignored with a warning.
 
 use serde_json::{Map, Value};
 
+use super::config::{object, short, tidy};
 use super::optimizer::optimizer;
-use super::settings::{object, short, tidy};
 use crate::{Loss, Optimizer, Schedule};
 
-/// The training settings that a file holds.
+/// The training arguments in a file.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Compiled {
     pub(super) loss: Option<Loss>,
@@ -28,7 +27,7 @@ pub(super) fn read(training: Option<&Value>, warnings: &mut Vec<String>) -> Comp
         compiled.loss = loss(value).map_err(|reason| warnings.push(reason)).ok();
     }
     if get("loss_weights").is_some() {
-        warnings.push("the loss weights that the model was compiled with are left out".to_owned());
+        warnings.push("the loss weights that the model was compiled with are ignored".to_owned());
     }
     if let Some(value) = get("optimizer").or_else(|| get("optimizer_config")) {
         match optimizer(value, warnings) {
@@ -43,7 +42,7 @@ pub(super) fn read(training: Option<&Value>, warnings: &mut Vec<String>) -> Comp
 }
 
 fn loss(value: &Value) -> Result<Loss, String> {
-    let unknown = || format!("the loss {} has no counterpart and is left out", short(value));
+    let unknown = || format!("the loss {} is not supported and is ignored", short(value));
     let value = match value {
         Value::Array(losses) => match losses.as_slice() {
             [one] => one,
@@ -77,19 +76,19 @@ fn loss(value: &Value) -> Result<Loss, String> {
         "poisson" | "Poisson" => Loss::Poisson,
         _ => return Err(unknown()),
     };
-    let left_out =
-        |key: &str| format!("the loss {name} with its `{key}` has no counterpart and is left out");
+    let ignored =
+        |key: &str| format!("the loss {name} with its `{key}` is not supported and is ignored");
     for key in ["label_smoothing", "ignore_class"] {
         if config.get(key).is_some_and(|value| value.as_f64() != Some(0.0)) {
-            return Err(left_out(key));
+            return Err(ignored(key));
         }
     }
     if config.get("axis").is_some_and(|axis| axis.as_i64() != Some(-1)) {
-        return Err(left_out("axis"));
+        return Err(ignored("axis"));
     }
     match config.text("reduction") {
         None | Some("auto" | "sum_over_batch_size" | "mean") => Ok(loss),
-        Some(_) => Err(left_out("reduction")),
+        Some(_) => Err(ignored("reduction")),
     }
 }
 
@@ -133,7 +132,7 @@ mod tests {
     const KERAS_2: &str = include_str!("../../tests/keras/fixtures/keras2_compiled.json");
     const KERAS_3: &str = include_str!("../../tests/keras/fixtures/keras3_compiled.json");
 
-    /// What each Keras wrote for the same calls of `compile`.
+    /// Output of each Keras version for the same calls of `compile`.
     fn cases() -> Vec<(Compiled, Vec<String>)> {
         let read_all = |text: &str| -> Vec<(Compiled, Vec<String>)> {
             let cases: Vec<Value> = serde_json::from_str(text).unwrap();
@@ -225,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_are_read_where_there_is_a_counterpart() {
+    fn supported_schedules_are_read() {
         let schedules: Vec<_> = cases().into_iter().map(|case| case.0.schedule).collect();
         let cosine = |decay_steps, alpha| Decay::Cosine { decay_steps: Some(decay_steps), alpha };
         let step = Decay::Step { decay_steps: 100, decay_rate: 0.9 };
@@ -237,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_counterpart_is_warned_about() {
+    fn unsupported_arguments_are_warnings() {
         let warnings: Vec<Vec<String>> = cases().into_iter().map(|case| case.1).collect();
         let about = |case: usize, word: &str| {
             assert!(
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_keras_2_called_the_rate_lr_and_had_a_decay() {
+    fn early_keras_2_has_lr_and_decay() {
         let training = json!({
             "loss": "mse",
             "optimizer_config": {
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_was_not_compiled_has_nothing() {
+    fn an_uncompiled_model_has_no_training_arguments() {
         let mut warnings = Vec::new();
         assert_eq!(read(None, &mut warnings), Compiled::default());
         assert_eq!(read(Some(&json!({})), &mut warnings), Compiled::default());

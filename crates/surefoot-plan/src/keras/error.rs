@@ -1,26 +1,26 @@
-//! What can be wrong with a Keras file.
+//! Errors of the Keras import.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// A Keras file that cannot be used, and why.
+/// A Keras file that cannot be imported.
 #[derive(Debug, Error)]
-#[error("`{}` {fault}", path.display())]
+#[error("`{}` {kind}", path.display())]
 pub struct KerasError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
-    pub fault: Fault,
+    /// The reason.
+    pub kind: KerasErrorKind,
 }
 
-/// What is wrong with a Keras file. Reads as the predicate of a sentence about the file.
+/// Reason why a Keras file cannot be imported. Its message continues a sentence about the file.
 #[derive(Debug, Error)]
-pub enum Fault {
-    /// The operating system refused.
+pub enum KerasErrorKind {
+    /// The file cannot be read.
     #[error("cannot be read: {0}")]
     Unreadable(std::io::Error),
-    /// The content is of another kind.
+    /// The file is not a Keras model.
     #[error(
         "is not a Keras model: expected an HDF5 file (.h5), a Keras archive (.keras) or the JSON \
          of `model.to_json()`, found {found}"
@@ -29,7 +29,7 @@ pub enum Fault {
         /// What was found instead.
         found: String,
     },
-    /// There are weights, but not what they belong to.
+    /// The file has weights but no model.
     #[error(
         "has no model in it: expected the attribute `model_config`, found {found}; save the whole \
          model with `model.save(..)`, not `model.save_weights(..)`"
@@ -38,7 +38,7 @@ pub enum Fault {
         /// What was found instead.
         found: String,
     },
-    /// A part of the file cannot be understood.
+    /// Part of the file cannot be decoded.
     #[error("is damaged: {part}: {reason}")]
     Damaged {
         /// The part of the file.
@@ -46,39 +46,39 @@ pub enum Fault {
         /// What is wrong with it.
         reason: String,
     },
-    /// A model that Keras itself cannot rebuild from the file alone.
+    /// A subclassed model.
     #[error("holds a model of class `{class}`; only Sequential and Functional models can be read")]
     UnknownModel {
         /// Keras's name of the class.
         class: String,
     },
-    /// Layers with several inputs or outputs.
+    /// A layer has several inputs or outputs.
     #[error("holds a model that is not a chain of layers: {reason}")]
     NotAChain {
         /// Where the chain ends or branches.
         reason: String,
     },
-    /// Layers without a counterpart.
+    /// Layers of unknown classes.
     #[error(
-        "has layers that Surefoot does not know: {}; it knows {}",
+        "has unsupported layers: {}; supported: {}",
         list_unknown(unknown),
         known.join(", ")
     )]
     UnknownLayers {
-        /// Class and name of each layer that is not known.
+        /// Class and name of each unknown layer.
         unknown: Vec<(String, String)>,
-        /// The classes that are known.
+        /// The supported classes.
         known: Vec<&'static str>,
     },
-    /// A known layer with a setting that has no counterpart.
+    /// A layer with an unsupported option.
     #[error("has a layer `{layer}` that cannot be represented: {reason}")]
     Unsupported {
         /// The layer's name.
         layer: String,
-        /// The setting, its value and what is possible.
+        /// The option, its value and the supported values.
         reason: String,
     },
-    /// Weights that do not belong to the layer they are stored for.
+    /// Weights that do not fit their layer.
     #[error("has wrong weights for layer `{layer}`: {reason}")]
     Weights {
         /// The layer's name.
@@ -88,7 +88,7 @@ pub enum Fault {
     },
 }
 
-impl Fault {
+impl KerasErrorKind {
     pub(super) fn damaged(part: impl Into<String>, reason: impl ToString) -> Self {
         Self::Damaged { part: part.into(), reason: reason.to_string() }
     }
@@ -128,7 +128,7 @@ fn list_unknown(unknown: &[(String, String)]) -> String {
     entries.join(", ")
 }
 
-/// Names for a sentence: `` `a`, `b` and `c` ``.
+/// Joins names for a sentence: `` `a`, `b` and `c` ``.
 pub(super) fn quoted(names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match names.split_last() {
@@ -143,23 +143,24 @@ mod tests {
 
     #[test]
     fn unknown_classes_are_named_once_with_their_layers() {
-        let fault = Fault::UnknownLayers {
+        let error = KerasErrorKind::UnknownLayers {
             unknown: [("Rescaling", "a"), ("Add", "b"), ("Rescaling", "c")]
                 .map(|(class, name)| (class.to_owned(), name.to_owned()))
                 .to_vec(),
             known: vec!["Dense", "Flatten"],
         };
         assert_eq!(
-            fault.to_string(),
-            "has layers that Surefoot does not know: Rescaling (`a` and `c`), Add (`b`); it knows \
-             Dense, Flatten"
+            error.to_string(),
+            "has unsupported layers: Rescaling (`a` and `c`), Add (`b`); supported: Dense, Flatten"
         );
     }
 
     #[test]
     fn an_error_is_a_sentence_about_the_file() {
-        let error =
-            KerasError { path: "model.h5".into(), fault: Fault::not_a_chain("it has 2 inputs") };
+        let error = KerasError {
+            path: "model.h5".into(),
+            kind: KerasErrorKind::not_a_chain("it has 2 inputs"),
+        };
         assert_eq!(
             error.to_string(),
             "`model.h5` holds a model that is not a chain of layers: it has 2 inputs"

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::Fault;
+use super::KerasErrorKind;
 use super::chain::Entry;
 use super::error::quoted;
 
@@ -13,13 +13,13 @@ pub(super) fn in_order<'a>(
     entries: Vec<Entry<'a>>,
     outputs: Option<&'a Value>,
     warnings: &mut Vec<String>,
-) -> Result<Vec<Entry<'a>>, Fault> {
+) -> Result<Vec<Entry<'a>>, KerasErrorKind> {
     let mut output_names = Vec::new();
     if let Some(outputs) = outputs {
         producers(outputs, &mut output_names);
     }
     if output_names.len() > 1 {
-        return Err(Fault::not_a_chain(format!(
+        return Err(KerasErrorKind::not_a_chain(format!(
             "it has {} outputs, {}",
             output_names.len(),
             quoted(&output_names)
@@ -33,7 +33,7 @@ pub(super) fn in_order<'a>(
         let calls = entry.json.get("inbound_nodes").and_then(Value::as_array);
         let calls = calls.map_or(&[][..], Vec::as_slice);
         if calls.len() > 1 {
-            return Err(Fault::not_a_chain(format!(
+            return Err(KerasErrorKind::not_a_chain(format!(
                 "layer `{}` is used {} times",
                 entry.name,
                 calls.len()
@@ -64,7 +64,7 @@ pub(super) fn in_order<'a>(
     for entry in &entries {
         let to = consumers.get(entry.name).map_or(&[][..], Vec::as_slice);
         if to.len() > 1 {
-            return Err(Fault::not_a_chain(format!(
+            return Err(KerasErrorKind::not_a_chain(format!(
                 "it branches at layer `{}`, whose output goes to {}",
                 entry.name,
                 quoted(to)
@@ -72,14 +72,14 @@ pub(super) fn in_order<'a>(
         }
     }
     if sources.len() > 1 {
-        return Err(Fault::not_a_chain(format!(
+        return Err(KerasErrorKind::not_a_chain(format!(
             "it has {} inputs, {}",
             sources.len(),
             quoted(&sources)
         )));
     }
     if let Some((name, inputs)) = merging {
-        return Err(Fault::not_a_chain(format!(
+        return Err(KerasErrorKind::not_a_chain(format!(
             "layer `{name}` takes {} inputs, {}",
             inputs.len(),
             quoted(&inputs)
@@ -95,9 +95,9 @@ pub(super) fn in_order<'a>(
         ordered.push(entry);
     }
     match rest.keys().min() {
-        Some(name) => {
-            Err(Fault::not_a_chain(format!("layer `{name}` is not connected to the input")))
-        }
+        Some(name) => Err(KerasErrorKind::not_a_chain(format!(
+            "layer `{name}` is not connected to the input"
+        ))),
         None => Ok(ordered),
     }
 }
@@ -156,7 +156,7 @@ mod tests {
 
     fn reason(model: &Value) -> String {
         match flatten(model, &mut Vec::new()) {
-            Err(Fault::NotAChain { reason }) => reason,
+            Err(KerasErrorKind::NotAChain { reason }) => reason,
             other => panic!("{:?}", other.map(|chain| chain.input)),
         }
     }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_is_named_where_it_begins() {
+    fn a_branch_is_reported_where_it_begins() {
         let model = functional(
             &[
                 called("in", &[]),
@@ -205,14 +205,14 @@ mod tests {
     }
 
     #[test]
-    fn circles_and_loose_ends_do_not_hang() {
+    fn cycles_and_unconnected_layers_are_errors() {
         let model =
             functional(&[called("a", &[]), called("b", &["c"]), called("c", &["b"])], &["c"]);
         assert_eq!(reason(&model), "layer `b` is not connected to the input");
     }
 
     #[test]
-    fn frozen_and_always_training_layers_are_warned_about() {
+    fn frozen_and_always_training_layers_are_warnings() {
         let mut frozen = called("b", &["a"]);
         frozen["config"]["trainable"] = json!(false);
         frozen["inbound_nodes"] = json!([[["a", 0, 0, {"training": true}]]]);

@@ -1,99 +1,73 @@
-//! Keras's layers as layers of a plan.
+//! Translation of Keras layers.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::chain::{Chain, Node};
-use super::recurrent;
-use super::settings::{Settings, short};
-use super::{Fault, Version};
-use crate::{
-    Activation, ActivationLayer, Conv1d, Conv2d, Dense, Dropout, Embedding, Flatten, GlobalPool,
-    Initializer, Layer, Pool1d, Pool2d, Reshape,
-};
+use super::chain::Chain;
+use super::config::LayerConfig;
+use super::{KerasErrorKind, Version};
+use crate::Layer;
+use crate::language::Find;
+use crate::layer::Role;
 
-/// The classes that [`convert`] understands.
-const KNOWN: [&str; 28] = [
-    "Activation",
-    "AveragePooling1D",
-    "AveragePooling2D",
-    "BatchNormalization",
-    "Bidirectional",
-    "Conv1D",
-    "Conv2D",
-    "Dense",
-    "Dropout",
-    "ELU",
-    "Embedding",
-    "Flatten",
-    "GRU",
-    "GlobalAveragePooling1D",
-    "GlobalAveragePooling2D",
-    "GlobalMaxPooling1D",
-    "GlobalMaxPooling2D",
-    "GroupNormalization",
-    "InputLayer",
-    "LSTM",
-    "LayerNormalization",
-    "LeakyReLU",
-    "MaxPooling1D",
-    "MaxPooling2D",
-    "ReLU",
-    "Reshape",
-    "SimpleRNN",
-    "Softmax",
-];
+/// Wraps a recurrent layer; the layer becomes bidirectional.
+const BIDIRECTIONAL: &str = "Bidirectional";
 
-/// The layers of a chain, one for each of its nodes.
+/// Translates the layers of a chain, one for each node.
 pub(super) fn convert(
     chain: &Chain<'_>,
     version: Version,
     warnings: &mut Vec<String>,
-) -> Result<Vec<Layer>, Fault> {
+) -> Result<Vec<Layer>, KerasErrorKind> {
+    let classes = Layer::keras_classes();
     let unknown: Vec<(String, String)> = chain
         .nodes
         .iter()
         .filter_map(|node| {
-            let class = recurrent::unknown_inside(node.class, node.config)
-                .or_else(|| (!KNOWN.contains(&node.class)).then(|| node.class.to_owned()))?;
+            let class = unknown_class(node.class, node.config, &classes)?;
             Some((class, node.name.clone()))
         })
         .collect();
     if !unknown.is_empty() {
-        return Err(Fault::UnknownLayers { unknown, known: KNOWN.to_vec() });
+        let mut known: Vec<_> = classes.iter().map(|(class, _)| *class).collect();
+        known.extend([BIDIRECTIONAL, "InputLayer"]);
+        known.sort_unstable();
+        return Err(KerasErrorKind::UnknownLayers { unknown, known });
     }
     let mut rank = chain.input.rank();
     let mut layers = Vec::with_capacity(chain.nodes.len());
     for node in &chain.nodes {
-        let layer = layer(node, version, rank, warnings)?;
-        rank = rank_after(&layer, rank);
+        let config = LayerConfig { layer: &node.name, version, values: node.config, rank };
+        let layer = match node.class {
+            BIDIRECTIONAL => bidirectional(&config, warnings)?,
+            class => layer(class, &config, warnings)?,
+        };
+        rank = layer.rank(rank);
         layers.push(layer);
     }
     Ok(layers)
 }
 
-/// The number of dimensions of a layer's output, without the batch.
-fn rank_after(layer: &Layer, rank: Option<usize>) -> Option<usize> {
-    let steps = |all: bool| Some(if all { 2 } else { 1 });
-    match layer {
-        Layer::Flatten(_) | Layer::GlobalMaxPool(_) | Layer::GlobalAveragePool(_) => Some(1),
-        Layer::Reshape(reshape) => Some(reshape.target_shape.len()),
-        Layer::Embedding(_) => rank.map(|rank| rank + 1),
-        Layer::SimpleRnn(rnn) => steps(rnn.return_sequences),
-        Layer::Lstm(rnn) => steps(rnn.return_sequences),
-        Layer::Gru(rnn) => steps(rnn.return_sequences),
-        _ => rank,
+/// The class of a layer, or of the layer inside a `Bidirectional`, if it is unknown.
+fn unknown_class(
+    class: &str,
+    config: &Map<String, Value>,
+    classes: &[(&str, Role)],
+) -> Option<String> {
+    let role = |class: &str| classes.iter().find(|(name, _)| *name == class).map(|found| found.1);
+    if class != BIDIRECTIONAL {
+        return role(class).is_none().then(|| class.to_owned());
     }
+    let inner = config.get("layer")?.get("class_name")?.as_str()?;
+    (role(inner) != Some(Role::Recurrent)).then(|| format!("{BIDIRECTIONAL}({inner})"))
 }
 
 fn layer(
-    node: &Node<'_>,
-    version: Version,
-    rank: Option<usize>,
+    class: &str,
+    config: &LayerConfig<'_>,
     warnings: &mut Vec<String>,
-) -> Result<Layer, Fault> {
-    let settings = Settings { layer: &node.name, version, values: node.config };
-    precision(&settings, warnings)?;
-    settings.leave_out(
+) -> Result<Layer, KerasErrorKind> {
+    check_precision(config, warnings)?;
+    config.ignore(
         &[
             "activity_regularizer",
             "kernel_constraint",
@@ -108,38 +82,48 @@ fn layer(
         ],
         warnings,
     );
-    if let Some(activation) = settings.activation_layer(node.class, rank)? {
-        let name = Some(node.name.clone());
-        return Ok(Layer::Activation(ActivationLayer { name, activation }));
-    }
-    match node.class {
-        "Dense" => settings.dense(warnings).map(Layer::Dense),
-        "Conv1D" => settings.conv1d(warnings).map(Layer::Conv1d),
-        "Conv2D" => settings.conv2d(warnings).map(Layer::Conv2d),
-        "MaxPooling1D" => settings.pool1d().map(Layer::MaxPool1d),
-        "AveragePooling1D" => settings.pool1d().map(Layer::AveragePool1d),
-        "MaxPooling2D" => settings.pool2d().map(Layer::MaxPool2d),
-        "AveragePooling2D" => settings.pool2d().map(Layer::AveragePool2d),
-        "GlobalMaxPooling1D" | "GlobalMaxPooling2D" => {
-            settings.global_pool().map(Layer::GlobalMaxPool)
-        }
-        "GlobalAveragePooling1D" | "GlobalAveragePooling2D" => {
-            settings.global_pool().map(Layer::GlobalAveragePool)
-        }
-        "Flatten" => settings.flatten().map(Layer::Flatten),
-        "Reshape" => settings.reshape().map(Layer::Reshape),
-        "Dropout" => settings.dropout().map(Layer::Dropout),
-        "BatchNormalization" => settings.batch_norm(rank, warnings).map(Layer::BatchNorm),
-        "LayerNormalization" => settings.layer_norm(rank, warnings).map(Layer::LayerNorm),
-        "GroupNormalization" => settings.group_norm(rank, warnings).map(Layer::GroupNorm),
-        "Embedding" => settings.embedding(warnings).map(Layer::Embedding),
-        class => recurrent::layer(class, &settings, warnings),
-    }
+    Layer::from_keras(class, config, warnings)
+        .unwrap_or_else(|| Err(config.refuse(format!("its class `{class}` is unknown"))))
 }
 
-/// Surefoot computes in single precision, whatever the layer's policy.
-fn precision(settings: &Settings<'_>, warnings: &mut Vec<String>) -> Result<(), Fault> {
-    let policy = match settings.get("dtype") {
+fn bidirectional(
+    config: &LayerConfig<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Layer, KerasErrorKind> {
+    let mode = config.values.get("merge_mode");
+    if mode.is_some_and(|mode| mode.as_str() != Some("concat")) {
+        return Err(config.unsupported("merge_mode", "only \"concat\""));
+    }
+    let part = |key: &str| -> Option<(&str, &Map<String, Value>)> {
+        let value = config.get(key)?;
+        Some((value.get("class_name")?.as_str()?, value.get("config")?.as_object()?))
+    };
+    let Some((class, values)) = part("layer") else {
+        let part = format!("layer `{}`", config.layer);
+        return Err(KerasErrorKind::damaged(part, "`layer` is missing"));
+    };
+    let forward = layer(class, &config.inner(values), warnings)?;
+    if let Some((class, values)) = part("backward_layer") {
+        let mut values = values.clone();
+        let reversed = values.remove("go_backwards") == Some(Value::Bool(true));
+        let backward = LayerConfig { values: &values, ..*config };
+        if !reversed || layer(class, &backward, &mut Vec::new())? != forward {
+            return Err(config.refuse("its backward layer differs from its forward layer"));
+        }
+    }
+    let mut layer = forward;
+    if let Some(bidirectional) = Find::key(&mut layer, "bidirectional") {
+        *bidirectional = true;
+    }
+    Ok(layer)
+}
+
+/// Warns about layers that compute in another precision; Surefoot computes in single precision.
+fn check_precision(
+    config: &LayerConfig<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<(), KerasErrorKind> {
+    let policy = match config.get("dtype") {
         Some(Value::Object(policy)) => {
             policy.get("config").and_then(|config| config.get("name")).and_then(Value::as_str)
         }
@@ -148,174 +132,16 @@ fn precision(settings: &Settings<'_>, warnings: &mut Vec<String>) -> Result<(), 
     };
     match policy {
         None | Some("float32") => Ok(()),
-        Some("float64" | "float16" | "bfloat16" | "mixed_float16" | "mixed_bfloat16") => {
+        Some(
+            policy @ ("float64" | "float16" | "bfloat16" | "mixed_float16" | "mixed_bfloat16"),
+        ) => {
             warnings.push(format!(
-                "layer `{}` computes in {} in Keras; Surefoot computes in float32",
-                settings.layer,
-                policy.unwrap_or_default()
+                "layer `{}` computes in {policy} in Keras; Surefoot computes in float32",
+                config.layer
             ));
             Ok(())
         }
-        Some(other) => Err(settings
-            .refuse(format!("its `dtype` is \"{other}\", and it can be a floating-point type"))),
-    }
-}
-
-impl Settings<'_> {
-    pub(super) fn name(&self) -> Option<String> {
-        Some(self.layer.to_owned())
-    }
-
-    fn kernel_initializer(&self, warnings: &mut Vec<String>) -> Initializer {
-        self.initializer("kernel_initializer", Initializer::GlorotUniform, warnings)
-    }
-
-    fn bias_initializer(&self, warnings: &mut Vec<String>) -> Initializer {
-        self.initializer("bias_initializer", Initializer::Zeros, warnings)
-    }
-
-    fn dense(&self, warnings: &mut Vec<String>) -> Result<Dense, Fault> {
-        Ok(Dense {
-            name: self.name(),
-            units: self.count("units")?,
-            activation: self.activation("activation", Activation::Linear)?,
-            use_bias: self.flag("use_bias", true)?,
-            kernel_initializer: self.kernel_initializer(warnings),
-            bias_initializer: self.bias_initializer(warnings),
-            kernel_regularizer: self.regularizer("kernel_regularizer", warnings),
-            bias_regularizer: self.regularizer("bias_regularizer", warnings),
-        })
-    }
-
-    fn conv1d(&self, warnings: &mut Vec<String>) -> Result<Conv1d, Fault> {
-        let [kernel_size] = self.kernel_size()?;
-        let [strides] = self.sizes("strides")?.unwrap_or([1]);
-        let [dilation_rate] = self.sizes("dilation_rate")?.unwrap_or([1]);
-        Ok(Conv1d {
-            name: self.name(),
-            filters: self.count("filters")?,
-            kernel_size,
-            strides,
-            padding: self.padding()?,
-            dilation_rate,
-            activation: self.activation("activation", Activation::Linear)?,
-            use_bias: self.flag("use_bias", true)?,
-            kernel_initializer: self.kernel_initializer(warnings),
-            bias_initializer: self.bias_initializer(warnings),
-            kernel_regularizer: self.regularizer("kernel_regularizer", warnings),
-            bias_regularizer: self.regularizer("bias_regularizer", warnings),
-        })
-    }
-
-    fn conv2d(&self, warnings: &mut Vec<String>) -> Result<Conv2d, Fault> {
-        Ok(Conv2d {
-            name: self.name(),
-            filters: self.count("filters")?,
-            kernel_size: self.kernel_size()?,
-            strides: self.sizes("strides")?.unwrap_or([1, 1]),
-            padding: self.padding()?,
-            dilation_rate: self.sizes("dilation_rate")?.unwrap_or([1, 1]),
-            activation: self.activation("activation", Activation::Linear)?,
-            use_bias: self.flag("use_bias", true)?,
-            kernel_initializer: self.kernel_initializer(warnings),
-            bias_initializer: self.bias_initializer(warnings),
-            kernel_regularizer: self.regularizer("kernel_regularizer", warnings),
-            bias_regularizer: self.regularizer("bias_regularizer", warnings),
-        })
-    }
-
-    /// The window of a convolution, after the checks that all convolutions share.
-    fn kernel_size<const N: usize>(&self) -> Result<[usize; N], Fault> {
-        self.channels_last()?;
-        match self.number_or("groups", 1.0)? {
-            1.0 => {}
-            groups => {
-                return Err(self.refuse(format!("its `groups` is {groups}, and it can only be 1")));
-            }
-        }
-        self.sizes("kernel_size")?.ok_or_else(|| {
-            Fault::damaged(format!("layer `{}`", self.layer), "`kernel_size` is missing")
-        })
-    }
-
-    fn pool1d(&self) -> Result<Pool1d, Fault> {
-        self.channels_last()?;
-        let [pool_size] = self.sizes("pool_size")?.unwrap_or([2]);
-        Ok(Pool1d {
-            name: self.name(),
-            pool_size,
-            strides: self.sizes("strides")?.map(|[strides]| strides),
-            padding: self.padding()?,
-        })
-    }
-
-    fn pool2d(&self) -> Result<Pool2d, Fault> {
-        self.channels_last()?;
-        Ok(Pool2d {
-            name: self.name(),
-            pool_size: self.sizes("pool_size")?.unwrap_or([2, 2]),
-            strides: self.sizes("strides")?,
-            padding: self.padding()?,
-        })
-    }
-
-    fn global_pool(&self) -> Result<GlobalPool, Fault> {
-        self.channels_last()?;
-        if self.flag("keepdims", false)? {
-            return Err(self.refuse("its `keepdims` is true, and it can only be false"));
-        }
-        Ok(GlobalPool { name: self.name() })
-    }
-
-    fn flatten(&self) -> Result<Flatten, Fault> {
-        self.channels_last()?;
-        Ok(Flatten { name: self.name() })
-    }
-
-    fn reshape(&self) -> Result<Reshape, Fault> {
-        let shape = self.get("target_shape").and_then(Value::as_array);
-        let shape = shape.and_then(|shape| shape.iter().map(Value::as_i64).collect());
-        Ok(Reshape {
-            name: self.name(),
-            target_shape: shape.ok_or_else(|| {
-                Fault::damaged(
-                    format!("layer `{}`", self.layer),
-                    "`target_shape` is not a list of whole numbers",
-                )
-            })?,
-        })
-    }
-
-    fn dropout(&self) -> Result<Dropout, Fault> {
-        if let Some(shape) = self.get("noise_shape") {
-            return Err(self.refuse(format!(
-                "its `noise_shape` is {}, and it can only be null",
-                short(shape)
-            )));
-        }
-        let rate = self.number_or("rate", 0.0)?;
-        if !(0.0..1.0).contains(&rate) {
-            return Err(
-                self.refuse(format!("its `rate` is {rate}, and it can be from 0 to below 1"))
-            );
-        }
-        Ok(Dropout { name: self.name(), rate })
-    }
-
-    fn embedding(&self, warnings: &mut Vec<String>) -> Result<Embedding, Fault> {
-        if self.flag("mask_zero", false)? {
-            return Err(self.refuse(
-                "its `mask_zero` is true: the layers after it would skip the zeros in Keras, and \
-                 do not here",
-            ));
-        }
-        let usual = Initializer::RandomUniform { minval: -0.05, maxval: 0.05 };
-        Ok(Embedding {
-            name: self.name(),
-            input_dim: self.count("input_dim")?,
-            output_dim: self.count("output_dim")?,
-            embeddings_initializer: self.initializer("embeddings_initializer", usual, warnings),
-        })
+        Some(_) => Err(config.unsupported("dtype", "a floating-point type")),
     }
 }
 
@@ -326,19 +152,19 @@ mod tests {
     use super::super::chain::flatten;
     use super::*;
 
-    /// Reads a model of one layer, with the warnings.
+    /// Reads a model of one layer and its warnings.
     fn one(class: &str, config: Value) -> Result<(Layer, Vec<String>), String> {
         let layer = json!({"class_name": class, "config": config});
         let model = json!({"class_name": "Sequential", "config": {"layers": [layer]}});
         let mut warnings = Vec::new();
         let chain = flatten(&model, &mut warnings).unwrap();
         let layers = convert(&chain, Version::Three, &mut warnings);
-        let mut layers = layers.map_err(|fault| fault.to_string())?;
+        let mut layers = layers.map_err(|error| error.to_string())?;
         Ok((layers.remove(0), warnings))
     }
 
     #[test]
-    fn settings_that_would_change_the_outputs_are_refused_by_name() {
+    fn options_that_change_the_outputs_are_rejected() {
         let conv = json!({"filters": 2, "kernel_size": [3, 3]});
         let embedding = json!({"input_dim": 2, "output_dim": 2});
         let rnn = json!({"units": 2});
@@ -374,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_only_matter_in_training_are_warned_about() {
+    fn options_that_only_matter_in_training_are_warnings() {
         let max_norm = json!({"class_name": "MaxNorm", "config": {"max_value": 2}});
         for (class, key, value) in [
             ("Dense", "kernel_constraint", max_norm.clone()),
@@ -414,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_of_the_users_own_is_unknown_even_if_it_is_called_dense() {
+    fn a_custom_class_called_dense_is_unknown() {
         let layer = json!({
             "class_name": "Dense",
             "registered_name": "mine>Dense",
@@ -422,7 +248,7 @@ mod tests {
         });
         let model = json!({"class_name": "Sequential", "config": {"layers": [layer]}});
         let chain = flatten(&model, &mut Vec::new()).unwrap();
-        let fault = convert(&chain, Version::Three, &mut Vec::new()).unwrap_err();
-        assert!(fault.to_string().contains("mine>Dense"));
+        let error = convert(&chain, Version::Three, &mut Vec::new()).unwrap_err();
+        assert!(error.to_string().contains("mine>Dense"));
     }
 }

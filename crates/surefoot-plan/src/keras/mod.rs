@@ -1,6 +1,6 @@
-//! Keras models: files of Keras 2 and 3 as layers and weights.
+//! Import of Keras 2 and 3 models.
 //!
-//! [`load`] reads three kinds of file and tells them apart by their content:
+//! [`load`] reads three kinds of file, distinguished by their content:
 //!
 //! | file | written by |
 //! | --- | --- |
@@ -9,34 +9,34 @@
 //! | JSON | `model.to_json()`; the model has no weights |
 //!
 //! A model must be a chain: `Sequential`, or functional with one input and one output for each
-//! layer. Models inside models are flattened. What would change the model's outputs and has no
-//! counterpart here is an error that names the layer; what only changes how Keras trains it (a
-//! constraint, a frozen layer, dropout inside a recurrent layer) is left out with a warning.
+//! layer. Models inside models are flattened. An unsupported option that changes the outputs of the
+//! model is an error that names the layer. An unsupported option that only matters in training (a
+//! constraint, a frozen layer, dropout inside a recurrent layer) is ignored with a warning.
 
 mod archive;
 mod chain;
 mod compile;
+mod config;
 mod error;
 mod graph;
 mod layers;
-mod norms;
 mod optimizer;
-mod recurrent;
-mod settings;
 mod values;
 mod weights;
 
 use std::path::Path;
 
-pub use error::{Fault, KerasError};
+pub(crate) use config::LayerConfig;
+pub use error::{KerasError, KerasErrorKind};
+pub(crate) use weights::KerasArrays;
 
 use crate::{Layer, Loss, Optimizer, Schedule, Weight};
 
 /// A model read from a Keras file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KerasModel {
-    /// The layers, from the input to the output. Each has the name it has in Keras; a layer of an
-    /// inner model whose name is taken has the inner model's name before its own.
+    /// The layers, from the input to the output, with their Keras names. If the name of a layer in
+    /// an inner model is taken, the name of the inner model is prepended.
     pub layers: Vec<Layer>,
     /// The shape of one sample; `None` where the file leaves a dimension open.
     pub input_shape: Option<Vec<usize>>,
@@ -48,11 +48,11 @@ pub struct KerasModel {
     pub optimizer: Option<Optimizer>,
     /// The schedule of the optimizer's learning rate, if Keras has one.
     pub schedule: Option<Schedule>,
-    /// What Keras would do in training and Surefoot does not, a sentence each.
+    /// Unsupported options that only matter in training, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// The Keras that wrote a file, where it makes a difference.
+/// Major version of the Keras that wrote a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     /// Keras 2 and before.
@@ -61,7 +61,7 @@ enum Version {
     Three,
 }
 
-/// Reads the model in a Keras file.
+/// Reads a model from a Keras file.
 ///
 /// ```no_run
 /// # use std::path::Path;
@@ -71,12 +71,12 @@ enum Version {
 /// ```
 pub fn load(path: &Path) -> Result<KerasModel, KerasError> {
     std::fs::read(path)
-        .map_err(Fault::Unreadable)
+        .map_err(KerasErrorKind::Unreadable)
         .and_then(read)
-        .map_err(|fault| KerasError { path: path.to_owned(), fault })
+        .map_err(|kind| KerasError { path: path.to_owned(), kind })
 }
 
-fn read(bytes: Vec<u8>) -> Result<KerasModel, Fault> {
+fn read(bytes: Vec<u8>) -> Result<KerasModel, KerasErrorKind> {
     let archive = archive::open(bytes)?;
     let mut warnings = Vec::new();
     let chain = chain::flatten(&archive.model, &mut warnings)?;

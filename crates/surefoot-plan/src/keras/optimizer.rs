@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::compile::Config;
-use super::settings::{object, short, tidy};
+use super::config::{object, short, tidy};
 use crate::{Algorithm, Decay, Optimizer, Schedule};
 
 /// The optimizer, and the schedule of its learning rate.
@@ -11,7 +11,7 @@ pub(super) fn optimizer(
     value: &Value,
     warnings: &mut Vec<String>,
 ) -> Result<(Optimizer, Option<Schedule>), String> {
-    let unknown = || format!("the optimizer {} has no counterpart and is left out", short(value));
+    let unknown = || format!("the optimizer {} is not supported and is ignored", short(value));
     let (name, config) = object(value).ok_or_else(unknown)?;
     let config = Config(config);
     let number = |key: &str, default: f64| config.number(key).unwrap_or(default);
@@ -64,7 +64,7 @@ pub(super) fn optimizer(
             .get(key)
             .is_some_and(|value| value.as_bool() != Some(false) && value.as_f64() != Some(0.0));
         if set {
-            warnings.push(format!("the optimizer's `{key}` has no counterpart and is left out"));
+            warnings.push(format!("the optimizer's `{key}` is not supported and is ignored"));
         }
     }
     let usual_decay = if matches!(algorithm, Algorithm::Adamw { .. }) { 0.004 } else { 0.0 };
@@ -93,7 +93,7 @@ fn rate(
     };
     let unknown = || {
         format!(
-            "the learning rate schedule {} has no counterpart",
+            "the learning rate schedule {} is not supported",
             value.map(short).unwrap_or_default()
         )
     };
@@ -101,7 +101,7 @@ fn rate(
     let inner = Config(inner);
     let initial = inner
         .number("initial_learning_rate")
-        .ok_or_else(|| format!("{}, and the optimizer is left out", unknown()))?;
+        .ok_or_else(|| format!("{}, and the optimizer is ignored", unknown()))?;
     match schedule(class, inner, initial) {
         Some((rate, schedule)) => Ok((rate, Some(schedule))),
         None => {

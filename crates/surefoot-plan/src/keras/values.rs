@@ -1,41 +1,35 @@
-//! The small vocabularies: activations, initializers, regularizers, padding.
+//! Activations, initializers and regularizers of Keras.
 
 use serde_json::{Map, Value};
 
-use super::settings::{Settings, object, short};
-use super::{Fault, Version};
-use crate::{Activation, Initializer, Padding, Regularizer};
+use super::config::{LayerConfig, object, short};
+use super::{KerasErrorKind, Version};
+use crate::language::Term;
+use crate::{Activation, Initializer, Regularizer};
 
-impl Settings<'_> {
+impl LayerConfig<'_> {
     /// The activation under `key`: a name, or an activation layer.
-    pub(super) fn activation(&self, key: &str, default: Activation) -> Result<Activation, Fault> {
+    pub(crate) fn activation(&self, key: &str) -> Result<Option<Activation>, KerasErrorKind> {
         let Some(value) = self.get(key) else {
-            return Ok(default);
+            return Ok(None);
         };
-        let unknown = || {
-            self.refuse(format!(
-                "its `{key}` is {}, and it can be relu, leaky_relu, elu, selu, gelu, silu, tanh, \
-                 sigmoid, hard_sigmoid, softplus, softmax or linear",
-                short(value)
-            ))
-        };
+        let unknown = || self.unsupported(key, &Activation::names().join(", "));
         match object(value).ok_or_else(unknown)? {
             (class, Some(config)) => {
-                self.inner(config).activation_layer(class, None)?.ok_or_else(unknown)
+                let config = Self { rank: None, ..self.inner(config) };
+                config.activation_layer(class)?.ok_or_else(unknown).map(Some)
             }
-            (name, None) => named_activation(name, self.version).ok_or_else(unknown),
+            (name, None) => named_activation(name, self.version).ok_or_else(unknown).map(Some),
         }
     }
 
-    /// The activation that a layer of its own is; `None` if it is not one. `rank` is that of its
-    /// input, if known.
-    pub(super) fn activation_layer(
+    /// The activation of a layer of class `class`; `None` if it is not an activation layer.
+    pub(crate) fn activation_layer(
         &self,
         class: &str,
-        rank: Option<usize>,
-    ) -> Result<Option<Activation>, Fault> {
+    ) -> Result<Option<Activation>, KerasErrorKind> {
         Ok(Some(match class {
-            "Activation" => self.activation("activation", Activation::Linear)?,
+            "Activation" => self.activation("activation")?.unwrap_or_default(),
             "LeakyReLU" => Activation::LeakyRelu {
                 negative_slope: match self.number("negative_slope")? {
                     Some(slope) => slope,
@@ -45,33 +39,26 @@ impl Settings<'_> {
             "ELU" => Activation::Elu { alpha: self.number_or("alpha", 1.0)? },
             "ReLU" => self.relu()?,
             "Softmax" => {
-                self.last_axis(rank)?;
+                self.last_axis()?;
                 Activation::Softmax
             }
             _ => return Ok(None),
         }))
     }
 
-    fn relu(&self) -> Result<Activation, Fault> {
-        if let Some(max) = self.number("max_value")? {
-            return Err(self.refuse(format!("its `max_value` is {max}, and it can only be null")));
+    fn relu(&self) -> Result<Activation, KerasErrorKind> {
+        self.absent("max_value")?;
+        if self.number_or("threshold", 0.0)? != 0.0 {
+            return Err(self.unsupported("threshold", "only 0"));
         }
-        let threshold = self.number_or("threshold", 0.0)?;
-        if threshold != 0.0 {
-            return Err(
-                self.refuse(format!("its `threshold` is {threshold}, and it can only be 0"))
-            );
-        }
-        let negative_slope = self.number_or("negative_slope", 0.0)?;
-        Ok(if negative_slope == 0.0 {
-            Activation::Relu
-        } else {
-            Activation::LeakyRelu { negative_slope }
+        Ok(match self.number_or("negative_slope", 0.0)? {
+            0.0 => Activation::Relu,
+            negative_slope => Activation::LeakyRelu { negative_slope },
         })
     }
 
-    /// Refuses an `axis` that is not the last one. `rank` leaves out the batch, Keras's axes do not.
-    pub(super) fn last_axis(&self, rank: Option<usize>) -> Result<(), Fault> {
+    /// Rejects an `axis` other than the last. The axes of Keras include the batch.
+    pub(super) fn last_axis(&self) -> Result<(), KerasErrorKind> {
         let Some(value) = self.get("axis") else {
             return Ok(());
         };
@@ -82,85 +69,37 @@ impl Settings<'_> {
             },
             axis => axis.as_i64(),
         };
-        let last = match (axis, rank) {
+        let last = match (axis, self.rank) {
             (Some(-1), _) => true,
             (Some(axis), Some(rank)) => i64::try_from(rank).is_ok_and(|rank| axis == rank),
             _ => false,
         };
-        if last {
-            Ok(())
-        } else {
-            Err(self
-                .refuse(format!("its `axis` is {}, and it can only be the last, -1", short(value))))
-        }
+        if last { Ok(()) } else { Err(self.unsupported("axis", "only the last, -1")) }
     }
 
-    /// The initializer under `key`; one that is not known is left out with a warning.
-    pub(super) fn initializer(
-        &self,
-        key: &str,
-        default: Initializer,
-        warnings: &mut Vec<String>,
-    ) -> Initializer {
-        let Some(value) = self.get(key) else {
-            return default;
-        };
+    /// The initializer under `key`; an unknown one is ignored with a warning.
+    pub(crate) fn initializer(&self, key: &str, warnings: &mut Vec<String>) -> Option<Initializer> {
+        let value = self.get(key)?;
         let known = object(value).and_then(|(class, config)| initializer(class, config));
-        known.unwrap_or_else(|| {
+        if known.is_none() {
             warnings.push(format!(
-                "layer `{}`: the `{key}` {} has no counterpart; Surefoot's default is used where \
-                 the layer starts anew",
+                "layer `{}`: `{key}` {} is not supported; the default is used where weights are \
+                 initialized again",
                 self.layer,
                 short(value)
             ));
-            default
-        })
+        }
+        known
     }
 
-    /// The regularizer under `key`; one that is not known is left out with a warning.
-    pub(super) fn regularizer(&self, key: &str, warnings: &mut Vec<String>) -> Regularizer {
-        let Some(value) = self.get(key) else {
-            return Regularizer::default();
-        };
+    /// The regularizer under `key`; an unknown one is ignored with a warning.
+    pub(crate) fn regularizer(&self, key: &str, warnings: &mut Vec<String>) -> Option<Regularizer> {
+        let value = self.get(key)?;
         let known = object(value).and_then(|(class, config)| regularizer(class, config));
-        known.unwrap_or_else(|| {
-            self.left_out(key, warnings);
-            Regularizer::default()
-        })
-    }
-
-    /// Warns about settings that matter in training and have no counterpart.
-    pub(super) fn leave_out(&self, keys: &[&str], warnings: &mut Vec<String>) {
-        for key in keys.iter().filter(|key| self.get(key).is_some()) {
-            self.left_out(key, warnings);
+        if known.is_none() {
+            self.ignore(&[key], warnings);
         }
-    }
-
-    fn left_out(&self, key: &str, warnings: &mut Vec<String>) {
-        let value = self.get(key).map(short).unwrap_or_default();
-        warnings.push(format!(
-            "layer `{}`: the `{key}` {value} has no counterpart and is left out",
-            self.layer
-        ));
-    }
-
-    pub(super) fn padding(&self) -> Result<Padding, Fault> {
-        match self.text("padding")? {
-            None | Some("valid") => Ok(Padding::Valid),
-            Some("same") => Ok(Padding::Same),
-            Some(other) => Err(self.refuse(format!(
-                "its `padding` is \"{other}\", and it can be \"valid\" or \"same\""
-            ))),
-        }
-    }
-
-    pub(super) fn channels_last(&self) -> Result<(), Fault> {
-        match self.text("data_format")? {
-            None | Some("channels_last") => Ok(()),
-            Some(other) => Err(self.refuse(format!(
-                "its `data_format` is \"{other}\", and it can only be \"channels_last\""
-            ))),
-        }
+        known
     }
 }
 
@@ -190,7 +129,7 @@ fn named_activation(name: &str, version: Version) -> Option<Activation> {
 fn number(config: Option<&Map<String, Value>>, key: &str, default: f64) -> Option<f64> {
     match config.and_then(|config| config.get(key)) {
         None | Some(Value::Null) => Some(default),
-        Some(value) => value.as_f64().map(super::settings::tidy),
+        Some(value) => value.as_f64().map(super::config::tidy),
     }
 }
 
@@ -225,7 +164,7 @@ fn initializer(class: &str, config: Option<&Map<String, Value>>) -> Option<Initi
     })
 }
 
-/// Keras before 2.4 writes its named initializers as the variance scaling that they are.
+/// Keras before 2.4 writes its named initializers as variance scaling.
 fn variance_scaling(config: Option<&Map<String, Value>>) -> Option<Initializer> {
     let text = |key: &str| config?.get(key)?.as_str();
     let scale = number(config, "scale", 1.0)?;
@@ -262,15 +201,14 @@ mod tests {
 
     use super::*;
 
-    fn with<T>(values: Value, version: Version, read: impl FnOnce(Settings<'_>) -> T) -> T {
-        read(Settings { layer: "x", version, values: values.as_object().unwrap() })
+    fn with<T>(values: Value, version: Version, read: impl FnOnce(LayerConfig<'_>) -> T) -> T {
+        read(LayerConfig { layer: "x", version, values: values.as_object().unwrap(), rank: None })
     }
 
     fn activation(value: Value, version: Version) -> Result<Activation, String> {
-        with(json!({ "activation": value }), version, |settings| {
-            settings.activation("activation", Activation::Linear)
-        })
-        .map_err(|fault| fault.to_string())
+        with(json!({ "activation": value }), version, |config| config.activation("activation"))
+            .map(Option::unwrap_or_default)
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -288,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_activations_are_refused_by_name() {
+    fn unknown_activations_are_named() {
         let function = json!({"class_name": "function", "config": "mine"});
         for value in [json!("mish"), function, json!(3)] {
             let error = activation(value.clone(), Version::Three).unwrap_err();
@@ -298,10 +236,10 @@ mod tests {
     }
 
     #[test]
-    fn relu_with_a_ceiling_is_refused_and_with_a_slope_is_leaky() {
+    fn relu_with_a_maximum_is_rejected_and_with_a_slope_is_leaky() {
         let relu = |values| {
-            with(values, Version::Three, |settings| {
-                settings.activation_layer("ReLU", None).map_err(|fault| fault.to_string())
+            with(values, Version::Three, |config| {
+                config.activation_layer("ReLU").map_err(|error| error.to_string())
             })
         };
         assert_eq!(relu(json!({})), Ok(Some(Activation::Relu)));
@@ -314,7 +252,9 @@ mod tests {
     #[test]
     fn the_last_axis_counts_from_either_end() {
         let axis = |axis: Value, rank| {
-            with(json!({ "axis": axis }), Version::Two, |settings| settings.last_axis(rank).is_ok())
+            with(json!({ "axis": axis }), Version::Two, |config| {
+                LayerConfig { rank, ..config }.last_axis().is_ok()
+            })
         };
         assert!(axis(json!(-1), None));
         assert!(axis(json!([3]), Some(3)));
@@ -341,10 +281,10 @@ mod tests {
     fn an_unknown_initializer_is_a_warning() {
         let mut warnings = Vec::new();
         let value = json!({"kernel_initializer": {"class_name": "Identity", "config": {}}});
-        let read = with(value, Version::Two, |settings| {
-            settings.initializer("kernel_initializer", Initializer::Ones, &mut warnings)
+        let read = with(value, Version::Two, |config| {
+            config.initializer("kernel_initializer", &mut warnings)
         });
-        assert_eq!(read, Initializer::Ones);
+        assert_eq!(read, None);
         assert!(warnings[0].contains("Identity"), "{warnings:?}");
     }
 

@@ -1,47 +1,90 @@
-//! The arrays of a file, found for each layer and brought into the layouts of [`Weight`].
+//! Weights of a Keras file, in the layouts of [`Weight`].
 
 use hdf5_pure::File;
 
-use super::Fault;
+use super::KerasErrorKind;
 use super::archive::{Store, Values, array, has_group, strings};
 use super::chain::{Node, Place};
 use crate::{Layer, Weight};
 
-/// An array that a layer has, as Keras shapes it.
-struct Array {
-    name: &'static str,
-    /// `None` where only the layer's input knows the size.
-    shape: Vec<Option<usize>>,
+/// The arrays of a layer as Keras stores them.
+#[derive(Default)]
+pub(crate) struct KerasArrays {
+    arrays: Vec<Array>,
+    recurrent: bool,
+    bidirectional: bool,
 }
 
-/// The weights of all layers; empty if the file has none for any of them.
+struct Array {
+    name: &'static str,
+    /// Shape in Keras; `None` for sizes that depend on the input.
+    shape: Vec<Option<usize>>,
+    /// Order of the axes here, if it differs from that of Keras.
+    order: &'static [usize],
+}
+
+impl KerasArrays {
+    /// A recurrent layer, whose arrays Keras stores in a cell.
+    pub(crate) fn recurrent(bidirectional: bool) -> Self {
+        Self { arrays: Vec::new(), recurrent: true, bidirectional }
+    }
+
+    /// Adds an array.
+    pub(crate) fn with(mut self, name: &'static str, shape: &[Option<usize>]) -> Self {
+        self.arrays.push(Array { name, shape: shape.to_vec(), order: &[] });
+        self
+    }
+
+    /// Adds an array if the layer has it.
+    pub(crate) fn with_if(
+        self,
+        present: bool,
+        name: &'static str,
+        shape: &[Option<usize>],
+    ) -> Self {
+        if present { self.with(name, shape) } else { self }
+    }
+
+    /// Moves axis `order[i]` of the last added array to position `i`.
+    pub(crate) fn transposed(mut self, order: &'static [usize]) -> Self {
+        if let Some(array) = self.arrays.last_mut() {
+            array.order = order;
+        }
+        self
+    }
+}
+
+/// Reads the weights of all layers; empty if the file has none.
 pub(super) fn read(
     store: Option<&Store>,
     nodes: &[Node<'_>],
     layers: &[Layer],
-) -> Result<Vec<Weight>, Fault> {
+) -> Result<Vec<Weight>, KerasErrorKind> {
     let Some(store) = store else {
         return Ok(Vec::new());
     };
     let mut weights = Vec::new();
     let mut missing = None;
     for (node, layer) in nodes.iter().zip(layers) {
-        for (direction, way) in directions(layer) {
-            for (index, expected) in arrays(layer).iter().enumerate() {
+        let arrays = layer.keras_arrays();
+        for (direction, way) in arrays.directions() {
+            for (index, expected) in arrays.arrays.iter().enumerate() {
                 let stored = match store {
                     Store::Named(file) => named(file, nodes, node, *way, expected.name)?,
-                    Store::Numbered(file) => numbered(file, &node.place, layer, *way, index)?,
+                    Store::Numbered(file) => {
+                        numbered(file, &node.place, arrays.recurrent, *way, index)?
+                    }
                 };
                 match stored {
                     None => {
                         missing = missing.or_else(|| {
                             let reason = format!("there is no {direction}{}", expected.name);
-                            Some(Fault::weights(&node.name, reason))
+                            Some(KerasErrorKind::weights(&node.name, reason))
                         });
                     }
                     Some((shape, values)) => {
                         check_shape(&node.name, expected, &shape)?;
-                        let (shape, values) = channels_first(layer, expected.name, shape, values);
+                        let (shape, values) = permute(shape, values, expected.order);
                         weights.push(Weight {
                             layer: node.name.clone(),
                             name: format!("{direction}{}", expected.name),
@@ -54,12 +97,12 @@ pub(super) fn read(
         }
     }
     match missing {
-        Some(fault) if !weights.is_empty() => Err(fault),
+        Some(error) if !weights.is_empty() => Err(error),
         _ => Ok(weights),
     }
 }
 
-/// Which of the two layers in a `Bidirectional`.
+/// Direction of a layer in a `Bidirectional`.
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Only,
@@ -67,85 +110,13 @@ enum Way {
     Backward,
 }
 
-fn directions(layer: &Layer) -> &'static [(&'static str, Way)] {
-    let both = match layer {
-        Layer::SimpleRnn(rnn) => rnn.bidirectional,
-        Layer::Lstm(rnn) => rnn.bidirectional,
-        Layer::Gru(rnn) => rnn.bidirectional,
-        _ => false,
-    };
-    if both {
-        &[("forward_", Way::Forward), ("backward_", Way::Backward)]
-    } else {
-        &[("", Way::Only)]
+impl KerasArrays {
+    fn directions(&self) -> &'static [(&'static str, Way)] {
+        match self.bidirectional {
+            true => &[("forward_", Way::Forward), ("backward_", Way::Backward)],
+            false => &[("", Way::Only)],
+        }
     }
-}
-
-/// The arrays of one direction of a layer, in Keras's order.
-fn arrays(layer: &Layer) -> Vec<Array> {
-    let mut arrays = Vec::new();
-    let mut add = |present: bool, name: &'static str, shape: &[Option<usize>]| {
-        if present {
-            let shape = shape.to_vec();
-            arrays.push(Array { name, shape });
-        }
-    };
-    match layer {
-        Layer::Dense(dense) => {
-            add(true, "kernel", &[None, Some(dense.units)]);
-            add(dense.use_bias, "bias", &[Some(dense.units)]);
-        }
-        Layer::Conv1d(conv) => {
-            let filters = Some(conv.filters);
-            add(true, "kernel", &[Some(conv.kernel_size), None, filters]);
-            add(conv.use_bias, "bias", &[filters]);
-        }
-        Layer::Conv2d(conv) => {
-            let filters = Some(conv.filters);
-            let [height, width] = conv.kernel_size.map(Some);
-            add(true, "kernel", &[height, width, None, filters]);
-            add(conv.use_bias, "bias", &[filters]);
-        }
-        Layer::BatchNorm(norm) => {
-            add(norm.scale, "gamma", &[None]);
-            add(norm.center, "beta", &[None]);
-            add(true, "moving_mean", &[None]);
-            add(true, "moving_variance", &[None]);
-        }
-        Layer::LayerNorm(norm) => {
-            add(norm.scale, "gamma", &[None]);
-            add(norm.center, "beta", &[None]);
-        }
-        Layer::GroupNorm(norm) => {
-            add(norm.scale, "gamma", &[None]);
-            add(norm.center, "beta", &[None]);
-        }
-        Layer::Embedding(table) => {
-            let shape = [Some(table.input_dim), Some(table.output_dim)];
-            add(true, "embeddings", &shape);
-        }
-        Layer::SimpleRnn(rnn) => {
-            let units = Some(rnn.units);
-            add(true, "kernel", &[None, units]);
-            add(true, "recurrent_kernel", &[units, units]);
-            add(rnn.use_bias, "bias", &[units]);
-        }
-        Layer::Lstm(rnn) => {
-            let gates = rnn.units.checked_mul(4);
-            add(true, "kernel", &[None, gates]);
-            add(true, "recurrent_kernel", &[Some(rnn.units), gates]);
-            add(rnn.use_bias, "bias", &[gates]);
-        }
-        Layer::Gru(rnn) => {
-            let gates = rnn.units.checked_mul(3);
-            add(true, "kernel", &[None, gates]);
-            add(true, "recurrent_kernel", &[Some(rnn.units), gates]);
-            add(rnn.use_bias && rnn.reset_after, "bias", &[Some(2), gates]);
-            add(rnn.use_bias && !rnn.reset_after, "bias", &[gates]);
-        }
-        _ => {}
-    }
-    arrays
 }
 
 /// Finds an array by its name, as `dense/kernel:0`. Inside an inner model, the layer's name is one
@@ -156,7 +127,7 @@ fn named(
     node: &Node<'_>,
     way: Way,
     name: &str,
-) -> Result<Option<Values>, Fault> {
+) -> Result<Option<Values>, KerasErrorKind> {
     let group = format!("model_weights/{}", node.place.outer);
     let names = strings(file, &group, "weight_names")?.unwrap_or_default();
     if let Some(inner) = node.place.inner {
@@ -164,7 +135,7 @@ fn named(
             other.place.outer == node.place.outer && other.place.inner == Some(inner)
         };
         if nodes.iter().filter(same).count() > 1 {
-            return Err(Fault::weights(
+            return Err(KerasErrorKind::weights(
                 &node.name,
                 format!("two layers in `{}` are called `{inner}`", node.place.outer),
             ));
@@ -182,7 +153,7 @@ fn named(
         (Way::Only, [stored]) | (Way::Forward, [stored, _]) | (Way::Backward, [_, stored]) => {
             get(file, &format!("{group}/{stored}"), node)
         }
-        (_, found) => Err(Fault::weights(
+        (_, found) => Err(KerasErrorKind::weights(
             &node.name,
             format!("{} arrays could be its {name}: {found:?}", found.len()),
         )),
@@ -193,37 +164,37 @@ fn named(
 fn numbered(
     file: &File,
     place: &Place<'_>,
-    layer: &Layer,
+    recurrent: bool,
     way: Way,
     index: usize,
-) -> Result<Option<Values>, Fault> {
+) -> Result<Option<Values>, KerasErrorKind> {
     let way = match way {
         Way::Only => "",
         Way::Forward => "/forward_layer",
         Way::Backward => "/backward_layer",
     };
-    let cell = match layer {
-        Layer::SimpleRnn(_) | Layer::Lstm(_) | Layer::Gru(_) => "/cell",
-        _ => "",
-    };
+    let cell = if recurrent { "/cell" } else { "" };
     let mut path = format!("{}{way}{cell}/vars/{index}", place.path);
     // The archives of Keras 2.12 and 2.13.
     const OLD: &str = "_layer_checkpoint_dependencies";
     if has_group(file, OLD) {
         path = path.replace("layers/", &format!("{OLD}/"));
     }
-    array(file, &path).map_err(|error| Fault::damaged(format!("`{path}`"), error))
+    array(file, &path).map_err(|error| KerasErrorKind::damaged(format!("`{path}`"), error))
 }
 
-fn get(file: &File, path: &str, node: &Node<'_>) -> Result<Option<Values>, Fault> {
-    let found = array(file, path).map_err(|error| Fault::damaged(format!("`{path}`"), error))?;
+fn get(file: &File, path: &str, node: &Node<'_>) -> Result<Option<Values>, KerasErrorKind> {
+    let found =
+        array(file, path).map_err(|error| KerasErrorKind::damaged(format!("`{path}`"), error))?;
     match found {
         Some(found) => Ok(Some(found)),
-        None => Err(Fault::weights(&node.name, format!("`{path}` is listed but not there"))),
+        None => {
+            Err(KerasErrorKind::weights(&node.name, format!("`{path}` is listed but not there")))
+        }
     }
 }
 
-fn check_shape(layer: &str, expected: &Array, shape: &[usize]) -> Result<(), Fault> {
+fn check_shape(layer: &str, expected: &Array, shape: &[usize]) -> Result<(), KerasErrorKind> {
     let fits = expected.shape.len() == shape.len()
         && expected
             .shape
@@ -238,35 +209,27 @@ fn check_shape(layer: &str, expected: &Array, shape: &[usize]) -> Result<(), Fau
         .iter()
         .map(|size| size.map_or("any".to_owned(), |size| size.to_string()))
         .collect();
-    Err(Fault::weights(
+    Err(KerasErrorKind::weights(
         layer,
         format!("its {} has the shape {shape:?}, expected [{}]", expected.name, wanted.join(", ")),
     ))
 }
 
-/// Keras has the channels of a kernel last, `[height, width, in, filters]`; here it is
-/// `[filters, in, height, width]`.
-fn channels_first(layer: &Layer, name: &str, shape: Vec<usize>, values: Vec<f32>) -> Values {
-    match (layer, name) {
-        (Layer::Conv1d(_), "kernel") => permute(&shape, &values, [2, 1, 0]),
-        (Layer::Conv2d(_), "kernel") => permute(&shape, &values, [3, 2, 0, 1]),
-        _ => (shape, values),
+/// Moves axis `order[i]` of a row-major array to position `i`; an empty order keeps the axes.
+fn permute(shape: Vec<usize>, values: Vec<f32>, order: &[usize]) -> Values {
+    if order.is_empty() {
+        return (shape, values);
     }
-}
-
-/// Moves axis `order[i]` of a row-major array to place `i`.
-fn permute<const N: usize>(shape: &[usize], values: &[f32], order: [usize; N]) -> Values {
-    let mut strides = [1; N];
-    for axis in (1..N).rev() {
+    let mut strides = vec![1; shape.len()];
+    for axis in (1..shape.len()).rev() {
         strides[axis - 1] = strides[axis] * shape[axis];
     }
-    let moved = order.map(|axis| shape[axis]);
-    let steps = order.map(|axis| strides[axis]);
-    let mut index = [0; N];
+    let moved: Vec<usize> = order.iter().map(|&axis| shape[axis]).collect();
+    let mut index = vec![0; order.len()];
     let permuted = (0..values.len())
         .map(|_| {
-            let from: usize = index.iter().zip(steps).map(|(i, step)| i * step).sum();
-            for axis in (0..N).rev() {
+            let from: usize = index.iter().zip(order).map(|(i, &axis)| i * strides[axis]).sum();
+            for axis in (0..order.len()).rev() {
                 index[axis] += 1;
                 if index[axis] < moved[axis] {
                     break;
@@ -276,7 +239,7 @@ fn permute<const N: usize>(shape: &[usize], values: &[f32], order: [usize; N]) -
             values[from]
         })
         .collect();
-    (moved.to_vec(), permuted)
+    (moved, permuted)
 }
 
 #[cfg(test)]
@@ -286,8 +249,7 @@ mod tests {
     #[test]
     fn permuting_moves_axes() {
         let values: Vec<f32> = (0..24_u8).map(f32::from).collect();
-        let shape = [2, 3, 4];
-        let (moved, permuted) = permute(&shape, &values, [2, 0, 1]);
+        let (moved, permuted) = permute(vec![2, 3, 4], values.clone(), &[2, 0, 1]);
         assert_eq!(moved, [4, 2, 3]);
         for (c, a, b) in (0..4).flat_map(|c| (0..6).map(move |ab| (c, ab / 3, ab % 3))) {
             assert_eq!(permuted[c * 6 + a * 3 + b], values[a * 12 + b * 4 + c]);
@@ -296,16 +258,16 @@ mod tests {
 
     #[test]
     fn permuting_an_empty_array_is_empty() {
-        assert_eq!(permute(&[0, 3, 2], &[], [2, 1, 0]), (vec![2, 3, 0], Vec::new()));
+        assert_eq!(permute(vec![0, 3, 2], Vec::new(), &[2, 1, 0]), (vec![2, 3, 0], Vec::new()));
     }
 
     #[test]
-    fn a_wrong_shape_says_what_was_expected() {
-        let expected = Array { name: "kernel", shape: vec![None, Some(4)] };
+    fn a_wrong_shape_is_reported_with_the_expected_one() {
+        let expected = Array { name: "kernel", shape: vec![None, Some(4)], order: &[] };
         assert!(check_shape("a", &expected, &[7, 4]).is_ok());
-        let fault = check_shape("a", &expected, &[4, 7]).unwrap_err();
+        let error = check_shape("a", &expected, &[4, 7]).unwrap_err();
         assert_eq!(
-            fault.to_string(),
+            error.to_string(),
             "has wrong weights for layer `a`: its kernel has the shape [4, 7], expected [any, 4]"
         );
     }

@@ -3,14 +3,16 @@
 use super::spelling::{nearest, same};
 use super::{Choice, Fields, Record, Rule, Term, Variant};
 use crate::error::Fault;
+#[cfg(feature = "keras")]
+use crate::keras::{KerasErrorKind, LayerConfig};
 use crate::tree::{Entry, Node, Tree};
 use std::ops::Range;
 
 /// Fills a record from a table. The first fault is kept until [`Reader::finish`].
 pub(crate) struct Reader<'a> {
-    /// What is read, for messages.
+    /// Name of the table, for messages.
     what: String,
-    /// Where to report a key that is not there.
+    /// Where to report a missing key.
     anchor: Range<usize>,
     entries: &'a [Entry],
     keys: Vec<&'static str>,
@@ -19,7 +21,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of `node`, the value of `key`, which has to be a table.
+    /// A reader of `node`, the value of `key`, which must be a table.
     pub(crate) fn open(node: &'a Node, key: &str, what: String) -> Result<Self, Fault> {
         let Tree::Table(entries) = &node.value else {
             return Err(Fault::kind(node, key, "a table"));
@@ -34,13 +36,30 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The value of a key that [`Fields`] would not read, because what it means depends on others.
+    /// The entry of a key whose meaning depends on other keys, so that [`Fields`] cannot read it.
     pub(crate) fn take(&mut self, key: &'static str) -> Option<&'a Entry> {
         self.keys.push(key);
         self.entries.iter().find(|entry| entry.key == key)
     }
 
-    /// Runs `read` and keeps its fault.
+    /// Reads the keys of a record and checks the relations between them.
+    pub(crate) fn fill<R: Record>(&mut self, record: &mut R) {
+        record.fields(self);
+        if let Err((key, message)) = record.check() {
+            self.violation(key, message);
+        }
+    }
+
+    /// Reports a relation between keys that does not hold, unless a key itself is wrong.
+    fn violation(&mut self, key: &str, message: &str) {
+        if self.fault.is_none() && self.missing.is_none() {
+            let entry = self.entries.iter().find(|entry| entry.key == key);
+            let span = entry.map_or(&self.anchor, |entry| &entry.node.span);
+            self.fault = Some(Fault::new(span.clone(), message.to_owned()));
+        }
+    }
+
+    /// Keeps the fault of `result` if it is the first.
     pub(crate) fn attempt<T>(&mut self, result: Result<T, Fault>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -51,15 +70,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Notes that a key is not there.
+    /// Reports a missing key.
     pub(crate) fn miss(&mut self, key: &str, noun: &str) {
         let fault = Fault::new(self.anchor.clone(), format!("missing key `{key}`"))
             .label(format!("{} needs `{key}`, {noun}", self.what));
         self.missing.get_or_insert(fault);
     }
 
-    /// The first fault. A key that is not known goes before all others: a misspelt key is often
-    /// the reason why another is missing.
+    /// Returns the first fault. An unknown key comes before all others, because a misspelt key is
+    /// often the reason why another is missing.
     pub(crate) fn finish(self) -> Result<(), Fault> {
         for entry in self.entries {
             if !self.keys.contains(&entry.key.as_str()) {
@@ -86,8 +105,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl Fields for Reader<'_> {
-    fn required<T: Term>(&mut self, key: &'static str, value: &mut T, rule: Rule<T>) {
+impl<'a> Fields<'a> for Reader<'_> {
+    fn required<T: Term>(&mut self, key: &'static str, value: &'a mut T, rule: Rule<T>) {
         match self.value(key, rule) {
             Some(read) => *value = read,
             None if self.has(key) => {}
@@ -95,28 +114,16 @@ impl Fields for Reader<'_> {
         }
     }
 
-    fn optional<T: Term>(&mut self, key: &'static str, value: &mut T, rule: Rule<T>) {
+    fn optional<T: Term>(&mut self, key: &'static str, value: &'a mut T, rule: Rule<T>) {
         if let Some(read) = self.value(key, rule) {
             *value = read;
         }
     }
 
-    fn maybe<T: Term>(&mut self, key: &'static str, value: &mut Option<T>, rule: Rule<T>) {
+    fn maybe<T: Term>(&mut self, key: &'static str, value: &'a mut Option<T>, rule: Rule<T>) {
         if let Some(read) = self.value(key, rule) {
             *value = Some(read);
         }
-    }
-
-    fn ensure(&mut self, key: &'static str, holds: bool, message: &str) {
-        if holds || self.fault.is_some() || self.missing.is_some() {
-            return;
-        }
-        let span = self
-            .entries
-            .iter()
-            .find(|entry| entry.key == key)
-            .map_or(self.anchor.clone(), |entry| entry.node.span.clone());
-        self.fault = Some(Fault::new(span, message.to_owned()));
     }
 }
 
@@ -124,7 +131,7 @@ impl Fields for Reader<'_> {
 pub(crate) fn read_record<R: Record + Default>(node: &Node, key: &str) -> Result<R, Fault> {
     let mut record = R::default();
     let mut reader = Reader::open(node, key, format!("`{key}`"))?;
-    record.fields(&mut reader);
+    reader.fill(&mut record);
     reader.finish()?;
     Ok(record)
 }
@@ -149,7 +156,7 @@ impl<C: Choice> Term for C {
                     fault: None,
                     missing: None,
                 };
-                value.fields(&mut reader);
+                reader.fill(&mut value);
                 reader.finish()?;
                 Ok(value)
             }
@@ -168,7 +175,7 @@ impl<C: Choice> Term for C {
                 };
                 reader.what = format!("`{}`", variant.name);
                 let mut value = (variant.start)();
-                value.fields(&mut reader);
+                reader.fill(&mut value);
                 reader.finish()?;
                 Ok(value)
             }
@@ -183,6 +190,15 @@ impl<C: Choice> Term for C {
     fn write(&self) -> String {
         super::write::choice(self)
     }
+
+    #[cfg(feature = "keras")]
+    fn from_keras(
+        config: &LayerConfig<'_>,
+        key: &str,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Self>, KerasErrorKind> {
+        C::read_keras(config, key, warnings)
+    }
 }
 
 fn find<C: Choice>(name: &str, node: &Node) -> Result<&'static Variant<C>, Fault> {
@@ -195,7 +211,7 @@ fn find<C: Choice>(name: &str, node: &Node) -> Result<&'static Variant<C>, Fault
     })
 }
 
-/// The table does not say which kind it is. A misspelt tag is the likely reason.
+/// The error for a table without a tag. A misspelt tag is the likely reason.
 fn untagged<C: Choice>(node: &Node, reader: &Reader<'_>) -> Fault {
     let misspelt = reader.entries.iter().find(|entry| nearest(&entry.key, [C::TAG]).is_some());
     if let Some(entry) = misspelt {
@@ -205,7 +221,7 @@ fn untagged<C: Choice>(node: &Node, reader: &Reader<'_>) -> Fault {
         .label(format!("expected {}", one_of("", &C::names())))
 }
 
-/// Names to choose from; the noun where there are none.
+/// The allowed names, or `noun` if there are none.
 fn one_of(noun: &str, names: &[&str]) -> String {
     match names {
         [] => noun.to_owned(),

@@ -1,8 +1,10 @@
-//! Numbers, strings, pairs and lists.
+//! Numbers, strings, pairs and lists as values of a plan.
 
 use super::Term;
 use super::write::quoted;
 use crate::error::Fault;
+#[cfg(feature = "keras")]
+use crate::keras::{KerasErrorKind, LayerConfig};
 use crate::tree::{Node, Tree};
 use std::path::PathBuf;
 
@@ -19,9 +21,18 @@ impl Term for bool {
     fn write(&self) -> String {
         self.to_string()
     }
+
+    #[cfg(feature = "keras")]
+    fn from_keras(
+        config: &LayerConfig<'_>,
+        key: &str,
+        _: &mut Vec<String>,
+    ) -> Result<Option<Self>, KerasErrorKind> {
+        config.flag(key)
+    }
 }
 
-/// A whole number that counts something and may be zero.
+/// A count, which may be zero.
 impl Term for u64 {
     const NOUN: &'static str = "a whole number";
 
@@ -56,6 +67,15 @@ impl Term for usize {
     fn write(&self) -> String {
         self.to_string()
     }
+
+    #[cfg(feature = "keras")]
+    fn from_keras(
+        config: &LayerConfig<'_>,
+        key: &str,
+        _: &mut Vec<String>,
+    ) -> Result<Option<Self>, KerasErrorKind> {
+        Ok(config.sizes(key)?.map(|[size]| size))
+    }
 }
 
 impl Term for i64 {
@@ -73,7 +93,7 @@ impl Term for i64 {
     }
 }
 
-/// A finite number; a whole one will do.
+/// A finite number; integers are accepted.
 impl Term for f64 {
     const NOUN: &'static str = "a number";
 
@@ -92,6 +112,15 @@ impl Term for f64 {
             false => format!("{self:?}"),
         }
     }
+
+    #[cfg(feature = "keras")]
+    fn from_keras(
+        config: &LayerConfig<'_>,
+        key: &str,
+        _: &mut Vec<String>,
+    ) -> Result<Option<Self>, KerasErrorKind> {
+        config.number(key)
+    }
 }
 
 impl Term for String {
@@ -106,6 +135,15 @@ impl Term for String {
 
     fn write(&self) -> String {
         quoted(self)
+    }
+
+    #[cfg(feature = "keras")]
+    fn from_keras(
+        config: &LayerConfig<'_>,
+        key: &str,
+        _: &mut Vec<String>,
+    ) -> Result<Option<Self>, KerasErrorKind> {
+        Ok((key == "name").then(|| config.layer.to_owned()))
     }
 }
 
@@ -146,6 +184,15 @@ impl Term for [usize; 2] {
             [height, width] => format!("[{height}, {width}]"),
         }
     }
+
+    #[cfg(feature = "keras")]
+    fn from_keras(
+        config: &LayerConfig<'_>,
+        key: &str,
+        _: &mut Vec<String>,
+    ) -> Result<Option<Self>, KerasErrorKind> {
+        config.sizes(key)
+    }
 }
 
 impl Term for Vec<i64> {
@@ -161,6 +208,15 @@ impl Term for Vec<i64> {
     fn write(&self) -> String {
         let numbers: Vec<_> = self.iter().map(i64::to_string).collect();
         format!("[{}]", numbers.join(", "))
+    }
+
+    #[cfg(feature = "keras")]
+    fn from_keras(
+        config: &LayerConfig<'_>,
+        key: &str,
+        _: &mut Vec<String>,
+    ) -> Result<Option<Self>, KerasErrorKind> {
+        config.list(key)
     }
 }
 

@@ -151,9 +151,9 @@ fn a_whole_number_is_a_number_but_not_the_other_way() {
 
 #[test]
 fn cadences_are_words_or_steps() {
-    assert_eq!(read("\"auto\""), Ok(Cadence::Auto));
-    assert_eq!(read("\"never\""), Ok(Cadence::Never));
-    assert!(matches!(read("3"), Ok(Cadence::Every(steps)) if steps.get() == 3));
-    assert!(read::<Cadence>("\"often\"").is_err());
-    assert!(read::<Cadence>("-1").is_err());
+    assert_eq!(read("\"auto\""), Ok(ObserveEvery::Auto));
+    assert_eq!(read("\"never\""), Ok(ObserveEvery::Never));
+    assert!(matches!(read("3"), Ok(ObserveEvery::Every(steps)) if steps.get() == 3));
+    assert!(read::<ObserveEvery>("\"often\"").is_err());
+    assert!(read::<ObserveEvery>("-1").is_err());
 }

@@ -1,8 +1,8 @@
-//! Printing: records and choices as TOML, without what is at its default.
+//! Prints records and choices as TOML, without keys at their defaults.
 
 use super::{Choice, Fields, Record, Rule, Term};
 
-/// Notes the keys of a record and their values as TOML.
+/// Collects the keys of a record and their values as TOML.
 #[derive(Default)]
 pub(crate) struct Writer {
     entries: Vec<Line>,
@@ -10,7 +10,7 @@ pub(crate) struct Writer {
 
 struct Line {
     key: &'static str,
-    /// Nothing for a key without a value.
+    /// `None` for a key without a value.
     text: Option<String>,
     required: bool,
 }
@@ -31,23 +31,21 @@ impl Writer {
     }
 }
 
-impl Fields for Writer {
-    fn required<T: Term>(&mut self, key: &'static str, value: &mut T, _: Rule<T>) {
+impl<'a> Fields<'a> for Writer {
+    fn required<T: Term>(&mut self, key: &'static str, value: &'a mut T, _: Rule<T>) {
         self.entries.push(Line { key, text: Some(value.write()), required: true });
     }
 
-    fn optional<T: Term>(&mut self, key: &'static str, value: &mut T, _: Rule<T>) {
+    fn optional<T: Term>(&mut self, key: &'static str, value: &'a mut T, _: Rule<T>) {
         self.entries.push(Line { key, text: Some(value.write()), required: false });
     }
 
-    fn maybe<T: Term>(&mut self, key: &'static str, value: &mut Option<T>, _: Rule<T>) {
+    fn maybe<T: Term>(&mut self, key: &'static str, value: &'a mut Option<T>, _: Rule<T>) {
         self.entries.push(Line { key, text: value.as_ref().map(Term::write), required: false });
     }
-
-    fn ensure(&mut self, _: &'static str, _: bool, _: &str) {}
 }
 
-/// The keys of `record` that have to be written because `start` has other values.
+/// The keys of `record` that are required or differ from `start`.
 pub(crate) fn changed<R: Record + Clone>(record: &R, start: &R) -> Vec<(&'static str, String)> {
     Writer::of(record)
         .entries

@@ -1,18 +1,24 @@
-//! The dense layer.
+//! Dense layer.
 
+use super::{LayerSpec, Role};
+#[cfg(feature = "keras")]
+use crate::keras::KerasArrays;
 use crate::language::{Fields, Record, any, name};
+use crate::shape::{Input, Mismatch, Output, affine};
 use crate::{Activation, Initializer, Regularizer};
 
-/// `activation(x W + b)`, on the last dimension of its input.
+/// `activation(x W + b)`, on the last dimension of the input.
+///
+/// Weights: `kernel` `[in, units]`, `bias` `[units]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dense {
-    /// A name for people and for weights; made from the kind and position if absent.
+    /// Name of the layer; made from the kind and position if absent.
     pub name: Option<String>,
-    /// Outputs.
+    /// Number of outputs.
     pub units: usize,
     /// Applied to the outputs.
     pub activation: Activation,
-    /// Whether to add a bias.
+    /// Adds a bias.
     pub use_bias: bool,
     /// Initial weights.
     pub kernel_initializer: Initializer,
@@ -25,7 +31,7 @@ pub struct Dense {
 }
 
 impl Dense {
-    /// A dense layer with Keras's defaults.
+    /// A dense layer with the defaults of Keras.
     pub fn new(units: usize) -> Self {
         Self {
             name: None,
@@ -41,7 +47,7 @@ impl Dense {
 }
 
 impl Record for Dense {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         f.maybe("name", &mut self.name, name);
         f.required("units", &mut self.units, any);
         f.optional("activation", &mut self.activation, any);
@@ -50,5 +56,51 @@ impl Record for Dense {
         f.optional("bias_initializer", &mut self.bias_initializer, any);
         f.optional("kernel_regularizer", &mut self.kernel_regularizer, any);
         f.optional("bias_regularizer", &mut self.bias_regularizer, any);
+    }
+}
+
+impl LayerSpec for Dense {
+    const ROLE: Role = Role::Compute;
+
+    fn template() -> Self {
+        Self::new(1)
+    }
+
+    fn output(&self, input: Input<'_>) -> Result<Output, Mismatch> {
+        let mut shape = input.shape.to_vec();
+        shape.pop();
+        shape.push(self.units);
+        Output::new(shape, affine(input.last(), self.units, self.use_bias))
+    }
+
+    #[cfg(feature = "keras")]
+    fn keras_arrays(&self) -> KerasArrays {
+        KerasArrays::default().with("kernel", &[None, Some(self.units)]).with_if(
+            self.use_bias,
+            "bias",
+            &[Some(self.units)],
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Layer, output_of};
+    use super::*;
+
+    #[test]
+    fn dense_works_on_the_last_dimension() {
+        let dense = Layer::Dense(Dense::new(8));
+        assert_eq!(output_of(dense.clone(), &[3]), (vec![8], 32));
+        assert_eq!(output_of(dense, &[5, 4, 3]), (vec![5, 4, 8], 32));
+        let plain = Dense { use_bias: false, ..Dense::new(8) };
+        assert_eq!(output_of(Layer::Dense(plain), &[3]), (vec![8], 24));
+    }
+
+    #[test]
+    fn huge_sizes_do_not_overflow() {
+        let huge = Layer::Dense(Dense::new(usize::MAX));
+        assert_eq!(output_of(huge, &[usize::MAX]).1, usize::MAX);
+        assert!(crate::infer(&[Layer::Dense(Dense::new(1))], &[], false).is_err());
     }
 }

@@ -1,287 +1,285 @@
-//! Layers: the vocabulary of the model.
+//! Layers of a model.
 //!
-//! Names and defaults are those of Keras 3, so that a plan and a Keras model mean the same.
-//! Shapes leave out the batch dimension and have channels last: an image is
-//! `[height, width, channels]`, a sequence `[steps, features]`.
+//! Names and defaults are those of Keras 3. Shapes omit the batch dimension and have channels
+//! last: an image is `[height, width, channels]`, a sequence `[steps, features]`.
+//!
+//! A layer is one file and one row of the list below. The file holds the struct, its keys, its
+//! shape rule, its Keras translation and its tests; see [`LayerSpec`]. Everything else is
+//! generated from the list.
 
-mod arrange;
-mod attention;
-mod convolution;
+mod activation_layer;
+mod batch_norm;
+mod conv1d;
+mod conv2d;
 mod dense;
+mod dropout;
 mod embedding;
-mod norm;
-mod pooling;
+mod flatten;
+mod global_pool;
+mod group_norm;
+mod gru;
+mod layer_norm;
+mod lstm;
+mod multi_head_attention;
+mod padding;
+mod pool1d;
+mod pool2d;
+mod position_embedding;
 mod recurrent;
+mod reshape;
+mod residual;
+mod simple_rnn;
+mod transformer;
 mod walk;
 
-pub use arrange::{Dropout, Flatten, Reshape};
-pub use attention::{MultiHeadAttention, Transformer};
-pub use convolution::{Conv1d, Conv2d, Padding};
-pub use dense::Dense;
-pub use embedding::{Embedding, PositionEmbedding};
-pub use norm::{BatchNorm, GroupNorm, LayerNorm};
-pub use pooling::{GlobalPool, Pool1d, Pool2d};
-pub use recurrent::{Gru, Lstm, SimpleRnn};
+pub use padding::Padding;
 pub use walk::{output_activation, output_position, walk_mut};
 
-use crate::Activation;
 use crate::error::Fault;
-use crate::language::{Choice, Fields, Record, Term, Variant, alias, any, name, variant};
+#[cfg(feature = "keras")]
+use crate::keras::{KerasArrays, KerasErrorKind, LayerConfig};
+use crate::language::{Choice, Fields, Find, Record, Term, Variant, alias};
+use crate::shape::{Input, Mismatch, Output};
 use crate::tree::{Node, Tree};
+use crate::{Activation, Initializer};
 
-/// One layer of the model.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(missing_docs)] // each variant is documented at its struct
-pub enum Layer {
-    Dense(Dense),
-    Conv1d(Conv1d),
-    Conv2d(Conv2d),
-    MaxPool1d(Pool1d),
-    MaxPool2d(Pool2d),
-    AveragePool1d(Pool1d),
-    AveragePool2d(Pool2d),
-    GlobalMaxPool(GlobalPool),
-    GlobalAveragePool(GlobalPool),
-    Flatten(Flatten),
-    Reshape(Reshape),
-    Dropout(Dropout),
-    BatchNorm(BatchNorm),
-    LayerNorm(LayerNorm),
-    GroupNorm(GroupNorm),
-    Embedding(Embedding),
-    PositionEmbedding(PositionEmbedding),
-    SimpleRnn(SimpleRnn),
-    Lstm(Lstm),
-    Gru(Gru),
-    MultiHeadAttention(MultiHeadAttention),
-    Transformer(Transformer),
-    Residual(Residual),
-    Activation(ActivationLayer),
+/// Generates [`Layer`] and its dispatch from the list of layers.
+macro_rules! layers {
+    ($($module:ident :: $type:ident => $($variant:ident($kind:literal, $aliases:expr, $keras:expr)),+;)*) => {
+        $(pub use $module::$type;)*
+
+        /// One layer of a model.
+        #[derive(Clone, Debug, PartialEq)]
+        #[allow(missing_docs)] // each struct documents its layer
+        pub enum Layer {
+            $($($variant($type),)+)*
+        }
+
+        impl Layer {
+            /// Name of the kind in a plan: `dense`, `conv2d`, ...
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    $($(Self::$variant(_) => $kind,)+)*
+                }
+            }
+
+            /// The name that the plan assigns to the layer, if any. For the names of all layers see
+            /// [`layer_names`](crate::layer_names).
+            pub fn name(&self) -> Option<&str> {
+                match self {
+                    $($(Self::$variant(layer) => layer.name.as_deref(),)+)*
+                }
+            }
+
+            pub(crate) fn role(&self) -> Role {
+                match self {
+                    $($(Self::$variant(_) => $type::ROLE,)+)*
+                }
+            }
+
+            pub(crate) fn output(&self, input: Input<'_>) -> Result<Output, Mismatch> {
+                match self {
+                    $($(Self::$variant(layer) => layer.output(input),)+)*
+                }
+            }
+        }
+
+        #[cfg(feature = "keras")]
+        impl Layer {
+            /// The Keras classes of all layers, with the role of each.
+            pub(crate) fn keras_classes() -> Vec<(&'static str, Role)> {
+                let mut classes = Vec::new();
+                $($({
+                    let names: &[&'static str] = &$keras;
+                    classes.extend(names.iter().map(|name| (*name, $type::ROLE)));
+                })+)*
+                classes
+            }
+
+            /// Translates a Keras layer; `None` if the class is unknown.
+            pub(crate) fn from_keras(
+                class: &str,
+                config: &LayerConfig<'_>,
+                warnings: &mut Vec<String>,
+            ) -> Option<Result<Self, KerasErrorKind>> {
+                $($({
+                    let names: &[&str] = &$keras;
+                    if names.contains(&class) {
+                        return Some($type::from_keras(class, config, warnings).map(Self::$variant));
+                    }
+                })+)*
+                None
+            }
+
+            pub(crate) fn keras_arrays(&self) -> KerasArrays {
+                match self {
+                    $($(Self::$variant(layer) => layer.keras_arrays(),)+)*
+                }
+            }
+
+            pub(crate) fn rank(&self, input: Option<usize>) -> Option<usize> {
+                match self {
+                    $($(Self::$variant(layer) => layer.rank(input),)+)*
+                }
+            }
+        }
+
+        impl Record for Layer {
+            fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
+                match self {
+                    $($(Self::$variant(layer) => layer.fields(f),)+)*
+                }
+            }
+        }
+
+        impl Choice for Layer {
+            const TAG: &'static str = "layer";
+            const NOUN: &'static str = "a layer";
+            const BARE: bool = false;
+            const VARIANTS: &'static [Variant<Self>] = &[
+                $($(alias($kind, &$aliases, || Self::$variant($type::template())),)+)*
+            ];
+        }
+    };
 }
 
-/// `x + layers(x)`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Residual {
-    /// A name for people.
-    pub name: Option<String>,
-    /// The branch; its output must have the shape of its input.
-    pub layers: Vec<Layer>,
+// Struct => variant(name in a plan, [other accepted names], [Keras classes]), ...;
+layers! {
+    dense::Dense => Dense("dense", [], ["Dense"]);
+    conv1d::Conv1d => Conv1d("conv1d", ["convolution1d"], ["Conv1D"]);
+    conv2d::Conv2d => Conv2d("conv2d", ["convolution2d"], ["Conv2D"]);
+    pool1d::Pool1d =>
+        MaxPool1d("max_pool1d", ["max_pooling1d"], ["MaxPooling1D"]),
+        AveragePool1d("average_pool1d", ["average_pooling1d", "avg_pool1d"], ["AveragePooling1D"]);
+    pool2d::Pool2d =>
+        MaxPool2d("max_pool2d", ["max_pooling2d"], ["MaxPooling2D"]),
+        AveragePool2d("average_pool2d", ["average_pooling2d", "avg_pool2d"], ["AveragePooling2D"]);
+    global_pool::GlobalPool =>
+        GlobalMaxPool(
+            "global_max_pool",
+            ["global_max_pooling", "global_max_pooling1d", "global_max_pooling2d"],
+            ["GlobalMaxPooling1D", "GlobalMaxPooling2D"]
+        ),
+        GlobalAveragePool(
+            "global_average_pool",
+            ["global_average_pooling", "global_average_pooling1d", "global_average_pooling2d"],
+            ["GlobalAveragePooling1D", "GlobalAveragePooling2D"]
+        );
+    flatten::Flatten => Flatten("flatten", [], ["Flatten"]);
+    reshape::Reshape => Reshape("reshape", [], ["Reshape"]);
+    dropout::Dropout => Dropout("dropout", [], ["Dropout"]);
+    batch_norm::BatchNorm =>
+        BatchNorm("batch_norm", ["batch_normalization"], ["BatchNormalization"]);
+    layer_norm::LayerNorm =>
+        LayerNorm("layer_norm", ["layer_normalization"], ["LayerNormalization"]);
+    group_norm::GroupNorm =>
+        GroupNorm("group_norm", ["group_normalization"], ["GroupNormalization"]);
+    embedding::Embedding => Embedding("embedding", [], ["Embedding"]);
+    position_embedding::PositionEmbedding => PositionEmbedding("position_embedding", [], []);
+    simple_rnn::SimpleRnn => SimpleRnn("simple_rnn", [], ["SimpleRNN"]);
+    lstm::Lstm => Lstm("lstm", [], ["LSTM"]);
+    gru::Gru => Gru("gru", [], ["GRU"]);
+    multi_head_attention::MultiHeadAttention =>
+        MultiHeadAttention("multi_head_attention", ["mha"], []);
+    transformer::Transformer => Transformer("transformer", ["transformer_encoder"], []);
+    residual::Residual => Residual("residual", [], []);
+    activation_layer::ActivationLayer =>
+        Activation("activation", [], ["Activation", "ELU", "LeakyReLU", "ReLU", "Softmax"]);
 }
 
-/// An activation as a layer of its own.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ActivationLayer {
-    /// A name for people.
-    pub name: Option<String>,
-    /// Applied to the input.
-    pub activation: Activation,
+/// The part a layer plays in a model, as far as other code depends on it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Multiplies by trained weights, so that it can be the output layer.
+    Compute,
+    /// Like `Compute`, with a state that runs along a sequence.
+    Recurrent,
+    /// Normalizes.
+    Norm,
+    /// Changes the shape and keeps the values.
+    Reshape,
+    /// Anything else.
+    Other,
 }
 
-impl Residual {
-    /// A residual block around `layers`.
-    pub fn new(layers: Vec<Layer>) -> Self {
-        Self { name: None, layers }
+/// Everything that is specific to one kind of layer.
+///
+/// The struct also needs a field `name: Option<String>`, and its keys in [`Record::fields`].
+pub(crate) trait LayerSpec: Record + Clone {
+    /// The part it plays in a model.
+    const ROLE: Role;
+
+    /// A layer with every optional key at its default. Required keys have placeholder values.
+    fn template() -> Self;
+
+    /// The shape rule: output shape and number of parameters for an input.
+    fn output(&self, input: Input<'_>) -> Result<Output, Mismatch>;
+
+    /// Translates a Keras layer of one of the classes in the list.
+    ///
+    /// The default copies the values of all keys that Keras has under the same name. Override it
+    /// to reject Keras options that would change what the layer computes.
+    #[cfg(feature = "keras")]
+    fn from_keras(
+        _class: &str,
+        config: &LayerConfig<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, KerasErrorKind> {
+        config.read(Self::template(), warnings)
     }
-}
 
-impl ActivationLayer {
-    /// A layer that applies `activation`.
-    pub fn new(activation: Activation) -> Self {
-        Self { name: None, activation }
+    /// The arrays of the Keras layer, in the order in which Keras stores them.
+    #[cfg(feature = "keras")]
+    fn keras_arrays(&self) -> KerasArrays {
+        KerasArrays::default()
+    }
+
+    /// Number of dimensions of the output, without the batch.
+    #[cfg(feature = "keras")]
+    fn rank(&self, input: Option<usize>) -> Option<usize> {
+        input
     }
 }
 
 impl Layer {
-    /// What the layer is called in a plan: `dense`, `conv2d`, ...
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Dense(_) => "dense",
-            Self::Conv1d(_) => "conv1d",
-            Self::Conv2d(_) => "conv2d",
-            Self::MaxPool1d(_) => "max_pool1d",
-            Self::MaxPool2d(_) => "max_pool2d",
-            Self::AveragePool1d(_) => "average_pool1d",
-            Self::AveragePool2d(_) => "average_pool2d",
-            Self::GlobalMaxPool(_) => "global_max_pool",
-            Self::GlobalAveragePool(_) => "global_average_pool",
-            Self::Flatten(_) => "flatten",
-            Self::Reshape(_) => "reshape",
-            Self::Dropout(_) => "dropout",
-            Self::BatchNorm(_) => "batch_norm",
-            Self::LayerNorm(_) => "layer_norm",
-            Self::GroupNorm(_) => "group_norm",
-            Self::Embedding(_) => "embedding",
-            Self::PositionEmbedding(_) => "position_embedding",
-            Self::SimpleRnn(_) => "simple_rnn",
-            Self::Lstm(_) => "lstm",
-            Self::Gru(_) => "gru",
-            Self::MultiHeadAttention(_) => "multi_head_attention",
-            Self::Transformer(_) => "transformer",
-            Self::Residual(_) => "residual",
-            Self::Activation(_) => "activation",
-        }
-    }
-
-    /// The name the plan gives the layer, if it does; see [`layer_names`](crate::layer_names) for
-    /// the names of all.
-    pub fn name(&self) -> Option<&str> {
-        match self {
-            Self::Dense(layer) => layer.name.as_deref(),
-            Self::Conv1d(layer) => layer.name.as_deref(),
-            Self::Conv2d(layer) => layer.name.as_deref(),
-            Self::MaxPool1d(layer) => layer.name.as_deref(),
-            Self::MaxPool2d(layer) => layer.name.as_deref(),
-            Self::AveragePool1d(layer) => layer.name.as_deref(),
-            Self::AveragePool2d(layer) => layer.name.as_deref(),
-            Self::GlobalMaxPool(layer) => layer.name.as_deref(),
-            Self::GlobalAveragePool(layer) => layer.name.as_deref(),
-            Self::Flatten(layer) => layer.name.as_deref(),
-            Self::Reshape(layer) => layer.name.as_deref(),
-            Self::Dropout(layer) => layer.name.as_deref(),
-            Self::BatchNorm(layer) => layer.name.as_deref(),
-            Self::LayerNorm(layer) => layer.name.as_deref(),
-            Self::GroupNorm(layer) => layer.name.as_deref(),
-            Self::Embedding(layer) => layer.name.as_deref(),
-            Self::PositionEmbedding(layer) => layer.name.as_deref(),
-            Self::SimpleRnn(layer) => layer.name.as_deref(),
-            Self::Lstm(layer) => layer.name.as_deref(),
-            Self::Gru(layer) => layer.name.as_deref(),
-            Self::MultiHeadAttention(layer) => layer.name.as_deref(),
-            Self::Transformer(layer) => layer.name.as_deref(),
-            Self::Residual(layer) => layer.name.as_deref(),
-            Self::Activation(layer) => layer.name.as_deref(),
-        }
-    }
-
     /// The activation applied to the layer's output, for layers that have one.
     pub fn activation(&self) -> Option<Activation> {
-        match self {
-            Self::Dense(layer) => Some(layer.activation),
-            Self::Conv1d(layer) => Some(layer.activation),
-            Self::Conv2d(layer) => Some(layer.activation),
-            Self::SimpleRnn(layer) => Some(layer.activation),
-            Self::Lstm(layer) => Some(layer.activation),
-            Self::Gru(layer) => Some(layer.activation),
-            Self::Transformer(layer) => Some(layer.activation),
-            Self::Activation(layer) => Some(layer.activation),
-            _ => None,
-        }
+        self.clone().activation_mut().copied()
     }
 
-    /// Where [`Layer::activation`] is kept, to change it.
+    /// Mutable access to [`activation`](Self::activation).
     pub fn activation_mut(&mut self) -> Option<&mut Activation> {
-        match self {
-            Self::Dense(layer) => Some(&mut layer.activation),
-            Self::Conv1d(layer) => Some(&mut layer.activation),
-            Self::Conv2d(layer) => Some(&mut layer.activation),
-            Self::SimpleRnn(layer) => Some(&mut layer.activation),
-            Self::Lstm(layer) => Some(&mut layer.activation),
-            Self::Gru(layer) => Some(&mut layer.activation),
-            Self::Transformer(layer) => Some(&mut layer.activation),
-            Self::Activation(layer) => Some(&mut layer.activation),
-            _ => None,
-        }
+        Find::key(self, "activation")
+    }
+
+    /// Mutable access to the initializer of the weights, for layers that have one.
+    pub fn kernel_initializer_mut(&mut self) -> Option<&mut Initializer> {
+        Find::key(self, "kernel_initializer")
+    }
+
+    /// Mutable access to the initializer of the recurrent weights, for layers that have one.
+    pub fn recurrent_initializer_mut(&mut self) -> Option<&mut Initializer> {
+        Find::key(self, "recurrent_initializer")
+    }
+
+    /// Mutable access to the initializer of the biases, for layers that have one.
+    pub fn bias_initializer_mut(&mut self) -> Option<&mut Initializer> {
+        Find::key(self, "bias_initializer")
+    }
+
+    /// True for layers with a state that runs along a sequence. Their activation is part of the
+    /// recurrence and must not be replaced by a separate layer.
+    pub fn is_recurrent(&self) -> bool {
+        self.role() == Role::Recurrent
+    }
+
+    /// True for normalization layers.
+    pub fn is_norm(&self) -> bool {
+        self.role() == Role::Norm
     }
 }
 
-impl Record for Layer {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
-        match self {
-            Self::Dense(layer) => layer.fields(f),
-            Self::Conv1d(layer) => layer.fields(f),
-            Self::Conv2d(layer) => layer.fields(f),
-            Self::MaxPool1d(layer) => layer.fields(f),
-            Self::MaxPool2d(layer) => layer.fields(f),
-            Self::AveragePool1d(layer) => layer.fields(f),
-            Self::AveragePool2d(layer) => layer.fields(f),
-            Self::GlobalMaxPool(layer) => layer.fields(f),
-            Self::GlobalAveragePool(layer) => layer.fields(f),
-            Self::Flatten(layer) => layer.fields(f),
-            Self::Reshape(layer) => layer.fields(f),
-            Self::Dropout(layer) => layer.fields(f),
-            Self::BatchNorm(layer) => layer.fields(f),
-            Self::LayerNorm(layer) => layer.fields(f),
-            Self::GroupNorm(layer) => layer.fields(f),
-            Self::Embedding(layer) => layer.fields(f),
-            Self::PositionEmbedding(layer) => layer.fields(f),
-            Self::SimpleRnn(layer) => layer.fields(f),
-            Self::Lstm(layer) => layer.fields(f),
-            Self::Gru(layer) => layer.fields(f),
-            Self::MultiHeadAttention(layer) => layer.fields(f),
-            Self::Transformer(layer) => layer.fields(f),
-            Self::Residual(layer) => layer.fields(f),
-            Self::Activation(layer) => layer.fields(f),
-        }
-    }
-}
-
-impl Choice for Layer {
-    const TAG: &'static str = "layer";
-    const NOUN: &'static str = "a layer";
-    const BARE: bool = false;
-    const VARIANTS: &'static [Variant<Self>] = &[
-        variant("dense", || Self::Dense(Dense::new(1))),
-        alias("conv1d", &["convolution1d"], || Self::Conv1d(Conv1d::new(1, 1))),
-        alias("conv2d", &["convolution2d"], || Self::Conv2d(Conv2d::new(1, [1, 1]))),
-        alias("max_pool1d", &["max_pooling1d"], || Self::MaxPool1d(Pool1d::default())),
-        alias("max_pool2d", &["max_pooling2d"], || Self::MaxPool2d(Pool2d::default())),
-        alias("average_pool1d", &["average_pooling1d", "avg_pool1d"], || {
-            Self::AveragePool1d(Pool1d::default())
-        }),
-        alias("average_pool2d", &["average_pooling2d", "avg_pool2d"], || {
-            Self::AveragePool2d(Pool2d::default())
-        }),
-        alias(
-            "global_max_pool",
-            &["global_max_pooling", "global_max_pooling1d", "global_max_pooling2d"],
-            || Self::GlobalMaxPool(GlobalPool::default()),
-        ),
-        alias(
-            "global_average_pool",
-            &["global_average_pooling", "global_average_pooling1d", "global_average_pooling2d"],
-            || Self::GlobalAveragePool(GlobalPool::default()),
-        ),
-        variant("flatten", || Self::Flatten(Flatten::default())),
-        variant("reshape", || Self::Reshape(Reshape::new(Vec::new()))),
-        variant("dropout", || Self::Dropout(Dropout::new(0.0))),
-        alias("batch_norm", &["batch_normalization"], || Self::BatchNorm(BatchNorm::default())),
-        alias("layer_norm", &["layer_normalization"], || Self::LayerNorm(LayerNorm::default())),
-        alias("group_norm", &["group_normalization"], || Self::GroupNorm(GroupNorm::default())),
-        variant("embedding", || Self::Embedding(Embedding::new(1, 1))),
-        variant("position_embedding", || Self::PositionEmbedding(PositionEmbedding::default())),
-        variant("simple_rnn", || Self::SimpleRnn(SimpleRnn::new(1))),
-        variant("lstm", || Self::Lstm(Lstm::new(1))),
-        variant("gru", || Self::Gru(Gru::new(1))),
-        alias("multi_head_attention", &["mha"], || {
-            Self::MultiHeadAttention(MultiHeadAttention::new(1))
-        }),
-        alias("transformer", &["transformer_encoder"], || {
-            Self::Transformer(Transformer::new(1, 1))
-        }),
-        variant("residual", || Self::Residual(Residual::new(Vec::new()))),
-        variant("activation", || Self::Activation(ActivationLayer::new(Activation::Linear))),
-    ];
-
-    fn variant(&self) -> &'static str {
-        self.kind()
-    }
-}
-
-impl Record for Residual {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("layers", &mut self.layers, any);
-    }
-}
-
-impl Record for ActivationLayer {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("activation", &mut self.activation, any);
-    }
-}
-
-/// Layers one after the other; at least one.
+/// A list of at least one layer.
 impl Term for Vec<Layer> {
     const NOUN: &'static str = "a list of layers";
 
@@ -316,4 +314,18 @@ impl Term for Vec<Layer> {
             .collect();
         format!("[\n{}]", lines.concat())
     }
+}
+
+/// Output shape and number of parameters of one layer.
+#[cfg(test)]
+fn output_of(layer: Layer, input: &[usize]) -> (Vec<usize>, usize) {
+    let shapes = crate::infer(&[layer], input, false).unwrap();
+    let shape = shapes.last().unwrap();
+    (shape.output.clone(), shape.parameters)
+}
+
+/// Reason why a layer rejects an input.
+#[cfg(test)]
+fn mismatch_of(layer: Layer, input: &[usize]) -> String {
+    crate::infer(&[layer], input, false).unwrap_err().label.unwrap()
 }

@@ -1,206 +1,68 @@
-//! Layers with a state that runs along a sequence.
+//! Rules shared by the recurrent layers.
 
-use crate::language::{Fields, Record, any, name};
-use crate::{Activation, Initializer, Regularizer};
+#[cfg(feature = "keras")]
+use crate::keras::{KerasArrays, KerasErrorKind, LayerConfig};
+use crate::shape::{Input, Mismatch, Output, affine};
 
-/// Recurrent layer: `h = activation(x W + h U + b)`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SimpleRnn {
-    /// A name for people and for weights.
-    pub name: Option<String>,
-    /// Size of the state.
-    pub units: usize,
-    /// Applied to the state.
-    pub activation: Activation,
-    /// Whether to add a bias.
-    pub use_bias: bool,
-    /// Initial input weights.
-    pub kernel_initializer: Initializer,
-    /// Initial recurrent weights.
-    pub recurrent_initializer: Initializer,
-    /// Initial biases.
-    pub bias_initializer: Initializer,
-    /// Penalty on the input weights.
-    pub kernel_regularizer: Regularizer,
-    /// Penalty on the recurrent weights.
-    pub recurrent_regularizer: Regularizer,
-    /// Whether to give the state of every step, or only the last.
-    pub return_sequences: bool,
-    /// Whether to read the sequence backwards too and concatenate.
-    pub bidirectional: bool,
+/// Dimensions of a recurrent layer.
+pub(super) struct Recurrent {
+    pub(super) units: usize,
+    /// Number of gates, each with weights of its own.
+    pub(super) gates: usize,
+    pub(super) use_bias: bool,
+    /// The recurrent product has a second bias.
+    pub(super) second_bias: bool,
+    pub(super) return_sequences: bool,
+    pub(super) bidirectional: bool,
 }
 
-/// Long short-term memory; gates in Keras's order (input, forget, cell, output).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Lstm {
-    /// A name for people and for weights.
-    pub name: Option<String>,
-    /// Size of the state.
-    pub units: usize,
-    /// Applied to the candidate and the output.
-    pub activation: Activation,
-    /// Applied to the gates.
-    pub recurrent_activation: Activation,
-    /// Whether to add a bias.
-    pub use_bias: bool,
-    /// Whether the forget gate's bias starts at one.
-    pub unit_forget_bias: bool,
-    /// Initial input weights.
-    pub kernel_initializer: Initializer,
-    /// Initial recurrent weights.
-    pub recurrent_initializer: Initializer,
-    /// Initial biases.
-    pub bias_initializer: Initializer,
-    /// Penalty on the input weights.
-    pub kernel_regularizer: Regularizer,
-    /// Penalty on the recurrent weights.
-    pub recurrent_regularizer: Regularizer,
-    /// Whether to give the state of every step, or only the last.
-    pub return_sequences: bool,
-    /// Whether to read the sequence backwards too and concatenate.
-    pub bidirectional: bool,
+impl Recurrent {
+    pub(super) fn output(&self, input: Input<'_>) -> Result<Output, Mismatch> {
+        let [steps, features] = input.sequence()?;
+        let second_bias = if self.second_bias { self.units } else { 0 };
+        let parameters = affine(features.saturating_add(self.units), self.units, self.use_bias)
+            .saturating_add(second_bias)
+            .saturating_mul(self.gates);
+        let directions = if self.bidirectional { 2 } else { 1 };
+        let units = self.units.saturating_mul(directions);
+        let shape = match self.return_sequences {
+            true => vec![steps, units],
+            false => vec![units],
+        };
+        Output::new(shape, parameters.saturating_mul(directions))
+    }
+
+    #[cfg(feature = "keras")]
+    pub(super) fn rank(&self) -> Option<usize> {
+        Some(if self.return_sequences { 2 } else { 1 })
+    }
+
+    #[cfg(feature = "keras")]
+    pub(super) fn keras_arrays(&self) -> KerasArrays {
+        let gates = self.units.checked_mul(self.gates);
+        KerasArrays::recurrent(self.bidirectional)
+            .with("kernel", &[None, gates])
+            .with("recurrent_kernel", &[Some(self.units), gates])
+            .with_if(self.use_bias && self.second_bias, "bias", &[Some(2), gates])
+            .with_if(self.use_bias && !self.second_bias, "bias", &[gates])
+    }
 }
 
-/// Gated recurrent unit; gates in Keras's order (update, reset, candidate).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Gru {
-    /// A name for people and for weights.
-    pub name: Option<String>,
-    /// Size of the state.
-    pub units: usize,
-    /// Applied to the candidate.
-    pub activation: Activation,
-    /// Applied to the gates.
-    pub recurrent_activation: Activation,
-    /// Whether to add a bias.
-    pub use_bias: bool,
-    /// Whether the reset gate is applied after the recurrent product (as cuDNN and PyTorch do).
-    pub reset_after: bool,
-    /// Initial input weights.
-    pub kernel_initializer: Initializer,
-    /// Initial recurrent weights.
-    pub recurrent_initializer: Initializer,
-    /// Initial biases.
-    pub bias_initializer: Initializer,
-    /// Penalty on the input weights.
-    pub kernel_regularizer: Regularizer,
-    /// Penalty on the recurrent weights.
-    pub recurrent_regularizer: Regularizer,
-    /// Whether to give the state of every step, or only the last.
-    pub return_sequences: bool,
-    /// Whether to read the sequence backwards too and concatenate.
-    pub bidirectional: bool,
-}
-
-impl SimpleRnn {
-    /// A recurrent layer with Keras's defaults.
-    pub fn new(units: usize) -> Self {
-        Self {
-            name: None,
-            units,
-            activation: Activation::Tanh,
-            use_bias: true,
-            kernel_initializer: Initializer::GlorotUniform,
-            recurrent_initializer: Initializer::orthogonal(),
-            bias_initializer: Initializer::Zeros,
-            kernel_regularizer: Regularizer::default(),
-            recurrent_regularizer: Regularizer::default(),
-            return_sequences: false,
-            bidirectional: false,
+/// Rejects Keras options that change what a recurrent layer computes, and warns about options that
+/// only matter in training.
+#[cfg(feature = "keras")]
+pub(super) fn check_keras(
+    config: &LayerConfig<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<(), KerasErrorKind> {
+    for key in ["go_backwards", "stateful", "return_state", "time_major"] {
+        config.only(key, false)?;
+    }
+    for key in ["dropout", "recurrent_dropout"] {
+        if config.number(key)?.is_some_and(|rate| rate != 0.0) {
+            config.ignore(&[key], warnings);
         }
     }
-}
-
-impl Record for SimpleRnn {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("units", &mut self.units, any);
-        f.optional("activation", &mut self.activation, any);
-        f.optional("use_bias", &mut self.use_bias, any);
-        f.optional("kernel_initializer", &mut self.kernel_initializer, any);
-        f.optional("recurrent_initializer", &mut self.recurrent_initializer, any);
-        f.optional("bias_initializer", &mut self.bias_initializer, any);
-        f.optional("kernel_regularizer", &mut self.kernel_regularizer, any);
-        f.optional("recurrent_regularizer", &mut self.recurrent_regularizer, any);
-        f.optional("return_sequences", &mut self.return_sequences, any);
-        f.optional("bidirectional", &mut self.bidirectional, any);
-    }
-}
-
-impl Lstm {
-    /// An LSTM with Keras's defaults.
-    pub fn new(units: usize) -> Self {
-        Self {
-            name: None,
-            units,
-            activation: Activation::Tanh,
-            recurrent_activation: Activation::Sigmoid,
-            use_bias: true,
-            unit_forget_bias: true,
-            kernel_initializer: Initializer::GlorotUniform,
-            recurrent_initializer: Initializer::orthogonal(),
-            bias_initializer: Initializer::Zeros,
-            kernel_regularizer: Regularizer::default(),
-            recurrent_regularizer: Regularizer::default(),
-            return_sequences: false,
-            bidirectional: false,
-        }
-    }
-}
-
-impl Record for Lstm {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("units", &mut self.units, any);
-        f.optional("activation", &mut self.activation, any);
-        f.optional("recurrent_activation", &mut self.recurrent_activation, any);
-        f.optional("use_bias", &mut self.use_bias, any);
-        f.optional("unit_forget_bias", &mut self.unit_forget_bias, any);
-        f.optional("kernel_initializer", &mut self.kernel_initializer, any);
-        f.optional("recurrent_initializer", &mut self.recurrent_initializer, any);
-        f.optional("bias_initializer", &mut self.bias_initializer, any);
-        f.optional("kernel_regularizer", &mut self.kernel_regularizer, any);
-        f.optional("recurrent_regularizer", &mut self.recurrent_regularizer, any);
-        f.optional("return_sequences", &mut self.return_sequences, any);
-        f.optional("bidirectional", &mut self.bidirectional, any);
-    }
-}
-
-impl Gru {
-    /// A GRU with Keras's defaults.
-    pub fn new(units: usize) -> Self {
-        Self {
-            name: None,
-            units,
-            activation: Activation::Tanh,
-            recurrent_activation: Activation::Sigmoid,
-            use_bias: true,
-            reset_after: true,
-            kernel_initializer: Initializer::GlorotUniform,
-            recurrent_initializer: Initializer::orthogonal(),
-            bias_initializer: Initializer::Zeros,
-            kernel_regularizer: Regularizer::default(),
-            recurrent_regularizer: Regularizer::default(),
-            return_sequences: false,
-            bidirectional: false,
-        }
-    }
-}
-
-impl Record for Gru {
-    fn fields<F: Fields>(&mut self, f: &mut F) {
-        f.maybe("name", &mut self.name, name);
-        f.required("units", &mut self.units, any);
-        f.optional("activation", &mut self.activation, any);
-        f.optional("recurrent_activation", &mut self.recurrent_activation, any);
-        f.optional("use_bias", &mut self.use_bias, any);
-        f.optional("reset_after", &mut self.reset_after, any);
-        f.optional("kernel_initializer", &mut self.kernel_initializer, any);
-        f.optional("recurrent_initializer", &mut self.recurrent_initializer, any);
-        f.optional("bias_initializer", &mut self.bias_initializer, any);
-        f.optional("kernel_regularizer", &mut self.kernel_regularizer, any);
-        f.optional("recurrent_regularizer", &mut self.recurrent_regularizer, any);
-        f.optional("return_sequences", &mut self.return_sequences, any);
-        f.optional("bidirectional", &mut self.bidirectional, any);
-    }
+    config.ignore(&["bias_regularizer"], warnings);
+    Ok(())
 }

@@ -1,44 +1,48 @@
-//! Shapes: what goes into and comes out of every layer, worked out before anything runs.
+//! Shape inference: the input and output shape of every layer, before anything runs.
 //!
-//! Shapes leave out the batch and have channels last.
+//! Shapes omit the batch and have channels last.
 
 mod infer;
+mod rule;
 mod target;
 
 pub use infer::infer;
+pub(crate) use rule::{
+    Input, Mismatch, Output, affine, divide_into_heads, per_channel, size, window,
+};
 pub use target::{TargetLayout, TargetShape, check_output, target_layout};
 
-/// What goes into a layer and what comes out.
+/// Shapes and parameters of one layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayerShape {
-    /// The layer's unique name, as in [`layer_names`](crate::layer_names).
+    /// Unique name of the layer, as in [`layer_names`](crate::layer_names).
     pub name: String,
-    /// Its kind, as in [`Layer::kind`](crate::Layer::kind).
+    /// Kind of the layer, as in [`Layer::kind`](crate::Layer::kind).
     pub kind: &'static str,
-    /// Its index in the model, then in the residual block that contains it, and so on.
+    /// Index in the model, then in the residual block that contains the layer, and so on.
     pub path: Vec<usize>,
-    /// Shape of its input.
+    /// Shape of the input.
     pub input: Vec<usize>,
-    /// Shape of its output.
+    /// Shape of the output.
     pub output: Vec<usize>,
-    /// Number of trained values. That of a residual block is counted at the layers in it.
+    /// Number of trained values. Those of a residual block are counted at the layers inside.
     pub parameters: usize,
 }
 
-/// A layer that cannot take what comes in, or an output that cannot be compared with the targets.
+/// A layer that cannot take its input, or an output that does not fit the targets.
 ///
 /// [`Document::shape_error`](crate::Document::shape_error) adds the line of the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}{}", label.as_ref().map(|label| format!(": {label}")).unwrap_or_default())]
 pub struct ShapeError {
-    /// Where the layer is, as in [`LayerShape::path`].
+    /// Path of the layer, as in [`LayerShape::path`].
     pub path: Vec<usize>,
-    /// The layer's name.
+    /// Name of the layer.
     pub layer: String,
-    /// The layer and what came in.
+    /// The layer and the shape that does not fit.
     pub message: String,
-    /// What it needs.
+    /// Requirement that is not met.
     pub label: Option<String>,
-    /// What to do.
+    /// Suggested fix.
     pub help: Option<String>,
 }

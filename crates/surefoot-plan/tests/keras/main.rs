@@ -8,7 +8,7 @@ mod windows;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use surefoot_plan::keras::{Fault, KerasModel, load};
+use surefoot_plan::keras::{KerasErrorKind, KerasModel, load};
 use surefoot_plan::{
     Activation, Algorithm, Document, Initializer, Layer, Loss, Plan, Regularizer, infer,
     layer_names,
@@ -200,7 +200,7 @@ fn unknown_layers_are_one_error_that_names_all() {
         let message = error(&fixture(name));
         assert!(message.contains("Rescaling (`rescaling` and `rescaling_1`)"), "{message}");
         assert!(message.contains("SpatialDropout1D (`spatial_dropout1d`)"), "{message}");
-        assert!(message.contains("it knows Activation, AveragePooling1D"), "{message}");
+        assert!(message.contains("supported: Activation, AveragePooling1D"), "{message}");
     }
 }
 
@@ -215,7 +215,7 @@ fn masking_is_refused() {
 #[test]
 fn weights_alone_are_no_model() {
     let path = fixture("keras2_h5_weights_only.h5");
-    assert!(matches!(load(&path).unwrap_err().fault, Fault::NoModel { .. }));
+    assert!(matches!(load(&path).unwrap_err().kind, KerasErrorKind::NoModel { .. }));
     let message = error(&path);
     assert!(message.contains("keras2_h5_weights_only.h5"), "{message}");
     assert!(message.contains("`model_config`"), "{message}");

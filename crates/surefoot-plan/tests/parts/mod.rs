@@ -171,13 +171,18 @@ pub(super) fn training() -> BoxedStrategy<Training> {
         .boxed()
 }
 
-fn cadence() -> BoxedStrategy<Cadence> {
+fn observe_every() -> BoxedStrategy<ObserveEvery> {
     let steps = (1..=i64::MAX as u64).prop_filter_map("zero", std::num::NonZeroU64::new);
-    prop_oneof![Just(Cadence::Auto), Just(Cadence::Never), steps.prop_map(Cadence::Every)].boxed()
+    prop_oneof![
+        Just(ObserveEvery::Auto),
+        Just(ObserveEvery::Never),
+        steps.prop_map(ObserveEvery::Every)
+    ]
+    .boxed()
 }
 
 pub(super) fn watch() -> BoxedStrategy<Watch> {
-    (cadence(), cadence(), any::<[bool; 3]>())
+    (observe_every(), observe_every(), any::<[bool; 3]>())
         .prop_map(|(every, quartiles, [gradients, weights, outputs])| Watch {
             every,
             quartiles,

@@ -6,7 +6,7 @@ use crate::error::TrainError;
 use serde::{Deserialize, Serialize};
 use surefoot_data::{Dataset, Part, Targets};
 use surefoot_diagnose::{LayerInfo, Observation};
-use surefoot_plan::{Cadence, Plan, Task, Watch};
+use surefoot_plan::{ObserveEvery, Plan, Task, Watch};
 use surefoot_record::{Array, Capsule, CapsuleFacts, Checkpoint, StepDigest, Values};
 
 /// What stands before the names of a checkpoint's arrays.
@@ -126,8 +126,8 @@ pub fn repeat<B: Compute>(
     let mut plan = plan.clone();
     // Watching changes no bit of the state, and here it is what is asked for.
     plan.watch = Watch {
-        every: Cadence::Every(std::num::NonZeroU64::MIN),
-        quartiles: Cadence::Never,
+        every: ObserveEvery::Every(std::num::NonZeroU64::MIN),
+        quartiles: ObserveEvery::Never,
         ..Watch::default()
     };
     let (training, data) = unpack(&plan, capsule)?;

@@ -148,7 +148,7 @@ impl Study {
             return error;
         };
         let path = template.source(point, place::path_of(text, &shown));
-        let place = self.document.complaint(&path.join("."), "", None);
+        let place = self.document.error_at(&path.join("."), "", None);
         let snippet = match place.snippet {
             // The same line: what is wrong may be a part of it.
             Some(found) if found.text == shown.text => {
@@ -172,7 +172,7 @@ impl Study {
 
     /// An error about a key of the study.
     pub fn complaint(&self, key: &str, message: impl Into<String>) -> PlanError {
-        self.document.complaint(key, message, None)
+        self.document.error_at(key, message, None)
     }
 }
 

@@ -41,7 +41,7 @@ impl Walk<'_> {
                     let help = format!(
                         "write `{key} = {{ uniform = [0.0, 1.0] }}`; also: log_uniform, int, log_int, choice"
                     );
-                    return Err(self.reader.document.complaint(&path, message, Some(help)));
+                    return Err(self.reader.document.error_at(&path, message, Some(help)));
                 }
             }
         }

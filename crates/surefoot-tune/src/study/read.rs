@@ -61,7 +61,7 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
         // Before what follows from it: nothing in such a section is found.
         if let Some(section) = nearest(key, SECTIONS) {
             let help = Some(format!("did you mean `{section}`?"));
-            return Err(document.complaint(key, format!("unknown key `{key}`"), help));
+            return Err(document.error_at(key, format!("unknown key `{key}`"), help));
         }
     }
 
@@ -108,7 +108,7 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
     if space.parameters().is_empty() {
         let message = "there is nothing to search: no value of the study is a range";
         let help = "write `learning_rate = { log_uniform = [1e-4, 1.0] }`, or list `[parameters]`";
-        return Err(document.complaint("", message, Some(help.to_owned())));
+        return Err(document.error_at("", message, Some(help.to_owned())));
     }
     let settings = reader.settings(tune, command.is_some())?;
     let task = match command {
@@ -179,7 +179,7 @@ fn has_metric(study: &Study, plan: &Plan, named: &str) -> Result<(), PlanError> 
         None => "write `objective = \"metric\"`, or say which `task` the data are for",
     };
     let help = Some(help.to_owned());
-    Err(study.document.complaint("tune.objective", message, help))
+    Err(study.document.error_at("tune.objective", message, help))
 }
 
 /// Refuses parameters of a command that would be in the same variable.
@@ -203,7 +203,7 @@ pub(super) struct Reader<'a> {
 
 impl Reader<'_> {
     pub(super) fn fault(&self, path: &str, message: impl Into<String>) -> PlanError {
-        self.document.complaint(path, message, None)
+        self.document.error_at(path, message, None)
     }
 
     pub(super) fn section<'t>(
@@ -226,7 +226,7 @@ impl Reader<'_> {
             return Ok(());
         };
         match item.as_integer() {
-            Some(version) if version > i64::from(VERSION) => Err(self.document.complaint(
+            Some(version) if version > i64::from(VERSION) => Err(self.document.error_at(
                 "tune.version",
                 format!(
                     "the study was made for a newer Surefoot; this one reads version {VERSION}"
@@ -378,7 +378,7 @@ impl Reader<'_> {
             (None, ObjectiveKind::Value) => {
                 let message = "`direction` is missing: is a low value good, or a high one?";
                 let help = "write `direction = \"minimize\"` or `direction = \"maximize\"`";
-                return Err(self.document.complaint("tune", message, Some(help.to_owned())));
+                return Err(self.document.error_at("tune", message, Some(help.to_owned())));
             }
         };
         let mut settings = StudyConfig::new(objective, direction);
@@ -482,7 +482,7 @@ impl Reader<'_> {
                 let message = format!("`{parameter}` is never exactly {value}");
                 let help =
                     "it is any number of its range; a condition needs a choice or a whole number";
-                return Err(self.document.complaint(&path, message, Some(help.to_owned())));
+                return Err(self.document.error_at(&path, message, Some(help.to_owned())));
             }
         }
         Ok(())
@@ -512,7 +512,7 @@ impl Reader<'_> {
         let Some(table) = item.as_table_like() else {
             let message = "`if` must be a table of parameters and values";
             let help = "write `if = { optimizer = \"sgd\" }` or `if = { layers = [2, 3] }`";
-            return Err(self.document.complaint(&place, message, Some(help.to_owned())));
+            return Err(self.document.error_at(&place, message, Some(help.to_owned())));
         };
         // A name may have dots, and TOML reads those without quotes as tables in tables.
         let mut conditions = Vec::new();

@@ -180,15 +180,15 @@ pub(super) fn apply_settings(
 pub(super) fn plan_of_keras(document: &Document, keras: &KerasModel) -> Result<Plan, Failure> {
     let mut plan = document.plan_with_model(keras.layers.clone())?;
     if let Some(loss) = keras.loss
-        && !document.states("training.loss")
+        && !document.contains("training.loss")
     {
         plan.training.loss = loss;
     }
     if let Some(optimizer) = keras.optimizer
-        && !document.states("training.optimizer")
+        && !document.contains("training.optimizer")
     {
         plan.training.optimizer = optimizer;
-        if !document.states("training.schedule") {
+        if !document.contains("training.schedule") {
             plan.training.schedule = keras.schedule.unwrap_or(plan.training.schedule);
         }
     }

@@ -1,0 +1,58 @@
+//! Flattening.
+
+use super::{LayerSpec, Role};
+#[cfg(feature = "keras")]
+use crate::keras::{KerasErrorKind, LayerConfig};
+use crate::language::{Fields, Record, name};
+use crate::shape::{Input, Mismatch, Output, size};
+
+/// Flattens all dimensions into one, in row-major order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flatten {
+    /// Name of the layer.
+    pub name: Option<String>,
+}
+
+impl Record for Flatten {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
+        f.maybe("name", &mut self.name, name);
+    }
+}
+
+impl LayerSpec for Flatten {
+    const ROLE: Role = Role::Reshape;
+
+    fn template() -> Self {
+        Self::default()
+    }
+
+    fn output(&self, input: Input<'_>) -> Result<Output, Mismatch> {
+        Output::new(vec![size(input.shape)], 0)
+    }
+
+    #[cfg(feature = "keras")]
+    fn from_keras(
+        _: &str,
+        config: &LayerConfig<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, KerasErrorKind> {
+        config.channels_last()?;
+        config.read(Self::template(), warnings)
+    }
+
+    #[cfg(feature = "keras")]
+    fn rank(&self, _: Option<usize>) -> Option<usize> {
+        Some(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Layer, output_of};
+    use super::*;
+
+    #[test]
+    fn all_dimensions_become_one() {
+        assert_eq!(output_of(Layer::Flatten(Flatten::default()), &[3, 4]), (vec![12], 0));
+    }
+}

@@ -1,0 +1,80 @@
+//! Layer normalization.
+
+use super::{LayerSpec, Role};
+#[cfg(feature = "keras")]
+use crate::keras::{KerasArrays, KerasErrorKind, LayerConfig};
+use crate::language::{Fields, Record, any, name, positive};
+use crate::shape::{Input, Mismatch, Output, per_channel};
+
+/// Normalizes each sample over its last dimension.
+///
+/// Weights: `gamma`, `beta`, `[channels]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerNorm {
+    /// Name of the layer.
+    pub name: Option<String>,
+    /// Added to the variance.
+    pub epsilon: f64,
+    /// Learns an offset, `beta`.
+    pub center: bool,
+    /// Learns a factor, `gamma`.
+    pub scale: bool,
+}
+
+impl Default for LayerNorm {
+    fn default() -> Self {
+        Self { name: None, epsilon: 1e-3, center: true, scale: true }
+    }
+}
+
+impl Record for LayerNorm {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
+        f.maybe("name", &mut self.name, name);
+        f.optional("epsilon", &mut self.epsilon, positive);
+        f.optional("center", &mut self.center, any);
+        f.optional("scale", &mut self.scale, any);
+    }
+}
+
+impl LayerSpec for LayerNorm {
+    const ROLE: Role = Role::Norm;
+
+    fn template() -> Self {
+        Self::default()
+    }
+
+    fn output(&self, input: Input<'_>) -> Result<Output, Mismatch> {
+        per_channel(input, usize::from(self.center) + usize::from(self.scale))
+    }
+
+    #[cfg(feature = "keras")]
+    fn from_keras(
+        _: &str,
+        config: &LayerConfig<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, KerasErrorKind> {
+        config.only("rms_scaling", false)?;
+        config.read_norm(Self::template(), warnings)
+    }
+
+    #[cfg(feature = "keras")]
+    fn keras_arrays(&self) -> KerasArrays {
+        KerasArrays::default().with_if(self.scale, "gamma", &[None]).with_if(
+            self.center,
+            "beta",
+            &[None],
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Layer, output_of};
+    use super::*;
+
+    #[test]
+    fn offset_and_factor_are_trained() {
+        let norm = Layer::LayerNorm(LayerNorm::default());
+        assert_eq!(output_of(norm, &[5, 8]), (vec![5, 8], 16));
+    }
+}

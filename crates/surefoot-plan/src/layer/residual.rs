@@ -1,0 +1,89 @@
+//! Residual block.
+
+use super::{Layer, LayerSpec, Role};
+use crate::language::{Fields, Record, any, name};
+use crate::shape::{Input, Mismatch, Output};
+
+/// `x + layers(x)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Residual {
+    /// Name of the block.
+    pub name: Option<String>,
+    /// The branch; its output must have the shape of its input.
+    pub layers: Vec<Layer>,
+}
+
+impl Residual {
+    /// A residual block around `layers`.
+    pub fn new(layers: Vec<Layer>) -> Self {
+        Self { name: None, layers }
+    }
+
+    /// Checks that the output of the branch can be added to the input.
+    pub(crate) fn check_branch(input: &[usize], output: &[usize]) -> Result<(), Mismatch> {
+        if output == input {
+            return Ok(());
+        }
+        Err(Mismatch::new(format!(
+            "the output of its layers, {output:?}, cannot be added to {input:?}"
+        ))
+        .help("the layers of a residual block must keep the shape of their input"))
+    }
+}
+
+impl Record for Residual {
+    fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
+        f.maybe("name", &mut self.name, name);
+        f.required("layers", &mut self.layers, any);
+    }
+}
+
+impl LayerSpec for Residual {
+    const ROLE: Role = Role::Compute;
+
+    fn template() -> Self {
+        Self::new(Vec::new())
+    }
+
+    /// The parameters are those of the layers inside, which are counted there.
+    fn output(&self, input: Input<'_>) -> Result<Output, Mismatch> {
+        Output::new(input.shape.to_vec(), 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Dense, infer};
+
+    fn dense(units: usize) -> Layer {
+        Layer::Dense(Dense::new(units))
+    }
+
+    #[test]
+    fn a_residual_block_follows_its_layers() {
+        let block = Layer::Residual(Residual::new(vec![dense(3), dense(8)]));
+        let shapes = infer(&[dense(8), block, dense(1)], &[2], false).unwrap();
+        let names: Vec<_> = shapes.iter().map(|shape| shape.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["dense_1", "residual_1/dense_2", "residual_1/dense_3", "residual_1", "dense_4"]
+        );
+        assert_eq!(shapes[2].path, [1, 1]);
+        assert_eq!(shapes[3].path, [1]);
+        assert_eq!(shapes[3].input, shapes[3].output);
+        assert_eq!(shapes.iter().map(|shape| shape.parameters).sum::<usize>(), 24 + 27 + 32 + 9);
+    }
+
+    #[test]
+    fn a_residual_block_must_keep_the_shape() {
+        let block = Layer::Residual(Residual::new(vec![dense(3)]));
+        let error = infer(&[block], &[2], false).unwrap_err();
+        assert_eq!(error.path, [0]);
+        assert_eq!(
+            error.to_string(),
+            "layer `residual_1` cannot take an input of shape [2]: the output of its layers, [3], \
+             cannot be added to [2]"
+        );
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::Lift;
 use super::object::Kind;
+use super::program::ProgramBuilder;
 use super::scope::Owner;
 use super::value::{ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Variable};
@@ -15,7 +16,7 @@ impl<'a> Lift<'a> {
             Expr::Name(name) => {
                 let site = self.site(range);
                 let name = name.id.as_str();
-                let owner = self.owner_of(name);
+                let owner = self.scope.owner_of(name);
                 let value = without_empty_parameters(value);
                 self.bind(owner, name, name, value, site);
             }
@@ -29,7 +30,7 @@ impl<'a> Lift<'a> {
                         self.set_field(id, name, &shown, value, site);
                     }
                     Shape::Library(module) => {
-                        self.set_library(&format!("{module}.{name}"), &value, site)
+                        self.program.set_library(&format!("{module}.{name}"), &value, site)
                     }
                     Shape::Module(file) => {
                         let frame = self.run_module(file, false);
@@ -42,7 +43,7 @@ impl<'a> Lift<'a> {
                             self.write_models(&ids, &value, site);
                         }
                     }
-                    Shape::Settings => self.set_setting(name, &value, site),
+                    Shape::Settings => self.program.set_setting(name, &value, site),
                     Shape::Class(_) | Shape::Function(_) => {}
                     _ => self.mutate(&attribute.value, &value, site),
                 }
@@ -56,7 +57,7 @@ impl<'a> Lift<'a> {
             Expr::Tuple(tuple) => self.assign_parts(&tuple.elts, value, range),
             Expr::List(list) => self.assign_parts(&list.elts, value, range),
             Expr::Starred(starred) => {
-                let data = self.data(&value);
+                let data = self.heap.data(&value);
                 self.assign(&starred.value, data, range);
             }
             _ => {}
@@ -66,7 +67,7 @@ impl<'a> Lift<'a> {
     pub(super) fn assign_parts(&mut self, targets: &'a [Expr], value: Value<'a>, range: TextRange) {
         let parts: Option<Vec<Value<'a>>> = match &value.shape {
             Shape::Tuple(parts) if parts.len() == targets.len() => Some(parts.to_vec()),
-            Shape::Object(id) => match &self.object(*id).kind {
+            Shape::Object(id) => match &self.heap.object(*id).kind {
                 Kind::Container(container)
                     if container.is_closed && container.elements.len() == targets.len() =>
                 {
@@ -86,30 +87,12 @@ impl<'a> Lift<'a> {
                 }
             }
             None => {
-                let data = self.data(&value);
+                let data = self.heap.data(&value);
                 for target in targets {
                     self.assign(target, data.clone(), range);
                 }
             }
         }
-    }
-
-    /// Settings are the same in every execution, but for those that the script draws itself. A clock that
-    /// somebody has to ask for (`--seed 0`) is left to who asks.
-    fn set_setting(&mut self, name: &'a str, value: &Value<'a>, site: Site) {
-        let is_drawn = |operand: &Operand| {
-            let mut draws = self.facts.draws.iter();
-            draws.any(|draw| Operand::Variable(draw.target) == *operand)
-        };
-        if !value.operands.iter().any(is_drawn) {
-            return;
-        }
-        let variable = match self.drawn_settings.get(name) {
-            Some(variable) => *variable,
-            None => self.program.variable(name),
-        };
-        self.drawn_settings.insert(name, variable);
-        self.compute(variable, "copy", value.operands.clone(), site);
     }
 
     /// Sets an attribute of an object.
@@ -121,26 +104,26 @@ impl<'a> Lift<'a> {
         value: Value<'a>,
         site: Site,
     ) {
-        if matches!(name, "learning_rate" | "lr") && self.is_optimizer(id) {
-            let operands = self.data(&value).operands;
+        if matches!(name, "learning_rate" | "lr") && self.heap.is_optimizer(id) {
+            let operands = self.heap.data(&value).operands;
             self.write_cell(id, operands, site);
             return;
         }
-        if name == "stop_training" && self.is_module(id) {
-            let operands = self.data(&value).operands;
+        if name == "stop_training" && self.heap.is_module(id) {
+            let operands = self.heap.data(&value).operands;
             self.stop_library_loop(operands, site);
             return;
         }
-        if self.is_module(id) {
+        if self.heap.is_module(id) {
             let registered = matches!(
-                self.object(id).fields.get(name).map(|slot| &slot.shape),
+                self.heap.object(id).fields.get(name).map(|slot| &slot.shape),
                 Some(Shape::Parameters(_))
             );
             match &value.shape {
-                Shape::Object(part) if self.is_module(*part) => self.absorb(id, *part, site),
+                Shape::Object(part) if self.heap.is_module(*part) => self.absorb(id, *part, site),
                 Shape::Object(part) => {
                     // A list of layers.
-                    if let Kind::Container(container) = &self.object(*part).kind {
+                    if let Kind::Container(container) = &self.heap.object(*part).kind {
                         let parts: Vec<ObjectId> =
                             container.elements.iter().filter_map(Value::as_object).collect();
                         for part in parts {
@@ -160,7 +143,7 @@ impl<'a> Lift<'a> {
             }
         }
         let value = without_empty_parameters(value);
-        let id = self.actual(id);
+        let id = self.heap.actual(id);
         self.bind(Owner::Object(id), name, shown, value, site);
     }
 
@@ -173,20 +156,20 @@ impl<'a> Lift<'a> {
         site: Site,
     ) {
         if matches!(&base.shape, Shape::Library(name) if &**name == "os.environ") {
-            self.set_environment(index, &value, site);
+            self.program.set_environment(index, &value, site);
             return;
         }
         let Some(id) = base.as_object() else {
-            let mut changed = self.data(&value);
-            let index = self.data(index);
+            let mut changed = self.heap.data(&value);
+            let index = self.heap.data(index);
             changed.depend_on(&index);
             self.mutate(of, &changed, site);
             return;
         };
-        let data = self.data(&value);
+        let data = self.heap.data(&value);
         let text = index.as_text().cloned();
-        let in_loop = !self.loops.is_empty();
-        if let Kind::Container(container) = &mut self.object_mut(id).kind {
+        let in_loop = !self.program.loops.is_empty();
+        if let Kind::Container(container) = &mut self.heap.object_mut(id).kind {
             match text {
                 Some(key) => {
                     container.entries.retain(|(it, _, _)| *it != key);
@@ -196,7 +179,7 @@ impl<'a> Lift<'a> {
             }
         }
         let mut operands = data.operands;
-        operands.extend(self.data(index).operands);
+        operands.extend(self.heap.data(index).operands);
         self.write_cell(id, operands, site);
     }
 
@@ -212,8 +195,8 @@ impl<'a> Lift<'a> {
         let now = self.eval(target);
         match (&now.shape, target) {
             (Shape::Object(id), _) => {
-                let data = self.data(&by);
-                if let Kind::Container(container) = &mut self.object_mut(*id).kind {
+                let data = self.heap.data(&by);
+                if let Kind::Container(container) = &mut self.heap.object_mut(*id).kind {
                     container.is_closed = false;
                 }
                 self.write_cell(*id, data.operands, site);
@@ -225,27 +208,27 @@ impl<'a> Lift<'a> {
                 self.mutate(&attribute.value, &by, site);
             }
             (_, Expr::Subscript(subscript)) => {
-                let mut changed = self.data(&by);
+                let mut changed = self.heap.data(&by);
                 let index = self.eval(&subscript.slice);
-                changed.depend_on(&self.data(&index));
+                changed.depend_on(&self.heap.data(&index));
                 self.mutate(&subscript.value, &changed, site);
             }
             _ => {
                 let is_count = matches!(operator, Operator::Add)
                     && matches!(by.shape, Shape::Int(_))
                     && by.operands.is_empty();
-                let mut whole = self.data(&now);
+                let mut whole = self.heap.data(&now);
                 if is_count {
                     if let [Operand::Variable(variable)] = whole.operands[..] {
                         self.count(target, variable, site);
                         return;
                     }
                 } else {
-                    whole.depend_on(&self.data(&by));
+                    whole.depend_on(&self.heap.data(&by));
                     let is_sum = operator == Operator::Add && by.models.is_empty();
                     if let ([Operand::Variable(variable), ..], true) = (&whole.operands[..], is_sum)
                     {
-                        self.note_counted(*variable);
+                        self.program.note_counted(*variable);
                     }
                 }
                 self.assign(target, whole, range);
@@ -255,17 +238,37 @@ impl<'a> Lift<'a> {
 
     /// `x += 1`: tells how far the loops around it have come.
     pub(super) fn count(&mut self, target: &'a Expr, variable: Variable, site: Site) {
-        self.note_counted(variable);
-        self.compute(variable, "succ", vec![Operand::Variable(variable)], site);
+        self.program.note_counted(variable);
+        self.program.compute(variable, "succ", vec![Operand::Variable(variable)], site);
         let (owner, name) = match target {
-            Expr::Name(name) => (self.owner_of(name.id.as_str()), name.id.as_str()),
+            Expr::Name(name) => (self.scope.owner_of(name.id.as_str()), name.id.as_str()),
             Expr::Attribute(it) => match self.eval_quietly(&it.value).shape {
-                Shape::Object(id) => (Owner::Object(self.actual(id)), it.attr.as_str()),
+                Shape::Object(id) => (Owner::Object(self.heap.actual(id)), it.attr.as_str()),
                 _ => return,
             },
             _ => return,
         };
         self.forget_literal(owner, name);
+    }
+}
+
+impl<'a> ProgramBuilder<'a> {
+    /// Settings are the same in every execution, but for those that the script draws itself. A clock that
+    /// somebody has to ask for (`--seed 0`) is left to who asks.
+    pub(super) fn set_setting(&mut self, name: &'a str, value: &Value<'a>, site: Site) {
+        let is_drawn = |operand: &Operand| {
+            let mut draws = self.facts.draws.iter();
+            draws.any(|draw| Operand::Variable(draw.target) == *operand)
+        };
+        if !value.operands.iter().any(is_drawn) {
+            return;
+        }
+        let variable = match self.drawn_settings.get(name) {
+            Some(variable) => *variable,
+            None => self.program.variable(name),
+        };
+        self.drawn_settings.insert(name, variable);
+        self.compute(variable, "copy", value.operands.clone(), site);
     }
 
     /// Notes that a variable counts the rounds of the loops around it.

@@ -24,7 +24,7 @@ impl<'a> Lift<'a> {
             Shape::Library(module) => {
                 let full = format!("{module}.{name}");
                 if library::effect_of(module).is_none() {
-                    let file = self.frame(self.current).file;
+                    let file = self.scope.frame(self.scope.current).file;
                     if let Some(file) = self.project.modules.resolve(file, &full) {
                         return Value::of(Shape::Module(file));
                     }
@@ -34,9 +34,9 @@ impl<'a> Lift<'a> {
             Shape::Module(file) if name == "__dict__" => self.any_of_module(*file),
             Shape::Module(file) => {
                 let frame = self.run_module(*file, false);
-                match self.frame(frame).slots.get(name) {
+                match self.scope.frame(frame).slots.get(name) {
                     Some(slot) => {
-                        let value = self.read(slot);
+                        let value = self.heap.read(slot);
                         self.imported(value)
                     }
                     None => Value::constant(),
@@ -60,7 +60,7 @@ impl<'a> Lift<'a> {
             }
             Shape::Settings => {
                 let mut setting = base.clone();
-                let variable = self.drawn_settings.get(name).copied();
+                let variable = self.program.drawn_settings.get(name).copied();
                 setting.operands.extend(variable.map(Operand::Variable));
                 setting
             }
@@ -72,17 +72,17 @@ impl<'a> Lift<'a> {
                     let mut gradients = Value::constant();
                     for id in ids.iter() {
                         if let Kind::Module { gradients: variable, .. } =
-                            self.object(self.root(*id)).kind
+                            self.heap.object(self.heap.root(*id)).kind
                         {
                             gradients.operands.push(Operand::Variable(variable));
                         }
                     }
                     gradients
                 }
-                _ => self.data(base),
+                _ => self.heap.data(base),
             },
             Shape::State(_) => base.clone(),
-            _ => self.data(base),
+            _ => self.heap.data(base),
         }
     }
 
@@ -103,10 +103,10 @@ impl<'a> Lift<'a> {
         name: &'a str,
         range: TextRange,
     ) -> Value<'a> {
-        if let Some(value) = self.field(id, name) {
+        if let Some(value) = self.heap.field(id, name) {
             return value;
         }
-        if let Some(class) = self.object(id).class.clone()
+        if let Some(class) = self.heap.object(id).class.clone()
             && let Some(value) = self.class_attribute(&class, name)
         {
             return match value.shape {
@@ -121,9 +121,9 @@ impl<'a> Lift<'a> {
                 _ => value,
             };
         }
-        let cell = self.cell(id);
-        let models = self.models_of(id);
-        match &self.object(id).kind {
+        let cell = self.heap.cell(id);
+        let models = self.heap.models_of(id);
+        match &self.heap.object(id).kind {
             Kind::Module { .. } => match name {
                 "module" | "_orig_mod" | "ema" => Value::object(id),
                 "hparams" | "trainer" | "logger" => Value::of(Shape::Settings),
@@ -131,7 +131,7 @@ impl<'a> Lift<'a> {
                 | "input_shape" | "output_shape" | "inputs" | "input" => Value::constant(),
                 _ if is_method_name(name) => Value::of(Shape::Method(id, name)),
                 _ => Value {
-                    shape: Shape::Parameters(Rc::new([self.root(id)])),
+                    shape: Shape::Parameters(Rc::new([self.heap.root(id)])),
                     operands: Vec::new(),
                     models,
                 },
@@ -145,9 +145,9 @@ impl<'a> Lift<'a> {
             },
             Kind::Dataset { from, .. } => {
                 let from = from.clone();
-                self.data(&from)
+                self.heap.data(&from)
             }
-            Kind::Framework(_) => self.framework_attribute(id, name),
+            Kind::Framework(_) => self.heap.framework_attribute(id, name),
             // Groups of parameters are part of the optimizer, and written through.
             Kind::Optimizer { .. } if name == "param_groups" => Value::object(id),
             Kind::Plain | Kind::Transform { .. } => Value::constant(),

@@ -2,7 +2,9 @@
 
 use super::Lift;
 use super::facts::{Kept, Restore};
+use super::heap::Heap;
 use super::object::Kind;
+use super::program::ProgramBuilder;
 use super::scope::{Owner, RESULT, Slot};
 use super::value::{ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Variable};
@@ -21,9 +23,15 @@ impl<'a> Lift<'a> {
         if let Shape::Loaded(_, keys) = &value.shape
             && !keys.is_empty()
         {
-            let in_loop = !self.loops.is_empty();
-            let moment = self.moment();
-            self.facts.restores.push(Restore { variable, object: None, site, in_loop, moment });
+            let in_loop = !self.program.loops.is_empty();
+            let moment = self.program.moment();
+            self.program.facts.restores.push(Restore {
+                variable,
+                object: None,
+                site,
+                in_loop,
+                moment,
+            });
             // The uninterrupted run goes on with what it has.
             if self.slot(owner, name).is_some() {
                 return;
@@ -31,7 +39,7 @@ impl<'a> Lift<'a> {
         }
         self.note_keeper(owner, name, variable, &value);
         self.note_rebinding(owner, name, &value, site);
-        self.note_derived_position(variable, &value);
+        self.program.note_derived_position(variable, &value);
         let slot = self.store(variable, value, shown, site);
         self.set(owner, name, Some(slot));
     }
@@ -46,12 +54,12 @@ impl<'a> Lift<'a> {
         let models = value.models;
         match value.shape {
             Shape::Object(id) => {
-                let names = !self.in_head;
-                let object = self.object_mut(id);
+                let names = !self.execution.in_head;
+                let object = self.heap.object_mut(id);
                 if names && object.name.is_none() && shown != RESULT {
                     object.name = Some(shown.to_owned());
                 }
-                self.name_elements(id, shown);
+                self.heap.name_elements(id, shown);
                 Slot { shape: Shape::Object(id), variable: None, models }
             }
             Shape::Tuple(ref parts) => {
@@ -66,9 +74,9 @@ impl<'a> Lift<'a> {
                 if !value.operands.is_empty() || matches!(value.shape, Shape::Unordered(..)) =>
             {
                 if matches!(value.shape, Shape::State(_)) && !models.is_empty() {
-                    self.kept_states.insert(variable);
+                    self.heap.kept_states.insert(variable);
                 }
-                self.compute(variable, "copy", value.operands, site);
+                self.program.compute(variable, "copy", value.operands, site);
                 Slot { shape: value.shape, variable: Some(variable), models }
             }
             shape @ (Shape::Plain
@@ -82,9 +90,9 @@ impl<'a> Lift<'a> {
             | Shape::Distribution
             | Shape::Stranger(_)) => {
                 if matches!(shape, Shape::Key) {
-                    self.facts.keys.insert(variable);
+                    self.program.facts.keys.insert(variable);
                 }
-                self.compute(variable, "copy", value.operands, site);
+                self.program.compute(variable, "copy", value.operands, site);
                 Slot { shape, variable: Some(variable), models }
             }
             shape => Slot { shape, variable: None, models },
@@ -104,39 +112,24 @@ impl<'a> Lift<'a> {
             return part.clone();
         }
         let shown = format!("{shown}[{index}]");
-        let variable = match self.part_variables.get(&(whole, index)) {
+        let variable = match self.program.part_variables.get(&(whole, index)) {
             Some(variable) => *variable,
             None => {
                 let variable = self.program.variable(&shown);
-                if let Some(frame) = self.facts.named.get(&whole).copied() {
-                    self.facts.named.insert(variable, frame);
+                if let Some(frame) = self.program.facts.named.get(&whole).copied() {
+                    self.program.facts.named.insert(variable, frame);
                 }
-                self.part_variables.insert((whole, index), variable);
+                self.program.part_variables.insert((whole, index), variable);
                 variable
             }
         };
         let slot = self.store(variable, part.clone(), &shown, site);
-        self.read(&slot)
-    }
-
-    /// Variables in a list are called as the list is.
-    pub(super) fn name_elements(&mut self, id: ObjectId, shown: &str) {
-        let Kind::Container(container) = &self.object(id).kind else {
-            return;
-        };
-        let elements: Vec<ObjectId> =
-            container.elements.iter().filter_map(Value::as_object).collect();
-        for element in elements {
-            let object = self.object_mut(element);
-            if matches!(object.kind, Kind::State) && object.name.is_none() {
-                object.name = Some(shown.to_owned());
-            }
-        }
+        self.heap.read(&slot)
     }
 
     /// Binds a name in the current frame without anything happening in the program.
     pub(super) fn declare(&mut self, name: &'a str, value: Value<'a>) {
-        let owner = self.owner_of(name);
+        let owner = self.scope.owner_of(name);
         let slot = Slot { shape: value.shape, variable: None, models: value.models };
         self.set(owner, name, Some(slot));
     }
@@ -163,10 +156,10 @@ impl<'a> Lift<'a> {
             return;
         };
         let id = *id;
-        if !self.frameworks.uses_jax || !matches!(self.object(id).kind, Kind::Container(_)) {
+        if !self.libraries.uses_jax || !matches!(self.heap.object(id).kind, Kind::Container(_)) {
             return;
         }
-        let data = self.data(&Value::object(id));
+        let data = self.heap.data(&Value::object(id));
         let variable = self.variable_of(owner, name, name);
         let slot = self.store(variable, data, name, site);
         self.set(owner, name, Some(slot));
@@ -182,11 +175,11 @@ impl<'a> Lift<'a> {
     ) {
         let Owner::Object(owner) = owner else { return };
         let kept = match value.as_object() {
-            Some(id) => Kept::Object(self.actual(id)),
+            Some(id) => Kept::Object(self.heap.actual(id)),
             None => Kept::Variable(variable),
         };
-        let keeper = (self.actual(owner), name.to_owned());
-        self.facts.kept_in.entry(kept).or_insert(keeper);
+        let keeper = (self.heap.actual(owner), name.to_owned());
+        self.program.facts.kept_in.entry(kept).or_insert(keeper);
     }
 
     /// A name that is given another object loses what was restored into the one before.
@@ -200,19 +193,38 @@ impl<'a> Lift<'a> {
         let Some(Slot { shape: Shape::Object(before), .. }) = self.slot(owner, name) else {
             return;
         };
-        let before = self.actual(*before);
-        let Some(now) = value.as_object().map(|id| self.actual(id)) else {
+        let before = self.heap.actual(*before);
+        let Some(now) = value.as_object().map(|id| self.heap.actual(id)) else {
             return;
         };
         if now > before
-            && self.role(now) == self.role(before)
-            && self.facts.restores.iter().any(|it| it.object == Some(before))
+            && self.heap.role(now) == self.heap.role(before)
+            && self.program.facts.restores.iter().any(|it| it.object == Some(before))
         {
-            let cell = self.cell(before);
-            self.note_rewrite(cell, site);
+            let cell = self.heap.cell(before);
+            self.program.note_rewrite(cell, site);
         }
     }
+}
 
+impl<'a> Heap<'a> {
+    /// Variables in a list are called as the list is.
+    pub(super) fn name_elements(&mut self, id: ObjectId, shown: &str) {
+        let Kind::Container(container) = &self.object(id).kind else {
+            return;
+        };
+        let elements: Vec<ObjectId> =
+            container.elements.iter().filter_map(Value::as_object).collect();
+        for element in elements {
+            let object = self.object_mut(element);
+            if matches!(object.kind, Kind::State) && object.name.is_none() {
+                object.name = Some(shown.to_owned());
+            }
+        }
+    }
+}
+
+impl<'a> ProgramBuilder<'a> {
     /// What is computed from the position of a loop alone tells the position too.
     pub(super) fn note_derived_position(&mut self, variable: Variable, value: &Value<'a>) {
         if value.operands.is_empty() || !value.is_data() {

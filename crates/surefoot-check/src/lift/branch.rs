@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::Lift;
+use super::heap::Heap;
 use super::object::Kind;
 use super::scope::{Owner, Slot};
 use super::value::{ObjectId, Shape};
@@ -15,20 +16,20 @@ impl<'a> Lift<'a> {
         &mut self,
         sides: Vec<&mut dyn FnMut(&mut Lift<'a>)>,
     ) -> Vec<Vec<crate::calculus::Statement>> {
-        let first_new = self.objects.len();
+        let first_new = self.heap.objects.len();
         let mut blocks = Vec::new();
         let mut keys: Vec<(Owner, &'a str)> = Vec::new();
         let mut known = HashMap::new();
         let mut outcomes: Vec<HashMap<usize, Option<Slot<'a>>>> = Vec::new();
         for side in sides {
-            let mark = self.journal.len();
-            self.marks.push((self.frames.len(), self.objects.len()));
-            self.blocks.push(Vec::new());
+            let mark = self.scope.changes.len();
+            self.scope.marks.push((self.scope.frames.len(), self.heap.objects.len()));
+            self.program.blocks.push(Vec::new());
             side(self);
-            blocks.push(self.blocks.pop().unwrap_or_default());
-            self.marks.pop();
+            blocks.push(self.program.blocks.pop().unwrap_or_default());
+            self.scope.marks.pop();
             let mut after = HashMap::new();
-            for change in self.journal.split_off(mark).into_iter().rev() {
+            for change in self.scope.changes.split_off(mark).into_iter().rev() {
                 let key = *known.entry((change.owner, change.name)).or_insert_with(|| {
                     keys.push((change.owner, change.name));
                     keys.len() - 1
@@ -71,10 +72,11 @@ impl<'a> Lift<'a> {
         let variable = one.variable.or(other.variable);
         let shape = match (one.shape, other.shape) {
             (Shape::Object(a), Shape::Object(b)) => {
-                let (a, b) = (self.actual(a), self.actual(b));
+                let (a, b) = (self.heap.actual(a), self.heap.actual(b));
                 let is_new = |id: ObjectId| id.0 as usize >= first_new;
-                let may_stand_for =
-                    |id| is_new(id) || (self.loops.is_empty() && !self.is_optimized(id));
+                let may_stand_for = |id| {
+                    is_new(id) || (self.program.loops.is_empty() && !self.heap.is_optimized(id))
+                };
                 if a != b && may_stand_for(a) && may_stand_for(b) {
                     self.unite(a, b, block);
                 }
@@ -121,22 +123,22 @@ impl<'a> Lift<'a> {
         b: ObjectId,
         block: Option<&mut Vec<crate::calculus::Statement>>,
     ) {
-        if std::mem::discriminant(&self.object(a).kind)
-            != std::mem::discriminant(&self.object(b).kind)
-            || self.object(a).owner.is_some() != self.object(b).owner.is_some()
+        if std::mem::discriminant(&self.heap.object(a).kind)
+            != std::mem::discriminant(&self.heap.object(b).kind)
+            || self.heap.object(a).owner.is_some() != self.heap.object(b).owner.is_some()
         {
             return;
         }
-        let (kept, gone) = (self.object(a).clone(), self.object(b).clone());
+        let (kept, gone) = (self.heap.object(a).clone(), self.heap.object(b).clone());
         let mut copies = vec![(kept.cell, Some(gone.cell))];
-        match (&mut self.object_mut(a).kind, &gone.kind) {
+        match (&mut self.heap.object_mut(a).kind, &gone.kind) {
             (
                 Kind::Module { gradients, layer, .. },
                 Kind::Module { gradients: others, layer: other, .. },
             ) => {
                 *layer = layer.and(*other);
                 let gradients = *gradients;
-                let is_computed = self.computed_gradients.contains(others);
+                let is_computed = self.heap.computed_gradients.contains(others);
                 copies.push((gradients, is_computed.then_some(*others)));
             }
             (
@@ -182,7 +184,7 @@ impl<'a> Lift<'a> {
         }
         if let Some(block) = block {
             for (to, from) in copies {
-                let function = self.function(if from.is_some() { "copy" } else { "none" });
+                let function = self.program.function(if from.is_some() { "copy" } else { "none" });
                 block.push(crate::calculus::Statement::Compute {
                     target: to,
                     function,
@@ -191,9 +193,11 @@ impl<'a> Lift<'a> {
                 });
             }
         }
-        self.objects[b.0 as usize].same = Some(a);
+        self.heap.objects[b.0 as usize].same = Some(a);
     }
+}
 
+impl<'a> Heap<'a> {
     /// Whether an optimizer has this model.
     pub(super) fn is_optimized(&self, id: ObjectId) -> bool {
         self.objects.iter().any(|object| match &object.kind {

@@ -44,7 +44,7 @@ impl<'a> Lift<'a> {
             };
         }
         let site = self.site(test.range());
-        let operands = self.data(&value).operands;
+        let operands = self.heap.data(&value).operands;
         let body_leaves = leaves(body);
         let others_leave = clauses.last().is_some_and(|it| it.test.is_none())
             && clauses.iter().all(|it| leaves(&it.body));
@@ -70,7 +70,7 @@ impl<'a> Lift<'a> {
         let otherwise = blocks.pop().unwrap_or_default();
         let then = blocks.pop().unwrap_or_default();
         let condition = self.program.symbol("if");
-        self.emit(Statement::If { condition, operands, then, otherwise, site });
+        self.program.emit(Statement::If { condition, operands, then, otherwise, site });
         body_leaves || others_leave
     }
 
@@ -96,7 +96,7 @@ impl<'a> Lift<'a> {
                 _ => None,
             },
             // Data sets are made with switches, and keep them.
-            Expr::Attribute(_) if self.sampling > 0 => match value.shape {
+            Expr::Attribute(_) if self.libraries.sampling > 0 => match value.shape {
                 Shape::Bool(holds) => Some(holds),
                 Shape::None => Some(false),
                 _ => None,
@@ -112,8 +112,9 @@ impl<'a> Lift<'a> {
         else {
             return None;
         };
-        let call = self.calls.last()?;
-        let Shape::Text(value) = self.frame(call.frame).slots.get(name.id.as_str())?.shape else {
+        let call = self.execution.calls.last()?;
+        let Shape::Text(value) = self.scope.frame(call.frame).slots.get(name.id.as_str())?.shape
+        else {
             return None;
         };
         match operator {
@@ -124,9 +125,9 @@ impl<'a> Lift<'a> {
     }
 
     pub(super) fn run_try(&mut self, it: &'a StmtTry) {
-        self.tries += 1;
+        self.execution.tries += 1;
         self.run_block(&it.body);
-        self.tries -= 1;
+        self.execution.tries -= 1;
         for handler in &it.handlers {
             let ExceptHandler::ExceptHandler(handler) = handler;
             let site = self.site(handler.range());
@@ -135,7 +136,13 @@ impl<'a> Lift<'a> {
             let condition = self.program.symbol("except");
             let then = blocks.next().unwrap_or_default();
             let otherwise = blocks.next().unwrap_or_default();
-            self.emit(Statement::If { condition, operands: Vec::new(), then, otherwise, site });
+            self.program.emit(Statement::If {
+                condition,
+                operands: Vec::new(),
+                then,
+                otherwise,
+                site,
+            });
         }
         self.run_block(&it.orelse);
         self.run_block(&it.finalbody);
@@ -143,7 +150,7 @@ impl<'a> Lift<'a> {
 
     pub(super) fn run_match(&mut self, it: &'a StmtMatch) {
         let subject = self.eval(&it.subject);
-        let operands = self.data(&subject).operands;
+        let operands = self.heap.data(&subject).operands;
         for case in &it.cases {
             let site = self.site(case.pattern.range());
             let blocks = self.branch(vec![&mut |lift| lift.run_block(&case.body), &mut |_| {}]);
@@ -151,7 +158,7 @@ impl<'a> Lift<'a> {
             let condition = self.program.symbol("case");
             let then = blocks.next().unwrap_or_default();
             let otherwise = blocks.next().unwrap_or_default();
-            self.emit(Statement::If {
+            self.program.emit(Statement::If {
                 condition,
                 operands: operands.clone(),
                 then,

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use ruff_text_size::{Ranged, TextRange};
 
 use super::Lift;
+use super::heap::Heap;
 use super::object::{Container, Kind};
 use super::value::{Arguments, ObjectId, SPREAD, Shape, Value};
 use crate::calculus::Operand;
@@ -13,16 +14,16 @@ use crate::library::{Environment, SOMETHING};
 impl<'a> Lift<'a> {
     /// What is gone through: a set that was filled bit by bit has its elements in some order.
     pub(super) fn in_some_order(&mut self, value: Value<'a>, range: TextRange) -> Value<'a> {
-        let id = value.as_object().map(|id| self.actual(id));
+        let id = value.as_object().map(|id| self.heap.actual(id));
         // What others may put into the attributes of an object is mostly numbers, which keep their order.
         let is_known = |id: ObjectId| {
-            let name = self.object(id).name.as_deref();
-            self.sets.contains(&id) && !name.is_some_and(|name| name.contains('.'))
+            let name = self.heap.object(id).name.as_deref();
+            self.heap.sets.contains(&id) && !name.is_some_and(|name| name.contains('.'))
         };
         if !id.is_some_and(is_known) {
             return value;
         }
-        let content = self.data(&value);
+        let content = self.heap.data(&value);
         self.unordered(Environment::SetOrder, "set", content, range)
     }
 
@@ -36,7 +37,7 @@ impl<'a> Lift<'a> {
         let first = arguments.positional.first().cloned();
         match (name, first) {
             ("range", _) => {
-                let whole = self.combine(arguments.all());
+                let whole = self.heap.combine(arguments.all());
                 Value { shape: Shape::Range, ..whole }
             }
             ("enumerate", Some(first)) => {
@@ -46,21 +47,21 @@ impl<'a> Lift<'a> {
             ("zip", Some(_)) => Value::of(Shape::Zip(arguments.positional.into())),
             ("sorted" | "len" | "min" | "max" | "sum" | "any" | "all", Some(_)) => {
                 let values =
-                    arguments.positional.into_iter().map(|value| without_order(value, self));
+                    arguments.positional.into_iter().map(|value| without_order(value, &self.heap));
                 let values: Vec<Value<'a>> = values.collect();
-                self.combine(&values)
+                self.heap.combine(&values)
             }
             ("set" | "frozenset", Some(first)) => match first.shape {
-                Shape::Range => self.data(&first),
+                Shape::Range => self.heap.data(&first),
                 _ => {
-                    let content = without_order(first, self);
-                    let content = self.combine([&content]);
+                    let content = without_order(first, &self.heap);
+                    let content = self.heap.combine([&content]);
                     self.unordered(Environment::SetOrder, "set", content, range)
                 }
             },
             ("set" | "list" | "dict", None) => {
                 let site = self.site(range);
-                let call = self.frameworks.call.filter(|call| call.range() == range);
+                let call = self.libraries.call.filter(|call| call.range() == range);
                 let written = |key: &str| {
                     let mut keywords = call?.arguments.keywords.iter();
                     keywords.find(|it| it.arg.as_deref() == Some(key))
@@ -81,10 +82,10 @@ impl<'a> Lift<'a> {
                     ..Container::default()
                 };
                 let id = self.make(Kind::Container(container), name, site);
-                let cell = self.object(id).cell;
-                self.compute(cell, "new", Vec::new(), site);
+                let cell = self.heap.object(id).cell;
+                self.program.compute(cell, "new", Vec::new(), site);
                 if name == "set" {
-                    self.sets.insert(id);
+                    self.heap.sets.insert(id);
                 }
                 Value::object(id)
             }
@@ -100,17 +101,17 @@ impl<'a> Lift<'a> {
                     | Shape::Settings
                     | Shape::Zip(_)
                     | Shape::Range => last,
-                    Shape::Object(id) if !matches!(self.object(id).kind, Kind::Plain) => last,
-                    _ => self.data(&last),
+                    Shape::Object(id) if !matches!(self.heap.object(id).kind, Kind::Plain) => last,
+                    _ => self.heap.data(&last),
                 }
             }
             ("iter", Some(first)) => match first.shape {
-                Shape::Object(id) if matches!(self.object(id).kind, Kind::Loader(_)) => {
+                Shape::Object(id) if matches!(self.heap.object(id).kind, Kind::Loader(_)) => {
                     let site = self.site(range);
                     self.begin_pass(&first, site);
                     Value::of(Shape::Iterator(id))
                 }
-                Shape::Object(id) if self.pipeline(id).is_some() => {
+                Shape::Object(id) if self.heap.pipeline(id).is_some() => {
                     let site = self.site(range);
                     self.begin_pass(&first, site);
                     first
@@ -120,7 +121,7 @@ impl<'a> Lift<'a> {
             ("next", Some(first)) => {
                 let counter = self.program.variable("round");
                 let site = self.site(range);
-                self.compute(counter, "any", Vec::new(), site);
+                self.program.compute(counter, "any", Vec::new(), site);
                 self.note_iterator(&first);
                 self.element(&first, counter, range)
             }
@@ -130,7 +131,7 @@ impl<'a> Lift<'a> {
                 };
                 let counter = self.program.variable("round");
                 let site = self.site(range);
-                self.compute(counter, "any", Vec::new(), site);
+                self.program.compute(counter, "any", Vec::new(), site);
                 let mut element = self.element(&values, counter, range);
                 if let Shape::Unordered(_, order) = values.shape {
                     element.operands.retain(|it| *it != Operand::Variable(order));
@@ -142,17 +143,17 @@ impl<'a> Lift<'a> {
                 );
                 match values.shape {
                     Shape::Unordered(what, order) => {
-                        let data = self.data(&result);
+                        let data = self.heap.data(&result);
                         Value { shape: Shape::Unordered(what, order), ..data }
                     }
-                    _ if result.is_data() => self.data(&result),
+                    _ if result.is_data() => self.heap.data(&result),
                     _ => result,
                 }
             }
             ("hash", Some(first)) if !matches!(first.shape, Shape::Int(_)) => {
                 let site = self.site(range);
                 let read = self.read_environment(Environment::Hash, "hash", site);
-                let mut value = self.data(&first);
+                let mut value = self.heap.data(&first);
                 value.operands.push(Operand::Variable(read));
                 value
             }
@@ -168,7 +169,7 @@ impl<'a> Lift<'a> {
                 }
                 _ => match arguments.positional.get(1).map(|it| it.shape.clone()) {
                     Some(Shape::Text(name)) => self.attribute(&first, name, range),
-                    _ => self.data(&first),
+                    _ => self.heap.data(&first),
                 },
             },
             ("setattr", Some(first)) => {
@@ -194,9 +195,9 @@ impl<'a> Lift<'a> {
                 _,
             ) => Value::constant(),
             // What is read from a file depends on which one it is.
-            ("open", Some(path)) if !is_written(arguments.get(1, "mode")) => self.data(&path),
+            ("open", Some(path)) if !is_written(arguments.get(1, "mode")) => self.heap.data(&path),
             ("open" | "str" | "format", _) => Value::constant(),
-            _ => self.combine(arguments.all()),
+            _ => self.heap.combine(arguments.all()),
         }
     }
 }
@@ -207,12 +208,12 @@ fn is_written(mode: Option<&Value<'_>>) -> bool {
 }
 
 /// A value without the order of its elements.
-pub(super) fn without_order<'a>(mut value: Value<'a>, lift: &Lift<'a>) -> Value<'a> {
+pub(super) fn without_order<'a>(mut value: Value<'a>, heap: &Heap<'a>) -> Value<'a> {
     match value.shape {
         Shape::Unordered(..) => {
             value.shape = Shape::Plain;
             value
         }
-        _ => lift.data(&value),
+        _ => heap.data(&value),
     }
 }

@@ -22,7 +22,7 @@ impl<'a> Lift<'a> {
         }
         if let Expr::Name(name) = &*call.func
             && name.id == "super"
-            && let Some(value) = self.superior()
+            && let Some(value) = self.execution.superior()
         {
             return value;
         }
@@ -50,14 +50,14 @@ impl<'a> Lift<'a> {
             }
             match &value.shape {
                 Shape::Tuple(parts) => arguments.positional.extend(parts.iter().cloned()),
-                Shape::Object(id) => match &self.object(*id).kind {
+                Shape::Object(id) => match &self.heap.object(*id).kind {
                     Kind::Container(container) => {
                         arguments.positional.extend(container.elements.iter().cloned())
                     }
                     _ => arguments.positional.push(value),
                 },
                 Shape::Unordered(..) | Shape::Plain => {
-                    let data = self.data(&value);
+                    let data = self.heap.data(&value);
                     arguments.positional.push(data);
                 }
                 _ => arguments.positional.push(value),
@@ -68,7 +68,7 @@ impl<'a> Lift<'a> {
             match &keyword.arg {
                 Some(name) => arguments.named.push((name.as_str(), value)),
                 None => {
-                    let kind = value.as_object().map(|id| &self.object(id).kind);
+                    let kind = value.as_object().map(|id| &self.heap.object(id).kind);
                     if let Some(Kind::Container(container)) = kind {
                         let entries = container.entries.iter();
                         let named = entries.map(|(name, value, _)| (*name, value.clone()));
@@ -79,7 +79,7 @@ impl<'a> Lift<'a> {
                 }
             }
         }
-        self.frameworks.call = Some(call);
+        self.libraries.call = Some(call);
         arguments
     }
 
@@ -93,7 +93,7 @@ impl<'a> Lift<'a> {
         match &callee.shape {
             Shape::Function(function) => {
                 let function = function.clone();
-                if self.is_generator(&function) {
+                if self.execution.is_generator(&function) {
                     // Its body runs as somebody goes through it.
                     return Value::of(Shape::Partial(Rc::new((
                         Value::of(Shape::Function(function)),
@@ -125,8 +125,8 @@ impl<'a> Lift<'a> {
             }
             Shape::Loaded(..) => callee,
             _ => {
-                let mut whole = self.combine(arguments.all());
-                whole.depend_on(&self.data(&callee));
+                let mut whole = self.heap.combine(arguments.all());
+                whole.depend_on(&self.heap.data(&callee));
                 whole
             }
         }
@@ -144,7 +144,7 @@ impl<'a> Lift<'a> {
         match &base.shape {
             Shape::Object(id) => {
                 let id = *id;
-                if self.field(id, name).is_some() || self.object(id).class.is_some() {
+                if self.heap.field(id, name).is_some() || self.heap.object(id).class.is_some() {
                     let member = self.member(id, name);
                     if let Some(member) = member {
                         return self.call_value(member, arguments, range);
@@ -193,12 +193,12 @@ impl<'a> Lift<'a> {
                     && let Some(key) =
                         arguments.positional.first().and_then(Value::as_text).copied()
                 {
-                    self.note_key(*load, key);
+                    self.program.note_key(*load, key);
                     let keys: Vec<&'a str> = keys.iter().copied().chain([key]).collect();
                     return Value::of(Shape::Loaded(*load, keys.into()));
                 }
                 if matches!(name, "items" | "values" | "keys") {
-                    self.note_escape(*load);
+                    self.program.note_escape(*load);
                 }
                 base
             }
@@ -216,7 +216,7 @@ impl<'a> Lift<'a> {
                 if let [crate::calculus::Operand::Variable(variable)] = argument.operands[..] {
                     let mut operands = argument.operands.clone();
                     operands.extend(&by.operands);
-                    self.compute(variable, "changed", operands, site);
+                    self.program.compute(variable, "changed", operands, site);
                 }
             }
         }
@@ -224,12 +224,12 @@ impl<'a> Lift<'a> {
 
     /// An attribute of an object that can be called: a field or a method of its class.
     pub(super) fn member(&mut self, id: ObjectId, name: &'a str) -> Option<Value<'a>> {
-        if let Some(value) = self.field(id, name)
+        if let Some(value) = self.heap.field(id, name)
             && !matches!(value.shape, Shape::Plain | Shape::None | Shape::Parameters(_))
         {
             return Some(value);
         }
-        let class = self.object(id).class.clone()?;
+        let class = self.heap.object(id).class.clone()?;
         match self.class_attribute(&class, name)?.shape {
             Shape::Function(function) => {
                 Some(Value::of(Shape::Function(self.bind_method(&function, id))))

@@ -1,6 +1,7 @@
 //! Classes of the project: their attributes, their bases, their objects.
 
 use super::Lift;
+use super::execution::Execution;
 use super::object::Kind;
 use super::value::{Arguments, Class, Code, Function, ObjectId, Shape, Value};
 use crate::calculus::Site;
@@ -10,11 +11,6 @@ use ruff_text_size::TextRange;
 use std::rc::Rc;
 
 impl<'a> Lift<'a> {
-    pub(super) fn superior(&mut self) -> Option<Value<'a>> {
-        let call = self.calls.last()?;
-        Some(Value::of(Shape::Super(call.class.clone()?, call.receiver?)))
-    }
-
     /// A method with its object, unless it wants none.
     pub(super) fn bind_method(
         &self,
@@ -42,8 +38,8 @@ impl<'a> Lift<'a> {
         name: &str,
         depth: usize,
     ) -> Option<Value<'a>> {
-        if let Some(slot) = self.frame(class.body).slots.get(name) {
-            let mut value = self.read(slot);
+        if let Some(slot) = self.scope.frame(class.body).slots.get(name) {
+            let mut value = self.heap.read(slot);
             if let Shape::Function(function) = &value.shape {
                 value.shape = Shape::Function(Rc::new(Function {
                     class: Some(class.clone()),
@@ -80,22 +76,6 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// The library classes that a class inherits from.
-    pub(super) fn known_bases(&self, class: &Rc<Class<'a>>) -> Vec<Rc<str>> {
-        let mut found = Vec::new();
-        let mut open = vec![class.clone()];
-        while let Some(class) = open.pop() {
-            for base in &class.bases {
-                match &base.shape {
-                    Shape::Class(base) if found.len() + open.len() < 32 => open.push(base.clone()),
-                    Shape::Library(name) => found.push(name.clone()),
-                    _ => {}
-                }
-            }
-        }
-        found
-    }
-
     /// A new object of a class of the project.
     pub(super) fn instantiate(
         &mut self,
@@ -104,7 +84,7 @@ impl<'a> Lift<'a> {
         range: TextRange,
     ) -> Value<'a> {
         let site = self.site(range);
-        let bases = self.known_bases(class);
+        let bases = class.library_bases();
         let effects: Vec<Effect> =
             bases.iter().filter_map(|name| library::effect_of(name)).collect();
         let id = if effects.iter().any(|it| {
@@ -136,8 +116,8 @@ impl<'a> Lift<'a> {
         } else {
             self.make(Kind::Plain, "object", site)
         };
-        self.object_mut(id).class = Some(class.clone());
-        self.entered.insert(std::ptr::from_ref(class.code) as usize);
+        self.heap.object_mut(id).class = Some(class.clone());
+        self.execution.entered.insert(std::ptr::from_ref(class.code) as usize);
         match self.class_attribute(class, "__init__").map(|it| it.shape) {
             Some(Shape::Function(function)) => {
                 let bound = self.bound_method(&function, id);
@@ -156,7 +136,7 @@ impl<'a> Lift<'a> {
         range: TextRange,
     ) {
         let site = self.site(range);
-        if self.is_keras(id) {
+        if self.heap.is_keras(id) {
             self.adopt(id, arguments, site);
             return;
         }
@@ -191,5 +171,12 @@ impl<'a> Lift<'a> {
                 self.set_field(id, name, name, value, site);
             }
         }
+    }
+}
+
+impl<'a> Execution<'a> {
+    pub(super) fn superior(&mut self) -> Option<Value<'a>> {
+        let call = self.calls.last()?;
+        Some(Value::of(Shape::Super(call.class.clone()?, call.receiver?)))
     }
 }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use ruff_text_size::TextRange;
 
 use super::Lift;
+use super::heap::Heap;
 use super::object::Kind;
 use super::value::{Arguments, Models, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site};
@@ -18,18 +19,18 @@ impl<'a> Lift<'a> {
     ) -> ObjectId {
         // A wrapper is the optimizer that it wraps.
         let inner = arguments.get(0, "inner_optimizer").and_then(Value::as_object);
-        if let Some(inner) = inner.filter(|id| self.is_optimizer(*id)) {
+        if let Some(inner) = inner.filter(|id| self.heap.is_optimizer(*id)) {
             return inner;
         }
         let id = self.empty_optimizer(site);
-        let rest = self.combine(arguments.all().filter(|it| it.is_data()));
-        let cell = self.object(id).cell;
-        self.compute(cell, "new", rest.operands, site);
+        let rest = self.heap.combine(arguments.all().filter(|it| it.is_data()));
+        let cell = self.heap.object(id).cell;
+        self.program.compute(cell, "new", rest.operands, site);
         let rate = arguments.get(0, "learning_rate");
         let has_momentum = arguments.may_be_true(1, "momentum");
         // A schedule counts the steps.
         if is_plain && !has_momentum && rate.is_none_or(Value::is_data) {
-            self.frameworks.forgetful.insert(id);
+            self.libraries.forgetful.insert(id);
         }
         id
     }
@@ -39,27 +40,24 @@ impl<'a> Lift<'a> {
         self.make(kind, "optimizer", site)
     }
 
-    pub(super) fn is_optimizer(&self, id: ObjectId) -> bool {
-        matches!(self.object(id).kind, Kind::Optimizer { .. })
-    }
-
     /// The optimizer that a model is compiled with.
     pub(super) fn optimizer_of(&self, model: ObjectId) -> Option<ObjectId> {
-        let model = self.actual(model);
-        let found = self.frameworks.optimizers.iter().find(|(id, _)| self.actual(**id) == model);
-        found.map(|(_, optimizer)| self.actual(*optimizer))
+        let model = self.heap.actual(model);
+        let found =
+            self.libraries.optimizers.iter().find(|(id, _)| self.heap.actual(**id) == model);
+        found.map(|(_, optimizer)| self.heap.actual(*optimizer))
     }
 
     /// The optimizer of a model, made if it has none yet.
     pub(super) fn optimizer_for(&mut self, model: ObjectId, site: Site) -> ObjectId {
-        let model = self.actual(model);
+        let model = self.heap.actual(model);
         if let Some(optimizer) = self.optimizer_of(model) {
             return optimizer;
         }
         let optimizer = self.empty_optimizer(site);
-        let cell = self.object(optimizer).cell;
-        self.compute(cell, "new", Vec::new(), site);
-        self.frameworks.optimizers.insert(model, optimizer);
+        let cell = self.heap.object(optimizer).cell;
+        self.program.compute(cell, "new", Vec::new(), site);
+        self.libraries.optimizers.insert(model, optimizer);
         optimizer
     }
 
@@ -67,31 +65,31 @@ impl<'a> Lift<'a> {
     pub(super) fn compile(&mut self, id: ObjectId, arguments: &Arguments<'a>, site: Site) {
         let given = arguments.get(0, "optimizer");
         let optimizer = match given.and_then(Value::as_object) {
-            Some(optimizer) if self.is_optimizer(optimizer) => self.actual(optimizer),
+            Some(optimizer) if self.heap.is_optimizer(optimizer) => self.heap.actual(optimizer),
             _ => {
                 let optimizer = self.empty_optimizer(site);
-                let cell = self.object(optimizer).cell;
-                self.compute(cell, "new", Vec::new(), site);
+                let cell = self.heap.object(optimizer).cell;
+                self.program.compute(cell, "new", Vec::new(), site);
                 if given.and_then(Value::as_text).is_some_and(|it| it.eq_ignore_ascii_case("sgd")) {
-                    self.frameworks.forgetful.insert(optimizer);
+                    self.libraries.forgetful.insert(optimizer);
                 }
                 optimizer
             }
         };
-        let id = self.actual(id);
+        let id = self.heap.actual(id);
         if let Some(before) = self.optimizer_of(id)
             && before != optimizer
         {
             // What was read into the optimizer before is gone.
-            let cell = self.object(before).cell;
-            self.note_rewrite(cell, site);
-            self.objects[before.0 as usize].same = Some(optimizer);
+            let cell = self.heap.object(before).cell;
+            self.program.note_rewrite(cell, site);
+            self.heap.objects[before.0 as usize].same = Some(optimizer);
         }
-        if self.object(optimizer).name.is_none() {
-            self.object_mut(optimizer).name = Some("optimizer".to_owned());
+        if self.heap.object(optimizer).name.is_none() {
+            self.heap.object_mut(optimizer).name = Some("optimizer".to_owned());
         }
-        self.frameworks.optimizers.insert(id, optimizer);
-        self.give_field(id, "optimizer", &Value::object(optimizer));
+        self.libraries.optimizers.insert(id, optimizer);
+        self.heap.give_field(id, "optimizer", &Value::object(optimizer));
     }
 
     /// One step of an optimizer of Keras.
@@ -103,8 +101,8 @@ impl<'a> Lift<'a> {
         site: Site,
     ) {
         for root in roots {
-            if let Kind::Module { gradients, .. } = self.object(*root).kind {
-                let mut operands = vec![Operand::Variable(self.object(*root).cell)];
+            if let Kind::Module { gradients, .. } = self.heap.object(*root).kind {
+                let mut operands = vec![Operand::Variable(self.heap.object(*root).cell)];
                 operands.extend(
                     gradient
                         .iter()
@@ -112,25 +110,25 @@ impl<'a> Lift<'a> {
                         .copied()
                         .collect::<Vec<_>>(),
                 );
-                self.compute(gradients, "gradient", operands, site);
-                self.computed_gradients.insert(gradients);
+                self.program.compute(gradients, "gradient", operands, site);
+                self.heap.computed_gradients.insert(gradients);
             }
         }
-        let actual = self.actual(optimizer);
-        self.frameworks.built.insert(actual);
-        if self.frameworks.forgetful.contains(&actual) {
+        let actual = self.heap.actual(optimizer);
+        self.libraries.built.insert(actual);
+        if self.libraries.forgetful.contains(&actual) {
             for root in roots {
-                if let Kind::Module { gradients, .. } = self.object(*root).kind {
-                    let cell = self.object(*root).cell;
+                if let Kind::Module { gradients, .. } = self.heap.object(*root).kind {
+                    let cell = self.heap.object(*root).cell;
                     let operands = vec![Operand::Variable(cell), Operand::Variable(gradients)];
-                    self.compute(cell, "step", operands, site);
-                    self.note_trained(cell);
+                    self.program.compute(cell, "step", operands, site);
+                    self.program.note_trained(cell);
                 }
             }
-            self.note_step();
+            self.program.note_step();
             return;
         }
-        if let Kind::Optimizer { models, .. } = &mut self.object_mut(optimizer).kind {
+        if let Kind::Optimizer { models, .. } = &mut self.heap.object_mut(optimizer).kind {
             for root in roots {
                 if !models.contains(root) {
                     models.push(*root);
@@ -173,8 +171,8 @@ impl<'a> Lift<'a> {
                         _ => given.push(value.clone()),
                     }
                 }
-                let roots = self.models_in(given.iter());
-                let gradient = self.combine(given.iter().take(1)).operands;
+                let roots = self.heap.models_in(given.iter());
+                let gradient = self.heap.combine(given.iter().take(1)).operands;
                 self.step_variables(id, &given, &gradient, site);
                 self.keras_step(id, &roots, &gradient, site);
             }
@@ -183,24 +181,24 @@ impl<'a> Lift<'a> {
                 if !loss.is_data() {
                     loss = self.call_value(loss, Arguments::default(), range);
                 }
-                let roots = self.models_in(arguments.all().chain([&loss]));
-                let gradient = self.data(&loss).operands;
+                let roots = self.heap.models_in(arguments.all().chain([&loss]));
+                let gradient = self.heap.data(&loss).operands;
                 let variables: Vec<Value<'a>> = arguments.all().skip(1).cloned().collect();
                 self.step_variables(id, &variables, &gradient, site);
                 self.keras_step(id, &roots, &gradient, site);
             }
             "stateless_apply" => {
-                let mut whole = self.combine(arguments.all());
-                whole.operands.retain(|it| *it != Operand::Variable(self.cell(id)));
-                self.note_step();
+                let mut whole = self.heap.combine(arguments.all());
+                whole.operands.retain(|it| *it != Operand::Variable(self.heap.cell(id)));
+                self.program.note_step();
                 let operands = whole.operands;
-                let variables = self.computed("step", operands.clone(), whole.models, site);
-                let memory = self.computed("moments", operands, Models::default(), site);
+                let variables = self.program.computed("step", operands.clone(), whole.models, site);
+                let memory = self.program.computed("moments", operands, Models::default(), site);
                 return Some(Value::of(Shape::Tuple(Rc::new([variables, memory]))));
             }
             "build" => {
-                let optimizer = self.actual(id);
-                self.frameworks.built.insert(optimizer);
+                let optimizer = self.heap.actual(id);
+                self.libraries.built.insert(optimizer);
             }
             "finalize_variable_values" | "get_config" => {}
             "get_weights" | "variables" => return Some(self.state_of(id, site)),
@@ -222,16 +220,22 @@ impl<'a> Lift<'a> {
         site: Site,
     ) {
         for value in given {
-            for id in self.objects_in(value) {
-                if matches!(self.object(id).kind, Kind::State) {
-                    let cell = self.cell(id);
+            for id in self.heap.objects_in(value) {
+                if matches!(self.heap.object(id).kind, Kind::State) {
+                    let cell = self.heap.cell(id);
                     let mut operands = vec![Operand::Variable(cell)];
                     operands.extend(gradient);
-                    operands.push(Operand::Variable(self.cell(optimizer)));
-                    self.compute(cell, "step", operands, site);
-                    self.note_trained(cell);
+                    operands.push(Operand::Variable(self.heap.cell(optimizer)));
+                    self.program.compute(cell, "step", operands, site);
+                    self.program.note_trained(cell);
                 }
             }
         }
+    }
+}
+
+impl<'a> Heap<'a> {
+    pub(super) fn is_optimizer(&self, id: ObjectId) -> bool {
+        matches!(self.object(id).kind, Kind::Optimizer { .. })
     }
 }

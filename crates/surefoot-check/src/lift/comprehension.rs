@@ -20,12 +20,12 @@ impl<'a> Lift<'a> {
     ) -> Value<'a> {
         let site = self.site(range);
         // Names of a comprehension are its own.
-        let module = self.frame(self.current).module;
-        let file = self.frame(self.current).file;
-        let frame = self.new_frame(Some(self.current), module, file);
-        let before = std::mem::replace(&mut self.current, frame);
+        let module = self.scope.frame(self.scope.current).module;
+        let file = self.scope.frame(self.scope.current).file;
+        let frame = self.scope.new_frame(Some(self.scope.current), module, file);
+        let before = std::mem::replace(&mut self.scope.current, frame);
         let gathered = self.program.variable("gathered");
-        self.compute(gathered, "empty", Vec::new(), site);
+        self.program.compute(gathered, "empty", Vec::new(), site);
         let mut order = None;
         let mut counters = Vec::new();
         let mut conditions = Vec::new();
@@ -37,10 +37,10 @@ impl<'a> Lift<'a> {
             }
             self.begin_pass(&iterated, site);
             let counter = self.program.variable("round");
-            self.blocks.push(Vec::new());
+            self.program.blocks.push(Vec::new());
             counters.push(counter);
             let mut element = if let Some(first) =
-                self.unrolled(&iterated).and_then(|all| all.into_iter().next())
+                self.heap.unrolled(&iterated).and_then(|all| all.into_iter().next())
             {
                 first
             } else {
@@ -54,22 +54,22 @@ impl<'a> Lift<'a> {
             self.assign(&generator.target, element, generator.range());
             for condition in &generator.ifs {
                 let condition = self.eval(condition);
-                conditions.push(self.data(&condition));
+                conditions.push(self.heap.data(&condition));
             }
         }
         let values: Vec<Value<'a>> = elements.iter().map(|element| self.eval(element)).collect();
-        let mut whole = self.combine(&values);
+        let mut whole = self.heap.combine(&values);
         for condition in &conditions {
             whole.depend_on(condition);
         }
-        self.current = before;
+        self.scope.current = before;
         let mut operands = whole.operands.clone();
         operands.push(Operand::Variable(gathered));
-        self.compute(gathered, "gather", operands, site);
+        self.program.compute(gathered, "gather", operands, site);
         for counter in counters.into_iter().rev() {
-            let body = self.blocks.pop().unwrap_or_default();
-            let bound = Operand::Constant(self.function("count"));
-            self.emit(Statement::For { counter, bound, body, site });
+            let body = self.program.blocks.pop().unwrap_or_default();
+            let bound = Operand::Constant(self.program.function("count"));
+            self.program.emit(Statement::For { counter, bound, body, site });
         }
         whole.operands = vec![Operand::Variable(gathered)];
         let thing = values.last().filter(|value| !value.is_data()).cloned();
@@ -86,8 +86,8 @@ impl<'a> Lift<'a> {
             Some(thing) if !is_dictionary => {
                 let container = Container { elements: vec![thing], ..Container::default() };
                 let id = self.make(Kind::Container(container), "list", site);
-                let cell = self.object(id).cell;
-                self.compute(cell, "list", whole.operands, site);
+                let cell = self.heap.object(id).cell;
+                self.program.compute(cell, "list", whole.operands, site);
                 Value { shape: Shape::Object(id), operands: Vec::new(), models: whole.models }
             }
             _ => whole,

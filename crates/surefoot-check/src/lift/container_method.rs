@@ -40,12 +40,12 @@ impl<'a> Lift<'a> {
         range: TextRange,
         site: Site,
     ) -> Value<'a> {
-        let whole = self.combine(arguments.all());
-        let cell = Operand::Variable(self.cell(id));
-        let in_loop = !self.loops.is_empty();
+        let whole = self.heap.combine(arguments.all());
+        let cell = Operand::Variable(self.heap.cell(id));
+        let in_loop = !self.program.loops.is_empty();
         match name {
             _ if MUTATORS.contains(&name) => {
-                if let Kind::Container(container) = &mut self.object_mut(id).kind {
+                if let Kind::Container(container) = &mut self.heap.object_mut(id).kind {
                     match name {
                         "append" | "add" | "insert" | "push" | "appendleft" => {
                             let value = arguments
@@ -69,15 +69,15 @@ impl<'a> Lift<'a> {
                 }
                 if matches!(name, "extend" | "update") {
                     let more: Vec<Value<'a>> =
-                        arguments.positional.iter().flat_map(|it| self.parts_of(it)).collect();
+                        arguments.positional.iter().flat_map(|it| self.heap.parts_of(it)).collect();
                     let entries =
                         arguments.positional.iter().filter_map(Value::as_object).find_map(
-                            |other| match &self.object(other).kind {
+                            |other| match &self.heap.object(other).kind {
                                 Kind::Container(container) => Some(container.entries.clone()),
                                 _ => None,
                             },
                         );
-                    if let Kind::Container(container) = &mut self.object_mut(id).kind {
+                    if let Kind::Container(container) = &mut self.heap.object_mut(id).kind {
                         match entries {
                             Some(entries) if !entries.is_empty() => {
                                 container.entries.extend(entries)
@@ -90,18 +90,18 @@ impl<'a> Lift<'a> {
                     }
                 }
                 if name == "clear" {
-                    let variable = self.object(id).cell;
-                    self.compute(variable, "new", Vec::new(), site);
+                    let variable = self.heap.object(id).cell;
+                    self.program.compute(variable, "new", Vec::new(), site);
                 } else {
                     self.write_cell(id, whole.operands, site);
                 }
                 if let Some(Value { shape: Shape::Loaded(..), .. }) = arguments.positional.first() {
-                    self.note_restore(self.cell(id), id, site);
+                    self.program.note_restore(self.heap.cell(id), id, site);
                 }
                 Value::plain(vec![cell])
             }
             "items" | "values" => {
-                let Kind::Container(container) = &self.object(id).kind else {
+                let Kind::Container(container) = &self.heap.object(id).kind else {
                     return Value::constant();
                 };
                 let has_things = container.entries.iter().any(|(_, value, _)| !value.is_data());

@@ -27,8 +27,8 @@ impl<'a> Lift<'a> {
             return value;
         }
         let site = self.site(range);
-        let mut whole = self.combine(arguments.all());
-        let data = self.data(&base);
+        let mut whole = self.heap.combine(arguments.all());
+        let data = self.heap.data(&base);
         match name {
             "assign" | "assign_add" | "assign_sub"
                 if matches!(base.shape, Shape::Parameters(_) | Shape::Plain) =>
@@ -38,8 +38,8 @@ impl<'a> Lift<'a> {
             }
             "apply_gradients" => {
                 whole.depend_on(&data);
-                self.note_step();
-                return self.computed("state", whole.operands, whole.models, site);
+                self.program.note_step();
+                return self.program.computed("state", whole.operands, whole.models, site);
             }
             "backward" => {
                 self.backward(&data, site);
@@ -55,7 +55,7 @@ impl<'a> Lift<'a> {
                 return self.unordered(Environment::Arrival, name, elements, range);
             }
             "sort" if matches!(base.shape, Shape::Unordered(..)) => {
-                let sorted = without_order(base, self);
+                let sorted = without_order(base, &self.heap);
                 self.assign(receiver, sorted, range);
                 return Value::constant();
             }
@@ -74,14 +74,16 @@ impl<'a> Lift<'a> {
             }
             "multinomial" | "bernoulli" => {
                 whole.depend_on(&data);
-                let generator =
-                    self.generator_of(&arguments).unwrap_or_else(|| self.global(Global::Torch));
+                let generator = self
+                    .heap
+                    .generator_of(&arguments)
+                    .unwrap_or_else(|| self.global(Global::Torch));
                 let mut drawn = self.draw(generator, Purpose::Values, whole.operands.clone(), site);
                 drawn.models = whole.models;
                 return drawn;
             }
             "parameters" | "named_parameters" if !data.models.is_empty() => {
-                let roots = self.roots_of(data.models);
+                let roots = self.heap.roots_of(data.models);
                 return Value {
                     shape: Shape::Parameters(roots.into()),
                     operands: Vec::new(),
@@ -89,7 +91,7 @@ impl<'a> Lift<'a> {
                 };
             }
             "state_dict" if !data.models.is_empty() => {
-                let roots = self.roots_of(data.models);
+                let roots = self.heap.roots_of(data.models);
                 return Value {
                     shape: Shape::State(roots.into()),
                     operands: Vec::new(),
@@ -98,7 +100,7 @@ impl<'a> Lift<'a> {
             }
             "load_state_dict" if !data.models.is_empty() => {
                 if let Some(state) = arguments.positional.first() {
-                    for root in self.roots_of(data.models) {
+                    for root in self.heap.roots_of(data.models) {
                         self.put_back(root, state, site);
                     }
                 }
@@ -108,7 +110,7 @@ impl<'a> Lift<'a> {
         }
         if library::in_place_draw(name) {
             let generator =
-                self.generator_of(&arguments).unwrap_or_else(|| self.global(Global::Torch));
+                self.heap.generator_of(&arguments).unwrap_or_else(|| self.global(Global::Torch));
             let drawn = self.draw(generator, Purpose::Values, whole.operands, site);
             self.mutate(receiver, &drawn, site);
             return base;
@@ -119,7 +121,7 @@ impl<'a> Lift<'a> {
             .filter(|_| self.mode_of_call());
         if MUTATORS.contains(&name) || (name.ends_with('_') && !name.ends_with("__")) {
             if let Some(operation) = unsteady {
-                whole.operands = self.unsteady(operation, whole.operands, site);
+                whole.operands = self.program.unsteady(operation, whole.operands, site);
             }
             self.mutate(receiver, &whole, site);
             if matches!(base.shape, Shape::Parameters(_)) {
@@ -128,7 +130,7 @@ impl<'a> Lift<'a> {
         }
         whole.depend_on(&data);
         if let Some(operation) = unsteady {
-            whole.operands = self.unsteady(operation, whole.operands, site);
+            whole.operands = self.program.unsteady(operation, whole.operands, site);
         }
         whole
     }

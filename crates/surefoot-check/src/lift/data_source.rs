@@ -21,7 +21,7 @@ impl<'a> Lift<'a> {
             // A setting may be true, and so may what the script computes: `sampler is None`.
             shuffles: arguments.may_be_true(2, "shuffle"),
             sampler: sampler.cloned(),
-            generator: self.generator_of(arguments),
+            generator: self.heap.generator_of(arguments),
             has_workers,
             init: arguments
                 .get(9, "worker_init_fn")
@@ -31,8 +31,8 @@ impl<'a> Lift<'a> {
             is_opaque: false,
         };
         let id = self.make(Kind::Loader(Rc::new(loader)), "loader", site);
-        let cell = self.object(id).cell;
-        self.compute(cell, "new", Vec::new(), site);
+        let cell = self.heap.object(id).cell;
+        self.program.compute(cell, "new", Vec::new(), site);
         Value::object(id)
     }
 
@@ -42,7 +42,7 @@ impl<'a> Lift<'a> {
         let mut transforms: Vec<Value<'a>> =
             named.into_iter().filter_map(|name| arguments.name(name)).cloned().collect();
         let is_transform = |value: &&Value<'a>| match &value.shape {
-            Shape::Object(id) => matches!(self.object(*id).kind, Kind::Transform { .. }),
+            Shape::Object(id) => matches!(self.heap.object(*id).kind, Kind::Transform { .. }),
             Shape::Function(_) | Shape::Partial(_) => true,
             _ => false,
         };
@@ -50,20 +50,23 @@ impl<'a> Lift<'a> {
         let mut parts = Vec::new();
         for value in &arguments.positional {
             parts.extend(
-                self.parts_of(value).iter().chain([value]).filter_map(Value::as_object).filter(
-                    |id| {
-                        let object = self.object(*id);
+                self.heap
+                    .parts_of(value)
+                    .iter()
+                    .chain([value])
+                    .filter_map(Value::as_object)
+                    .filter(|id| {
+                        let object = self.heap.object(*id);
                         matches!(object.kind, Kind::Dataset { .. })
                             || (matches!(object.kind, Kind::Plain) && object.class.is_some())
-                    },
-                ),
+                    }),
             );
         }
-        let from = self.combine(arguments.all());
+        let from = self.heap.combine(arguments.all());
         let id =
             self.make(Kind::Dataset { from: from.clone(), transforms, parts }, "dataset", site);
-        let cell = self.object(id).cell;
-        self.compute(cell, "new", from.operands, site);
+        let cell = self.heap.object(id).cell;
+        self.program.compute(cell, "new", from.operands, site);
         Value::object(id)
     }
 }

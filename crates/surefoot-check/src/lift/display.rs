@@ -2,6 +2,7 @@
 
 use super::Lift;
 use super::object::{Container, Kind};
+use super::program::ProgramBuilder;
 use super::value::{Shape, Value};
 use crate::calculus::{Operand, Site};
 use crate::library::Environment;
@@ -16,7 +17,7 @@ impl<'a> Lift<'a> {
             let value = self.eval(element);
             match (element, &value.shape) {
                 (Expr::Starred(_), Shape::Tuple(parts)) => values.extend(parts.iter().cloned()),
-                (Expr::Starred(_), Shape::Object(id)) => match &self.object(*id).kind {
+                (Expr::Starred(_), Shape::Object(id)) => match &self.heap.object(*id).kind {
                     Kind::Container(container) => values.extend(container.elements.iter().cloned()),
                     _ => values.push(value),
                 },
@@ -38,27 +39,14 @@ impl<'a> Lift<'a> {
             return Value::constant();
         }
         let site = self.site(range);
-        let whole = self.combine(&elements);
-        let elements = elements.into_iter().map(|element| self.settled(element, site)).collect();
+        let whole = self.heap.combine(&elements);
+        let elements =
+            elements.into_iter().map(|element| self.program.settled(element, site)).collect();
         let container = Container { elements, is_closed, ..Container::default() };
         let id = self.make(Kind::Container(container), "list", site);
-        let cell = self.object(id).cell;
-        self.compute(cell, "list", whole.operands, site);
+        let cell = self.heap.object(id).cell;
+        self.program.compute(cell, "list", whole.operands, site);
         Value { shape: Shape::Object(id), operands: Vec::new(), models: whole.models }
-    }
-
-    /// A value as it is now, whatever its variables become later.
-    pub(super) fn settled(&mut self, value: Value<'a>, site: Site) -> Value<'a> {
-        if value.shape_is_plain() && !value.operands.is_empty() {
-            let kept = self.program.variable("element");
-            self.compute(kept, "copy", value.operands, site);
-            return Value {
-                shape: value.shape,
-                operands: vec![Operand::Variable(kept)],
-                models: value.models,
-            };
-        }
-        value
     }
 
     pub(super) fn dictionary(&mut self, it: &'a ExprDict) -> Value<'a> {
@@ -66,7 +54,7 @@ impl<'a> Lift<'a> {
         let mut whole = Value::constant();
         for item in &it.items {
             let value = self.eval(&item.value);
-            whole.depend_on(&self.data(&value));
+            whole.depend_on(&self.heap.data(&value));
             match &item.key {
                 Some(key) => {
                     let site = self.site(key.range().cover(item.value.range()));
@@ -78,7 +66,7 @@ impl<'a> Lift<'a> {
                         }
                     }
                 }
-                None => match value.as_object().map(|id| self.object(id).kind.clone()) {
+                None => match value.as_object().map(|id| self.heap.object(id).kind.clone()) {
                     Some(Kind::Container(other)) => container.entries.extend(other.entries),
                     _ => {
                         container.elements.push(value);
@@ -89,8 +77,8 @@ impl<'a> Lift<'a> {
         }
         let site = self.site(it.range());
         let id = self.make(Kind::Container(container), "dictionary", site);
-        let cell = self.object(id).cell;
-        self.compute(cell, "dictionary", whole.operands, site);
+        let cell = self.heap.object(id).cell;
+        self.program.compute(cell, "dictionary", whole.operands, site);
         Value::object(id)
     }
 
@@ -109,5 +97,21 @@ impl<'a> Lift<'a> {
             operands: content.operands,
             models: content.models,
         }
+    }
+}
+
+impl<'a> ProgramBuilder<'a> {
+    /// A value as it is now, whatever its variables become later.
+    pub(super) fn settled(&mut self, value: Value<'a>, site: Site) -> Value<'a> {
+        if value.shape_is_plain() && !value.operands.is_empty() {
+            let kept = self.program.variable("element");
+            self.compute(kept, "copy", value.operands, site);
+            return Value {
+                shape: value.shape,
+                operands: vec![Operand::Variable(kept)],
+                models: value.models,
+            };
+        }
+        value
     }
 }

@@ -3,51 +3,22 @@
 use ruff_text_size::TextRange;
 
 use super::Lift;
-use super::facts::{Draw, Purpose, Read, Unsteady};
+use super::facts::{Draw, Purpose, Read};
 use super::value::{ObjectId, Shape, Value};
 use crate::Place;
-use crate::calculus::{Operand, Site, Statement, Symbol, Variable};
+use crate::calculus::{Operand, Site, Statement, Variable};
 use crate::library::{Environment, Global, Layer};
 
 impl<'a> Lift<'a> {
     /// Where something of the current file is.
     pub(super) fn site(&mut self, range: TextRange) -> Site {
-        let file = match self.calls.last() {
+        let file = match self.execution.calls.last() {
             Some(call) => call.file,
-            None => self.frame(self.current).file,
+            None => self.scope.frame(self.scope.current).file,
         };
-        let site = Site(u32::try_from(self.facts.sites.len()).unwrap_or(u32::MAX));
-        self.facts.sites.push(Place { file, range: range.to_std_range() });
+        let site = Site(u32::try_from(self.program.facts.sites.len()).unwrap_or(u32::MAX));
+        self.program.facts.sites.push(Place { file, range: range.to_std_range() });
         site
-    }
-
-    pub(super) fn emit(&mut self, statement: Statement) {
-        self.emitted += 1;
-        if let Some(block) = self.blocks.last_mut() {
-            block.push(statement);
-        }
-    }
-
-    /// The symbol of a function, a constant or a thing that is read.
-    pub(super) fn function(&mut self, name: &str) -> Symbol {
-        if let Some(symbol) = self.functions.get(name) {
-            return *symbol;
-        }
-        let symbol = self.program.symbol(name);
-        self.functions.insert(name.to_owned(), symbol);
-        symbol
-    }
-
-    /// `target := name(operands)`.
-    pub(super) fn compute(
-        &mut self,
-        target: Variable,
-        name: &str,
-        operands: Vec<Operand>,
-        site: Site,
-    ) {
-        let function = self.function(name);
-        self.emit(Statement::Compute { target, function, operands, site });
     }
 
     /// A draw from a generator; the value depends on `operands` too.
@@ -59,17 +30,17 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> Value<'a> {
         let target = self.program.variable("drawn");
-        let cell = self.object(generator).cell;
-        let evaluation = self.is_evaluation().then(|| self.evaluation_site(site));
-        let moment = self.moment();
-        let loops = self.loops.clone();
-        let generator = self.actual(generator);
-        let in_worker = self.worker_globals.is_some();
+        let cell = self.heap.object(generator).cell;
+        let evaluation = self.is_evaluation().then(|| self.execution.evaluation_site(site));
+        let moment = self.program.moment();
+        let loops = self.program.loops.clone();
+        let generator = self.heap.actual(generator);
+        let in_worker = self.libraries.worker_globals.is_some();
         let is_copied = in_worker
-            && !self.worker_has_init
-            && generator.0 < self.worker_first
-            && self.is_made(generator);
-        self.facts.draws.push(Draw {
+            && !self.libraries.worker_has_init
+            && generator.0 < self.libraries.worker_first
+            && self.heap.is_made(generator);
+        self.program.facts.draws.push(Draw {
             generator,
             site,
             purpose,
@@ -81,7 +52,7 @@ impl<'a> Lift<'a> {
             target,
             moment,
         });
-        self.emit(Statement::Draw { target, generator: cell, operands, site });
+        self.program.emit(Statement::Draw { target, generator: cell, operands, site });
         Value::plain(vec![Operand::Variable(target)])
     }
 
@@ -93,9 +64,9 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> Variable {
         let target = self.program.variable("read");
-        let symbol = self.function(call);
-        let in_worker = self.worker_globals.is_some();
-        self.facts.reads.push(Read {
+        let symbol = self.program.function(call);
+        let in_worker = self.libraries.worker_globals.is_some();
+        self.program.facts.reads.push(Read {
             what,
             site,
             call: call.to_owned(),
@@ -103,7 +74,7 @@ impl<'a> Lift<'a> {
             variable: target,
             in_worker,
         });
-        self.emit(Statement::Read { target, what: symbol, site });
+        self.program.emit(Statement::Read { target, what: symbol, site });
         target
     }
 
@@ -112,7 +83,8 @@ impl<'a> Lift<'a> {
         match &value.shape {
             Shape::Unordered(_, order) => {
                 let site = self.site(range);
-                if let Some(read) = self.facts.reads.iter_mut().find(|read| read.variable == *order)
+                if let Some(read) =
+                    self.program.facts.reads.iter_mut().find(|read| read.variable == *order)
                 {
                     read.taken_at.get_or_insert(site);
                 }
@@ -124,23 +96,6 @@ impl<'a> Lift<'a> {
             }
             _ => {}
         }
-    }
-
-    /// An operation that may give other bits for the same input.
-    pub(super) fn unsteady(
-        &mut self,
-        operation: &'static str,
-        operands: Vec<Operand>,
-        site: Site,
-    ) -> Vec<Operand> {
-        if !self.facts.uses_cuda || self.facts.asks_for_determinism {
-            return operands;
-        }
-        let target = self.program.variable("unsteady");
-        let function = self.function(operation);
-        self.facts.unsteady.push(Unsteady { operation, site });
-        self.emit(Statement::Nondeterministic { target, function, operands, site });
-        vec![Operand::Variable(target)]
     }
 
     /// What a layer does to its input.
@@ -160,7 +115,8 @@ impl<'a> Lift<'a> {
         if let Some(operation) = layer.nondeterministic
             && trains
         {
-            value.operands = self.unsteady(operation, std::mem::take(&mut value.operands), site);
+            value.operands =
+                self.program.unsteady(operation, std::mem::take(&mut value.operands), site);
         }
         value
     }

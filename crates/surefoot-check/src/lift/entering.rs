@@ -1,9 +1,10 @@
 //! Functions of the project, entered where they are called.
 
+use super::execution::{Call, Execution};
 use super::object::Kind;
 use super::scope::Owner;
 use super::value::{Arguments, Code, Function, Shape, Value};
-use super::{Call, DEEPEST, Lift};
+use super::{DEEPEST, Lift};
 use crate::calculus::{Operand, Site};
 use ruff_python_ast::{Expr, Parameters, Stmt};
 use ruff_text_size::TextRange;
@@ -19,68 +20,69 @@ impl<'a> Lift<'a> {
     ) -> Value<'a> {
         let address = function.code.address();
         let is_open = self
+            .execution
             .calls
             .iter()
             .any(|call| call.code.address() == address && call.receiver == function.receiver);
-        let is_beyond = self.calls.len() >= DEEPEST || self.is_exhausted();
-        if is_beyond && !is_open && !self.is_cut {
-            self.is_cut = true;
+        let is_beyond = self.execution.calls.len() >= DEEPEST || self.program.is_exhausted();
+        if is_beyond && !is_open && !self.execution.is_cut {
+            self.execution.is_cut = true;
             let site = self.site(range);
             let why = "the script is too large, and this call and others are not followed";
             let name = match function.code {
                 Code::Def(code) => code.name.as_str(),
                 Code::Lambda(_) => "lambda",
             };
-            self.tell_unknown(name, site, why, true);
+            self.program.tell_unknown(name, site, why, true);
         }
         if !is_beyond {
-            self.entered.insert(address);
+            self.execution.entered.insert(address);
         }
         if is_open || is_beyond {
-            let mut whole = self.combine(arguments.all());
+            let mut whole = self.heap.combine(arguments.all());
             if let Some(receiver) = function.receiver {
-                whole.depend_on(&self.data(&Value::object(receiver)));
+                whole.depend_on(&self.heap.data(&Value::object(receiver)));
             }
             return whole;
         }
         let site = self.site(range);
-        let module = self.frame(function.scope).module;
-        let frame = self.new_frame(Some(function.scope), module, function.file);
+        let module = self.scope.frame(function.scope).module;
+        let frame = self.scope.new_frame(Some(function.scope), module, function.file);
         let parameters = match function.code {
             Code::Def(code) => Some(&*code.parameters),
             Code::Lambda(code) => code.parameters.as_deref(),
         };
-        let caller = self.current;
-        let statement = self.statement;
+        let caller = self.scope.current;
+        let statement = self.execution.statement;
         self.bind_parameters(parameters, function, arguments, frame, site);
-        self.calls.push(Call {
+        self.execution.calls.push(Call {
             code: function.code,
             file: function.file,
             class: function.class.clone(),
             receiver: function.receiver,
-            loops: self.loops.len(),
+            loops: self.program.loops.len(),
             site,
             is_quiet: is_quiet(function),
-            draws: self.facts.draws.len(),
+            draws: self.program.facts.draws.len(),
             frame,
         });
-        self.current = frame;
+        self.scope.current = frame;
         let quiet = usize::from(is_quiet(function));
-        self.no_grad += quiet;
+        self.execution.no_grad += quiet;
         let result = match function.code {
             Code::Def(code) => {
                 self.run_block(&code.body);
-                match self.frame(frame).slots.get("return") {
-                    Some(slot) => self.read(slot),
+                match self.scope.frame(frame).slots.get("return") {
+                    Some(slot) => self.heap.read(slot),
                     None => Value::of(Shape::None),
                 }
             }
             Code::Lambda(code) => self.eval(&code.body),
         };
-        self.no_grad -= quiet;
-        self.calls.pop();
-        self.current = caller;
-        self.statement = statement;
+        self.execution.no_grad -= quiet;
+        self.execution.calls.pop();
+        self.scope.current = caller;
+        self.execution.statement = statement;
         result
     }
 
@@ -102,9 +104,9 @@ impl<'a> Lift<'a> {
             .into_iter();
         let mut named = arguments.named;
         let defaults = |lift: &mut Lift<'a>, default: &'a Expr| {
-            let before = std::mem::replace(&mut lift.current, function.scope);
+            let before = std::mem::replace(&mut lift.scope.current, function.scope);
             let value = lift.eval(default);
-            lift.current = before;
+            lift.scope.current = before;
             value
         };
         let owner = Owner::Frame(frame);
@@ -141,8 +143,8 @@ impl<'a> Lift<'a> {
             let container =
                 super::object::Container { entries, is_closed: true, ..Default::default() };
             let id = self.make(Kind::Container(container), "arguments", site);
-            let cell = self.object(id).cell;
-            self.compute(cell, "arguments", Vec::new(), site);
+            let cell = self.heap.object(id).cell;
+            self.program.compute(cell, "arguments", Vec::new(), site);
             self.bind(owner, rest.name.as_str(), rest.name.as_str(), Value::object(id), site);
         }
     }
@@ -161,7 +163,7 @@ impl<'a> Lift<'a> {
             if let Owner::Frame(frame) = owner {
                 let slot =
                     super::scope::Slot { shape: value.shape, variable: None, models: value.models };
-                self.frames[frame.0 as usize].slots.insert(name, slot);
+                self.scope.frames[frame.0 as usize].slots.insert(name, slot);
             }
             return;
         }
@@ -173,10 +175,12 @@ impl<'a> Lift<'a> {
         self.bind(owner, name, name, value, site);
         if let Some(original) = original {
             let parameter = self.variable_of(owner, name, name);
-            self.same_value.insert(parameter, original);
+            self.heap.same_value.insert(parameter, original);
         }
     }
+}
 
+impl<'a> Execution<'a> {
     /// Whether a function yields; looked up once.
     pub(super) fn is_generator(&mut self, function: &Function<'a>) -> bool {
         let address = function.code.address();

@@ -1,35 +1,40 @@
 //! What is evaluation, and what is training.
 
-use super::{Call, Lift};
+use super::Lift;
+use super::execution::{Call, Execution};
+use super::program::ProgramBuilder;
 use crate::calculus::{Site, Variable};
 
 impl<'a> Lift<'a> {
     /// Whether what happens now is an evaluation of the model.
     pub(super) fn is_evaluation(&self) -> bool {
-        if self.frameworks.evaluating > 0 {
+        if self.libraries.evaluating > 0 {
             return true;
         }
-        let mut models = self.models.iter().filter(|id| self.object(**id).owner.is_none());
-        if self.no_grad > 0
-            && !self.models.is_empty()
-            && models.all(|id| !self.trains(*id) || !self.has_parameters(*id))
+        let mut models =
+            self.heap.models.iter().filter(|id| self.heap.object(**id).owner.is_none());
+        if self.execution.no_grad > 0
+            && !self.heap.models.is_empty()
+            && models.all(|id| !self.heap.trains(*id) || !self.heap.has_parameters(*id))
         {
             return true;
         }
-        self.calls.iter().any(Call::evaluates)
+        self.execution.calls.iter().any(Call::evaluates)
     }
 
     /// The function that is executed applies a model without training it: what it drew may be for no more
     /// than that.
     pub(super) fn note_probe(&mut self) {
-        let Some(call) = self.calls.last().filter(|call| call.loops > 0) else {
+        let Some(call) = self.execution.calls.last().filter(|call| call.loops > 0) else {
             return;
         };
-        for draw in &mut self.facts.draws[call.draws..] {
+        for draw in &mut self.program.facts.draws[call.draws..] {
             draw.is_probe = true;
         }
     }
+}
 
+impl<'a> Execution<'a> {
     /// Where an evaluation leads to what happens now: a call in it, if there is one.
     pub(super) fn evaluation_site(&self, site: Site) -> Site {
         let evaluation = self.calls.iter().rposition(|call| call.evaluates() || call.is_quiet);
@@ -37,7 +42,9 @@ impl<'a> Lift<'a> {
         let next = inside.and_then(|at| self.calls.get(at));
         next.map_or(site, |call| call.site)
     }
+}
 
+impl<'a> ProgramBuilder<'a> {
     /// Notes that a variable is trained.
     pub(super) fn note_trained(&mut self, variable: Variable) {
         if !self.trained.contains(&variable) {

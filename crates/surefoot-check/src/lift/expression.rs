@@ -6,6 +6,7 @@ use ruff_python_ast::{CmpOp, Expr, InterpolatedStringElement, Number, Operator};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::Lift;
+use super::heap::Heap;
 use super::object::Kind;
 use super::value::{Code, Function, Shape, Value};
 use crate::library::Environment;
@@ -43,7 +44,7 @@ impl<'a> Lift<'a> {
             Expr::BoolOp(it) => {
                 let values: Vec<Value<'a>> =
                     it.values.iter().map(|value| self.eval(value)).collect();
-                self.any_of(values)
+                self.heap.any_of(values)
             }
             Expr::UnaryOp(it) => {
                 let value = self.eval(&it.operand);
@@ -52,12 +53,12 @@ impl<'a> Lift<'a> {
                         Value::of(Shape::Int(number.wrapping_neg()))
                     }
                     (_, Shape::Loaded(..)) => value,
-                    _ => self.data(&value),
+                    _ => self.heap.data(&value),
                 }
             }
             Expr::Compare(it) => {
                 let left = self.eval(&it.left);
-                let mut whole = self.data(&left);
+                let mut whole = self.heap.data(&left);
                 for (operator, right) in it.ops.iter().zip(it.comparators.iter()) {
                     let mut right = self.eval(right);
                     if matches!(operator, CmpOp::In | CmpOp::NotIn)
@@ -66,7 +67,7 @@ impl<'a> Lift<'a> {
                         right.shape = Shape::Plain;
                     }
                     if !matches!(operator, CmpOp::Is | CmpOp::IsNot) {
-                        whole.depend_on(&self.data(&right));
+                        whole.depend_on(&self.heap.data(&right));
                     }
                 }
                 whole
@@ -75,9 +76,9 @@ impl<'a> Lift<'a> {
                 let test = self.eval(&it.test);
                 let body = self.eval(&it.body);
                 let otherwise = self.eval(&it.orelse);
-                let mut value = self.any_of(vec![body, otherwise]);
+                let mut value = self.heap.any_of(vec![body, otherwise]);
                 if value.is_data() {
-                    value.depend_on(&self.data(&test));
+                    value.depend_on(&self.heap.data(&test));
                 }
                 value
             }
@@ -88,13 +89,14 @@ impl<'a> Lift<'a> {
             }
             Expr::Lambda(it) => {
                 let file = self
+                    .execution
                     .calls
                     .last()
-                    .map_or_else(|| self.frame(self.current).file, |call| call.file);
+                    .map_or_else(|| self.scope.frame(self.scope.current).file, |call| call.file);
                 let function = Function {
                     code: Code::Lambda(it),
                     file,
-                    scope: self.current,
+                    scope: self.scope.current,
                     receiver: None,
                     class: None,
                 };
@@ -115,7 +117,7 @@ impl<'a> Lift<'a> {
                 let is_steady =
                     elements.iter().all(|it| matches!(it.shape, Shape::Int(_) | Shape::Bool(_)))
                         || it.elts.len() < 2 && !it.elts.iter().any(Expr::is_starred_expr);
-                let content = self.combine(&elements);
+                let content = self.heap.combine(&elements);
                 if is_steady {
                     content
                 } else {
@@ -129,7 +131,7 @@ impl<'a> Lift<'a> {
             }
             Expr::SetComp(it) => {
                 let content = self.comprehension(&it.generators, &[&it.elt], false, it.range());
-                let content = super::builtin::without_order(content, self);
+                let content = super::builtin::without_order(content, &self.heap);
                 self.unordered(Environment::SetOrder, "set", content, it.range())
             }
             Expr::DictComp(it) => match &it.key {
@@ -155,7 +157,7 @@ impl<'a> Lift<'a> {
             }
             Expr::YieldFrom(it) => {
                 let value = self.eval(&it.value);
-                let data = self.data(&value);
+                let data = self.heap.data(&value);
                 self.give_back(data, it.range());
                 Value::constant()
             }
@@ -164,7 +166,7 @@ impl<'a> Lift<'a> {
                 let parts = [&it.lower, &it.upper, &it.step];
                 let values: Vec<Value<'a>> =
                     parts.into_iter().flatten().map(|part| self.eval(part)).collect();
-                self.combine(&values)
+                self.heap.combine(&values)
             }
         }
     }
@@ -176,7 +178,7 @@ impl<'a> Lift<'a> {
             Expr::Attribute(it) => {
                 let base = self.eval_quietly(&it.value);
                 match base.shape {
-                    Shape::Object(id) => self.field(id, it.attr.as_str()).unwrap_or(base),
+                    Shape::Object(id) => self.heap.field(id, it.attr.as_str()).unwrap_or(base),
                     _ => self.attribute(&base, it.attr.as_str(), it.range()),
                 }
             }
@@ -187,7 +189,9 @@ impl<'a> Lift<'a> {
                     _ => Value::constant(),
                 };
                 match base.shape {
-                    Shape::Object(id) if !matches!(self.object(id).kind, Kind::Container(_)) => {
+                    Shape::Object(id)
+                        if !matches!(self.heap.object(id).kind, Kind::Container(_)) =>
+                    {
                         base
                     }
                     _ => self.item(&base, &index, it.range()),
@@ -213,14 +217,69 @@ impl<'a> Lift<'a> {
                 return value;
             };
             let frame = self.run_module(file, false);
-            value = match self.frame(frame).slots.get(name) {
-                Some(slot) => self.read(slot),
+            value = match self.scope.frame(frame).slots.get(name) {
+                Some(slot) => self.heap.read(slot),
                 None => Value::constant(),
             };
         }
         Value::constant()
     }
 
+    pub(super) fn binary(
+        &mut self,
+        left: Value<'a>,
+        operator: Operator,
+        right: Value<'a>,
+        range: TextRange,
+    ) -> Value<'a> {
+        match (&left.shape, &right.shape) {
+            (Shape::Text(_), _) if operator == Operator::Mod => return Value::constant(),
+            (Shape::Loaded(..), _) if right.operands.is_empty() => return left,
+            (_, Shape::Loaded(..)) if left.operands.is_empty() => return right,
+            (Shape::Object(a), Shape::Object(b)) if operator == Operator::Add => {
+                if let (Kind::Container(one), Kind::Container(other)) =
+                    (&self.heap.object(*a).kind, &self.heap.object(*b).kind)
+                {
+                    let elements: Vec<Value<'a>> =
+                        one.elements.iter().chain(&other.elements).cloned().collect();
+                    let is_closed = one.is_closed && other.is_closed;
+                    let mut list = self.list(elements, is_closed, range);
+                    let both = self.heap.combine([&left, &right]);
+                    list.models = both.models;
+                    if let Some(id) = list.as_object() {
+                        let site = self.heap.object(id).site;
+                        self.write_cell(id, both.operands, site);
+                    }
+                    return list;
+                }
+                // Data sets are put together with a plus.
+                if matches!(self.heap.object(*a).kind, Kind::Dataset { .. }) {
+                    return left;
+                }
+            }
+            (Shape::Unordered(what, order), _)
+                if matches!(
+                    operator,
+                    Operator::Add | Operator::BitOr | Operator::BitAnd | Operator::Sub
+                ) =>
+            {
+                let shape = Shape::Unordered(*what, *order);
+                let mut both =
+                    Value { shape, operands: left.operands.clone(), models: left.models };
+                let mut right = right.clone();
+                if matches!(right.shape, Shape::Unordered(..)) {
+                    right.shape = Shape::Plain;
+                }
+                both.depend_on(&self.heap.data(&right));
+                return both;
+            }
+            _ => {}
+        }
+        self.heap.combine([&left, &right])
+    }
+}
+
+impl<'a> Heap<'a> {
     /// One of several values: the thing among them, or all of the data.
     pub(super) fn any_of(&mut self, values: Vec<Value<'a>>) -> Value<'a> {
         let things = values.iter().filter(|value| {
@@ -238,59 +297,6 @@ impl<'a> Lift<'a> {
             return library.clone();
         }
         self.combine(&values)
-    }
-
-    pub(super) fn binary(
-        &mut self,
-        left: Value<'a>,
-        operator: Operator,
-        right: Value<'a>,
-        range: TextRange,
-    ) -> Value<'a> {
-        match (&left.shape, &right.shape) {
-            (Shape::Text(_), _) if operator == Operator::Mod => return Value::constant(),
-            (Shape::Loaded(..), _) if right.operands.is_empty() => return left,
-            (_, Shape::Loaded(..)) if left.operands.is_empty() => return right,
-            (Shape::Object(a), Shape::Object(b)) if operator == Operator::Add => {
-                if let (Kind::Container(one), Kind::Container(other)) =
-                    (&self.object(*a).kind, &self.object(*b).kind)
-                {
-                    let elements: Vec<Value<'a>> =
-                        one.elements.iter().chain(&other.elements).cloned().collect();
-                    let is_closed = one.is_closed && other.is_closed;
-                    let mut list = self.list(elements, is_closed, range);
-                    let both = self.combine([&left, &right]);
-                    list.models = both.models;
-                    if let Some(id) = list.as_object() {
-                        let site = self.object(id).site;
-                        self.write_cell(id, both.operands, site);
-                    }
-                    return list;
-                }
-                // Data sets are put together with a plus.
-                if matches!(self.object(*a).kind, Kind::Dataset { .. }) {
-                    return left;
-                }
-            }
-            (Shape::Unordered(what, order), _)
-                if matches!(
-                    operator,
-                    Operator::Add | Operator::BitOr | Operator::BitAnd | Operator::Sub
-                ) =>
-            {
-                let shape = Shape::Unordered(*what, *order);
-                let mut both =
-                    Value { shape, operands: left.operands.clone(), models: left.models };
-                let mut right = right.clone();
-                if matches!(right.shape, Shape::Unordered(..)) {
-                    right.shape = Shape::Plain;
-                }
-                both.depend_on(&self.data(&right));
-                return both;
-            }
-            _ => {}
-        }
-        self.combine([&left, &right])
     }
 }
 

@@ -3,37 +3,39 @@
 use std::collections::BTreeSet;
 
 use super::Lift;
-use super::facts::{Lifted, Style, Thing};
+use super::facts::{Lifted, START, Style, Thing};
 use super::object::Kind;
+use super::program::ProgramBuilder;
 use super::value::ObjectId;
 use crate::calculus::{Operand, Statement};
 
 impl<'a> Lift<'a> {
     /// Puts out what was trained, and tells who is who.
     pub(super) fn finish(mut self) -> (Lifted, BTreeSet<usize>) {
-        let trained: Vec<Operand> = self.trained.iter().copied().map(Operand::Variable).collect();
-        self.facts.trains = !trained.is_empty();
+        let trained: Vec<Operand> =
+            self.program.trained.iter().copied().map(Operand::Variable).collect();
+        self.program.facts.trains = !trained.is_empty();
         if !trained.is_empty() {
-            self.emit(Statement::Output { operands: trained, site: self.start });
+            self.program.emit(Statement::Output { operands: trained, site: START });
         }
-        let mut body = self.blocks.pop().unwrap_or_default();
+        let mut body = self.program.blocks.pop().unwrap_or_default();
         // Generators that are always there begin with entropy.
-        let globals: Vec<ObjectId> = self.globals.values().copied().collect();
+        let globals: Vec<ObjectId> = self.heap.globals.values().copied().collect();
         for id in globals.into_iter().rev() {
-            let target = self.object(id).cell;
+            let target = self.heap.object(id).cell;
             let name = format!("entropy of {}", self.program.name(target));
-            let what = self.function(&name);
-            body.insert(0, Statement::Read { target, what, site: self.start });
+            let what = self.program.function(&name);
+            body.insert(0, Statement::Read { target, what, site: START });
         }
-        self.program.body = body;
-        self.facts.style = self.style();
-        for index in 0..self.objects.len() {
+        self.program.program.body = body;
+        self.program.facts.style = self.style();
+        for index in 0..self.heap.objects.len() {
             let id = ObjectId(u32::try_from(index).unwrap_or(u32::MAX));
-            if self.objects[index].same.is_some() {
+            if self.heap.objects[index].same.is_some() {
                 continue;
             }
-            let Some(role) = self.role(id) else { continue };
-            let object = self.object(id);
+            let Some(role) = self.heap.role(id) else { continue };
+            let object = self.heap.object(id);
             let gradients = match object.kind {
                 Kind::Module { gradients, .. } => Some(gradients),
                 _ => None,
@@ -49,32 +51,37 @@ impl<'a> Lift<'a> {
                 site: object.site,
                 is_part: object.owner.is_some(),
             };
-            self.facts.things.push(thing);
+            self.program.facts.things.push(thing);
         }
         // What turned out to be the same has one variable.
-        for index in 0..self.objects.len() {
-            let from = self.objects[index].cell;
-            if self.objects[index].same.is_some() {
+        for index in 0..self.heap.objects.len() {
+            let from = self.heap.objects[index].cell;
+            if self.heap.objects[index].same.is_some() {
                 let id = ObjectId(u32::try_from(index).unwrap_or(u32::MAX));
-                let to = self.object(id).cell;
-                for restore in self.facts.restores.iter_mut().filter(|it| it.variable == from) {
+                let to = self.heap.object(id).cell;
+                for restore in
+                    self.program.facts.restores.iter_mut().filter(|it| it.variable == from)
+                {
                     restore.variable = to;
                 }
-                for rewrite in self.facts.rewrites.iter_mut().filter(|it| it.variable == from) {
+                for rewrite in
+                    self.program.facts.rewrites.iter_mut().filter(|it| it.variable == from)
+                {
                     rewrite.variable = to;
                 }
             }
         }
-        self.facts.program = self.program;
-        (self.facts, self.entered)
+        let ProgramBuilder { program, mut facts, .. } = self.program;
+        facts.program = program;
+        (facts, self.execution.entered)
     }
 
     /// What checkpoints of the script are made with.
     pub(super) fn style(&self) -> Style {
-        if self.models.iter().any(|id| self.is_keras(*id)) {
+        if self.heap.models.iter().any(|id| self.heap.is_keras(*id)) {
             return Style::TensorFlow;
         }
-        if self.frameworks.uses_jax && self.models.is_empty() {
+        if self.libraries.uses_jax && self.heap.models.is_empty() {
             return Style::Values;
         }
         Style::Torch

@@ -5,6 +5,7 @@ use ruff_text_size::TextRange;
 use super::Lift;
 use super::facts::{Purpose, Runner};
 use super::framework::Framework;
+use super::heap::Heap;
 use super::object::Kind;
 use super::value::{Arguments, Models, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Variable};
@@ -12,7 +13,7 @@ use crate::library::{Callback, Global};
 
 /// A callback of a `fit`.
 #[derive(Clone)]
-enum Called<'a> {
+pub(super) enum Called<'a> {
     /// One of the library.
     Library(ObjectId, Callback, Arguments<'a>),
     /// One of the project.
@@ -36,11 +37,11 @@ impl<'a> Lift<'a> {
         let labels = arguments.get(1, "y").cloned();
         let validation = arguments.name("validation_data").cloned();
         let callbacks =
-            arguments.get(5, "callbacks").map_or_else(Vec::new, |it| self.callbacks_in(it));
+            arguments.get(5, "callbacks").map_or_else(Vec::new, |it| self.heap.callbacks_in(it));
         for callback in &callbacks {
             if let Called::Project(callback) = callback {
                 self.forget_fields(*callback);
-                self.give_field(*callback, "model", &Value::object(id));
+                self.heap.give_field(*callback, "model", &Value::object(id));
                 self.call_hook(*callback, "on_train_begin", Vec::new(), site);
             }
         }
@@ -50,10 +51,11 @@ impl<'a> Lift<'a> {
         // `fit` shuffles arrays, and the batches of a sequence.
         let shuffles =
             !matches!(arguments.name("shuffle").map(|it| &it.shape), Some(Shape::Bool(false)));
-        let order = shuffles.then(|| self.order_of_fit(&data)).flatten();
-        let in_processes = self.loads_in_processes(&data, arguments);
+        let order = shuffles.then(|| self.heap.order_of_fit(&data)).flatten();
+        let in_processes = self.heap.loads_in_processes(&data, arguments);
         // A `fit` in a loop of the script is one of its rounds.
-        let goes_on = arguments.get(11, "initial_epoch").is_some() || !self.loops.is_empty();
+        let goes_on =
+            arguments.get(11, "initial_epoch").is_some() || !self.program.loops.is_empty();
         self.run_library_loop(site, Runner::Fit, "epoch", false, |lift, epoch| {
             let number = Value::plain(vec![Operand::Variable(epoch)]);
             for callback in &callbacks {
@@ -70,11 +72,11 @@ impl<'a> Lift<'a> {
                 if !element.is_data() {
                     element = match element.shape {
                         Shape::Tuple(_) => element,
-                        _ => lift.data(&element),
+                        _ => lift.heap.data(&element),
                     };
                 }
-                let more = lift.combine(labels.iter().chain([&drawn]));
-                let element = lift.joined(element, &more);
+                let more = lift.heap.combine(labels.iter().chain([&drawn]));
+                let element = lift.heap.joined(element, &more);
                 lift.keras_train_step(id, element, range, site);
                 for callback in &callbacks {
                     let number = Value::plain(vec![Operand::Variable(batch)]);
@@ -84,63 +86,20 @@ impl<'a> Lift<'a> {
             });
             let metrics = match &validation {
                 Some(validation) => lift.keras_evaluate(id, Some(validation), range, site),
-                None => Value::plain(vec![Operand::Variable(lift.cell(id))]),
+                None => Value::plain(vec![Operand::Variable(lift.heap.cell(id))]),
             };
             for callback in &callbacks {
                 lift.end_epoch(callback, id, &number, &metrics, goes_on, site);
             }
         });
         if let Some(optimizer) = self.optimizer_of(id) {
-            self.frameworks.built.insert(optimizer);
+            self.libraries.built.insert(optimizer);
         }
         for callback in &callbacks {
             lift_end(self, callback, id, site);
         }
-        let cell = self.cell(id);
-        self.computed("history", vec![Operand::Variable(cell)], Models::default(), site)
-    }
-
-    fn callbacks_in(&self, value: &Value<'a>) -> Vec<Called<'a>> {
-        let objects = self.objects_in(value);
-        let called = objects.into_iter().filter_map(|id| match &self.object(id).kind {
-            Kind::Framework(framework) => match &**framework {
-                Framework::Callback(callback, arguments) => {
-                    Some(Called::Library(id, *callback, arguments.clone()))
-                }
-                _ => None,
-            },
-            _ => self.object(id).class.is_some().then_some(Called::Project(id)),
-        });
-        called.collect()
-    }
-
-    /// Which generator `fit` draws the order of its data from.
-    fn order_of_fit(&self, data: &Value<'a>) -> Option<Global> {
-        match &data.shape {
-            Shape::Partial(_) | Shape::Function(_) | Shape::Iterator(_) => None,
-            Shape::Object(id) => match &self.object(*id).kind {
-                Kind::Container(_) => Some(Global::TensorFlow),
-                Kind::Plain => {
-                    let class = self.object(*id).class.clone()?;
-                    let is_sequence = self
-                        .known_bases(&class)
-                        .iter()
-                        .any(|name| name.ends_with(".PyDataset") || name.ends_with(".Sequence"));
-                    is_sequence.then_some(Global::Python)
-                }
-                _ => None,
-            },
-            _ => Some(Global::TensorFlow),
-        }
-    }
-
-    /// Whether other processes make the batches.
-    fn loads_in_processes(&self, data: &Value<'a>, arguments: &Arguments<'a>) -> bool {
-        let of_object = data
-            .as_object()
-            .and_then(|id| self.field(id, "use_multiprocessing"))
-            .is_some_and(|it| matches!(it.shape, Shape::Bool(true)));
-        of_object || arguments.is_true(usize::MAX, "use_multiprocessing")
+        let cell = self.heap.cell(id);
+        self.program.computed("history", vec![Operand::Variable(cell)], Models::default(), site)
     }
 
     fn batch_of(
@@ -156,25 +115,14 @@ impl<'a> Lift<'a> {
         let site = self.site(range);
         let globals = self.workers_of(id, site);
         for generator in globals.values() {
-            if !self.facts.unseeded_processes.contains(generator) {
-                self.facts.unseeded_processes.push(*generator);
+            if !self.program.facts.unseeded_processes.contains(generator) {
+                self.program.facts.unseeded_processes.push(*generator);
             }
         }
-        let before = self.worker_globals.replace(globals);
+        let before = self.libraries.worker_globals.replace(globals);
         let batch = self.element(data, counter, range);
-        self.worker_globals = before;
+        self.libraries.worker_globals = before;
         batch
-    }
-
-    /// A batch and what else goes into its step.
-    fn joined(&self, batch: Value<'a>, more: &Value<'a>) -> Value<'a> {
-        if let Shape::Tuple(parts) = &batch.shape {
-            let parts = parts.iter().map(|part| self.joined(part.clone(), more));
-            return Value::of(Shape::Tuple(parts.collect()));
-        }
-        let mut data = self.data(&batch);
-        data.depend_on(more);
-        data
     }
 
     /// A step on one batch: that of the class, or forward, backward and the optimizer.
@@ -185,14 +133,14 @@ impl<'a> Lift<'a> {
         range: TextRange,
         site: Site,
     ) -> Value<'a> {
-        self.frameworks.training.push(true);
+        self.libraries.training.push(true);
         let result = match self.hook(id, "train_step") {
             Some(function) => {
                 let arguments = Arguments { positional: vec![batch], named: Vec::new() };
                 self.enter(&function, arguments, range)
             }
             None => {
-                let data = self.data(&batch);
+                let data = self.heap.data(&batch);
                 let arguments = Arguments {
                     positional: match &batch.shape {
                         // The last part is what is to be learned.
@@ -202,17 +150,17 @@ impl<'a> Lift<'a> {
                     named: Vec::new(),
                 };
                 let output = self.call_object(id, arguments, range);
-                let mut loss = self.data(&output);
+                let mut loss = self.heap.data(&output);
                 loss.depend_on(&data);
                 let optimizer = self.optimizer_for(id, site);
-                let root = self.root(id);
+                let root = self.heap.root(id);
                 self.keras_step(optimizer, &[root], &loss.operands, site);
                 loss
             }
         };
-        self.frameworks.training.pop();
-        let data = self.data(&result);
-        self.computed("loss", data.operands, Models::default(), site)
+        self.libraries.training.pop();
+        let data = self.heap.data(&result);
+        self.program.computed("loss", data.operands, Models::default(), site)
     }
 
     /// The model applied to data, without training.
@@ -224,13 +172,13 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> Value<'a> {
         let data = data.cloned().unwrap_or_else(Value::constant);
-        self.frameworks.training.push(false);
-        self.frameworks.evaluating += 1;
+        self.libraries.training.push(false);
+        self.libraries.evaluating += 1;
         self.begin_pass(&data, site);
         let batch = match &data.shape {
             Shape::Object(_) | Shape::Partial(_) => {
                 let counter = self.program.variable("batch");
-                self.compute(counter, "any", Vec::new(), site);
+                self.program.compute(counter, "any", Vec::new(), site);
                 self.element(&data, counter, range)
             }
             _ => data.clone(),
@@ -241,10 +189,10 @@ impl<'a> Lift<'a> {
         };
         let arguments = Arguments { positional, named: Vec::new() };
         let output = self.call_object(id, arguments, range);
-        self.frameworks.evaluating -= 1;
-        self.frameworks.training.pop();
-        let mut whole = self.data(&output);
-        whole.depend_on(&self.data(&batch));
+        self.libraries.evaluating -= 1;
+        self.libraries.training.pop();
+        let mut whole = self.heap.data(&output);
+        whole.depend_on(&self.heap.data(&batch));
         whole
     }
 
@@ -263,7 +211,7 @@ impl<'a> Lift<'a> {
             }
             Called::Library(_, Callback::Lambda, arguments) => {
                 if let Some(function) = arguments.name(name).cloned() {
-                    let range = self.range_of(site);
+                    let range = self.program.range_of(site);
                     let named = Vec::new();
                     self.call_value(function, Arguments { positional, named }, range);
                 }
@@ -272,14 +220,14 @@ impl<'a> Lift<'a> {
                 let Some(function) = arguments.get(0, "schedule").cloned() else {
                     return;
                 };
-                let range = self.range_of(site);
+                let range = self.program.range_of(site);
                 let optimizer = self.optimizer_for(model, site);
-                let cell = self.cell(optimizer);
+                let cell = self.heap.cell(optimizer);
                 let mut positional = positional;
                 positional.push(Value::plain(vec![Operand::Variable(cell)]));
                 let named = Vec::new();
                 let rate = self.call_value(function, Arguments { positional, named }, range);
-                let operands = self.data(&rate).operands;
+                let operands = self.heap.data(&rate).operands;
                 if !operands.is_empty() {
                     self.write_cell(optimizer, operands, site);
                 }
@@ -306,15 +254,15 @@ impl<'a> Lift<'a> {
                 return;
             }
         };
-        let made = self.object(id).site;
-        let cell = self.object(id).cell;
+        let made = self.heap.object(id).site;
+        let cell = self.heap.object(id).cell;
         let remembers = |lift: &mut Lift<'a>, name: &str| {
-            if lift.object(id).name.is_none() {
-                lift.object_mut(id).name = Some(name.to_owned());
+            if lift.heap.object(id).name.is_none() {
+                lift.heap.object_mut(id).name = Some(name.to_owned());
             }
             let mut operands = vec![Operand::Variable(cell)];
             operands.extend(&metrics.operands);
-            lift.compute(cell, "remember", operands, site);
+            lift.program.compute(cell, "remember", operands, site);
         };
         match kind {
             Callback::EarlyStopping => {
@@ -326,25 +274,25 @@ impl<'a> Lift<'a> {
                 let optimizer = self.optimizer_for(model, site);
                 self.write_cell(optimizer, vec![Operand::Variable(cell)], site);
                 // The rate that was set matters even to an optimizer without a memory.
-                if self.frameworks.forgetful.contains(&optimizer) {
-                    let root = self.root(model);
+                if self.libraries.forgetful.contains(&optimizer) {
+                    let root = self.heap.root(model);
                     self.write_cell(root, vec![Operand::Variable(cell)], site);
                 }
             }
             Callback::Backup => {
                 let mut holdings = self.model_holdings(model, None, false);
-                self.hold_positions(&mut holdings);
+                self.program.hold_positions(&mut holdings);
                 self.note_save(holdings, made);
             }
             Callback::Checkpoint => {
-                let file = self.file_name(arguments.get(0, "filepath"));
+                let file = self.program.file_name(arguments.get(0, "filepath"));
                 let is_weights = arguments.may_be_true(usize::MAX, "save_weights_only");
                 let mut holdings = self.model_holdings(model, file.as_deref(), is_weights);
-                if self.is_read_again(file.as_deref()) {
+                if self.libraries.is_read_again(file.as_deref()) {
                     self.restore_weights(file.as_deref(), &holdings);
                     // The file does not hold the epoch, and only the script can hand it to `fit`.
                     if goes_on {
-                        self.hold_positions(&mut holdings);
+                        self.program.hold_positions(&mut holdings);
                     }
                     self.note_save(holdings, made);
                 } else {
@@ -360,6 +308,62 @@ impl<'a> Lift<'a> {
     }
 }
 
+impl<'a> Heap<'a> {
+    pub(super) fn callbacks_in(&self, value: &Value<'a>) -> Vec<Called<'a>> {
+        let objects = self.objects_in(value);
+        let called = objects.into_iter().filter_map(|id| match &self.object(id).kind {
+            Kind::Framework(framework) => match &**framework {
+                Framework::Callback(callback, arguments) => {
+                    Some(Called::Library(id, *callback, arguments.clone()))
+                }
+                _ => None,
+            },
+            _ => self.object(id).class.is_some().then_some(Called::Project(id)),
+        });
+        called.collect()
+    }
+
+    /// Which generator `fit` draws the order of its data from.
+    pub(super) fn order_of_fit(&self, data: &Value<'a>) -> Option<Global> {
+        match &data.shape {
+            Shape::Partial(_) | Shape::Function(_) | Shape::Iterator(_) => None,
+            Shape::Object(id) => match &self.object(*id).kind {
+                Kind::Container(_) => Some(Global::TensorFlow),
+                Kind::Plain => {
+                    let class = self.object(*id).class.clone()?;
+                    let is_sequence = class
+                        .library_bases()
+                        .iter()
+                        .any(|name| name.ends_with(".PyDataset") || name.ends_with(".Sequence"));
+                    is_sequence.then_some(Global::Python)
+                }
+                _ => None,
+            },
+            _ => Some(Global::TensorFlow),
+        }
+    }
+
+    /// Whether other processes make the batches.
+    pub(super) fn loads_in_processes(&self, data: &Value<'a>, arguments: &Arguments<'a>) -> bool {
+        let of_object = data
+            .as_object()
+            .and_then(|id| self.field(id, "use_multiprocessing"))
+            .is_some_and(|it| matches!(it.shape, Shape::Bool(true)));
+        of_object || arguments.is_true(usize::MAX, "use_multiprocessing")
+    }
+
+    /// A batch and what else goes into its step.
+    pub(super) fn joined(&self, batch: Value<'a>, more: &Value<'a>) -> Value<'a> {
+        if let Shape::Tuple(parts) = &batch.shape {
+            let parts = parts.iter().map(|part| self.joined(part.clone(), more));
+            return Value::of(Shape::Tuple(parts.collect()));
+        }
+        let mut data = self.data(&batch);
+        data.depend_on(more);
+        data
+    }
+}
+
 /// What callbacks do when the training is over.
 fn lift_end<'a>(lift: &mut Lift<'a>, callback: &Called<'a>, model: ObjectId, site: Site) {
     match callback {
@@ -367,8 +371,8 @@ fn lift_end<'a>(lift: &mut Lift<'a>, callback: &Called<'a>, model: ObjectId, sit
         Called::Library(id, Callback::EarlyStopping, arguments)
             if arguments.may_be_true(usize::MAX, "restore_best_weights") =>
         {
-            let cell = lift.object(*id).cell;
-            let root = lift.root(model);
+            let cell = lift.heap.object(*id).cell;
+            let root = lift.heap.root(model);
             lift.write_cell(root, vec![Operand::Variable(cell)], site);
         }
         Called::Library(..) => {}

@@ -13,14 +13,24 @@ use super::lightning::Trainer;
 use super::loops::assigned;
 use super::object::Kind;
 use super::pipeline::Pipeline;
-use super::scope::{Owner, Slot};
-use super::value::{Arguments, Function, Models, ObjectId, Shape, Value};
+use super::scope::Owner;
+use super::value::{Arguments, Function, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Statement, Variable};
-use crate::library::Callback;
+use crate::library::{Callback, Global};
 
-/// What is known of the frameworks in a script.
+/// State of the library models: frameworks that train, and worker processes that load data.
 #[derive(Default)]
-pub(super) struct Frameworks<'a> {
+pub(super) struct Libraries<'a> {
+    /// Generators in the worker processes of each loader.
+    pub workers: BTreeMap<ObjectId, BTreeMap<Global, ObjectId>>,
+    /// Generators of the current worker process, while one loads data.
+    pub worker_globals: Option<BTreeMap<Global, ObjectId>>,
+    /// True if the current worker process runs a `worker_init_fn`.
+    pub worker_has_init: bool,
+    /// First object that the current worker process creates itself.
+    pub worker_first: u32,
+    /// Number of data-set samples being computed.
+    pub sampling: usize,
     /// The call whose arguments were evaluated last.
     pub call: Option<&'a ExprCall>,
     /// Whether Keras trains, for each call of a model that is open.
@@ -107,14 +117,14 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> ObjectId {
         let id = self.make(Kind::Framework(Rc::new(framework)), name, site);
-        let cell = self.object(id).cell;
-        self.compute(cell, "new", Vec::new(), site);
+        let cell = self.heap.object(id).cell;
+        self.program.compute(cell, "new", Vec::new(), site);
         id
     }
 
     /// Where the last call names an argument; the call itself if it does not.
     pub(super) fn keyword_site(&mut self, name: &str, otherwise: Site) -> Site {
-        let keywords = self.frameworks.call.map(|call| &call.arguments.keywords);
+        let keywords = self.libraries.call.map(|call| &call.arguments.keywords);
         let found = keywords.and_then(|keywords| {
             let is_it = |it: &&ruff_python_ast::Keyword| {
                 it.arg.as_ref().is_some_and(|arg| arg.as_str() == name)
@@ -134,13 +144,13 @@ impl<'a> Lift<'a> {
         body: impl FnOnce(&mut Lift<'a>, Variable),
     ) {
         let stop = self.program.variable("stopped");
-        self.compute(stop, "going on", Vec::new(), site);
+        self.program.compute(stop, "going on", Vec::new(), site);
         let counter = self.program.variable(name);
-        let id = LoopId(u32::try_from(self.facts.loops.len()).unwrap_or(u32::MAX));
-        let moment = self.moment();
-        self.facts.loops.push(Loop {
+        let id = LoopId(u32::try_from(self.program.facts.loops.len()).unwrap_or(u32::MAX));
+        let moment = self.program.moment();
+        self.program.facts.loops.push(Loop {
             site,
-            parent: self.loops.last().copied(),
+            parent: self.program.loops.last().copied(),
             counter,
             name: Some(name.to_owned()),
             positions: vec![counter],
@@ -155,19 +165,19 @@ impl<'a> Lift<'a> {
             iterator: None,
             moment,
         });
-        self.loops.push(id);
-        self.stops.push(None);
-        self.frameworks.stops.push(stop);
-        self.blocks.push(Vec::new());
+        self.program.loops.push(id);
+        self.program.stops.push(None);
+        self.libraries.stops.push(stop);
+        self.program.blocks.push(Vec::new());
         body(self, counter);
         self.end_round(id, site);
-        let inner = self.blocks.pop().unwrap_or_default();
-        self.frameworks.stops.pop();
-        self.stops.pop();
-        self.loops.pop();
+        let inner = self.program.blocks.pop().unwrap_or_default();
+        self.libraries.stops.pop();
+        self.program.stops.pop();
+        self.program.loops.pop();
         let condition = self.program.symbol("stopped");
-        let bound = Operand::Constant(self.function("count"));
-        self.emit(Statement::For {
+        let bound = Operand::Constant(self.program.function("count"));
+        self.program.emit(Statement::For {
             counter,
             bound,
             body: vec![Statement::If {
@@ -183,17 +193,17 @@ impl<'a> Lift<'a> {
 
     /// The outermost loop of a framework that is open ends early, depending on `operands`.
     pub(super) fn stop_library_loop(&mut self, operands: Vec<Operand>, site: Site) {
-        if let Some(stop) = self.frameworks.stops.first().copied() {
+        if let Some(stop) = self.libraries.stops.first().copied() {
             let mut all = vec![Operand::Variable(stop)];
             all.extend(operands);
-            self.compute(stop, "stop", all, site);
+            self.program.compute(stop, "stop", all, site);
         }
     }
 
     /// Forgets the literals in attributes that the methods of an object write.
     pub(super) fn forget_fields(&mut self, id: ObjectId) {
-        let id = self.actual(id);
-        let Some(class) = self.object(id).class.clone() else {
+        let id = self.heap.actual(id);
+        let Some(class) = self.heap.object(id).class.clone() else {
             return;
         };
         let methods = class.code.body.iter().filter_map(|it| it.as_function_def_stmt());
@@ -213,33 +223,27 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> Option<Value<'a>> {
         let function = self.hook(id, name)?;
-        let range = self.range_of(site);
+        let range = self.program.range_of(site);
         let arguments = Arguments { positional, named: Vec::new() };
         Some(self.enter(&function, arguments, range))
     }
 
     /// A method of an object's class, if the project has it.
     pub(super) fn hook(&mut self, id: ObjectId, name: &str) -> Option<Rc<Function<'a>>> {
-        let class = self.object(id).class.clone()?;
+        let class = self.heap.object(id).class.clone()?;
         match self.class_attribute(&class, name)?.shape {
             Shape::Function(function) => Some(self.bind_method(&function, id)),
             _ => None,
         }
     }
 
-    /// Gives an object an attribute that its framework sets.
-    pub(super) fn give_field(&mut self, id: ObjectId, name: &'static str, value: &Value<'a>) {
-        let slot = Slot { shape: value.shape.clone(), variable: None, models: value.models };
-        self.object_mut(id).fields.insert(name, slot);
-    }
-
     /// A checkpoint of a training loop.
     pub(super) fn note_save(&mut self, holdings: Holdings, site: Site) {
         let label = self.program.label("save");
-        let loops = self.loops.clone();
+        let loops = self.program.loops.clone();
         let frames = self.open_frames();
         let names = self.visible_names();
-        self.facts.saves.push(Save {
+        self.program.facts.saves.push(Save {
             label,
             site,
             loops,
@@ -248,53 +252,18 @@ impl<'a> Lift<'a> {
             names,
             is_candidate: false,
         });
-        self.emit(Statement::Checkpoint { label, site });
-    }
-
-    /// A value of its own, computed from others.
-    pub(super) fn computed(
-        &mut self,
-        name: &str,
-        operands: Vec<Operand>,
-        models: Models,
-        site: Site,
-    ) -> Value<'a> {
-        let target = self.program.variable(name);
-        self.compute(target, name, operands, site);
-        let mut value = Value::plain(vec![Operand::Variable(target)]);
-        value.models = models;
-        value
-    }
-
-    /// All objects in a value: in tuples, lists and dictionaries too.
-    pub(super) fn objects_in(&self, value: &Value<'a>) -> Vec<ObjectId> {
-        let mut found = Vec::new();
-        let mut open = vec![(value.clone(), 0)];
-        while let Some((value, depth)) = open.pop() {
-            let is_container = value
-                .as_object()
-                .is_some_and(|id| matches!(self.object(id).kind, Kind::Container(_)));
-            match value.as_object() {
-                Some(id) if !is_container => found.push(self.actual(id)),
-                _ if depth < 4 => {
-                    let parts = self.parts_of(&value);
-                    open.extend(parts.into_iter().rev().map(|part| (part, depth + 1)));
-                }
-                _ => {}
-            }
-        }
-        found
+        self.program.emit(Statement::Checkpoint { label, site });
     }
 
     /// Notes that the loops around take data from something that goes on from round to round.
     pub(super) fn note_iterator(&mut self, value: &Value<'a>) {
-        let Some(id) = value.as_object().filter(|id| self.pipeline(*id).is_some()) else {
+        let Some(id) = value.as_object().filter(|id| self.heap.pipeline(*id).is_some()) else {
             return;
         };
-        let id = self.actual(id);
-        let name = self.object(id).name.clone().unwrap_or_else(|| "iterator".to_owned());
-        if let Some(around) = self.loops.last() {
-            let looped = &mut self.facts.loops[around.0 as usize];
+        let id = self.heap.actual(id);
+        let name = self.heap.object(id).name.clone().unwrap_or_else(|| "iterator".to_owned());
+        if let Some(around) = self.program.loops.last() {
+            let looped = &mut self.program.facts.loops[around.0 as usize];
             looped.iterator.get_or_insert((id, name));
         }
     }

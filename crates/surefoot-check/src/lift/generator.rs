@@ -2,6 +2,7 @@
 
 use super::Lift;
 use super::facts::{Purpose, Seed};
+use super::heap::Heap;
 use super::object::{Kind, Source};
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Statement};
@@ -9,19 +10,10 @@ use crate::library::{Environment, Family, Global};
 use std::rc::Rc;
 
 impl<'a> Lift<'a> {
-    /// The generator among the arguments.
-    pub(super) fn generator_of(&self, arguments: &Arguments<'a>) -> Option<ObjectId> {
-        let named =
-            ["generator", "rng", "random_state"].into_iter().find_map(|name| arguments.name(name));
-        let all = named.into_iter().chain(arguments.positional.iter());
-        all.filter_map(Value::as_object)
-            .find(|id| matches!(self.object(*id).kind, Kind::Generator(_)))
-    }
-
     /// Seeds a generator.
     pub(super) fn seed(&mut self, generator: ObjectId, arguments: &Arguments<'a>, site: Site) {
-        let whole = self.combine(arguments.all());
-        let generator = self.actual(generator);
+        let whole = self.heap.combine(arguments.all());
+        let generator = self.heap.actual(generator);
         let is_nothing = arguments.all().next().is_none_or(|it| matches!(it.shape, Shape::None));
         let mut operands = whole.operands;
         if is_nothing {
@@ -31,18 +23,18 @@ impl<'a> Lift<'a> {
                 site,
             )));
         }
-        let cell = self.object(generator).cell;
-        let moment = self.moment();
-        let in_loop = !self.loops.is_empty();
-        self.facts.seeds.push(Seed {
+        let cell = self.heap.object(generator).cell;
+        let moment = self.program.moment();
+        let in_loop = !self.program.loops.is_empty();
+        self.program.facts.seeds.push(Seed {
             generator,
             site,
             operands: operands.clone(),
             in_loop,
             moment,
         });
-        self.emit(Statement::Seed { generator: cell, operands, site });
-        self.note_rewrite(cell, site);
+        self.program.emit(Statement::Seed { generator: cell, operands, site });
+        self.program.note_rewrite(cell, site);
     }
 
     pub(super) fn make_generator(
@@ -52,12 +44,12 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> ObjectId {
         let id = self.make(Kind::Generator(Source::Made(family)), "generator", site);
-        let cell = self.object(id).cell;
+        let cell = self.heap.object(id).cell;
         // PyTorch's begin with a fixed seed, the others with entropy.
         let given = arguments.positional.first().or_else(|| arguments.name("seed"));
         let is_given =
             given.is_some_and(|it| !matches!(it.shape, Shape::None)) || family == Family::Torch;
-        let mut operands = self.combine(arguments.all()).operands;
+        let mut operands = self.heap.combine(arguments.all()).operands;
         if !is_given {
             operands.push(Operand::Variable(self.read_environment(
                 Environment::Entropy,
@@ -65,7 +57,7 @@ impl<'a> Lift<'a> {
                 site,
             )));
         }
-        self.emit(Statement::Seed { generator: cell, operands, site });
+        self.program.emit(Statement::Seed { generator: cell, operands, site });
         id
     }
 
@@ -77,10 +69,10 @@ impl<'a> Lift<'a> {
         arguments: &Arguments<'a>,
         site: Site,
     ) -> Value<'a> {
-        let whole = self.combine(arguments.all());
+        let whole = self.heap.combine(arguments.all());
         let seed = arguments.name("seed");
-        let given = seed.and_then(Value::as_object).or_else(|| self.generator_of(arguments));
-        let is_generator = |id: &ObjectId| matches!(self.object(*id).kind, Kind::Generator(_));
+        let given = seed.and_then(Value::as_object).or_else(|| self.heap.generator_of(arguments));
+        let is_generator = |id: &ObjectId| matches!(self.heap.object(*id).kind, Kind::Generator(_));
         let generator = match given.filter(is_generator) {
             Some(generator) => generator,
             None if seed.is_some_and(|it| !matches!(it.shape, Shape::None)) => return whole,
@@ -94,13 +86,24 @@ impl<'a> Lift<'a> {
     /// The state of an object, as it is now.
     pub(super) fn state_of(&mut self, id: ObjectId, site: Site) -> Value<'a> {
         let kept = self.program.variable("state");
-        let cell = self.cell(id);
-        self.compute(kept, "copy", vec![Operand::Variable(cell)], site);
+        let cell = self.heap.cell(id);
+        self.program.compute(kept, "copy", vec![Operand::Variable(cell)], site);
         Value {
-            shape: Shape::State(Rc::new([self.actual(id)])),
+            shape: Shape::State(Rc::new([self.heap.actual(id)])),
             operands: vec![Operand::Variable(kept)],
-            models: self.models_of(id),
+            models: self.heap.models_of(id),
         }
+    }
+}
+
+impl<'a> Heap<'a> {
+    /// The generator among the arguments.
+    pub(super) fn generator_of(&self, arguments: &Arguments<'a>) -> Option<ObjectId> {
+        let named =
+            ["generator", "rng", "random_state"].into_iter().find_map(|name| arguments.name(name));
+        let all = named.into_iter().chain(arguments.positional.iter());
+        all.filter_map(Value::as_object)
+            .find(|id| matches!(self.object(*id).kind, Kind::Generator(_)))
     }
 }
 

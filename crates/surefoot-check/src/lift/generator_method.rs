@@ -27,7 +27,7 @@ impl<'a> Lift<'a> {
             }
             "initial_seed" | "device" => Value::constant(),
             _ => {
-                let whole = self.combine(arguments.all());
+                let whole = self.heap.combine(arguments.all());
                 let drawn = self.draw(id, purpose_of(name), whole.operands, site);
                 if name == "shuffle"
                     && let Some(first) = arguments.positional.first()

@@ -7,7 +7,7 @@ use ruff_python_ast::{StmtImport, StmtImportFrom};
 
 impl<'a> Lift<'a> {
     pub(super) fn import(&mut self, import: &'a StmtImport) {
-        let file = self.frame(self.current).file;
+        let file = self.scope.frame(self.scope.current).file;
         for alias in &import.names {
             let name = alias.name.as_str();
             match &alias.asname {
@@ -26,7 +26,7 @@ impl<'a> Lift<'a> {
     }
 
     pub(super) fn import_from(&mut self, import: &'a StmtImportFrom) {
-        let file = self.frame(self.current).file;
+        let file = self.scope.frame(self.scope.current).file;
         let dots = ".".repeat(import.level as usize);
         let module = import.module.as_ref().map_or("", |name| name.as_str());
         let base = format!("{dots}{module}");
@@ -55,14 +55,14 @@ impl<'a> Lift<'a> {
 
     pub(super) fn import_all(&mut self, file: crate::FileId) {
         let frame = self.run_module(file, false);
-        if frame == self.current {
+        if frame == self.scope.current {
             return;
         }
-        let slots = self.frame(frame).slots.clone();
+        let slots = self.scope.frame(frame).slots.clone();
         for (name, slot) in slots {
             if !name.starts_with('_') {
-                let value = self.read(&slot);
-                self.frames[self.current.0 as usize].slots.insert(
+                let value = self.heap.read(&slot);
+                self.scope.frames[self.scope.current.0 as usize].slots.insert(
                     name,
                     super::scope::Slot {
                         shape: value.shape,

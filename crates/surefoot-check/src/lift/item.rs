@@ -33,7 +33,7 @@ impl<'a> Lift<'a> {
                 let Some(key) = index.as_text().copied() else {
                     return base.clone();
                 };
-                self.note_key(*load, key);
+                self.program.note_key(*load, key);
                 let keys: Vec<&'a str> = keys.iter().copied().chain([key]).collect();
                 return Value::of(Shape::Loaded(*load, keys.into()));
             }
@@ -47,7 +47,7 @@ impl<'a> Lift<'a> {
             }
             _ => {}
         }
-        self.combine([base, index])
+        self.heap.combine([base, index])
     }
 
     pub(super) fn item_of_object(
@@ -56,8 +56,8 @@ impl<'a> Lift<'a> {
         index: &Value<'a>,
         range: TextRange,
     ) -> Value<'a> {
-        let cell = Operand::Variable(self.cell(id));
-        let found = match &self.object(id).kind {
+        let cell = Operand::Variable(self.heap.cell(id));
+        let found = match &self.heap.object(id).kind {
             Kind::Module { .. } => return Value::object(id),
             Kind::Optimizer { .. } if !matches!(index.shape, Shape::Text(_)) => {
                 return Value::object(id);
@@ -75,7 +75,7 @@ impl<'a> Lift<'a> {
             },
             Kind::Dataset { .. } => return self.element_of_object(id, cell, range),
             Kind::Plain => {
-                let class = self.object(id).class.clone();
+                let class = self.heap.object(id).class.clone();
                 if let Some(class) = class
                     && let Some(Value { shape: Shape::Function(function), .. }) =
                         self.class_attribute(&class, "__getitem__")
@@ -87,14 +87,14 @@ impl<'a> Lift<'a> {
                     };
                     return self.enter(&bound, arguments, range);
                 }
-                return self.data(index);
+                return self.heap.data(index);
             }
             _ => None,
         };
         match found {
             Some(value) if !value.is_data() => value,
             found => {
-                let mut whole = self.data(index);
+                let mut whole = self.heap.data(index);
                 if let Some(found) = found {
                     whole.depend_on(&found);
                 }

@@ -7,6 +7,7 @@ use ruff_text_size::TextRange;
 use super::Lift;
 use super::facts::Fold;
 use super::object::{Container, Kind};
+use super::program::ProgramBuilder;
 use super::value::{Arguments, Models, ObjectId, SPREAD, Shape, Value};
 use crate::calculus::{Operand, Site, Statement};
 use crate::library::{Apply, Jax};
@@ -20,10 +21,10 @@ impl<'a> Lift<'a> {
         range: TextRange,
         site: Site,
     ) -> Value<'a> {
-        let whole = self.combine(arguments.all());
+        let whole = self.heap.combine(arguments.all());
         match call {
-            Jax::Key | Jax::Fold => self.fold(whole.operands, site),
-            Jax::Draw | Jax::Initial => self.keyed(whole, site),
+            Jax::Key | Jax::Fold => self.program.fold(whole.operands, site),
+            Jax::Draw | Jax::Initial => self.program.keyed(whole, site),
             Jax::Gradient { with_value } => {
                 let name =
                     if with_value { "jax.applied.value_and_grad" } else { "jax.applied.grad" };
@@ -36,16 +37,17 @@ impl<'a> Lift<'a> {
             }
             Jax::Apply(apply) => self.apply_function(apply, arguments, range),
             Jax::Transformation => Value::library("jax.applied.transformation"),
-            Jax::Memory => self.computed("memory", whole.operands, Models::default(), site),
+            Jax::Memory => self.program.computed("memory", whole.operands, Models::default(), site),
             Jax::Update => {
                 let operands = whole.operands;
-                let updates = self.computed("updates", operands.clone(), whole.models, site);
-                let memory = self.computed("memory", operands, Models::default(), site);
+                let updates =
+                    self.program.computed("updates", operands.clone(), whole.models, site);
+                let memory = self.program.computed("memory", operands, Models::default(), site);
                 Value::of(Shape::Tuple(Rc::new([updates, memory])))
             }
             Jax::Step => {
-                self.note_step();
-                self.computed("parameters", whole.operands, whole.models, site)
+                self.program.note_step();
+                self.program.computed("parameters", whole.operands, whole.models, site)
             }
             Jax::Save => {
                 let parts: Vec<Value<'a>> = arguments.all().cloned().collect();
@@ -56,37 +58,12 @@ impl<'a> Lift<'a> {
             Jax::Checkpointer => Value::library("jax.applied.checkpointer"),
             Jax::Bytes => {
                 let what = arguments.positional.first().cloned();
-                if !self.loops.is_empty() {
+                if !self.program.loops.is_empty() {
                     self.save(what.as_ref(), &Arguments::default(), range);
                 }
-                self.computed("bytes", whole.operands, whole.models, site)
+                self.program.computed("bytes", whole.operands, whole.models, site)
             }
         }
-    }
-
-    /// A key, from another one and numbers.
-    fn fold(&mut self, operands: Vec<Operand>, site: Site) -> Value<'a> {
-        let target = self.program.variable("key");
-        let mut operands = operands.into_iter();
-        let key = operands.next().unwrap_or_else(|| Operand::Constant(self.function("seed")));
-        self.facts.folds.push(Fold { variable: target, site });
-        self.emit(Statement::Fold { target, key, operands: operands.collect(), site });
-        Value {
-            shape: Shape::Key,
-            operands: vec![Operand::Variable(target)],
-            models: Models::default(),
-        }
-    }
-
-    /// A draw that is a function of a key.
-    fn keyed(&mut self, whole: Value<'a>, site: Site) -> Value<'a> {
-        let target = self.program.variable("drawn");
-        let mut operands = whole.operands.into_iter();
-        let key = operands.next().unwrap_or_else(|| Operand::Constant(self.function("seed")));
-        self.emit(Statement::Keyed { target, key, operands: operands.collect(), site });
-        let mut value = Value::plain(vec![Operand::Variable(target)]);
-        value.models = whole.models;
-        value
     }
 
     /// Calls a function for its gradient. In a loop that is training, and its first argument is trained.
@@ -102,36 +79,36 @@ impl<'a> Lift<'a> {
             return Value::constant();
         };
         let given = Arguments { positional: positional.collect(), named: arguments.named };
-        self.note_step();
-        let trained = self.combine(given.positional.iter().take(1));
+        self.program.note_step();
+        let trained = self.heap.combine(given.positional.iter().take(1));
         for operand in &trained.operands {
             if let Operand::Variable(variable) = operand
-                && !self.loops.is_empty()
+                && !self.program.loops.is_empty()
             {
-                self.note_trained(*variable);
+                self.program.note_trained(*variable);
             }
         }
-        let all = self.combine(given.all());
+        let all = self.heap.combine(given.all());
         let result = self.call_value(function, given, range);
-        let mut operands = self.data(&result).operands;
+        let mut operands = self.heap.data(&result).operands;
         operands.extend(
             all.operands.iter().filter(|it| !operands.contains(it)).copied().collect::<Vec<_>>(),
         );
-        let gradient = self.computed("gradient", operands, Models::default(), site);
+        let gradient = self.program.computed("gradient", operands, Models::default(), site);
         let result = match &result.shape {
             Shape::Tuple(parts) => {
                 let parts: Vec<Value<'a>> = parts
                     .iter()
                     .map(|part| {
-                        let part = self.data(part);
-                        self.computed("value", part.operands, part.models, site)
+                        let part = self.heap.data(part);
+                        self.program.computed("value", part.operands, part.models, site)
                     })
                     .collect();
                 Value::of(Shape::Tuple(parts.into()))
             }
             _ => {
-                let data = self.data(&result);
-                self.computed("value", data.operands, data.models, site)
+                let data = self.heap.data(&result);
+                self.program.computed("value", data.operands, data.models, site)
             }
         };
         if with_value {
@@ -161,7 +138,7 @@ impl<'a> Lift<'a> {
                 Some(function) if !function.is_data() => {
                     lift.call_value(function.clone(), arguments, range)
                 }
-                _ => lift.combine(arguments.all()),
+                _ => lift.heap.combine(arguments.all()),
             }
         };
         match apply {
@@ -180,7 +157,7 @@ impl<'a> Lift<'a> {
                 if !one.is_data() {
                     return one;
                 }
-                self.combine([&one, &other].into_iter().chain(all.first()))
+                self.heap.combine([&one, &other].into_iter().chain(all.first()))
             }
         }
     }
@@ -193,27 +170,28 @@ impl<'a> Lift<'a> {
         arguments: &Arguments<'a>,
         site: Site,
     ) -> Option<Value<'a>> {
-        let class = self.object(id).class.clone()?;
-        let bases = self.known_bases(&class);
+        let class = self.heap.object(id).class.clone()?;
+        let bases = class.library_bases();
         if !bases.iter().any(|base| base.starts_with("flax.linen.")) {
             return None;
         }
-        let whole = self.combine(arguments.all());
+        let whole = self.heap.combine(arguments.all());
         Some(match name {
-            "init" | "lazy_init" => self.keyed(whole, site),
+            "init" | "lazy_init" => self.program.keyed(whole, site),
             "init_with_output" => {
-                let drawn = self.keyed(whole, site);
+                let drawn = self.program.keyed(whole, site);
                 Value::of(Shape::Tuple(Rc::new([drawn.clone(), drawn])))
             }
             "apply" => {
-                let output = self.computed("output", whole.operands.clone(), whole.models, site);
+                let output =
+                    self.program.computed("output", whole.operands.clone(), whole.models, site);
                 if arguments.may_be_true(usize::MAX, "mutable") {
-                    let state = self.computed("state", whole.operands, whole.models, site);
+                    let state = self.program.computed("state", whole.operands, whole.models, site);
                     return Some(Value::of(Shape::Tuple(Rc::new([output, state]))));
                 }
                 output
             }
-            "make_rng" => self.keyed(whole, site),
+            "make_rng" => self.program.keyed(whole, site),
             _ => return None,
         })
     }
@@ -222,7 +200,7 @@ impl<'a> Lift<'a> {
     pub(super) fn save_arrays(&mut self, arguments: &Arguments<'a>, range: TextRange) {
         let site = self.site(range);
         let mut elements: Vec<Value<'a>> = arguments.positional.iter().skip(1).cloned().collect();
-        let spread = self.frameworks.call.map_or_else(Vec::new, |call| {
+        let spread = self.libraries.call.map_or_else(Vec::new, |call| {
             let keywords = call.arguments.keywords.iter();
             keywords.filter(|it| it.arg.is_none()).map(|it| &it.value).collect()
         });
@@ -243,5 +221,32 @@ impl<'a> Lift<'a> {
             named: Vec::new(),
         };
         self.save(Some(&what), &named, range);
+    }
+}
+
+impl<'a> ProgramBuilder<'a> {
+    /// A key, from another one and numbers.
+    pub(super) fn fold(&mut self, operands: Vec<Operand>, site: Site) -> Value<'a> {
+        let target = self.program.variable("key");
+        let mut operands = operands.into_iter();
+        let key = operands.next().unwrap_or_else(|| Operand::Constant(self.function("seed")));
+        self.facts.folds.push(Fold { variable: target, site });
+        self.emit(Statement::Fold { target, key, operands: operands.collect(), site });
+        Value {
+            shape: Shape::Key,
+            operands: vec![Operand::Variable(target)],
+            models: Models::default(),
+        }
+    }
+
+    /// A draw that is a function of a key.
+    pub(super) fn keyed(&mut self, whole: Value<'a>, site: Site) -> Value<'a> {
+        let target = self.program.variable("drawn");
+        let mut operands = whole.operands.into_iter();
+        let key = operands.next().unwrap_or_else(|| Operand::Constant(self.function("seed")));
+        self.emit(Statement::Keyed { target, key, operands: operands.collect(), site });
+        let mut value = Value::plain(vec![Operand::Variable(target)]);
+        value.models = whole.models;
+        value
     }
 }

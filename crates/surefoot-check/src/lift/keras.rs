@@ -10,6 +10,8 @@ use ruff_text_size::TextRange;
 use super::Lift;
 use super::facts::Purpose;
 use super::framework::Framework;
+use super::framework::Libraries;
+use super::heap::Heap;
 use super::object::Kind;
 use super::value::{Arguments, Code, Models, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site};
@@ -30,13 +32,13 @@ impl<'a> Lift<'a> {
         match call {
             Keras::Layer(layer) => self.new_keras_layer(layer, name, &arguments, site),
             Keras::Model => {
-                let shown = self.statement.unwrap_or(site);
+                let shown = self.execution.statement.unwrap_or(site);
                 let id = self.make_module(KERAS_LAYER, shown);
                 self.adopt(id, &arguments, site);
                 Value::object(id)
             }
             Keras::Sequential => {
-                let shown = self.statement.unwrap_or(site);
+                let shown = self.execution.statement.unwrap_or(site);
                 let id = self.make_module(KERAS_LAYER, shown);
                 for value in arguments.all().cloned().collect::<Vec<_>>() {
                     self.absorb_all(id, &value, site);
@@ -47,7 +49,7 @@ impl<'a> Lift<'a> {
                 Value::object(self.new_keras_optimizer(is_plain, &arguments, site))
             }
             Keras::Schedule => Value::library("keras.schedule"),
-            Keras::Initializer(initial) => self.new_initializer(initial, &arguments),
+            Keras::Initializer(initial) => self.heap.new_initializer(initial, &arguments),
             Keras::Callback(callback) => {
                 let framework = Framework::Callback(callback, arguments);
                 Value::object(self.make_framework(framework, "callback", site))
@@ -55,7 +57,7 @@ impl<'a> Lift<'a> {
             Keras::Directory => self.new_directory(&arguments, site),
             Keras::SetValue => {
                 if let [variable, value, ..] = &arguments.positional[..] {
-                    let value = self.data(value);
+                    let value = self.heap.data(value);
                     self.write_argument(&variable.clone(), &value, site);
                 }
                 Value::of(Shape::None)
@@ -63,9 +65,9 @@ impl<'a> Lift<'a> {
             Keras::Load => {
                 let layer = Layer { has_parameters: true, ..KERAS_LAYER };
                 let id = self.make_module(layer, site);
-                let cell = self.object(id).cell;
-                self.compute(cell, "loaded", Vec::new(), site);
-                let file = self.file_name(arguments.get(0, "filepath"));
+                let cell = self.heap.object(id).cell;
+                self.program.compute(cell, "loaded", Vec::new(), site);
+                let file = self.program.file_name(arguments.get(0, "filepath"));
                 self.note_weights(id, file, false, site);
                 Value::object(id)
             }
@@ -79,7 +81,7 @@ impl<'a> Lift<'a> {
         arguments: &Arguments<'a>,
         site: Site,
     ) -> Value<'a> {
-        let shown = self.statement.unwrap_or(site);
+        let shown = self.execution.statement.unwrap_or(site);
         if arguments.may_be_true(usize::MAX, "dropout")
             || arguments.may_be_true(usize::MAX, "recurrent_dropout")
         {
@@ -90,11 +92,11 @@ impl<'a> Lift<'a> {
             layer.nondeterministic = Some("the gradient of a bilinear resize");
         }
         let id = self.make_module(layer, shown);
-        let cell = self.object(id).cell;
+        let cell = self.heap.object(id).cell;
         let is_application = name.contains("applications.");
         let is_drawn = match self.initial_of(arguments) {
             Some(operands) => {
-                self.compute(cell, "initial", operands, shown);
+                self.program.compute(cell, "initial", operands, shown);
                 false
             }
             None if is_application => {
@@ -105,22 +107,22 @@ impl<'a> Lift<'a> {
         if is_drawn {
             let generator = self.global(Global::TensorFlow);
             let drawn = self.draw(generator, Purpose::Parameters, Vec::new(), shown);
-            self.compute(cell, "initial", drawn.operands, shown);
+            self.program.compute(cell, "initial", drawn.operands, shown);
         }
         if layer.draws
             && let Some(seed) = arguments.name("seed").cloned()
             && !matches!(seed.shape, Shape::None)
         {
             let generator = match seed.as_object() {
-                Some(given) if self.is_tensorflow_generator(given) => given,
+                Some(given) if self.heap.is_tensorflow_generator(given) => given,
                 _ => {
                     let given = Arguments { positional: vec![seed], named: Vec::new() };
                     self.make_generator(Family::TensorFlow, &given, shown)
                 }
             };
-            self.give_field(id, SEEDS, &Value::object(generator));
+            self.heap.give_field(id, SEEDS, &Value::object(generator));
         }
-        let whole = self.combine(arguments.all().filter(|it| it.is_data()));
+        let whole = self.heap.combine(arguments.all().filter(|it| it.is_data()));
         if !whole.operands.is_empty() && layer.has_parameters {
             self.write_cell(id, whole.operands, shown);
         }
@@ -149,35 +151,18 @@ impl<'a> Lift<'a> {
         }
     }
 
-    fn new_initializer(&mut self, initial: Initial, arguments: &Arguments<'a>) -> Value<'a> {
-        let seed = match initial {
-            Initial::Fixed => return Value::library("keras.initializer.fixed"),
-            Initial::Drawn(position) => arguments.get(position, "seed"),
-        };
-        let Some(seed) = seed.filter(|it| !matches!(it.shape, Shape::None)) else {
-            return Value::library("keras.initializer.drawn");
-        };
-        let mut value = Value::library("keras.initializer.seeded");
-        value.operands = self.data(seed).operands;
-        value
-    }
-
-    /// Whether an object is a model or a layer of Keras.
-    pub(super) fn is_keras(&self, id: ObjectId) -> bool {
-        matches!(self.object(id).kind, Kind::Module { layer, .. } if layer.is_keras)
-    }
-
     /// All layers that took part in values are parts of a model made from them.
     pub(super) fn adopt(&mut self, id: ObjectId, arguments: &Arguments<'a>, site: Site) {
         let mut models = Models::default();
         for value in arguments.all() {
             models = models.and(value.models);
-            for part in self.parts_of(value) {
+            for part in self.heap.parts_of(value) {
                 models = models.and(part.models);
             }
-            models = models.and(self.data(value).models);
+            models = models.and(self.heap.data(value).models);
         }
         let layers: Vec<ObjectId> = self
+            .heap
             .models
             .iter()
             .enumerate()
@@ -185,8 +170,8 @@ impl<'a> Lift<'a> {
             .map(|(_, layer)| *layer)
             .collect();
         for layer in layers {
-            let layer = self.root(layer);
-            if self.is_keras(layer) {
+            let layer = self.heap.root(layer);
+            if self.heap.is_keras(layer) {
                 self.absorb(id, layer, site);
             }
         }
@@ -205,9 +190,9 @@ impl<'a> Lift<'a> {
             Some(Shape::Bool(trains)) => Some(*trains),
             _ => None,
         };
-        let trains = told.unwrap_or_else(|| self.keras_trains());
-        self.frameworks.training.push(trains);
-        let cell = self.cell(id);
+        let trains = told.unwrap_or_else(|| self.libraries.keras_trains());
+        self.libraries.training.push(trains);
+        let cell = self.heap.cell(id);
         let mut value = if let Some(function) = self.hook(id, "call") {
             let wants = match function.code {
                 Code::Def(code) => code.parameters.includes("training"),
@@ -219,28 +204,23 @@ impl<'a> Lift<'a> {
             }
             self.enter(&function, arguments, range)
         } else {
-            let mut value = self.combine(arguments.all());
-            let parts = self.object(id).parts.clone();
+            let mut value = self.heap.combine(arguments.all());
+            let parts = self.heap.object(id).parts.clone();
             if parts.is_empty() || parts.len() > 64 {
                 value = self.apply_keras_layer(id, layer, trains, value, site);
             } else {
                 for part in parts {
                     let arguments = Arguments { positional: vec![value], named: Vec::new() };
                     let result = self.call_object(part, arguments, range);
-                    value = self.data(&result);
+                    value = self.heap.data(&result);
                 }
             }
             value
         };
-        self.frameworks.training.pop();
-        let models = self.models_of(id).and(own_models(self, id)).and(value.models);
+        self.libraries.training.pop();
+        let models = self.heap.models_of(id).and(own_models(self, id)).and(value.models);
         value.mark(Operand::Variable(cell), models);
         value
-    }
-
-    /// Whether the call of a model that is open trains.
-    pub(super) fn keras_trains(&self) -> bool {
-        self.frameworks.training.last().copied().unwrap_or(false)
     }
 
     fn apply_keras_layer(
@@ -255,13 +235,14 @@ impl<'a> Lift<'a> {
             return value;
         }
         if layer.draws {
-            let own = self.field(id, SEEDS).and_then(|it| it.as_object());
+            let own = self.heap.field(id, SEEDS).and_then(|it| it.as_object());
             let generator = own.unwrap_or_else(|| self.global(Global::TensorFlow));
             let drawn = self.draw(generator, Purpose::Layer, value.operands.clone(), site);
             value.depend_on(&drawn);
         }
         if let Some(operation) = layer.nondeterministic {
-            value.operands = self.unsteady(operation, std::mem::take(&mut value.operands), site);
+            value.operands =
+                self.program.unsteady(operation, std::mem::take(&mut value.operands), site);
         }
         if layer.keeps_statistics {
             let operands = value.operands.clone();
@@ -279,7 +260,7 @@ impl<'a> Lift<'a> {
         range: TextRange,
         site: Site,
     ) -> Option<Value<'a>> {
-        let root = self.root(id);
+        let root = self.heap.root(id);
         Some(match name {
             "compile" => {
                 self.compile(id, arguments, site);
@@ -287,7 +268,7 @@ impl<'a> Lift<'a> {
             }
             "fit" | "fit_generator" => self.fit(id, arguments, range, site),
             "train_on_batch" => {
-                let batch = self.combine(arguments.all());
+                let batch = self.heap.combine(arguments.all());
                 self.keras_train_step(id, batch, range, site)
             }
             "evaluate" | "evaluate_generator" | "test_on_batch" | "predict"
@@ -313,19 +294,23 @@ impl<'a> Lift<'a> {
                 Value::of(Shape::None)
             }
             "load_weights" => {
-                let file = self.file_name(arguments.get(0, "filepath"));
+                let file = self.program.file_name(arguments.get(0, "filepath"));
                 let leaves_out = self.leaves_optimizer_out(id, file.as_deref());
                 self.note_weights(id, file, leaves_out, site);
-                if self.marks.is_empty() && self.tries == 0 && self.loops.is_empty() {
-                    let cell = self.cell(id);
-                    self.compute(cell, "loaded", Vec::new(), site);
+                if self.scope.marks.is_empty()
+                    && self.execution.tries == 0
+                    && self.program.loops.is_empty()
+                {
+                    let cell = self.heap.cell(id);
+                    self.program.compute(cell, "loaded", Vec::new(), site);
                 }
                 Value::of(Shape::None)
             }
             "stateless_call" => {
-                let whole = self.combine(arguments.all());
-                let output = self.computed("output", whole.operands.clone(), whole.models, site);
-                let state = self.computed("state", whole.operands, Models::default(), site);
+                let whole = self.heap.combine(arguments.all());
+                let output =
+                    self.program.computed("output", whole.operands.clone(), whole.models, site);
+                let state = self.program.computed("state", whole.operands, Models::default(), site);
                 Value::of(Shape::Tuple(Rc::new([output, state])))
             }
             "add_weight" | "add_variable" => self.new_weight(arguments, site),
@@ -334,7 +319,7 @@ impl<'a> Lift<'a> {
             | "compute_output_shape"
             | "add_loss"
             | "add_metric"
-            | "compute_metrics" => self.combine(arguments.all()),
+            | "compute_metrics" => self.heap.combine(arguments.all()),
             "build"
             | "summary"
             | "get_config"
@@ -354,7 +339,7 @@ impl<'a> Lift<'a> {
 
     /// A weight that a layer makes for itself.
     fn new_weight(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
-        let shown = self.statement.unwrap_or(site);
+        let shown = self.execution.statement.unwrap_or(site);
         let operands = match self.initial_of(arguments) {
             Some(operands) => operands,
             None => {
@@ -366,9 +351,40 @@ impl<'a> Lift<'a> {
     }
 }
 
+impl<'a> Heap<'a> {
+    pub(super) fn new_initializer(
+        &mut self,
+        initial: Initial,
+        arguments: &Arguments<'a>,
+    ) -> Value<'a> {
+        let seed = match initial {
+            Initial::Fixed => return Value::library("keras.initializer.fixed"),
+            Initial::Drawn(position) => arguments.get(position, "seed"),
+        };
+        let Some(seed) = seed.filter(|it| !matches!(it.shape, Shape::None)) else {
+            return Value::library("keras.initializer.drawn");
+        };
+        let mut value = Value::library("keras.initializer.seeded");
+        value.operands = self.data(seed).operands;
+        value
+    }
+
+    /// Whether an object is a model or a layer of Keras.
+    pub(super) fn is_keras(&self, id: ObjectId) -> bool {
+        matches!(self.object(id).kind, Kind::Module { layer, .. } if layer.is_keras)
+    }
+}
+
+impl<'a> Libraries<'a> {
+    /// Whether the call of a model that is open trains.
+    pub(super) fn keras_trains(&self) -> bool {
+        self.training.last().copied().unwrap_or(false)
+    }
+}
+
 /// The models that an object itself is, also if it is part of another.
 fn own_models(lift: &Lift<'_>, id: ObjectId) -> Models {
-    match lift.object(id).kind {
+    match lift.heap.object(id).kind {
         Kind::Module { number, .. } => Models::one(number),
         _ => Models::default(),
     }

@@ -7,6 +7,7 @@ use ruff_text_size::TextRange;
 use super::Lift;
 use super::facts::Purpose;
 use super::generator::purpose_of;
+use super::heap::Heap;
 use super::object::{Container, Kind};
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::Operand;
@@ -36,20 +37,20 @@ impl<'a> Lift<'a> {
         };
         let site = self.site(range);
         match effect {
-            Effect::Pure => self.pure(&arguments),
+            Effect::Pure => self.heap.pure(&arguments),
             Effect::Silent | Effect::NoGrad => Value::constant(),
             Effect::Same => arguments.positional.into_iter().next().unwrap_or_else(Value::constant),
             Effect::Settings => Value::of(Shape::Settings),
             Effect::Draw(global) | Effect::DrawInto(global) => {
                 let generator =
-                    self.generator_of(&arguments).unwrap_or_else(|| self.global(global));
-                let whole = self.combine(arguments.all());
+                    self.heap.generator_of(&arguments).unwrap_or_else(|| self.global(global));
+                let whole = self.heap.combine(arguments.all());
                 let mut drawn = self.draw(generator, purpose_of(name), whole.operands, site);
                 drawn.models = whole.models;
                 drawn
             }
             Effect::DrawUnless(global, parameter) => {
-                let whole = self.combine(arguments.all());
+                let whole = self.heap.combine(arguments.all());
                 match arguments.name(parameter) {
                     Some(given) if !matches!(given.shape, Shape::None) => whole,
                     _ if matches!(
@@ -92,7 +93,7 @@ impl<'a> Lift<'a> {
                 Value::of(Shape::None)
             }
             Effect::Read(what) => {
-                let content = self.combine(arguments.all());
+                let content = self.heap.combine(arguments.all());
                 match what {
                     Environment::FileOrder | Environment::Arrival => {
                         self.unordered(what, name, content, range)
@@ -104,12 +105,12 @@ impl<'a> Lift<'a> {
             }
             Effect::Module(layer) => {
                 if layer.has_parameters && name.rsplit('.').next() == Some(SOMETHING) {
-                    self.tell_unknown(name, site, "it makes the model", false);
+                    self.program.tell_unknown(name, site, "it makes the model", false);
                 }
                 self.new_layer(layer, &arguments, site)
             }
             Effect::Functional(layer) => {
-                let whole = self.combine(arguments.all());
+                let whole = self.heap.combine(arguments.all());
                 let trains = !matches!(
                     arguments.name("training").map(|it| &it.shape),
                     Some(Shape::Bool(false))
@@ -127,15 +128,15 @@ impl<'a> Lift<'a> {
                 let id = self.make_optimizer(&arguments, site);
                 // Without momentum there is nothing that it remembers.
                 if &**name == "torch.optim.SGD" && !arguments.may_be_true(2, "momentum") {
-                    self.frameworks.forgetful.insert(id);
+                    self.libraries.forgetful.insert(id);
                 }
                 Value::object(id)
             }
             Effect::Scheduler => Value::object(self.make_scheduler(&arguments, site)),
             Effect::Scaler => {
                 let id = self.make(Kind::Scaler, "scaler", site);
-                let cell = self.object(id).cell;
-                self.compute(cell, "new", Vec::new(), site);
+                let cell = self.heap.object(id).cell;
+                self.program.compute(cell, "new", Vec::new(), site);
                 Value::object(id)
             }
             Effect::Average | Effect::Copy => {
@@ -144,7 +145,7 @@ impl<'a> Lift<'a> {
             Effect::Loader => self.new_loader(&arguments, site),
             Effect::Sampler(order) => {
                 let from = arguments.positional.first().cloned().unwrap_or_else(Value::constant);
-                let generator = self.generator_of(&arguments);
+                let generator = self.heap.generator_of(&arguments);
                 let id = self.make(Kind::Sampler { order, generator, from }, "sampler", site);
                 Value::object(id)
             }
@@ -159,7 +160,7 @@ impl<'a> Lift<'a> {
             }
             Effect::Transforms { draws } => {
                 let parts =
-                    arguments.positional.first().map_or_else(Vec::new, |it| self.parts_of(it));
+                    arguments.positional.first().map_or_else(Vec::new, |it| self.heap.parts_of(it));
                 let layer = Layer { draws, ..Layer::default() };
                 Value::object(self.make(
                     Kind::Transform { layer, global: Global::Torch, parts },
@@ -168,9 +169,11 @@ impl<'a> Lift<'a> {
                 ))
             }
             Effect::Split => {
-                let generator =
-                    self.generator_of(&arguments).unwrap_or_else(|| self.global(Global::Torch));
-                let whole = self.combine(arguments.all());
+                let generator = self
+                    .heap
+                    .generator_of(&arguments)
+                    .unwrap_or_else(|| self.global(Global::Torch));
+                let whole = self.heap.combine(arguments.all());
                 let drawn = self.draw(generator, Purpose::Order, whole.operands, site);
                 let part = |lift: &mut Lift<'a>| {
                     let parts: Vec<ObjectId> =
@@ -180,12 +183,12 @@ impl<'a> Lift<'a> {
                         "part",
                         site,
                     );
-                    let cell = lift.object(id).cell;
-                    lift.compute(cell, "part", drawn.operands.clone(), site);
+                    let cell = lift.heap.object(id).cell;
+                    lift.program.compute(cell, "part", drawn.operands.clone(), site);
                     Value::object(id)
                 };
                 let count = match arguments.get(1, "lengths").map(|it| &it.shape) {
-                    Some(Shape::Object(id)) => match &self.object(*id).kind {
+                    Some(Shape::Object(id)) => match &self.heap.object(*id).kind {
                         Kind::Container(container) if container.is_closed => {
                             container.elements.len()
                         }
@@ -211,23 +214,23 @@ impl<'a> Lift<'a> {
             }
             Effect::Rank => Value::plain(vec![Operand::Rank]),
             Effect::Workers => Value::plain(vec![Operand::Workers]),
-            Effect::Set(switch) => self.set_switch(switch, &arguments, site),
+            Effect::Set(switch) => self.program.set_switch(switch, &arguments, site),
             Effect::State => {
-                let whole = self.combine(arguments.all());
+                let whole = self.heap.combine(arguments.all());
                 let id = self.make(Kind::State, "state", site);
-                let cell = self.object(id).cell;
-                self.compute(cell, "new", whole.operands, site);
+                let cell = self.heap.object(id).cell;
+                self.program.compute(cell, "new", whole.operands, site);
                 Value::object(id)
             }
             Effect::Backward => {
-                let whole = self.combine(arguments.all());
+                let whole = self.heap.combine(arguments.all());
                 self.backward(&whole, site);
                 Value::constant()
             }
             Effect::Nondeterministic(operation) => {
-                let mut whole = self.combine(arguments.all());
+                let mut whole = self.heap.combine(arguments.all());
                 if self.mode_of_call() {
-                    whole.operands = self.unsteady(operation, whole.operands, site);
+                    whole.operands = self.program.unsteady(operation, whole.operands, site);
                 }
                 whole
             }
@@ -244,7 +247,7 @@ impl<'a> Lift<'a> {
         let first = || arguments.positional.first().cloned();
         Some(match name {
             "torch.nn.Parameter" | "torch.nn.parameter.Parameter" => {
-                let data = self.combine(arguments.positional.iter().take(1));
+                let data = self.heap.combine(arguments.positional.iter().take(1));
                 Value { shape: Shape::Parameters(Rc::new([])), ..data }
             }
             "functools.partial" => {
@@ -259,7 +262,7 @@ impl<'a> Lift<'a> {
                 first()?
             }
             "itertools.chain" | "itertools.chain.from_iterable" => {
-                let parameters: Vec<ObjectId> = self.models_in(arguments.all());
+                let parameters: Vec<ObjectId> = self.heap.models_in(arguments.all());
                 if parameters.is_empty() {
                     return None;
                 }
@@ -272,18 +275,19 @@ impl<'a> Lift<'a> {
             | "collections.Counter"
             | "queue.Queue"
             | "queue.deque" => {
-                let entries =
-                    first().and_then(|it| it.as_object()).map(|id| self.object(id).kind.clone());
+                let entries = first()
+                    .and_then(|it| it.as_object())
+                    .map(|id| self.heap.object(id).kind.clone());
                 let site = self.site(range);
                 let mut container = match entries {
                     Some(Kind::Container(container)) => container,
                     _ => Container::default(),
                 };
                 container.has_keys = !name.ends_with("deque") && !name.ends_with("Queue");
-                let whole = self.combine(arguments.all());
+                let whole = self.heap.combine(arguments.all());
                 let id = self.make(Kind::Container(container), "container", site);
-                let cell = self.object(id).cell;
-                self.compute(cell, "new", whole.operands, site);
+                let cell = self.heap.object(id).cell;
+                self.program.compute(cell, "new", whole.operands, site);
                 Value::object(id)
             }
             // They keep the order unless they are told to shuffle.
@@ -295,33 +299,46 @@ impl<'a> Lift<'a> {
                     Some(Shape::Bool(true))
                 ) =>
             {
-                self.pure(arguments)
+                self.heap.pure(arguments)
             }
             "numpy.savez" | "numpy.savez_compressed" => {
                 self.save_arrays(arguments, range);
                 Value::of(Shape::None)
             }
-            "json.dump" if !self.loops.is_empty() => {
+            "json.dump" if !self.program.loops.is_empty() => {
                 let site = self.site(range);
-                let holdings = self.holdings(&first()?, 4);
-                self.facts.asides.push(super::facts::Aside { site, holdings });
+                let holdings = self.heap.holdings(&first()?, 4);
+                self.program.facts.asides.push(super::facts::Aside { site, holdings });
                 Value::of(Shape::None)
             }
-            "json.load" if self.frameworks.dumps_json => self.load(arguments, range),
-            "numpy.load" if self.frameworks.saves_arrays => self.load(arguments, range),
+            "json.load" if self.libraries.dumps_json => self.load(arguments, range),
+            "numpy.load" if self.libraries.saves_arrays => self.load(arguments, range),
             "torch.initial_seed" => {
                 let generator = self.global(Global::Torch);
-                Value::plain(vec![Operand::Variable(self.object(generator).cell)])
+                Value::plain(vec![Operand::Variable(self.heap.object(generator).cell)])
             }
             "os.getenv" => self.environment_variable(&first()?),
             _ if name.starts_with("torch.distributions.") && is_class(name) => {
-                let whole = self.combine(arguments.all());
+                let whole = self.heap.combine(arguments.all());
                 Value { shape: Shape::Distribution, ..whole }
             }
             _ => return None,
         })
     }
 
+    /// Whether a function of a model is called in training.
+    pub(super) fn mode_of_call(&self) -> bool {
+        let receiver = self
+            .execution
+            .calls
+            .iter()
+            .rev()
+            .find_map(|call| call.receiver.filter(|id| self.heap.is_module(*id)));
+        receiver.is_none_or(|id| self.heap.trains(id))
+    }
+}
+
+impl<'a> Heap<'a> {
     /// A computation; what comes out of a checkpoint stays what it is.
     pub(super) fn pure(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
         if let Some(first) = arguments.positional.first()
@@ -330,13 +347,6 @@ impl<'a> Lift<'a> {
             return first.clone();
         }
         self.combine(arguments.all())
-    }
-
-    /// Whether a function of a model is called in training.
-    pub(super) fn mode_of_call(&self) -> bool {
-        let receiver =
-            self.calls.iter().rev().find_map(|call| call.receiver.filter(|id| self.is_module(*id)));
-        receiver.is_none_or(|id| self.trains(id))
     }
 
     /// The values in a tuple or a list.

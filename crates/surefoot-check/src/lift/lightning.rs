@@ -39,7 +39,7 @@ impl<'a> Lift<'a> {
                 self.set_trainer_switches(arguments, site);
                 let callbacks = arguments.name("callbacks");
                 Framework::Trainer(Trainer {
-                    callbacks: callbacks.map_or_else(Vec::new, |it| self.objects_in(it)),
+                    callbacks: callbacks.map_or_else(Vec::new, |it| self.heap.objects_in(it)),
                     resumes: arguments.name("resume_from_checkpoint").cloned(),
                 })
             }
@@ -56,15 +56,15 @@ impl<'a> Lift<'a> {
             Some(Shape::Text("warn")) => {
                 let site = self.keyword_site("deterministic", site);
                 let rule = Rule::WarnOnly;
-                self.facts.switches.push(SwitchSet { rule, site });
+                self.program.facts.switches.push(SwitchSet { rule, site });
             }
-            Some(Shape::Bool(true)) => self.facts.asks_for_determinism = true,
+            Some(Shape::Bool(true)) => self.program.facts.asks_for_determinism = true,
             _ => {}
         }
         if arguments.is_true(usize::MAX, "benchmark") {
             let site = self.keyword_site("benchmark", site);
             let rule = Rule::CudnnBenchmark;
-            self.facts.switches.push(SwitchSet { rule, site });
+            self.program.facts.switches.push(SwitchSet { rule, site });
         }
     }
 
@@ -98,23 +98,23 @@ impl<'a> Lift<'a> {
         self.forget_fields(model);
         let loaders = self.loaders(model, arguments, site);
         let configured = self.call_hook(model, "configure_optimizers", Vec::new(), site);
-        let made = configured.map_or_else(Vec::new, |it| self.objects_in(&it));
+        let made = configured.map_or_else(Vec::new, |it| self.heap.objects_in(&it));
         let of = |lift: &Lift<'a>, is_it: fn(&Kind<'a>) -> bool| -> Vec<ObjectId> {
-            made.iter().copied().filter(|id| is_it(&lift.object(*id).kind)).collect()
+            made.iter().copied().filter(|id| is_it(&lift.heap.object(*id).kind)).collect()
         };
         let optimizers = of(self, |kind| matches!(kind, Kind::Optimizer { .. }));
         let schedulers = of(self, |kind| matches!(kind, Kind::Scheduler { .. }));
         for (index, id) in optimizers.iter().enumerate() {
-            if self.object(*id).name.is_none() {
-                self.object_mut(*id).name = Some(format!("optimizers[{index}]"));
+            if self.heap.object(*id).name.is_none() {
+                self.heap.object_mut(*id).name = Some(format!("optimizers[{index}]"));
             }
         }
-        self.frameworks.module_optimizers = optimizers.clone();
+        self.libraries.module_optimizers = optimizers.clone();
         let hooked: Vec<ObjectId> = trainer
             .callbacks
             .iter()
             .copied()
-            .filter(|id| self.object(*id).class.is_some())
+            .filter(|id| self.heap.object(*id).class.is_some())
             .collect();
         for id in &hooked {
             self.forget_fields(*id);
@@ -122,7 +122,7 @@ impl<'a> Lift<'a> {
         let path = arguments.get(4, "ckpt_path").or(trainer.resumes.as_ref());
         let is_resumed = path.is_some_and(|it| !matches!(it.shape, Shape::None));
         if is_resumed {
-            let range = self.range_of(site);
+            let range = self.program.range_of(site);
             let loaded = self.load(&Arguments::default(), range);
             self.call_hook(model, "on_load_checkpoint", vec![loaded], site);
         }
@@ -136,21 +136,21 @@ impl<'a> Lift<'a> {
         hook(self, "on_fit_start");
         hook(self, "on_train_start");
         let is_automatic = !matches!(
-            self.field(model, "automatic_optimization").map(|it| it.shape),
+            self.heap.field(model, "automatic_optimization").map(|it| it.shape),
             Some(Shape::Bool(false))
         );
         self.run_library_loop(site, Runner::Trainer, "epoch", false, |lift, _| {
             hook(lift, "on_train_epoch_start");
             lift.begin_pass(&loaders.training, site);
             lift.run_library_loop(site, Runner::Trainer, "batch_idx", true, |lift, counter| {
-                let range = lift.range_of(site);
+                let range = lift.program.range_of(site);
                 let batch = lift.element(&loaders.training, counter, range);
                 let index = Value::plain(vec![Operand::Variable(counter)]);
                 hook(lift, "on_train_batch_start");
                 let loss = lift.call_hook(model, "training_step", vec![batch, index], site);
                 if let (Some(loss), true) = (loss, is_automatic) {
-                    let loss = lift.data(&loss);
-                    let root = lift.root(model);
+                    let loss = lift.heap.data(&loss);
+                    let root = lift.heap.root(model);
                     lift.clear_gradients(&[root], site);
                     lift.backward(&loss, site);
                     for optimizer in &optimizers {
@@ -160,7 +160,7 @@ impl<'a> Lift<'a> {
                 hook(lift, "on_train_batch_end");
             });
             if is_automatic {
-                let range = lift.range_of(site);
+                let range = lift.program.range_of(site);
                 for scheduler in &schedulers {
                     lift.call_object_method(*scheduler, "step", Arguments::default(), range);
                 }
@@ -209,24 +209,24 @@ impl<'a> Lift<'a> {
         else {
             return;
         };
-        let root = self.root(model);
+        let root = self.heap.root(model);
         let set = |lift: &mut Lift<'a>, on: bool| {
-            if let Kind::Module { trains, .. } = &mut lift.object_mut(root).kind {
+            if let Kind::Module { trains, .. } = &mut lift.heap.object_mut(root).kind {
                 *trains = on;
             }
         };
         set(self, false);
-        self.no_grad += 1;
-        self.frameworks.evaluating += 1;
+        self.execution.no_grad += 1;
+        self.libraries.evaluating += 1;
         self.begin_pass(validation, site);
         let counter = self.program.variable("batch_idx");
-        self.compute(counter, "any", Vec::new(), site);
-        let range = self.range_of(site);
+        self.program.compute(counter, "any", Vec::new(), site);
+        let range = self.program.range_of(site);
         let batch = self.element(validation, counter, range);
         let index = Value::plain(vec![Operand::Variable(counter)]);
         self.call_hook(model, "validation_step", vec![batch, index], site);
-        self.frameworks.evaluating -= 1;
-        self.no_grad -= 1;
+        self.libraries.evaluating -= 1;
+        self.execution.no_grad -= 1;
         set(self, true);
     }
 
@@ -243,17 +243,17 @@ impl<'a> Lift<'a> {
         let writers: Vec<(Site, bool)> = trainer
             .callbacks
             .iter()
-            .filter_map(|id| match &self.object(*id).kind {
+            .filter_map(|id| match &self.heap.object(*id).kind {
                 Kind::Framework(framework) => match **framework {
                     Framework::ModelCheckpoint { is_without_optimizers } => {
-                        Some((self.object(*id).site, is_without_optimizers))
+                        Some((self.heap.object(*id).site, is_without_optimizers))
                     }
                     _ => None,
                 },
                 _ => None,
             })
             .collect();
-        let root = self.root(model);
+        let root = self.heap.root(model);
         if !is_resumed {
             let holdings = Holdings { objects: vec![root], ..Holdings::default() };
             self.put_out(&holdings, site);
@@ -262,18 +262,18 @@ impl<'a> Lift<'a> {
         let container = Container { is_closed: true, ..Container::default() };
         let added = self.make(Kind::Container(container), "checkpoint", site);
         self.call_hook(model, "on_save_checkpoint", vec![Value::object(added)], site);
-        let mut holdings = self.holdings(&Value::object(added), 4);
+        let mut holdings = self.heap.holdings(&Value::object(added), 4);
         for id in &trainer.callbacks {
             for name in ["state_dict", "on_save_checkpoint"] {
                 if let Some(state) = self.call_hook(*id, name, Vec::new(), site) {
-                    let of_callback = self.holdings(&state, 4);
+                    let of_callback = self.heap.holdings(&state, 4);
                     holdings.objects.extend(of_callback.objects);
                     holdings.variables.extend(of_callback.variables);
                 }
             }
         }
         holdings.objects.push(root);
-        self.hold_positions(&mut holdings);
+        self.program.hold_positions(&mut holdings);
         let writers = if writers.is_empty() { vec![(site, false)] } else { writers };
         for (site, is_without_optimizers) in writers {
             let mut holdings = holdings.clone();
@@ -292,13 +292,13 @@ impl<'a> Lift<'a> {
         arguments: &Arguments<'a>,
         site: Site,
     ) -> Option<Value<'a>> {
-        let class = self.object(id).class.clone()?;
-        let bases = self.known_bases(&class);
+        let class = self.heap.object(id).class.clone()?;
+        let bases = class.library_bases();
         if !bases.iter().any(|base| base.starts_with("pytorch_lightning.")) {
             return None;
         }
         Some(match name {
-            "optimizers" => match self.frameworks.module_optimizers[..] {
+            "optimizers" => match self.libraries.module_optimizers[..] {
                 [one] => Value::object(one),
                 ref several => {
                     let values: Rc<[Value<'a>]> =
@@ -307,7 +307,7 @@ impl<'a> Lift<'a> {
                 }
             },
             "manual_backward" => {
-                let whole = self.combine(arguments.all());
+                let whole = self.heap.combine(arguments.all());
                 self.backward(&whole, site);
                 Value::constant()
             }

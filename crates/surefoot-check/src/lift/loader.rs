@@ -7,6 +7,7 @@ use ruff_text_size::TextRange;
 use super::Lift;
 use super::facts::Purpose;
 use super::object::{Kind, Loader, Source};
+use super::program::ProgramBuilder;
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Statement};
 use crate::library::{Global, Sampler};
@@ -21,10 +22,10 @@ impl<'a> Lift<'a> {
                 }
             }
             Shape::Object(id) => {
-                if let Kind::Loader(loader) = &self.object(*id).kind {
+                if let Kind::Loader(loader) = &self.heap.object(*id).kind {
                     let loader = loader.clone();
                     self.begin_epoch(*id, &loader, site);
-                } else if let Some(pipeline) = self.pipeline(*id) {
+                } else if let Some(pipeline) = self.heap.pipeline(*id) {
                     self.begin_pipeline(*id, &pipeline, site);
                 }
             }
@@ -40,7 +41,7 @@ impl<'a> Lift<'a> {
         }
         let generator = loader.generator.unwrap_or_else(|| self.global(Global::Torch));
         let base = self.draw(generator, Purpose::WorkerSeed, Vec::new(), site);
-        let made = self.object(id).site;
+        let made = self.heap.object(id).site;
         let sampler = loader.sampler.as_ref();
         let order = sampler.and_then(|sampler| self.order_of(sampler, loader, site));
         let mut operands = order.map_or_else(Vec::new, |order| order.operands);
@@ -49,25 +50,25 @@ impl<'a> Lift<'a> {
             let shuffled = self.draw(generator, Purpose::Order, Vec::new(), made);
             operands.extend(shuffled.operands);
         }
-        let cell = self.object(id).cell;
-        self.compute(cell, "order", operands, site);
+        let cell = self.heap.object(id).cell;
+        self.program.compute(cell, "order", operands, site);
         if loader.has_workers {
             let globals = self.workers_of(id, site);
             for generator in globals.values() {
-                let cell = self.object(*generator).cell;
-                self.emit(Statement::Seed {
+                let cell = self.heap.object(*generator).cell;
+                self.program.emit(Statement::Seed {
                     generator: cell,
                     operands: base.operands.clone(),
                     site,
                 });
             }
             if let Some(init) = &loader.init {
-                let before = self.worker_globals.replace(globals);
+                let before = self.libraries.worker_globals.replace(globals);
                 let arguments =
                     Arguments { positional: vec![Value::constant()], named: Vec::new() };
-                let range = self.range_of(site);
+                let range = self.program.range_of(site);
                 self.call_value(init.clone(), arguments, range);
-                self.worker_globals = before;
+                self.libraries.worker_globals = before;
             }
         }
     }
@@ -79,11 +80,11 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> Option<Value<'a>> {
         let id = sampler.as_object()?;
-        match self.object(id).kind.clone() {
+        match self.heap.object(id).kind.clone() {
             Kind::Sampler { order: Sampler::Random, generator, .. } => {
                 let generator =
                     generator.or(loader.generator).unwrap_or_else(|| self.global(Global::Torch));
-                let made = self.object(id).site;
+                let made = self.heap.object(id).site;
                 Some(self.draw(generator, Purpose::Order, Vec::new(), made))
             }
             // A batch sampler goes through another one.
@@ -91,28 +92,23 @@ impl<'a> Lift<'a> {
                 self.order_of(&from, loader, site)
             }
             Kind::Plain => {
-                let class = self.object(id).class.clone()?;
+                let class = self.heap.object(id).class.clone()?;
                 let Shape::Function(function) = self.class_attribute(&class, "__iter__")?.shape
                 else {
                     return None;
                 };
                 let bound = self.bind_method(&function, id);
-                let range = self.range_of(site);
+                let range = self.program.range_of(site);
                 let order = self.enter(&bound, Arguments::default(), range);
-                Some(self.data(&order))
+                Some(self.heap.data(&order))
             }
             _ => None,
         }
     }
 
-    pub(super) fn range_of(&self, site: Site) -> TextRange {
-        let place = &self.facts.sites[site.0 as usize].range;
-        TextRange::new(size(place.start), size(place.end))
-    }
-
     /// The generators of the processes of a loader.
     pub(super) fn workers_of(&mut self, id: ObjectId, site: Site) -> BTreeMap<Global, ObjectId> {
-        if let Some(globals) = self.workers.get(&id) {
+        if let Some(globals) = self.libraries.workers.get(&id) {
             return globals.clone();
         }
         let mut globals = BTreeMap::new();
@@ -120,7 +116,7 @@ impl<'a> Lift<'a> {
             globals
                 .insert(global, self.make(Kind::Generator(Source::Worker(global)), "worker", site));
         }
-        self.workers.insert(id, globals.clone());
+        self.libraries.workers.insert(id, globals.clone());
         globals
     }
 
@@ -131,16 +127,21 @@ impl<'a> Lift<'a> {
         by: Operand,
         range: TextRange,
     ) -> Value<'a> {
-        match self.object(id).kind.clone() {
+        match self.heap.object(id).kind.clone() {
             Kind::Module { .. } | Kind::Optimizer { .. } => Value::object(id),
             Kind::Loader(loader) => {
-                let index = Value::plain(vec![by, Operand::Variable(self.object(id).cell)]);
+                let index = Value::plain(vec![by, Operand::Variable(self.heap.object(id).cell)]);
                 let site = self.site(range);
-                let before = (self.worker_globals.take(), self.worker_has_init, self.worker_first);
+                let before = (
+                    self.libraries.worker_globals.take(),
+                    self.libraries.worker_has_init,
+                    self.libraries.worker_first,
+                );
                 if loader.has_workers && !loader.is_opaque {
-                    self.worker_globals = Some(self.workers_of(id, site));
-                    self.worker_has_init = loader.init.is_some();
-                    self.worker_first = u32::try_from(self.objects.len()).unwrap_or(u32::MAX);
+                    self.libraries.worker_globals = Some(self.workers_of(id, site));
+                    self.libraries.worker_has_init = loader.init.is_some();
+                    self.libraries.worker_first =
+                        u32::try_from(self.heap.objects.len()).unwrap_or(u32::MAX);
                 }
                 let sample = self.sample(&loader.dataset, &index, range);
                 let batch = match &loader.collate {
@@ -150,16 +151,20 @@ impl<'a> Lift<'a> {
                     }
                     None => sample,
                 };
-                (self.worker_globals, self.worker_has_init, self.worker_first) = before;
+                (
+                    self.libraries.worker_globals,
+                    self.libraries.worker_has_init,
+                    self.libraries.worker_first,
+                ) = before;
                 batch
             }
             Kind::Dataset { .. } => self.sample(&Value::object(id), &Value::plain(vec![by]), range),
-            Kind::Framework(_) => match self.pipeline(id) {
+            Kind::Framework(_) => match self.heap.pipeline(id) {
                 Some(pipeline) => self.element_of_pipeline(id, &pipeline, by, range),
                 None => Value::plain(vec![by]),
             },
             Kind::Plain => {
-                let method = self.object(id).class.clone().and_then(|class| {
+                let method = self.heap.object(id).class.clone().and_then(|class| {
                     let names = ["__iter__", "__next__", "__getitem__"];
                     names.into_iter().find_map(|name| {
                         self.class_attribute(&class, name).map(|value| (name, value))
@@ -175,7 +180,9 @@ impl<'a> Lift<'a> {
                     self.enter(&bound, Arguments { positional, named: Vec::new() }, range);
                 match element.as_object() {
                     // `__iter__` may give the object itself, or another one.
-                    Some(other) if self.actual(other) == self.actual(id) => Value::plain(vec![by]),
+                    Some(other) if self.heap.actual(other) == self.heap.actual(id) => {
+                        Value::plain(vec![by])
+                    }
                     Some(other) if name == "__iter__" => self.element_of_object(other, by, range),
                     _ if matches!(
                         element.shape,
@@ -188,7 +195,7 @@ impl<'a> Lift<'a> {
                 }
             }
             Kind::Container(container) => {
-                let mut element = Value::plain(vec![by, Operand::Variable(self.cell(id))]);
+                let mut element = Value::plain(vec![by, Operand::Variable(self.heap.cell(id))]);
                 match container.elements.iter().find(|it| !it.is_data()) {
                     Some(thing) => thing.clone(),
                     None => {
@@ -199,25 +206,25 @@ impl<'a> Lift<'a> {
                     }
                 }
             }
-            _ => Value::plain(vec![by, Operand::Variable(self.cell(id))]),
+            _ => Value::plain(vec![by, Operand::Variable(self.heap.cell(id))]),
         }
     }
 
     fn element_by(&mut self, iterated: &Value<'a>, by: Operand, range: TextRange) -> Value<'a> {
         match by {
             Operand::Variable(counter) => self.element(iterated, counter, range),
-            _ => self.data(iterated),
+            _ => self.heap.data(iterated),
         }
     }
 
     /// A sample of a data set, after what is done to it.
     fn sample(&mut self, dataset: &Value<'a>, index: &Value<'a>, range: TextRange) -> Value<'a> {
         let Some(id) = dataset.as_object() else {
-            return self.combine([dataset, index]);
+            return self.heap.combine([dataset, index]);
         };
-        self.sampling += 1;
+        self.libraries.sampling += 1;
         let sample = self.sample_of(id, dataset, index, range);
-        self.sampling -= 1;
+        self.libraries.sampling -= 1;
         sample
     }
 
@@ -228,24 +235,24 @@ impl<'a> Lift<'a> {
         index: &Value<'a>,
         range: TextRange,
     ) -> Value<'a> {
-        match self.object(id).kind.clone() {
+        match self.heap.object(id).kind.clone() {
             Kind::Dataset { from, transforms, parts } => {
-                let mut value = self.combine([&from, index]);
+                let mut value = self.heap.combine([&from, index]);
                 for part in parts {
                     if part != id {
                         let inner = self.sample(&Value::object(part), index, range);
-                        value.depend_on(&self.data(&inner));
+                        value.depend_on(&self.heap.data(&inner));
                     }
                 }
                 for transform in transforms {
                     let arguments = Arguments { positional: vec![value], named: Vec::new() };
                     let result = self.call_value(transform, arguments, range);
-                    value = self.data(&result);
+                    value = self.heap.data(&result);
                 }
                 value
             }
             Kind::Plain => {
-                let class = self.object(id).class.clone();
+                let class = self.heap.object(id).class.clone();
                 let method = class.and_then(|class| {
                     let names = ["__getitem__", "__iter__"];
                     names.into_iter().find_map(|name| {
@@ -265,8 +272,15 @@ impl<'a> Lift<'a> {
                 }
                 value
             }
-            _ => self.combine([dataset, index]),
+            _ => self.heap.combine([dataset, index]),
         }
+    }
+}
+
+impl<'a> ProgramBuilder<'a> {
+    pub(super) fn range_of(&self, site: Site) -> TextRange {
+        let place = &self.facts.sites[site.0 as usize].range;
+        TextRange::new(size(place.start), size(place.end))
     }
 }
 

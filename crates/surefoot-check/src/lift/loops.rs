@@ -9,7 +9,9 @@ use ruff_text_size::Ranged;
 
 use super::Lift;
 use super::facts::{Loop, LoopId};
+use super::heap::Heap;
 use super::object::Kind;
+use super::program::ProgramBuilder;
 use super::scope::Owner;
 use super::value::{Models, Shape, Value};
 use crate::calculus::{Operand, Site, Statement, Variable};
@@ -22,11 +24,11 @@ impl<'a> Lift<'a> {
         let iterated = self.eval(&it.iter);
         let iterated = self.in_some_order(iterated, it.iter.range());
         self.note_taken(&iterated, it.iter.range());
-        if let Some(elements) = self.unrolled(&iterated) {
+        if let Some(elements) = self.heap.unrolled(&iterated) {
             for element in elements {
-                self.in_head = true;
+                self.execution.in_head = true;
                 self.assign(&it.target, element, it.target.range());
-                self.in_head = false;
+                self.execution.in_head = false;
                 self.run_block(&it.body);
             }
             self.run_block(&it.orelse);
@@ -37,9 +39,9 @@ impl<'a> Lift<'a> {
         let target = &*it.target;
         self.run_loop(&it.body, site, name, &iterated, None, |lift, counter| {
             let element = lift.element(&iterated, counter, it.iter.range());
-            lift.in_head = true;
+            lift.execution.in_head = true;
             lift.assign(target, element, target.range());
-            lift.in_head = false;
+            lift.execution.in_head = false;
             lift.note_positions(target, &iterated);
         });
         self.run_block(&it.orelse);
@@ -64,36 +66,37 @@ impl<'a> Lift<'a> {
     ) {
         let assigned = assigned(body);
         for name in assigned.names {
-            let owner = self.owner_of(name);
+            let owner = self.scope.owner_of(name);
             self.forget_literal(owner, name);
             self.forget_container(owner, name, site);
         }
-        let receiver = self.calls.last().and_then(|call| call.receiver);
+        let receiver = self.execution.calls.last().and_then(|call| call.receiver);
         for field in assigned.fields {
             if let Some(receiver) = receiver {
-                let receiver = self.actual(receiver);
+                let receiver = self.heap.actual(receiver);
                 self.forget_literal(Owner::Object(receiver), field);
             }
         }
-        let drawn = self.facts.draws.len();
+        let drawn = self.program.facts.draws.len();
         self.begin_pass(iterated, site);
-        let pass_draws = self.facts.draws[drawn..].iter().map(|draw| draw.generator).collect();
+        let pass_draws =
+            self.program.facts.draws[drawn..].iter().map(|draw| draw.generator).collect();
         let stop = assigned.leaves.then(|| {
             let stop = self.program.variable("left early");
-            self.compute(stop, "going on", Vec::new(), site);
+            self.program.compute(stop, "going on", Vec::new(), site);
             stop
         });
         let counter = self.program.variable(name.as_deref().unwrap_or("round"));
         let bound = self.bound(iterated, site);
-        let id = LoopId(u32::try_from(self.facts.loops.len()).unwrap_or(u32::MAX));
-        let moment = self.moment();
-        self.facts.loops.push(Loop {
+        let id = LoopId(u32::try_from(self.program.facts.loops.len()).unwrap_or(u32::MAX));
+        let moment = self.program.moment();
+        self.program.facts.loops.push(Loop {
             site,
-            parent: self.loops.last().copied(),
+            parent: self.program.loops.last().copied(),
             counter,
             name,
             positions: vec![counter],
-            is_over_data: self.is_data(iterated),
+            is_over_data: self.heap.is_data(iterated),
             trains: false,
             is_while: test.is_some(),
             runner: None,
@@ -104,21 +107,21 @@ impl<'a> Lift<'a> {
             iterator: None,
             moment,
         });
-        self.loops.push(id);
-        self.stops.push(stop);
-        self.blocks.push(Vec::new());
+        self.program.loops.push(id);
+        self.program.stops.push(stop);
+        self.program.blocks.push(Vec::new());
         let tested = test.map(|test| {
             let holds = self.eval(test);
-            let operands = self.data(&holds).operands;
-            self.note_test(&operands, id);
+            let operands = self.heap.data(&holds).operands;
+            self.program.note_test(&operands, id);
             operands
         });
-        self.blocks.push(Vec::new());
+        self.program.blocks.push(Vec::new());
         begin(self, counter);
         self.run_block(body);
         self.end_round(id, site);
-        let mut inner = self.blocks.pop().unwrap_or_default();
-        let mut before = self.blocks.pop().unwrap_or_default();
+        let mut inner = self.program.blocks.pop().unwrap_or_default();
+        let mut before = self.program.blocks.pop().unwrap_or_default();
         match tested {
             Some(operands) if !operands.is_empty() => {
                 let condition = self.program.symbol("while");
@@ -144,55 +147,43 @@ impl<'a> Lift<'a> {
                 site,
             }];
         }
-        self.stops.pop();
-        self.loops.pop();
-        self.emit(Statement::For { counter, bound, body: inner, site });
-    }
-
-    /// What a `while` tests tells how far it has come, if it is counted.
-    fn note_test(&mut self, operands: &[Operand], id: LoopId) {
-        for operand in operands {
-            if let Operand::Variable(variable) = operand {
-                let looped = &mut self.facts.loops[id.0 as usize];
-                if looped.name.is_none() {
-                    looped.name = Some(self.program.variables[variable.0 as usize].clone());
-                }
-            }
-        }
+        self.program.stops.pop();
+        self.program.loops.pop();
+        self.program.emit(Statement::For { counter, bound, body: inner, site });
     }
 
     /// A checkpoint at the end of each round of the outermost loop that trains.
     pub(super) fn end_round(&mut self, id: LoopId, site: Site) {
-        let looped = &self.facts.loops[id.0 as usize];
-        let saves = self.facts.saves.iter().any(|save| save.loops.last() == Some(&id));
+        let looped = &self.program.facts.loops[id.0 as usize];
+        let saves = self.program.facts.saves.iter().any(|save| save.loops.last() == Some(&id));
         if saves || (looped.parent.is_none() && looped.trains) {
             let label = self.program.label("end of the round");
             let frames = self.open_frames();
             let names = self.visible_names();
-            let looped = &mut self.facts.loops[id.0 as usize];
+            let looped = &mut self.program.facts.loops[id.0 as usize];
             looped.end = Some(label);
             looped.frames = frames;
             looped.names = names;
-            self.emit(Statement::Checkpoint { label, site });
+            self.program.emit(Statement::Checkpoint { label, site });
         }
     }
 
     /// How often a loop goes round.
     fn bound(&mut self, iterated: &Value<'a>, site: Site) -> Operand {
         let operands = match &iterated.shape {
-            Shape::Object(id) if matches!(self.object(*id).kind, Kind::Container(_)) => {
-                vec![Operand::Variable(self.cell(*id))]
+            Shape::Object(id) if matches!(self.heap.object(*id).kind, Kind::Container(_)) => {
+                vec![Operand::Variable(self.heap.cell(*id))]
             }
             Shape::Object(_) | Shape::Zip(_) => Vec::new(),
             // The order does not matter to the count.
             _ => iterated.operands.clone(),
         };
         match operands[..] {
-            [] => Operand::Constant(self.function("count")),
+            [] => Operand::Constant(self.program.function("count")),
             [one] => one,
             _ => {
                 let bound = self.program.variable("count");
-                self.compute(bound, "count", operands, site);
+                self.program.compute(bound, "count", operands, site);
                 Operand::Variable(bound)
             }
         }
@@ -209,49 +200,10 @@ impl<'a> Lift<'a> {
         let Some(Expr::Name(name)) = first else {
             return;
         };
-        let owner = self.owner_of(name.id.as_str());
+        let owner = self.scope.owner_of(name.id.as_str());
         let variable = self.variable_of(owner, name.id.as_str(), name.id.as_str());
-        if let Some(id) = self.loops.last().copied() {
-            self.facts.loops[id.0 as usize].positions.push(variable);
-        }
-    }
-
-    /// The elements of something short and known.
-    pub(super) fn unrolled(&self, iterated: &Value<'a>) -> Option<Vec<Value<'a>>> {
-        let is_worth_it = |elements: &[Value<'a>]| {
-            let is_thing = |value: &Value<'a>| match &value.shape {
-                Shape::Tuple(parts) => parts.iter().any(|part| !part.is_data()),
-                _ => !value.is_data(),
-            };
-            !elements.is_empty() && elements.len() <= UNROLLED && elements.iter().any(is_thing)
-        };
-        match &iterated.shape {
-            Shape::Tuple(parts) if is_worth_it(parts) => Some(parts.to_vec()),
-            Shape::Object(id) => match &self.object(*id).kind {
-                Kind::Container(container)
-                    if container.is_closed
-                        && container.entries.is_empty()
-                        && is_worth_it(&container.elements) =>
-                {
-                    Some(container.elements.clone())
-                }
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    /// Whether batches or samples are what a loop goes through.
-    fn is_data(&self, iterated: &Value<'a>) -> bool {
-        match &iterated.shape {
-            Shape::Object(id) => matches!(
-                self.object(*id).kind,
-                Kind::Loader(_) | Kind::Dataset { .. } | Kind::Plain | Kind::Framework(_)
-            ),
-            Shape::Iterator(_) => true,
-            Shape::Zip(parts) => parts.iter().any(|part| self.is_data(part)),
-            Shape::Function(_) | Shape::Plain | Shape::Partial(_) => true,
-            _ => false,
+        if let Some(id) = self.program.loops.last().copied() {
+            self.program.facts.loops[id.0 as usize].positions.push(variable);
         }
     }
 
@@ -289,7 +241,7 @@ impl<'a> Lift<'a> {
             | Shape::Range
             | Shape::Tuple(_)
             | Shape::Text(_) => {
-                let mut element = self.data(iterated);
+                let mut element = self.heap.data(iterated);
                 element.operands.push(by_counter);
                 element
             }
@@ -314,6 +266,61 @@ impl<'a> Lift<'a> {
             _ => {
                 Value { shape: Shape::Plain, operands: vec![by_counter], models: Models::default() }
             }
+        }
+    }
+}
+
+impl<'a> ProgramBuilder<'a> {
+    /// What a `while` tests tells how far it has come, if it is counted.
+    pub(super) fn note_test(&mut self, operands: &[Operand], id: LoopId) {
+        for operand in operands {
+            if let Operand::Variable(variable) = operand {
+                let looped = &mut self.facts.loops[id.0 as usize];
+                if looped.name.is_none() {
+                    looped.name = Some(self.program.variables[variable.0 as usize].clone());
+                }
+            }
+        }
+    }
+}
+
+impl<'a> Heap<'a> {
+    /// The elements of something short and known.
+    pub(super) fn unrolled(&self, iterated: &Value<'a>) -> Option<Vec<Value<'a>>> {
+        let is_worth_it = |elements: &[Value<'a>]| {
+            let is_thing = |value: &Value<'a>| match &value.shape {
+                Shape::Tuple(parts) => parts.iter().any(|part| !part.is_data()),
+                _ => !value.is_data(),
+            };
+            !elements.is_empty() && elements.len() <= UNROLLED && elements.iter().any(is_thing)
+        };
+        match &iterated.shape {
+            Shape::Tuple(parts) if is_worth_it(parts) => Some(parts.to_vec()),
+            Shape::Object(id) => match &self.object(*id).kind {
+                Kind::Container(container)
+                    if container.is_closed
+                        && container.entries.is_empty()
+                        && is_worth_it(&container.elements) =>
+                {
+                    Some(container.elements.clone())
+                }
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Whether batches or samples are what a loop goes through.
+    pub(super) fn is_data(&self, iterated: &Value<'a>) -> bool {
+        match &iterated.shape {
+            Shape::Object(id) => matches!(
+                self.object(*id).kind,
+                Kind::Loader(_) | Kind::Dataset { .. } | Kind::Plain | Kind::Framework(_)
+            ),
+            Shape::Iterator(_) => true,
+            Shape::Zip(parts) => parts.iter().any(|part| self.is_data(part)),
+            Shape::Function(_) | Shape::Plain | Shape::Partial(_) => true,
+            _ => false,
         }
     }
 }

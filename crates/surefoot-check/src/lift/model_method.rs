@@ -23,22 +23,22 @@ impl<'a> Lift<'a> {
         if layer.is_keras {
             return self.call_keras_model(id, layer, arguments, range, site);
         }
-        let cell = self.cell(id);
-        let forward = self.object(id).class.clone().and_then(|class| {
+        let cell = self.heap.cell(id);
+        let forward = self.heap.object(id).class.clone().and_then(|class| {
             self.class_attribute(&class, "forward")
                 .or_else(|| self.class_attribute(&class, "__call__"))
         });
         if let Some(Value { shape: Shape::Function(function), .. }) = forward {
             let bound = self.bound_method(&function, id);
             let mut result = self.enter(&bound, arguments, range);
-            let models = self.models_of(id).and(result.models);
+            let models = self.heap.models_of(id).and(result.models);
             result.mark(Operand::Variable(cell), models);
             return result;
         }
-        let mut value = self.combine(arguments.all());
-        let parts = self.object(id).parts.clone();
+        let mut value = self.heap.combine(arguments.all());
+        let parts = self.heap.object(id).parts.clone();
         if parts.is_empty() || parts.len() > 64 {
-            let trains = self.trains(id);
+            let trains = self.heap.trains(id);
             value = self.apply_layer(layer, Global::Torch, trains, value, site);
             if layer.keeps_statistics && trains {
                 let operands = value.operands.clone();
@@ -48,10 +48,10 @@ impl<'a> Lift<'a> {
             for part in parts {
                 let arguments = Arguments { positional: vec![value], named: Vec::new() };
                 let result = self.call_object(part, arguments, range);
-                value = self.data(&result);
+                value = self.heap.data(&result);
             }
         }
-        let models = self.models_of(id).and(value.models);
+        let models = self.heap.models_of(id).and(value.models);
         value.mark(Operand::Variable(cell), models);
         value
     }
@@ -64,8 +64,8 @@ impl<'a> Lift<'a> {
         range: TextRange,
         site: Site,
     ) -> Value<'a> {
-        let root = self.root(id);
-        if self.is_keras(id)
+        let root = self.heap.root(id);
+        if self.heap.is_keras(id)
             && let Some(value) = self.call_keras_method(id, name, &arguments, range, site)
         {
             return value;
@@ -82,7 +82,7 @@ impl<'a> Lift<'a> {
                             arguments.positional.first().map(|it| &it.shape),
                             Some(Shape::Bool(false))
                         );
-                    if let Kind::Module { trains, .. } = &mut self.object_mut(root).kind {
+                    if let Kind::Module { trains, .. } = &mut self.heap.object_mut(root).kind {
                         *trains = on;
                     }
                 }
@@ -95,7 +95,7 @@ impl<'a> Lift<'a> {
             | "trainable_parameters" => Value {
                 shape: Shape::Parameters(Rc::new([root])),
                 operands: Vec::new(),
-                models: self.models_of(id),
+                models: self.heap.models_of(id),
             },
             "zero_grad" => {
                 self.clear_gradients(&[root], site);
@@ -130,16 +130,16 @@ impl<'a> Lift<'a> {
                 Value::object(id)
             }
             "update_parameters" | "update" => {
-                let whole = self.combine(arguments.all());
-                let cell = self.object(root).cell;
+                let whole = self.heap.combine(arguments.all());
+                let cell = self.heap.object(root).cell;
                 self.write_cell(id, whole.operands, site);
-                if !self.loops.is_empty() {
-                    self.note_trained(cell);
+                if !self.program.loops.is_empty() {
+                    self.program.note_trained(cell);
                 }
                 Value::constant()
             }
             "backward" => {
-                let whole = self.combine(arguments.all());
+                let whole = self.heap.combine(arguments.all());
                 self.backward(&whole, site);
                 Value::constant()
             }

@@ -2,6 +2,7 @@
 
 use super::Lift;
 use super::facts::Purpose;
+use super::heap::Heap;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site};
@@ -14,17 +15,17 @@ impl<'a> Lift<'a> {
         arguments: &Arguments<'a>,
         site: Site,
     ) -> Value<'a> {
-        let shown = self.statement.unwrap_or(site);
+        let shown = self.execution.statement.unwrap_or(site);
         let id = self.make_module(layer, shown);
-        let cell = self.object(id).cell;
+        let cell = self.heap.object(id).cell;
         let is_pretrained = arguments.may_be_true(usize::MAX, "pretrained")
             || arguments.may_be_true(usize::MAX, "weights");
         if layer.draws_parameters && !is_pretrained {
             let generator = self.global(Global::Torch);
             let drawn = self.draw(generator, Purpose::Parameters, Vec::new(), shown);
-            self.compute(cell, "initial", drawn.operands, shown);
+            self.program.compute(cell, "initial", drawn.operands, shown);
         }
-        let whole = self.combine(arguments.all().filter(|it| it.is_data()));
+        let whole = self.heap.combine(arguments.all().filter(|it| it.is_data()));
         if !whole.operands.is_empty() {
             self.write_cell(id, whole.operands, shown);
         }
@@ -37,9 +38,9 @@ impl<'a> Lift<'a> {
     /// Makes all models in a value parts of another.
     pub(super) fn absorb_all(&mut self, id: ObjectId, value: &Value<'a>, site: Site) {
         match &value.shape {
-            Shape::Object(part) if self.is_module(*part) => self.absorb(id, *part, site),
+            Shape::Object(part) if self.heap.is_module(*part) => self.absorb(id, *part, site),
             Shape::Object(part) => {
-                if let Kind::Container(container) = self.object(*part).kind.clone() {
+                if let Kind::Container(container) = self.heap.object(*part).kind.clone() {
                     for value in container
                         .elements
                         .iter()
@@ -58,6 +59,60 @@ impl<'a> Lift<'a> {
         }
     }
 
+    /// A copy that lives its own life.
+    pub(super) fn copy(
+        &mut self,
+        original: Option<&Value<'a>>,
+        averages: bool,
+        site: Site,
+    ) -> Value<'a> {
+        let Some(value) = original else {
+            return Value::constant();
+        };
+        let Some(id) = value.as_object() else {
+            return match &value.shape {
+                Shape::State(ids) => {
+                    let ids = ids.clone();
+                    ids.first().map_or_else(|| value.clone(), |id| self.state_of(*id, site))
+                }
+                Shape::Plain => self.heap.data(value),
+                _ => value.clone(),
+            };
+        };
+        let id = self.heap.actual(id);
+        let original = self.heap.object(id).clone();
+        let copy = match original.kind {
+            Kind::Module { layer, trains, .. } => {
+                let copy = self.make_module(layer, site);
+                if let Kind::Module { averages: it, trains: mode, .. } =
+                    &mut self.heap.object_mut(copy).kind
+                {
+                    *it = averages;
+                    *mode = trains;
+                }
+                copy
+            }
+            Kind::Plain
+            | Kind::Loader(_)
+            | Kind::Transform { .. }
+            | Kind::Dataset { .. }
+            | Kind::Framework(_)
+            | Kind::Sampler { .. } => return value.clone(),
+            kind => self.make(kind, "copy", site),
+        };
+        let from = self.heap.cell(id);
+        let cell = self.heap.object(copy).cell;
+        self.program.compute(cell, "copy", vec![Operand::Variable(from)], site);
+        let object = self.heap.object_mut(copy);
+        object.class = original.class;
+        object.fields = original.fields;
+        object.parts = original.parts;
+        object.copy_of = Some(id);
+        Value::object(copy)
+    }
+}
+
+impl<'a> Heap<'a> {
     /// All models in values: whole ones, their parameters, what they computed.
     pub(super) fn models_in<'v>(&self, values: impl Iterator<Item = &'v Value<'a>>) -> Vec<ObjectId>
     where
@@ -101,57 +156,5 @@ impl<'a> Lift<'a> {
                 found.push(root);
             }
         }
-    }
-
-    /// A copy that lives its own life.
-    pub(super) fn copy(
-        &mut self,
-        original: Option<&Value<'a>>,
-        averages: bool,
-        site: Site,
-    ) -> Value<'a> {
-        let Some(value) = original else {
-            return Value::constant();
-        };
-        let Some(id) = value.as_object() else {
-            return match &value.shape {
-                Shape::State(ids) => {
-                    let ids = ids.clone();
-                    ids.first().map_or_else(|| value.clone(), |id| self.state_of(*id, site))
-                }
-                Shape::Plain => self.data(value),
-                _ => value.clone(),
-            };
-        };
-        let id = self.actual(id);
-        let original = self.object(id).clone();
-        let copy = match original.kind {
-            Kind::Module { layer, trains, .. } => {
-                let copy = self.make_module(layer, site);
-                if let Kind::Module { averages: it, trains: mode, .. } =
-                    &mut self.object_mut(copy).kind
-                {
-                    *it = averages;
-                    *mode = trains;
-                }
-                copy
-            }
-            Kind::Plain
-            | Kind::Loader(_)
-            | Kind::Transform { .. }
-            | Kind::Dataset { .. }
-            | Kind::Framework(_)
-            | Kind::Sampler { .. } => return value.clone(),
-            kind => self.make(kind, "copy", site),
-        };
-        let from = self.cell(id);
-        let cell = self.object(copy).cell;
-        self.compute(cell, "copy", vec![Operand::Variable(from)], site);
-        let object = self.object_mut(copy);
-        object.class = original.class;
-        object.fields = original.fields;
-        object.parts = original.parts;
-        object.copy_of = Some(id);
-        Value::object(copy)
     }
 }

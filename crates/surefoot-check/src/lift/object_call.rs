@@ -5,6 +5,7 @@ use std::rc::Rc;
 use ruff_text_size::TextRange;
 
 use super::Lift;
+use super::heap::Heap;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::Operand;
@@ -18,29 +19,33 @@ impl<'a> Lift<'a> {
         range: TextRange,
     ) -> Value<'a> {
         let site = self.site(range);
-        match self.object(id).kind.clone() {
+        match self.heap.object(id).kind.clone() {
             Kind::Module { layer, .. } => {
-                let copied =
-                    self.object(id).copy_of.map(|original| (self.root(original), self.actual(id)));
+                let copied = self
+                    .heap
+                    .object(id)
+                    .copy_of
+                    .map(|original| (self.heap.root(original), self.heap.actual(id)));
                 if let Some(pair) = copied {
-                    self.copies.push(pair);
+                    self.heap.copies.push(pair);
                 }
                 let result = self.call_model(id, layer, arguments, range, site);
                 if copied.is_some() {
-                    self.copies.pop();
+                    self.heap.copies.pop();
                 }
                 result
             }
             Kind::Transform { layer, global, parts } => {
-                let mut value = self.combine(arguments.all());
+                let mut value = self.heap.combine(arguments.all());
                 for part in parts {
                     let arguments = Arguments { positional: vec![value], named: Vec::new() };
                     let result = self.call_value(part, arguments, range);
-                    value = self.data(&result);
+                    value = self.heap.data(&result);
                 }
                 self.apply_layer(layer, global, true, value, site)
             }
             _ => match self
+                .heap
                 .object(id)
                 .class
                 .clone()
@@ -51,8 +56,8 @@ impl<'a> Lift<'a> {
                     self.enter(&bound, arguments, range)
                 }
                 _ => {
-                    let mut whole = self.combine(arguments.all());
-                    whole.depend_on(&self.data(&Value::object(id)));
+                    let mut whole = self.heap.combine(arguments.all());
+                    whole.depend_on(&self.heap.data(&Value::object(id)));
                     whole
                 }
             },
@@ -69,12 +74,12 @@ impl<'a> Lift<'a> {
     ) -> Value<'a> {
         let site = self.site(range);
         match (name, arguments.positional.first()) {
-            ("state_dict", _) if !matches!(self.object(id).kind, Kind::Plain) => {
-                let root = self.root(id);
+            ("state_dict", _) if !matches!(self.heap.object(id).kind, Kind::Plain) => {
+                let root = self.heap.root(id);
                 return Value {
                     shape: Shape::State(Rc::new([root])),
                     operands: Vec::new(),
-                    models: self.models_of(root),
+                    models: self.heap.models_of(root),
                 };
             }
             ("load_state_dict", Some(state)) => {
@@ -84,10 +89,10 @@ impl<'a> Lift<'a> {
             }
             _ => {}
         }
-        if matches!(self.object(id).kind, Kind::Container(_)) {
+        if matches!(self.heap.object(id).kind, Kind::Container(_)) {
             return self.call_container_method(id, name, arguments, range, site);
         }
-        match self.object(id).kind.clone() {
+        match self.heap.object(id).kind.clone() {
             Kind::Module { .. } => self.call_model_method(id, name, arguments, range, site),
             Kind::Optimizer { models, .. } => match name {
                 _ if self.is_of_keras(name) => self
@@ -107,30 +112,30 @@ impl<'a> Lift<'a> {
                     Value::constant()
                 }
                 "add_param_group" => {
-                    let more = self.models_in(arguments.all());
-                    if let Kind::Optimizer { models, .. } = &mut self.object_mut(id).kind {
+                    let more = self.heap.models_in(arguments.all());
+                    if let Kind::Optimizer { models, .. } = &mut self.heap.object_mut(id).kind {
                         models.extend(more);
                     }
                     Value::constant()
                 }
-                _ => self.state_and(id, &arguments),
+                _ => self.heap.state_and(id, &arguments),
             },
             Kind::Scheduler { optimizers } => match name {
                 "step" | "step_update" | "batch_step" => {
-                    let whole = self.combine(arguments.all());
+                    let whole = self.heap.combine(arguments.all());
                     self.write_cell(id, whole.operands, site);
-                    let cell = self.object(id).cell;
+                    let cell = self.heap.object(id).cell;
                     for optimizer in optimizers {
                         self.write_cell(optimizer, vec![Operand::Variable(cell)], site);
                     }
                     Value::constant()
                 }
-                _ => self.state_and(id, &arguments),
+                _ => self.heap.state_and(id, &arguments),
             },
             Kind::Scaler => match name {
-                "scale" => self.state_and(id, &arguments),
+                "scale" => self.heap.state_and(id, &arguments),
                 "step" => {
-                    let cell = self.object(id).cell;
+                    let cell = self.heap.object(id).cell;
                     if let Some(optimizer) = arguments.positional.first().and_then(Value::as_object)
                     {
                         self.optimizer_step(optimizer, &[Operand::Variable(cell)], site);
@@ -139,9 +144,10 @@ impl<'a> Lift<'a> {
                 }
                 "update" => {
                     let gradients: Vec<Operand> = self
+                        .heap
                         .all_roots()
                         .into_iter()
-                        .filter_map(|root| match self.object(root).kind {
+                        .filter_map(|root| match self.heap.object(root).kind {
                             Kind::Module { gradients, .. } => Some(Operand::Variable(gradients)),
                             _ => None,
                         })
@@ -149,7 +155,7 @@ impl<'a> Lift<'a> {
                     self.write_cell(id, gradients, site);
                     Value::constant()
                 }
-                _ => self.state_and(id, &arguments),
+                _ => self.heap.state_and(id, &arguments),
             },
             Kind::Generator(_) => self.call_generator_method(id, name, arguments, site),
             Kind::Container(_) => Value::constant(),
@@ -157,13 +163,17 @@ impl<'a> Lift<'a> {
                 "__getitem__" => self.element_of_object(
                     id,
                     Operand::Constant(
-                        self.functions.get("count").copied().unwrap_or(crate::calculus::Symbol(0)),
+                        self.program
+                            .functions
+                            .get("count")
+                            .copied()
+                            .unwrap_or(crate::calculus::Symbol(0)),
                     ),
                     range,
                 ),
                 _ => {
-                    let mut whole = self.combine(arguments.all());
-                    whole.depend_on(&self.data(&from));
+                    let mut whole = self.heap.combine(arguments.all());
+                    whole.depend_on(&self.heap.data(&from));
                     whole
                 }
             },
@@ -174,17 +184,17 @@ impl<'a> Lift<'a> {
                 if let Some(value) = self.call_variable_method(id, name, &arguments, site) {
                     return value;
                 }
-                let whole = self.combine(arguments.all());
+                let whole = self.heap.combine(arguments.all());
                 if name == "reset" {
-                    let cell = self.object(id).cell;
-                    self.compute(cell, "new", Vec::new(), site);
+                    let cell = self.heap.object(id).cell;
+                    self.program.compute(cell, "new", Vec::new(), site);
                     return Value::constant();
                 }
                 if matches!(name, "step" | "update" | "push" | "add") {
                     self.write_cell(id, whole.operands, site);
                     return Value::constant();
                 }
-                self.state_and(id, &arguments)
+                self.heap.state_and(id, &arguments)
             }
             Kind::Plain | Kind::Loader(_) | Kind::Sampler { .. } | Kind::Transform { .. } => {
                 if let Some(value) = self.call_flax_method(id, name, &arguments, site) {
@@ -192,12 +202,14 @@ impl<'a> Lift<'a> {
                 }
                 match name {
                     "__len__" | "set_epoch" => Value::constant(),
-                    _ => self.combine(arguments.all()),
+                    _ => self.heap.combine(arguments.all()),
                 }
             }
         }
     }
+}
 
+impl<'a> Heap<'a> {
     /// The state of an object and the arguments of a call, as data.
     pub(super) fn state_and(&mut self, id: ObjectId, arguments: &Arguments<'a>) -> Value<'a> {
         let mut whole = self.combine(arguments.all());

@@ -9,8 +9,8 @@ impl<'a> Lift<'a> {
     /// An optimizer of the parameters that are its first argument.
     pub(super) fn make_optimizer(&mut self, arguments: &Arguments<'a>, site: Site) -> ObjectId {
         let given = arguments.get(0, "params").cloned();
-        let mut models = self.models_in(given.iter());
-        let parts = given.as_ref().map_or_else(Vec::new, |it| self.parts_of(it));
+        let mut models = self.heap.models_in(given.iter());
+        let parts = given.as_ref().map_or_else(Vec::new, |it| self.heap.parts_of(it));
         for value in given.iter().chain(&parts) {
             if let Shape::Stranger(id) = value.shape {
                 models.push(self.recognize(id, value.operands.clone()));
@@ -25,25 +25,25 @@ impl<'a> Lift<'a> {
             }
         }
         let id = self.make(Kind::Optimizer { models, tensors }, "optimizer", site);
-        let rest = self.combine(arguments.all().filter(|it| it.is_data()));
-        let cell = self.object(id).cell;
-        self.compute(cell, "new", rest.operands, site);
+        let rest = self.heap.combine(arguments.all().filter(|it| it.is_data()));
+        let cell = self.heap.object(id).cell;
+        self.program.compute(cell, "new", rest.operands, site);
         id
     }
 
     pub(super) fn make_scheduler(&mut self, arguments: &Arguments<'a>, site: Site) -> ObjectId {
         let mut optimizers = Vec::new();
         for id in arguments.all().filter_map(Value::as_object) {
-            match &self.object(id).kind {
+            match &self.heap.object(id).kind {
                 Kind::Optimizer { .. } => optimizers.push(id),
                 Kind::Scheduler { optimizers: others } => optimizers.extend(others.iter().copied()),
                 _ => {}
             }
         }
         let id = self.make(Kind::Scheduler { optimizers }, "scheduler", site);
-        let rest = self.combine(arguments.all().filter(|it| it.is_data()));
-        let cell = self.object(id).cell;
-        self.compute(cell, "new", rest.operands, site);
+        let rest = self.heap.combine(arguments.all().filter(|it| it.is_data()));
+        let cell = self.heap.object(id).cell;
+        self.program.compute(cell, "new", rest.operands, site);
         id
     }
 }

@@ -7,6 +7,7 @@ use ruff_text_size::TextRange;
 use super::Lift;
 use super::facts::Purpose;
 use super::framework::Framework;
+use super::heap::Heap;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Variable};
@@ -61,7 +62,7 @@ impl<'a> Lift<'a> {
                 let called = self.call_value(value.clone(), Arguments::default(), range);
                 match called.shape {
                     Shape::Partial(_) => called,
-                    _ => self.data(&called),
+                    _ => self.heap.data(&called),
                 }
             }
             Some(value) => value.clone(),
@@ -88,7 +89,7 @@ impl<'a> Lift<'a> {
         if !is_false(arguments.name("shuffle")) {
             stages.push(self.shuffle_stage(arguments.name("seed"), true, site));
         }
-        let source = self.combine(arguments.all());
+        let source = self.heap.combine(arguments.all());
         let pipeline = Framework::Pipeline(Pipeline { source, stages });
         let id = self.make_framework(pipeline, "dataset", site);
         Value::object(id)
@@ -105,27 +106,16 @@ impl<'a> Lift<'a> {
             (Some(seed), true) => {
                 let arguments = Arguments { positional: vec![seed.clone()], named: Vec::new() };
                 let generator = self.make_generator(Family::Pipeline, &arguments, site);
-                self.object_mut(generator).name = Some("shuffle".to_owned());
+                self.heap.object_mut(generator).name = Some("shuffle".to_owned());
                 Stage::Shuffle { generator: Some(generator), site }
             }
-            (Some(seed), false) => Stage::Values(self.data(seed)),
+            (Some(seed), false) => Stage::Values(self.heap.data(seed)),
             (None, true) => Stage::Shuffle { generator: None, site },
             (None, false) => {
                 let generator = self.global(Global::TensorFlow);
                 let order = self.draw(generator, Purpose::Order, Vec::new(), site);
                 Stage::Values(order)
             }
-        }
-    }
-
-    /// The pipeline that an object is.
-    pub(super) fn pipeline(&self, id: ObjectId) -> Option<Pipeline<'a>> {
-        match &self.object(id).kind {
-            Kind::Framework(framework) => match &**framework {
-                Framework::Pipeline(pipeline) => Some(pipeline.clone()),
-                _ => None,
-            },
-            _ => None,
         }
     }
 
@@ -159,7 +149,7 @@ impl<'a> Lift<'a> {
                 let is_loose = options.is_some_and(|id| {
                     ["deterministic", "experimental_deterministic"]
                         .into_iter()
-                        .any(|field| is_false(self.field(id, field).as_ref()))
+                        .any(|field| is_false(self.heap.field(id, field).as_ref()))
                 });
                 if is_loose {
                     stages.push(self.arrival_stage(name, site));
@@ -190,14 +180,14 @@ impl<'a> Lift<'a> {
             | "ignore_errors"
             | "bucket_by_sequence_length"
             | "batch_and_drop_remainder" => {
-                let values = self.combine(arguments.all().filter(|it| it.is_data()));
+                let values = self.heap.combine(arguments.all().filter(|it| it.is_data()));
                 if !values.operands.is_empty() {
                     stages.push(Stage::Values(values));
                 }
             }
             "reduce" => {
-                let mut whole = self.combine(arguments.all());
-                whole.operands.push(Operand::Variable(self.cell(id)));
+                let mut whole = self.heap.combine(arguments.all());
+                whole.operands.push(Operand::Variable(self.heap.cell(id)));
                 return whole;
             }
             _ => return Value::constant(),
@@ -213,8 +203,8 @@ impl<'a> Lift<'a> {
 
     /// What happens when somebody begins to go through a pipeline.
     pub(super) fn begin_pipeline(&mut self, id: ObjectId, pipeline: &Pipeline<'a>, site: Site) {
-        for part in self.objects_in(&pipeline.source) {
-            if part != self.actual(id) {
+        for part in self.heap.objects_in(&pipeline.source) {
+            if part != self.heap.actual(id) {
                 self.begin_pass(&Value::object(part), site);
             }
         }
@@ -226,8 +216,8 @@ impl<'a> Lift<'a> {
                 operands.extend(order.operands);
             }
         }
-        let cell = self.object(id).cell;
-        self.compute(cell, "order", operands, site);
+        let cell = self.heap.object(id).cell;
+        self.program.compute(cell, "order", operands, site);
     }
 
     /// One element of a pipeline.
@@ -238,7 +228,7 @@ impl<'a> Lift<'a> {
         by: Operand,
         range: TextRange,
     ) -> Value<'a> {
-        let cell = Operand::Variable(self.object(id).cell);
+        let cell = Operand::Variable(self.heap.object(id).cell);
         let site = self.site(range);
         let mut value = self.element_of_source(&pipeline.source, &[by, cell], range);
         for stage in &pipeline.stages {
@@ -253,8 +243,10 @@ impl<'a> Lift<'a> {
                     let result = self.call_value(function.clone(), arguments, range);
                     self.flattened(result, by, range)
                 }
-                Stage::Arrival(order) => self.with_operands(value, &[Operand::Variable(*order)]),
-                Stage::Values(more) => self.with_operands(value, &more.operands),
+                Stage::Arrival(order) => {
+                    self.heap.with_operands(value, &[Operand::Variable(*order)])
+                }
+                Stage::Values(more) => self.heap.with_operands(value, &more.operands),
                 Stage::Enumerate => {
                     Value::of(Shape::Tuple(Rc::new([Value::plain(vec![by]), value])))
                 }
@@ -272,11 +264,11 @@ impl<'a> Lift<'a> {
     }
 
     fn settled_element(&mut self, value: &Value<'a>, site: Site) -> Value<'a> {
-        let data = self.data(value);
+        let data = self.heap.data(value);
         if data.operands.len() < 2 {
             return data;
         }
-        self.computed("element", data.operands, data.models, site)
+        self.program.computed("element", data.operands, data.models, site)
     }
 
     fn element_of_source(
@@ -291,13 +283,13 @@ impl<'a> Lift<'a> {
                     parts.iter().map(|part| self.element_of_source(part, by, range)).collect();
                 Value::of(Shape::Tuple(parts.into()))
             }
-            Shape::Object(part) => match (self.pipeline(*part), by.first()) {
+            Shape::Object(part) => match (self.heap.pipeline(*part), by.first()) {
                 (Some(pipeline), Some(counter)) => {
                     self.element_of_pipeline(*part, &pipeline, *counter, range)
                 }
                 _ => {
-                    let data = self.data(source);
-                    self.with_operands(data, by)
+                    let data = self.heap.data(source);
+                    self.heap.with_operands(data, by)
                 }
             },
             Shape::Partial(_) | Shape::Function(_) => match by.first() {
@@ -305,15 +297,15 @@ impl<'a> Lift<'a> {
                 _ => Value::constant(),
             },
             _ => {
-                let data = self.data(source);
-                self.with_operands(data, by)
+                let data = self.heap.data(source);
+                self.heap.with_operands(data, by)
             }
         }
     }
 
     /// An element of a pipeline that a function gave, as `flat_map` and `interleave` take it.
     fn flattened(&mut self, value: Value<'a>, by: Operand, range: TextRange) -> Value<'a> {
-        match value.as_object().and_then(|id| Some((id, self.pipeline(id)?))) {
+        match value.as_object().and_then(|id| Some((id, self.heap.pipeline(id)?))) {
             Some((id, pipeline)) => {
                 let site = self.site(range);
                 self.begin_pipeline(id, &pipeline, site);
@@ -322,8 +314,21 @@ impl<'a> Lift<'a> {
             None => value,
         }
     }
+}
 
-    fn with_operands(&self, value: Value<'a>, operands: &[Operand]) -> Value<'a> {
+impl<'a> Heap<'a> {
+    /// The pipeline that an object is.
+    pub(super) fn pipeline(&self, id: ObjectId) -> Option<Pipeline<'a>> {
+        match &self.object(id).kind {
+            Kind::Framework(framework) => match &**framework {
+                Framework::Pipeline(pipeline) => Some(pipeline.clone()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    pub(super) fn with_operands(&self, value: Value<'a>, operands: &[Operand]) -> Value<'a> {
         if let Shape::Tuple(parts) = &value.shape {
             let parts = parts.iter().map(|part| self.with_operands(part.clone(), operands));
             return Value::of(Shape::Tuple(parts.collect()));

@@ -4,7 +4,9 @@ use ruff_text_size::TextRange;
 
 use super::Lift;
 use super::facts::{Holdings, Key, Load, Restore, Role};
+use super::heap::Heap;
 use super::object::Kind;
+use super::program::ProgramBuilder;
 use super::value::{Arguments, LoadId, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Statement, Variable};
 
@@ -18,8 +20,8 @@ impl<'a> Lift<'a> {
     ) {
         let Some(what) = what else { return };
         let site = self.site(range);
-        let holdings = self.holdings(what, 4);
-        let file = self.file_name(arguments.get(1, "f").or_else(|| arguments.name("file")));
+        let holdings = self.heap.holdings(what, 4);
+        let file = self.program.file_name(arguments.get(1, "f").or_else(|| arguments.name("file")));
         if self.is_checkpoint(&holdings, file.as_deref()) {
             self.note_save(holdings, site);
             return;
@@ -27,17 +29,17 @@ impl<'a> Lift<'a> {
         let mut models: Vec<Operand> = holdings
             .objects
             .iter()
-            .filter(|id| self.is_module(**id))
-            .map(|id| Operand::Variable(self.cell(*id)))
+            .filter(|id| self.heap.is_module(**id))
+            .map(|id| Operand::Variable(self.heap.cell(*id)))
             .collect();
         // Weights that were kept aside go out too.
-        let kept = holdings.variables.iter().filter(|it| self.kept_states.contains(it));
+        let kept = holdings.variables.iter().filter(|it| self.heap.kept_states.contains(it));
         models.extend(kept.copied().map(Operand::Variable));
         if !models.is_empty() {
-            self.emit(Statement::Output { operands: models, site });
-        } else if self.frameworks.uses_jax && !self.loops.is_empty() {
+            self.program.emit(Statement::Output { operands: models, site });
+        } else if self.libraries.uses_jax && !self.program.loops.is_empty() {
             self.note_save(holdings, site);
-            if let Some(save) = self.facts.saves.last_mut() {
+            if let Some(save) = self.program.facts.saves.last_mut() {
                 save.is_candidate = true;
             }
         }
@@ -46,11 +48,11 @@ impl<'a> Lift<'a> {
     /// Whether a save is one to resume from: made in a loop, with more than a model, or loaded again
     /// by the script itself.
     fn is_checkpoint(&self, holdings: &Holdings, file: Option<&str>) -> bool {
-        if self.loops.is_empty() {
+        if self.program.loops.is_empty() {
             return false;
         }
         let has_memory = holdings.objects.iter().any(|id| {
-            let role = self.role(*id);
+            let role = self.heap.role(*id);
             matches!(
                 role,
                 Some(
@@ -62,22 +64,83 @@ impl<'a> Lift<'a> {
                 )
             )
         });
-        let loops = &self.facts.loops;
-        let has_position = self.loops.iter().any(|id| {
+        let loops = &self.program.facts.loops;
+        let has_position = self.program.loops.iter().any(|id| {
             loops[id.0 as usize].positions.iter().any(|it| holdings.variables.contains(it))
         });
-        let has_model = holdings.objects.iter().any(|id| self.is_module(*id));
+        let has_model = holdings.objects.iter().any(|id| self.heap.is_module(*id));
         let is_loaded = has_model
             && self
+                .program
                 .facts
                 .loads
                 .iter()
                 .any(|load| load.file.is_some() && load.file.as_deref() == file);
-        has_memory || (has_model && has_position && self.is_resumed(holdings)) || is_loaded
+        has_memory || (has_model && has_position && self.program.is_resumed(holdings)) || is_loaded
     }
 
+    /// A call that loads.
+    pub(super) fn load(&mut self, arguments: &Arguments<'a>, range: TextRange) -> Value<'a> {
+        let site = self.site(range);
+        let file =
+            self.program.file_name(arguments.positional.first().or_else(|| arguments.name("f")));
+        let id = LoadId(u32::try_from(self.program.facts.loads.len()).unwrap_or(u32::MAX));
+        self.program.facts.loads.push(Load { site, keys: Vec::new(), escapes: false, file });
+        Value::of(Shape::Loaded(id, std::rc::Rc::new([])))
+    }
+
+    /// Puts a state into an object: one that was loaded, or one that was kept.
+    pub(super) fn put_back(&mut self, id: ObjectId, state: &Value<'a>, site: Site) {
+        let cell = self.heap.cell(id);
+        match &state.shape {
+            Shape::Loaded(..) => {
+                let root = self.heap.root(id);
+                self.program.note_restore(cell, root, site);
+                // Weights that are always loaded replace those that were drawn.
+                if self.scope.marks.is_empty()
+                    && self.execution.tries == 0
+                    && self.heap.is_module(root)
+                    && self.program.loops.is_empty()
+                {
+                    self.program.compute(cell, "loaded", Vec::new(), site);
+                }
+            }
+            _ => {
+                let operands = match &state.shape {
+                    Shape::State(_) if !state.operands.is_empty() => state.operands.clone(),
+                    _ => self.heap.data(state).operands,
+                };
+                let mut all = operands;
+                if self.heap.is_module(self.heap.root(id))
+                    && self.heap.root(id) != self.heap.actual(id)
+                {
+                    all.push(Operand::Variable(cell));
+                }
+                self.program.compute(cell, "copy", all, site);
+                if !self.program.loops.is_empty() && self.heap.is_module(id) {
+                    self.program.note_trained(cell);
+                }
+            }
+        }
+    }
+
+    /// Puts out the parameters of all models: a file with them is kept.
+    pub(super) fn put_out_models(&mut self, site: Site) {
+        let operands: Vec<Operand> = self
+            .heap
+            .all_roots()
+            .into_iter()
+            .map(|root| Operand::Variable(self.heap.object(root).cell))
+            .collect();
+        if !operands.is_empty() {
+            self.program.emit(Statement::Output { operands, site });
+        }
+    }
+}
+
+impl<'a> ProgramBuilder<'a> {
     /// Whether the script reads a key of a save other than that of a model.
-    fn is_resumed(&self, holdings: &Holdings) -> bool {
+    pub(super) fn is_resumed(&self, holdings: &Holdings) -> bool {
         holdings.keys.iter().any(|key| {
             !key.holdings.variables.is_empty()
                 && self.facts.loads.iter().any(|load| load.keys.contains(&key.name))
@@ -98,6 +161,28 @@ impl<'a> Lift<'a> {
         }
     }
 
+    /// Notes that a key of a loaded checkpoint is used.
+    pub(super) fn note_key(&mut self, load: LoadId, key: &str) {
+        let keys = &mut self.facts.loads[load.0 as usize].keys;
+        if !keys.iter().any(|it| it == key) {
+            keys.push(key.to_owned());
+        }
+    }
+
+    /// Notes that a loaded checkpoint goes where its use cannot be followed.
+    pub(super) fn note_escape(&mut self, load: LoadId) {
+        self.facts.loads[load.0 as usize].escapes = true;
+    }
+
+    /// Notes that something is put back from a checkpoint.
+    pub(super) fn note_restore(&mut self, variable: Variable, object: ObjectId, site: Site) {
+        let in_loop = !self.loops.is_empty();
+        let moment = self.moment();
+        self.facts.restores.push(Restore { variable, object: Some(object), site, in_loop, moment });
+    }
+}
+
+impl<'a> Heap<'a> {
     /// What a value holds on to.
     pub(super) fn holdings(&self, value: &Value<'a>, depth: usize) -> Holdings {
         let mut holdings = Holdings::default();
@@ -171,79 +256,5 @@ impl<'a> Lift<'a> {
             }
         }
         holdings
-    }
-
-    /// A call that loads.
-    pub(super) fn load(&mut self, arguments: &Arguments<'a>, range: TextRange) -> Value<'a> {
-        let site = self.site(range);
-        let file = self.file_name(arguments.positional.first().or_else(|| arguments.name("f")));
-        let id = LoadId(u32::try_from(self.facts.loads.len()).unwrap_or(u32::MAX));
-        self.facts.loads.push(Load { site, keys: Vec::new(), escapes: false, file });
-        Value::of(Shape::Loaded(id, std::rc::Rc::new([])))
-    }
-
-    /// Notes that a key of a loaded checkpoint is used.
-    pub(super) fn note_key(&mut self, load: LoadId, key: &str) {
-        let keys = &mut self.facts.loads[load.0 as usize].keys;
-        if !keys.iter().any(|it| it == key) {
-            keys.push(key.to_owned());
-        }
-    }
-
-    /// Notes that a loaded checkpoint goes where its use cannot be followed.
-    pub(super) fn note_escape(&mut self, load: LoadId) {
-        self.facts.loads[load.0 as usize].escapes = true;
-    }
-
-    /// Notes that something is put back from a checkpoint.
-    pub(super) fn note_restore(&mut self, variable: Variable, object: ObjectId, site: Site) {
-        let in_loop = !self.loops.is_empty();
-        let moment = self.moment();
-        self.facts.restores.push(Restore { variable, object: Some(object), site, in_loop, moment });
-    }
-
-    /// Puts a state into an object: one that was loaded, or one that was kept.
-    pub(super) fn put_back(&mut self, id: ObjectId, state: &Value<'a>, site: Site) {
-        let cell = self.cell(id);
-        match &state.shape {
-            Shape::Loaded(..) => {
-                let root = self.root(id);
-                self.note_restore(cell, root, site);
-                // Weights that are always loaded replace those that were drawn.
-                if self.marks.is_empty()
-                    && self.tries == 0
-                    && self.is_module(root)
-                    && self.loops.is_empty()
-                {
-                    self.compute(cell, "loaded", Vec::new(), site);
-                }
-            }
-            _ => {
-                let operands = match &state.shape {
-                    Shape::State(_) if !state.operands.is_empty() => state.operands.clone(),
-                    _ => self.data(state).operands,
-                };
-                let mut all = operands;
-                if self.is_module(self.root(id)) && self.root(id) != self.actual(id) {
-                    all.push(Operand::Variable(cell));
-                }
-                self.compute(cell, "copy", all, site);
-                if !self.loops.is_empty() && self.is_module(id) {
-                    self.note_trained(cell);
-                }
-            }
-        }
-    }
-
-    /// Puts out the parameters of all models: a file with them is kept.
-    pub(super) fn put_out_models(&mut self, site: Site) {
-        let operands: Vec<Operand> = self
-            .all_roots()
-            .into_iter()
-            .map(|root| Operand::Variable(self.object(root).cell))
-            .collect();
-        if !operands.is_empty() {
-            self.emit(Statement::Output { operands, site });
-        }
     }
 }

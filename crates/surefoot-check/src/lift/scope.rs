@@ -6,7 +6,7 @@ use super::Lift;
 use super::object::Kind;
 use super::value::{FrameId, Models, ObjectId, Shape, Value};
 use crate::FileId;
-use crate::calculus::{Operand, Variable};
+use crate::calculus::Variable;
 
 /// What a call gives back is called; it names nothing.
 pub(super) const RESULT: &str = "result";
@@ -57,7 +57,139 @@ pub(super) struct Change<'a> {
     pub before: Option<Slot<'a>>,
 }
 
+/// The frames of a script and the changes that open branches made to them.
+#[derive(Default)]
+pub(super) struct Scope<'a> {
+    pub frames: Vec<Frame<'a>>,
+    /// The frame of the code being executed.
+    pub current: FrameId,
+    pub module_frames: BTreeMap<FileId, FrameId>,
+    /// Variable of each slot: is an object's, id of the owner, name.
+    pub slot_variables: HashMap<(bool, u32, &'a str), Variable>,
+    /// Changes to slots since the outermost open branch began.
+    pub changes: Vec<Change<'a>>,
+    /// Number of frames and objects at the start of each open branch.
+    pub marks: Vec<(usize, usize)>,
+}
+
 impl<'a> Lift<'a> {
+    pub(super) fn slot(&self, owner: Owner, name: &str) -> Option<&Slot<'a>> {
+        match owner {
+            Owner::Frame(frame) => self.scope.frame(frame).slots.get(name),
+            Owner::Object(object) => self.heap.object(object).fields.get(name),
+        }
+    }
+
+    /// Binds a slot, and remembers what it was. What a branch made itself needs no memory.
+    pub(super) fn set(&mut self, owner: Owner, name: &'a str, slot: Option<Slot<'a>>) {
+        let before = self.replace(owner, name, slot);
+        if let Some((frames, objects)) = self.scope.marks.last() {
+            let is_older = match owner {
+                Owner::Frame(frame) => (frame.0 as usize) < *frames,
+                Owner::Object(object) => (object.0 as usize) < *objects,
+            };
+            if is_older {
+                self.scope.changes.push(Change { owner, name, before });
+            }
+        }
+    }
+
+    pub(super) fn replace(
+        &mut self,
+        owner: Owner,
+        name: &'a str,
+        slot: Option<Slot<'a>>,
+    ) -> Option<Slot<'a>> {
+        match owner {
+            Owner::Frame(frame) => {
+                let slots = &mut self.scope.frames[frame.0 as usize].slots;
+                match slot {
+                    Some(slot) => slots.insert(name, slot),
+                    None => slots.remove(name),
+                }
+            }
+            Owner::Object(object) => {
+                let fields = &mut self.heap.object_mut(object).fields;
+                match slot {
+                    Some(slot) => fields.insert(name, slot),
+                    None => fields.remove(name),
+                }
+            }
+        }
+    }
+
+    /// What a name is bound to.
+    pub(super) fn look_up(&self, name: &str) -> Option<Value<'a>> {
+        let mut at = Some(self.scope.current);
+        while let Some(id) = at {
+            let frame = self.scope.frame(id);
+            if let Some(slot) = frame.slots.get(name) {
+                return Some(self.heap.read(slot));
+            }
+            at = frame.parent;
+        }
+        None
+    }
+
+    /// The variable of a slot, made if there is none yet.
+    pub(super) fn variable_of(&mut self, owner: Owner, name: &'a str, shown: &str) -> Variable {
+        if let Some(Slot { variable: Some(variable), .. }) = self.slot(owner, name) {
+            return *variable;
+        }
+        // The same slot has the same variable in all branches.
+        let key = (
+            matches!(owner, Owner::Object(_)),
+            match owner {
+                Owner::Frame(frame) => frame.0,
+                Owner::Object(object) => self.heap.actual(object).0,
+            },
+            name,
+        );
+        if let Some(variable) = self.scope.slot_variables.get(&key) {
+            return *variable;
+        }
+        let variable = self.program.variable(shown);
+        if name != "return" {
+            let frame = match owner {
+                Owner::Frame(frame) => Some(frame),
+                Owner::Object(_) => None,
+            };
+            self.program.facts.named.insert(variable, frame);
+        }
+        self.scope.slot_variables.insert(key, variable);
+        variable
+    }
+
+    /// What objects of the project are called where the script is now: `self`, or a name of a call
+    /// that is open.
+    pub(super) fn visible_names(&self) -> BTreeMap<ObjectId, String> {
+        let mut names = BTreeMap::new();
+        let calls = self.execution.calls.iter().rev();
+        if let Some(receiver) = calls.clone().next().and_then(|call| call.receiver) {
+            names.insert(self.heap.actual(receiver), "self".to_owned());
+        }
+        let frames =
+            calls.map(|call| call.frame).chain(self.scope.frame(self.scope.current).module);
+        for frame in frames {
+            let mut here: Vec<(&str, ObjectId)> = Vec::new();
+            for (name, slot) in &self.scope.frame(frame).slots {
+                if let Shape::Object(id) = slot.shape
+                    && matches!(self.heap.object(id).kind, Kind::Plain)
+                    && *name != "self"
+                {
+                    here.push((name, self.heap.actual(id)));
+                }
+            }
+            here.sort_unstable();
+            for (name, id) in here {
+                names.entry(id).or_insert_with(|| name.to_owned());
+            }
+        }
+        names
+    }
+}
+
+impl<'a> Scope<'a> {
     /// A frame for code of `file`.
     pub(super) fn new_frame(
         &mut self,
@@ -72,51 +204,6 @@ impl<'a> Lift<'a> {
 
     pub(super) fn frame(&self, id: FrameId) -> &Frame<'a> {
         &self.frames[id.0 as usize]
-    }
-
-    pub(super) fn slot(&self, owner: Owner, name: &str) -> Option<&Slot<'a>> {
-        match owner {
-            Owner::Frame(frame) => self.frame(frame).slots.get(name),
-            Owner::Object(object) => self.object(object).fields.get(name),
-        }
-    }
-
-    /// Binds a slot, and remembers what it was. What a branch made itself needs no memory.
-    pub(super) fn set(&mut self, owner: Owner, name: &'a str, slot: Option<Slot<'a>>) {
-        let before = self.replace(owner, name, slot);
-        if let Some((frames, objects)) = self.marks.last() {
-            let is_older = match owner {
-                Owner::Frame(frame) => (frame.0 as usize) < *frames,
-                Owner::Object(object) => (object.0 as usize) < *objects,
-            };
-            if is_older {
-                self.journal.push(Change { owner, name, before });
-            }
-        }
-    }
-
-    pub(super) fn replace(
-        &mut self,
-        owner: Owner,
-        name: &'a str,
-        slot: Option<Slot<'a>>,
-    ) -> Option<Slot<'a>> {
-        match owner {
-            Owner::Frame(frame) => {
-                let slots = &mut self.frames[frame.0 as usize].slots;
-                match slot {
-                    Some(slot) => slots.insert(name, slot),
-                    None => slots.remove(name),
-                }
-            }
-            Owner::Object(object) => {
-                let fields = &mut self.object_mut(object).fields;
-                match slot {
-                    Some(slot) => fields.insert(name, slot),
-                    None => fields.remove(name),
-                }
-            }
-        }
     }
 
     /// Where an assignment to a name goes.
@@ -136,90 +223,5 @@ impl<'a> Lift<'a> {
             }
             None => Owner::Frame(self.current),
         }
-    }
-
-    /// What a name is bound to.
-    pub(super) fn look_up(&self, name: &str) -> Option<Value<'a>> {
-        let mut at = Some(self.current);
-        while let Some(id) = at {
-            let frame = self.frame(id);
-            if let Some(slot) = frame.slots.get(name) {
-                return Some(self.read(slot));
-            }
-            at = frame.parent;
-        }
-        None
-    }
-
-    /// The value in a slot.
-    pub(super) fn read(&self, slot: &Slot<'a>) -> Value<'a> {
-        if let Shape::Stranger(id) = slot.shape
-            && let Some(model) = self.recognized(id)
-        {
-            return Value::object(model);
-        }
-        let operands = slot.variable.map(Operand::Variable).into_iter().collect();
-        Value { shape: slot.shape.clone(), operands, models: slot.models }
-    }
-
-    /// The attribute of an object.
-    pub(super) fn field(&self, object: ObjectId, name: &str) -> Option<Value<'a>> {
-        self.object(object).fields.get(name).map(|slot| self.read(slot))
-    }
-
-    /// The variable of a slot, made if there is none yet.
-    pub(super) fn variable_of(&mut self, owner: Owner, name: &'a str, shown: &str) -> Variable {
-        if let Some(Slot { variable: Some(variable), .. }) = self.slot(owner, name) {
-            return *variable;
-        }
-        // The same slot has the same variable in all branches.
-        let key = (
-            matches!(owner, Owner::Object(_)),
-            match owner {
-                Owner::Frame(frame) => frame.0,
-                Owner::Object(object) => self.actual(object).0,
-            },
-            name,
-        );
-        if let Some(variable) = self.slot_variables.get(&key) {
-            return *variable;
-        }
-        let variable = self.program.variable(shown);
-        if name != "return" {
-            let frame = match owner {
-                Owner::Frame(frame) => Some(frame),
-                Owner::Object(_) => None,
-            };
-            self.facts.named.insert(variable, frame);
-        }
-        self.slot_variables.insert(key, variable);
-        variable
-    }
-
-    /// What objects of the project are called where the script is now: `self`, or a name of a call
-    /// that is open.
-    pub(super) fn visible_names(&self) -> BTreeMap<ObjectId, String> {
-        let mut names = BTreeMap::new();
-        let calls = self.calls.iter().rev();
-        if let Some(receiver) = calls.clone().next().and_then(|call| call.receiver) {
-            names.insert(self.actual(receiver), "self".to_owned());
-        }
-        let frames = calls.map(|call| call.frame).chain(self.frame(self.current).module);
-        for frame in frames {
-            let mut here: Vec<(&str, ObjectId)> = Vec::new();
-            for (name, slot) in &self.frame(frame).slots {
-                if let Shape::Object(id) = slot.shape
-                    && matches!(self.object(id).kind, Kind::Plain)
-                    && *name != "self"
-                {
-                    here.push((name, self.actual(id)));
-                }
-            }
-            here.sort_unstable();
-            for (name, id) in here {
-                names.entry(id).or_insert_with(|| name.to_owned());
-            }
-        }
-        names
     }
 }

@@ -21,25 +21,25 @@ impl<'a> Lift<'a> {
                 let generator = self.global(library::Global::Torch);
                 let site = self.site(item.range());
                 let kept = self.program.variable("kept");
-                let cell = self.object(generator).cell;
-                self.compute(kept, "copy", vec![Operand::Variable(cell)], site);
+                let cell = self.heap.object(generator).cell;
+                self.program.compute(kept, "copy", vec![Operand::Variable(cell)], site);
                 forked = Some((cell, kept, site));
             }
             if let Some(target) = &item.optional_vars {
                 self.assign(target, value, item.range());
             }
         }
-        self.no_grad += quiet;
+        self.execution.no_grad += quiet;
         if quiet > 0 {
-            self.quiet_from.push(self.calls.len());
+            self.execution.quiet_from.push(self.execution.calls.len());
         }
         self.run_block(&with.body);
-        self.no_grad -= quiet;
+        self.execution.no_grad -= quiet;
         if quiet > 0 {
-            self.quiet_from.pop();
+            self.execution.quiet_from.pop();
         }
         if let Some((cell, kept, site)) = forked {
-            self.compute(cell, "copy", vec![Operand::Variable(kept)], site);
+            self.program.compute(cell, "copy", vec![Operand::Variable(kept)], site);
         }
     }
 

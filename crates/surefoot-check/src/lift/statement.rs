@@ -6,6 +6,7 @@ use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::{Ranged, TextRange};
 
 use super::Lift;
+use super::scope::Scope;
 use super::scope::{Owner, RESULT};
 use super::value::{Class, Code, Function, Shape, Value};
 use crate::calculus::Variable;
@@ -23,7 +24,7 @@ impl<'a> Lift<'a> {
             }
             if !self.is_in_constructor_of_model() {
                 let site = self.site(statement.range());
-                self.statement = Some(site);
+                self.execution.statement = Some(site);
             }
             if !self.run(statement) {
                 return;
@@ -33,8 +34,9 @@ impl<'a> Lift<'a> {
 
     /// Whether the innermost call that matters to people is the constructor of a model.
     pub(super) fn is_in_constructor_of_model(&self) -> bool {
-        self.calls.iter().any(|call| {
-            call.code.name() == "__init__" && call.receiver.is_some_and(|id| self.is_module(id))
+        self.execution.calls.iter().any(|call| {
+            call.code.name() == "__init__"
+                && call.receiver.is_some_and(|id| self.heap.is_module(id))
         })
     }
 
@@ -77,15 +79,15 @@ impl<'a> Lift<'a> {
                 return false;
             }
             Stmt::Break(_) => {
-                if let Some(Some(stop)) = self.stops.last().copied() {
+                if let Some(Some(stop)) = self.program.stops.last().copied() {
                     let site = self.site(statement.range());
-                    self.compute(stop, "left", Vec::new(), site);
+                    self.program.compute(stop, "left", Vec::new(), site);
                 }
                 return false;
             }
             Stmt::Continue(_) | Stmt::Raise(_) => return false,
-            Stmt::Global(it) => self.declare_outer(&it.names, true),
-            Stmt::Nonlocal(it) => self.declare_outer(&it.names, false),
+            Stmt::Global(it) => self.scope.declare_outer(&it.names, true),
+            Stmt::Nonlocal(it) => self.scope.declare_outer(&it.names, false),
             Stmt::Delete(_)
             | Stmt::TypeAlias(_)
             | Stmt::Assert(_)
@@ -95,38 +97,30 @@ impl<'a> Lift<'a> {
         true
     }
 
-    pub(super) fn declare_outer(
-        &mut self,
-        names: &'a [ruff_python_ast::Identifier],
-        is_global: bool,
-    ) {
-        let frame = &mut self.frames[self.current.0 as usize];
-        frame.outer.extend(names.iter().map(|name| (name.as_str(), is_global)));
-    }
-
     /// Joins a value to what the call gives back.
     pub(super) fn give_back(&mut self, value: Value<'a>, range: TextRange) {
         let site = self.site(range);
-        let owner = Owner::Frame(self.current);
+        let owner = Owner::Frame(self.scope.current);
         self.bind(owner, "return", RESULT, value, site);
     }
 
     /// A return inside loops leaves them.
     pub(super) fn leave_loops_of_call(&mut self) {
-        let outside = self.calls.last().map_or(0, |call| call.loops);
-        let stops: Vec<Variable> = self.stops.iter().skip(outside).flatten().copied().collect();
+        let outside = self.execution.calls.last().map_or(0, |call| call.loops);
+        let stops: Vec<Variable> =
+            self.program.stops.iter().skip(outside).flatten().copied().collect();
         for stop in stops {
-            let site = self.start;
-            self.compute(stop, "left", Vec::new(), site);
+            let site = super::facts::START;
+            self.program.compute(stop, "left", Vec::new(), site);
         }
     }
 
     pub(super) fn define(&mut self, code: &'a StmtFunctionDef) {
-        let file = self.frame(self.current).file;
+        let file = self.scope.frame(self.scope.current).file;
         let function = Function {
             code: Code::Def(code),
             file,
-            scope: self.current,
+            scope: self.scope.current,
             receiver: None,
             class: None,
         };
@@ -137,23 +131,40 @@ impl<'a> Lift<'a> {
         let arguments = code.arguments.as_deref();
         let bases: Vec<Value<'a>> = arguments
             .map_or_else(Vec::new, |it| it.args.iter().map(|base| self.eval(base)).collect());
-        let (file, module) = (self.frame(self.current).file, self.frame(self.current).module);
-        let body = self.new_frame(Some(self.current), module, file);
-        let before = std::mem::replace(&mut self.current, body);
-        let statement = self.statement;
+        let (file, module) = (
+            self.scope.frame(self.scope.current).file,
+            self.scope.frame(self.scope.current).module,
+        );
+        let body = self.scope.new_frame(Some(self.scope.current), module, file);
+        let before = std::mem::replace(&mut self.scope.current, body);
+        let statement = self.execution.statement;
         self.run_block(&code.body);
-        self.statement = statement;
-        self.current = before;
+        self.execution.statement = statement;
+        self.scope.current = before;
         let class = Class { code, body, bases };
         self.declare(code.name.as_str(), Value::of(Shape::Class(Rc::new(class))));
     }
 
     /// How the script writes an expression.
     pub(super) fn shown(&self, expression: &Expr) -> String {
-        let file =
-            self.calls.last().map_or_else(|| self.frame(self.current).file, |call| call.file);
+        let file = self
+            .execution
+            .calls
+            .last()
+            .map_or_else(|| self.scope.frame(self.scope.current).file, |call| call.file);
         let text = &self.project.script(file).source.text;
         let shown = text.get(expression.range().to_std_range()).unwrap_or_default();
         shown.chars().take(60).collect()
+    }
+}
+
+impl<'a> Scope<'a> {
+    pub(super) fn declare_outer(
+        &mut self,
+        names: &'a [ruff_python_ast::Identifier],
+        is_global: bool,
+    ) {
+        let frame = &mut self.frames[self.current.0 as usize];
+        frame.outer.extend(names.iter().map(|name| (name.as_str(), is_global)));
     }
 }

@@ -9,36 +9,23 @@ use std::rc::Rc;
 use ruff_text_size::TextRange;
 
 use super::Lift;
-use super::facts::Unknown;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, StrangerId, Value};
 use crate::calculus::{Operand, Site};
-use crate::library::{Layer, SOMETHING};
+use crate::library::Layer;
 
 /// Something that a library made which is not known.
 #[derive(Clone, Debug)]
 pub(super) struct Stranger {
     /// What was called.
-    callee: Rc<str>,
+    pub callee: Rc<str>,
     /// Where.
-    site: Site,
+    pub site: Site,
     /// The model it turned out to be.
-    model: Option<ObjectId>,
+    pub model: Option<ObjectId>,
 }
 
 impl<'a> Lift<'a> {
-    /// What a call of an unknown library gives, made of `whole`.
-    pub(super) fn new_stranger(&mut self, callee: &str, whole: Value<'a>, site: Site) -> Value<'a> {
-        let id = StrangerId(self.strangers.len());
-        self.strangers.push(Stranger { callee: callee.into(), site, model: None });
-        Value { shape: Shape::Stranger(id), ..whole }
-    }
-
-    /// The model that something unknown turned out to be.
-    pub(super) fn recognized(&self, id: StrangerId) -> Option<ObjectId> {
-        self.strangers[id.0].model
-    }
-
     /// A call of a library that is not known.
     pub(super) fn call_unknown(
         &mut self,
@@ -47,11 +34,11 @@ impl<'a> Lift<'a> {
         range: TextRange,
     ) -> Value<'a> {
         let name = name.trim_start_matches('.');
-        let whole = self.combine(arguments.all());
+        let whole = self.heap.combine(arguments.all());
         let mut given: Vec<ObjectId> = Vec::new();
         for id in arguments.all().filter_map(Value::as_object) {
-            let is_part = match &self.object(id).kind {
-                Kind::Module { .. } => self.has_parameters(self.root(id)),
+            let is_part = match &self.heap.object(id).kind {
+                Kind::Module { .. } => self.heap.has_parameters(self.heap.root(id)),
                 kind => matches!(
                     kind,
                     Kind::Optimizer { .. }
@@ -61,24 +48,24 @@ impl<'a> Lift<'a> {
                 ),
             };
             if is_part {
-                given.push(self.root(id));
+                given.push(self.heap.root(id));
             }
         }
         for value in arguments.all() {
             if let Shape::Parameters(ids) = &value.shape {
-                given.extend(ids.iter().map(|id| self.root(*id)));
+                given.extend(ids.iter().map(|id| self.heap.root(*id)));
             }
         }
         let site = self.site(range);
         if given.is_empty() && whole.models.is_empty() {
-            return self.new_stranger(name, whole, site);
+            return self.heap.new_stranger(name, whole, site);
         }
         // What only computes with tensors is told once for the whole library.
         let package = name.split('.').next().unwrap_or(name);
         let callee = if given.is_empty() { package } else { name };
         let mut names: Vec<String> = given
             .iter()
-            .filter_map(|id| self.object(*id).name.clone())
+            .filter_map(|id| self.heap.object(*id).name.clone())
             .map(|name| format!("`{name}`"))
             .collect();
         names.sort();
@@ -88,12 +75,12 @@ impl<'a> Lift<'a> {
             (false, true) => "it is given the model".to_owned(),
             (false, false) => format!("it is given {}", names.join(", ")),
         };
-        self.tell_unknown(callee, site, &what, false);
+        self.program.tell_unknown(callee, site, &what, false);
         // It may train what it is given.
-        if given.iter().any(|id| matches!(self.object(*id).kind, Kind::Optimizer { .. })) {
-            for root in self.all_roots() {
-                let cell = self.object(root).cell;
-                self.note_trained(cell);
+        if given.iter().any(|id| matches!(self.heap.object(*id).kind, Kind::Optimizer { .. })) {
+            for root in self.heap.all_roots() {
+                let cell = self.heap.object(root).cell;
+                self.program.note_trained(cell);
             }
         }
         for id in given {
@@ -111,19 +98,24 @@ impl<'a> Lift<'a> {
         arguments: &Arguments<'a>,
         range: TextRange,
     ) -> Option<Value<'a>> {
-        let callee = self.strangers[id.0].callee.clone();
+        let callee = self.heap.strangers[id.0].callee.clone();
         match name {
             // Its parameters are not told from it: many ask for them, and only an optimizer trains them.
             "parameters" | "named_parameters" | "to" | "cuda" | "cpu" | "eval" | "float"
             | "half" | "double" | "bfloat16" => Some(base.clone()),
             "train" | "fit" if is_trainer(&callee) => {
                 let site = self.site(range);
-                self.tell_unknown(&format!("{callee}.{name}"), site, "it trains the model", true);
+                self.program.tell_unknown(
+                    &format!("{callee}.{name}"),
+                    site,
+                    "it trains the model",
+                    true,
+                );
                 None
             }
             "train" => Some(base.clone()),
             "backward" if !arguments.positional.is_empty() => {
-                let whole = self.combine(arguments.all());
+                let whole = self.heap.combine(arguments.all());
                 let site = self.site(range);
                 self.backward(&whole, site);
                 self.call_unknown(&format!("{callee}.{name}"), arguments, range);
@@ -143,33 +135,17 @@ impl<'a> Lift<'a> {
 
     /// Something unknown has parameters for an optimizer: it is a model.
     pub(super) fn recognize(&mut self, id: StrangerId, operands: Vec<Operand>) -> ObjectId {
-        if let Some(model) = self.strangers[id.0].model {
+        if let Some(model) = self.heap.strangers[id.0].model {
             return model;
         }
-        let Stranger { callee, site, .. } = self.strangers[id.0].clone();
+        let Stranger { callee, site, .. } = self.heap.strangers[id.0].clone();
         let layer = Layer { has_parameters: true, ..Layer::default() };
         let model = self.make_module(layer, site);
-        let cell = self.object(model).cell;
-        self.compute(cell, "new", operands, site);
-        self.strangers[id.0].model = Some(model);
-        self.tell_unknown(&callee, site, "it makes the model", false);
+        let cell = self.heap.object(model).cell;
+        self.program.compute(cell, "new", operands, site);
+        self.heap.strangers[id.0].model = Some(model);
+        self.program.tell_unknown(&callee, site, "it makes the model", false);
         model
-    }
-
-    /// Tells that something unknown takes part in the training, once for each callee.
-    pub(super) fn tell_unknown(&mut self, callee: &str, site: Site, part: &str, trains: bool) {
-        let callee = shown(callee);
-        if self.known_unknowns.insert(callee.clone()) {
-            self.facts.unknown.push(Unknown { callee, site, part: part.to_owned(), trains });
-        }
-    }
-}
-
-/// How people would write what was called.
-fn shown(callee: &str) -> String {
-    match callee.strip_suffix(SOMETHING) {
-        Some(module) if module.ends_with('.') => format!("{module}__dict__[..]"),
-        _ => callee.to_owned(),
     }
 }
 

@@ -1,13 +1,13 @@
 //! Switches of libraries.
 
-use super::Lift;
 use super::facts::SwitchSet;
+use super::program::ProgramBuilder;
 use super::value::{Arguments, Shape, Value};
 use crate::Rule;
 use crate::calculus::Site;
 use crate::library::Switch;
 
-impl<'a> Lift<'a> {
+impl<'a> ProgramBuilder<'a> {
     pub(super) fn set_switch(
         &mut self,
         switch: Switch,

@@ -7,7 +7,9 @@ use ruff_text_size::TextRange;
 use super::Lift;
 use super::facts::{Holdings, Load, Role, SwitchSet};
 use super::framework::Framework;
+use super::heap::Heap;
 use super::object::{Container, Kind, Source};
+use super::program::ProgramBuilder;
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::Rule;
 use crate::calculus::{Operand, Site};
@@ -26,10 +28,10 @@ impl<'a> Lift<'a> {
         match call {
             TensorFlow::Variable => {
                 let initial = arguments.get(0, "initial_value").cloned();
-                let whole = self.combine(initial.iter());
+                let whole = self.heap.combine(initial.iter());
                 let id = self.make(Kind::State, "variable", site);
-                let cell = self.object(id).cell;
-                self.compute(cell, "new", whole.operands, site);
+                let cell = self.heap.object(id).cell;
+                self.program.compute(cell, "new", whole.operands, site);
                 Value::object(id)
             }
             TensorFlow::Checkpoint => {
@@ -50,7 +52,7 @@ impl<'a> Lift<'a> {
             }
             TensorFlow::Manager => {
                 let of = arguments.get(0, "checkpoint").and_then(Value::as_object);
-                let content = of.and_then(|id| self.checkpoint_content(id));
+                let content = of.and_then(|id| self.heap.checkpoint_content(id));
                 match content {
                     Some(content) => Value::object(self.make_framework(
                         Framework::Manager(content),
@@ -82,11 +84,11 @@ impl<'a> Lift<'a> {
                     return Value::constant();
                 };
                 let given = arguments.get(1, "inp").cloned();
-                let positional = given.as_ref().map_or_else(Vec::new, |it| self.parts_of(it));
+                let positional = given.as_ref().map_or_else(Vec::new, |it| self.heap.parts_of(it));
                 let result =
                     self.call_value(function, Arguments { positional, named: Vec::new() }, range);
-                let mut whole = self.combine(given.iter());
-                whole.depend_on(&self.data(&result));
+                let mut whole = self.heap.combine(given.iter());
+                whole.depend_on(&self.heap.data(&result));
                 if result.is_data() { whole } else { result }
             }
             TensorFlow::Run => {
@@ -95,7 +97,7 @@ impl<'a> Lift<'a> {
                 };
                 let given = arguments.get(1, "args").cloned();
                 let positional =
-                    given.as_ref().map_or_else(Vec::new, |it| match self.parts_of(it) {
+                    given.as_ref().map_or_else(Vec::new, |it| match self.heap.parts_of(it) {
                         parts if parts.is_empty() => vec![it.clone()],
                         parts => parts,
                     });
@@ -104,7 +106,7 @@ impl<'a> Lift<'a> {
             }
             TensorFlow::Strategy => Value::library("tensorflow.distribute.Strategy"),
             TensorFlow::Resize => {
-                let mut whole = self.combine(arguments.all());
+                let mut whole = self.heap.combine(arguments.all());
                 let method = arguments.get(2, "method");
                 let is_smooth = method.is_none_or(|it| {
                     matches!(it.as_text(), Some(&("bilinear" | "bicubic")))
@@ -112,39 +114,10 @@ impl<'a> Lift<'a> {
                 });
                 if is_smooth && self.mode_of_call() {
                     let operation = "the gradient of a bilinear resize";
-                    whole.operands = self.unsteady(operation, whole.operands, site);
+                    whole.operands = self.program.unsteady(operation, whole.operands, site);
                 }
                 whole
             }
-        }
-    }
-
-    /// The container of what a checkpoint or its manager saves.
-    fn checkpoint_content(&self, id: ObjectId) -> Option<ObjectId> {
-        match &self.object(id).kind {
-            Kind::Framework(framework) => match &**framework {
-                Framework::Checkpoint(content) | Framework::Manager(content) => Some(*content),
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-
-    /// An attribute of a framework's object.
-    pub(super) fn framework_attribute(&mut self, id: ObjectId, name: &str) -> Value<'a> {
-        let Some(content) = self.checkpoint_content(id) else {
-            return Value::constant();
-        };
-        if name == "checkpoint" {
-            return Value::object(id);
-        }
-        match &self.object(content).kind {
-            Kind::Container(container) => container
-                .entries
-                .iter()
-                .find(|(it, _, _)| *it == name)
-                .map_or_else(Value::constant, |(_, value, _)| value.clone()),
-            _ => Value::constant(),
         }
     }
 
@@ -175,26 +148,27 @@ impl<'a> Lift<'a> {
                 self.call_trainer_method(&trainer.clone(), name, arguments, site)
             }
             Framework::Callback(..) | Framework::ModelCheckpoint { .. } => {
-                self.combine(arguments.all())
+                self.heap.combine(arguments.all())
             }
         }
     }
 
     /// `checkpoint.save(..)`.
     fn save_objects(&mut self, content: ObjectId, site: Site) {
-        let mut holdings = self.holdings(&Value::object(content), 6);
+        let mut holdings = self.heap.holdings(&Value::object(content), 6);
         self.add_optimizers(&mut holdings);
         // All that objects have is saved with them.
         holdings.is_open = false;
         let has_memory = holdings.objects.iter().any(|id| {
-            matches!(self.role(*id), Some(Role::Optimizer | Role::Generator(_) | Role::State))
+            matches!(self.heap.role(*id), Some(Role::Optimizer | Role::Generator(_) | Role::State))
         });
         let is_restored = self
+            .program
             .facts
             .restores
             .iter()
             .any(|it| it.object.is_some_and(|id| holdings.objects.contains(&id)));
-        if !self.loops.is_empty() && (has_memory || is_restored) {
+        if !self.program.loops.is_empty() && (has_memory || is_restored) {
             self.note_save(holdings, site);
             return;
         }
@@ -206,11 +180,11 @@ impl<'a> Lift<'a> {
         let operands: Vec<Operand> = holdings
             .objects
             .iter()
-            .filter(|id| self.is_module(**id))
-            .map(|id| Operand::Variable(self.cell(*id)))
+            .filter(|id| self.heap.is_module(**id))
+            .map(|id| Operand::Variable(self.heap.cell(*id)))
             .collect();
         if !operands.is_empty() {
-            self.emit(crate::calculus::Statement::Output { operands, site });
+            self.program.emit(crate::calculus::Statement::Output { operands, site });
         }
     }
 
@@ -225,14 +199,14 @@ impl<'a> Lift<'a> {
 
     /// `checkpoint.restore(..)`. What is made later gets its values when it is made.
     fn restore_objects(&mut self, content: ObjectId, site: Site) {
-        let mut holdings = self.holdings(&Value::object(content), 6);
+        let mut holdings = self.heap.holdings(&Value::object(content), 6);
         self.add_optimizers(&mut holdings);
         let keys = holdings.keys.iter().map(|key| key.name.clone()).collect();
-        self.facts.loads.push(Load { site, keys, escapes: false, file: None });
+        self.program.facts.loads.push(Load { site, keys, escapes: false, file: None });
         for object in holdings.objects {
-            if object != content && self.role(object).is_some() {
-                let cell = self.cell(object);
-                self.note_restore(cell, object, site);
+            if object != content && self.heap.role(object).is_some() {
+                let cell = self.heap.cell(object);
+                self.program.note_restore(cell, object, site);
             }
         }
     }
@@ -245,7 +219,7 @@ impl<'a> Lift<'a> {
         arguments: &Arguments<'a>,
         site: Site,
     ) -> Option<Value<'a>> {
-        let cell = self.cell(id);
+        let cell = self.heap.cell(id);
         let value = arguments
             .get(0, if name == "assign" { "value" } else { "delta" })
             .cloned()
@@ -253,27 +227,68 @@ impl<'a> Lift<'a> {
         match name {
             "assign" => {
                 if let Shape::Loaded(..) = value.shape {
-                    self.note_restore(cell, id, site);
+                    self.program.note_restore(cell, id, site);
                 } else {
-                    self.note_derived_position(cell, &value);
-                    let operands = self.data(&value).operands;
-                    self.compute(cell, "copy", operands, site);
+                    self.program.note_derived_position(cell, &value);
+                    let operands = self.heap.data(&value).operands;
+                    self.program.compute(cell, "copy", operands, site);
                 }
             }
             "assign_add" if matches!(value.shape, Shape::Int(_)) => {
-                self.note_counted(cell);
-                self.compute(cell, "succ", vec![Operand::Variable(cell)], site);
+                self.program.note_counted(cell);
+                self.program.compute(cell, "succ", vec![Operand::Variable(cell)], site);
             }
             "assign_add" | "assign_sub" | "scatter_update" | "scatter_nd_update"
             | "scatter_nd_add" => {
-                let operands = self.data(&value).operands;
+                let operands = self.heap.data(&value).operands;
                 self.write_cell(id, operands, site);
             }
             _ => return None,
         }
         Some(Value::object(id))
     }
+}
 
+impl<'a> Heap<'a> {
+    /// The container of what a checkpoint or its manager saves.
+    pub(super) fn checkpoint_content(&self, id: ObjectId) -> Option<ObjectId> {
+        match &self.object(id).kind {
+            Kind::Framework(framework) => match &**framework {
+                Framework::Checkpoint(content) | Framework::Manager(content) => Some(*content),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// An attribute of a framework's object.
+    pub(super) fn framework_attribute(&mut self, id: ObjectId, name: &str) -> Value<'a> {
+        let Some(content) = self.checkpoint_content(id) else {
+            return Value::constant();
+        };
+        if name == "checkpoint" {
+            return Value::object(id);
+        }
+        match &self.object(content).kind {
+            Kind::Container(container) => container
+                .entries
+                .iter()
+                .find(|(it, _, _)| *it == name)
+                .map_or_else(Value::constant, |(_, value, _)| value.clone()),
+            _ => Value::constant(),
+        }
+    }
+
+    /// Whether an object is a generator of TensorFlow, global or made.
+    pub(super) fn is_tensorflow_generator(&self, id: ObjectId) -> bool {
+        matches!(
+            self.object(id).kind,
+            Kind::Generator(Source::Made(Family::TensorFlow) | Source::Global(Global::TensorFlow))
+        )
+    }
+}
+
+impl<'a> ProgramBuilder<'a> {
     /// Sets a variable of the system's environment, which may be a switch of TensorFlow or XLA.
     pub(super) fn set_environment(&mut self, name: &Value<'a>, value: &Value<'a>, site: Site) {
         let (Some(name), Some(value)) = (name.as_text(), value.as_text()) else {
@@ -290,13 +305,5 @@ impl<'a> Lift<'a> {
             _ => return,
         };
         self.facts.switches.push(SwitchSet { rule, site });
-    }
-
-    /// Whether an object is a generator of TensorFlow, global or made.
-    pub(super) fn is_tensorflow_generator(&self, id: ObjectId) -> bool {
-        matches!(
-            self.object(id).kind,
-            Kind::Generator(Source::Made(Family::TensorFlow) | Source::Global(Global::TensorFlow))
-        )
     }
 }

@@ -15,7 +15,7 @@ impl<'a> Lift<'a> {
         let Code::Def(code) = function.code else {
             return;
         };
-        if self.calls.iter().any(|call| call.code.address() == function.code.address()) {
+        if self.execution.calls.iter().any(|call| call.code.address() == function.code.address()) {
             return;
         }
         let site = self.site(code.name.range);
@@ -54,7 +54,7 @@ impl<'a> Lift<'a> {
         };
         for method in methods {
             let address = std::ptr::from_ref(method) as usize;
-            if entered.contains(&address) || self.entered.contains(&address) {
+            if entered.contains(&address) || self.execution.entered.contains(&address) {
                 continue;
             }
             if let Some(Value { shape: Shape::Function(function), .. }) =
@@ -126,10 +126,10 @@ impl<'a> Lift<'a> {
         } else {
             return Value::constant();
         };
-        self.object_mut(id).name = Some(name.to_owned());
-        if !self.is_module(id) {
-            let cell = self.object(id).cell;
-            self.compute(cell, "given", Vec::new(), site);
+        self.heap.object_mut(id).name = Some(name.to_owned());
+        if !self.heap.is_module(id) {
+            let cell = self.heap.object(id).cell;
+            self.program.compute(cell, "given", Vec::new(), site);
         }
         Value::object(id)
     }

@@ -30,7 +30,7 @@ impl<'a> Lift<'a> {
             "nn.EmbeddingBag" if is_max(5) => BAG,
             "nn.functional.embedding_bag" if is_max(6) => BAG,
             _ => {
-                let is_learned = !self.combine(arguments.all()).models.is_empty();
+                let is_learned = !self.heap.combine(arguments.all()).models.is_empty();
                 unsteady_by_arguments(name, arguments, 1, is_learned)?
             }
         };
@@ -39,9 +39,9 @@ impl<'a> Lift<'a> {
             let layer = Layer { nondeterministic: Some(operation), ..layer };
             return Some(self.new_layer(layer, arguments, site));
         }
-        let mut whole = self.combine(arguments.all());
+        let mut whole = self.heap.combine(arguments.all());
         if self.mode_of_call() {
-            whole.operands = self.unsteady(operation, whole.operands, site);
+            whole.operands = self.program.unsteady(operation, whole.operands, site);
         }
         Some(whole)
     }

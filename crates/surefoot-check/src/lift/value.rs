@@ -13,7 +13,7 @@ use crate::library::Environment;
 pub(crate) struct ObjectId(pub u32);
 
 /// Names of a function call, a class body or a module: an index into the lift's frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FrameId(pub u32);
 
 /// A call that loads something: an index into the lift's loads.
@@ -298,6 +298,24 @@ impl<'a> Arguments<'a> {
     /// All of them.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Value<'a>> {
         self.positional.iter().chain(self.named.iter().map(|(_, value)| value))
+    }
+}
+
+impl Class<'_> {
+    /// Library classes that it inherits from, directly or through classes of the project.
+    pub(crate) fn library_bases(&self) -> Vec<Rc<str>> {
+        let mut found = Vec::new();
+        let mut open = vec![self];
+        while let Some(class) = open.pop() {
+            for base in &class.bases {
+                match &base.shape {
+                    Shape::Class(base) if found.len() + open.len() < 32 => open.push(base),
+                    Shape::Library(name) => found.push(name.clone()),
+                    _ => {}
+                }
+            }
+        }
+        found
     }
 }
 

@@ -2,7 +2,9 @@
 
 use super::Lift;
 use super::facts::{Holdings, LeftOut, Load, Restore};
+use super::framework::Libraries;
 use super::framework::WeightsRead;
+use super::program::ProgramBuilder;
 use super::value::{Arguments, ObjectId};
 use crate::calculus::{Site, Variable};
 
@@ -14,7 +16,7 @@ impl<'a> Lift<'a> {
         file: Option<&str>,
         is_weights: bool,
     ) -> Holdings {
-        let mut holdings = Holdings { objects: vec![self.root(id)], ..Holdings::default() };
+        let mut holdings = Holdings { objects: vec![self.heap.root(id)], ..Holdings::default() };
         // Only the old format for weights leaves the optimizer out.
         let is_bare = is_weights
             && file.is_some_and(|file| {
@@ -34,34 +36,16 @@ impl<'a> Lift<'a> {
         arguments: &Arguments<'a>,
         site: Site,
     ) {
-        let file = self.file_name(arguments.get(0, "filepath"));
+        let file = self.program.file_name(arguments.get(0, "filepath"));
         let holdings = self.model_holdings(id, file.as_deref(), name == "save_weights");
-        if !self.loops.is_empty() && self.is_read_again(file.as_deref()) {
+        if !self.program.loops.is_empty() && self.libraries.is_read_again(file.as_deref()) {
             self.restore_weights(file.as_deref(), &holdings);
             let mut holdings = holdings;
-            self.hold_positions(&mut holdings);
+            self.program.hold_positions(&mut holdings);
             self.note_save(holdings, site);
             return;
         }
         self.put_out(&holdings, site);
-    }
-
-    /// Files of models have no place for positions; scripts keep them elsewhere, if they do.
-    pub(super) fn hold_positions(&self, holdings: &mut Holdings) {
-        for id in &self.loops {
-            let positions: &Vec<Variable> = &self.facts.loops[id.0 as usize].positions;
-            holdings.variables.extend(positions);
-        }
-    }
-
-    /// Whether a model was read from this file before.
-    pub(super) fn is_read_again(&self, file: Option<&str>) -> bool {
-        file.is_some()
-            && self
-                .frameworks
-                .weights
-                .iter()
-                .any(|read| read.file.as_deref() == file && !read.in_loop)
     }
 
     /// Whether weights are read into a model whose optimizer has no variables yet. Keras skips those in
@@ -70,7 +54,7 @@ impl<'a> Lift<'a> {
         let is_skipped =
             file.is_some_and(|file| file.ends_with(".weights.h5") || file.ends_with(".keras"));
         let optimizer = self.optimizer_of(id);
-        is_skipped && optimizer.is_some_and(|it| !self.frameworks.built.contains(&it))
+        is_skipped && optimizer.is_some_and(|it| !self.libraries.built.contains(&it))
     }
 
     /// Notes that a model is read from a file.
@@ -82,29 +66,29 @@ impl<'a> Lift<'a> {
         site: Site,
     ) {
         let optimizer = self.optimizer_for(id, site);
-        let moment = self.moment();
-        self.frameworks.weights.push(WeightsRead {
-            model: self.root(id),
+        let moment = self.program.moment();
+        self.libraries.weights.push(WeightsRead {
+            model: self.heap.root(id),
             optimizer,
             leaves_out,
             file,
             site,
             moment,
-            in_loop: !self.loops.is_empty(),
+            in_loop: !self.program.loops.is_empty(),
         });
     }
 
     /// Now that a file turns out to be a checkpoint, what was read from it was restored.
     pub(super) fn restore_weights(&mut self, file: Option<&str>, holdings: &Holdings) {
         let reads: Vec<WeightsRead> = self
-            .frameworks
+            .libraries
             .weights
             .iter()
             .filter(|read| read.file.as_deref() == file && file.is_some())
             .cloned()
             .collect();
         for read in reads {
-            self.facts.loads.push(Load {
+            self.program.facts.loads.push(Load {
                 site: read.site,
                 keys: Vec::new(),
                 escapes: false,
@@ -112,16 +96,16 @@ impl<'a> Lift<'a> {
             });
             for object in [read.model, read.optimizer] {
                 let is_optimizer = object == read.optimizer;
-                let object = self.actual(object);
+                let object = self.heap.actual(object);
                 if !holdings.objects.contains(&object) {
                     continue;
                 }
                 if is_optimizer && read.leaves_out {
                     let site = read.site;
-                    self.facts.left_out.push(LeftOut { object, site });
+                    self.program.facts.left_out.push(LeftOut { object, site });
                 } else {
-                    let variable = self.cell(object);
-                    self.facts.restores.push(Restore {
+                    let variable = self.heap.cell(object);
+                    self.program.facts.restores.push(Restore {
                         variable,
                         object: Some(object),
                         site: read.site,
@@ -131,5 +115,23 @@ impl<'a> Lift<'a> {
                 }
             }
         }
+    }
+}
+
+impl<'a> ProgramBuilder<'a> {
+    /// Files of models have no place for positions; scripts keep them elsewhere, if they do.
+    pub(super) fn hold_positions(&self, holdings: &mut Holdings) {
+        for id in &self.loops {
+            let positions: &Vec<Variable> = &self.facts.loops[id.0 as usize].positions;
+            holdings.variables.extend(positions);
+        }
+    }
+}
+
+impl<'a> Libraries<'a> {
+    /// Whether a model was read from this file before.
+    pub(super) fn is_read_again(&self, file: Option<&str>) -> bool {
+        file.is_some()
+            && self.weights.iter().any(|read| read.file.as_deref() == file && !read.in_loop)
     }
 }

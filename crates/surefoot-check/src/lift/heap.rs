@@ -1,0 +1,274 @@
+//! Objects with state, and the relations between them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use super::facts::Role;
+use super::object::{Kind, Object, Source};
+use super::scope::Slot;
+use super::stranger::Stranger;
+use super::value::{Models, ObjectId, Shape, StrangerId, Value};
+use crate::calculus::{Operand, Site, Variable};
+use crate::library::{Global, Layer};
+
+/// All objects of a script.
+#[derive(Default)]
+pub(super) struct Heap<'a> {
+    pub objects: Vec<Object<'a>>,
+    /// Containers that are sets.
+    pub sets: BTreeSet<ObjectId>,
+    /// Variables that hold the state of an object.
+    pub cells: HashSet<Variable>,
+    /// Models and layers, in the order in which they are created.
+    pub models: Vec<ObjectId>,
+    /// Global generators.
+    pub globals: BTreeMap<Global, ObjectId>,
+    /// Models called through a copy, innermost last: original, copy.
+    pub copies: Vec<(ObjectId, ObjectId)>,
+    /// Results of calls into unknown libraries.
+    pub strangers: Vec<Stranger>,
+    /// Function parameters and the variables passed for them.
+    pub same_value: HashMap<Variable, Variable>,
+    /// Variables that hold a copy of a model's state.
+    pub kept_states: HashSet<Variable>,
+    /// Gradients that a backward pass has written.
+    pub computed_gradients: HashSet<Variable>,
+}
+
+impl<'a> Heap<'a> {
+    pub(super) fn is_made(&self, id: ObjectId) -> bool {
+        matches!(self.object(id).kind, Kind::Generator(Source::Made(_)))
+    }
+
+    /// A value that everything in `values` went into.
+    pub(super) fn combine<'v>(
+        &mut self,
+        values: impl IntoIterator<Item = &'v Value<'a>>,
+    ) -> Value<'a>
+    where
+        'a: 'v,
+    {
+        let mut whole = Value::constant();
+        for value in values {
+            let value = self.data(value);
+            whole.depend_on(&value);
+        }
+        whole
+    }
+
+    /// A value as data: what an object's state or an order adds is among the operands.
+    pub(super) fn data(&self, value: &Value<'a>) -> Value<'a> {
+        let mut data = Value::plain(value.operands.clone());
+        data.models = value.models;
+        match &value.shape {
+            Shape::Object(id) => {
+                if !matches!(
+                    self.object(*id).kind,
+                    Kind::Plain
+                        | Kind::Transform { .. }
+                        | Kind::Loader(_)
+                        | Kind::Sampler { .. }
+                        | Kind::Framework(_)
+                ) {
+                    data.operands.push(Operand::Variable(self.cell(*id)));
+                }
+                data.models = data.models.and(self.models_of(*id));
+                if let Kind::Container(container) = &self.object(*id).kind {
+                    for element in container.elements.iter().take(8) {
+                        if let Shape::Object(part) = element.shape {
+                            data.models = data.models.and(self.models_of(part));
+                        }
+                        data.models = data.models.and(element.models);
+                    }
+                }
+            }
+            Shape::State(ids) | Shape::Parameters(ids) => {
+                for id in ids.iter() {
+                    data.operands.push(Operand::Variable(self.cell(*id)));
+                    data.models = data.models.and(self.models_of(*id));
+                }
+            }
+            Shape::Unordered(_, order) => data.operands.push(Operand::Variable(*order)),
+            Shape::Tuple(parts) | Shape::Zip(parts) => {
+                for part in parts.iter() {
+                    let part = self.data(part);
+                    data.depend_on(&part);
+                }
+            }
+            Shape::Partial(partial) => {
+                let of = self.data(&partial.0);
+                data.depend_on(&of);
+            }
+            _ => {}
+        }
+        data
+    }
+
+    /// The object itself, whatever it turned out to be the same as.
+    pub(super) fn actual(&self, mut id: ObjectId) -> ObjectId {
+        while let Some(same) = self.objects[id.0 as usize].same {
+            id = same;
+        }
+        id
+    }
+
+    /// An object.
+    pub(super) fn object(&self, id: ObjectId) -> &Object<'a> {
+        &self.objects[self.actual(id).0 as usize]
+    }
+
+    /// An object, to be changed.
+    pub(super) fn object_mut(&mut self, id: ObjectId) -> &mut Object<'a> {
+        let id = self.actual(id);
+        &mut self.objects[id.0 as usize]
+    }
+
+    /// The model that a part belongs to, or the object itself.
+    pub(super) fn root(&self, id: ObjectId) -> ObjectId {
+        let mut id = self.actual(id);
+        // Parts form a tree; the bound only guards against scripts that tie knots.
+        for _ in 0..64 {
+            let Some(owner) = self.object(id).owner else {
+                break;
+            };
+            id = self.actual(owner);
+        }
+        let copies = self.copies.iter().rev();
+        copies.filter(|(original, _)| *original == id).map(|(_, copy)| *copy).next().unwrap_or(id)
+    }
+
+    /// The variable of an object's state; that of the whole model for a part of one.
+    pub(super) fn cell(&self, id: ObjectId) -> Variable {
+        self.object(self.root(id)).cell
+    }
+
+    /// The numbers of the model that an object is or belongs to.
+    pub(super) fn models_of(&self, id: ObjectId) -> Models {
+        match self.object(self.root(id)).kind {
+            Kind::Module { number, .. } => Models::one(number),
+            _ => Models::default(),
+        }
+    }
+
+    /// The whole models among these.
+    pub(super) fn roots_of(&self, models: Models) -> Vec<ObjectId> {
+        let mut roots: Vec<ObjectId> = Vec::new();
+        if models.is_empty() {
+            return roots;
+        }
+        for (number, id) in self.models.iter().enumerate() {
+            let root = self.root(*id);
+            if models.has(number) && self.has_parameters(root) && !roots.contains(&root) {
+                roots.push(root);
+            }
+        }
+        roots
+    }
+
+    /// All whole models.
+    pub(super) fn all_roots(&self) -> Vec<ObjectId> {
+        let mut roots: Vec<ObjectId> = Vec::new();
+        for id in &self.models {
+            let root = self.root(*id);
+            if self.has_parameters(root) && !roots.contains(&root) {
+                roots.push(root);
+            }
+        }
+        roots
+    }
+
+    /// Whether an object is a model or a layer.
+    pub(super) fn is_module(&self, id: ObjectId) -> bool {
+        matches!(self.object(id).kind, Kind::Module { .. })
+    }
+
+    /// Whether a model has anything to train.
+    pub(super) fn has_parameters(&self, id: ObjectId) -> bool {
+        matches!(
+            self.object(id).kind,
+            Kind::Module { layer: Layer { has_parameters: true, .. }, .. }
+        )
+    }
+
+    /// Whether a model is in training mode.
+    pub(super) fn trains(&self, id: ObjectId) -> bool {
+        matches!(self.object(self.root(id)).kind, Kind::Module { trains: true, .. })
+    }
+
+    /// What an object is, for those who look at the lifted script.
+    pub(super) fn role(&self, id: ObjectId) -> Option<Role> {
+        Some(match &self.object(id).kind {
+            Kind::Module { averages: true, .. } => Role::Average,
+            Kind::Module { .. } => Role::Model,
+            Kind::Optimizer { .. } => Role::Optimizer,
+            Kind::Scheduler { .. } => Role::Scheduler,
+            Kind::Scaler => Role::Scaler,
+            Kind::Generator(Source::Global(global)) => Role::Global(*global),
+            Kind::Generator(Source::Made(family)) => Role::Generator(*family),
+            Kind::Generator(Source::Worker(global)) => Role::Worker(*global),
+            Kind::Container(container) if container.has_keys => Role::Dictionary,
+            Kind::Container(_) if self.sets.contains(&self.actual(id)) => Role::Set,
+            Kind::Container(_) => Role::Container,
+            Kind::State => Role::State,
+            Kind::Framework(framework) => return framework.role(),
+            Kind::Plain
+            | Kind::Loader(_)
+            | Kind::Sampler { .. }
+            | Kind::Dataset { .. }
+            | Kind::Transform { .. } => return None,
+        })
+    }
+
+    /// The value in a slot.
+    pub(super) fn read(&self, slot: &Slot<'a>) -> Value<'a> {
+        if let Shape::Stranger(id) = slot.shape
+            && let Some(model) = self.recognized(id)
+        {
+            return Value::object(model);
+        }
+        let operands = slot.variable.map(Operand::Variable).into_iter().collect();
+        Value { shape: slot.shape.clone(), operands, models: slot.models }
+    }
+
+    /// The attribute of an object.
+    pub(super) fn field(&self, object: ObjectId, name: &str) -> Option<Value<'a>> {
+        self.object(object).fields.get(name).map(|slot| self.read(slot))
+    }
+
+    /// What a call of an unknown library gives, made of `whole`.
+    pub(super) fn new_stranger(&mut self, callee: &str, whole: Value<'a>, site: Site) -> Value<'a> {
+        let id = StrangerId(self.strangers.len());
+        self.strangers.push(Stranger { callee: callee.into(), site, model: None });
+        Value { shape: Shape::Stranger(id), ..whole }
+    }
+
+    /// The model that something unknown turned out to be.
+    pub(super) fn recognized(&self, id: StrangerId) -> Option<ObjectId> {
+        self.strangers[id.0].model
+    }
+
+    /// Gives an object an attribute that its framework sets.
+    pub(super) fn give_field(&mut self, id: ObjectId, name: &'static str, value: &Value<'a>) {
+        let slot = Slot { shape: value.shape.clone(), variable: None, models: value.models };
+        self.object_mut(id).fields.insert(name, slot);
+    }
+
+    /// All objects in a value: in tuples, lists and dictionaries too.
+    pub(super) fn objects_in(&self, value: &Value<'a>) -> Vec<ObjectId> {
+        let mut found = Vec::new();
+        let mut open = vec![(value.clone(), 0)];
+        while let Some((value, depth)) = open.pop() {
+            let is_container = value
+                .as_object()
+                .is_some_and(|id| matches!(self.object(id).kind, Kind::Container(_)));
+            match value.as_object() {
+                Some(id) if !is_container => found.push(self.actual(id)),
+                _ if depth < 4 => {
+                    let parts = self.parts_of(&value);
+                    open.extend(parts.into_iter().rev().map(|part| (part, depth + 1)));
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}

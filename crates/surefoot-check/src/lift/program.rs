@@ -1,0 +1,168 @@
+//! The calculus program under construction, and the facts recorded beside it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::facts::{Lifted, LoopId, Moment, Rewrite, Unknown, Unsteady};
+use super::value::{Models, Value};
+use crate::calculus::{Label, Operand, Program, Site, Statement, Symbol, Variable};
+use crate::library::SOMETHING;
+
+/// Number of statements after which functions are no longer entered, which bounds the time per script.
+const MAX_STATEMENTS: usize = 20_000;
+
+/// Writes the statements of a program, innermost block last.
+pub(super) struct ProgramBuilder<'a> {
+    pub program: Program,
+    pub facts: Lifted,
+    pub functions: HashMap<String, Symbol>,
+    pub blocks: Vec<Vec<Statement>>,
+    emitted: usize,
+    /// Open loops, outermost first.
+    pub loops: Vec<LoopId>,
+    /// For each open loop, the variable that is true once it was left early.
+    pub stops: Vec<Option<Variable>>,
+    clock: u32,
+    /// Variables of everything that is trained.
+    pub trained: Vec<Variable>,
+    /// Variables of tuple elements.
+    pub part_variables: HashMap<(Variable, usize), Variable>,
+    /// Command-line settings that the script overwrites with a drawn value.
+    pub drawn_settings: BTreeMap<&'a str, Variable>,
+    /// Unknown callees already reported.
+    known_unknowns: BTreeSet<String>,
+}
+
+impl<'a> ProgramBuilder<'a> {
+    /// Creates an empty program of a script that starts at `start`.
+    pub(super) fn new(start: crate::Place) -> ProgramBuilder<'a> {
+        ProgramBuilder {
+            program: Program::default(),
+            facts: Lifted { sites: vec![start], ..Lifted::default() },
+            functions: HashMap::new(),
+            blocks: vec![Vec::new()],
+            emitted: 0,
+            loops: Vec::new(),
+            stops: Vec::new(),
+            clock: 0,
+            trained: Vec::new(),
+            part_variables: HashMap::new(),
+            drawn_settings: BTreeMap::new(),
+            known_unknowns: BTreeSet::new(),
+        }
+    }
+
+    /// Creates a variable.
+    pub(super) fn variable(&mut self, name: &str) -> Variable {
+        self.program.variable(name)
+    }
+
+    /// Creates a symbol.
+    pub(super) fn symbol(&mut self, name: &str) -> Symbol {
+        self.program.symbol(name)
+    }
+
+    /// Creates a checkpoint label.
+    pub(super) fn label(&mut self, name: &str) -> Label {
+        self.program.label(name)
+    }
+
+    /// Name of a variable.
+    pub(super) fn name(&self, variable: Variable) -> &str {
+        self.program.name(variable)
+    }
+
+    pub(super) fn emit(&mut self, statement: Statement) {
+        self.emitted += 1;
+        if let Some(block) = self.blocks.last_mut() {
+            block.push(statement);
+        }
+    }
+
+    /// The symbol of a function, a constant or a thing that is read.
+    pub(super) fn function(&mut self, name: &str) -> Symbol {
+        if let Some(symbol) = self.functions.get(name) {
+            return *symbol;
+        }
+        let symbol = self.program.symbol(name);
+        self.functions.insert(name.to_owned(), symbol);
+        symbol
+    }
+
+    /// `target := name(operands)`.
+    pub(super) fn compute(
+        &mut self,
+        target: Variable,
+        name: &str,
+        operands: Vec<Operand>,
+        site: Site,
+    ) {
+        let function = self.function(name);
+        self.emit(Statement::Compute { target, function, operands, site });
+    }
+
+    /// An operation that may give other bits for the same input.
+    pub(super) fn unsteady(
+        &mut self,
+        operation: &'static str,
+        operands: Vec<Operand>,
+        site: Site,
+    ) -> Vec<Operand> {
+        if !self.facts.uses_cuda || self.facts.asks_for_determinism {
+            return operands;
+        }
+        let target = self.program.variable("unsteady");
+        let function = self.function(operation);
+        self.facts.unsteady.push(Unsteady { operation, site });
+        self.emit(Statement::Nondeterministic { target, function, operands, site });
+        vec![Operand::Variable(target)]
+    }
+
+    /// Whether enough was emitted for one script.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.emitted > MAX_STATEMENTS
+    }
+
+    /// Notes that a cell is written anew outside of a training step.
+    pub(super) fn note_rewrite(&mut self, variable: Variable, site: Site) {
+        let in_loop = !self.loops.is_empty();
+        let moment = self.moment();
+        self.facts.rewrites.push(Rewrite { variable, site, in_loop, moment });
+    }
+
+    /// The next moment.
+    pub(super) fn moment(&mut self) -> Moment {
+        self.clock += 1;
+        Moment(self.clock)
+    }
+
+    /// Tells that something unknown takes part in the training, once for each callee.
+    pub(super) fn tell_unknown(&mut self, callee: &str, site: Site, part: &str, trains: bool) {
+        let callee = shown(callee);
+        if self.known_unknowns.insert(callee.clone()) {
+            self.facts.unknown.push(Unknown { callee, site, part: part.to_owned(), trains });
+        }
+    }
+
+    /// A value of its own, computed from others.
+    pub(super) fn computed(
+        &mut self,
+        name: &str,
+        operands: Vec<Operand>,
+        models: Models,
+        site: Site,
+    ) -> Value<'a> {
+        let target = self.program.variable(name);
+        self.compute(target, name, operands, site);
+        let mut value = Value::plain(vec![Operand::Variable(target)]);
+        value.models = models;
+        value
+    }
+}
+
+/// How people would write what was called.
+fn shown(callee: &str) -> String {
+    match callee.strip_suffix(SOMETHING) {
+        Some(module) if module.ends_with('.') => format!("{module}__dict__[..]"),
+        _ => callee.to_owned(),
+    }
+}

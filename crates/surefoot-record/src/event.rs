@@ -5,7 +5,7 @@ use surefoot_diagnose::{Evaluation, Finding, Problem, Split};
 
 use crate::digest::Digest;
 use crate::header::Environment;
-use crate::ledger::{Attempt, Outcome};
+use crate::ledger::{Attempt, AttemptOutcome};
 
 /// Something that happened, one JSON object a line.
 ///
@@ -82,7 +82,7 @@ pub enum Event {
     /// A remedy is tried: another run, in its own directory.
     Attempt(Attempt),
     /// How an attempt went.
-    Outcome(Outcome),
+    Outcome(AttemptOutcome),
     /// Which model is delivered.
     Delivered {
         /// Steps done by the plan as given.
@@ -186,7 +186,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ledger::Verdict;
+    use crate::ledger::AttemptState;
 
     fn finding() -> Finding {
         Finding::new(Problem::DYING_RELU, 12, "Most units are dead.").with("dead", 0.9, 0.7)
@@ -218,10 +218,10 @@ mod tests {
                 diff: "-activation = \"relu\"\n+activation = \"selu\"\n".to_owned(),
                 run: "attempts/01".to_owned(),
             }),
-            Event::Outcome(Outcome {
+            Event::Outcome(AttemptOutcome {
                 step: 12,
                 number: 1,
-                verdict: Verdict::NewProblem,
+                state: AttemptState::NewProblem,
                 finding: Some(finding()),
                 metric: Some(f64::NEG_INFINITY),
                 steps: 40,

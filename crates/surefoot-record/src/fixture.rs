@@ -11,8 +11,8 @@ use crate::array::Array;
 use crate::checkpoint::Checkpoint;
 use crate::digest::{Digest, StateDigest};
 use crate::header::{Environment, Header};
+use crate::record::Record;
 use crate::recorder::Recorder;
-use crate::run::Run;
 use crate::step_digest::{Part, Quantity, StepDigest};
 use crate::summary::{MetricSummary, RunSummary, Status};
 
@@ -197,7 +197,7 @@ pub(crate) fn resume(dir: &Path) -> (Recorder, Training) {
 /// Everything in the record of a run but where it is and how often it was resumed, as a text, so
 /// that NaN equals NaN.
 pub(crate) fn content(dir: &Path) -> String {
-    let run = Run::open(dir).unwrap();
+    let run = Record::open(dir).unwrap();
     let observations: Vec<_> = run.observations().unwrap().map(Result::unwrap).collect();
     let events = run.events().unwrap();
     let events = events.iter().filter(|event| event.kind() != "resumed");
@@ -217,7 +217,7 @@ pub(crate) fn content(dir: &Path) -> String {
 /// The steps that can be read back, each checked to be as it was recorded.
 pub(crate) fn readable_steps(dir: &Path) -> u64 {
     let mut count = 0;
-    for read in Run::open(dir).unwrap().observations().unwrap() {
+    for read in Record::open(dir).unwrap().observations().unwrap() {
         count += 1;
         assert_eq!(format!("{:?}", read.unwrap()), format!("{:?}", observation(count)));
     }

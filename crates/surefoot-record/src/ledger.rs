@@ -26,13 +26,13 @@ pub struct Attempt {
 
 /// How an attempt went.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct AttemptOutcome {
     /// Steps done by the plan as given when it was stopped.
     pub step: u64,
     /// The number of the attempt.
     pub number: u32,
     /// What became of it.
-    pub verdict: Verdict,
+    pub state: AttemptState,
     /// The problem that ended it, if one did.
     pub finding: Option<Finding>,
     /// The best metric it came to on the validation split.
@@ -45,7 +45,7 @@ pub struct Outcome {
 /// What became of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum AttemptState {
     /// Trained to its end without a problem.
     Repaired,
     /// Had the same problem again.
@@ -55,18 +55,18 @@ pub enum Verdict {
     /// Had no problem, but was no better than what it was to replace.
     NoBetter,
     /// Was given up for one beside it that did better.
-    Outdone,
+    Outperformed,
 }
 
-impl Verdict {
+impl AttemptState {
     /// What a person calls it.
     pub fn title(self) -> &'static str {
         match self {
-            Verdict::Repaired => "repaired",
-            Verdict::Persists => "the problem persists",
-            Verdict::NewProblem => "another problem",
-            Verdict::NoBetter => "no better",
-            Verdict::Outdone => "outdone by another",
+            AttemptState::Repaired => "repaired",
+            AttemptState::Persists => "the problem persists",
+            AttemptState::NewProblem => "another problem",
+            AttemptState::NoBetter => "no better",
+            AttemptState::Outperformed => "another attempt did better",
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The record of a run: a directory that survives a crash and can be copied.
 //!
-//! A [`Recorder`] writes it while training, a [`Run`] reads it during and after. What is in the
+//! A [`Recorder`] writes it while training, a [`Record`] reads it during and after. What is in the
 //! directory, how others read it and what a crash can and cannot do is told in `docs/record.md`.
 //!
 //! ```
 //! use serde_json::json;
-//! use surefoot_record::{Array, Checkpoint, Environment, Header, Recorder, Run, StepDigest};
+//! use surefoot_record::{Array, Checkpoint, Environment, Header, Recorder, Record, StepDigest};
 //! # use surefoot_diagnose::Observation;
 //! # fn observation(step: u64) -> Observation {
 //! #     Observation {
@@ -37,7 +37,7 @@
 //!
 //! let (recorder, checkpoint) = Recorder::resume(&dir, &Environment::detect())?;
 //! assert_eq!(checkpoint.map(|checkpoint| checkpoint.step), Some(10));
-//! assert_eq!(Run::open(&dir)?.observations()?.count(), 10);
+//! assert_eq!(Record::open(&dir)?.observations()?.count(), 10);
 //! # Ok(())
 //! # }
 //! ```
@@ -60,9 +60,9 @@ mod live_table;
 pub mod logs;
 mod model;
 mod observations;
+mod record;
 mod recorder;
 mod resume;
-mod run;
 mod sealed;
 mod step_digest;
 mod summary;
@@ -77,9 +77,9 @@ pub use crate::digest_log::DigestLog;
 pub use crate::error::{Error, Result};
 pub use crate::event::Event;
 pub use crate::header::{Environment, FORMAT, Header};
-pub use crate::ledger::{Attempt, Outcome, Verdict};
+pub use crate::ledger::{Attempt, AttemptOutcome, AttemptState};
 pub use crate::observations::Observations;
+pub use crate::record::Record;
 pub use crate::recorder::Recorder;
-pub use crate::run::Run;
 pub use crate::step_digest::{Part, Quantity, StepDigest};
 pub use crate::summary::{MetricSummary, RunSummary, Status};

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::json;
 use surefoot_diagnose::{LayerInfo, LayerObservation, Observation, Summary};
 use surefoot_record::{
-    Array, Checkpoint, Digest, Environment, Event, Header, MetricSummary, Part, Quantity, Recorder,
-    Result, Run, RunSummary, Status, StepDigest,
+    Array, Checkpoint, Digest, Environment, Event, Header, MetricSummary, Part, Quantity, Record,
+    Recorder, Result, RunSummary, Status, StepDigest,
 };
 
 const STEPS: u64 = 3000;
@@ -103,7 +103,7 @@ fn train(dir: &Path) -> Result<()> {
 
 /// What is recorded, part by part, as texts, so that NaN equals NaN.
 fn content(dir: &Path) -> [String; 6] {
-    let run = Run::open(dir).unwrap();
+    let run = Record::open(dir).unwrap();
     let observations: Vec<_> = run.observations().unwrap().map(Result::unwrap).collect();
     let events = run.events().unwrap();
     let events: Vec<_> = events.iter().filter(|e| e.kind() != "resumed").collect();
@@ -156,7 +156,7 @@ fn a_killed_and_resumed_run_ends_like_one_left_alone() {
                 break;
             }
             kills += 1;
-            let run = Run::open(&dir).unwrap();
+            let run = Record::open(&dir).unwrap();
             for (step, read) in (1..).zip(run.observations().unwrap()) {
                 assert_eq!(read.unwrap().step, step);
             }

@@ -2,7 +2,7 @@
 
 use surefoot_diagnose::{LayerInfo, LayerObservation, Observation, Problem, Split, Summary};
 use surefoot_record::{
-    Attempt, Digest, Event, MetricSummary, Outcome, RunSummary, Status, Verdict,
+    Attempt, AttemptOutcome, AttemptState, Digest, Event, MetricSummary, RunSummary, Status,
 };
 
 /// Dense layers called `dense_1` and so on.
@@ -57,8 +57,8 @@ pub(crate) fn attempt(number: u32, parent: u32, remedies: &[&str], change: &str)
     })
 }
 
-pub(crate) fn outcome(number: u32, verdict: Verdict, metric: Option<f64>) -> Event {
-    Event::Outcome(Outcome { step: 120, number, verdict, finding: None, metric, steps: 400 })
+pub(crate) fn outcome(number: u32, state: AttemptState, metric: Option<f64>) -> Event {
+    Event::Outcome(AttemptOutcome { step: 120, number, state, finding: None, metric, steps: 400 })
 }
 
 pub(crate) fn summary(status: Status) -> RunSummary {

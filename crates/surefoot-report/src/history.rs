@@ -2,7 +2,7 @@
 
 use surefoot_diagnose::indicators::PROBLEMS;
 use surefoot_diagnose::{Evaluation, Finding, Problem, Severity, Split};
-use surefoot_record::{Attempt, Event, Outcome};
+use surefoot_record::{Attempt, AttemptOutcome, Event};
 use surefoot_tune::pruner::{NAMES, NON_FINITE};
 
 /// What happened, by kind.
@@ -25,7 +25,7 @@ pub(crate) struct History {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) attempt: Attempt,
-    pub(crate) outcome: Option<Outcome>,
+    pub(crate) outcome: Option<AttemptOutcome>,
 }
 
 impl History {

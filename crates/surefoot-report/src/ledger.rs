@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use maud::{Markup, html};
-use surefoot_record::{Outcome, Verdict};
+use surefoot_record::{AttemptOutcome, AttemptState};
 
 use crate::explain::because;
 use crate::history::{Entry, History};
@@ -50,7 +50,7 @@ impl Ledger<'_> {
                 h3 {
                     "Attempt " (attempt.number)
                     @for remedy in &attempt.remedies { span.tag { (remedy) } }
-                    (verdict(entry.outcome.as_ref()))
+                    (state(entry.outcome.as_ref()))
                     @if delivered { span.tag.delivered { "delivered" } }
                 }
                 p { (attempt.change) }
@@ -75,7 +75,7 @@ impl Ledger<'_> {
         }
     }
 
-    fn outcome(&self, outcome: &Outcome) -> Markup {
+    fn outcome(&self, outcome: &AttemptOutcome) -> Markup {
         html! {
             dt { (capital(&words::metric_name(self.metric))) }
             dd { (words::metric(self.metric, outcome.metric)) }
@@ -103,11 +103,11 @@ impl Ledger<'_> {
     }
 }
 
-fn verdict(outcome: Option<&Outcome>) -> Markup {
-    let (class, title) = match outcome.map(|outcome| outcome.verdict) {
-        Some(Verdict::Repaired) => ("good", Verdict::Repaired.title()),
-        Some(verdict @ (Verdict::Persists | Verdict::NewProblem)) => ("bad", verdict.title()),
-        Some(verdict) => ("neutral", verdict.title()),
+fn state(outcome: Option<&AttemptOutcome>) -> Markup {
+    let (class, title) = match outcome.map(|outcome| outcome.state) {
+        Some(AttemptState::Repaired) => ("good", AttemptState::Repaired.title()),
+        Some(state @ (AttemptState::Persists | AttemptState::NewProblem)) => ("bad", state.title()),
+        Some(state) => ("neutral", state.title()),
         None => ("neutral", "still open"),
     };
     html! { span.tag.(class) { (title) } }
@@ -139,7 +139,7 @@ mod tests {
     fn an_attempt_says_what_it_changed_and_how_to_train_it() {
         let history = History::of(&[
             attempt(1, 0, &["activation"], "Use leaky ReLU."),
-            outcome(1, Verdict::Repaired, Some(0.971)),
+            outcome(1, AttemptState::Repaired, Some(0.971)),
         ]);
         let ledger = Ledger {
             history: &history,

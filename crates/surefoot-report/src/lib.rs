@@ -6,13 +6,13 @@
 //! short one. `docs/report.md` says what is on the page.
 //!
 //! ```
-//! use surefoot_record::{Header, Recorder, Run};
+//! use surefoot_record::{Header, Recorder, Record};
 //!
 //! # fn main() -> surefoot_record::Result<()> {
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let runs = dir.path();
 //! let recorder = Recorder::create(runs, "circles", "seed = 1\n", Header::default())?;
-//! let page = surefoot_report::report(&Run::open(recorder.dir())?)?;
+//! let page = surefoot_report::report(&Record::open(recorder.dir())?)?;
 //! assert!(page.starts_with("<!DOCTYPE html>"));
 //! # Ok(())
 //! # }
@@ -46,13 +46,13 @@ mod words;
 
 pub use study::{StudyPage, StudyTrial, study_report};
 
-use surefoot_record::{Result, Run};
+use surefoot_record::{Record, Result};
 
 /// The report of a run, as one HTML page.
 ///
 /// The run may have ended, may have been killed, or may be going on: the page tells what has been
 /// recorded. Where the record of the delivered attempt is gone, the page says so and goes without.
-pub fn report(run: &Run) -> Result<String> {
+pub fn report(run: &Record) -> Result<String> {
     let history = history::History::of(&run.events()?);
     let delivered = history.delivered_attempt();
     let readings = reading::Readings::of(run, delivered)?;

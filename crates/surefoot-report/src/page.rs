@@ -1,7 +1,7 @@
 //! The page as a whole.
 
 use maud::{Markup, html};
-use surefoot_record::{Run, RunSummary, Status};
+use surefoot_record::{Record, RunSummary, Status};
 
 use crate::curves::Curves;
 use crate::document::document;
@@ -18,7 +18,7 @@ use crate::words::{self, capital, counted, grouped};
 /// Everything the page is made from.
 #[derive(Debug)]
 pub(crate) struct Report<'a> {
-    pub(crate) run: &'a Run,
+    pub(crate) run: &'a Record,
     pub(crate) summary: Option<RunSummary>,
     pub(crate) history: &'a History,
     pub(crate) readings: &'a Readings,

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use surefoot_record::{Attempt, Result, Run};
+use surefoot_record::{Attempt, Record, Result};
 
 use crate::gradients::Gradients;
 use crate::history::History;
@@ -22,7 +22,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    fn of(run: &Run) -> Result<Reading> {
+    fn of(run: &Record) -> Result<Reading> {
         let header = run.header();
         let mut reading = Reading {
             loss: Series::default(),
@@ -58,7 +58,7 @@ pub(crate) struct Delivered {
 
 impl Readings {
     /// Reads both at the same time.
-    pub(crate) fn of(run: &Run, delivered: Option<&Attempt>) -> Result<Readings> {
+    pub(crate) fn of(run: &Record, delivered: Option<&Attempt>) -> Result<Readings> {
         let dir = run.dir();
         std::thread::scope(|scope| {
             let delivered = delivered.map(|attempt| {
@@ -88,7 +88,7 @@ fn read_attempt(dir: &Path, run: &str) -> Option<Reading> {
     if !Path::new(run).components().all(inside) {
         return None;
     }
-    Reading::of(&Run::open(&dir.join(run)).ok()?).ok()
+    Reading::of(&Record::open(&dir.join(run)).ok()?).ok()
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! What is needed to get the same run again.
 
 use maud::{Markup, html};
-use surefoot_record::{Environment, Run, RunSummary};
+use surefoot_record::{Environment, Record, RunSummary};
 
 use crate::words::{argument, counted};
 
 /// The section at the end of the page.
-pub(crate) fn section(run: &Run, summary: Option<&RunSummary>) -> Markup {
+pub(crate) fn section(run: &Record, summary: Option<&RunSummary>) -> Markup {
     let environment = &run.header().environment;
     let plan = argument(&run.dir().join("plan.toml").display().to_string());
     html! {

@@ -1,7 +1,7 @@
 //! What happened, in three sentences.
 
 use surefoot_diagnose::{Severity, Split};
-use surefoot_record::{RunSummary, Status, Verdict};
+use surefoot_record::{AttemptState, RunSummary, Status};
 
 use crate::explain::because;
 use crate::history::{Entry, History};
@@ -127,7 +127,7 @@ impl Story<'_> {
         let outcomes = self.history.attempts.iter();
         let worked = outcomes.filter(|entry| {
             let outcome = entry.outcome.as_ref();
-            outcome.is_some_and(|outcome| outcome.verdict == Verdict::Repaired)
+            outcome.is_some_and(|outcome| outcome.state == AttemptState::Repaired)
         });
         match worked.count() {
             0 => ", and none of them has worked yet".to_owned(),
@@ -279,9 +279,9 @@ mod tests {
         let mut events = stopped();
         events.extend([
             attempt(1, 0, &["batch_norm"], "Scale the data."),
-            outcome(1, Verdict::Persists, Some(0.5)),
+            outcome(1, AttemptState::Persists, Some(0.5)),
             attempt(2, 0, &["activation"], "Use leaky ReLU instead of ReLU."),
-            outcome(2, Verdict::Repaired, Some(0.971)),
+            outcome(2, AttemptState::Repaired, Some(0.971)),
             delivered(2),
         ]);
         let summary = ended(Status::Repaired, Some(0.498), Some(0.971));
@@ -311,7 +311,7 @@ mod tests {
         let mut events = stopped();
         events.extend([
             attempt(1, 0, &["activation"], "Leaky."),
-            outcome(1, Verdict::Persists, None),
+            outcome(1, AttemptState::Persists, None),
         ]);
         let summary = ended(Status::Failed, Some(0.498), Some(0.498));
         let text = told(&events, Some(&summary));
@@ -387,7 +387,7 @@ mod tests {
         let mut events = stopped();
         events.extend([
             attempt(1, 0, &["batch_norm"], "Scale."),
-            outcome(1, Verdict::Persists, None),
+            outcome(1, AttemptState::Persists, None),
             attempt(2, 0, &["activation"], "Leaky."),
         ]);
         let text = told_with(&events, None, 120, "accuracy", 0.1);

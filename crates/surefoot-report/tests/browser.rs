@@ -15,7 +15,7 @@ use fixture::Made;
 use std::collections::BTreeSet;
 use std::path::Path;
 use support::{exploded, healthy, repaired};
-use surefoot_record::{Run, Status};
+use surefoot_record::{Record, Status};
 
 const DESK: View = View { width: 1280, height: 900, dark: false };
 const DARK: View = View { dark: true, ..DESK };
@@ -86,7 +86,7 @@ fn colours(picture: &[u8]) -> (usize, [u8; 3]) {
 }
 
 fn check(name: &str, dir: &Path) {
-    let report = surefoot_report::report(&Run::open(dir).unwrap()).unwrap();
+    let report = surefoot_report::report(&Record::open(dir).unwrap()).unwrap();
     check_page(name, &dir.join("report.html"), &report);
 }
 

@@ -6,11 +6,11 @@ mod support;
 use std::path::Path;
 use support::{PLAN, dying, exploded, healthy, repaired};
 use surefoot_diagnose::{Finding, Problem, Split};
-use surefoot_record::{Event, Run, Status};
+use surefoot_record::{Event, Record, Status};
 use surefoot_report::report;
 
 fn page(dir: &Path) -> String {
-    report(&Run::open(dir).unwrap()).unwrap()
+    report(&Record::open(dir).unwrap()).unwrap()
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_damaged_record_is_refused() {
     let runs = tempfile::tempdir().unwrap();
     let dir = healthy().run(runs.path(), "x", Status::Normal);
     std::fs::write(dir.join("observations.steps.parquet"), "no table").unwrap();
-    assert!(report(&Run::open(&dir).unwrap()).is_err());
+    assert!(report(&Record::open(&dir).unwrap()).is_err());
 }
 
 #[test]

@@ -17,7 +17,7 @@ use surefoot_diagnose::{
     Block, Detector, Diagnosis, Evaluation, Facts, Finding, Observation, Severity, Thresholds,
 };
 use surefoot_plan::{Plan, Weight};
-use surefoot_record::{Attempt, Outcome, Verdict};
+use surefoot_record::{Attempt, AttemptOutcome, AttemptState};
 use surefoot_repair::{Judgement, Proposal, Search, Trial};
 
 /// The share of its steps that an attempt is on probation for: as many as it took to find the
@@ -74,7 +74,7 @@ pub trait Clerk {
     fn close(
         &mut self,
         attempt: &Attempt,
-        outcome: &Outcome,
+        outcome: &AttemptOutcome,
         plan: &Plan,
         report: &Report,
         journal: Box<dyn Journal + Send>,
@@ -224,16 +224,16 @@ impl<D: Clone> Bench<'_, D> {
         let judgements = search.judge(&trials);
         let mut best = None;
         for (running, judgement) in running.into_iter().zip(judgements) {
-            let verdict = match judgement {
+            let state = match judgement {
                 Judgement::GoesOn => {
                     best = Some(running);
                     continue;
                 }
-                Judgement::Outdone => Verdict::Outdone,
-                Judgement::Persists => Verdict::Persists,
-                Judgement::NewProblem => Verdict::NewProblem,
+                Judgement::Outdone => AttemptState::Outperformed,
+                Judgement::Persists => AttemptState::Persists,
+                Judgement::NewProblem => AttemptState::NewProblem,
             };
-            close(running, verdict, clerk, result)?;
+            close(running, state, clerk, result)?;
         }
         match best {
             None => Ok(()),
@@ -257,7 +257,7 @@ impl<D: Clone> Bench<'_, D> {
             let trial = running.trial();
             if !running.proposal.last_hope && !running.examiner.is_getting_somewhere() {
                 running.report = Some(report);
-                close(running, Verdict::NoBetter, clerk, result)?;
+                close(running, AttemptState::NoBetter, clerk, result)?;
                 search.postpone(trial);
                 return Ok(());
             }
@@ -271,15 +271,17 @@ impl<D: Clone> Bench<'_, D> {
             running.examiner.finish();
         }
         let trial = running.trial();
-        let verdict = match &trial.finding {
-            None if self.beats_the_given(&report) => Verdict::Repaired,
-            None => Verdict::NoBetter,
-            Some(found) if found.problem == running.proposal.finding.problem => Verdict::Persists,
-            Some(_) => Verdict::NewProblem,
+        let state = match &trial.finding {
+            None if self.beats_the_given(&report) => AttemptState::Repaired,
+            None => AttemptState::NoBetter,
+            Some(found) if found.problem == running.proposal.finding.problem => {
+                AttemptState::Persists
+            }
+            Some(_) => AttemptState::NewProblem,
         };
         running.report = Some(report);
-        result.solved = verdict == Verdict::Repaired;
-        close(running, verdict, clerk, result)?;
+        result.solved = state == AttemptState::Repaired;
+        close(running, state, clerk, result)?;
         if !result.solved {
             search.stumbled(&trial);
         }
@@ -365,7 +367,7 @@ fn probe<B: Compute>(
 /// Enters an attempt that is over into the ledger, and keeps it if it is the best so far.
 fn close<B: Compute>(
     running: Running<'_, B>,
-    verdict: Verdict,
+    state: AttemptState,
     clerk: &mut dyn Clerk,
     result: &mut Repaired,
 ) -> Result<(), TrainError> {
@@ -373,10 +375,10 @@ fn close<B: Compute>(
         return Ok(());
     };
     let finding = running.examiner.found;
-    let outcome = Outcome {
+    let outcome = AttemptOutcome {
         step: running.attempt.step,
         number: running.attempt.number,
-        verdict,
+        state,
         finding: finding.clone(),
         metric: report.best.as_ref().and_then(|best| best.metric),
         steps: report.steps,
@@ -391,7 +393,7 @@ fn close<B: Compute>(
             (new, _) => new.is_some(),
         },
     };
-    if verdict == Verdict::Repaired || (best_so_far && report.best.is_some()) {
+    if state == AttemptState::Repaired || (best_so_far && report.best.is_some()) {
         result.delivered = Some(Delivered {
             number: running.proposal.number,
             remedies: running.proposal.remedies,

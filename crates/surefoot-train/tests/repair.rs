@@ -7,7 +7,7 @@ use surefoot_diagnose::{
     Diagnosis, Evaluation, Finding, Observation, Severity, Thresholds, detectors,
 };
 use surefoot_plan::Plan;
-use surefoot_record::{Attempt, Outcome, Verdict};
+use surefoot_record::{Attempt, AttemptOutcome, AttemptState};
 use surefoot_repair::{Proposal, Search, remedies, thresholds};
 use surefoot_train::{
     Clerk, Cpu, End, Flow, Journal, Outline, Patient, Progress, Repaired, Report, Run, Unrecorded,
@@ -80,7 +80,7 @@ fn give_up(plan: &Plan, data: &Dataset, at: u64) -> (Report, Critic) {
 
 /// Notes how attempts end, and asks to stop when that many have begun.
 struct Notes {
-    outcomes: Vec<(u32, Verdict)>,
+    outcomes: Vec<(u32, AttemptState)>,
     begun: u32,
     stop_after: u32,
 }
@@ -103,13 +103,13 @@ impl Clerk for Notes {
     fn close(
         &mut self,
         _: &Attempt,
-        outcome: &Outcome,
+        outcome: &AttemptOutcome,
         _: &Plan,
         _: &Report,
         journal: Box<dyn Journal + Send>,
     ) -> surefoot_record::Result<()> {
         assert!(journal.into_recorder().is_none());
-        self.outcomes.push((outcome.number, outcome.verdict));
+        self.outcomes.push((outcome.number, outcome.state));
         Ok(())
     }
 
@@ -148,7 +148,7 @@ fn the_one_that_goes_on_is_closed_after_those_it_outdid() {
     assert!(repaired.solved && !repaired.interrupted);
     let delivered = repaired.delivered.unwrap();
     let last = notes.outcomes.last().unwrap();
-    assert_eq!(*last, (delivered.number, Verdict::Repaired));
+    assert_eq!(*last, (delivered.number, AttemptState::Repaired));
     assert!(delivered.report.best.unwrap().metric.unwrap() > 0.9);
 }
 

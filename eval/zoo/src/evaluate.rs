@@ -20,7 +20,7 @@ use std::time::Instant;
 use surefoot_data::Dataset;
 use surefoot_diagnose::{Diagnosis, Evaluation, Facts, Finding, Observation, Severity, Thresholds};
 use surefoot_plan::Plan;
-use surefoot_record::{Attempt, Outcome, Result as RecordResult};
+use surefoot_record::{Attempt, AttemptOutcome, Result as RecordResult};
 use surefoot_repair::{Proposal, Search, remedies};
 use surefoot_train::{
     Clerk, Cpu, End, Flow, Journal, Outline, Patient, Progress, Report, Run, Unrecorded, Watcher,
@@ -394,7 +394,7 @@ impl Clerk for Silent {
     fn close(
         &mut self,
         _: &Attempt,
-        _: &Outcome,
+        _: &AttemptOutcome,
         _: &Plan,
         _: &Report,
         _: Box<dyn Journal + Send>,

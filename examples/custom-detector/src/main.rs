@@ -15,7 +15,7 @@ use stretched_decay::StretchedDecay;
 use surefoot_data::Dataset;
 use surefoot_diagnose::{Detector, Diagnosis, Evaluation, Finding, Observation, Severity};
 use surefoot_plan::Plan;
-use surefoot_record::{Attempt, Outcome};
+use surefoot_record::{Attempt, AttemptOutcome};
 use surefoot_repair::{Proposal, Remedy, Search, thresholds};
 use surefoot_train::{
     Clerk, Cpu, End, Flow, Journal, Outline, Patient, Progress, Repaired, Report, Run, Unrecorded,
@@ -173,12 +173,12 @@ impl Clerk for Teller {
     fn close(
         &mut self,
         _: &Attempt,
-        outcome: &Outcome,
+        outcome: &AttemptOutcome,
         _: &Plan,
         report: &Report,
         _: Box<dyn Journal + Send>,
     ) -> surefoot_record::Result<()> {
-        let (number, verdict) = (outcome.number, outcome.verdict.title());
+        let (number, verdict) = (outcome.number, outcome.state.title());
         println!("          {number}: {verdict}; {}", told(report));
         Ok(())
     }

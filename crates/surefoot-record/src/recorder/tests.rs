@@ -10,8 +10,8 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::fixture::*;
 use crate::header::{Environment, Header};
+use crate::record::Record;
 use crate::recorder::Recorder;
-use crate::run::Run;
 use crate::step_digest::StepDigest;
 
 fn names(dir: &Path) -> Vec<String> {
@@ -45,7 +45,7 @@ fn a_finished_run_has_the_promised_files_and_all_that_was_recorded() {
         ]
     );
     assert_eq!(readable_steps(&dir), 55);
-    let run = Run::open(&dir).unwrap();
+    let run = Record::open(&dir).unwrap();
     assert_eq!(run.plan(), PLAN);
     assert_eq!(run.header(), &header());
     assert_eq!(run.digests().unwrap().len(), 55);
@@ -78,7 +78,7 @@ fn steps_alone_are_the_same_without_layers() {
     let (mut recorder, dir) = begin(runs.path());
     Training::new().until(&mut recorder, 12);
     recorder.sync().unwrap();
-    let run = Run::open(&dir).unwrap();
+    let run = Record::open(&dir).unwrap();
     for (step, read) in (1..).zip(run.steps().unwrap()) {
         let mut expected = observation(step);
         expected.layers.clear();
@@ -99,7 +99,7 @@ fn a_run_that_goes_on_can_be_read() {
         recorder.sync().unwrap();
         assert_eq!(readable_steps(&dir), step);
     }
-    let run = Run::open(&dir).unwrap();
+    let run = Record::open(&dir).unwrap();
     assert!(run.summary().unwrap().is_none());
     assert!(run.checkpoint().unwrap().is_none());
     assert!(run.model().unwrap().is_none());
@@ -171,7 +171,7 @@ fn a_full_disk_is_told_once_in_full_and_leaves_what_was_written() {
     assert!(recorder.checkpoint(&training.checkpoint()).is_err());
     drop(recorder);
     assert_eq!(readable_steps(&dir), 15);
-    let run = Run::open(&dir).unwrap();
+    let run = Record::open(&dir).unwrap();
     assert!(run.checkpoint().unwrap().is_none(), "never ahead of the record");
 }
 
@@ -198,7 +198,7 @@ fn an_event_without_kind_or_step_is_refused() {
     }
     let finding = json!({"event": "finding", "step": 4, "layers": ["a\nb"]});
     recorder.event(&Event::Other(finding.clone())).unwrap();
-    let events = Run::open(&dir).unwrap().events().unwrap();
+    let events = Record::open(&dir).unwrap().events().unwrap();
     assert_eq!(events[1], Event::Other(finding));
     assert_eq!(events.len(), 2);
 }
@@ -223,7 +223,7 @@ fn a_run_without_layers_is_a_run() {
     recorder.observe(&bare);
     recorder.digest(&digest_of(5, 0));
     Training::new().finish(recorder);
-    let run = Run::open(&dir).unwrap();
+    let run = Record::open(&dir).unwrap();
     let read: Vec<_> = run.observations().unwrap().map(Result::unwrap).collect();
     assert_eq!(read, [bare]);
 }
@@ -235,7 +235,7 @@ fn a_checkpoint_of_the_same_step_is_one_event() {
     let training = Training::new();
     let first = recorder.checkpoint(&training.checkpoint()).unwrap();
     assert_eq!(recorder.checkpoint(&training.checkpoint()).unwrap(), first);
-    let events = Run::open(&dir).unwrap().events().unwrap();
+    let events = Record::open(&dir).unwrap().events().unwrap();
     assert_eq!(events.len(), 2);
 }
 
@@ -246,7 +246,7 @@ fn so_many_checkpoints_are_kept_as_were_asked_for() {
     recorder.keep_checkpoints(3);
     let mut training = Training::new();
     training.until(&mut recorder, 100);
-    let run = Run::open(&dir).unwrap();
+    let run = Record::open(&dir).unwrap();
     assert_eq!(run.checkpoint_steps().unwrap(), [100, 80, 60]);
     recorder.keep_checkpoints(0);
     training.until(&mut recorder, 120);
@@ -259,9 +259,9 @@ fn a_run_can_have_a_place_of_its_own_once() {
     let dir = runs.path().join("circles-001/attempts/attempt-003");
     let recorder = Recorder::create_at(&dir, PLAN, header()).unwrap();
     assert_eq!(recorder.dir(), dir);
-    assert_eq!(Run::open(&dir).unwrap().plan(), PLAN);
+    assert_eq!(Record::open(&dir).unwrap().plan(), PLAN);
     assert!(Recorder::create_at(&dir, PLAN, header()).is_err());
-    assert!(Run::open(&dir).is_ok(), "what was there is left as it is");
+    assert!(Record::open(&dir).is_ok(), "what was there is left as it is");
 }
 
 fn digest_of(step: u64, parts: usize) -> StepDigest {
@@ -290,7 +290,7 @@ fn digests_that_a_finished_run_has_lost_are_missed() {
     let path = dir.join("digests.bin");
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 1]).unwrap();
-    let error = Run::open(&dir).unwrap().digests().unwrap_err();
+    let error = Record::open(&dir).unwrap().digests().unwrap_err();
     let message = error.to_string();
     assert!(message.contains("digests.bin is damaged"), "{message}");
     assert!(message.contains("at step 4"), "{message}");
@@ -305,7 +305,7 @@ fn digests_of_an_older_format_are_not_taken_for_those_of_today() {
     let path = dir.join("header.json");
     let header = fs::read_to_string(&path).unwrap();
     fs::write(&path, header.replace("\"format\": 2", "\"format\": 1")).unwrap();
-    let run = Run::open(&dir).unwrap();
+    let run = Record::open(&dir).unwrap();
     assert!(run.observations().is_ok());
     assert!(matches!(run.digests(), Err(Error::Older { found: 1, .. })));
     let resumed = Recorder::resume(&dir, &Environment::default());

@@ -7,8 +7,8 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::fixture::*;
 use crate::header::Environment;
+use crate::record::Record;
 use crate::recorder::Recorder;
-use crate::run::Run;
 
 const END: u64 = 97;
 
@@ -80,7 +80,7 @@ fn killed_again_and_again_the_record_is_the_same() {
         drop(recorder);
     }
     assert!(go_on(&dir) == expected);
-    let events = Run::open(&dir).unwrap().events().unwrap();
+    let events = Record::open(&dir).unwrap().events().unwrap();
     let resumed = events.iter().filter(|event| event.kind() == "resumed");
     assert!(resumed.count() >= 1);
 }
@@ -189,7 +189,7 @@ fn a_run_with_nothing_left_to_do_ends_at_the_step_of_its_checkpoint() {
     drop(recorder);
     let (recorder, training) = resume(&dir);
     training.finish(recorder);
-    let events = Run::open(&dir).unwrap().events().unwrap();
+    let events = Record::open(&dir).unwrap().events().unwrap();
     assert_eq!(events.last(), Some(&Event::Finished { step: 40 }));
 }
 
@@ -250,7 +250,7 @@ fn the_event_says_from_where_and_on_what() {
     Training::new().until(&mut recorder, 30);
     drop(recorder);
     drop(resume(&dir));
-    let events = Run::open(&dir).unwrap().events().unwrap();
+    let events = Record::open(&dir).unwrap().events().unwrap();
     let expected = Event::Resumed { step: 20, environment: Environment::default() };
     assert_eq!(events.last(), Some(&expected));
 }

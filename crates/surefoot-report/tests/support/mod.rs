@@ -6,8 +6,8 @@ use surefoot_diagnose::{
     Evaluation, Facts, Finding, LayerInfo, LayerObservation, Observation, Problem, Split, Summary,
 };
 use surefoot_record::{
-    Attempt, Digest, Environment, Event, Header, MetricSummary, Outcome, Recorder, RunSummary,
-    Status, Verdict,
+    Attempt, AttemptOutcome, AttemptState, Digest, Environment, Event, Header, MetricSummary,
+    Recorder, RunSummary, Status,
 };
 
 pub(crate) const STEPS_PER_EPOCH: u64 = 40;
@@ -218,12 +218,19 @@ fn attempt(number: u32, remedies: &[&str], change: &str, diff: &str, run: &str) 
 
 fn outcome(
     number: u32,
-    verdict: Verdict,
+    state: AttemptState,
     metric: f64,
     steps: u64,
     finding: Option<Finding>,
 ) -> Event {
-    Event::Outcome(Outcome { step: 120, number, verdict, finding, metric: Some(metric), steps })
+    Event::Outcome(AttemptOutcome {
+        step: 120,
+        number,
+        state,
+        finding,
+        metric: Some(metric),
+        steps,
+    })
 }
 
 /// A run that was stopped and repaired by the second of three attempts.
@@ -256,7 +263,7 @@ pub(crate) fn repaired(runs: &Path) -> PathBuf {
             " [[model]]\n layer = \"dense\"\n units = 16\n+kernel_initializer = \"he_normal\"\n activation = \"relu\"\n",
             "attempts/01-001",
         ),
-        outcome(1, Verdict::Persists, 0.499, 120, Some(dead())),
+        outcome(1, AttemptState::Persists, 0.499, 120, Some(dead())),
         attempt(
             2,
             &["activation"],
@@ -264,7 +271,7 @@ pub(crate) fn repaired(runs: &Path) -> PathBuf {
             " [[model]]\n layer = \"dense\"\n units = 16\n-activation = \"relu\"\n+activation = \"leaky_relu\"\n",
             "attempts/02-001",
         ),
-        outcome(2, Verdict::Repaired, 0.971, 1600, None),
+        outcome(2, AttemptState::Repaired, 0.971, 1600, None),
         attempt(
             3,
             &["optimizer"],
@@ -272,7 +279,7 @@ pub(crate) fn repaired(runs: &Path) -> PathBuf {
             " [training]\n-optimizer = { name = \"sgd\", learning_rate = 0.5 }\n+optimizer = { name = \"adam\", learning_rate = 0.001 }\n",
             "attempts/03-001",
         ),
-        outcome(3, Verdict::NewProblem, 0.63, 400, Some(slow)),
+        outcome(3, AttemptState::NewProblem, 0.63, 400, Some(slow)),
         Event::Delivered { step: 120, attempt: 2, metric: Some(0.971) },
     ];
     for event in events {

@@ -15,7 +15,7 @@ use clap::Args;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::LayerObservation;
-use surefoot_record::{Capsule, CapsuleFacts, Checkpoint, DigestLog, Quantity, Run as Record};
+use surefoot_record::{Capsule, CapsuleFacts, Checkpoint, DigestLog, Quantity, Record};
 use surefoot_train::{Compute, Device, Run, on_device};
 
 const EXAMPLES: &str = "\

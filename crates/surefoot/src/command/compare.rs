@@ -10,7 +10,7 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{Observation, Summary};
 use surefoot_plan::Plan;
-use surefoot_record::{DigestLog, Part, Run};
+use surefoot_record::{DigestLog, Part, Record};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
 /// One of the two.
 struct Side {
     name: String,
-    run: Run,
+    run: Record,
     log: DigestLog,
     plan: Plan,
 }
@@ -53,7 +53,7 @@ struct Side {
 impl Side {
     fn open(dir: &Path) -> Result<Self, Failure> {
         let dir: PathBuf = dir.components().collect();
-        let run = Run::open(&dir)?;
+        let run = Record::open(&dir)?;
         run.check_plan()?;
         let log = run.digests()?;
         if log.is_empty() {

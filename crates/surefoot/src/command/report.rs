@@ -8,7 +8,7 @@ use crate::output::{self, Console, Role, to_stdout};
 use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use surefoot_record::{Error as RecordError, Run};
+use surefoot_record::{Error as RecordError, Record};
 use surefoot_report::StudyPage;
 
 const EXAMPLES: &str = "\
@@ -98,7 +98,7 @@ fn of_run(arguments: &Arguments) -> Result<(String, PathBuf), Failure> {
         let message = format!("{}: --study is for stores, and there is none here", dir.display());
         return Err(Failure::input(message));
     }
-    let run = Run::open(dir).map_err(|error| match error {
+    let run = Record::open(dir).map_err(|error| match error {
         RecordError::NotARun { .. } => {
             Failure::from(error).help("nor is it the directory of a study: it has no study.db")
         }

@@ -4,7 +4,7 @@ use super::Role;
 use super::facts::wrapped;
 use super::number::{self, grouped, short};
 use surefoot_diagnose::{Finding, Severity};
-use surefoot_record::{Attempt, Outcome, Verdict};
+use surefoot_record::{Attempt, AttemptOutcome, AttemptState};
 use surefoot_repair::{Proposal, remedies};
 
 /// Lines of text that are longer are hard to read.
@@ -55,7 +55,7 @@ pub(crate) enum Standing<'a> {
     /// It was the best of its round.
     GoesOn,
     /// It is over.
-    Over(&'a Outcome),
+    Over(&'a AttemptOutcome),
 }
 
 /// An attempt as a line: its remedy, how it stands and what it changes. `metric` is what the metric
@@ -64,10 +64,10 @@ pub(crate) fn attempt(attempt: &Attempt, standing: Standing<'_>, metric: &str) -
     let (mark, role) = match standing {
         Standing::Tried => ("→", Role::Quiet),
         Standing::GoesOn => ("→", Role::Good),
-        Standing::Over(outcome) => match outcome.verdict {
-            Verdict::Repaired => ("✓", Role::Good),
-            Verdict::Persists | Verdict::NewProblem => ("✗", Role::Error),
-            Verdict::NoBetter | Verdict::Outdone => ("·", Role::Quiet),
+        Standing::Over(outcome) => match outcome.state {
+            AttemptState::Repaired => ("✓", Role::Good),
+            AttemptState::Persists | AttemptState::NewProblem => ("✗", Role::Error),
+            AttemptState::NoBetter | AttemptState::Outperformed => ("·", Role::Quiet),
         },
     };
     Line {
@@ -120,13 +120,13 @@ fn result(standing: Standing<'_>, metric: &str) -> String {
         Standing::GoesOn => return "goes on".to_owned(),
         Standing::Over(outcome) => outcome,
     };
-    let title = outcome.verdict.title();
-    match (outcome.verdict, &outcome.finding) {
-        (Verdict::Repaired, _) => {
+    let title = outcome.state.title();
+    match (outcome.state, &outcome.finding) {
+        (AttemptState::Repaired, _) => {
             let value = number::metric(metric, outcome.metric);
             format!("{title}, {metric} {value}")
         }
-        (Verdict::NewProblem, Some(finding)) => format!("now {}", finding.problem.title()),
+        (AttemptState::NewProblem, Some(finding)) => format!("now {}", finding.problem.title()),
         _ => title.to_owned(),
     }
 }
@@ -236,16 +236,16 @@ mod tests {
             diff: String::new(),
             run: "attempts/attempt-002".to_owned(),
         };
-        let outcome = Outcome {
+        let outcome = AttemptOutcome {
             step: 96,
             number: 2,
-            verdict: Verdict::NewProblem,
+            state: AttemptState::NewProblem,
             finding: Some(vanishing()),
             metric: Some(0.5),
             steps: 40,
         };
         let mut repaired = outcome.clone();
-        repaired.verdict = Verdict::Repaired;
+        repaired.state = AttemptState::Repaired;
         let lines = [
             attempt(&tried, Standing::Tried, "accuracy").plain(Some(50)),
             attempt(&tried, Standing::GoesOn, "accuracy").plain(Some(50)),

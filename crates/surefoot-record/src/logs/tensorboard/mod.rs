@@ -52,11 +52,11 @@ struct Tag {
 }
 
 /// The tags of a run, by their names with their folders.
-type Run = BTreeMap<String, Tag>;
+type TagMap = BTreeMap<String, Tag>;
 
 /// Reads the event files of one run, found at `path`.
 pub(crate) fn read(path: &Path, files: Vec<PathBuf>, map: &Map) -> Result<Log, Error> {
-    let mut runs: BTreeMap<PathBuf, Run> = BTreeMap::new();
+    let mut runs: BTreeMap<PathBuf, TagMap> = BTreeMap::new();
     for file in files {
         let folder = file.parent().unwrap_or(Path::new(""));
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
@@ -99,7 +99,7 @@ pub(crate) fn read(path: &Path, files: Vec<PathBuf>, map: &Map) -> Result<Log, E
     }
 }
 
-fn table(path: &Path, run: Run, map: &Map) -> Result<Table, Error> {
+fn table(path: &Path, run: TagMap, map: &Map) -> Result<Table, Error> {
     let named: Vec<Named> = run
         .iter()
         .map(|(name, tag)| Named {

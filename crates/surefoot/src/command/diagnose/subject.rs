@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{Evaluation, Facts, Observation, Quantity, Split, Thresholds, detectors};
 use surefoot_plan::Plan;
-use surefoot_record::Run;
+use surefoot_record::Record;
 use surefoot_record::logs::{Log, Map, Unit};
 
 /// A run or a log that can be read.
 pub(super) enum Subject {
     Run {
-        run: Box<Run>,
+        run: Box<Record>,
         facts: Box<Facts>,
         evaluations: Vec<Evaluation>,
     },
@@ -37,7 +37,7 @@ impl Subject {
                 path.display()
             )));
         }
-        let run = Run::open(path)?;
+        let run = Record::open(path)?;
         Ok(Subject::Run {
             facts: Box::new(run.header().facts.clone()),
             evaluations: run.evaluations()?,

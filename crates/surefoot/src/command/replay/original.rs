@@ -5,11 +5,11 @@ use crate::command::train::environment;
 use crate::failure::Failure;
 use crate::output::Console;
 use crate::output::replay::Disagreement;
-use surefoot_record::{DigestLog, Environment, Event, Part, Quantity, Run, StepDigest};
+use surefoot_record::{DigestLog, Environment, Event, Part, Quantity, Record, StepDigest};
 
 /// A record and its digests.
 pub(crate) struct Original<'a> {
-    pub(crate) record: &'a Run,
+    pub(crate) record: &'a Record,
     pub(crate) log: &'a DigestLog,
 }
 

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::output::Console;
 use crate::output::number::grouped;
 use std::io::ErrorKind;
-use surefoot_record::{Checkpoint, DigestLog, Error, Run};
+use surefoot_record::{Checkpoint, DigestLog, Error, Record};
 
 /// The steps to check, and the checkpoint to begin at.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Stretch {
 impl Stretch {
     /// What was asked for, if it is in the record.
     pub(crate) fn choose(
-        run: &Run,
+        run: &Record,
         log: &DigestLog,
         (from, to): (Option<u64>, Option<u64>),
         console: &Console,
@@ -62,7 +62,7 @@ impl Stretch {
 
 /// The newest checkpoint that is whole and not after `step`; none if there is none but the start.
 pub(crate) fn nearest(
-    run: &Run,
+    run: &Record,
     step: u64,
     console: &Console,
 ) -> Result<Option<Checkpoint>, Failure> {

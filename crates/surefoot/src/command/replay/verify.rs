@@ -14,7 +14,7 @@ use crate::output::replay::Verdict;
 use crate::output::screen::Screen;
 use std::path::PathBuf;
 use std::time::Instant;
-use surefoot_record::Run as Record;
+use surefoot_record::Record;
 use surefoot_train::{Compute, Run, on_device};
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Failure> {

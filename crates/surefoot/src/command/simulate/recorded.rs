@@ -7,7 +7,7 @@ use crate::output::Console;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{Evaluation, Facts, Observation, Quantity};
-use surefoot_record::Run;
+use surefoot_record::Record;
 use surefoot_tune::simulate::{RecordedEpoch, RecordedTrial, Task, read_taskset};
 use surefoot_tune::store::{End, Report, Trial};
 use surefoot_tune::{Space, Study};
@@ -48,7 +48,7 @@ impl Recorded {
         let mut places = BTreeSet::new();
         for store in &arguments.stores {
             let path = Path::new(store);
-            if Run::open(path).is_ok() {
+            if Record::open(path).is_ok() {
                 let message = format!("{store} is a run, not a study");
                 return Err(Failure::input(message).help("name the study that it is a trial of"));
             }
@@ -267,7 +267,7 @@ struct Seen {
 
 impl Seen {
     fn read(dir: &Path, reports: &[Report]) -> Option<Seen> {
-        let run = Run::open(dir).ok()?;
+        let run = Record::open(dir).ok()?;
         let mut evaluations = run.evaluations().ok()?;
         evaluations.truncate(reports.len());
         // That of another study may be in its place.

@@ -17,7 +17,7 @@ use std::time::Instant;
 use surefoot_diagnose::Evaluation;
 use surefoot_plan::Plan;
 use surefoot_record::{
-    Attempt, Event, MetricSummary, Outcome, Recorder, Result, RunSummary, Status,
+    Attempt, AttemptOutcome, Event, MetricSummary, Recorder, Result, RunSummary, Status,
 };
 use surefoot_repair::{Proposal, remedies};
 use surefoot_train::{Clerk, Journal, Outline, Progress, Report};
@@ -116,7 +116,7 @@ impl Clerk for Bookkeeper<'_> {
     fn close(
         &mut self,
         attempt: &Attempt,
-        outcome: &Outcome,
+        outcome: &AttemptOutcome,
         plan: &Plan,
         report: &Report,
         journal: Box<dyn Journal + Send>,
@@ -168,7 +168,7 @@ impl Clerk for Bookkeeper<'_> {
 
 /// How an attempt ended, as a run of its own.
 fn summary_of(
-    outcome: &Outcome,
+    outcome: &AttemptOutcome,
     report: &Report,
     metric: &str,
     seconds: f64,

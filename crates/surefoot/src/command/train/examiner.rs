@@ -5,7 +5,7 @@ use crate::output::screen::Screen;
 use std::cell::Cell;
 use std::rc::Rc;
 use surefoot_diagnose::{Diagnosis, Evaluation, Finding, Observation, Severity};
-use surefoot_record::{Checkpoint, Error, Event, Recorder, Result, Run, StepDigest};
+use surefoot_record::{Checkpoint, Error, Event, Record, Recorder, Result, StepDigest};
 use surefoot_train::Journal;
 
 /// Set when a problem was found.
@@ -50,7 +50,7 @@ impl<'a> Examiner<'a> {
     /// Shows the detectors what is recorded up to a step, as they saw it then. What they find is
     /// recorded already.
     pub(super) fn catch_up(&mut self, step: u64) -> Result<()> {
-        let run = Run::open(self.recorder.dir())?;
+        let run = Record::open(self.recorder.dir())?;
         let evaluations = run.evaluations()?;
         let mut evaluations = evaluations.iter().peekable();
         for observation in run.observations()? {

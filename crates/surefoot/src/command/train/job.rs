@@ -8,7 +8,7 @@ use std::sync::Arc;
 use surefoot_data::Dataset;
 use surefoot_plan::keras::{self, KerasModel};
 use surefoot_plan::{Document, LayerShape, Plan, ShapeError, TargetShape, Task, Weight};
-use surefoot_record::Run;
+use surefoot_record::Record;
 use surefoot_train::TrainError;
 
 /// The header's entry for the folder that a plan's files are relative to.
@@ -33,7 +33,7 @@ pub(crate) struct Job {
     /// The Keras file that model and weights came from.
     pub(crate) keras_file: Option<PathBuf>,
     /// The run to go on with.
-    pub(crate) resumes: Option<Run>,
+    pub(crate) resumes: Option<Record>,
     document: Document,
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn folder_of(plan: &Path) -> Result<PathBuf, Failure> {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),
     };
-    if let Ok(run) = Run::open(folder) {
+    if let Ok(run) = Record::open(folder) {
         return Ok(recorded_folder(&run));
     }
     std::path::absolute(folder).map_err(|error| {
@@ -212,7 +212,7 @@ pub(crate) fn folder_of(plan: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// The folder that the files of a run's plan are relative to.
-pub(super) fn recorded_folder(run: &Run) -> PathBuf {
+pub(super) fn recorded_folder(run: &Record) -> PathBuf {
     let base = run.header().more.get(BASE);
     match base.and_then(|base| base.as_str()) {
         Some(base) => base.into(),

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use std::path::PathBuf;
 use surefoot_plan::keras::{self, KerasModel};
 use surefoot_plan::{Document, Plan};
-use surefoot_record::{Digest, Run};
+use surefoot_record::{Digest, Record};
 
 /// The header's entry for the copy of the Keras file in the run directory.
 pub(super) const KERAS_COPY: &str = "initial_model";
@@ -22,7 +22,7 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     /// Reads it.
-    pub(crate) fn read(run: &Run) -> Result<Self, Failure> {
+    pub(crate) fn read(run: &Record) -> Result<Self, Failure> {
         run.check_plan()?;
         let document = document(run)?;
         let plan = document.plan()?;
@@ -32,7 +32,7 @@ impl Recorded {
 
     /// With the data, which have to be those of the run. `base` is where the plan's files are, if
     /// they are not where they were.
-    pub(crate) fn job(self, run: &Run, base: Option<PathBuf>) -> Result<Job, Failure> {
+    pub(crate) fn job(self, run: &Record, base: Option<PathBuf>) -> Result<Job, Failure> {
         let base = base.unwrap_or_else(|| recorded_folder(run));
         let text = run.plan().to_owned();
         let mut job = Job::prepare(self.document, self.plan, text, base, "run", self.keras)?;
@@ -52,13 +52,13 @@ impl Recorded {
 }
 
 /// The plan of a run as a document.
-pub(crate) fn document(run: &Run) -> Result<Document, Failure> {
+pub(crate) fn document(run: &Record) -> Result<Document, Failure> {
     let path = run.dir().join("plan.toml");
     Ok(Document::parse(run.plan(), path.display().to_string())?)
 }
 
 /// The Keras file that the header names under `key`.
-fn keras_file(run: &Run, key: &str) -> Result<Option<KerasModel>, Failure> {
+fn keras_file(run: &Record, key: &str) -> Result<Option<KerasModel>, Failure> {
     let name = run.header().more.get(key).and_then(|name| name.as_str());
     Ok(match name {
         None => None,

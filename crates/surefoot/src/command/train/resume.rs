@@ -10,7 +10,7 @@ use crate::output::summary::Ending;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::Split;
 use surefoot_plan::Plan;
-use surefoot_record::{Digest, Event, Run, Status};
+use surefoot_record::{Digest, Event, Record, Status};
 
 /// What became of a run.
 pub(super) enum Reopened {
@@ -28,7 +28,7 @@ pub(super) fn reopen(
 ) -> Result<Reopened, Failure> {
     // Without a slash at its end, so that it can be printed with one.
     let dir: PathBuf = dir.components().collect();
-    let run = Run::open(&dir)?;
+    let run = Record::open(&dir)?;
     let recorded = Recorded::read(&run)?;
     check_same_plan(&recorded, &dir, arguments)?;
     if let Some(summary) = run.summary()? {
@@ -91,7 +91,7 @@ fn check_same_plan(recorded: &Recorded, dir: &Path, arguments: &Arguments) -> Re
     )))
 }
 
-fn tell_finished(run: &Run, console: &Console) -> Result<(), Failure> {
+fn tell_finished(run: &Record, console: &Console) -> Result<(), Failure> {
     let Some(mut summary) = run.summary()? else {
         return Ok(());
     };
@@ -114,7 +114,7 @@ fn tell_finished(run: &Run, console: &Console) -> Result<(), Failure> {
 
 /// The events of the attempt that a run delivered; none if it delivered the plan as given, or if
 /// its record is not there any more.
-fn delivered(run: &Run) -> Result<Option<Vec<Event>>, Failure> {
+fn delivered(run: &Record) -> Result<Option<Vec<Event>>, Failure> {
     let events = run.events()?;
     let number = events.iter().rev().find_map(|event| match event {
         Event::Delivered { attempt, .. } => Some(*attempt),
@@ -124,6 +124,6 @@ fn delivered(run: &Run) -> Result<Option<Vec<Event>>, Failure> {
         Event::Attempt(attempt) if Some(attempt.number) == number => Some(attempt),
         _ => None,
     });
-    let attempt = attempt.and_then(|attempt| Run::open(&run.dir().join(&attempt.run)).ok());
+    let attempt = attempt.and_then(|attempt| Record::open(&run.dir().join(&attempt.run)).ok());
     Ok(attempt.map(|attempt| attempt.events()).transpose()?)
 }

@@ -13,8 +13,8 @@ use surefoot_data::Dataset;
 use surefoot_diagnose::{Diagnosis, Evaluation, Facts, Finding, Observation, Split};
 use surefoot_plan::{Data, Document};
 use surefoot_record::{
-    Checkpoint, Event, MetricSummary, Recorder, Result as Recorded, Run as Record, RunSummary,
-    Status, StepDigest,
+    Checkpoint, Event, MetricSummary, Record, Recorder, Result as Recorded, RunSummary, Status,
+    StepDigest,
 };
 use surefoot_train::{Compute, Device, End, Flow, Journal, Outline, Report, Run, Watcher};
 use surefoot_tune::checker::Checker;

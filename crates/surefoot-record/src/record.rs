@@ -24,20 +24,20 @@ use crate::table::Schema;
 /// The run may have ended, may have been killed at any instant, or may be going on: then what is
 /// read is what had been written when it was asked for.
 #[derive(Debug)]
-pub struct Run {
+pub struct Record {
     layout: Layout,
     header: StoredHeader,
     plan: String,
 }
 
-impl Run {
+impl Record {
     /// Opens a run directory.
-    pub fn open(dir: &Path) -> Result<Run> {
+    pub fn open(dir: &Path) -> Result<Record> {
         let layout = Layout::of(dir);
         let header = layout.read_header()?;
         let path = layout.plan();
         let plan = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
-        Ok(Run { layout, header, plan })
+        Ok(Record { layout, header, plan })
     }
 
     /// The run directory.

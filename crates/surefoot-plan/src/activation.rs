@@ -1,5 +1,4 @@
-//! Activations.
-
+//! Activation functions.
 #[cfg(feature = "keras")]
 use crate::keras::{KerasErrorKind, LayerConfig};
 use crate::language::{
@@ -21,11 +20,11 @@ pub enum Activation {
         /// Size of the negative part.
         alpha: f64,
     },
-    /// Scaled elu, self-normalising.
+    /// Scaled ELU, self-normalizing.
     Selu,
     /// `x * Phi(x)`; exact unless `approximate`.
     Gelu {
-        /// Whether to use the tanh approximation.
+        /// Uses the tanh approximation.
         approximate: bool,
     },
     /// `x * sigmoid(x)`
@@ -91,17 +90,17 @@ impl Choice for Activation {
 }
 
 impl Activation {
-    /// Leaky relu with Keras's slope, 0.2.
+    /// Leaky ReLU with the slope of Keras, 0.2.
     pub fn leaky_relu() -> Self {
         Self::LeakyRelu { negative_slope: 0.2 }
     }
 
-    /// Elu with `alpha` 1.
+    /// ELU with `alpha` 1.
     pub fn elu() -> Self {
         Self::Elu { alpha: 1.0 }
     }
 
-    /// The exact gelu.
+    /// The exact GELU.
     pub fn gelu() -> Self {
         Self::Gelu { approximate: false }
     }
@@ -111,7 +110,7 @@ impl Activation {
         Self::HardSigmoid { slope: 1.0 / 6.0 }
     }
 
-    /// The name it has in a plan.
+    /// Name in a plan.
     pub fn name(&self) -> &'static str {
         self.variant()
     }

@@ -1,5 +1,4 @@
-//! Data: where samples come from and how they are prepared.
-
+//! Data: source and preparation of samples.
 use crate::Source;
 use crate::error::Fault;
 use crate::language::{
@@ -7,24 +6,24 @@ use crate::language::{
 };
 use crate::tree::Node;
 
-/// What a run learns from.
+/// Data of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data {
     /// A generator or files.
     pub source: Source,
-    /// What the targets are; inferred from them if absent.
+    /// Kind of the targets; inferred if absent.
     pub task: Option<Task>,
-    /// What to do about missing features.
+    /// Treatment of missing features.
     pub missing: Missing,
-    /// What to do about outliers among the features; fitted on the training part alone.
+    /// Treatment of outliers among the features; fitted on the training split only.
     pub outliers: Outliers,
-    /// How to scale the features; fitted on the training part alone.
+    /// Scaling of the features; fitted on the training split only.
     pub scale: Scale,
-    /// How to divide the samples.
+    /// Division into training, validation and test split.
     pub split: Split,
 }
 
-/// What the targets are.
+/// Kind of the targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// One of two classes.
@@ -35,46 +34,46 @@ pub enum Task {
     Regression,
 }
 
-/// What is done about features that are missing: empty, NaN or infinite.
+/// Treatment of missing features: empty, NaN or infinite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missing {
-    /// The first one is an error that names its place.
+    /// The first one is an error that names its position.
     #[default]
     Refuse,
-    /// Samples that lack a feature or a target are left out.
+    /// Drops samples that lack a feature or a target.
     Drop,
-    /// The mean of the feature (images: of the channel) over the training part stands in.
+    /// Replaces them with the mean of the feature (images: of the channel) in the training split.
     Impute,
 }
 
-/// What is done about features far from the others of their kind.
+/// Treatment of outliers among the features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outliers {
-    /// They are left as they are.
+    /// Keeps them.
     #[default]
     Keep,
-    /// They are cut to three times the interquartile range beyond the quartiles.
+    /// Clips them at three interquartile ranges beyond the quartiles.
     Clip,
 }
 
-/// How features are scaled.
+/// Scaling of the features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// To mean 0 and variance 1, feature by feature (images: channel by channel).
+    /// To mean 0 and variance 1, for each feature (images: each channel).
     Standardise,
-    /// To 0..1, likewise.
+    /// To 0..1, for each feature (images: each channel).
     MinMax,
-    /// Left as they are.
+    /// No scaling.
     #[default]
     None,
 }
 
-/// How samples are divided, by key: the same sample is always in the same part.
+/// Fractions of the splits. A keyed draw assigns samples, so each sample is always in the same split.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Split {
-    /// Share of samples used to judge the model after each epoch.
+    /// Fraction of samples used to evaluate the model after each epoch.
     pub validation: f64,
-    /// Share of samples kept for the end.
+    /// Fraction of samples held out for the end.
     pub test: f64,
 }
 
@@ -85,7 +84,7 @@ impl Default for Split {
 }
 
 impl Data {
-    /// Data from a source, as they are.
+    /// Data from a source, without preparation.
     pub fn new(source: Source) -> Self {
         Self {
             source,
@@ -97,7 +96,7 @@ impl Data {
         }
     }
 
-    /// The task as stated, or that of the generator.
+    /// The task in the plan, or that of the generator.
     pub fn known_task(&self) -> Option<Task> {
         self.task.or(self.source.task())
     }
@@ -127,7 +126,7 @@ impl Choice for Task {
 }
 
 impl Task {
-    /// The name it has in a plan.
+    /// Name in a plan.
     pub fn name(&self) -> &'static str {
         self.variant()
     }

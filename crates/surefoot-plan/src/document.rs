@@ -1,4 +1,4 @@
-//! Documents: the text of a plan, where everything is in it, and settings from the command line.
+//! The text of a plan, with positions for errors and `--set` options from the command line.
 
 use crate::error::{Fault, PlanError};
 use crate::set;
@@ -8,9 +8,7 @@ use crate::{Layer, Plan};
 use std::ops::Range;
 use std::path::Path;
 
-/// The text of a plan.
-///
-/// A document is what errors point into and what `--set` changes:
+/// The text of a plan. Errors point into it, and `--set` options change it.
 ///
 /// ```
 /// # let text = r#"
@@ -33,9 +31,9 @@ use std::path::Path;
 #[derive(Clone, Debug)]
 pub struct Document {
     origin: String,
-    /// As it was read.
+    /// Without settings.
     given: Parsed,
-    /// As it is after the settings.
+    /// With all settings.
     now: Parsed,
     settings: Vec<Setting>,
 }
@@ -53,7 +51,7 @@ struct Setting {
 }
 
 impl Document {
-    /// Parses TOML. `origin` is what errors call the text, usually its file.
+    /// Parses TOML. Errors name `origin`, usually the file.
     pub fn parse(text: impl Into<String>, origin: impl Into<String>) -> Result<Self, PlanError> {
         let (text, origin) = (text.into(), origin.into());
         let given = Parsed::new(text.clone()).map_err(|fault| fault.within(&text, &origin))?;
@@ -66,11 +64,11 @@ impl Document {
         let origin = path.display().to_string();
         match std::fs::read(path).map(String::from_utf8) {
             Ok(Ok(text)) => Self::parse(text, origin),
-            Ok(Err(_)) => Err(Fault::new(0..0, "this is not UTF-8 text".to_owned())
-                .help("it has to be a TOML file".to_owned())
+            Ok(Err(_)) => Err(Fault::new(0..0, "the file is not UTF-8 text".to_owned())
+                .help("a TOML file is required".to_owned())
                 .blamed(origin)),
             Err(error) => {
-                Err(Fault::new(0..0, format!("this file cannot be read: {error}")).blamed(origin))
+                Err(Fault::new(0..0, format!("cannot read the file: {error}")).blamed(origin))
             }
         }
     }
@@ -78,7 +76,7 @@ impl Document {
     /// Sets `key`, a path into the document with list entries as numbers from 0
     /// (`model.2.units`), to `value`: TOML, or else a string.
     ///
-    /// Whether the key and the value make sense shows when the plan is read.
+    /// The key and the value are checked when the plan is read.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), PlanError> {
         let setting = Setting { key: key.to_owned(), value: value.to_owned() };
         let changed = set::set(&self.now.text, key, value)
@@ -93,18 +91,18 @@ impl Document {
         }
     }
 
-    /// The text, with all settings in it.
+    /// The text, with all settings applied.
     pub fn text(&self) -> &str {
         &self.now.text
     }
 
-    /// Whether the document has `key`, a path as in [`set`](Self::set).
+    /// Returns true if the document has `key`, a path as in [`set`](Self::set).
     pub fn contains(&self, key: &str) -> bool {
         let path: Vec<&str> = key.split('.').collect();
         set::find(&self.now.root, &path).is_some()
     }
 
-    /// What errors call the text.
+    /// Name of the text in errors.
     pub fn origin(&self) -> &str {
         &self.origin
     }
@@ -114,7 +112,7 @@ impl Document {
         Plan::read(&self.now.root, None).map_err(|fault| self.blame(fault, None))
     }
 
-    /// Reads the plan with another model, which then need not be in the document.
+    /// Reads the plan with another model; the document may then omit its own.
     pub fn plan_with_model(&self, model: Vec<Layer>) -> Result<Plan, PlanError> {
         let plan = Plan::read(&self.now.root, Some(model.clone()))
             .map_err(|fault| self.blame(fault, Some(model)))?;
@@ -122,14 +120,14 @@ impl Document {
         Ok(plan)
     }
 
-    /// Where a layer is in [`text`](Self::text). The path has the layer's index in the model, then
-    /// in the residual block that contains it, and so on.
+    /// Position of a layer in [`text`](Self::text). The path has the index of the layer in the
+    /// model, then in the residual block that contains it, and so on.
     pub fn locate(&self, path: &[usize]) -> Option<Range<usize>> {
         self.now.locate(path)
     }
 
-    /// An error about `key`, a path as in [`set`](Self::set), with its line where it has one: for
-    /// those who read more out of a document than a plan.
+    /// Creates an error about `key`, a path as in [`set`](Self::set), with its line if it has one.
+    /// For readers of other keys than those of a plan.
     pub fn error_at(
         &self,
         key: &str,
@@ -137,7 +135,7 @@ impl Document {
         help: Option<String>,
     ) -> PlanError {
         let path: Vec<&str> = key.split('.').collect();
-        // What is not there is missed where it belongs.
+        // An absent key is reported at the table it belongs to.
         let place = (1..=path.len()).rev().find_map(|len| set::find(&self.now.root, &path[..len]));
         let fault = Fault {
             span: place.clone().unwrap_or(0..0),
@@ -151,8 +149,7 @@ impl Document {
         }
     }
 
-    /// Reads something out of the document, and finds out whether what is wrong comes from a setting
-    /// or from the file as it was given.
+    /// Calls `read` with the document and attributes its error to a setting or to the file.
     pub fn read<T>(self, read: impl Fn(Document) -> Result<T, PlanError>) -> Result<T, PlanError> {
         let settings = self.settings.clone();
         let given = Self { now: self.given.clone(), settings: Vec::new(), ..self.clone() };
@@ -166,7 +163,7 @@ impl Document {
         }
     }
 
-    /// A shape error with the line of the layer it belongs to.
+    /// Adds the line of the layer to a shape error.
     pub fn shape_error(&self, error: &ShapeError) -> PlanError {
         let fault = |span| Fault {
             span,
@@ -182,7 +179,7 @@ impl Document {
         fault(0..0).blamed(self.origin.clone())
     }
 
-    /// Finds out whether a fault comes from a setting or from the file as it was given.
+    /// Attributes a fault to a setting or to the file.
     fn blame(&self, fault: Fault, model: Option<Vec<Layer>>) -> PlanError {
         let culprit = self.settings.iter().find(|setting| {
             let place = set::added(&self.given.root, &self.now.root, &setting.key);
@@ -198,7 +195,9 @@ impl Document {
             _ => {
                 let settings: Vec<_> = self.settings.iter().map(Setting::to_string).collect();
                 let help = match (&fault.help, settings.is_empty()) {
-                    (None, false) => Some(format!("this is the plan after {}", settings.join(" "))),
+                    (None, false) => {
+                        Some(format!("this line is from the plan after {}", settings.join(" ")))
+                    }
                     _ => fault.help.clone(),
                 };
                 Fault { help, ..fault }.within(&self.now.text, &self.origin)
@@ -218,7 +217,7 @@ impl Parsed {
                 let end = text.trim_end().len();
                 Err(Fault::new(
                     error.span().unwrap_or(end..end),
-                    format!("this is not TOML: {}", error.message().trim()),
+                    format!("invalid TOML: {}", error.message().trim()),
                 ))
             }
         }
@@ -235,8 +234,8 @@ impl Parsed {
     }
 }
 
-/// An error that the file as it was given does not have: that of the setting whose key is in its
-/// line, if it is one.
+/// Attributes an error that the file itself does not have to the only setting whose key is in its
+/// line, if there is one.
 fn blamed(error: PlanError, settings: &[Setting]) -> PlanError {
     let line = error.snippet.as_ref().map(|snippet| snippet.text.as_str());
     let is_in_line = |setting: &&Setting| {

@@ -1,10 +1,9 @@
-//! Errors: what is wrong with a plan, where, and what to write instead.
-
+//! Errors in a plan, with their line.
 use crate::tree::Node;
 use std::fmt;
 use std::ops::Range;
 
-/// What is wrong with a plan.
+/// An error in a plan.
 ///
 /// [`Display`](fmt::Display) prints it over several lines with the offending line of the file:
 ///
@@ -18,34 +17,34 @@ use std::ops::Range;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
-    /// What is wrong, in one line.
+    /// The error in one line.
     pub message: String,
-    /// The file, or the setting (`--set KEY=VALUE`) that is to blame.
+    /// The file, or the setting (`--set KEY=VALUE`) that caused the error.
     pub origin: String,
-    /// The offending line, where there is one.
+    /// The offending line, if there is one.
     pub snippet: Option<Box<Snippet>>,
-    /// What was expected, or found, there.
+    /// Expected or found value.
     pub label: Option<String>,
-    /// What to do.
+    /// Suggested fix.
     pub help: Option<String>,
 }
 
-/// A line of a file and the part of it that is meant.
+/// A line of a file and the part of it to underline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snippet {
-    /// Number of the line, from 1.
+    /// 1-based line number.
     pub line: usize,
-    /// First character meant, from 1.
+    /// 1-based column of the first underlined character.
     pub column: usize,
-    /// Number of characters meant, at least 1.
+    /// Number of underlined characters, at least 1.
     pub width: usize,
-    /// The line.
+    /// Text of the line.
     pub text: String,
 }
 
 impl std::error::Error for PlanError {}
 
-/// A label longer than this goes below the line it belongs to.
+/// Labels longer than this are printed below the line.
 const LABEL: usize = 72;
 
 impl fmt::Display for PlanError {
@@ -64,7 +63,7 @@ impl fmt::Display for PlanError {
                     "\n{:margin$}--> {}:{line}:{column}\n{:margin$} |\n{line} | {}\n{:margin$} | ",
                     "", self.origin, "", text, ""
                 )?;
-                // Tabs stay tabs so that the caret is below what it means.
+                // Tabs stay tabs to align the caret.
                 for c in text.chars().take(column - 1) {
                     write!(f, "{}", if c == '\t' { '\t' } else { ' ' })?;
                 }
@@ -86,7 +85,7 @@ impl fmt::Display for PlanError {
     }
 }
 
-/// A line below the snippet, broken at spaces.
+/// Prints a line below the snippet, wrapped at spaces.
 fn note(f: &mut fmt::Formatter<'_>, margin: usize, kind: &str, text: &str) -> fmt::Result {
     let indent = margin + kind.len() + 4;
     write!(f, "\n{:margin$} = {kind}:", "")?;
@@ -102,7 +101,7 @@ fn note(f: &mut fmt::Formatter<'_>, margin: usize, kind: &str, text: &str) -> fm
     Ok(())
 }
 
-/// An error that knows its place in the text but not the file.
+/// An error with its position in the text, but without the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) span: Range<usize>,
@@ -116,7 +115,7 @@ impl Fault {
         Self { span, message, label: None, help: None }
     }
 
-    /// The value of `key` has the wrong type.
+    /// The error for a value of the wrong type.
     pub(crate) fn kind(node: &Node, key: &str, expected: &str) -> Self {
         Self::new(node.span.clone(), format!("`{key}` must be {expected}"))
             .label(format!("this is {}", node.noun()))
@@ -130,7 +129,7 @@ impl Fault {
         Self { help: Some(help), ..self }
     }
 
-    /// The error with its line of `text`, which came from `origin`.
+    /// Adds the line of `text`, which was read from `origin`.
     pub(crate) fn within(self, text: &str, origin: &str) -> PlanError {
         PlanError {
             message: self.message,
@@ -141,7 +140,7 @@ impl Fault {
         }
     }
 
-    /// The error without a line, blamed on `origin`.
+    /// Adds the origin, without a line.
     pub(crate) fn blamed(self, origin: String) -> PlanError {
         PlanError {
             message: self.message,
@@ -184,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_snippet_counts_lines_and_characters_from_one() {
+    fn snippet_positions_are_one_based() {
         let text = "a = 1\nname = \"ä\"\nb = 2\n";
         let at = text.find("b = 2").unwrap();
         let snippet = Snippet::of(text, at..at + 1);
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snippet_ends_with_its_line() {
+    fn a_snippet_is_one_line() {
         let text = "a = [\r\n1,\r\n]\r\n";
         let snippet = Snippet::of(text, 4..12);
         assert_eq!(snippet.text, "a = [");
@@ -204,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snippet_of_nothing_is_empty() {
+    fn a_snippet_of_an_empty_text_is_empty() {
         let snippet = Snippet::of("", 0..0);
         assert_eq!((snippet.line, snippet.column, snippet.width), (1, 1, 1));
         let past = Snippet::of("x", 5..9);

@@ -1,5 +1,4 @@
-//! Initial weights, and penalties on weights.
-
+//! Initializers and regularizers.
 use crate::error::Fault;
 #[cfg(feature = "keras")]
 use crate::keras::{KerasErrorKind, LayerConfig};
@@ -9,7 +8,7 @@ use crate::language::{
 };
 use crate::tree::Node;
 
-/// How weights start. Names and meanings are those of Keras.
+/// Distribution of initial weights. Names and definitions are those of Keras.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Initializer {
     /// All zero.
@@ -72,17 +71,17 @@ pub struct Regularizer {
 }
 
 impl Initializer {
-    /// Normal with Keras's defaults, mean 0 and stddev 0.05.
+    /// Normal with the defaults of Keras, mean 0 and stddev 0.05.
     pub fn random_normal() -> Self {
         Self::RandomNormal { mean: 0.0, stddev: 0.05 }
     }
 
-    /// Uniform with Keras's defaults, -0.05 to 0.05.
+    /// Uniform with the defaults of Keras, -0.05 to 0.05.
     pub fn random_uniform() -> Self {
         Self::RandomUniform { minval: -0.05, maxval: 0.05 }
     }
 
-    /// Truncated normal with Keras's defaults, mean 0 and stddev 0.05.
+    /// Truncated normal with the defaults of Keras, mean 0 and stddev 0.05.
     pub fn truncated_normal() -> Self {
         Self::TruncatedNormal { mean: 0.0, stddev: 0.05 }
     }
@@ -92,7 +91,7 @@ impl Initializer {
         Self::Orthogonal { gain: 1.0 }
     }
 
-    /// The name it has in a plan.
+    /// Name in a plan.
     pub fn name(&self) -> &'static str {
         self.variant()
     }

@@ -1,8 +1,8 @@
-//! Plans: everything that determines a training run, as data.
+//! Training plans: data, model, training options and seed, read from TOML.
 //!
-//! A [`Plan`] is parsed from TOML, validated, and printed back unchanged in meaning. It names the
-//! data, the model as a list of [`Layer`]s, how to train, the seed, and how closely to watch.
-//! `docs/plan.md` is the reference of the language.
+//! A [`Plan`] determines a training run. It is parsed from TOML, validated, and printed as TOML
+//! that reads as the same plan. The model is a list of [`Layer`]s. `docs/plan.md` documents every
+//! key.
 //!
 //! ```
 //! use surefoot_plan::{Plan, TargetShape};
@@ -37,11 +37,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Errors are values ([`PlanError`]) that print the offending line with what was expected there. A
-//! [`Document`] keeps the text, so that settings can change it and shape errors can point into it.
+//! A [`PlanError`] prints the offending line and the expected value. A [`Document`] keeps the text,
+//! for `--set` options and for shape errors with their lines.
+//!
+//! The feature `keras` adds the import of Keras models.
 
 mod activation;
-mod care;
 mod data;
 mod document;
 mod error;
@@ -54,6 +55,7 @@ mod names;
 mod optimizer;
 mod plan;
 mod schedule;
+mod sections;
 mod set;
 mod shape;
 mod source;
@@ -62,13 +64,13 @@ mod tree;
 mod weight;
 
 pub use activation::Activation;
-pub use care::{Diagnose, Repair};
 pub use data::{Data, Missing, Outliers, Scale, Split, Task};
 pub use document::Document;
 pub use error::{PlanError, Snippet};
 pub use initializer::{Initializer, Regularizer};
 pub use language::nearest;
-// The layers that are listed there, `Layer`, `Padding` and the functions that walk a model.
+pub use sections::{Diagnose, Repair};
+// `Layer`, the struct of every layer, `Padding`, and functions that walk a model.
 pub use layer::*;
 pub use names::layer_names;
 pub use optimizer::{Algorithm, Optimizer};

@@ -1,15 +1,14 @@
-//! Names: every layer has one, given or made.
+//! Layer names.
 
 use crate::Layer;
 use std::collections::HashMap;
 
-/// The names of the layers that hold something, depth first: a residual block stands for the
-/// layers in it.
+/// The names of all layers, depth first, with the layers of a residual block in place of the block.
 ///
-/// A layer is called what the plan calls it, or `{kind}_{n}` if it is the `n`-th of its kind in
-/// the whole model, so that naming one layer leaves the names of the others alone. (Where another
-/// layer was given that very name, `n` moves on.) Inside a residual block the block's name and a
-/// slash go before. Names are unique if those given are, which reading a plan makes sure of.
+/// A layer without a name in the plan is called `{kind}_{n}`, where `n` counts the layers of its
+/// kind in the whole model, so that naming one layer does not change the names of others. A number
+/// that is taken by a name in the plan is skipped. Inside a residual block the name of the block
+/// and a slash are prepended. Names are unique; reading a plan checks those that it sets.
 ///
 /// ```
 /// use surefoot_plan::{Dense, Layer, Residual, layer_names};
@@ -34,15 +33,15 @@ fn collect(layers: &[Layer], scope: &str, namer: &mut Namer, names: &mut Vec<Str
     }
 }
 
-/// Names layers that come in depth-first order, a residual block before those in it.
+/// Names layers in depth-first order, a residual block before its layers.
 #[derive(Default)]
 pub(crate) struct Namer {
-    /// How many layers of each kind there were.
+    /// Number of layers of each kind so far.
     seen: HashMap<&'static str, usize>,
 }
 
 impl Namer {
-    /// The name of `layer`, one of `siblings` in the residual block called `scope` (or in none).
+    /// The name of `layer`, one of `siblings` in the residual block `scope` (empty: the model).
     pub(crate) fn name(&mut self, layer: &Layer, siblings: &[Layer], scope: &str) -> String {
         let count = self.seen.entry(layer.kind()).or_default();
         *count += 1;
@@ -73,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn naming_a_layer_leaves_the_others_alone() {
+    fn naming_a_layer_does_not_rename_others() {
         let plain = [dense(None), Layer::Flatten(Flatten::default()), dense(None)];
         assert_eq!(layer_names(&plain), ["dense_1", "flatten_1", "dense_2"]);
         let named = [dense(Some("first")), dense(None)];
@@ -81,13 +80,13 @@ mod tests {
     }
 
     #[test]
-    fn made_names_avoid_given_ones() {
+    fn generated_names_avoid_given_ones() {
         let layers = [dense(Some("dense_2")), dense(None), dense(None)];
         assert_eq!(layer_names(&layers), ["dense_2", "dense_3", "dense_4"]);
     }
 
     #[test]
-    fn blocks_in_blocks_are_paths() {
+    fn names_in_nested_blocks_are_paths() {
         let inner = Layer::Residual(Residual::new(vec![dense(None)]));
         let outer = Layer::Residual(Residual {
             name: Some("outer".to_owned()),

@@ -4,48 +4,48 @@ use crate::language::{
     Choice, Fields, Record, Variant, any, non_negative, positive, share, unit_interval, variant,
 };
 
-/// How weights move, with Keras's names.
+/// An optimizer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Optimizer {
-    /// The rule.
+    /// Update rule.
     pub algorithm: Algorithm,
     /// The base learning rate.
     pub learning_rate: f64,
-    /// Decoupled weight decay (AdamW's default is 0.004, 0 otherwise).
+    /// Decoupled weight decay (default 0.004 for AdamW, 0 otherwise).
     pub weight_decay: f64,
-    /// Each gradient value is cut to this size.
+    /// Clips each gradient value at this magnitude.
     pub clipvalue: Option<f64>,
-    /// The gradient of each parameter is scaled down to this norm.
+    /// Scales the gradient of each parameter down to this norm.
     pub clipnorm: Option<f64>,
-    /// The gradient of all parameters together is scaled down to this norm.
+    /// Scales the gradient of all parameters together down to this norm.
     pub global_clipnorm: Option<f64>,
 }
 
-/// The rule of an [`Optimizer`].
+/// Update rule of an [`Optimizer`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)] // the fields are Keras's, by name
 pub enum Algorithm {
     /// Stochastic gradient descent.
     Sgd { momentum: f64, nesterov: bool },
-    /// Tieleman and Hinton.
+    /// RMSprop (Tieleman and Hinton).
     Rmsprop { rho: f64, momentum: f64, epsilon: f64, centered: bool },
-    /// Duchi, Hazan and Singer.
+    /// Adagrad (Duchi, Hazan and Singer).
     Adagrad { initial_accumulator_value: f64, epsilon: f64 },
-    /// Zeiler.
+    /// Adadelta (Zeiler).
     Adadelta { rho: f64, epsilon: f64 },
-    /// Kingma and Ba.
+    /// Adam (Kingma and Ba).
     Adam { beta_1: f64, beta_2: f64, epsilon: f64, amsgrad: bool },
-    /// Adam with decoupled weight decay, Loshchilov and Hutter.
+    /// Adam with decoupled weight decay (Loshchilov and Hutter).
     Adamw { beta_1: f64, beta_2: f64, epsilon: f64, amsgrad: bool },
-    /// Adam with Nesterov momentum, Dozat.
+    /// Adam with Nesterov momentum (Dozat).
     Nadam { beta_1: f64, beta_2: f64, epsilon: f64 },
 }
 
-/// Keras's default for every rule that has one.
+/// Default of Keras for every rule with an epsilon.
 const EPSILON: f64 = 1e-7;
 
 impl Optimizer {
-    /// A rule with a learning rate, without weight decay or clipping.
+    /// An optimizer without weight decay or clipping.
     pub fn new(algorithm: Algorithm, learning_rate: f64) -> Self {
         Self {
             algorithm,
@@ -57,46 +57,46 @@ impl Optimizer {
         }
     }
 
-    /// Keras's `SGD`.
+    /// `SGD` with the defaults of Keras.
     pub fn sgd() -> Self {
         let algorithm = Algorithm::Sgd { momentum: 0.0, nesterov: false };
         Self::new(algorithm, 0.01)
     }
 
-    /// Keras's `RMSprop`.
+    /// `RMSprop` with the defaults of Keras.
     pub fn rmsprop() -> Self {
         let algorithm =
             Algorithm::Rmsprop { rho: 0.9, momentum: 0.0, epsilon: EPSILON, centered: false };
         Self::new(algorithm, 0.001)
     }
 
-    /// Keras's `Adagrad`.
+    /// `Adagrad` with the defaults of Keras.
     pub fn adagrad() -> Self {
         let algorithm = Algorithm::Adagrad { initial_accumulator_value: 0.1, epsilon: EPSILON };
         Self::new(algorithm, 0.001)
     }
 
-    /// Keras's `Adadelta`.
+    /// `Adadelta` with the defaults of Keras.
     pub fn adadelta() -> Self {
         let algorithm = Algorithm::Adadelta { rho: 0.95, epsilon: EPSILON };
         Self::new(algorithm, 0.001)
     }
 
-    /// Keras's `Adam`.
+    /// `Adam` with the defaults of Keras.
     pub fn adam() -> Self {
         let algorithm =
             Algorithm::Adam { beta_1: 0.9, beta_2: 0.999, epsilon: EPSILON, amsgrad: false };
         Self::new(algorithm, 0.001)
     }
 
-    /// Keras's `AdamW`.
+    /// `AdamW` with the defaults of Keras.
     pub fn adamw() -> Self {
         let algorithm =
             Algorithm::Adamw { beta_1: 0.9, beta_2: 0.999, epsilon: EPSILON, amsgrad: false };
         Self { weight_decay: 0.004, ..Self::new(algorithm, 0.001) }
     }
 
-    /// Keras's `Nadam`.
+    /// `Nadam` with the defaults of Keras.
     pub fn nadam() -> Self {
         let algorithm = Algorithm::Nadam { beta_1: 0.9, beta_2: 0.999, epsilon: EPSILON };
         Self::new(algorithm, 0.001)
@@ -110,7 +110,7 @@ impl Default for Optimizer {
 }
 
 impl Algorithm {
-    /// The name it has in a plan.
+    /// Name in a plan.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Sgd { .. } => "sgd",

@@ -1,5 +1,4 @@
-//! The plan as a whole: its top level, read and printed.
-
+//! The top level of a plan.
 use crate::document::Document;
 use crate::error::{Fault, PlanError};
 use crate::language::{Fields, Reader, Term, any, changed, tagged};
@@ -9,34 +8,34 @@ use crate::{Data, Diagnose, Layer, Loss, Repair, Source, Training, Watch};
 use std::fmt::Write;
 use std::path::Path;
 
-/// The version of the language this crate reads and writes.
+/// Version of the plan format.
 pub const VERSION: u32 = 1;
 
-/// All that determines a run.
+/// A training plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The version of the plan's language; a plan from a newer version is refused.
+    /// Version of the plan format; a newer version is an error.
     pub version: u32,
-    /// A name for people.
+    /// Name of the plan.
     pub name: Option<String>,
-    /// The seed of every random draw of the run. TOML's numbers end at 2^63 - 1.
+    /// Seed of every random draw of the run, below 2^63 (the largest TOML integer).
     pub seed: u64,
-    /// What to learn from.
+    /// Data to learn from.
     pub data: Data,
     /// The layers, from the input to the output.
     pub model: Vec<Layer>,
-    /// How to learn.
+    /// Training options.
     pub training: Training,
-    /// What to observe, and how often.
+    /// Statistics to observe, and how often.
     pub watch: Watch,
-    /// Where symptoms become problems.
+    /// Thresholds of the diagnosis.
     pub diagnose: Diagnose,
-    /// How problems are repaired.
+    /// Options of the repair.
     pub repair: Repair,
 }
 
 impl Plan {
-    /// A plan with seed 0 that watches as much as is cheap.
+    /// A plan with seed 0 and defaults for everything else.
     pub fn new(data: Data, model: Vec<Layer>, training: Training) -> Self {
         Self {
             version: VERSION,
@@ -51,7 +50,7 @@ impl Plan {
         }
     }
 
-    /// Reads a plan from TOML. `origin` is what errors call the text, usually its file.
+    /// Reads a plan from TOML. Errors name `origin`, usually the file.
     pub fn parse(source: &str, origin: impl Into<String>) -> Result<Self, PlanError> {
         Document::parse(source, origin)?.plan()
     }
@@ -61,13 +60,13 @@ impl Plan {
         Document::load(path)?.plan()
     }
 
-    /// Checks a plan that was made or changed by a program as if it had been read from a file.
-    /// An error shows the line that printing the plan would give.
+    /// Checks a plan that was made or changed by a program as if it were read from a file.
+    /// Errors show lines of the printed plan.
     pub fn validate(&self) -> Result<(), PlanError> {
         Self::parse(&self.to_toml(), "the plan").map(|_| ())
     }
 
-    /// The plan as TOML, without what is at its default. Reading it gives the same plan.
+    /// Prints the plan as TOML, without keys at their defaults. Reading it returns the same plan.
     pub fn to_toml(&self) -> String {
         let mut top = Vec::new();
         if self.version != VERSION {
@@ -103,22 +102,22 @@ impl Plan {
     }
 
     /// Infers the shapes of all layers for samples of shape `input` and checks the last against
-    /// the loss and the targets. `whole` says whether the input consists of whole numbers.
+    /// the loss and the targets. `integers` is true if the input consists of whole numbers.
     pub fn check_shapes(
         &self,
         input: &[usize],
-        whole: bool,
+        integers: bool,
         targets: &TargetShape,
     ) -> Result<Vec<LayerShape>, ShapeError> {
-        let shapes = shape::infer(&self.model, input, whole)?;
+        let shapes = shape::infer(&self.model, input, integers)?;
         if let Some(last) = shapes.last() {
             shape::check_output(last, &self.training.loss, targets)?;
         }
         Ok(shapes)
     }
 
-    /// Reads a plan from the tree of its document. With `model` given, the document's is read for
-    /// its errors if it is there but not used.
+    /// Reads a plan from the tree of its document. If `model` is given, it replaces the model of the
+    /// document, which is still checked for errors if present.
     pub(crate) fn read(root: &Node, model: Option<Vec<Layer>>) -> Result<Self, Fault> {
         version(root)?;
         if matches!(&root.value, Tree::Table(entries) if entries.is_empty()) {
@@ -128,7 +127,7 @@ impl Plan {
         if let Some(entry) = root.get("tune") {
             let message = "this is a study, not a plan".to_owned();
             return Err(Fault::new(entry.span.clone(), message)
-                .help("`surefoot tune` searches a study".to_owned()));
+                .help("run it with `surefoot tune`".to_owned()));
         }
         let mut reader = Reader::open(root, "plan", "a plan".to_owned())?;
         let mut plan =
@@ -158,9 +157,9 @@ impl Plan {
                     plan.training.fields_of(f, task);
                 });
                 let training = training.map_err(|fault| match fault.message.as_str() {
-                    "missing key `loss`" => fault.help(
-                        "or state the `task` in `[data]`, and the loss follows from it".to_owned(),
-                    ),
+                    "missing key `loss`" => {
+                        fault.help("or set `task` in `[data]`, which implies a loss".to_owned())
+                    }
                     _ => fault,
                 });
                 reader.attempt(training);
@@ -190,7 +189,7 @@ fn table(node: &Node, key: &str, fields: impl FnOnce(&mut Reader<'_>)) -> Result
     reader.finish()
 }
 
-/// A newer version goes before all else: it may have keys this one does not know.
+/// Checks the version before anything else: a newer format may have unknown keys.
 fn version(root: &Node) -> Result<(), Fault> {
     let Some(entry) = root.get("version") else {
         return Ok(());
@@ -199,9 +198,9 @@ fn version(root: &Node) -> Result<(), Fault> {
         0 => Err(Fault::new(entry.node.span.clone(), "`version` must be at least 1".to_owned())),
         version if version > u64::from(VERSION) => Err(Fault::new(
             entry.node.span.clone(),
-            "the plan was made for a newer Surefoot".to_owned(),
+            "the plan needs a newer version of Surefoot".to_owned(),
         )
-        .label(format!("this Surefoot reads version {VERSION}"))
+        .label(format!("this version reads up to {VERSION}"))
         .help("update Surefoot".to_owned())),
         _ => Ok(()),
     }

@@ -1,23 +1,22 @@
-//! Schedules: how the learning rate changes with the step.
-
+//! Learning rate schedules.
 use crate::language::{Choice, Fields, Record, Variant, any, at_least_one, unit_interval, variant};
 
-/// How the learning rate changes with the step.
+/// A learning rate schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Schedule {
-    /// The shape after warm-up.
+    /// Decay after the warm-up.
     pub decay: Decay,
-    /// Steps in which the rate rises linearly from 0 to the base rate.
+    /// Number of steps in which the rate rises linearly from 0 to the base rate.
     pub warmup_steps: u64,
 }
 
-/// The shape of a [`Schedule`].
+/// Decay of a [`Schedule`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Decay {
-    /// The base rate throughout.
+    /// Constant base rate.
     #[default]
     Constant,
-    /// Times `decay_rate` after every `decay_steps` steps.
+    /// Multiplies the rate by `decay_rate` after every `decay_steps` steps.
     Step {
         /// Steps between two drops.
         decay_steps: u64,
@@ -26,22 +25,22 @@ pub enum Decay {
     },
     /// `decay_rate ^ (step / decay_steps)`, smoothly.
     Exponential {
-        /// Steps for one factor.
+        /// Steps after which the rate has decayed by `decay_rate`.
         decay_steps: u64,
         /// The factor.
         decay_rate: f64,
     },
     /// Half a cosine down to `alpha` times the base rate (default 0).
     Cosine {
-        /// Length; all steps of the run that follow the warm-up if absent.
+        /// Number of steps; all steps after the warm-up if absent.
         decay_steps: Option<u64>,
-        /// What remains at the end, as a share of the base rate.
+        /// Final rate as a fraction of the base rate.
         alpha: f64,
     },
 }
 
 impl Decay {
-    /// The name it has in a plan.
+    /// Name in a plan.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Constant => "constant",
@@ -92,7 +91,7 @@ impl Record for Schedule {
     }
 }
 
-/// A factor of the learning rate: what remains must stay above zero.
+/// A factor of the learning rate, above zero.
 fn rate(value: &f64) -> Result<(), &'static str> {
     match *value > 0.0 && *value <= 1.0 {
         true => Ok(()),

@@ -1,10 +1,10 @@
-//! Settings: changes of a document from the command line that leave the rest of its text alone.
+//! `--set` options: changes of a document that keep the rest of its text.
 
 use crate::tree::Node;
 use std::ops::Range;
 use toml_edit::{DocumentMut, InlineTable, Item, Table, Value};
 
-/// The text with `key` set to `value`.
+/// Returns the text with `key` set to `value`.
 pub(crate) fn set(text: &str, key: &str, value: &str) -> Result<String, String> {
     let mut document: DocumentMut =
         text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;
@@ -18,8 +18,8 @@ pub(crate) fn set(text: &str, key: &str, value: &str) -> Result<String, String> 
     Ok(document.to_string())
 }
 
-/// What setting `key` added to `given` to make `now`: the first part of the path that was not
-/// there, or else the value.
+/// Position in `now` of what setting `key` added to `given`: the first part of the path that was
+/// absent, or the value.
 pub(crate) fn added(given: &Node, now: &Node, key: &str) -> Option<Range<usize>> {
     let path: Vec<&str> = key.split('.').map(str::trim).collect();
     (1..path.len())
@@ -29,7 +29,7 @@ pub(crate) fn added(given: &Node, now: &Node, key: &str) -> Option<Range<usize>>
         .and_then(|part| find(now, part))
 }
 
-/// The place of a key and its value.
+/// Position of a key and its value.
 pub(crate) fn find(root: &Node, path: &[&str]) -> Option<Range<usize>> {
     let mut node = root;
     let mut place = None;
@@ -62,7 +62,7 @@ fn in_table(table: &mut Table, path: &[&str], value: Value) -> Result<(), String
         (_, true) => {
             table.insert(key, Item::Value(value));
         }
-        // A section of its own at the top (`[watch]`), a table on one line below.
+        // A section at the top (`[watch]`), an inline table elsewhere.
         (None | Some(Item::None), false) if key_is_section(key) => {
             let mut inner = Table::new();
             in_table(&mut inner, rest, value)?;
@@ -107,7 +107,7 @@ fn in_value(target: &mut Value, key: &str, path: &[&str], value: Value) -> Resul
             table.insert(*part, inner);
             Ok(())
         }
-        // "adam" is short for { name = "adam" }, which has room for the key.
+        // "adam" is short for { name = "adam" }, to which the key can be added.
         Value::String(name) => {
             let mut table = InlineTable::new();
             table.insert(tag(key), Value::from(name.value().as_str()));
@@ -118,7 +118,7 @@ fn in_value(target: &mut Value, key: &str, path: &[&str], value: Value) -> Resul
     }
 }
 
-/// The key that has the name when `key` is written as a table.
+/// The key that holds the name when `key` is written as a table.
 fn tag(key: &str) -> &'static str {
     match key {
         "source" => "kind",
@@ -137,13 +137,13 @@ fn index<'a, 'b>(
         Ok(index) if index < len => Ok((index, rest)),
         _ if len == 0 => Err(format!("`{key}` is an empty list")),
         _ => Err(format!(
-            "`{key}` is a list: expected a number from 0 to {} instead of `{part}`",
+            "`{key}` is a list: expected an index from 0 to {}, found `{part}`",
             len - 1
         )),
     }
 }
 
-/// Replaces a value and keeps the space and the comment around it.
+/// Replaces a value and keeps the whitespace and the comment around it.
 fn replace(old: &mut Value, mut new: Value) {
     *new.decor_mut() = old.decor().clone();
     *old = new;
@@ -174,7 +174,7 @@ epochs = 5
     }
 
     #[test]
-    fn a_value_is_replaced_where_it_is() {
+    fn a_value_is_replaced_in_place() {
         assert_eq!(with("training.epochs", "7"), TEXT.replace("epochs = 5", "epochs = 7"));
     }
 
@@ -196,7 +196,7 @@ epochs = 5
     }
 
     #[test]
-    fn sections_and_tables_are_made_where_they_are_missing() {
+    fn missing_sections_and_tables_are_added() {
         assert!(with("watch.every", "never").ends_with("[watch]\nevery = \"never\"\n"));
         assert!(
             with("training.optimizer.learning_rate", "0.1")
@@ -206,9 +206,9 @@ epochs = 5
     }
 
     #[test]
-    fn an_index_has_to_be_in_the_list() {
+    fn an_index_must_be_in_range() {
         let message = set(TEXT, "model.7.units", "1").unwrap_err();
-        assert_eq!(message, "`model` is a list: expected a number from 0 to 1 instead of `7`");
+        assert_eq!(message, "`model` is a list: expected an index from 0 to 1, found `7`");
         assert!(set(TEXT, "model.units", "1").is_err());
         assert!(set(TEXT, "model.0", "1").is_err());
         assert!(set(TEXT, "training..epochs", "1").is_err());

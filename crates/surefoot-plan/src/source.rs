@@ -1,12 +1,11 @@
-//! Sources: generators and files.
-
+//! Data sources: generators and files.
 use crate::Task;
 use crate::language::{
     Choice, Fields, Record, Variant, any, at_least_two, non_negative, positive, share, variant,
 };
 use std::path::PathBuf;
 
-/// Where samples come from.
+/// Source of the samples.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// Two concentric circles in the plane; binary.
@@ -36,7 +35,7 @@ pub enum Source {
         /// Standard deviation of the noise.
         noise: f64,
     },
-    /// Interleaved spirals, one a class.
+    /// Interleaved spirals, one for each class.
     Spirals {
         /// Number of samples.
         samples: usize,
@@ -65,7 +64,7 @@ pub enum Source {
         /// Standard deviation of the noise.
         noise: f64,
     },
-    /// Sequences of symbols; the class is the symbol at the first step (it must be remembered).
+    /// Sequences of symbols; the class is the symbol of the first step.
     Copy {
         /// Number of samples.
         samples: usize,
@@ -81,7 +80,7 @@ pub enum Source {
         /// Steps of each sequence.
         length: usize,
     },
-    /// Small grey images of simple shapes (disc, square, triangle, cross, ring, ...), one a class.
+    /// Small gray images of simple shapes (disc, square, triangle, cross, ring, ...), one for each class.
     Shapes {
         /// Number of samples.
         samples: usize,
@@ -131,29 +130,29 @@ pub enum Source {
         /// Targets.
         labels: PathBuf,
     },
-    /// A folder of PNG or JPEG images, one folder a class.
+    /// A folder of PNG or JPEG images, with one subfolder for each class.
     Images {
         /// The folder, relative to the plan.
         path: PathBuf,
         /// Height and width to scale to; the first image's if absent.
         size: Option<[usize; 2]>,
-        /// 1 for grey, 3 for colour.
+        /// 1 for gray, 3 for color.
         channels: usize,
     },
 }
 
 impl Source {
-    /// A thousand samples of two circles, the inner half as wide as the outer.
+    /// 1000 samples of two circles; the inner has half the radius of the outer.
     pub fn circles() -> Self {
         Self::Circles { samples: 1000, noise: 0.1, factor: 0.5 }
     }
 
-    /// The kind's name in a plan.
+    /// Name of the kind in a plan.
     pub fn kind(&self) -> &'static str {
         self.variant()
     }
 
-    /// The task of a generator; that of a file is known only when it is read.
+    /// The task of a generator; `None` for files.
     pub fn task(&self) -> Option<Task> {
         match self {
             Self::Circles { .. } | Self::Moons { .. } | Self::Parity { .. } => Some(Task::Binary),
@@ -184,7 +183,7 @@ impl Choice for Source {
         variant("moons", || Self::Moons { samples: 1000, noise: 0.1 }),
         variant("spirals", || Self::Spirals { samples: 1000, classes: 3, turns: 1.0, noise: 0.1 }),
         variant("linear", || Self::Linear { samples: 1000, features: 10, noise: 0.1 }),
-        // Friedman's own noise (Multivariate Adaptive Regression Splines, 1991, section 4.3).
+        // The noise of Friedman, Multivariate Adaptive Regression Splines, 1991, section 4.3.
         variant("friedman", || Self::Friedman { samples: 1000, features: 10, noise: 1.0 }),
         variant("copy", || Self::Copy { samples: 1000, length: 10, symbols: 8 }),
         variant("parity", || Self::Parity { samples: 1000, length: 8 }),
@@ -274,7 +273,7 @@ impl Record for Source {
             Self::Images { path, size, channels } => {
                 f.required("path", path, any);
                 f.maybe("size", size, any);
-                f.optional("channels", channels, grey_or_colour);
+                f.optional("channels", channels, gray_or_color);
             }
         }
     }
@@ -294,9 +293,9 @@ fn two_to_ten(classes: &usize) -> Result<(), &'static str> {
     }
 }
 
-fn grey_or_colour(channels: &usize) -> Result<(), &'static str> {
+fn gray_or_color(channels: &usize) -> Result<(), &'static str> {
     match channels {
         1 | 3 => Ok(()),
-        _ => Err("be 1 for grey or 3 for colour"),
+        _ => Err("be 1 for gray or 3 for color"),
     }
 }

@@ -1,5 +1,4 @@
-//! Training: how long, what is minimised, and how closely to watch.
-
+//! Training options, losses and observation options.
 use crate::error::Fault;
 use crate::language::{
     Choice, Fields, Record, Term, Variant, alias, any, at_least_one, positive, quoted, variant,
@@ -8,54 +7,54 @@ use crate::tree::{Node, Tree};
 use crate::{Optimizer, Schedule, Task};
 use std::num::NonZeroU64;
 
-/// How to learn.
+/// Training options.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Training {
-    /// Passes over the training part.
+    /// Number of passes over the training split.
     pub epochs: u64,
-    /// Samples a step.
+    /// Samples per step.
     pub batch_size: usize,
-    /// What is minimised.
+    /// Loss function.
     pub loss: Loss,
-    /// How weights move.
+    /// Optimizer.
     pub optimizer: Optimizer,
-    /// How the learning rate changes.
+    /// Learning rate schedule.
     pub schedule: Schedule,
-    /// Whether each epoch has its own order of samples.
+    /// Shuffles the samples in each epoch.
     pub shuffle: bool,
-    /// Into how many logical shards each batch is cut. The result depends on this number, never on
-    /// the number of workers. Chosen from the size of the model and the batch if absent.
+    /// Number of logical shards of each batch. The result depends on this number, but not on the
+    /// number of workers. Chosen from the size of the model and the batch if absent.
     pub shards: Option<usize>,
-    /// Write a checkpoint every so many steps. If absent: at the end of an epoch, once about a
-    /// second's work has been done since the last.
+    /// Steps between checkpoints. If absent, checkpoints are written at the end of an epoch, about
+    /// once per second of work.
     pub checkpoint_every: Option<u64>,
 }
 
-/// What is minimised.
+/// Loss function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
-    /// For targets 0 and 1.
+    /// Binary cross-entropy, for targets 0 and 1.
     BinaryCrossentropy {
-        /// Whether the model's output is a logit rather than a probability.
+        /// The output of the model is a logit instead of a probability.
         from_logits: bool,
     },
-    /// For one-hot targets.
+    /// Cross-entropy for one-hot targets.
     CategoricalCrossentropy {
-        /// Whether the model's outputs are logits rather than probabilities.
+        /// The outputs of the model are logits instead of probabilities.
         from_logits: bool,
     },
-    /// For class numbers.
+    /// Cross-entropy for class indices.
     SparseCategoricalCrossentropy {
-        /// Whether the model's outputs are logits rather than probabilities.
+        /// The outputs of the model are logits instead of probabilities.
         from_logits: bool,
     },
-    /// Mean of squares.
+    /// Mean squared error.
     Mse,
-    /// Mean of absolute values.
+    /// Mean absolute error.
     Mae,
-    /// Squares near zero, absolute values beyond `delta` (default 1).
+    /// Huber loss: quadratic up to `delta` (default 1), linear beyond.
     Huber {
-        /// Where the square ends.
+        /// Error at which the loss becomes linear.
         delta: f64,
     },
     /// `max(1 - y p, 0)`, targets -1 and 1 (0 counts as -1).
@@ -66,18 +65,18 @@ pub enum Loss {
     Poisson,
 }
 
-/// What to observe.
+/// Observation options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Watch {
-    /// How often layers are observed.
+    /// How often to observe layers.
     pub every: ObserveEvery,
-    /// How often their quartiles are taken (they cost more than all the rest).
+    /// How often to compute quartiles, which cost more than all other statistics.
     pub quartiles: ObserveEvery,
-    /// Whether gradients are observed.
+    /// Observes gradients.
     pub gradients: bool,
-    /// Whether weights are observed.
+    /// Observes weights.
     pub weights: bool,
-    /// Whether outputs are observed.
+    /// Observes outputs.
     pub outputs: bool,
 }
 
@@ -93,20 +92,20 @@ impl Default for Watch {
     }
 }
 
-/// How often something is observed. In TOML: `"auto"`, `"never"` or a number of steps.
+/// Observation interval. In TOML: `"auto"`, `"never"` or a number of steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ObserveEvery {
-    /// As often as should cost 3% of the training, by counting operations.
+    /// As often as possible at an estimated cost of 3% of the training operations.
     #[default]
     Auto,
-    /// Not at all.
+    /// Never.
     Never,
-    /// Every so many steps.
+    /// Every given number of steps.
     Every(NonZeroU64),
 }
 
 impl Training {
-    /// `epochs` passes with batches of 32 and Adam, at a constant rate.
+    /// `epochs` epochs with batches of 32 and Adam, at a constant learning rate.
     pub fn new(epochs: u64, loss: Loss) -> Self {
         Self {
             epochs,
@@ -122,7 +121,7 @@ impl Training {
 }
 
 impl Training {
-    /// The keys, given the task if it is known: then the loss may be left out.
+    /// Visits the keys. If the task is known, the loss is optional.
     pub(crate) fn fields_of<'a, F: Fields<'a>>(&'a mut self, f: &mut F, task: Option<Task>) {
         f.required("epochs", &mut self.epochs, at_least_one);
         f.optional("batch_size", &mut self.batch_size, any);
@@ -141,7 +140,7 @@ impl Training {
     }
 }
 
-/// Printed, the loss is always there.
+/// Prints the loss in any case.
 impl Record for Training {
     fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         self.fields_of(f, None);
@@ -149,7 +148,7 @@ impl Record for Training {
 }
 
 impl Loss {
-    /// What suits a task if the output is activated as it should be (sigmoid, softmax, linear).
+    /// Default loss of a task, for the usual output activation (sigmoid, softmax, linear).
     pub fn of_task(task: Task) -> Self {
         match task {
             Task::Binary => Self::BinaryCrossentropy { from_logits: false },
@@ -158,7 +157,7 @@ impl Loss {
         }
     }
 
-    /// The name it has in a plan.
+    /// Name in a plan.
     pub fn name(&self) -> &'static str {
         self.variant()
     }

@@ -1,15 +1,15 @@
-//! The document as a tree in which every key and value knows its place in the text.
+//! A parsed document with the position of every key and value.
 //!
-//! TOML has several ways to write the same thing (tables, inline tables, dotted keys, lists of
-//! tables). The tree has one, so that what reads a plan does not care how it was written.
+//! TOML has several notations for the same value (tables, inline tables, dotted keys, lists of
+//! tables). The tree represents all of them in the same way.
 
 use std::ops::Range;
 use toml_edit::{Item, TableLike, Value};
 
-/// A value and its place.
+/// A value and its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// Bytes of the text. A table written under a `[header]` is at its header.
+    /// Byte range in the text; for a table with a `[header]`, that of the header.
     pub(crate) span: Range<usize>,
     pub(crate) value: Tree,
 }
@@ -40,7 +40,7 @@ impl Node {
         Self::table(root, 0..0)
     }
 
-    /// The value of a key, if this is a table that has it.
+    /// The entry of a key, if this is a table that has it.
     pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
         match &self.value {
             Tree::Table(entries) => entries.iter().find(|entry| entry.key == key),
@@ -56,7 +56,7 @@ impl Node {
         }
     }
 
-    /// What a person calls a value of this type.
+    /// Noun for the type of the value, for messages.
     pub(crate) fn noun(&self) -> &'static str {
         match &self.value {
             Tree::Text(_) => "a string",

@@ -1,4 +1,4 @@
-//! Documents: settings, models from elsewhere, inferred losses, files.
+//! Documents: settings, replaced models, inferred losses, files.
 
 use surefoot_plan::*;
 
@@ -17,7 +17,7 @@ optimizer = "sgd"
 "#;
 
 #[test]
-fn a_setting_is_in_the_plan_and_in_the_text() {
+fn a_setting_changes_the_plan_and_the_text() {
     let mut document = Document::parse(PLAN, "plan.toml").unwrap();
     document.set("model.0.units", "6").unwrap();
     document.set("training.optimizer.momentum", "0.9").unwrap();
@@ -34,7 +34,7 @@ fn a_setting_is_in_the_plan_and_in_the_text() {
 }
 
 #[test]
-fn what_is_stated_is_told_from_what_is_a_default() {
+fn contains_distinguishes_keys_from_defaults() {
     let mut document = Document::parse(PLAN, "plan.toml").unwrap();
     assert!(document.contains("training.optimizer"));
     assert!(document.contains("model.0.units"));
@@ -44,7 +44,7 @@ fn what_is_stated_is_told_from_what_is_a_default() {
 }
 
 #[test]
-fn what_to_do_about_abnormal_data_is_printed_unless_it_is_the_default() {
+fn data_treatment_is_printed_unless_default() {
     let mut document = Document::parse(PLAN, "plan.toml").unwrap();
     document.set("data.missing", "refuse").unwrap();
     let printed = document.plan().unwrap().to_toml();
@@ -73,7 +73,7 @@ fn the_loss_follows_from_the_task() {
 }
 
 #[test]
-fn a_model_from_elsewhere_replaces_that_of_the_plan() {
+fn another_model_replaces_that_of_the_plan() {
     let document = Document::parse(PLAN, "plan.toml").unwrap();
     let plan = document.plan_with_model(vec![dense(9)]).unwrap();
     assert_eq!(plan.model, [dense(9)]);
@@ -104,7 +104,7 @@ fn a_layer_is_found_in_the_text() {
 }
 
 #[test]
-fn tables_may_be_written_in_any_way() {
+fn all_notations_of_tables_are_equal() {
     let dotted = r#"
 model = [{ layer = "dense", units = 4, activation.name = "softmax" }]
 data.source.kind = "blobs"
@@ -118,10 +118,10 @@ name = "sgd"
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn a_missing_file_is_named() {
     let error = Plan::load("no/such/plan.toml").unwrap_err();
     assert_eq!(error.origin, "no/such/plan.toml");
-    assert!(error.message.starts_with("this file cannot be read"));
+    assert!(error.message.starts_with("cannot read the file"));
 }
 
 #[test]

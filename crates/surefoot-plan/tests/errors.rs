@@ -1,4 +1,4 @@
-//! What errors look like.
+//! Printed errors of plans.
 
 use surefoot_plan::Plan;
 
@@ -36,7 +36,7 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn an_unknown_key_lists_those_there_are() {
+fn an_unknown_key_lists_the_known_ones() {
     insta::assert_snapshot!(edited(&[("units = 8", "unit = 8")]), @r#"
 error: unknown key `unit`
  --> plan.toml:8:1
@@ -50,7 +50,7 @@ error: unknown key `unit`
 }
 
 #[test]
-fn a_missing_key_is_reported_at_what_needs_it() {
+fn a_missing_key_is_reported_at_its_table() {
     insta::assert_snapshot!(edited(&[(r#"units = 8
 "#, "")]), @r#"
 error: missing key `units`
@@ -303,7 +303,7 @@ error: `name` must not be empty or contain `/`
 }
 
 #[test]
-fn a_cadence_of_zero() {
+fn an_observation_interval_of_zero() {
     insta::assert_snapshot!(edited(&[("epochs = 50", r#"epochs = 50
 
 [watch]
@@ -352,7 +352,7 @@ error: missing key `loss`
    | ^^^^^^^^^^
    = note: `[training]` needs `loss`, one of: binary_crossentropy, categorical_crossentropy,
            sparse_categorical_crossentropy, mse, mae, huber, hinge, kl_divergence, poisson
-   = help: or state the `task` in `[data]`, and the loss follows from it
+   = help: or set `task` in `[data]`, which implies a loss
 "#);
 }
 
@@ -393,7 +393,7 @@ error: `model` must have at least one layer
 #[test]
 fn text_that_is_not_toml() {
     insta::assert_snapshot!(edited(&[("units = 8", "units = ")]), @r#"
-error: this is not TOML: string values must be quoted, expected literal string
+error: invalid TOML: string values must be quoted, expected literal string
  --> plan.toml:8:9
   |
 8 | units = 
@@ -405,7 +405,7 @@ error: this is not TOML: string values must be quoted, expected literal string
 fn a_key_given_twice() {
     insta::assert_snapshot!(edited(&[("units = 8", r#"units = 8
 units = 9"#)]), @r#"
-error: this is not TOML: duplicate key
+error: invalid TOML: duplicate key
  --> plan.toml:9:1
   |
 9 | units = 9
@@ -430,11 +430,11 @@ fn a_newer_version() {
     insta::assert_snapshot!(error(r#"version = 2
 brain = "large"
 "#), @r#"
-error: the plan was made for a newer Surefoot
+error: the plan needs a newer version of Surefoot
  --> plan.toml:1:11
   |
 1 | version = 2
-  |           ^ this Surefoot reads version 1
+  |           ^ this version reads up to 1
   = help: update Surefoot
 "#);
 }

@@ -38,7 +38,7 @@ proptest! {
     }
 
     #[test]
-    fn every_layer_has_a_name_of_its_own(plan in plan()) {
+    fn layer_names_are_unique(plan in plan()) {
         let mut names = layer_names(&plan.model);
         let count = names.len();
         names.sort();
@@ -59,7 +59,7 @@ proptest! {
     }
 
     #[test]
-    fn damage_makes_an_error_and_no_panic(
+    fn damaged_text_is_an_error_not_a_panic(
         plan in plan(),
         at in any::<prop::sample::Index>(),
         len in 0..30usize,
@@ -79,7 +79,7 @@ proptest! {
 }
 
 #[test]
-fn a_plan_prints_only_what_is_not_default() {
+fn a_plan_prints_no_defaults() {
     let model = vec![
         Layer::Dense(Dense { activation: Activation::Relu, ..Dense::new(8) }),
         Layer::Residual(Residual::new(vec![

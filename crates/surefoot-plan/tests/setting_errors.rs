@@ -1,4 +1,4 @@
-//! What errors of `--set` look like.
+//! Printed errors of `--set`.
 
 use surefoot_plan::{Document, Plan, PlanError};
 
@@ -65,7 +65,7 @@ error: unknown key `train`
 #[test]
 fn a_setting_beyond_the_model() {
     insta::assert_snapshot!(set(&[("model.2.units", "9")]), @r#"
-error: `model` is a list: expected a number from 0 to 1 instead of `2`
+error: `model` is a list: expected an index from 0 to 1, found `2`
   --> --set model.2.units=9
 "#);
 }
@@ -86,6 +86,6 @@ error: unknown key `units`
   |
 8 | units = 8
   | ^^^^^ expected one of: layer, name, rate
-  = help: this is the plan after --set seed=1 --set model.0.layer=dropout
+  = help: this line is from the plan after --set seed=1 --set model.0.layer=dropout
 "#);
 }

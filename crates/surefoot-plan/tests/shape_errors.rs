@@ -1,4 +1,4 @@
-//! What errors of shapes look like.
+//! Printed shape errors.
 
 use surefoot_plan::{Document, TargetShape};
 
@@ -138,7 +138,7 @@ error: the output of layer `dense_2` has shape [28, 28, 1]
    |
 12 | layer = "dense"
    |         ^^^^^^^ `binary_crossentropy` needs one row of outputs for each sample
-   = help: put a `flatten` or a `global_average_pool` layer before it
+   = help: add a `flatten` or `global_average_pool` layer before it
 "#);
 }
 
@@ -180,7 +180,7 @@ error: the output of layer `dense_2` has shape [1]
 12 | layer = "dense"
    |         ^^^^^^^
    = note: `sparse_categorical_crossentropy` needs classes, and the targets are numbers
-   = help: use loss = "mse", or state the `task` in `[data]`
+   = help: use loss = "mse", or set `task` in `[data]`
 "#);
 }
 
@@ -192,6 +192,6 @@ error: the output of layer `dense_2` has shape [1]
   --> plan.toml:12:9
    |
 12 | layer = "dense"
-   |         ^^^^^^^ there are 3 numbers to predict, so it has to be [3]
+   |         ^^^^^^^ there are 3 numbers to predict, so it must be [3]
 "#);
 }

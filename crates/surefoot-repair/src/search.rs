@@ -147,9 +147,9 @@ impl Search {
 
     /// What to try next, side by side; empty when all has been tried.
     pub fn next_round(&mut self) -> Vec<Proposal> {
-        let abreast = self.given.repair.abreast;
+        let parallel = self.given.repair.parallel;
         let mut round = Vec::new();
-        while round.len() < abreast && (self.proposed as usize) < self.given.repair.attempts {
+        while round.len() < parallel && (self.proposed as usize) < self.given.repair.attempts {
             // The newest line first: it is the one that came furthest.
             let Some(line) = self.lines.last_mut() else {
                 break;

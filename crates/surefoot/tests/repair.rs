@@ -22,7 +22,7 @@ macro_rules! stable {
 }
 
 /// One remedy at a time, of which the first repairs it.
-const ONE: [&str; 2] = ["--set", "repair.abreast=1"];
+const ONE: [&str; 2] = ["--set", "repair.parallel=1"];
 
 /// A remedy that does not help, and no other.
 const USELESS: [&str; 4] =

@@ -1,4 +1,4 @@
-//! Functional models: which layer feeds which.
+//! Order of the layers of a functional model.
 
 use std::collections::HashMap;
 
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn several_inputs_outputs_and_uses_are_named() {
+    fn several_inputs_outputs_and_uses_are_errors() {
         let model =
             functional(&[called("a", &[]), called("b", &[]), called("c", &["a", "b"])], &["c"]);
         assert_eq!(reason(&model), "it has 2 inputs, `a` and `b`");

@@ -1,4 +1,4 @@
-//! Keras's optimizers and learning rate schedules.
+//! Optimizers and learning rate schedules of Keras.
 
 use serde_json::Value;
 

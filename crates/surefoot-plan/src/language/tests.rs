@@ -1,4 +1,4 @@
-//! The language as a whole: the reference names all of it, and Keras's words are understood.
+//! Completeness of the reference in `docs/plan.md`, and reading of single values.
 
 use super::{Choice, Record, Term, Writer};
 use crate::error::Fault;
@@ -36,7 +36,7 @@ fn keys_in_reference<R: Record + Clone>(record: &R) {
 }
 
 #[test]
-fn the_reference_has_every_name_and_key() {
+fn the_reference_lists_every_name_and_key() {
     named_in_reference::<Layer>();
     named_in_reference::<Activation>();
     named_in_reference::<Initializer>();
@@ -56,7 +56,7 @@ fn the_reference_has_every_name_and_key() {
 }
 
 #[test]
-fn the_examples_of_the_reference_can_be_read() {
+fn the_examples_of_the_reference_are_valid() {
     let rest = "[data]\nsource = \"circles\"\n[[model]]\nlayer = \"flatten\"\n\
                 [training]\nepochs = 1\n";
     let examples: Vec<_> = REFERENCE
@@ -81,7 +81,7 @@ fn the_examples_of_the_reference_can_be_read() {
 }
 
 #[test]
-fn names_of_variants_are_their_own() {
+fn variants_are_called_by_their_names() {
     fn check<C: Choice>() {
         for variant in C::VARIANTS {
             assert_eq!((variant.start)().variant(), variant.name);
@@ -102,7 +102,7 @@ fn names_of_variants_are_their_own() {
 }
 
 #[test]
-fn the_names_of_keras_are_understood() {
+fn keras_names_are_accepted() {
     assert_eq!(read("\"mean_squared_error\""), Ok(Loss::Mse));
     assert_eq!(read("\"kld\""), Ok(Loss::KlDivergence));
     assert_eq!(read("\"KLDivergence\""), Ok(Loss::KlDivergence));
@@ -115,7 +115,7 @@ fn the_names_of_keras_are_understood() {
 }
 
 #[test]
-fn a_name_alone_has_the_defaults() {
+fn a_bare_name_has_the_defaults() {
     assert_eq!(read("\"elu\""), Ok(Activation::Elu { alpha: 1.0 }));
     assert_eq!(read("{ name = \"elu\" }"), Ok(Activation::elu()));
     assert_eq!(read("\"sgd\"").map(|o: Optimizer| o.learning_rate), Ok(0.01));
@@ -125,7 +125,7 @@ fn a_name_alone_has_the_defaults() {
 }
 
 #[test]
-fn a_table_without_a_name_means_the_usual_kind() {
+fn a_table_without_a_name_is_the_default_kind() {
     let optimizer: Optimizer = read("{ learning_rate = 0.5 }").unwrap();
     assert_eq!(optimizer, Optimizer::new(Optimizer::adam().algorithm, 0.5));
     let schedule: Schedule = read("{ warmup_steps = 5 }").unwrap();
@@ -142,7 +142,7 @@ fn sizes_are_a_number_or_a_pair() {
 }
 
 #[test]
-fn a_whole_number_is_a_number_but_not_the_other_way() {
+fn integers_are_accepted_as_floats_but_not_vice_versa() {
     assert_eq!(read("1"), Ok(1.0));
     assert!(read::<u64>("1.0").is_err());
     assert!(read::<f64>("inf").is_err());
@@ -150,7 +150,7 @@ fn a_whole_number_is_a_number_but_not_the_other_way() {
 }
 
 #[test]
-fn cadences_are_words_or_steps() {
+fn observation_intervals_are_words_or_steps() {
     assert_eq!(read("\"auto\""), Ok(ObserveEvery::Auto));
     assert_eq!(read("\"never\""), Ok(ObserveEvery::Never));
     assert!(matches!(read("3"), Ok(ObserveEvery::Every(steps)) if steps.get() == 3));

@@ -1,35 +1,34 @@
-//! Whether what comes out of the model can be compared with the targets.
+//! Check of the model's output against the loss and the targets.
 //!
-//! Only the impossible is an error. A loss that can be computed but does not suit the task (a mean
-//! square of one-hot classes, a softmax of one output) is a problem of training, and it is for
-//! diagnosis to say so.
+//! Only a loss that cannot be computed is an error. A loss that does not suit the task (a mean
+//! square of one-hot classes, a softmax of one output) is left to the diagnosis.
 
 use super::{LayerShape, ShapeError};
 use crate::Loss;
 
-/// What the targets of a data set are.
+/// Targets of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetShape {
     /// One of two classes.
     Binary,
-    /// One of so many classes.
+    /// One of the given number of classes.
     Classes(usize),
-    /// So many numbers.
+    /// The given number of values.
     Numbers(usize),
 }
 
-/// How targets are laid out for a loss.
+/// Layout of targets for a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetLayout {
-    /// As numbers, a column each. A class is its number, in one column.
+    /// One column for each number. A class is its index, in one column.
     Numbers,
     /// One at the column of the class and zero elsewhere; as many columns as outputs.
     OneHot,
-    /// The number of the class, which picks one of the outputs.
+    /// The index of the class, which selects one of the outputs.
     ClassNumber,
 }
 
-/// How targets are laid out for a loss of so many outputs; nothing if that is impossible.
+/// Layout of targets for a loss of `outputs` outputs; `None` if there is none.
 pub fn target_layout(loss: &Loss, targets: &TargetShape, outputs: usize) -> Option<TargetLayout> {
     let sparse = matches!(loss, Loss::SparseCategoricalCrossentropy { .. });
     let classes = match *targets {
@@ -74,10 +73,10 @@ pub fn check_output(
     Err(match *targets {
         TargetShape::Numbers(_) if sparse => error(
             format!("`{name}` needs classes, and the targets are numbers"),
-            Some("use loss = \"mse\", or state the `task` in `[data]`".to_owned()),
+            Some("use loss = \"mse\", or set `task` in `[data]`".to_owned()),
         ),
         TargetShape::Numbers(numbers) => error(
-            format!("there are {numbers} numbers to predict, so it has to be [{numbers}]"),
+            format!("there are {numbers} numbers to predict, so it must be [{numbers}]"),
             None,
         ),
         TargetShape::Binary if sparse => error(
@@ -93,8 +92,8 @@ pub fn check_output(
 
 fn flatter(last: &LayerShape) -> String {
     match last.kind {
-        "lstm" | "gru" | "simple_rnn" => "leave out `return_sequences` in the last layer",
-        _ => "put a `flatten` or a `global_average_pool` layer before it",
+        "lstm" | "gru" | "simple_rnn" => "remove `return_sequences` from the last layer",
+        _ => "add a `flatten` or `global_average_pool` layer before it",
     }
     .to_owned()
 }
@@ -108,7 +107,7 @@ mod tests {
     const BINARY: Loss = Loss::BinaryCrossentropy { from_logits: false };
 
     #[test]
-    fn class_numbers_pick_one_of_enough_outputs() {
+    fn class_indices_need_an_output_for_each_class() {
         let ten = TargetShape::Classes(10);
         assert_eq!(target_layout(&SPARSE, &ten, 10), Some(TargetLayout::ClassNumber));
         assert_eq!(target_layout(&SPARSE, &ten, 12), Some(TargetLayout::ClassNumber));
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_does_not_suit_is_not_an_error_of_shape() {
+    fn an_unsuitable_loss_is_not_a_shape_error() {
         let four = TargetShape::Classes(4);
         for loss in [Loss::Mse, BINARY, CATEGORICAL, Loss::Hinge] {
             assert_eq!(target_layout(&loss, &four, 4), Some(TargetLayout::OneHot));
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn two_classes_are_one_column_or_two() {
+    fn two_classes_have_one_column_or_two() {
         let two = TargetShape::Binary;
         assert_eq!(target_layout(&BINARY, &two, 1), Some(TargetLayout::Numbers));
         assert_eq!(target_layout(&BINARY, &two, 2), Some(TargetLayout::OneHot));

@@ -1,4 +1,4 @@
-//! What a model computes, written down as plainly as possible: the oracle for imported weights.
+//! A plain forward pass: the oracle for imported weights.
 
 use std::collections::HashMap;
 
@@ -308,8 +308,8 @@ fn as_sequence(x: Sample) -> Sample {
     Sample { shape: x.shape[1..].to_vec(), values: x.values }
 }
 
-/// Runs a cell over the steps, in both directions if asked. The cell gets the input, the state,
-/// its memory and its arrays, and gives the next state.
+/// Runs a cell over the steps, in both directions if the layer is bidirectional. The cell takes the
+/// input, the state, its memory and its arrays, and returns the next state.
 fn scan(
     x: Sample,
     arrays: &Arrays<'_>,

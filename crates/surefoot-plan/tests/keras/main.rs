@@ -1,4 +1,4 @@
-//! Files written by the real Keras, read and computed with. `make_fixtures.py` writes them.
+//! Import of files written by Keras itself. `make_fixtures.py` writes them.
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on may panic
 
@@ -29,7 +29,7 @@ fn error(path: &Path) -> String {
     }
 }
 
-/// The error that a file with this content gives.
+/// The error of a file with this content.
 fn error_of_bytes(name: &str, bytes: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
@@ -79,7 +79,7 @@ fn every_model_computes_what_keras_computes() {
 }
 
 #[test]
-fn every_weight_belongs_to_a_layer_by_a_unique_name() {
+fn every_weight_belongs_to_one_layer() {
     for name in computed() {
         let model = model(&name);
         let names = layer_names(&model.layers);
@@ -151,7 +151,7 @@ fn settings_of_a_functional_model_are_kept() {
 }
 
 #[test]
-fn names_taken_by_an_inner_model_get_its_name() {
+fn duplicate_names_get_the_name_of_the_inner_model() {
     for name in ["keras2_h5_nested.h5", "keras3_zip_nested.keras"] {
         let names = layer_names(&model(name).layers);
         assert_eq!(names[0], "same");
@@ -173,7 +173,7 @@ fn an_architecture_alone_has_no_weights() {
 }
 
 #[test]
-fn a_model_that_never_saw_data_has_no_weights_and_no_shape() {
+fn an_unbuilt_model_has_no_weights_and_no_shape() {
     let model = model("keras3_zip_unbuilt.keras");
     assert_eq!(model.layers.len(), 2);
     assert!(model.weights.is_empty());
@@ -181,7 +181,7 @@ fn a_model_that_never_saw_data_has_no_weights_and_no_shape() {
 }
 
 #[test]
-fn a_branch_is_an_error_that_names_where() {
+fn a_branch_is_reported_with_its_layer() {
     for name in ["keras2_branch.model", "keras3_branch.model"] {
         let message = error(&fixture(name));
         assert!(
@@ -195,7 +195,7 @@ fn a_branch_is_an_error_that_names_where() {
 }
 
 #[test]
-fn unknown_layers_are_one_error_that_names_all() {
+fn one_error_names_all_unknown_layers() {
     for name in ["keras2_unknown.model", "keras3_unknown.model"] {
         let message = error(&fixture(name));
         assert!(message.contains("Rescaling (`rescaling` and `rescaling_1`)"), "{message}");
@@ -205,7 +205,7 @@ fn unknown_layers_are_one_error_that_names_all() {
 }
 
 #[test]
-fn masking_is_refused() {
+fn masking_is_rejected() {
     for name in ["keras2_masked.model", "keras3_masked.model"] {
         let message = error(&fixture(name));
         assert!(message.contains("`mask_zero` is true"), "{message}");
@@ -213,7 +213,7 @@ fn masking_is_refused() {
 }
 
 #[test]
-fn weights_alone_are_no_model() {
+fn weights_without_a_model_are_an_error() {
     let path = fixture("keras2_h5_weights_only.h5");
     assert!(matches!(load(&path).unwrap_err().kind, KerasErrorKind::NoModel { .. }));
     let message = error(&path);
@@ -223,7 +223,7 @@ fn weights_alone_are_no_model() {
 }
 
 #[test]
-fn other_files_are_told_from_keras() {
+fn other_files_are_rejected() {
     let missing = fixture("nothing.h5");
     assert!(error(&missing).contains("nothing.h5` cannot be read"));
     assert!(error(&fixture("")).contains("cannot be read"));
@@ -234,7 +234,7 @@ fn other_files_are_told_from_keras() {
 }
 
 #[test]
-fn a_cut_file_is_an_error_wherever_it_is_cut() {
+fn a_truncated_file_is_an_error() {
     for name in ["keras2_h5_long_names.h5", "keras3_zip_embedding.keras"] {
         let bytes = std::fs::read(fixture(name)).unwrap();
         for cut in (0..bytes.len()).step_by(bytes.len() / 97) {

@@ -1,14 +1,14 @@
-//! Care: how a run is diagnosed and repaired.
+//! The `[diagnose]` and `[repair]` sections.
 
 use crate::language::{Fields, Record, any, non_negative, positive, share};
 
-/// Where symptoms become problems. What is absent is at the default of the detectors.
+/// Thresholds of the diagnosis. Absent ones have the defaults of the detectors.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs)] // the thresholds are documented where they are used
+#[allow(missing_docs)] // `surefoot_diagnose::Thresholds` documents them
 pub struct Diagnose {
-    /// Ids of problems that are not looked for.
+    /// Ids of problems to ignore.
     pub off: Vec<String>,
-    /// The metric that is good enough: nothing is wrong with a model that has it.
+    /// Metric from which on a model has no problems.
     pub good_enough: Option<f64>,
     pub theta: Option<f64>,
     pub beta_1: Option<f64>,
@@ -28,7 +28,7 @@ pub struct Diagnose {
 }
 
 impl Diagnose {
-    /// The thresholds that are stated, by their names.
+    /// The thresholds that the plan sets, by name.
     pub fn stated(&self) -> Vec<(&'static str, f64)> {
         let all = [
             ("good_enough", self.good_enough),
@@ -75,23 +75,23 @@ impl Record for Diagnose {
     }
 }
 
-/// How a run with a problem is repaired.
+/// Options of the repair.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repair {
-    /// Ids of remedies that are not tried.
+    /// Ids of remedies that must not be tried.
     pub forbid: Vec<String>,
-    /// Ids of remedies that are tried first, in this order, where they answer the problem.
+    /// Ids of remedies to try first, in this order, if they apply to the problem.
     pub order: Vec<String>,
-    /// How many remedies are tried at the same time. The result depends on this number, never on
-    /// the number of workers.
-    pub abreast: usize,
-    /// How many remedies are tried at most.
+    /// Number of remedies tried at the same time. The result depends on this number, but not on the
+    /// number of workers.
+    pub parallel: usize,
+    /// Maximum number of remedies to try.
     pub attempts: usize,
 }
 
 impl Default for Repair {
     fn default() -> Self {
-        Self { forbid: Vec::new(), order: Vec::new(), abreast: 2, attempts: 16 }
+        Self { forbid: Vec::new(), order: Vec::new(), parallel: 2, attempts: 16 }
     }
 }
 
@@ -99,7 +99,7 @@ impl Record for Repair {
     fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         f.optional("forbid", &mut self.forbid, any);
         f.optional("order", &mut self.order, any);
-        f.optional("abreast", &mut self.abreast, any);
+        f.optional("parallel", &mut self.parallel, any);
         f.optional("attempts", &mut self.attempts, any);
     }
 }

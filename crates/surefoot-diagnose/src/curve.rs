@@ -257,7 +257,7 @@ impl Curve {
     }
 
     /// The learning rate as a share of the highest so far.
-    pub fn rate_left(&self) -> f64 {
+    pub fn learning_rate_fraction(&self) -> f64 {
         if self.rate.0 > 0.0 { self.rate.1 / self.rate.0 } else { 1.0 }
     }
 

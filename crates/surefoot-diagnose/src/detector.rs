@@ -77,7 +77,7 @@ pub enum Quantity {
     Outputs,
     /// Evaluations of a validation split.
     Validation,
-    /// Task, loss and layers.
+    /// TaskKind, loss and layers.
     Model,
 }
 

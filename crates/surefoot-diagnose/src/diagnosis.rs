@@ -19,12 +19,12 @@ pub struct Diagnosis {
     /// Those that have not found anything yet.
     detectors: Vec<Box<dyn Detector>>,
     findings: Vec<Finding>,
-    breakdowns: Vec<Breakdown>,
+    panics: Vec<DetectorPanic>,
 }
 
 /// A detector that panicked. It is asked no more; the run and the other detectors go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Breakdown {
+pub struct DetectorPanic {
     /// What it looked for.
     pub problem: Problem,
     /// The step at which it broke.
@@ -52,12 +52,12 @@ impl Diagnosis {
             thresholds,
             detectors,
             findings: Vec::new(),
-            breakdowns: Vec::new(),
+            panics: Vec::new(),
         }
     }
 
     /// Dismisses the detectors that need what is not `available`; says what each of them misses.
-    pub fn see_only(&mut self, available: &BTreeSet<Quantity>) -> Vec<(Problem, Vec<Quantity>)> {
+    pub fn restrict_to(&mut self, available: &BTreeSet<Quantity>) -> Vec<(Problem, Vec<Quantity>)> {
         let mut dismissed = Vec::new();
         self.detectors.retain(|detector| {
             let needs = detector.needs().iter().copied();
@@ -72,12 +72,12 @@ impl Diagnosis {
     }
 
     /// Takes what is known of the layers, for a run that did not say so when it began.
-    pub fn name_layers(&mut self, layers: Vec<LayerInfo>) {
+    pub fn set_layers(&mut self, layers: Vec<LayerInfo>) {
         self.facts.layers = layers;
     }
 
     /// What is looked for and not found so far.
-    pub fn looks_for(&self) -> Vec<Problem> {
+    pub fn active_problems(&self) -> Vec<Problem> {
         self.detectors.iter().map(|d| d.problem()).collect()
     }
 
@@ -108,7 +108,7 @@ impl Diagnosis {
         let before = self.findings.len();
         let context =
             Context { facts: &self.facts, curve: &self.curve, thresholds: &self.thresholds };
-        let (findings, breakdowns) = (&mut self.findings, &mut self.breakdowns);
+        let (findings, panics) = (&mut self.findings, &mut self.panics);
         self.detectors.retain_mut(|detector| {
             // What one that panics leaves behind is its own state, and it is dropped.
             let answer = catch_unwind(AssertUnwindSafe(|| question(detector.as_mut(), &context)));
@@ -119,7 +119,7 @@ impl Diagnosis {
                     go_on
                 }
                 Err(panic) => {
-                    breakdowns.push(Breakdown {
+                    panics.push(DetectorPanic {
                         problem: detector.problem(),
                         step: context.step(),
                         message: panic_message(panic.as_ref()),
@@ -137,8 +137,8 @@ impl Diagnosis {
     }
 
     /// The detectors that panicked so far, in order.
-    pub fn breakdowns(&self) -> &[Breakdown] {
-        &self.breakdowns
+    pub fn panics(&self) -> &[DetectorPanic] {
+        &self.panics
     }
 
     /// The course of the run so far.
@@ -199,10 +199,10 @@ mod tests {
                 )),
             ],
         );
-        let dismissed = diagnosis.see_only(&BTreeSet::from([Quantity::Loss]));
+        let dismissed = diagnosis.restrict_to(&BTreeSet::from([Quantity::Loss]));
         let missing = vec![Quantity::Gradients, Quantity::Model];
         assert_eq!(dismissed, [(Problem::DYING_RELU, missing)]);
-        assert_eq!(diagnosis.looks_for(), [Problem::LOSS_SPIKE]);
+        assert_eq!(diagnosis.active_problems(), [Problem::LOSS_SPIKE]);
     }
     struct Panicking;
 
@@ -239,12 +239,12 @@ mod tests {
             };
             assert_eq!(diagnosis.observe(&seen), []);
         }
-        let breakdown = Breakdown {
+        let panic = DetectorPanic {
             problem: Problem::new("panicking"),
             step: 1,
             message: "step 1 is too much".to_owned(),
         };
-        assert_eq!(diagnosis.breakdowns(), [breakdown]);
-        assert_eq!(diagnosis.looks_for(), [Problem::LOSS_SPIKE]);
+        assert_eq!(diagnosis.panics(), [panic]);
+        assert_eq!(diagnosis.active_problems(), [Problem::LOSS_SPIKE]);
     }
 }

@@ -10,7 +10,7 @@ pub struct Facts {
     /// The observed layers in the order of [`Observation::layers`](crate::Observation::layers).
     pub layers: Vec<LayerInfo>,
     /// What the targets are.
-    pub task: Option<Task>,
+    pub task: Option<TaskKind>,
     /// The loss as plans write it.
     pub loss: Option<String>,
     /// Whether the loss takes the model's outputs for logits.
@@ -53,7 +53,7 @@ pub struct Facts {
 /// What the targets are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Task {
+pub enum TaskKind {
     /// One of two classes.
     Binary,
     /// One of several classes.

@@ -115,8 +115,8 @@ pub struct Finding {
     pub layers: Vec<String>,
     /// The numbers that show it.
     pub evidence: Vec<Evidence>,
-    /// One sentence for people.
-    pub sentence: String,
+    /// One message for people.
+    pub message: String,
 }
 
 /// A number that shows a problem, and the limit that it is beyond.
@@ -134,7 +134,7 @@ pub struct Evidence {
 
 impl Finding {
     /// A finding of `problem` at `step`, without layers and evidence.
-    pub fn new(problem: Problem, step: u64, sentence: impl Into<String>) -> Finding {
+    pub fn new(problem: Problem, step: u64, message: impl Into<String>) -> Finding {
         Finding {
             problem,
             severity: Severity::Problem,
@@ -142,7 +142,7 @@ impl Finding {
             since: step,
             layers: Vec::new(),
             evidence: Vec::new(),
-            sentence: sentence.into(),
+            message: message.into(),
         }
     }
 

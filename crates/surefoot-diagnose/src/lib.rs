@@ -19,8 +19,8 @@ mod thresholds;
 
 pub use crate::curve::{Block, Curve, LayerBlock, Opening, block_steps};
 pub use crate::detector::{Context, Detector, Quantity};
-pub use crate::diagnosis::{Breakdown, Diagnosis, panic_message};
-pub use crate::facts::{Facts, Task};
+pub use crate::diagnosis::{DetectorPanic, Diagnosis, panic_message};
+pub use crate::facts::{Facts, TaskKind};
 pub use crate::finding::{Evidence, Finding, Problem, Severity};
 pub use crate::observation::{Evaluation, LayerInfo, LayerObservation, Observation, Split};
 pub use crate::thresholds::Thresholds;

@@ -76,7 +76,7 @@ pub mod optional {
     }
 }
 
-/// A number as one says it in a sentence: two or three digits.
+/// A number as one says it in a message: two or three digits.
 pub fn rough(value: f64) -> String {
     let size = value.abs();
     if size == 0.0 || !value.is_finite() {

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use surefoot_diagnose::{Quantity, Split, Task};
+use surefoot_diagnose::{Quantity, Split, TaskKind};
 use surefoot_record::logs::{Error, Format, Log, Map, Role, Unit, read};
 
 fn read_with(text: &str, map: &[(&str, &str)]) -> Result<Log, Error> {
@@ -102,7 +102,7 @@ fn accuracy_in_percent_becomes_a_share() {
 #[test]
 fn r2_says_that_it_is_a_regression() {
     let log = log("step,loss,r2\n1,9,-0.5\n2,5,0.5\n");
-    assert_eq!((log.facts.task, log.facts.chance), (Some(Task::Regression), Some(0.0)));
+    assert_eq!((log.facts.task, log.facts.chance), (Some(TaskKind::Regression), Some(0.0)));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Remedies for training problems, and the search for one that works.
 //!
-//! A [`Remedy`] is a pure function from plan to plan. A [`Search`] says which to try next, is told
+//! A [`Remedy`] is a pure function from plan to plan. A [`RepairSearch`] says which to try next, is told
 //! how each went, and knows when all have been tried. Who trains, and how, is none of its business:
 //! the same search serves a trainer, a test, or a person who wants to see what would be tried.
 
@@ -13,6 +13,6 @@ mod thresholds;
 
 pub use diff::diff;
 pub use order::order;
-pub use remedy::{Case, Change, Remedy};
-pub use search::{Judgement, Proposal, Search, Trial};
+pub use remedy::{Change, Remedy, RemedyContext};
+pub use search::{AttemptResult, AttemptVerdict, Proposal, RepairSearch};
 pub use thresholds::thresholds;

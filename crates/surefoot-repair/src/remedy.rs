@@ -5,7 +5,7 @@ use surefoot_plan::Plan;
 
 /// A change of plan that answers a problem.
 ///
-/// A pure function: the same plan and case give the same change. What it changes can be printed
+/// A pure function: the same plan and context give the same change. What it changes can be printed
 /// with [`diff`](crate::diff), and undone by training the plan it started from.
 pub trait Remedy: Send + Sync {
     /// Its id in records and on the command line: `activation`.
@@ -22,7 +22,7 @@ pub trait Remedy: Send + Sync {
 
     /// Whether it draws weights anew, so that a training that was to start from given weights starts
     /// from fresh ones.
-    fn draws_weights(&self) -> bool {
+    fn reinitializes(&self) -> bool {
         false
     }
 
@@ -30,12 +30,17 @@ pub trait Remedy: Send + Sync {
     ///
     /// `variant` counts from 0: a remedy may have several forms or strengths, of which each is tried
     /// on its own, and says that it does not apply when there are no more.
-    fn apply(&self, plan: &Plan, case: &Case<'_>, variant: usize) -> Result<Change, String>;
+    fn apply(
+        &self,
+        plan: &Plan,
+        context: &RemedyContext<'_>,
+        variant: usize,
+    ) -> Result<Change, String>;
 }
 
 /// What a remedy is to answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Case<'a> {
+pub struct RemedyContext<'a> {
     /// What was found.
     pub finding: &'a Finding,
     /// What is known of the run it was found in.
@@ -47,16 +52,16 @@ pub struct Case<'a> {
 pub struct Change {
     /// The plan after it.
     pub plan: Plan,
-    /// What was done, in a sentence.
-    pub sentence: String,
+    /// What was done, in a message.
+    pub message: String,
 }
 
 impl Change {
     /// A change to `plan`, unless it is none.
-    pub fn new(from: &Plan, plan: Plan, sentence: impl Into<String>) -> Result<Change, String> {
+    pub fn new(from: &Plan, plan: Plan, message: impl Into<String>) -> Result<Change, String> {
         if plan == *from {
             return Err("the plan is like that already".to_owned());
         }
-        Ok(Change { plan, sentence: sentence.into() })
+        Ok(Change { plan, message: message.into() })
     }
 }

@@ -7,25 +7,25 @@
 
 use crate::diff::diff;
 use crate::order::order;
-use crate::remedy::{Case, Remedy};
+use crate::remedy::{Remedy, RemedyContext};
 use std::collections::VecDeque;
 use surefoot_diagnose::{Facts, Finding};
 use surefoot_plan::Plan;
 
-/// By how much more skill a trial beats one that was to be tried before it.
+/// By how much more skill a attempt beats one that was to be tried before it.
 const CLEARLY: f64 = 0.1;
 /// How many problems deep a line of attack may go.
 const DEPTH: usize = 3;
 
 /// The search for a remedy.
-pub struct Search {
+pub struct RepairSearch {
     remedies: Vec<Box<dyn Remedy>>,
     given: Plan,
     lines: Vec<Line>,
     /// Plans that were proposed, so that none is tried twice.
     tried: Vec<Plan>,
     /// Those that had no problem and showed no skill either: some networks learn late.
-    reserve: Vec<Trial>,
+    reserve: Vec<AttemptResult>,
     proposed: u32,
 }
 
@@ -35,7 +35,7 @@ struct Line {
     attempt: u32,
     plan: Plan,
     remedies: Vec<String>,
-    draws_weights: bool,
+    reinitializes: bool,
     finding: Finding,
     facts: Facts,
     /// Remedies and variants to be tried.
@@ -54,21 +54,21 @@ pub struct Proposal {
     pub finding: Finding,
     /// The ids of all remedies in its plan, in the order of their application.
     pub remedies: Vec<String>,
-    /// Whether one of them [draws weights anew](Remedy::draws_weights).
-    pub draws_weights: bool,
-    /// What it changes, in a sentence.
-    pub sentence: String,
+    /// Whether one of them [draws weights anew](Remedy::reinitializes).
+    pub reinitializes: bool,
+    /// What it changes, in a message.
+    pub message: String,
     /// What it changes, as lines.
     pub diff: String,
     /// The plan to train.
     pub plan: Plan,
     /// Whether it is to go on to its end even if it shows no skill on the way.
-    pub last_hope: bool,
+    pub run_to_end: bool,
 }
 
 /// How a proposal went in its probation.
 #[derive(Clone, Debug)]
-pub struct Trial {
+pub struct AttemptResult {
     /// The proposal.
     pub proposal: Proposal,
     /// The problem that ended it.
@@ -79,28 +79,28 @@ pub struct Trial {
     pub skill: Option<f64>,
 }
 
-/// What is to become of trials.
+/// What is to become of attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Judgement {
+pub enum AttemptVerdict {
     /// The best of its round, without a problem: it goes on.
-    GoesOn,
+    Continue,
     /// Without a problem, but another did better.
-    Outdone,
+    Superseded,
     /// The same problem again.
     Persists,
     /// Another problem.
     NewProblem,
 }
 
-impl Search {
+impl RepairSearch {
     /// A search for what answers `finding` in `plan`, of which `facts` are known.
     pub fn new(
         plan: Plan,
         finding: Finding,
         facts: Facts,
         remedies: Vec<Box<dyn Remedy>>,
-    ) -> Search {
-        let mut search = Search {
+    ) -> RepairSearch {
+        let mut search = RepairSearch {
             remedies,
             tried: vec![plan.clone()],
             given: plan.clone(),
@@ -129,15 +129,15 @@ impl Search {
                 ids.push(id);
             }
         }
-        let mut drawing = self.remedies.iter().filter(|remedy| remedy.draws_weights());
-        let draws_weights = drawing.any(|remedy| remedies.iter().any(|id| id == remedy.id()));
+        let mut drawing = self.remedies.iter().filter(|remedy| remedy.reinitializes());
+        let reinitializes = drawing.any(|remedy| remedies.iter().any(|id| id == remedy.id()));
         // Every remedy once, in order, before any is tried in another form.
         let queue = (0..3).flat_map(|variant| ids.iter().map(move |id| (id.clone(), variant)));
         self.lines.push(Line {
             attempt,
             plan,
             remedies,
-            draws_weights,
+            reinitializes,
             finding,
             facts,
             queue: queue.collect(),
@@ -170,8 +170,8 @@ impl Search {
             let Some(remedy) = self.remedies.iter().find(|remedy| remedy.id() == id) else {
                 continue;
             };
-            let case = Case { finding: &line.finding, facts: &line.facts };
-            let Ok(change) = remedy.apply(&line.plan, &case, variant) else {
+            let context = RemedyContext { finding: &line.finding, facts: &line.facts };
+            let Ok(change) = remedy.apply(&line.plan, &context, variant) else {
                 continue;
             };
             if self.tried.contains(&change.plan) {
@@ -186,88 +186,90 @@ impl Search {
                 parent: line.attempt,
                 finding: line.finding.clone(),
                 remedies,
-                draws_weights: line.draws_weights || remedy.draws_weights(),
-                sentence: change.sentence,
+                reinitializes: line.reinitializes || remedy.reinitializes(),
+                message: change.message,
                 diff: diff(&line.plan, &change.plan),
                 plan: change.plan,
-                last_hope: false,
+                run_to_end: false,
             });
         }
         if round.is_empty() {
-            round.extend(self.last_hope());
+            round.extend(self.run_to_end());
         }
         round
     }
 
     /// The best of those that showed no skill, to be trained to its end after all.
-    fn last_hope(&mut self) -> Option<Proposal> {
+    fn run_to_end(&mut self) -> Option<Proposal> {
         let best = (0..self.reserve.len())
             .reduce(|a, b| if skill(&self.reserve[b]) > skill(&self.reserve[a]) { b } else { a })?;
         let reserved = self.reserve.swap_remove(best).proposal;
         self.proposed += 1;
-        Some(Proposal { number: self.proposed, last_hope: true, ..reserved })
+        Some(Proposal { number: self.proposed, run_to_end: true, ..reserved })
     }
 
-    /// Judges a round after its probation: which trial goes on, and why not the others. The best is
+    /// Judges a round after its probation: which attempt goes on, and why not the others. The best is
     /// that without a problem and with the most skill; among equals the one that was to be tried
     /// first. Problems that are new open a line of attack.
-    pub fn judge(&mut self, round: &[Trial]) -> Vec<Judgement> {
+    pub fn judge(&mut self, round: &[AttemptResult]) -> Vec<AttemptVerdict> {
         let mut best: Option<usize> = None;
-        for (i, trial) in round.iter().enumerate() {
-            let better = best.is_none_or(|best| skill(trial) > skill(&round[best]) + CLEARLY);
-            if trial.finding.is_none() && better {
+        for (i, attempt) in round.iter().enumerate() {
+            let better = best.is_none_or(|best| skill(attempt) > skill(&round[best]) + CLEARLY);
+            if attempt.finding.is_none() && better {
                 best = Some(i);
             }
         }
-        let judge = |(i, trial): (usize, &Trial)| match &trial.finding {
-            None if best == Some(i) => Judgement::GoesOn,
-            None => Judgement::Outdone,
-            Some(found) if found.problem == trial.proposal.finding.problem => Judgement::Persists,
-            Some(_) => Judgement::NewProblem,
+        let judge = |(i, attempt): (usize, &AttemptResult)| match &attempt.finding {
+            None if best == Some(i) => AttemptVerdict::Continue,
+            None => AttemptVerdict::Superseded,
+            Some(found) if found.problem == attempt.proposal.finding.problem => {
+                AttemptVerdict::Persists
+            }
+            Some(_) => AttemptVerdict::NewProblem,
         };
-        let judgements: Vec<Judgement> = round.iter().enumerate().map(judge).collect();
+        let verdicts: Vec<AttemptVerdict> = round.iter().enumerate().map(judge).collect();
         if best.is_none() {
-            let new = round.iter().zip(&judgements);
-            let new = new.filter(|(_, judgement)| **judgement == Judgement::NewProblem);
+            let new = round.iter().zip(&verdicts);
+            let new = new.filter(|(_, verdict)| **verdict == AttemptVerdict::NewProblem);
             let most = new.reduce(|a, b| if skill(b.0) > skill(a.0) { b } else { a });
-            if let Some((trial, _)) = most {
-                self.follow(trial);
+            if let Some((attempt, _)) = most {
+                self.follow(attempt);
             }
         }
-        judgements
+        verdicts
     }
 
-    /// A trial that had gone on has no problem, but has not learned anything either by the time that
+    /// A attempt that had gone on has no problem, but has not learned anything either by the time that
     /// others would have. They are tried before it is trained to its end.
-    pub fn postpone(&mut self, trial: Trial) {
-        self.reserve.push(trial);
+    pub fn defer(&mut self, attempt: AttemptResult) {
+        self.reserve.push(attempt);
     }
 
-    /// A trial that had gone on ran into a problem after all.
-    pub fn stumbled(&mut self, trial: &Trial) {
-        if let Some(found) = &trial.finding
-            && found.problem != trial.proposal.finding.problem
+    /// A attempt that had gone on ran into a problem after all.
+    pub fn report_problem(&mut self, attempt: &AttemptResult) {
+        if let Some(found) = &attempt.finding
+            && found.problem != attempt.proposal.finding.problem
         {
-            self.follow(trial);
+            self.follow(attempt);
         }
     }
 
-    /// Opens a new line of attack where a trial met another problem.
-    fn follow(&mut self, trial: &Trial) {
-        let Some(finding) = trial.finding.clone() else {
+    /// Opens a new line of attack where a attempt met another problem.
+    fn follow(&mut self, attempt: &AttemptResult) {
+        let Some(finding) = attempt.finding.clone() else {
             return;
         };
-        let depth = trial.proposal.remedies.len() + 1;
+        let depth = attempt.proposal.remedies.len() + 1;
         if depth > DEPTH {
             return;
         }
-        let proposal = &trial.proposal;
+        let proposal = &attempt.proposal;
         self.open(
             proposal.number,
             proposal.plan.clone(),
             proposal.remedies.clone(),
             finding,
-            trial.facts.clone(),
+            attempt.facts.clone(),
             depth,
         );
     }
@@ -278,15 +280,15 @@ impl Search {
     }
 }
 
-/// A trial's skill; the least there is if it is not known.
-fn skill(trial: &Trial) -> f64 {
-    let known = trial.skill.filter(|skill| !skill.is_nan());
+/// A attempt's skill; the least there is if it is not known.
+fn skill(attempt: &AttemptResult) -> f64 {
+    let known = attempt.skill.filter(|skill| !skill.is_nan());
     known.unwrap_or(f64::NEG_INFINITY)
 }
 
-impl std::fmt::Debug for Search {
+impl std::fmt::Debug for RepairSearch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Search")
+        f.debug_struct("RepairSearch")
             .field("proposed", &self.proposed)
             .field("lines", &self.lines.len())
             .finish_non_exhaustive()
@@ -300,12 +302,12 @@ mod tests {
     use crate::remedies::fixture::{facts, finding, plan};
     use surefoot_diagnose::Problem;
 
-    fn search(problem: Problem) -> Search {
-        Search::new(plan(), finding(problem), facts(), remedies::all())
+    fn search(problem: Problem) -> RepairSearch {
+        RepairSearch::new(plan(), finding(problem), facts(), remedies::all())
     }
 
-    fn trial(proposal: &Proposal, found: Option<Problem>, skill: f64) -> Trial {
-        Trial {
+    fn attempt(proposal: &Proposal, found: Option<Problem>, skill: f64) -> AttemptResult {
+        AttemptResult {
             proposal: proposal.clone(),
             finding: found.map(finding),
             facts: facts(),
@@ -319,11 +321,11 @@ mod tests {
         let round = search.next_round();
         let ids: Vec<&str> = round.iter().map(|p| p.remedies[0].as_str()).collect();
         assert_eq!(ids, ["activation", "batch_norm"]);
-        let trials: Vec<Trial> = round
+        let attempts: Vec<AttemptResult> = round
             .iter()
-            .map(|proposal| trial(proposal, Some(Problem::VANISHING_GRADIENT), 0.0))
+            .map(|proposal| attempt(proposal, Some(Problem::VANISHING_GRADIENT), 0.0))
             .collect();
-        assert_eq!(search.judge(&trials), [Judgement::Persists; 2]);
+        assert_eq!(search.judge(&attempts), [AttemptVerdict::Persists; 2]);
         let next = search.next_round();
         assert_eq!((next[0].number, next[0].parent), (3, 0));
     }
@@ -332,12 +334,12 @@ mod tests {
     fn another_problem_means_a_new_line_from_that_plan() {
         let mut search = search(Problem::VANISHING_GRADIENT);
         let round = search.next_round();
-        let trials = [
-            trial(&round[0], Some(Problem::VANISHING_GRADIENT), 0.5),
-            trial(&round[1], Some(Problem::SLOW_CONVERGENCE), 0.1),
+        let attempts = [
+            attempt(&round[0], Some(Problem::VANISHING_GRADIENT), 0.5),
+            attempt(&round[1], Some(Problem::SLOW_CONVERGENCE), 0.1),
         ];
-        let judged = search.judge(&trials);
-        assert_eq!(judged, [Judgement::Persists, Judgement::NewProblem]);
+        let judged = search.judge(&attempts);
+        assert_eq!(judged, [AttemptVerdict::Persists, AttemptVerdict::NewProblem]);
         let next = search.next_round();
         assert_eq!(next[0].parent, round[1].number);
         assert_eq!(next[0].remedies, ["batch_norm", "optimizer"]);
@@ -347,9 +349,9 @@ mod tests {
     fn the_best_of_those_without_a_problem_goes_on() {
         let mut search = search(Problem::VANISHING_GRADIENT);
         let round = search.next_round();
-        let trials = [trial(&round[0], None, 0.2), trial(&round[1], None, 0.6)];
-        let judged = search.judge(&trials);
-        assert_eq!(judged, [Judgement::Outdone, Judgement::GoesOn]);
+        let attempts = [attempt(&round[0], None, 0.2), attempt(&round[1], None, 0.6)];
+        let judged = search.judge(&attempts);
+        assert_eq!(judged, [AttemptVerdict::Superseded, AttemptVerdict::Continue]);
     }
 
     #[test]
@@ -359,12 +361,12 @@ mod tests {
             *place = surefoot_plan::Activation::Relu;
         }
         let finding = finding(Problem::IMPROPER_OUTPUT_ACTIVATION);
-        let mut search = Search::new(wrong, finding, facts(), remedies::all());
+        let mut search = RepairSearch::new(wrong, finding, facts(), remedies::all());
         let round = search.next_round();
         assert_eq!(round.len(), 1);
-        search.postpone(trial(&round[0], None, 0.05));
+        search.defer(attempt(&round[0], None, 0.05));
         let last = search.next_round();
-        assert!(last[0].last_hope && last[0].plan == round[0].plan);
+        assert!(last[0].run_to_end && last[0].plan == round[0].plan);
         assert!(search.next_round().is_empty());
     }
 
@@ -377,16 +379,16 @@ mod tests {
             if round.is_empty() {
                 break;
             }
-            let trials: Vec<Trial> = round
+            let attempts: Vec<AttemptResult> = round
                 .iter()
-                .map(|proposal| trial(proposal, Some(Problem::DYING_RELU), 0.0))
+                .map(|proposal| attempt(proposal, Some(Problem::DYING_RELU), 0.0))
                 .collect();
             for proposal in &round {
-                assert!(!plans.contains(&proposal.plan), "{}", proposal.sentence);
+                assert!(!plans.contains(&proposal.plan), "{}", proposal.message);
                 proposal.plan.validate().unwrap();
                 plans.push(proposal.plan.clone());
             }
-            search.judge(&trials);
+            search.judge(&attempts);
         }
         assert!(plans.len() > 5 && plans.len() <= 17, "{}", plans.len());
     }

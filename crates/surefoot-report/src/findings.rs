@@ -68,7 +68,7 @@ impl Numbered<'_> {
                     (capital(&finding.problem.title()))
                     @if let Some(attempt) = self.attempt { span.tag { "in attempt " (attempt) } }
                 }
-                p { (finding.sentence) }
+                p { (finding.message) }
                 @if let Some(explanation) = explanation(&finding.problem) {
                     p.quiet { (explanation.meaning) }
                 }

@@ -65,7 +65,7 @@ impl Story<'_> {
         let steps = self.of_planned(self.last_step);
         if let Some(reason) = &self.history.ended {
             let steps = self.of_planned(reason.step);
-            let (by, why) = (reason.problem.id(), sentence_end(&reason.sentence));
+            let (by, why) = (reason.problem.id(), sentence_end(&reason.message));
             return format!(
                 "The run is a trial of a search, which {by} stopped after {steps}: {why}"
             );

@@ -1,7 +1,7 @@
 //! What is known of a run before its first step, for its diagnosis.
 
 use surefoot_data::{Dataset, Part, Targets};
-use surefoot_diagnose::{Facts, LayerInfo, Task};
+use surefoot_diagnose::{Facts, LayerInfo, TaskKind};
 use surefoot_plan::{Loss, Plan};
 
 /// The facts of `plan` with `data` and the layers it comes to.
@@ -12,9 +12,9 @@ pub(crate) fn of(plan: &Plan, data: &Dataset, layers: Vec<LayerInfo>, steps: u64
     Facts {
         layers,
         task: Some(match data.task {
-            surefoot_plan::Task::Binary => Task::Binary,
-            surefoot_plan::Task::MultiClass => Task::MultiClass,
-            surefoot_plan::Task::Regression => Task::Regression,
+            surefoot_plan::Task::Binary => TaskKind::Binary,
+            surefoot_plan::Task::MultiClass => TaskKind::MultiClass,
+            surefoot_plan::Task::Regression => TaskKind::Regression,
         }),
         loss: Some(training.loss.name().to_owned()),
         from_logits: matches!(

@@ -1,7 +1,7 @@
 //! Trains what a repair proposes: side by side, on probation, then the best of them to its end.
 //!
 //! Which remedies are tried, in which order, and what a trial's outcome means is the business of
-//! [`Search`]. Here plans are trained. How many run side by side is part of the plan, so the result
+//! [`RepairSearch`]. Here plans are trained. How many run side by side is part of the plan, so the result
 //! is the same on any number of cores; how many threads they get is not.
 
 use crate::compute::Compute;
@@ -18,7 +18,7 @@ use surefoot_diagnose::{
 };
 use surefoot_plan::{Plan, Weight};
 use surefoot_record::{Attempt, AttemptOutcome, AttemptState};
-use surefoot_repair::{Judgement, Proposal, Search, Trial};
+use surefoot_repair::{AttemptResult, AttemptVerdict, Proposal, RepairSearch};
 
 /// The share of its steps that an attempt is on probation for: as many as it took to find the
 /// problem, so that it shows again if it persists, within these bounds.
@@ -120,7 +120,7 @@ pub struct Delivered {
 /// Looks for a remedy for `patient`.
 pub fn repair<B: Compute>(
     patient: &Patient<'_>,
-    mut search: Search,
+    mut search: RepairSearch,
     thresholds: &Thresholds,
     device: &B::Device,
     clerk: &mut dyn Clerk,
@@ -171,7 +171,7 @@ impl<D: Clone> Bench<'_, D> {
     fn round<B: Compute<Device = D>>(
         &self,
         round: Vec<Proposal>,
-        search: &mut Search,
+        search: &mut RepairSearch,
         clerk: &mut dyn Clerk,
         result: &mut Repaired,
     ) -> Result<(), TrainError> {
@@ -190,7 +190,7 @@ impl<D: Clone> Bench<'_, D> {
             let Ok(mut run) = Run::<B>::new(&proposal.plan, data, &[], workers, device) else {
                 continue;
             };
-            if !proposal.draws_weights {
+            if !proposal.reinitializes {
                 run.adopt(self.patient.weights);
             }
             let outline = run.outline();
@@ -220,18 +220,18 @@ impl<D: Clone> Bench<'_, D> {
         if result.interrupted {
             return Ok(());
         }
-        let trials: Vec<Trial> = running.iter().map(Running::trial).collect();
-        let judgements = search.judge(&trials);
+        let trials: Vec<AttemptResult> = running.iter().map(Running::trial).collect();
+        let verdicts = search.judge(&trials);
         let mut best = None;
-        for (running, judgement) in running.into_iter().zip(judgements) {
-            let state = match judgement {
-                Judgement::GoesOn => {
+        for (running, verdict) in running.into_iter().zip(verdicts) {
+            let state = match verdict {
+                AttemptVerdict::Continue => {
                     best = Some(running);
                     continue;
                 }
-                Judgement::Outdone => AttemptState::Outperformed,
-                Judgement::Persists => AttemptState::Persists,
-                Judgement::NewProblem => AttemptState::NewProblem,
+                AttemptVerdict::Superseded => AttemptState::Outperformed,
+                AttemptVerdict::Persists => AttemptState::Persists,
+                AttemptVerdict::NewProblem => AttemptState::NewProblem,
             };
             close(running, state, clerk, result)?;
         }
@@ -245,7 +245,7 @@ impl<D: Clone> Bench<'_, D> {
     fn to_the_end<B: Compute<Device = D>>(
         &self,
         mut running: Running<'_, B>,
-        search: &mut Search,
+        search: &mut RepairSearch,
         clerk: &mut dyn Clerk,
         result: &mut Repaired,
     ) -> Result<(), TrainError> {
@@ -255,10 +255,10 @@ impl<D: Clone> Bench<'_, D> {
         let mut report = running.go_on(check, clerk)?;
         if report.end == End::Paused {
             let trial = running.trial();
-            if !running.proposal.last_hope && !running.examiner.is_getting_somewhere() {
+            if !running.proposal.run_to_end && !running.examiner.is_getting_somewhere() {
                 running.report = Some(report);
                 close(running, AttemptState::NoBetter, clerk, result)?;
-                search.postpone(trial);
+                search.defer(trial);
                 return Ok(());
             }
             report = running.go_on(u64::MAX, clerk)?;
@@ -283,7 +283,7 @@ impl<D: Clone> Bench<'_, D> {
         result.solved = state == AttemptState::Repaired;
         close(running, state, clerk, result)?;
         if !result.solved {
-            search.stumbled(&trial);
+            search.report_problem(&trial);
         }
         Ok(())
     }
@@ -307,7 +307,7 @@ impl<D: Clone> Bench<'_, D> {
             parent: proposal.parent,
             problem: proposal.finding.problem.clone(),
             remedies: proposal.remedies.clone(),
-            change: proposal.sentence.clone(),
+            change: proposal.message.clone(),
             diff: proposal.diff.clone(),
             run: String::new(),
         }
@@ -413,8 +413,8 @@ impl<B: Compute> Running<'_, B> {
         self.run.train(self.journal.as_mut(), &mut onlooker)
     }
 
-    fn trial(&self) -> Trial {
-        Trial {
+    fn trial(&self) -> AttemptResult {
+        AttemptResult {
             proposal: self.proposal.clone(),
             finding: self.examiner.found.clone(),
             facts: self.examiner.diagnosis.facts().clone(),

@@ -8,7 +8,7 @@ use surefoot_diagnose::{
 };
 use surefoot_plan::Plan;
 use surefoot_record::{Attempt, AttemptOutcome, AttemptState};
-use surefoot_repair::{Proposal, Search, remedies, thresholds};
+use surefoot_repair::{Proposal, RepairSearch, remedies, thresholds};
 use surefoot_train::{
     Clerk, Cpu, End, Flow, Journal, Outline, Patient, Progress, Repaired, Report, Run, Unrecorded,
     Watcher, repair,
@@ -123,7 +123,7 @@ fn repaired(plan: &Plan, stop_after: u32) -> (Repaired, Notes) {
     let (report, critic) = give_up(plan, &data, u64::MAX);
     let finding = critic.problem().unwrap().clone();
     let facts = critic.diagnosis.facts().clone();
-    let search = Search::new(plan.clone(), finding.clone(), facts.clone(), remedies::all());
+    let search = RepairSearch::new(plan.clone(), finding.clone(), facts.clone(), remedies::all());
     let patient = Patient {
         plan,
         finding,

@@ -48,7 +48,7 @@ impl Checker {
     }
 
     /// Takes what is known of the layers, for a trial that did not say so when it began.
-    pub fn name_layers(&mut self, layers: Vec<LayerInfo>) {
+    pub fn set_layers(&mut self, layers: Vec<LayerInfo>) {
         self.flush();
         self.send(Message::Layers(layers));
     }
@@ -107,7 +107,7 @@ fn check(
     let mut told = 0;
     for message in messages {
         match message {
-            Message::Layers(layers) => diagnosis.name_layers(layers),
+            Message::Layers(layers) => diagnosis.set_layers(layers),
             Message::Observations(batch) => {
                 for observation in &batch {
                     diagnosis.observe(observation);

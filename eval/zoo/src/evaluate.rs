@@ -21,7 +21,7 @@ use surefoot_data::Dataset;
 use surefoot_diagnose::{Diagnosis, Evaluation, Facts, Finding, Observation, Severity, Thresholds};
 use surefoot_plan::Plan;
 use surefoot_record::{Attempt, AttemptOutcome, Result as RecordResult};
-use surefoot_repair::{Proposal, Search, remedies};
+use surefoot_repair::{Proposal, RepairSearch, remedies};
 use surefoot_train::{
     Clerk, Cpu, End, Flow, Journal, Outline, Patient, Progress, Report, Run, Unrecorded, Watcher,
     repair,
@@ -322,7 +322,7 @@ pub fn treat(plan: &Plan, dir: &Path, workers: usize) -> Result<Treated, String>
             weights: &[],
             workers,
         };
-        let search = Search::new(plan.clone(), finding, facts, remedies::all());
+        let search = RepairSearch::new(plan.clone(), finding, facts, remedies::all());
         let mut clerk = Silent { attempts: 0 };
         let device = Default::default();
         let repaired = repair::<Cpu>(&patient, search, &Thresholds::default(), &device, &mut clerk)

@@ -16,7 +16,7 @@ use surefoot_data::Dataset;
 use surefoot_diagnose::{Detector, Diagnosis, Evaluation, Finding, Observation, Severity};
 use surefoot_plan::Plan;
 use surefoot_record::{Attempt, AttemptOutcome};
-use surefoot_repair::{Proposal, Remedy, Search, thresholds};
+use surefoot_repair::{Proposal, Remedy, RepairSearch, thresholds};
 use surefoot_train::{
     Clerk, Cpu, End, Flow, Journal, Outline, Patient, Progress, Repaired, Report, Run, Unrecorded,
     Watcher, repair,
@@ -54,7 +54,7 @@ fn main() -> Result<()> {
         return Ok(());
     };
     println!("found     {} at step {}", finding.problem, finding.step);
-    println!("          {}", finding.sentence);
+    println!("          {}", finding.message);
     let repaired = treat(&plan, &given, finding.clone())?;
     let Some(delivered) = &repaired.delivered else {
         println!("nothing that was tried is better");
@@ -102,7 +102,7 @@ fn train(plan: &Plan, detectors: Vec<Box<dyn Detector>>) -> Result<Trained> {
 /// Looks for a remedy for `finding` in `given`.
 fn treat(plan: &Plan, given: &Trained, finding: Finding) -> Result<Repaired> {
     let facts = given.outline.facts.clone();
-    let search = Search::new(plan.clone(), finding.clone(), facts.clone(), remedies());
+    let search = RepairSearch::new(plan.clone(), finding.clone(), facts.clone(), remedies());
     let patient = Patient {
         plan,
         stopped: finding.step,
@@ -157,7 +157,7 @@ struct Teller;
 
 impl Clerk for Teller {
     fn propose(&mut self, proposal: &Proposal) -> bool {
-        println!("trying    {}: {}", proposal.number, proposal.sentence);
+        println!("trying    {}: {}", proposal.number, proposal.message);
         true
     }
 

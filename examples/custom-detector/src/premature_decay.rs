@@ -51,7 +51,7 @@ impl Detector for PrematureDecay {
 
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
         let curve = context.curve;
-        let left = curve.rate_left();
+        let left = curve.learning_rate_fraction();
         // Near the end a low rate is as it should be.
         if left > self.little_rate || curve.progress(context.facts) > 0.75 {
             return None;
@@ -81,13 +81,13 @@ impl Detector for PrematureDecay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use surefoot_diagnose::{Diagnosis, Facts, Observation, Task, Thresholds};
+    use surefoot_diagnose::{Diagnosis, Facts, Observation, TaskKind, Thresholds};
 
     /// What is found in a run of 200 steps with these losses and learning rates, by its progress
     /// from 0 to 1.
     fn find(loss: impl Fn(f64) -> f64, rate: impl Fn(f64) -> f64) -> Option<Finding> {
         let facts = Facts {
-            task: Some(Task::Binary),
+            task: Some(TaskKind::Binary),
             steps_per_epoch: Some(20),
             epochs: Some(10),
             baseline_loss: Some(1.0),

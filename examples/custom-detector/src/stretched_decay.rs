@@ -3,7 +3,7 @@
 use crate::premature_decay::PrematureDecay;
 use surefoot_diagnose::Problem;
 use surefoot_plan::{Decay, Plan};
-use surefoot_repair::{Case, Change, Remedy};
+use surefoot_repair::{Change, Remedy, RemedyContext};
 
 /// Lets the learning rate fall along a cosine that ends with the run, then not at all.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ impl Remedy for StretchedDecay {
         *problem == PrematureDecay::PROBLEM
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
+    fn apply(&self, plan: &Plan, _: &RemedyContext<'_>, variant: usize) -> Result<Change, String> {
         let alpha = match plan.training.schedule.decay {
             Decay::Constant => return Err("the learning rate does not decay".to_owned()),
             Decay::Cosine { alpha, .. } => alpha,
@@ -52,11 +52,11 @@ mod tests {
         let mut plan = crate::plan().unwrap();
         plan.training.schedule.decay = decay;
         plan.training.schedule.warmup_steps = 5;
-        let case = Case {
+        let context = RemedyContext {
             finding: &Finding::new(PrematureDecay::PROBLEM, 10, ""),
             facts: &Facts::default(),
         };
-        StretchedDecay.apply(&plan, &case, variant)
+        StretchedDecay.apply(&plan, &context, variant)
     }
 
     const STEP: Decay = Decay::Step { decay_steps: 5, decay_rate: 0.1 };

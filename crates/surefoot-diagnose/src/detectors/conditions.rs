@@ -135,7 +135,7 @@ pub(super) fn was_torn(context: &Context<'_>) -> bool {
     let (peak, _) = context.curve.peak_update();
     // As large as the steps would be now at the rate of then.
     let now = context.curve.update_ratio();
-    let still = now.is_some_and(|now| now * STILL <= peak * context.curve.rate_left());
+    let still = now.is_some_and(|now| now * STILL <= peak * context.curve.learning_rate_fraction());
     let thrown = has_few_samples(context) && peak >= THROWING && still;
     (peak >= TEARING || thrown) && (gain.is_nan() || gain >= SMALL_GAIN)
 }

@@ -19,21 +19,20 @@ impl Detector for ConstantData {
     }
 
     fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
-        let finding =
-            |sentence: String| Finding::new(self.problem(), seen.step, sentence).warning();
+        let finding = |message: String| Finding::new(self.problem(), seen.step, message).warning();
         let constant_targets = context.facts.target_range.is_some_and(|[low, high]| low == high);
         if context.facts.chance == Some(1.0) || constant_targets {
-            let sentence = "All targets are the same: there is nothing to learn.".to_owned();
-            return Some(finding(sentence));
+            let message = "All targets are the same: there is nothing to learn.".to_owned();
+            return Some(finding(message));
         }
         let share = context.facts.constant_inputs?;
         // Pixels at the edge of every image are: only a large share is worth a word.
         (share >= 0.5).then(|| {
-            let sentence = format!(
+            let message = format!(
                 "{:.0}% of the input features are the same in every sample.",
                 100.0 * share
             );
-            finding(sentence).with("constant features", share, 0.5)
+            finding(message).with("constant features", share, 0.5)
         })
     }
 }

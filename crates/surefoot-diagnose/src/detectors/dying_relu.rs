@@ -66,7 +66,7 @@ impl Detector for DyingRelu {
         if share < gamma && worst < WHOLE {
             return None;
         }
-        let sentence = if share >= gamma {
+        let message = if share >= gamma {
             format!(
                 "{:.0}% of the ReLU units put out zero for every sample; they have no gradient \
                  and will not learn again.",
@@ -79,7 +79,7 @@ impl Detector for DyingRelu {
         };
         let first = context.curve.recent(needed).first()?.first;
         Some(
-            Finding::new(self.problem(), context.step(), sentence)
+            Finding::new(self.problem(), context.step(), message)
                 .since(first)
                 .within(layers)
                 .with("dead units", share, gamma)

@@ -48,7 +48,7 @@ impl Detector for ExplodingGradient {
         };
         let first = (0..seen.layers.len()).find(broken);
         let names = first.map(|i| context.facts.layers[i].name.clone());
-        let sentence = match &names {
+        let message = match &names {
             Some(name) => format!(
                 "The numbers have grown until they were none any more; `{name}` is the first \
                  layer that puts out NaN or infinity."
@@ -56,7 +56,7 @@ impl Detector for ExplodingGradient {
             None => "The numbers have grown until they were none any more.".to_owned(),
         };
         Some(
-            Finding::new(self.problem(), seen.step, sentence)
+            Finding::new(self.problem(), seen.step, message)
                 .within(names.into_iter().collect())
                 .with("loss", seen.loss, None)
                 .with("gradients that are no numbers", nonfinite as f64, 0.0)
@@ -98,7 +98,7 @@ impl Detector for ExplodingGradient {
         if !(grows || gain >= GAIN || beyond >= BEYOND) {
             return None;
         }
-        let sentence = if grows && ratio.is_infinite() {
+        let message = if grows && ratio.is_infinite() {
             "The last layer has no gradient and the first has one: it grows on its way back through \
              the layers."
                 .to_owned()
@@ -118,7 +118,7 @@ impl Detector for ExplodingGradient {
             format!("The loss is {} times that of a blind guess.", crate::number::rough(beyond))
         };
         Some(
-            Finding::new(self.problem(), context.step(), sentence)
+            Finding::new(self.problem(), context.step(), message)
                 .since(context.curve.recent(needed).first()?.first)
                 .with("first layer by last layer", ratio, context.thresholds.beta_3)
                 .with("gain of the initial weights", gain, GAIN)
@@ -171,7 +171,7 @@ mod tests {
             seen.layers[3].gradient = Some(gradient(0.0));
         });
         let found = course.run(ExplodingGradient::default()).unwrap();
-        assert!(found.sentence.contains("no gradient"), "{}", found.sentence);
+        assert!(found.message.contains("no gradient"), "{}", found.message);
     }
 
     #[test]
@@ -183,6 +183,6 @@ mod tests {
             }
         });
         let found = course.run(ExplodingGradient::default()).unwrap();
-        assert!(found.sentence.contains("too large"), "{}", found.sentence);
+        assert!(found.message.contains("too large"), "{}", found.message);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::detector::Detector;
 use crate::diagnosis::Diagnosis;
-use crate::facts::{Facts, Task};
+use crate::facts::{Facts, TaskKind};
 use crate::finding::Finding;
 use crate::observation::{LayerInfo, LayerObservation, Observation};
 use crate::thresholds::Thresholds;
@@ -26,7 +26,7 @@ pub(crate) fn facts() -> Facts {
             layer("dense_3", 16, "relu"),
             layer("dense_4", 1, "sigmoid"),
         ],
-        task: Some(Task::Binary),
+        task: Some(TaskKind::Binary),
         loss: Some("binary_crossentropy".to_owned()),
         classes: Some(2),
         batch_size: Some(32),

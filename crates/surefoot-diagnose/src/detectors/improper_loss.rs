@@ -2,7 +2,7 @@
 
 use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
-use crate::facts::{Facts, Task};
+use crate::facts::{Facts, TaskKind};
 use crate::finding::{Finding, Problem};
 
 /// The loss does not suit the task: `L ∉ LossSet(T)`, and `max(Acc) ≤ Θ`.
@@ -24,19 +24,19 @@ fn expected(facts: &Facts) -> Option<&'static str> {
     let width = facts.output_layer().and_then(|layer| layer.output_shape.last().copied());
     let positive = facts.target_range.is_none_or(|[low, _]| low >= 0.0);
     match facts.task? {
-        Task::Binary if width.is_none_or(|width| width == 1) => match loss {
+        TaskKind::Binary if width.is_none_or(|width| width == 1) => match loss {
             "binary_crossentropy" => None,
             "hinge" if matches!(activation, Some("linear" | "tanh")) => None,
             _ => Some("`binary_crossentropy`"),
         },
-        Task::Binary | Task::MultiClass => match loss {
+        TaskKind::Binary | TaskKind::MultiClass => match loss {
             "categorical_crossentropy" | "sparse_categorical_crossentropy" => None,
             // Of one-hot targets it is the cross-entropy.
             "kl_divergence" => None,
             "binary_crossentropy" if activation == Some("sigmoid") => None,
             _ => Some("`sparse_categorical_crossentropy`"),
         },
-        Task::Regression => match loss {
+        TaskKind::Regression => match loss {
             "mse" | "mae" | "huber" => None,
             "poisson" if positive && matches!(activation, Some("softplus" | "relu")) => None,
             _ => Some("`mse`"),
@@ -60,9 +60,9 @@ impl Detector for ImproperLoss {
         }
         let loss = context.facts.loss.as_deref()?;
         let task = match context.facts.task? {
-            Task::Binary => "two classes",
-            Task::MultiClass => "several classes",
-            Task::Regression => "numbers",
+            TaskKind::Binary => "two classes",
+            TaskKind::MultiClass => "several classes",
+            TaskKind::Regression => "numbers",
         };
         Some(
             Finding::new(
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_foreign_loss_that_does_not_learn_is_found() {
         let found = Course::new(with_loss("poisson")).skill(|_| 0.2).run(ImproperLoss::default());
-        assert!(found.is_some_and(|f| f.sentence.contains("binary_crossentropy")));
+        assert!(found.is_some_and(|f| f.message.contains("binary_crossentropy")));
         let learns = Course::new(with_loss("mse")).skill(|p| 30.0 * p);
         assert_eq!(learns.run(ImproperLoss::default()), None);
     }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn the_usual_losses_are_usual() {
         assert_eq!(expected(&with_loss("binary_crossentropy")), None);
-        let regression = Facts { task: Some(Task::Regression), ..with_loss("huber") };
+        let regression = Facts { task: Some(TaskKind::Regression), ..with_loss("huber") };
         assert_eq!(expected(&regression), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
-use crate::facts::{Facts, Task};
+use crate::facts::{Facts, TaskKind};
 use crate::finding::{Finding, Problem};
 
 /// The activation of the last layer does not suit the task: `σ_n ∉ ActSet(T)`, and `max(Acc) ≤ Θ`.
@@ -29,25 +29,25 @@ fn mismatch(facts: &Facts) -> Option<String> {
         range[0] >= low && range[1] <= high
     };
     match facts.task? {
-        Task::Binary if loss == "hinge" => match activation {
+        TaskKind::Binary if loss == "hinge" => match activation {
             // With a sigmoid it is the loss that does not suit.
             "linear" | "tanh" | "sigmoid" => None,
             _ => why("`linear` or `tanh`"),
         },
-        Task::Binary | Task::MultiClass if facts.from_logits => match activation {
+        TaskKind::Binary | TaskKind::MultiClass if facts.from_logits => match activation {
             "linear" => None,
             _ => why("`linear` (the loss takes logits)"),
         },
-        Task::Binary if width.is_none_or(|width| width == 1) => match activation {
+        TaskKind::Binary if width.is_none_or(|width| width == 1) => match activation {
             "sigmoid" | "hard_sigmoid" => None,
             _ => why("`sigmoid`"),
         },
-        Task::Binary | Task::MultiClass => match activation {
+        TaskKind::Binary | TaskKind::MultiClass => match activation {
             "softmax" => None,
             "sigmoid" if loss == "binary_crossentropy" => None,
             _ => why("`softmax`"),
         },
-        Task::Regression => match activation {
+        TaskKind::Regression => match activation {
             "sigmoid" | "hard_sigmoid" | "softmax" if !within(0.0, 1.0) => {
                 why("an output that reaches all targets")
             }
@@ -78,9 +78,9 @@ impl Detector for ImproperOutputActivation {
         }
         let output = context.facts.output_layer().map(|layer| layer.name.clone());
         let task = match context.facts.task? {
-            Task::Binary => "telling two classes apart",
-            Task::MultiClass => "telling classes apart",
-            Task::Regression => "predicting numbers",
+            TaskKind::Binary => "telling two classes apart",
+            TaskKind::MultiClass => "telling classes apart",
+            TaskKind::Regression => "predicting numbers",
         };
         Some(
             Finding::new(
@@ -105,7 +105,7 @@ mod tests {
         let facts = with_output(facts(), "relu");
         let found =
             Course::new(facts.clone()).skill(|_| 0.1).run(ImproperOutputActivation::default());
-        assert!(found.is_some_and(|f| f.sentence.contains("`sigmoid`")));
+        assert!(found.is_some_and(|f| f.message.contains("`sigmoid`")));
         let learns = Course::new(facts).skill(|p| 30.0 * p);
         assert_eq!(learns.run(ImproperOutputActivation::default()), None);
     }
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn a_bounded_output_is_right_for_bounded_targets_only() {
         let regression = |range| Facts {
-            task: Some(Task::Regression),
+            task: Some(TaskKind::Regression),
             loss: Some("mse".to_owned()),
             target_range: Some(range),
             ..with_output(facts(), "sigmoid")

@@ -29,13 +29,13 @@ impl Detector for NonFiniteLoss {
             .filter(|(_, layer)| layer.output.as_ref().is_some_and(broken))
             .map(|(info, _)| info.name.clone())
             .next();
-        let sentence = match &first {
+        let message = match &first {
             _ if input => "The loss is no number, and neither are some of the inputs.".to_owned(),
             Some(name) => format!("The loss is no number; it began in `{name}`."),
             None => "The loss is no number.".to_owned(),
         };
         Some(
-            Finding::new(self.problem(), seen.step, sentence)
+            Finding::new(self.problem(), seen.step, message)
                 .warning()
                 .within(first.into_iter().collect())
                 .with("loss", seen.loss, None)

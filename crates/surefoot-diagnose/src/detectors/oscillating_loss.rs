@@ -52,9 +52,9 @@ impl Detector for OscillatingLoss {
         if conditions::has_plain_cause(context) {
             return None;
         }
-        let (sentence, since) = self.symptom(context)?;
+        let (message, since) = self.symptom(context)?;
         Some(
-            Finding::new(self.problem(), context.step(), sentence)
+            Finding::new(self.problem(), context.step(), message)
                 .since(since)
                 .with("share of large swings", swinging_share(context), context.thresholds.eta)
                 .with("largest update ratio", curve.peak_update().0, conditions::TEARING)
@@ -109,61 +109,61 @@ impl OscillatingLoss {
         let start = curve.blocks().first()?.first;
         if conditions::normalises_few(context) && behind {
             let count = context.facts.batch_size?;
-            let sentence = format!(
+            let message = format!(
                 "Batch normalisation over {count} samples leaves little but noise of what goes \
                  through it."
             );
-            return Some((sentence, start));
+            return Some((message, start));
         }
         if conditions::was_torn(context) && conditions::has_learned_nothing(context) {
-            let sentence = format!(
+            let message = format!(
                 "A step changed the weights by {:.0}% of their size: the run jumps about instead \
                  of going downhill.",
                 100.0 * peak
             );
-            return Some((sentence, at));
+            return Some((message, at));
         }
         // Torn weights explain a relapse; without them it has to last to be one.
         let lasting = if conditions::was_torn(context) { LASTING } else { conditions::LASTING };
         if conditions::has_relapsed(context, lasting) {
             let (recent, best) = (curve.recent_skill(lasting)?, curve.best_skill(lasting)?);
-            let sentence = format!(
+            let message = format!(
                 "The run had learned, and has lost {:.0}% of it again.",
                 100.0 * (best - recent) / best.max(best - recent)
             );
-            return Some((sentence, curve.recent(lasting).first()?.first));
+            return Some((message, curve.recent(lasting).first()?.first));
         }
         let (loss, before) = curve.recent_losses(2 * LASTING)?;
         if conditions::was_torn(context) && behind && loss > 0.9 * before {
-            let sentence = format!(
+            let message = format!(
                 "A step changed the weights by {:.0}% of their size, and the run has come to a \
                  halt where it has learned little.",
                 100.0 * peak
             );
-            return Some((sentence, at));
+            return Some((message, at));
         }
         let blind = WORSE_THAN_BLIND * context.facts.baseline_loss.unwrap_or(f64::INFINITY);
         let moves = curve.update_ratio().is_none_or(|ratio| ratio >= MOVING);
         // A sure classifier that errs at times has a high loss and a skill all the same.
         let unskilled = curve.recent_skill(2 * LASTING)? < context.thresholds.low_skill();
         if loss > blind && before > blind && loss > 0.9 * before && moves && unskilled {
-            let sentence = format!(
+            let message = format!(
                 "The loss stays at {}, above the {} of a blind guess.",
                 crate::number::rough(loss),
                 crate::number::rough(blind / WORSE_THAN_BLIND)
             );
-            return Some((sentence, start));
+            return Some((message, start));
         }
         let share = swinging_share(context);
         let lively = curve.update_ratio().is_none_or(|ratio| ratio >= LIVELY);
         let swings = share >= context.thresholds.eta && lively && behind && loss > 0.95 * before;
         swings.then(|| {
-            let sentence = format!(
+            let message = format!(
                 "In {:.0}% of the time the loss swung up or down by more than chance explains, \
                  without getting lower.",
                 100.0 * share
             );
-            (sentence, start)
+            (message, start)
         })
     }
 }
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn large_swings_by_lively_steps_are_found() {
         let found = course(0.4, 0.03).run(OscillatingLoss).unwrap();
-        assert!(found.sentence.contains("swung"), "{}", found.sentence);
+        assert!(found.message.contains("swung"), "{}", found.message);
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
             }
         });
         let found = course.run(OscillatingLoss).unwrap();
-        assert!(found.sentence.contains("40%"), "{}", found.sentence);
+        assert!(found.message.contains("40%"), "{}", found.message);
         assert_eq!(found.since, 5);
     }
 
@@ -280,7 +280,7 @@ mod tests {
         };
         let relapse = found(0.6).unwrap();
         assert_eq!(relapse.since, 40);
-        assert!(relapse.sentence.contains("epoch 2"), "{}", relapse.sentence);
+        assert!(relapse.message.contains("epoch 2"), "{}", relapse.message);
         assert_eq!(found(0.9), None);
     }
 
@@ -288,6 +288,6 @@ mod tests {
     fn a_run_that_loses_what_it_had_learned_is_found() {
         let course = Course::new(facts()).skill(|p| if p < 0.5 { 0.95 } else { 0.3 });
         let found = course.run(OscillatingLoss).unwrap();
-        assert!(found.sentence.contains("lost"), "{}", found.sentence);
+        assert!(found.message.contains("lost"), "{}", found.message);
     }
 }

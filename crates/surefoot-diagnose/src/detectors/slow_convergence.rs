@@ -64,7 +64,7 @@ impl Detector for SlowConvergence {
         let projected = skill + slope.max(0.0) * left;
         let leniency = if progress > 0.12 { 2.0 } else { 1.0 };
         let limit = thresholds.least_update * leniency;
-        let decayed = curve.rate_left() < DECAYED && progress < 0.5;
+        let decayed = curve.learning_rate_fraction() < DECAYED && progress < 0.5;
         let left_behind = curve.best_skill(needed)? < NEARLY_DONE
             && projected < NEARLY_DONE
             && slope <= thresholds.delta;
@@ -82,10 +82,10 @@ impl Detector for SlowConvergence {
                     format!(
                         "The learning rate has decayed to {:.1}% of what it was, and the run is \
                          not nearly done.",
-                        100.0 * curve.rate_left()
+                        100.0 * curve.learning_rate_fraction()
                     ),
                 )
-                .with("learning rate left", curve.rate_left(), DECAYED)
+                .with("learning rate left", curve.learning_rate_fraction(), DECAYED)
                 .with("update ratio", fastest, None)
                 .with("skill", skill, None),
             );
@@ -102,7 +102,7 @@ impl Detector for SlowConvergence {
             )
             .since(curve.recent(needed).first()?.first)
             .with("update ratio", fastest, limit)
-            .with("learning rate left", curve.rate_left(), None)
+            .with("learning rate left", curve.learning_rate_fraction(), None)
             .with("skill at the end at this pace", projected, NEARLY_DONE)
             .with("skill", skill, None),
         )
@@ -164,6 +164,6 @@ mod tests {
         assert_eq!(late.run(SlowConvergence), None);
         let never = course(1e-3, |_| 0.02).run(SlowConvergence).unwrap();
         assert_eq!(never.step, 200);
-        assert!(never.sentence.starts_with("All steps are done"));
+        assert!(never.message.starts_with("All steps are done"));
     }
 }

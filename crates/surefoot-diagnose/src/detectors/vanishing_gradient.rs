@@ -99,7 +99,7 @@ impl Detector for VanishingGradient {
                 .map(|&i| context.facts.layers[i].name.clone())
                 .collect()
         };
-        let sentence = if vanishes {
+        let message = if vanishes {
             format!(
                 "The gradient that reaches the first layer has a norm of {}: it dies away on its \
                  way back through the layers, and what comes first does not learn.",
@@ -113,7 +113,7 @@ impl Detector for VanishingGradient {
             )
         };
         Some(
-            Finding::new(self.problem(), context.step(), sentence)
+            Finding::new(self.problem(), context.step(), message)
                 .since(context.curve.recent(needed).first()?.first)
                 .within(weak)
                 .with("gradient of the first layer", norm, beta_2)
@@ -161,7 +161,7 @@ mod tests {
             course
         };
         let found = course(0.0).run(VanishingGradient).unwrap();
-        assert!(found.sentence.contains("too small"), "{}", found.sentence);
+        assert!(found.message.contains("too small"), "{}", found.message);
         assert_eq!(course(0.6).run(VanishingGradient), None);
     }
 

@@ -64,13 +64,13 @@ impl Detector for Ulc {
         if !(rises || swings) {
             return None;
         }
-        let sentence = if rises {
+        let message = if rises {
             "Late in the training the loss rises again and has lost much of what it had gained."
         } else {
             "Late in the training the loss swings by much of what it had gained and does not fall."
         };
         Some(
-            Finding::new(self.problem(), context.step(), sentence)
+            Finding::new(self.problem(), context.step(), message)
                 .since(context.curve.recent(window).first()?.first)
                 .with("rise by what was gained", rise, limits.ulc)
                 .with("swing by what was gained", swing, limits.ulc),
@@ -125,13 +125,13 @@ mod tests {
     fn a_loss_that_rises_again_late_is_found() {
         let finding = found(|p| if p < 0.6 { p } else { 0.6 - 4.0 * (p - 0.6) }).unwrap();
         assert!(finding.step >= 120, "{}", finding.step);
-        assert!(finding.sentence.contains("rises"), "{}", finding.sentence);
+        assert!(finding.message.contains("rises"), "{}", finding.message);
     }
 
     #[test]
     fn a_loss_that_swings_late_is_found() {
         let finding = found(|p| if p < 0.5 { p } else { -0.6 + 0.6 * (250.0 * p).sin() }).unwrap();
-        assert!(finding.sentence.contains("swings"), "{}", finding.sentence);
+        assert!(finding.message.contains("swings"), "{}", finding.message);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::logs::table::{Row, Table};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use surefoot_diagnose::{
-    Evaluation, Facts, LayerInfo, LayerObservation, Observation, Quantity, Split, Summary, Task,
+    Evaluation, Facts, LayerInfo, LayerObservation, Observation, Quantity, Split, Summary, TaskKind,
 };
 
 /// A log that was read, in the words of a diagnosis.
@@ -209,7 +209,7 @@ impl From<Table> for Log {
         let mut log = Log {
             facts: Facts {
                 layers: layers.infos(),
-                task: regression.then_some(Task::Regression),
+                task: regression.then_some(TaskKind::Regression),
                 metric: match metric_kind {
                     Kind::Accuracy => Some("accuracy".to_owned()),
                     Kind::R2 => Some("r2".to_owned()),

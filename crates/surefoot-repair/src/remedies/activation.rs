@@ -1,8 +1,8 @@
 //! `activation` (S2): substitute activations.
 
 use super::initializer::suited;
-use crate::remedy::{Case, Change, Remedy};
-use surefoot_diagnose::{Problem, Task};
+use crate::remedy::{Change, Remedy, RemedyContext};
+use surefoot_diagnose::{Problem, TaskKind};
 use surefoot_plan::{Activation, Layer, Loss, Plan, output_position, walk_mut};
 
 /// `activation` (S2): substitutes activations, those of hidden layers by ReLU and its kin, that of the output by
@@ -22,19 +22,24 @@ impl Remedy for SubstituteActivation {
         "substitute activations"
     }
 
-    fn draws_weights(&self) -> bool {
+    fn reinitializes(&self) -> bool {
         true
     }
 
-    fn apply(&self, plan: &Plan, case: &Case<'_>, variant: usize) -> Result<Change, String> {
-        if case.finding.problem == Problem::IMPROPER_OUTPUT_ACTIVATION {
+    fn apply(
+        &self,
+        plan: &Plan,
+        context: &RemedyContext<'_>,
+        variant: usize,
+    ) -> Result<Change, String> {
+        if context.finding.problem == Problem::IMPROPER_OUTPUT_ACTIVATION {
             return if variant == 0 {
-                output(plan, case)
+                output(plan, context)
             } else {
                 Err("there is one output that suits the task".to_owned())
             };
         }
-        let candidates: [Activation; 3] = if case.finding.problem == Problem::DYING_RELU {
+        let candidates: [Activation; 3] = if context.finding.problem == Problem::DYING_RELU {
             [Activation::leaky_relu(), Activation::Selu, Activation::elu()]
         } else {
             [Activation::Selu, Activation::leaky_relu(), Activation::Relu]
@@ -72,14 +77,14 @@ fn hidden(plan: &Plan, activation: Activation) -> Result<Change, String> {
     if count > 0 {
         suit_fed(&mut changed.model, activation);
     }
-    let sentence = format!(
+    let message = format!(
         "Puts {} in the place of {count} hidden activations, with weights drawn to suit.",
         activation.name()
     );
     if count == 0 {
         return Err("there is no hidden activation to substitute".to_owned());
     }
-    Change::new(plan, changed, sentence)
+    Change::new(plan, changed, message)
 }
 
 /// Draws the weights of hidden layers without an activation of their own to suit `activation`.
@@ -96,7 +101,7 @@ fn suit_fed(layers: &mut [Layer], activation: Activation) {
     });
 }
 
-fn output(plan: &Plan, case: &Case<'_>) -> Result<Change, String> {
+fn output(plan: &Plan, context: &RemedyContext<'_>) -> Result<Change, String> {
     let mut changed = plan.clone();
     let position = output_position(&changed.model).ok_or("the model has no output layer")?;
     let units = match &changed.model[position] {
@@ -109,12 +114,12 @@ fn output(plan: &Plan, case: &Case<'_>) -> Result<Change, String> {
             | Loss::CategoricalCrossentropy { from_logits: true }
             | Loss::SparseCategoricalCrossentropy { from_logits: true }
     );
-    let activation = match case.facts.task.ok_or("the task is not known")? {
-        Task::Regression => Activation::Linear,
+    let activation = match context.facts.task.ok_or("the task is not known")? {
+        TaskKind::Regression => Activation::Linear,
         _ if from_logits => Activation::Linear,
-        Task::Binary if plan.training.loss == Loss::Hinge => Activation::Tanh,
-        Task::Binary if units.is_none_or(|units| units == 1) => Activation::Sigmoid,
-        Task::Binary | Task::MultiClass => Activation::Softmax,
+        TaskKind::Binary if plan.training.loss == Loss::Hinge => Activation::Tanh,
+        TaskKind::Binary if units.is_none_or(|units| units == 1) => Activation::Sigmoid,
+        TaskKind::Binary | TaskKind::MultiClass => Activation::Softmax,
     };
     // Whatever stood behind the layer as an activation of its own goes.
     changed.model.truncate(position + 1);
@@ -122,8 +127,8 @@ fn output(plan: &Plan, case: &Case<'_>) -> Result<Change, String> {
         .activation_mut()
         .ok_or("the output layer has no activation of its own")?;
     *place = activation;
-    let sentence = format!("Ends the model with {}, which the task asks for.", activation.name());
-    Change::new(plan, changed, sentence)
+    let message = format!("Ends the model with {}, which the task asks for.", activation.name());
+    Change::new(plan, changed, message)
 }
 
 #[cfg(test)]
@@ -135,24 +140,24 @@ mod tests {
     #[test]
     fn hidden_activations_change_and_the_output_stays() {
         let (facts, finding) = (facts(), finding(Problem::VANISHING_GRADIENT));
-        let case = Case { finding: &finding, facts: &facts };
-        let change = SubstituteActivation.apply(&plan(), &case, 0).unwrap();
+        let context = RemedyContext { finding: &finding, facts: &facts };
+        let change = SubstituteActivation.apply(&plan(), &context, 0).unwrap();
         let Layer::Dense(first) = &change.plan.model[0] else { panic!("a dense layer") };
         assert_eq!(first.activation, Activation::Selu);
         assert_eq!(first.kernel_initializer, Initializer::LecunNormal);
         assert_eq!(output_activation(&change.plan.model), Activation::Sigmoid);
-        assert!(SubstituteActivation.apply(&plan(), &case, 3).is_err());
+        assert!(SubstituteActivation.apply(&plan(), &context, 3).is_err());
     }
 
     #[test]
     fn an_improper_output_gets_what_the_task_asks_for() {
         let (facts, finding) = (facts(), finding(Problem::IMPROPER_OUTPUT_ACTIVATION));
-        let case = Case { finding: &finding, facts: &facts };
+        let context = RemedyContext { finding: &finding, facts: &facts };
         let mut wrong = plan();
         if let Some(place) = wrong.model[2].activation_mut() {
             *place = Activation::Relu;
         }
-        let change = SubstituteActivation.apply(&wrong, &case, 0).unwrap();
+        let change = SubstituteActivation.apply(&wrong, &context, 0).unwrap();
         assert_eq!(change.plan, plan());
     }
 }

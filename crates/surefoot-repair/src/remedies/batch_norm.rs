@@ -1,6 +1,6 @@
 //! `batch_norm` (S1): batch normalisation.
 
-use crate::remedy::{Case, Change, Remedy};
+use crate::remedy::{Change, Remedy, RemedyContext};
 use surefoot_plan::{Activation, ActivationLayer, BatchNorm, Layer, Plan, output_position};
 
 /// `batch_norm` (S1): adds batch normalisation before the activations of hidden layers (Ioffe and Szegedy).
@@ -20,7 +20,7 @@ impl Remedy for BatchNormalisation {
         "add batch normalisation"
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
+    fn apply(&self, plan: &Plan, _: &RemedyContext<'_>, variant: usize) -> Result<Change, String> {
         if variant > 0 {
             return Err("it is added once".to_owned());
         }
@@ -32,8 +32,8 @@ impl Remedy for BatchNormalisation {
         }
         // Over a handful of samples, statistics are noise.
         changed.training.batch_size = changed.training.batch_size.max(16);
-        let sentence = format!("Normalises over the batch before {count} hidden activations.");
-        Change::new(plan, changed, sentence)
+        let message = format!("Normalises over the batch before {count} hidden activations.");
+        Change::new(plan, changed, message)
     }
 }
 
@@ -84,12 +84,12 @@ mod tests {
     #[test]
     fn hidden_activations_are_normalised_once_and_the_output_is_not() {
         let (facts, finding) = (facts(), finding(Problem::VANISHING_GRADIENT));
-        let case = Case { finding: &finding, facts: &facts };
-        let change = BatchNormalisation.apply(&plan(), &case, 0).unwrap();
+        let context = RemedyContext { finding: &finding, facts: &facts };
+        let change = BatchNormalisation.apply(&plan(), &context, 0).unwrap();
         let kinds: Vec<&str> = change.plan.model.iter().map(Layer::kind).collect();
         let block = ["dense", "batch_norm", "activation"];
         assert_eq!(kinds, [&block[..], &block[..], &["dense"]].concat());
         change.plan.validate().unwrap();
-        assert!(BatchNormalisation.apply(&change.plan, &case, 0).is_err());
+        assert!(BatchNormalisation.apply(&change.plan, &context, 0).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! `batch_size` (S5): batch size.
 
-use crate::remedy::{Case, Change, Remedy};
+use crate::remedy::{Change, Remedy, RemedyContext};
 use surefoot_plan::Plan;
 
 /// `batch_size` (S5): takes 32 samples a step, then twice as many, up to 256.
@@ -23,7 +23,7 @@ impl Remedy for BatchSize {
         "adjust the batch size"
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
+    fn apply(&self, plan: &Plan, _: &RemedyContext<'_>, variant: usize) -> Result<Change, String> {
         let given = plan.training.batch_size;
         let start = if given < FIRST { FIRST } else { given * 2 };
         let size = start.saturating_mul(1 << variant.min(8));
@@ -34,8 +34,8 @@ impl Remedy for BatchSize {
         changed.training.batch_size = size;
         let growth = (size / given).clamp(1, 5) as u64;
         changed.training.epochs = plan.training.epochs.saturating_mul(growth);
-        let sentence = format!("Takes {size} samples a step instead of {given}.");
-        Change::new(plan, changed, sentence)
+        let message = format!("Takes {size} samples a step instead of {given}.");
+        Change::new(plan, changed, message)
     }
 }
 
@@ -48,15 +48,15 @@ mod tests {
     #[test]
     fn sizes_double_from_32_to_256() {
         let (facts, finding) = (facts(), finding(Problem::OSCILLATING_LOSS));
-        let case = Case { finding: &finding, facts: &facts };
+        let context = RemedyContext { finding: &finding, facts: &facts };
         let mut small = plan();
         small.training.batch_size = 2;
         let sizes: Vec<usize> = (0..5)
-            .filter_map(|variant| BatchSize.apply(&small, &case, variant).ok())
+            .filter_map(|variant| BatchSize.apply(&small, &context, variant).ok())
             .map(|change| change.plan.training.batch_size)
             .collect();
         assert_eq!(sizes, [32, 64, 128, 256]);
-        let change = BatchSize.apply(&small, &case, 0).unwrap();
+        let change = BatchSize.apply(&small, &context, 0).unwrap();
         assert_eq!(change.plan.training.epochs, 5 * small.training.epochs);
     }
 }

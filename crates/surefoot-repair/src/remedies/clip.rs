@@ -1,6 +1,6 @@
 //! `clip_gradient` (S3): gradient clipping.
 
-use crate::remedy::{Case, Change, Remedy};
+use crate::remedy::{Change, Remedy, RemedyContext};
 use surefoot_plan::Plan;
 
 /// `clip_gradient` (S3): clips the gradient.
@@ -19,7 +19,7 @@ impl Remedy for GradientClipping {
         "clip the gradient"
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
+    fn apply(&self, plan: &Plan, _: &RemedyContext<'_>, variant: usize) -> Result<Change, String> {
         if variant > 0 {
             return Err("it is clipped once".to_owned());
         }
@@ -41,9 +41,9 @@ mod tests {
     #[test]
     fn a_gradient_is_clipped_once() {
         let (facts, finding) = (facts(), finding(Problem::EXPLODING_GRADIENT));
-        let case = Case { finding: &finding, facts: &facts };
-        let change = GradientClipping.apply(&plan(), &case, 0).unwrap();
+        let context = RemedyContext { finding: &finding, facts: &facts };
+        let change = GradientClipping.apply(&plan(), &context, 0).unwrap();
         assert_eq!(change.plan.training.optimizer.global_clipnorm, Some(1.0));
-        assert!(GradientClipping.apply(&change.plan, &case, 0).is_err());
+        assert!(GradientClipping.apply(&change.plan, &context, 0).is_err());
     }
 }

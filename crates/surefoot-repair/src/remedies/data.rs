@@ -1,6 +1,6 @@
 //! `normalize_data` (S9): process the input data.
 
-use crate::remedy::{Case, Change, Remedy};
+use crate::remedy::{Change, Remedy, RemedyContext};
 use surefoot_plan::{Missing, Outliers, Plan, Scale};
 
 /// `normalize_data` (S9): standardises every feature, cuts off what sticks out far, and fills in what is missing.
@@ -16,8 +16,13 @@ impl Remedy for InputData {
         "process the input data"
     }
 
-    fn apply(&self, plan: &Plan, case: &Case<'_>, variant: usize) -> Result<Change, String> {
-        let first = case.facts.layers.first();
+    fn apply(
+        &self,
+        plan: &Plan,
+        context: &RemedyContext<'_>,
+        variant: usize,
+    ) -> Result<Change, String> {
+        let first = context.facts.layers.first();
         if first.is_some_and(|layer| layer.kind == "embedding") {
             return Err("the inputs are symbols, which cannot be scaled".to_owned());
         }
@@ -32,11 +37,11 @@ impl Remedy for InputData {
             1 => changed.data.outliers = Outliers::Keep,
             _ => return Err("the data were processed in every way".to_owned()),
         }
-        let sentence = match variant {
+        let message = match variant {
             0 => "Standardises every feature after cutting off what sticks out far.",
             _ => "Standardises every feature.",
         };
-        Change::new(plan, changed, sentence)
+        Change::new(plan, changed, message)
     }
 }
 
@@ -49,15 +54,15 @@ mod tests {
     #[test]
     fn features_are_standardised_and_symbols_are_not() {
         let (facts, finding) = (facts(), finding(Problem::ABNORMAL_DATA));
-        let case = Case { finding: &finding, facts: &facts };
-        let change = InputData.apply(&plan(), &case, 0).unwrap();
+        let context = RemedyContext { finding: &finding, facts: &facts };
+        let change = InputData.apply(&plan(), &context, 0).unwrap();
         assert_eq!(change.plan.data.scale, Scale::Standardise);
         assert_eq!(change.plan.data.outliers, Outliers::Clip);
         let symbols = Facts {
             layers: vec![LayerInfo { kind: "embedding".to_owned(), ..LayerInfo::default() }],
             ..facts.clone()
         };
-        let case = Case { facts: &symbols, ..case };
-        assert!(InputData.apply(&plan(), &case, 0).is_err());
+        let context = RemedyContext { facts: &symbols, ..context };
+        assert!(InputData.apply(&plan(), &context, 0).is_err());
     }
 }

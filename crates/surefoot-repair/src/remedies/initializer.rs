@@ -1,6 +1,6 @@
 //! `initializer` (S4): substitute initializers.
 
-use crate::remedy::{Case, Change, Remedy};
+use crate::remedy::{Change, Remedy, RemedyContext};
 use surefoot_plan::{Activation, Initializer, Layer, Plan, walk_mut};
 
 /// `initializer` (S4): draws the initial weights as suits the activation they feed: He's for ReLU and its kin,
@@ -31,11 +31,11 @@ impl Remedy for SubstituteInitializer {
         "substitute initializers"
     }
 
-    fn draws_weights(&self) -> bool {
+    fn reinitializes(&self) -> bool {
         true
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
+    fn apply(&self, plan: &Plan, _: &RemedyContext<'_>, variant: usize) -> Result<Change, String> {
         if variant > 0 {
             return Err("there is one initializer that suits each activation".to_owned());
         }
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn weights_are_drawn_to_suit_what_they_feed() {
         let (facts, finding) = (facts(), finding(Problem::DYING_RELU));
-        let case = Case { finding: &finding, facts: &facts };
+        let context = RemedyContext { finding: &finding, facts: &facts };
         let mut wrong = plan();
         walk_mut(&mut wrong.model, &mut |layer, output| {
             if let Layer::Dense(dense) = layer {
@@ -106,10 +106,10 @@ mod tests {
                 }
             }
         });
-        let change = SubstituteInitializer.apply(&wrong, &case, 0).unwrap();
+        let change = SubstituteInitializer.apply(&wrong, &context, 0).unwrap();
         let Layer::Dense(first) = &change.plan.model[0] else { panic!("a dense layer") };
         assert_eq!(first.kernel_initializer, Initializer::HeNormal);
         assert_eq!(first.bias_initializer, Initializer::Zeros);
-        assert!(SubstituteInitializer.apply(&plan(), &case, 0).is_err());
+        assert!(SubstituteInitializer.apply(&plan(), &context, 0).is_err());
     }
 }

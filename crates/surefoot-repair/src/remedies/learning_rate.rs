@@ -1,6 +1,6 @@
 //! `learning_rate` (S6): learning rate.
 
-use crate::remedy::{Case, Change, Remedy};
+use crate::remedy::{Change, Remedy, RemedyContext};
 use surefoot_diagnose::Problem;
 use surefoot_plan::{Algorithm, Plan, Schedule};
 
@@ -30,9 +30,14 @@ impl Remedy for LearningRate {
         "adjust the learning rate"
     }
 
-    fn apply(&self, plan: &Plan, case: &Case<'_>, variant: usize) -> Result<Change, String> {
-        let slow = case.finding.problem == Problem::SLOW_CONVERGENCE
-            || case.finding.problem == Problem::VANISHING_GRADIENT;
+    fn apply(
+        &self,
+        plan: &Plan,
+        context: &RemedyContext<'_>,
+        variant: usize,
+    ) -> Result<Change, String> {
+        let slow = context.finding.problem == Problem::SLOW_CONVERGENCE
+            || context.finding.problem == Problem::VANISHING_GRADIENT;
         let given = plan.training.optimizer.learning_rate;
         let default = default_rate(&plan.training.optimizer.algorithm);
         let factor = if slow { 10.0 } else { 0.1 };
@@ -51,7 +56,7 @@ impl Remedy for LearningRate {
         if slow {
             changed.training.schedule = Schedule::default();
         }
-        let sentence = if changed.training.optimizer.learning_rate == given {
+        let message = if changed.training.optimizer.learning_rate == given {
             "Keeps the learning rate up instead of letting it decay.".to_owned()
         } else {
             format!(
@@ -59,7 +64,7 @@ impl Remedy for LearningRate {
                 changed.training.optimizer.learning_rate, given
             )
         };
-        Change::new(plan, changed, sentence)
+        Change::new(plan, changed, message)
     }
 }
 
@@ -76,11 +81,11 @@ mod tests {
 
     fn rates(facts: &Facts, problem: Problem, rate: f64) -> Vec<f64> {
         let finding = finding(problem);
-        let case = Case { finding: &finding, facts };
+        let context = RemedyContext { finding: &finding, facts };
         let mut plan = plan();
         plan.training.optimizer.learning_rate = rate;
         (0..5)
-            .filter_map(|variant| LearningRate.apply(&plan, &case, variant).ok())
+            .filter_map(|variant| LearningRate.apply(&plan, &context, variant).ok())
             .map(|change| change.plan.training.optimizer.learning_rate)
             .collect()
     }

@@ -1,7 +1,7 @@
 //! `loss` (S8): substitute the loss.
 
-use crate::remedy::{Case, Change, Remedy};
-use surefoot_diagnose::Task;
+use crate::remedy::{Change, Remedy, RemedyContext};
+use surefoot_diagnose::TaskKind;
 use surefoot_plan::{Activation, Layer, Loss, Plan, output_activation, output_position};
 
 /// `loss` (S8): the loss that the task asks for: cross-entropy for classes, the mean square for numbers.
@@ -17,24 +17,31 @@ impl Remedy for SubstituteLoss {
         "substitute the loss"
     }
 
-    fn apply(&self, plan: &Plan, case: &Case<'_>, variant: usize) -> Result<Change, String> {
+    fn apply(
+        &self,
+        plan: &Plan,
+        context: &RemedyContext<'_>,
+        variant: usize,
+    ) -> Result<Change, String> {
         if variant > 0 {
             return Err("there is one loss that suits the task".to_owned());
         }
-        let task = case.facts.task.ok_or("the task is not known")?;
+        let task = context.facts.task.ok_or("the task is not known")?;
         let position = output_position(&plan.model).ok_or("the model has no output layer")?;
         let one = matches!(&plan.model[position], Layer::Dense(dense) if dense.units == 1);
         let from_logits = output_activation(&plan.model) == Activation::Linear;
         let loss = match task {
-            Task::Regression => Loss::Mse,
-            Task::Binary if one => Loss::BinaryCrossentropy { from_logits },
-            Task::Binary | Task::MultiClass => Loss::SparseCategoricalCrossentropy { from_logits },
+            TaskKind::Regression => Loss::Mse,
+            TaskKind::Binary if one => Loss::BinaryCrossentropy { from_logits },
+            TaskKind::Binary | TaskKind::MultiClass => {
+                Loss::SparseCategoricalCrossentropy { from_logits }
+            }
         };
         let mut changed = plan.clone();
         changed.training.loss = loss;
-        let sentence =
+        let message =
             format!("Minimises {} instead of {}.", loss.name(), plan.training.loss.name());
-        Change::new(plan, changed, sentence)
+        Change::new(plan, changed, message)
     }
 }
 
@@ -47,11 +54,11 @@ mod tests {
     #[test]
     fn classes_get_cross_entropy() {
         let (facts, finding) = (facts(), finding(Problem::IMPROPER_LOSS));
-        let case = Case { finding: &finding, facts: &facts };
+        let context = RemedyContext { finding: &finding, facts: &facts };
         let mut wrong = plan();
         wrong.training.loss = Loss::Poisson;
-        let change = SubstituteLoss.apply(&wrong, &case, 0).unwrap();
+        let change = SubstituteLoss.apply(&wrong, &context, 0).unwrap();
         assert_eq!(change.plan, plan());
-        assert!(SubstituteLoss.apply(&plan(), &case, 0).is_err());
+        assert!(SubstituteLoss.apply(&plan(), &context, 0).is_err());
     }
 }

@@ -45,7 +45,7 @@ pub fn all() -> Vec<Box<dyn Remedy>> {
 
 #[cfg(test)]
 pub(crate) mod fixture {
-    use surefoot_diagnose::{Facts, Finding, Problem, Task};
+    use surefoot_diagnose::{Facts, Finding, Problem, TaskKind};
     use surefoot_plan::Plan;
 
     /// Two hidden sigmoids and a sigmoid, on circles.
@@ -72,7 +72,7 @@ pub(crate) mod fixture {
     }
 
     pub(crate) fn facts() -> Facts {
-        Facts { task: Some(Task::Binary), classes: Some(2), ..Facts::default() }
+        Facts { task: Some(TaskKind::Binary), classes: Some(2), ..Facts::default() }
     }
 
     pub(crate) fn finding(problem: Problem) -> Finding {

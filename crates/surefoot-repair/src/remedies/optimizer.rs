@@ -1,6 +1,6 @@
 //! `optimizer` (S7): substitute the optimizer.
 
-use crate::remedy::{Case, Change, Remedy};
+use crate::remedy::{Change, Remedy, RemedyContext};
 use surefoot_plan::{Algorithm, Optimizer, Plan, Schedule};
 
 /// `optimizer` (S7): another optimizer, with its default rate.
@@ -21,7 +21,7 @@ impl Remedy for SubstituteOptimizer {
         "substitute the optimizer"
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
+    fn apply(&self, plan: &Plan, _: &RemedyContext<'_>, variant: usize) -> Result<Change, String> {
         let given = plan.training.optimizer;
         let momentum = Optimizer::new(Algorithm::Sgd { momentum: 0.9, nesterov: true }, 0.01);
         let candidates = [Optimizer::adam(), Optimizer::nadam(), momentum];
@@ -39,14 +39,14 @@ impl Remedy for SubstituteOptimizer {
             ..other
         };
         changed.training.schedule = Schedule::default();
-        let sentence = format!(
+        let message = format!(
             "Trains with {} at its default rate of {} instead of {} at {}.",
             other.algorithm.name(),
             other.learning_rate,
             given.algorithm.name(),
             given.learning_rate
         );
-        Change::new(plan, changed, sentence)
+        Change::new(plan, changed, message)
     }
 }
 
@@ -59,9 +59,9 @@ mod tests {
     #[test]
     fn another_optimizer_is_another() {
         let (facts, finding) = (facts(), finding(Problem::SLOW_CONVERGENCE));
-        let case = Case { finding: &finding, facts: &facts };
+        let context = RemedyContext { finding: &finding, facts: &facts };
         let names: Vec<&str> = (0..4)
-            .filter_map(|variant| SubstituteOptimizer.apply(&plan(), &case, variant).ok())
+            .filter_map(|variant| SubstituteOptimizer.apply(&plan(), &context, variant).ok())
             .map(|change| change.plan.training.optimizer.algorithm.name())
             .collect();
         assert_eq!(names, ["nadam", "sgd"]);

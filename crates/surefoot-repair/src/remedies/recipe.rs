@@ -2,7 +2,7 @@
 
 use super::batch_norm::normalised;
 use super::initializer::reinitialize;
-use crate::remedy::{Case, Change, Remedy};
+use crate::remedy::{Change, Remedy, RemedyContext};
 use surefoot_plan::{Activation, Layer, Optimizer, Plan, Schedule, walk_mut};
 
 /// `recipe` (E1): everything at once, our own last resort: ReLU-like activations with weights to suit, batch
@@ -22,11 +22,11 @@ impl Remedy for SoundRecipe {
         "start from a sound recipe"
     }
 
-    fn draws_weights(&self) -> bool {
+    fn reinitializes(&self) -> bool {
         true
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
+    fn apply(&self, plan: &Plan, _: &RemedyContext<'_>, variant: usize) -> Result<Change, String> {
         let rate = match variant {
             0 => 0.003,
             1 => 0.0005,
@@ -52,11 +52,11 @@ impl Remedy for SoundRecipe {
             changed.training.batch_size = 32;
             changed.training.epochs = plan.training.epochs.saturating_mul(5);
         }
-        let sentence = format!(
+        let message = format!(
             "Starts over with a recipe that rarely fails: leaky ReLUs, batch normalisation, Adam \
              at {rate}, clipped gradients."
         );
-        Change::new(plan, changed, sentence)
+        Change::new(plan, changed, message)
     }
 }
 
@@ -69,8 +69,8 @@ mod tests {
     #[test]
     fn the_recipe_is_a_sound_plan() {
         let (facts, finding) = (facts(), finding(Problem::VANISHING_GRADIENT));
-        let case = Case { finding: &finding, facts: &facts };
-        let change = SoundRecipe.apply(&plan(), &case, 0).unwrap();
+        let context = RemedyContext { finding: &finding, facts: &facts };
+        let change = SoundRecipe.apply(&plan(), &context, 0).unwrap();
         change.plan.validate().unwrap();
         assert!(change.plan.model.iter().any(Layer::is_norm));
     }

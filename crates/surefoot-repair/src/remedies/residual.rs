@@ -1,7 +1,7 @@
 //! `residual` (E2): residual connections.
 
 use super::initializer::reinitialize;
-use crate::remedy::{Case, Change, Remedy};
+use crate::remedy::{Change, Remedy, RemedyContext};
 use surefoot_plan::{
     Activation, ActivationLayer, Layer, LayerNorm, Plan, Residual, output_position,
 };
@@ -27,11 +27,11 @@ impl Remedy for ResidualConnections {
         "add residual connections"
     }
 
-    fn draws_weights(&self) -> bool {
+    fn reinitializes(&self) -> bool {
         true
     }
 
-    fn apply(&self, plan: &Plan, _: &Case<'_>, variant: usize) -> Result<Change, String> {
+    fn apply(&self, plan: &Plan, _: &RemedyContext<'_>, variant: usize) -> Result<Change, String> {
         if variant > 0 {
             return Err("they are added once".to_owned());
         }
@@ -66,8 +66,8 @@ impl Remedy for ResidualConnections {
             return Err("the model has too few layers of the same width in a row".to_owned());
         }
         reinitialize(&mut changed);
-        let sentence = format!("Leads a way around each of {count} hidden layers.");
-        Change::new(plan, changed, sentence)
+        let message = format!("Leads a way around each of {count} hidden layers.");
+        Change::new(plan, changed, message)
     }
 }
 
@@ -80,12 +80,12 @@ mod tests {
     #[test]
     fn layers_of_the_same_width_get_a_way_around_them() {
         let (facts, finding) = (facts(), finding(Problem::VANISHING_GRADIENT));
-        let case = Case { finding: &finding, facts: &facts };
-        assert!(ResidualConnections.apply(&plan(), &case, 0).is_err());
+        let context = RemedyContext { finding: &finding, facts: &facts };
+        assert!(ResidualConnections.apply(&plan(), &context, 0).is_err());
         let mut deep = plan();
         let hidden = deep.model[0].clone();
         deep.model.splice(0..0, vec![hidden; 6]);
-        let change = ResidualConnections.apply(&deep, &case, 0).unwrap();
+        let change = ResidualConnections.apply(&deep, &context, 0).unwrap();
         let kinds: Vec<&str> = change.plan.model.iter().map(Layer::kind).collect();
         assert_eq!(kinds[..3], ["dense", "residual", "residual"]);
         assert_eq!(kinds.last(), Some(&"dense"));

@@ -280,7 +280,7 @@ impl LearningCurve {
         // Many report losses by the step, and layers now and then.
         if self.layers.is_empty() && !line.layers.0.is_empty() {
             self.layers = line.layer_infos();
-            checker.name_layers(self.layers.clone());
+            checker.set_layers(self.layers.clone());
         }
         // Before the step, so that a gain counts at once.
         if let Some(value) = line.value {

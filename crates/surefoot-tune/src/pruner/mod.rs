@@ -78,7 +78,7 @@ impl From<&Finding> for PruneReason {
     fn from(finding: &Finding) -> PruneReason {
         PruneReason {
             by: finding.problem.id().to_owned(),
-            sentence: finding.sentence.clone(),
+            sentence: finding.message.clone(),
             evidence: finding.evidence.clone(),
             counts: finding.severity == Severity::Warning,
         }

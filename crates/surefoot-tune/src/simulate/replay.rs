@@ -28,7 +28,7 @@ pub struct End {
 pub fn alerts(trial: &RecordedTrial, settings: &PruningConfig) -> Vec<Alert> {
     let detectors = settings.detectors();
     let mut diagnosis = Diagnosis::with(trial.facts.clone(), Thresholds::default(), detectors);
-    diagnosis.see_only(&trial.available);
+    diagnosis.restrict_to(&trial.available);
     let mut alerts = Vec::new();
     for (done, epoch) in trial.epochs.iter().enumerate() {
         let before = diagnosis.findings().len();

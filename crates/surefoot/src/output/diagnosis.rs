@@ -118,7 +118,7 @@ impl Report {
         };
         let mut lines = vec![
             format!("{title}   {}", Role::Quiet.paint(when)),
-            format!("  {}", finding.sentence),
+            format!("  {}", finding.message),
         ];
         if !finding.layers.is_empty() {
             let layers = Role::Quiet.paint("layers");

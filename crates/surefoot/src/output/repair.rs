@@ -23,7 +23,7 @@ pub(crate) fn finding(finding: &Finding, steps: u64, width: Option<usize>) -> St
     };
     let when = format!("at step {} of {}", grouped(finding.step), grouped(steps));
     let Some(width) = width else {
-        return format!("{title} {when}: {}", finding.sentence);
+        return format!("{title} {when}: {}", finding.message);
     };
     let mut lines = vec![format!("  {title} {}", Role::Quiet.paint(when))];
     let room = width.min(READABLE).saturating_sub(4);
@@ -34,7 +34,7 @@ pub(crate) fn finding(finding: &Finding, steps: u64, width: Option<usize>) -> St
         }));
     };
     let warning = finding.severity == Severity::Warning;
-    add(&finding.sentence, warning);
+    add(&finding.message, warning);
     if !warning {
         // The rest is for the report.
         let beyond = finding.evidence.iter().filter_map(|evidence| {
@@ -159,7 +159,7 @@ pub(crate) fn proposal(proposal: &Proposal) -> String {
     let mut lines = vec![
         String::new(),
         format!("{number:>4} {} {heading}", Role::Help.paint("?")),
-        format!("{INDENT}{}", proposal.sentence),
+        format!("{INDENT}{}", proposal.message),
     ];
     lines.extend(proposal.diff.lines().map(|line| {
         let role = match line.as_bytes().first() {
@@ -211,7 +211,7 @@ mod tests {
           1.2e-9: it dies away on its way back through the layers.
           gradient norm 1.20e-9 (limit 1.00e-4)
         ");
-        let sentence = vanishing().sentence;
+        let sentence = vanishing().message;
         assert_eq!(
             plain(&finding(&vanishing(), 1600, None)),
             format!("✗ vanishing gradient at step 96 of 1,600: {sentence}")

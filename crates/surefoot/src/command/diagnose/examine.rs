@@ -16,8 +16,8 @@ pub(super) fn examine(
     let facts = subject.facts().clone();
     let planned = facts.total_steps();
     let mut diagnosis = Diagnosis::with(facts, settings.thresholds, detectors);
-    let not_observable = diagnosis.see_only(&subject.available());
-    let checked = diagnosis.looks_for();
+    let not_observable = diagnosis.restrict_to(&subject.available());
+    let checked = diagnosis.active_problems();
 
     let (mut steps, mut epochs) = (0, None);
     let mut evaluations = subject.evaluations().iter().peekable();

@@ -148,8 +148,8 @@ fn programs_get_a_line_for_each_finding_and_the_result_last() {
     let lines: Vec<String> =
         report.events().iter().map(|event| serde_json::to_string(event).unwrap()).collect();
     assert_snapshot!(lines.join("\n"), @r#"
-    {"event":"finding","problem":"over_fitting","severity":"warning","step":11,"since":11,"layers":[],"evidence":[{"name":"validation loss","value":3.0,"limit":2.0}],"sentence":"The splits part."}
-    {"event":"finding","problem":"loss_spike","severity":"problem","step":12,"since":11,"layers":["dense_1","dense_2"],"evidence":[{"name":"loss","value":1.5,"limit":1.0},{"name":"learning rate","value":0.001,"limit":null}],"sentence":"The loss is above one."}
+    {"event":"finding","problem":"over_fitting","severity":"warning","step":11,"since":11,"layers":[],"evidence":[{"name":"validation loss","value":3.0,"limit":2.0}],"message":"The splits part."}
+    {"event":"finding","problem":"loss_spike","severity":"problem","step":12,"since":11,"layers":["dense_1","dense_2"],"evidence":[{"name":"loss","value":1.5,"limit":1.0},{"name":"learning rate","value":0.001,"limit":null}],"message":"The loss is above one."}
     {"event":"not_observable","problem":"vanishing_gradient","needs":["gradients"]}
     {"event":"not_observable","problem":"exploding_gradient","needs":["gradients"]}
     {"event":"not_observable","problem":"improper_loss","needs":["metric","model"]}

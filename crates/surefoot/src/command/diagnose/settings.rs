@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use std::str::FromStr;
-use surefoot_diagnose::{Detector, Facts, Task, Thresholds};
+use surefoot_diagnose::{Detector, Facts, TaskKind, Thresholds};
 
 /// All settings.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub(super) struct Settings {
 /// Facts that were stated.
 #[derive(Debug, Default)]
 pub(super) struct Given {
-    task: Option<Task>,
+    task: Option<TaskKind>,
     chance: Option<f64>,
     baseline_loss: Option<f64>,
     pub(super) epochs: Option<u64>,
@@ -59,9 +59,9 @@ impl Given {
         match fact {
             "task" => {
                 self.task = Some(match value.trim_matches('"') {
-                    "binary" => Task::Binary,
-                    "multi_class" => Task::MultiClass,
-                    "regression" => Task::Regression,
+                    "binary" => TaskKind::Binary,
+                    "multi_class" => TaskKind::MultiClass,
+                    "regression" => TaskKind::Regression,
                     _ => {
                         return Err(format!(
                             "`facts.task` is binary, multi_class or regression, not `{value}`"
@@ -91,7 +91,7 @@ impl Given {
         facts.task = self.task.or(facts.task);
         facts.chance = self.chance.or(facts.chance);
         facts.baseline_loss = self.baseline_loss.or(facts.baseline_loss);
-        if facts.task == Some(Task::Binary) && facts.metric.as_deref() == Some("accuracy") {
+        if facts.task == Some(TaskKind::Binary) && facts.metric.as_deref() == Some("accuracy") {
             facts.chance = facts.chance.or(Some(0.5));
         }
     }
@@ -120,7 +120,7 @@ mod tests {
         let mut facts = Facts { metric: Some("accuracy".to_owned()), ..Facts::default() };
         let settings = read("facts.task", "binary").unwrap();
         settings.given.complete(&mut facts);
-        assert_eq!((facts.task, facts.chance), (Some(Task::Binary), Some(0.5)));
+        assert_eq!((facts.task, facts.chance), (Some(TaskKind::Binary), Some(0.5)));
         read("facts.chance", "0.9").unwrap().given.complete(&mut facts);
         assert_eq!(facts.chance, Some(0.9));
         let settings = read("diagnose.theta", "0.8").unwrap();

@@ -70,7 +70,7 @@ impl Bookkeeper<'_> {
     fn adopted(&self, attempt: &Attempt) -> Option<(String, serde_json::Value)> {
         let file = self.recorder.header().more.get(KERAS_COPY)?.as_str()?;
         let draws_anew = remedies::all().iter().any(|remedy| {
-            remedy.draws_weights() && attempt.remedies.iter().any(|id| id == remedy.id())
+            remedy.reinitializes() && attempt.remedies.iter().any(|id| id == remedy.id())
         });
         (!draws_anew).then(|| (ADOPTED.to_owned(), format!("../../{file}").into()))
     }

@@ -14,7 +14,7 @@ use surefoot_data::Dataset;
 use surefoot_diagnose::{Finding, Thresholds};
 use surefoot_plan::Plan;
 use surefoot_record::Event;
-use surefoot_repair::{Search, remedies};
+use surefoot_repair::{RepairSearch, remedies};
 use surefoot_train::{Compute, Patient, Repaired, Report, repair};
 
 /// What a repair needs besides the run.
@@ -46,7 +46,8 @@ impl<D> Surgery<'_, D> {
         self.screen.mention("\n  Looking for a remedy:");
         let plan = &self.job.plan;
         let facts = examiner.diagnosis.facts().clone();
-        let search = Search::new(plan.clone(), finding.clone(), facts.clone(), remedies::all());
+        let search =
+            RepairSearch::new(plan.clone(), finding.clone(), facts.clone(), remedies::all());
         let patient = Patient {
             plan,
             finding: finding.clone(),

@@ -70,10 +70,10 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--sampler", action="append", choices=[*OURS, *OTHERS])
     parser.add_argument("--function", action="append", choices=list(functions()))
     parser.add_argument(
-        "--foresee",
+        "--impute",
         type=float,
         metavar="ERROR",
-        help="ours are told of all but the best fifth what is foreseen, with this error",
+        help="impute the costs of all but the best fifth, with this error (our samplers only)",
     )
     parser.add_argument("--kept-only", action="store_true", help="others' studies that are done")
     parser.add_argument("--json", action="store_true")
@@ -113,7 +113,7 @@ def studies(
 ) -> Iterable[tuple[str, int, list[float | None]]]:
     """The costs of every study of a sampler, by function and seed."""
     if sampler in OURS:
-        how = ["run"] if arguments.foresee is None else ["foresee", str(arguments.foresee)]
+        how = ["run"] if arguments.impute is None else ["impute", str(arguments.impute)]
         command = [regret, *how, sampler, str(seeds.start), str(seeds.stop), str(arguments.trials)]
         command += [function.name for function in chosen]
         ran = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -3,7 +3,7 @@
 use surefoot_diagnose::indicators::PROBLEMS;
 use surefoot_diagnose::{Evaluation, Finding, Problem, Severity, Split};
 use surefoot_record::{Attempt, AttemptOutcome, Event};
-use surefoot_tune::pruner::{NAMES, NON_FINITE};
+use surefoot_tune::pruner::{NON_FINITE, PrunerConfig};
 
 /// What happened, by kind.
 #[derive(Clone, Debug, Default)]
@@ -97,5 +97,5 @@ impl History {
 /// Whether a search ends trials by this: a pruner, or an indicator.
 fn ends_trials(problem: &Problem) -> bool {
     let id = problem.id();
-    PROBLEMS.contains(problem) || NAMES.contains(&id) || id == NON_FINITE
+    PROBLEMS.contains(problem) || PrunerConfig::names().contains(&id) || id == NON_FINITE
 }

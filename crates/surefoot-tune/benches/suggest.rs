@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 use surefoot_random::{Key, Purpose};
-use surefoot_tune::sampler::{self, SampleRequest};
+use surefoot_tune::sampler::{SampleRequest, SamplerConfig};
 use surefoot_tune::{
     Condition, Domain, History, Parameter, Space, SpaceError, TrialOutcome, TrialResult, Value,
 };
@@ -14,12 +14,12 @@ const QUESTIONS: u64 = 7;
 
 fn main() -> Result<(), SpaceError> {
     let space = space()?;
-    println!("{:<8} {:>9} {:>9} {:>9}   ms an ask, by trials result", "", 100, 1_000, 10_000);
-    for name in sampler::names() {
-        let Some(sampler) = sampler::named(name) else {
-            continue;
-        };
-        let mut line = format!("{name:<8}");
+    println!(
+        "{:<8} {:>9} {:>9} {:>9}   ms per suggestion, by number of trials",
+        "", 100, 1_000, 10_000
+    );
+    for sampler in SamplerConfig::all() {
+        let mut line = format!("{:<8}", sampler.name());
         for trials in [100, 1_000, 10_000] {
             let history = history(&space, trials);
             let mut times: Vec<f64> = (0..QUESTIONS)

@@ -88,8 +88,8 @@ fn run(error: Option<f64>, words: &[&str]) -> Result<(), Box<dyn Error>> {
         return Err(USAGE.into());
     };
     let settings = match SamplerConfig::named(sampler) {
-        Some(settings) => settings,
-        None => serde_json::from_str(sampler)?,
+        Ok(settings) => settings,
+        Err(_) => serde_json::from_str(sampler)?,
     };
     let trials = trials.parse()?;
     for (name, cost) in FUNCTIONS {
@@ -125,11 +125,10 @@ fn study(
     cost: Cost,
     error: Option<f64>,
 ) -> Vec<f64> {
-    let sampler = settings.clone().sampler();
     let mut history = History::default();
     let mut costs = Vec::new();
     for number in 0..trials {
-        let point = sampler.suggest(&SampleRequest { space, seed, number, history: &history });
+        let point = settings.suggest(&SampleRequest { space, seed, number, history: &history });
         let cost = cost(&point);
         let key = Key::new(seed, Purpose::Generate).epoch(number);
         let imputed = error.and_then(|error| imputed(cost, &costs, error * key.normal(0)));

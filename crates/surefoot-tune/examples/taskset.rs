@@ -6,12 +6,12 @@
 //!
 //! Reads every curve file of a folder, draws a study of 100 trials from each for every seed (`0..20`), and
 //! prints for each pruner how much of the steps it saves, how many of the true top ten it keeps and in how many studies
-//! the true best. Keys are those of the default rules: `plc=0.0005`, `prospect.keep=0.15`.
+//! the true best. Keys are those of the default rules: `plc=0.0005`, `prospect.quantile=0.15`.
 
 use std::error::Error;
 use std::path::PathBuf;
 use surefoot_diagnose::Problem;
-use surefoot_tune::pruner::{NAMES, PruningConfig};
+use surefoot_tune::pruner::{PrunerConfig, PruningConfig};
 use surefoot_tune::simulate::{Order, Tally, Task, measure, read_taskset};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -71,8 +71,8 @@ fn tasks(folder: &str) -> Result<Vec<Task>, Box<dyn Error>> {
 /// Nothing, every pruner alone as others have it, the indicators alone, and what a study has by default.
 fn rules(base: &PruningConfig) -> Result<Vec<(String, PruningConfig)>, Box<dyn Error>> {
     let mut rules = vec![("none".to_owned(), PruningConfig::none())];
-    for name in NAMES {
-        rules.push((name.to_owned(), PruningConfig::only(name.parse()?)));
+    for pruner in PrunerConfig::all() {
+        rules.push((pruner.name().to_owned(), PruningConfig::only(pruner)));
     }
     let indicators = PruningConfig { pruners: Vec::new(), protect: 0, ..base.clone() };
     for problem in [Problem::AGV, Problem::PLC, Problem::ULC, Problem::NMG] {

@@ -4,13 +4,14 @@
 //! point: it would have gone on to fall as the others did. A model that takes it as it is sees an
 //! abyss around every trial that ran to its end, and does not leave it.
 
-use crate::pruner::{self, PruneReason};
+use crate::pruner::{NON_FINITE, PruneReason};
 use std::collections::BTreeMap;
 
 /// Whether a trial that was ended for this reason would have gone on to something else. What an indicator has
 /// ended is told as it is: its training had gone wrong.
 pub(crate) fn is_cut_short(reason: &PruneReason) -> bool {
-    pruner::NAMES.contains(&reason.by.as_str())
+    let indicators = surefoot_diagnose::indicators::PROBLEMS;
+    reason.by != NON_FINITE && indicators.iter().all(|problem| problem.id() != reason.by)
 }
 
 /// The lowest cost up to each epoch, infinite before the first that is a number.

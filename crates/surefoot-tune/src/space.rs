@@ -1,21 +1,21 @@
-//! Spaces: the parameters of a search and the values each can have.
+//! Search spaces: parameters and their domains.
 
 use libm::{exp, log};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A value of a parameter.
+/// Value of a parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
     /// A number.
     Float(f64),
-    /// A word.
+    /// A string.
     Text(String),
 }
 
@@ -30,74 +30,74 @@ impl fmt::Display for Value {
     }
 }
 
-/// The values that a parameter can have.
+/// Set of values of a parameter.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Domain {
-    /// A number from the first to the second, both included.
+    /// Numbers between two bounds, both included.
     Uniform(f64, f64),
-    /// The same, evenly spread on a logarithmic scale.
+    /// Numbers on a logarithmic scale.
     LogUniform(f64, f64),
-    /// A whole number from the first to the second, both included.
+    /// Integers between two bounds, both included.
     Int(i64, i64),
-    /// The same, evenly spread on a logarithmic scale.
+    /// Integers on a logarithmic scale.
     LogInt(i64, i64),
-    /// One of these, which have no order.
+    /// Unordered values.
     Choice(Vec<Value>),
 }
 
-/// When a parameter means something: if another one has one of some values.
+/// A parameter is active only if another one has one of these values.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Condition {
-    /// The name of the other parameter.
+    /// Name of the other parameter.
     pub parameter: String,
-    /// The values of it.
+    /// Its values.
     pub values: Vec<Value>,
 }
 
 /// A parameter of a search.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parameter {
-    /// A name that no other parameter of the space has.
+    /// Unique name.
     pub name: String,
-    /// The values it can have.
+    /// Possible values.
     pub domain: Domain,
-    /// It is there only if all of these hold.
+    /// The parameter is active only if all of these hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
 
-/// What a trial is run with: a value for each parameter whose conditions hold.
+/// A value for each active parameter: the configuration of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Point(pub BTreeMap<String, Value>);
 
 impl Point {
-    /// The value of a parameter, if it is there.
+    /// The value of a parameter, if it is active.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
 }
 
-/// The parameters of a search. Conditions name parameters that come before.
+/// Parameters of a search, sorted so that conditions refer to earlier ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Space {
     parameters: Vec<Parameter>,
 }
 
-/// What is wrong with a space.
+/// An invalid space.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{parameter}: {message}")]
 pub struct SpaceError {
-    /// The parameter that is to blame.
+    /// The parameter at fault.
     pub parameter: String,
-    /// What is wrong with it.
+    /// The problem.
     pub message: String,
 }
 
 impl Space {
-    /// A space of parameters, put in an order in which conditions look back.
+    /// Validates parameters and sorts them by their conditions.
     pub fn new(parameters: Vec<Parameter>) -> Result<Space, SpaceError> {
         let mut names = BTreeSet::new();
         for parameter in &parameters {
@@ -129,12 +129,12 @@ impl Space {
         Ok(Space { parameters: in_order(parameters)? })
     }
 
-    /// The parameters, each after those its conditions name.
+    /// Parameters, each after those that its conditions refer to.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
 
-    /// Builds a point: asks for a value of each parameter whose conditions hold.
+    /// Builds a point by calling `value` for each active parameter.
     pub fn point(&self, mut value: impl FnMut(&Parameter) -> Value) -> Point {
         let mut point = Point::default();
         for parameter in &self.parameters {
@@ -145,8 +145,7 @@ impl Space {
         point
     }
 
-    /// The point at these places, from 0 to 1: asks for that of each parameter whose conditions hold,
-    /// by its index.
+    /// The point at places from 0 to 1, by calling `place` with the index of each active parameter.
     pub fn at(&self, mut place: impl FnMut(usize) -> f64) -> Point {
         let mut point = Point::default();
         for (index, parameter) in self.parameters.iter().enumerate() {
@@ -158,7 +157,7 @@ impl Space {
         point
     }
 
-    /// Whether a point has a fitting value for each parameter that is there, and no other.
+    /// True if the point has a valid value for exactly the active parameters.
     pub fn contains(&self, point: &Point) -> bool {
         let mut seen = 0;
         for parameter in &self.parameters {
@@ -172,7 +171,7 @@ impl Space {
     }
 }
 
-/// Parameters sorted so that conditions look back, and otherwise left as they are.
+/// Sorts parameters after those that their conditions refer to, and keeps their order otherwise.
 fn in_order(mut parameters: Vec<Parameter>) -> Result<Vec<Parameter>, SpaceError> {
     let mut ordered: Vec<Parameter> = Vec::with_capacity(parameters.len());
     while !parameters.is_empty() {
@@ -194,7 +193,7 @@ fn in_order(mut parameters: Vec<Parameter>) -> Result<Vec<Parameter>, SpaceError
 }
 
 impl Parameter {
-    /// Whether it means something at a point that has the values of the parameters before it.
+    /// True if the parameter is active, given the values of the parameters before it.
     pub fn holds(&self, point: &Point) -> bool {
         self.conditions.iter().all(|condition| {
             let value = point.get(&condition.parameter);
@@ -212,7 +211,7 @@ impl Domain {
             if low > high {
                 return Err(format!("its lower bound {low} is above its upper {high}"));
             }
-            // Values are found by a share of the way between them.
+            // `at` interpolates, so the difference must be finite.
             if !(high - low).is_finite() {
                 return Err(format!("its bounds {low} and {high} are too far apart"));
             }
@@ -250,7 +249,7 @@ impl Domain {
         }
     }
 
-    /// Whether a value is one of these.
+    /// True if the domain contains the value.
     pub fn contains(&self, value: &Value) -> bool {
         match (self, value) {
             (Domain::Uniform(low, high) | Domain::LogUniform(low, high), &Value::Float(value)) => {
@@ -264,20 +263,19 @@ impl Domain {
         }
     }
 
-    /// The value at a place from 0 to 1: evenly spread places give values as the domain spreads
-    /// them.
+    /// The value at a place from 0 to 1.
     pub fn at(&self, place: f64) -> Value {
         let place = place.clamp(0.0, 1.0);
         let between = |low: f64, high: f64| (low + place * (high - low)).clamp(low, high);
         match *self {
             Domain::Uniform(low, high) => Value::Float(between(low, high)),
-            // The bounds are as they were given, whatever logarithms make of them.
+            // Exact bounds, without the rounding of logarithms.
             Domain::LogUniform(low, _) if place == 0.0 => Value::Float(low),
             Domain::LogUniform(_, high) if place == 1.0 => Value::Float(high),
             Domain::LogUniform(low, high) => {
                 Value::Float(exp(between(log(low), log(high))).clamp(low, high))
             }
-            // Each whole number has the same share of the way, the outer ones too.
+            // Every integer has the same share, including the outer ones.
             Domain::Int(low, high) => {
                 let value = between(low as f64 - 0.5, high as f64 + 0.5).round();
                 Value::Int((value as i64).clamp(low, high))
@@ -293,8 +291,8 @@ impl Domain {
         }
     }
 
-    /// The place of a value: what [`at`](Self::at) gives it back for. The middle of its share for a
-    /// whole number or a choice; 0.5 for a value that is not of this domain.
+    /// The place of a value, the inverse of [`at`](Self::at): the middle of the share of an integer or
+    /// choice, 0.5 for a value outside the domain.
     pub fn place(&self, value: &Value) -> f64 {
         let share = |value: f64, low: f64, high: f64| {
             if high > low { ((value - low) / (high - low)).clamp(0.0, 1.0) } else { 0.5 }

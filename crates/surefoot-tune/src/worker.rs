@@ -2,7 +2,7 @@
 
 use crate::pruner::PrunerSet;
 use crate::runner::{Assignment, Ended, Order, Progress, Runner, Supervisor, Trouble};
-use crate::sampler::{SampleRequest, Sampler};
+use crate::sampler::{SampleRequest, SamplerConfig};
 use crate::space::Point;
 use crate::store::{Claim, Claimed, Effort, End, Error, Heart, Pulse, Start, Store, Study, View};
 use crate::study::StudyConfig;
@@ -32,7 +32,7 @@ pub struct Worker<'a> {
 
 /// What a worker searches by, from its first trial to its last.
 struct Rules<'a> {
-    sampler: Box<dyn Sampler>,
+    sampler: SamplerConfig,
     pruners: PrunerSet,
     heart: &'a Heart,
 }
@@ -59,7 +59,7 @@ impl Worker<'_> {
         let mut view = View::new(study);
         let heart = Heart::open(self.url)?;
         let rules = Rules {
-            sampler: self.settings.sampler.clone().sampler(),
+            sampler: self.settings.sampler.clone(),
             pruners: self.settings.rules().pruner_set(),
             heart: &heart,
         };

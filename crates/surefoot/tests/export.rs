@@ -22,7 +22,7 @@ fn the_ending_of_the_file_says_what_to_write() {
     assert_eq!(
         lines.next(),
         Some(
-            "number,state,value,rate,units,optimizer,momentum,reason,sentence,epochs,planned,seconds,\
+            "number,state,value,rate,units,optimizer,momentum,reason,message,epochs,planned,seconds,\
              operations,attempts,run"
         )
     );

@@ -141,7 +141,7 @@ fn hopeless_trials_are_ended_with_a_reason() {
     assert!(!stopped.is_empty(), "{}", outcome.stdout);
     for trial in stopped {
         assert!(trial["value"].is_number());
-        assert!(trial["reason"]["sentence"].as_str().is_some_and(|s| s.ends_with('.')));
+        assert!(trial["reason"]["message"].as_str().is_some_and(|s| s.ends_with('.')));
         assert!(trial["epochs"].as_u64().unwrap() < 40);
     }
 }
@@ -501,7 +501,7 @@ fn whole_searches_are_run_among_recorded_trials() {
         assert_eq!(outcome.code, Some(2), "{}", outcome.stdout);
         outcome.stderr
     };
-    assert!(fails(&["--sampler", "tpee"]).contains("there are random, sobol, tpe, gp, smac"));
+    assert!(fails(&["--sampler", "tpee"]).contains("available: random, sobol, tpe, gp, smac"));
     assert!(fails(&["--sampler", "tpe", "--share", "0"]).contains("--share is 0"));
     let tiny = fails(&["--sampler", "tpe", "--share", "0.001"]);
     assert!(tiny.contains("a search finds nothing"), "{tiny}");
@@ -511,8 +511,8 @@ fn whole_searches_are_run_among_recorded_trials() {
     let folder_of_studies = fails(&["more"]);
     assert!(folder_of_studies.contains("there are studies in it: more/study"));
     assert!(fails(&["more/study/trial-00000"]).contains("is a run, not a study"));
-    let twice = ["--sweep", "prospect.keep=0.1,0.2", "--set", "prospect.keep=0.3"];
-    assert!(fails(&twice).contains("`prospect.keep` is given twice"));
+    let twice = ["--sweep", "prospect.quantile=0.1,0.2", "--set", "prospect.quantile=0.3"];
+    assert!(fails(&twice).contains("`prospect.quantile` is given twice"));
     assert!(fails(&["--seeds", "6"]).contains("--sampler"));
 }
 
@@ -591,7 +591,7 @@ fn mistakes_in_a_study_are_shown_with_their_line() {
         (
             "setting_of_a_pruner",
             "seed = 7",
-            "seed = 7\npruner = { name = \"asha\", reduction = 0 }",
+            "seed = 7\npruner = { name = \"asha\", reduction_factor = 0 }",
         ),
     ] {
         let folder = Folder::with("study.toml", &STUDY.replace(old, new));

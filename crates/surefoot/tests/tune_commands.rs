@@ -210,7 +210,7 @@ fn a_report_every_five_epochs_is_a_stretch() {
         "for i in 5 10 15 20; do\n\
          echo \"{\\\"epoch\\\": $i, \\\"epochs\\\": 20, \\\"value\\\": $SUREFOOT_TRIAL}\"\ndone\n",
     );
-    let rule = "tune.pruner={ name = 'median', from = 0.9, trials = 1 }";
+    let rule = "tune.pruner={ name = 'median', warmup = 0.9, n_startup_trials = 1 }";
     let outcome = tune(&folder, &["--set", rule]);
     let states = trials(&outcome);
     assert_eq!(states.len(), 4, "{}{}", outcome.stdout, outcome.stderr);
@@ -234,7 +234,7 @@ fn whoever_has_said_the_result_is_not_stopped() {
          echo \"{\\\"epoch\\\": $i, \\\"epochs\\\": 20, \\\"value\\\": 1}\"\ndone\n\
          echo \"{\\\"epoch\\\": 5, \\\"epochs\\\": 20, \\\"value\\\": $SUREFOOT_TRIAL, \\\"final\\\": true}\"\n",
     );
-    let rule = "tune.pruner={ name = 'median', from = 0.2, trials = 1 }";
+    let rule = "tune.pruner={ name = 'median', warmup = 0.2, n_startup_trials = 1 }";
     let outcome = tune(&folder, &["--set", rule]);
     let values: Vec<(Value, Value)> = trials(&outcome)
         .into_iter()

@@ -130,7 +130,7 @@ pub(super) fn told(trial: &StudyTrial<'_>) -> String {
             text.push_str(&format!(", complete: {}", words::number(*value)));
         }
         State::Over(End::Stopped { reason, .. }) => {
-            let (by, sentence) = (cut(&reason.by, 40), cut(&reason.sentence, 160));
+            let (by, sentence) = (cut(&reason.by, 40), cut(&reason.message, 160));
             text.push_str(&format!(", stopped by {by} {after}: {sentence}"));
         }
         State::Over(End::Failed { message }) => {

@@ -153,7 +153,7 @@ pub(crate) fn complete(value: f64) -> State {
 pub(crate) fn stopped(value: Option<f64>, by: &str) -> State {
     let reason = PruneReason {
         by: by.to_owned(),
-        sentence: format!("It is worse than half of the others ({by})."),
+        message: format!("It is worse than half of the others ({by})."),
         evidence: Vec::new(),
         counts: false,
     };

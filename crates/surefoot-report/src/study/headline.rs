@@ -209,7 +209,7 @@ impl<'a> Reasons<'a> {
                 let entry = stopped.entry(reason.by.as_str()).or_default();
                 entry.trials += 1;
                 entry.spared += (all - trial.reports.len() as f64).max(0.0);
-                entry.example = &reason.sentence;
+                entry.example = &reason.message;
             }
         }
         Reasons { planned, stopped }

@@ -52,7 +52,7 @@ fn stopped(page: &StudyPage<'_>) -> Markup {
                 td.figure { (epochs(trial)) }
                 td.figure { (value.map_or("–".to_owned(), words::number)) }
                 td.text {
-                    (cut(&reason.sentence, 300))
+                    (cut(&reason.message, 300))
                     div.note { (point_text(page.space.parameters(), trial.trial.point.as_ref())) }
                 }
             }

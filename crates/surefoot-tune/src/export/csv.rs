@@ -1,5 +1,4 @@
-//! Tables as CSV (RFC 4180). Numbers that are none are `NaN`, `inf` and `-inf`, as most readers know
-//! them.
+//! Tables as CSV (RFC 4180), with `NaN`, `inf` and `-inf`.
 
 use super::table::{Cell, Table};
 
@@ -22,7 +21,7 @@ fn shown(cell: &Cell) -> String {
     match cell {
         Cell::Empty => String::new(),
         Cell::Int(value) => value.to_string(),
-        // As short as it can be to come back as the same number.
+        // The shortest text that reads back as the same number.
         Cell::Float(value) => format!("{value:?}"),
         Cell::Bool(value) => value.to_string(),
         Cell::Text(text) => quoted(text),
@@ -47,7 +46,7 @@ mod tests {
         assert_eq!(
             write(&Table::of(&study, &view)),
             "\
-number,state,value,optimizer,rate,momentum,units,reason,sentence,epochs,planned,seconds,operations,attempts,run
+number,state,value,optimizer,rate,momentum,units,reason,message,epochs,planned,seconds,operations,attempts,run
 0,complete,0.25,adam,0.001,,16,,,3,3,1.5,30.0,1,runs/s/trial-00000
 1,stopped,0.9,sgd,0.1,0.5,32,median,\"It is worse than \"\"half\"\", at least.\",1,3,0.5,10.0,1,runs/s/trial-00001
 2,failed,,adam,0.01,,16,,\"no

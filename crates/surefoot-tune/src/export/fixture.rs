@@ -1,20 +1,20 @@
-//! A study in a store, for tests of exports.
+//! A stored study for tests of exports.
 
 use crate::pruner::PruneReason;
 use crate::space::{Condition, Domain, Parameter, Point, Space, Value};
 use crate::store::{Claimed, Effort, End, Limits, NewStudy, Start, Store, Study, View};
 
-/// Six trials: complete, stopped, failed, complete without a number, stopped and done, running.
+/// Six trials: complete, pruned, failed, complete with NaN, converged, running.
 pub(super) fn study() -> (Study, View) {
     let dir = tempfile::tempdir().expect("a directory");
     let url = dir.path().join("study.db").display().to_string();
     let mut store = Store::open(&url).expect("a store");
     let study = store.join(&new_study()).expect("a study");
-    let stopped = |value: f64, by: &str, sentence: &str, counts: bool| End::Stopped {
+    let stopped = |value: f64, by: &str, message: &str, counts: bool| End::Stopped {
         value: Some(value),
         reason: PruneReason {
             by: by.to_owned(),
-            sentence: sentence.to_owned(),
+            message: message.to_owned(),
             evidence: Vec::new(),
             counts,
         },

@@ -1,8 +1,8 @@
-//! Studies as Optuna's `JournalFileBackend` keeps them: a line of JSON for each operation.
+//! Journals for Optuna's `JournalFileBackend`: one JSON line per operation.
 //!
-//! The study is made by one line, and each trial by one, as Optuna writes a trial that is added whole
-//! (`Study.add_trial`). What Optuna has no field for is in user attributes. Numbers that are none are
-//! written as Python reads them, which is why lines are put together here.
+//! One line creates the study and one adds each trial, as `Study.add_trial` does. Fields unknown to
+//! Optuna become user attributes. NaN and infinities are written as Python writes them, which
+//! `serde_json` cannot do.
 
 use crate::direction::Direction;
 use crate::space::{Domain, Parameter, Point, Value};
@@ -11,15 +11,15 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
 
-/// Operations of a journal.
+/// Operation codes.
 const CREATE_STUDY: u8 = 0;
 const SET_STUDY_USER_ATTR: u8 = 2;
 const CREATE_TRIAL: u8 = 4;
 
-/// Who wrote the lines.
+/// Writer id of the lines.
 const WORKER: &str = "surefoot";
 
-/// States of a trial, as Optuna numbers them.
+/// Optuna's state codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OptunaState {
     Running = 0,
@@ -53,7 +53,7 @@ pub(super) fn write(study: &Study, view: &View) -> Result<String, serde_json::Er
     Ok(lines.join("\n"))
 }
 
-/// The line that makes a trial.
+/// The line that adds a trial.
 fn line(study: &Study, trial: &Trial, reports: &[Report]) -> Result<String, serde_json::Error> {
     let (state, value) = state(trial);
     let empty = Point::default();
@@ -72,7 +72,7 @@ fn line(study: &Study, trial: &Trial, reports: &[Report]) -> Result<String, serd
         OptunaState::Waiting => Json::Null,
         _ => Json::String(iso(started.unwrap_or(trial.created))),
     };
-    // A trial that waits is run by Optuna with the values that are fixed here.
+    // Optuna runs a waiting trial with these fixed values.
     let system = match (state, &trial.point) {
         (OptunaState::Waiting, Some(point)) => json!({"fixed_params": point}),
         _ => json!({}),
@@ -104,7 +104,7 @@ fn field(key: &str, value: &impl Serialize) -> Result<String, serde_json::Error>
     Ok(format!("\"{key}\":{}", serde_json::to_string(value)?))
 }
 
-/// A number as Python writes it into JSON.
+/// A number in Python's JSON.
 fn python(value: f64) -> String {
     match value {
         value if value.is_nan() => "NaN".to_owned(),
@@ -114,10 +114,10 @@ fn python(value: f64) -> String {
     }
 }
 
-/// What Optuna calls the state of a trial, and the value it has there.
+/// Optuna's state and value of a trial.
 ///
-/// A trial that is complete without a finite number has failed for Optuna, which cannot hold NaN as
-/// a value. One that was ended because it was done counts, and is complete.
+/// A complete trial with a non-finite value is failed for Optuna, which rejects NaN. A converged trial is
+/// complete.
 fn state(trial: &Trial) -> (OptunaState, Option<f64>) {
     let finite = trial.value().filter(|value| value.is_finite());
     match (&trial.state, finite) {
@@ -153,7 +153,7 @@ fn distribution(parameter: &Parameter) -> Json {
     }
 }
 
-/// A value as Optuna keeps it: a number, or the place among the choices.
+/// Optuna's internal value: a number, or the index of a choice.
 fn internal(parameter: &Parameter, value: &Value) -> Json {
     match &parameter.domain {
         Domain::Choice(values) => json!(values.iter().position(|other| other == value)),
@@ -161,7 +161,7 @@ fn internal(parameter: &Parameter, value: &Value) -> Json {
     }
 }
 
-/// What Optuna has no field for.
+/// User attributes for fields unknown to Optuna.
 fn attributes(trial: &Trial, reports: &[Report]) -> BTreeMap<String, Json> {
     let mut attributes = BTreeMap::new();
     let mut put = |key: &str, value: Json| {
@@ -171,7 +171,7 @@ fn attributes(trial: &Trial, reports: &[Report]) -> BTreeMap<String, Json> {
     match &trial.state {
         State::Over(End::Stopped { reason, .. }) => {
             put("reason", json!(reason.by));
-            put("sentence", json!(reason.sentence));
+            put("message", json!(reason.message));
         }
         State::Over(End::Failed { message }) => put("message", json!(message)),
         _ => {}
@@ -196,7 +196,7 @@ fn attributes(trial: &Trial, reports: &[Report]) -> BTreeMap<String, Json> {
     attributes
 }
 
-/// A time as ISO 8601 has it, in UTC.
+/// ISO 8601 time in UTC.
 fn iso(time: Millis) -> String {
     let (days, within) = (time.div_euclid(86_400_000), time.rem_euclid(86_400_000));
     let (year, month, day) = date(days);
@@ -205,8 +205,7 @@ fn iso(time: Millis) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}000+00:00")
 }
 
-/// Year, month and day of a number of days since 1970. Years are counted from March here, so that the
-/// day that may be missing is the last one.
+/// Year, month and day of days since 1970. Years start in March here, so the leap day is last.
 fn date(days: i64) -> (i64, i64, i64) {
     const ERA: i64 = 146_097;
     let days = days + 719_468;
@@ -232,7 +231,7 @@ mod tests {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// A line without its times, which are those of the test.
+    /// A line without its times, which differ between runs.
     fn timeless(line: &str) -> String {
         let mut parts = Vec::new();
         for (i, part) in line.split("\"20").enumerate() {

@@ -1,4 +1,4 @@
-//! Trials as JSON lines, each with its whole curve. Numbers that are none are the strings `"NaN"`,
+//! JSON lines, one trial each with its learning curve. Non-finite numbers are the strings `"NaN"`,
 //! `"Infinity"` and `"-Infinity"`.
 
 use crate::pruner::PruneReason;

@@ -1,7 +1,7 @@
-//! Studies for other programs: as a table, or as a study of Optuna's.
+//! Export of studies to CSV, Parquet, JSON lines and Optuna.
 //!
-//! A table has one row a trial ([`Table`]), in CSV or Parquet. JSON lines have the curve of each trial
-//! besides. An Optuna journal is what Optuna itself would have written.
+//! CSV and Parquet have one row per trial ([`Table`]). JSON lines add the learning curves. The Optuna
+//! journal can be opened with `JournalFileBackend`.
 
 mod csv;
 mod journal;
@@ -14,36 +14,36 @@ use std::path::Path;
 
 pub use table::{Cell, Column, Kind, Table};
 
-/// A form in which a study can be handed on.
+/// An export format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A row a trial, with commas between.
+    /// CSV, one row per trial.
     Csv,
-    /// The same, with types.
+    /// Parquet, one row per trial.
     Parquet,
-    /// A JSON object a trial, with its curve.
+    /// One JSON object per trial, with its learning curve.
     JsonLines,
-    /// The log of Optuna's `JournalFileBackend`.
+    /// A log for Optuna's `JournalFileBackend`.
     OptunaJournal,
 }
 
-/// What went wrong.
+/// Error of an export.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// A row that cannot be written as Parquet.
+    /// Parquet could not be written.
     #[error("the table cannot be written as Parquet: {0}")]
     Parquet(#[from] ::parquet::errors::ParquetError),
-    /// Something that cannot be written as JSON.
+    /// JSON could not be written.
     #[error("this cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Format; 4] =
         [Format::Csv, Format::Parquet, Format::JsonLines, Format::OptunaJournal];
 
-    /// The name it has on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Format::Csv => "csv",
@@ -53,7 +53,7 @@ impl Format {
         }
     }
 
-    /// The ending of its files.
+    /// File extension.
     pub fn ending(self) -> &'static str {
         match self {
             Format::OptunaJournal => "log",
@@ -66,14 +66,14 @@ impl Format {
         Format::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// The format that a file's name tells.
+    /// The format of a file extension.
     pub fn of(file: &Path) -> Option<Format> {
         let ending = file.extension()?.to_str()?.to_ascii_lowercase();
         let mut all = Format::ALL.into_iter();
         all.find(|format| format.ending() == ending)
     }
 
-    /// A study in this form. The view has to have the reports.
+    /// Serializes a study. The view must contain the reports.
     pub fn write(self, study: &Study, view: &View) -> Result<Vec<u8>, ExportError> {
         match self {
             Format::Csv => Ok(csv::write(&Table::of(study, view)).into_bytes()),

@@ -1,4 +1,4 @@
-//! Tables as Parquet, with a type for each column.
+//! Tables as Parquet.
 
 use super::table::{Cell, Column, Kind, Table};
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};

@@ -1,62 +1,62 @@
-//! A study as a table: a row a trial, a column a parameter, each with its type.
+//! Study tables: a row per trial, a typed column per parameter.
 
 use crate::space::{Domain, Value};
 use crate::store::{End, State, Study, Trial, View};
 
-/// What the cells of a column are.
+/// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Whole numbers.
+    /// Integers.
     Int,
     /// Numbers.
     Float,
-    /// Yes or no.
+    /// Booleans.
     Bool,
-    /// Words.
+    /// Strings.
     Text,
 }
 
-/// A cell of a table.
+/// A cell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cell {
-    /// Nothing.
+    /// Missing.
     Empty,
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A number, which may be NaN or infinite.
+    /// A number, possibly NaN or infinite.
     Float(f64),
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
-    /// A word.
+    /// A string.
     Text(String),
 }
 
-/// A column of a table. All its cells are of its kind or empty.
+/// A column. All cells have its type or are empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// What it is called; no other column of the table has this name.
+    /// Unique name.
     pub name: String,
-    /// What its cells are.
+    /// Type of the cells.
     pub kind: Kind,
-    /// A cell a row.
+    /// One cell per row.
     pub cells: Vec<Cell>,
 }
 
 /// A study as a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// The columns; all have the same number of cells.
+    /// Columns of equal length.
     pub columns: Vec<Column>,
 }
 
-/// The columns before those of the parameters.
+/// Columns before the parameters.
 const BEFORE: [(&str, Kind); 3] =
     [("number", Kind::Int), ("state", Kind::Text), ("value", Kind::Float)];
 
-/// The columns after them.
+/// Columns after the parameters.
 const AFTER: [(&str, Kind); 8] = [
     ("reason", Kind::Text),
-    ("sentence", Kind::Text),
+    ("message", Kind::Text),
     ("epochs", Kind::Int),
     ("planned", Kind::Int),
     ("seconds", Kind::Float),
@@ -66,7 +66,7 @@ const AFTER: [(&str, Kind); 8] = [
 ];
 
 impl Table {
-    /// The table of a study. The view has to have the reports.
+    /// The table of a study. The view must contain the reports.
     pub fn of(study: &Study, view: &View) -> Table {
         let trials = view.trials();
         let fixed = |(name, kind): (&str, Kind)| Column {
@@ -88,13 +88,13 @@ impl Table {
         Table { columns: columns.collect() }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |column| column.cells.len())
     }
 }
 
-/// A parameter's column has its name, unless that is taken.
+/// Prefixes a parameter whose name is taken by a fixed column.
 fn column_name(parameter: &str) -> String {
     let mut taken = BEFORE.iter().chain(&AFTER).map(|(name, _)| *name);
     match taken.any(|name| name == parameter) {
@@ -104,8 +104,8 @@ fn column_name(parameter: &str) -> String {
 }
 
 fn cell(name: &str, trial: &Trial, view: &View) -> Cell {
-    let (reason, sentence) = match &trial.state {
-        State::Over(End::Stopped { reason, .. }) => (Some(&reason.by), Some(&reason.sentence)),
+    let (reason, message) = match &trial.state {
+        State::Over(End::Stopped { reason, .. }) => (Some(&reason.by), Some(&reason.message)),
         State::Over(End::Failed { message }) => (None, Some(message)),
         _ => (None, None),
     };
@@ -116,7 +116,7 @@ fn cell(name: &str, trial: &Trial, view: &View) -> Cell {
         "state" => Cell::Text(trial.state.word().to_owned()),
         "value" => float(trial.value()),
         "reason" => text(reason),
-        "sentence" => text(sentence),
+        "message" => text(message),
         "epochs" => Cell::Int(view.reports(trial.number).len() as i64),
         "planned" => trial.planned.map_or(Cell::Empty, |n| Cell::Int(n.into())),
         "seconds" => float(trial.seconds),
@@ -127,7 +127,7 @@ fn cell(name: &str, trial: &Trial, view: &View) -> Cell {
     }
 }
 
-/// The kind of column that holds all values of a domain as they are.
+/// The type that represents all values of a domain.
 fn kind(domain: &Domain) -> Kind {
     match domain {
         Domain::Uniform(..) | Domain::LogUniform(..) => Kind::Float,
@@ -154,7 +154,7 @@ fn of_kind(kind: Kind, value: &Value) -> Cell {
         (Kind::Float, Value::Float(value)) => Cell::Float(*value),
         (Kind::Bool, Value::Bool(value)) => Cell::Bool(*value),
         (Kind::Text, value) => Cell::Text(value.to_string()),
-        // Not a value of this domain: an empty cell rather than a wrong one.
+        // A value outside the domain becomes an empty cell.
         _ => Cell::Empty,
     }
 }

@@ -1,213 +1,259 @@
-//! Pruners by their names.
+//! The `pruner` and `protect` keys of a study: pruners, indicators and their limits.
 
-use super::{Asha, Extrapolation, Hyperband, Median, Percentile, Prospect, PruneReason, Pruner};
-use crate::learning_curve::LearningCurve;
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Error, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
-use std::fmt;
-use std::str::FromStr;
+use super::{Prospect, PrunerConfig, PrunerSet};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use surefoot_diagnose::indicators::{self, Limits};
+use surefoot_diagnose::{Detector, Problem};
 
-/// The names of all pruners.
-pub const NAMES: [&str; 6] =
-    ["prospect", "median", "percentile", "extrapolation", "asha", "hyperband"];
+/// The word in a study for all indicators.
+pub const DIAGNOSIS: &str = "diagnosis";
 
-/// A pruner with its settings, as studies write it: a name (`"median"`), or a table with a name and
-/// the settings that differ from the defaults (`{ name = "median", trials = 10 }`).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(tag = "name", rename_all = "snake_case")]
-pub enum PrunerConfig {
-    /// Behind, and lying still.
-    Prospect(Prospect),
-    /// Worse than the median.
-    Median(Median),
-    /// Not among the best share.
-    Percentile(Percentile),
-    /// Forecast to end worse than the best.
-    Extrapolation(Extrapolation),
-    /// Successive halving, without waiting.
-    Asha(Asha),
-    /// Several brackets of it.
-    Hyperband(Hyperband),
+/// The word in a study for no pruners and no indicators.
+pub const NONE: &str = "none";
+
+/// Pruners and indicators of a study, in any combination.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PruningConfig {
+    /// Pruners, each of which may stop a trial.
+    pub pruners: Vec<PrunerConfig>,
+    /// Indicators, each of which may stop a trial.
+    pub indicators: Vec<Problem>,
+    /// Thresholds of the indicators.
+    pub limits: Limits,
+    /// The best trials at each epoch, this many, are never pruned unless their cost is NaN or
+    /// infinite. A wrong decision then costs a mediocre trial instead of the best one.
+    pub protect: usize,
 }
 
-/// There is no pruner of that name.
+impl Default for PruningConfig {
+    fn default() -> Self {
+        Self {
+            pruners: vec![PrunerConfig::new(Prospect::default())],
+            indicators: indicators::PROBLEMS.to_vec(),
+            limits: Limits::default(),
+            protect: 3,
+        }
+    }
+}
+
+/// An invalid change of a [`PruningConfig`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no pruner `{0}`; there are {names}", names = NAMES.join(", "))]
-pub struct UnknownPruner(pub String);
-
-impl FromStr for PrunerConfig {
-    type Err = UnknownPruner;
-
-    fn from_str(name: &str) -> Result<PrunerConfig, UnknownPruner> {
-        Ok(match name {
-            "prospect" => PrunerConfig::Prospect(Prospect::default()),
-            "median" => PrunerConfig::Median(Median::default()),
-            "percentile" => PrunerConfig::Percentile(Percentile::default()),
-            "extrapolation" => PrunerConfig::Extrapolation(Extrapolation::default()),
-            "asha" => PrunerConfig::Asha(Asha::default()),
-            "hyperband" => PrunerConfig::Hyperband(Hyperband::default()),
-            _ => return Err(UnknownPruner(name.to_owned())),
-        })
-    }
+#[error("`{key}`: {message}")]
+pub struct PruningConfigError {
+    /// The key that was set.
+    pub key: String,
+    /// The problem.
+    pub message: String,
 }
 
-impl PrunerConfig {
-    /// Fails if a setting is one with which the pruner could not do what it is for.
-    fn check(&self) -> Result<(), String> {
-        let fail = |key: &str, value: f64, wanted: &str| {
-            let name = self.name();
-            Err(format!("pruner `{name}`: `{key}` is {value}, not {wanted}"))
-        };
-        let is_share = |key, value| match (0.0..=1.0).contains(&value) {
-            true => Ok(()),
-            false => fail(key, value, "a share from 0 to 1"),
-        };
-        let is_positive = |key, value: f64| match value >= 0.0 && value.is_finite() {
-            true => Ok(()),
-            false => fail(key, value, "a number from 0"),
-        };
-        let has_rungs = |first: f64, reduction: f64| {
-            if !(first > 0.0 && first <= 1.0) {
-                return fail("first", first, "a share above 0");
+impl PruningConfig {
+    /// No pruners and no indicators.
+    pub fn none() -> PruningConfig {
+        PruningConfig { pruners: Vec::new(), indicators: Vec::new(), ..PruningConfig::default() }
+    }
+
+    /// One pruner without protection: the rule as published.
+    pub fn only(pruner: PrunerConfig) -> PruningConfig {
+        PruningConfig { pruners: vec![pruner], protect: 0, ..PruningConfig::none() }
+    }
+
+    /// Reads the list of a study: `diagnosis` for all indicators, the id of an indicator, or a pruner,
+    /// each as a name or as a table with a name and options.
+    pub fn listed(entries: &[Value], protect: usize) -> Result<PruningConfig, String> {
+        let mut config = PruningConfig { protect, ..PruningConfig::none() };
+        for entry in entries {
+            let name = entry.as_str().or_else(|| entry.get("name")?.as_str()).unwrap_or_default();
+            let indicator = indicators::PROBLEMS.into_iter().find(|problem| problem.id() == name);
+            match (name, indicator) {
+                (DIAGNOSIS, _) => config.indicators = indicators::PROBLEMS.to_vec(),
+                (_, Some(problem)) => config.indicators.push(problem),
+                (NONE, _) => return Err(format!("`{NONE}` must stand alone, not in a list")),
+                (_, None) => {
+                    config.pruners.push(pruner(name, entry)?);
+                    continue;
+                }
             }
-            if !(reduction > 1.0 && reduction.is_finite()) {
-                return fail("reduction", reduction, "more than 1");
+            config.set_limits(entry)?;
+        }
+        Ok(config)
+    }
+
+    /// Takes the limits from a table that names an indicator or all of them.
+    fn set_limits(&mut self, entry: &Value) -> Result<(), String> {
+        for (key, value) in entry.as_object().into_iter().flatten() {
+            if key != "name" {
+                let number = value.as_f64();
+                let number = number.ok_or_else(|| format!("`{key}` must be a number"))?;
+                self.limits.set(key, number)?;
             }
-            Ok(())
-        };
-        match *self {
-            PrunerConfig::Prospect(Prospect { keep, sure, swing, fall, from, trials: _ }) => {
-                is_share("keep", keep)
-                    .and(is_share("from", from))
-                    .and(is_positive("sure", sure))
-                    .and(swing.map_or(Ok(()), |swing| is_positive("swing", swing)))
-                    .and(is_positive("fall", fall))
+        }
+        Ok(())
+    }
+
+    /// Fills in the defaults that depend on the sampler.
+    #[must_use]
+    pub fn for_sampler(mut self, learns: bool) -> PruningConfig {
+        for pruner in &mut self.pruners {
+            if pruner.option("noise_factor") == Some(&Value::Null) {
+                let factor = Prospect::default_noise_factor(learns).into();
+                let change = Map::from_iter([("noise_factor".to_owned(), factor)]);
+                *pruner = pruner.with(change).unwrap_or_else(|_| pruner.clone());
             }
-            PrunerConfig::Median(Median { from, trials: _ }) => is_share("from", from),
-            PrunerConfig::Percentile(Percentile { keep, from, trials: _ }) => {
-                is_share("keep", keep).and(is_share("from", from))
-            }
-            PrunerConfig::Extrapolation(Extrapolation { from, sure, trials: _ }) => {
-                is_share("from", from).and(is_positive("sure", sure))
-            }
-            PrunerConfig::Asha(Asha { first, reduction })
-            | PrunerConfig::Hyperband(Hyperband { first, reduction }) => {
-                has_rungs(first, reduction)
-            }
+        }
+        self
+    }
+
+    /// The pruners, ready to decide.
+    pub fn pruner_set(&self) -> PrunerSet {
+        PrunerSet {
+            pruners: self.pruners.clone(),
+            prunes_non_finite: !self.pruners.is_empty() || self.indicators.contains(&Problem::AGV),
+            protect: self.protect,
         }
     }
 
-    fn pruner(&self) -> &dyn Pruner {
-        match self {
-            PrunerConfig::Prospect(pruner) => pruner,
-            PrunerConfig::Median(pruner) => pruner,
-            PrunerConfig::Percentile(pruner) => pruner,
-            PrunerConfig::Extrapolation(pruner) => pruner,
-            PrunerConfig::Asha(pruner) => pruner,
-            PrunerConfig::Hyperband(pruner) => pruner,
+    /// New instances of the indicators, to diagnose one trial with.
+    pub fn detectors(&self) -> Vec<Box<dyn Detector>> {
+        let mut detectors = indicators::all(&self.limits);
+        detectors.retain(|detector| self.indicators.contains(&detector.problem()));
+        detectors
+    }
+
+    /// Returns a copy with one number changed: `protect`, a limit of the indicators (`plc`), or an
+    /// option of a pruner (`prospect.quantile`).
+    pub fn with(&self, key: &str, value: f64) -> Result<PruningConfig, PruningConfigError> {
+        let fail = |message: String| PruningConfigError { key: key.to_owned(), message };
+        let is_whole = value.fract() == 0.0 && value.abs() < 2f64.powi(53);
+        let mut changed = self.clone();
+        match key.split_once('.') {
+            None if key == "protect" => {
+                if !is_whole || value < 0.0 {
+                    return Err(fail(format!("must be an integer of at least 0, not {value}")));
+                }
+                changed.protect = value as usize;
+            }
+            None => changed.limits.set(key, value).map_err(fail)?,
+            Some((name, option)) => {
+                let Some(pruner) = changed.pruners.iter_mut().find(|p| p.name() == name) else {
+                    let names: Vec<&str> = self.pruners.iter().map(|p| p.name()).collect();
+                    return Err(fail(match names.as_slice() {
+                        [] => format!(
+                            "no pruner is active; limits of indicators have no dot, such as `{}`",
+                            Problem::PLC.id()
+                        ),
+                        _ => format!("`{name}` is not active; active: {}", names.join(", ")),
+                    }));
+                };
+                let number = if is_whole { (value as i64).into() } else { value.into() };
+                let change = Map::from_iter([(option.to_owned(), number)]);
+                *pruner = pruner.with(change).map_err(|error| fail(error.message))?;
+            }
         }
+        Ok(changed)
     }
 }
 
-impl Pruner for PrunerConfig {
-    fn name(&self) -> &'static str {
-        self.pruner().name()
-    }
-
-    fn judge(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
-        self.pruner().judge(trial, others)
-    }
-}
-
-impl<'de> Deserialize<'de> for PrunerConfig {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<PrunerConfig, D::Error> {
-        deserializer.deserialize_any(NameOrTable)
-    }
-}
-
-struct NameOrTable;
-
-impl<'de> Visitor<'de> for NameOrTable {
-    type Value = PrunerConfig;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a pruner, or a table with its `name` and settings")
-    }
-
-    fn visit_str<E: Error>(self, name: &str) -> Result<PrunerConfig, E> {
-        name.parse().map_err(E::custom)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<PrunerConfig, A::Error> {
-        #[derive(Deserialize)]
-        #[serde(tag = "name", rename_all = "snake_case")]
-        enum Table {
-            Prospect(Prospect),
-            Median(Median),
-            Percentile(Percentile),
-            Extrapolation(Extrapolation),
-            Asha(Asha),
-            Hyperband(Hyperband),
+fn pruner(name: &str, entry: &Value) -> Result<PrunerConfig, String> {
+    PrunerConfig::from_value(entry).map_err(|error| {
+        if name.is_empty() || PrunerConfig::names().contains(&name) {
+            return error.message;
         }
-        let table = Table::deserialize(MapAccessDeserializer::new(map))?;
-        let choice = match table {
-            Table::Prospect(pruner) => PrunerConfig::Prospect(pruner),
-            Table::Median(pruner) => PrunerConfig::Median(pruner),
-            Table::Percentile(pruner) => PrunerConfig::Percentile(pruner),
-            Table::Extrapolation(pruner) => PrunerConfig::Extrapolation(pruner),
-            Table::Asha(pruner) => PrunerConfig::Asha(pruner),
-            Table::Hyperband(pruner) => PrunerConfig::Hyperband(pruner),
-        };
-        choice.check().map_err(A::Error::custom)?;
-        Ok(choice)
-    }
+        let problems = indicators::PROBLEMS;
+        let ids: Vec<&str> = problems.iter().map(Problem::id).collect();
+        format!(
+            "unknown pruner `{name}`; available: {DIAGNOSIS}, {} and the indicators {}",
+            PrunerConfig::names().join(", "),
+            ids.join(", ")
+        )
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
-    fn every_name_is_a_pruner_of_that_name() {
-        for name in NAMES {
-            let choice: PrunerConfig = name.parse().unwrap();
-            assert_eq!(choice.name(), name);
-            let json = serde_json::to_string(&choice).unwrap();
-            assert_eq!(serde_json::from_str::<PrunerConfig>(&json).unwrap(), choice);
-        }
+    fn the_defaults_survive_a_round_trip_through_json() {
+        let json = serde_json::to_string(&PruningConfig::default()).unwrap();
+        let default = PruningConfig::default();
+        assert_eq!(serde_json::from_str::<PruningConfig>(&json).unwrap(), default);
+        assert_eq!(serde_json::from_str::<PruningConfig>("{}").unwrap(), default);
+        assert!(serde_json::from_str::<PruningConfig>(r#"{"pruner": []}"#).is_err());
     }
 
     #[test]
-    fn a_name_or_a_table_will_do() {
-        let read = |json: &str| serde_json::from_str::<PrunerConfig>(json).unwrap();
-        assert_eq!(read(r#""median""#), PrunerConfig::Median(Median::default()));
-        let table = read(r#"{"trials": 9, "name": "median"}"#);
-        let median = Median { trials: 9, ..Median::default() };
-        assert_eq!(table, PrunerConfig::Median(median));
+    fn a_list_mixes_pruners_and_indicators() {
+        let entries = [
+            Value::from("erg"),
+            json!({"name": "nmg", "gain": 0.25}),
+            json!({"name": "median", "n_startup_trials": 9}),
+        ];
+        let config = PruningConfig::listed(&entries, 2).unwrap();
+        assert_eq!(config.indicators, [Problem::ERG, Problem::NMG]);
+        assert_eq!((config.limits.gain, config.protect), (0.25, 2));
+        assert_eq!(config.pruners[0].name(), "median");
+        assert_eq!(config.pruners[0].option("n_startup_trials"), Some(&9.into()));
+        let all = PruningConfig::listed(&[Value::from(DIAGNOSIS), Value::from("prospect")], 3);
+        assert_eq!(all, Ok(PruningConfig::default()));
     }
 
     #[test]
-    fn errors_name_what_there_is() {
-        let error =
-            |json: &str| serde_json::from_str::<PrunerConfig>(json).unwrap_err().to_string();
-        assert!(error(r#""medain""#).contains("there are prospect, median, "));
-        assert!(error(r#"{"name": "medain"}"#).contains("expected one of `prospect`, `median`"));
-        assert!(error(r#"{"name": "median", "trails": 5}"#).contains("`from` or `trials`"));
-        assert!(error("5").contains("the name of a pruner"));
+    fn invalid_entries_are_refused() {
+        let error = |entry: Value| PruningConfig::listed(&[entry], 0).unwrap_err();
+        let text = error(Value::from("mediam"));
+        assert!(text.starts_with("unknown pruner `mediam`; available: diagnosis, prospect, "));
+        assert!(error(json!({"name": "diagnosis", "plk": 1})).contains("plk"));
+        assert_eq!(error(Value::from("none")), "`none` must stand alone, not in a list");
+        let text = error(json!({"name": "median", "n_startup_trials": -3}));
+        let expected =
+            "pruner `median`: `n_startup_trials` must be an integer of at least 0, not -3";
+        assert_eq!(text, expected);
+        assert!(error(json!(7)).starts_with("a pruner is a name"));
     }
 
     #[test]
-    fn settings_that_make_no_sense_are_refused() {
-        for (table, said) in [
-            (r#"{"name": "median", "from": 7}"#, "`from` is 7, not a share from 0 to 1"),
-            (r#"{"name": "percentile", "keep": -0.5}"#, "`keep` is -0.5"),
-            (r#"{"name": "prospect", "sure": -1}"#, "`sure` is -1, not a number from 0"),
-            (r#"{"name": "asha", "reduction": 1}"#, "`reduction` is 1, not more than 1"),
-            (r#"{"name": "hyperband", "first": 0}"#, "`first` is 0, not a share above 0"),
-        ] {
-            let error = serde_json::from_str::<PrunerConfig>(table).expect_err("refused");
-            assert!(error.to_string().contains(said), "{error}");
-        }
+    fn numbers_are_set_by_key() {
+        let config = PruningConfig::default();
+        assert_eq!(config.with("protect", 5.0).unwrap().protect, 5);
+        assert_eq!(config.with("plc", 0.5).unwrap().limits.plc, 0.5);
+        let changed = config.with("prospect.quantile", 0.1).unwrap();
+        let changed = changed.with("prospect.n_startup_trials", 7.0).unwrap();
+        let expected = Prospect { quantile: 0.1, n_startup_trials: 7, ..Prospect::default() };
+        assert_eq!(changed.pruners[0], PrunerConfig::new(expected));
+    }
+
+    #[test]
+    fn the_noise_factor_depends_on_the_sampler_unless_it_is_set() {
+        let factor = |config: PruningConfig| config.pruners[0].option("noise_factor").cloned();
+        let default = PruningConfig::default();
+        assert_eq!(factor(default.clone().for_sampler(true)), Some(1.0.into()));
+        assert_eq!(factor(default.clone().for_sampler(false)), Some(3.0.into()));
+        let set = default.with("prospect.noise_factor", 2.5).unwrap();
+        assert_eq!(factor(set.for_sampler(true)), Some(2.5.into()));
+    }
+
+    #[test]
+    fn invalid_changes_name_the_allowed_keys() {
+        let error = |key: &str, value: f64| {
+            PruningConfig::default().with(key, value).unwrap_err().to_string()
+        };
+        assert!(error("prospect.quantil", 1.0).contains("unknown key `quantil`; available: "));
+        assert!(error("median.warmup", 1.0).contains("`median` is not active; active: prospect"));
+        assert!(error("plk", 1.0).contains("plk"));
+        assert!(error("protect", 0.5).contains("an integer of at least 0, not 0.5"));
+        let indicator = PruningConfig::listed(&[Value::from("plc")], 3).unwrap();
+        let error = indicator.with("plc.limit", 1.0).unwrap_err().to_string();
+        assert!(error.contains("no pruner is active"), "{error}");
+    }
+
+    #[test]
+    fn only_listed_indicators_are_built() {
+        let indicators = vec![Problem::NMG, Problem::AGV];
+        let config = PruningConfig { indicators, ..PruningConfig::default() };
+        let problems: Vec<_> = config.detectors().iter().map(|d| d.problem()).collect();
+        assert_eq!(problems, [Problem::AGV, Problem::NMG]);
     }
 }

@@ -1,67 +1,69 @@
 //! Learning-curve extrapolation.
 
-use super::standing::{is_done, progress, sound};
+use super::rank::{finite_or_worst, is_done, progress};
 use super::{PruneReason, Pruner};
 use crate::learning_curve::LearningCurve;
+use crate::registry::{fraction, non_negative};
 use libm::{exp, log, pow};
 use serde::{Deserialize, Serialize};
 
-/// Ends a trial whose forecast for the last epoch is worse than the best that others have ended with.
+/// Prunes a trial whose forecast final cost is worse than the best final cost of the others.
 ///
-/// After Domhan et al. (2015): curves of several families are fitted to the costs so far, and their
-/// forecasts are averaged by how well they fit. Theirs are sampled by a Markov chain; here the shape of
-/// a curve is taken from a grid and its two scales are solved for, which is exact, quick and the same
-/// every time.
+/// After Domhan et al. (2015): several families of curves are fitted to the costs so far and their
+/// forecasts are averaged, weighted by goodness of fit. The paper samples the parameters with a Markov
+/// chain; here the shape comes from a grid and the two linear scales are solved for, which is exact,
+/// fast and deterministic.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Extrapolation {
-    /// The share of its epochs that a trial has done before it is judged. A forecast from fewer
-    /// points is none.
-    pub from: f64,
-    /// How many standard deviations the forecast has to be away.
-    pub sure: f64,
-    /// How many others there have to be that ran to their end.
-    pub trials: usize,
+    /// Fraction of the planned epochs before the first decision.
+    #[serde(deserialize_with = "fraction")]
+    pub warmup: f64,
+    /// Distance between forecast and best cost, in standard deviations.
+    #[serde(deserialize_with = "non_negative")]
+    pub z: f64,
+    /// Number of completed trials required.
+    pub n_startup_trials: usize,
 }
 
 impl Default for Extrapolation {
     fn default() -> Self {
-        Self { from: 0.2, sure: 1.65, trials: 3 }
+        Self { warmup: 0.2, z: 1.65, n_startup_trials: 3 }
     }
 }
 
-/// The fewest points that say anything of a curve with three degrees of freedom.
-const FEWEST: usize = 5;
+/// Points needed to fit a curve with three degrees of freedom.
+const MIN_POINTS: usize = 5;
 
 impl Pruner for Extrapolation {
     fn name(&self) -> &'static str {
         "extrapolation"
     }
 
-    fn judge(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
-        let early = progress(trial) < self.from || trial.costs.len() < FEWEST;
+    fn prune(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
+        let early = progress(trial) < self.warmup || trial.costs.len() < MIN_POINTS;
         if is_done(trial) || early {
             return None;
         }
         let whole = others.iter().filter(|o| o.over && o.costs.len() >= o.planned);
-        let ends: Vec<f64> = whole.filter_map(|other| other.last()).map(sound).collect();
+        let ends: Vec<f64> = whole.filter_map(|other| other.last()).map(finite_or_worst).collect();
         let best = ends.iter().copied().reduce(f64::min)?;
-        if ends.len() < self.trials || !best.is_finite() {
+        if ends.len() < self.n_startup_trials || !best.is_finite() {
             return None;
         }
         let forecast = Forecast::of(&trial.costs, trial.planned)?;
-        let hopeful = forecast.cost - self.sure * forecast.spread;
+        let hopeful = forecast.cost - self.z * forecast.spread;
         (hopeful > best).then(|| {
-            // Without numbers: those here are costs, and what people want to see may be the negative.
-            let sentence = "At this pace it ends worse than another trial has ended.";
-            PruneReason::new(self.name(), sentence)
-                .with("cost that is forecast", forecast.cost, None)
-                .with("cost that is forecast at its luckiest", hopeful, best)
+            // No numbers in the message: these are costs, which may be negated values.
+            let why = "the forecast final value is worse than the best completed trial";
+            PruneReason::at(self.name(), trial, why)
+                .with("forecast cost", forecast.cost, None)
+                .with("optimistic forecast cost", hopeful, best)
         })
     }
 }
 
-/// Where a curve goes.
+/// Forecast of a final cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Forecast {
     cost: f64,
@@ -69,8 +71,7 @@ struct Forecast {
 }
 
 impl Forecast {
-    /// Fits all families to `costs` and averages where they are at `end`. Costs that are no numbers are
-    /// left out.
+    /// Fits all families to `costs` and averages their values at `end`. Non-finite costs are skipped.
     fn of(costs: &[f64], end: usize) -> Option<Forecast> {
         let points: Vec<(f64, f64)> = costs
             .iter()
@@ -78,13 +79,13 @@ impl Forecast {
             .filter(|(_, cost)| cost.is_finite())
             .map(|(i, cost)| ((i + 1) as f64, *cost))
             .collect();
-        if points.len() < FEWEST {
+        if points.len() < MIN_POINTS {
             return None;
         }
         let fits: Vec<Fit> =
             shapes().filter_map(|shape| Fit::of(&points, &shape, end as f64)).collect();
         let least = fits.iter().map(|fit| fit.error).reduce(f64::min)?;
-        // A perfect fit must not divide by nothing.
+        // Avoids a division by zero after a perfect fit.
         let squares: f64 = points.iter().map(|(_, cost)| cost * cost).sum();
         let floor = (1e-12 * squares).max(f64::MIN_POSITIVE);
         let n = points.len() as f64;
@@ -101,11 +102,11 @@ impl Forecast {
     }
 }
 
-/// A curve `floor + scale * shape(t)` fitted to points, with `scale` not negative: costs fall.
+/// A curve `floor + scale * shape(t)` fitted to points, with a non-negative `scale`.
 struct Fit {
-    /// The sum of squared distances.
+    /// Sum of squared residuals.
     error: f64,
-    /// Where it is at the end.
+    /// Value at the last epoch.
     end: f64,
 }
 
@@ -128,8 +129,7 @@ impl Fit {
     }
 }
 
-/// The shapes of the families, all falling: powers, exponentials, sigmoids in the logarithm, and the
-/// inverse logarithm.
+/// Decreasing shapes: powers, exponentials, sigmoids in the logarithm, and the inverse logarithm.
 fn shapes() -> impl Iterator<Item = Box<dyn Fn(f64) -> f64>> {
     const POWERS: [f64; 6] = [0.1, 0.25, 0.5, 1.0, 1.5, 2.0];
     const RATES: [f64; 6] = [0.01, 0.03, 0.06, 0.1, 0.2, 0.5];
@@ -145,11 +145,11 @@ fn shapes() -> impl Iterator<Item = Box<dyn Fn(f64) -> f64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::standing::tests::{curve, ended};
+    use super::super::rank::tests::{curve, ended};
     use super::*;
 
     #[test]
-    fn a_curve_of_a_known_family_is_continued() {
+    fn a_curve_of_a_known_family_is_forecast() {
         let costs: Vec<f64> = (1..=10).map(|t| 0.3 + 0.7 * (-0.1 * f64::from(t)).exp()).collect();
         let forecast = Forecast::of(&costs, 50).unwrap();
         let truth = 0.3 + 0.7 * (-5.0_f64).exp();
@@ -157,30 +157,30 @@ mod tests {
     }
 
     #[test]
-    fn a_flat_curve_above_the_best_is_stopped_and_a_falling_one_is_not() {
+    fn a_flat_curve_is_pruned_and_a_falling_one_is_not() {
         let others: Vec<LearningCurve> = (0..3).map(|_| ended(&[0.5; 10])).collect();
         let rule = Extrapolation::default();
         let flat = [0.7, 0.7001, 0.6999, 0.7, 0.7];
-        let reason = rule.judge(&curve(&flat), &others).unwrap();
+        let reason = rule.prune(&curve(&flat), &others).unwrap();
         let forecast = reason.evidence[0].value;
         assert!((forecast - 0.7).abs() < 1e-3, "{forecast}");
         let falling = [1.0, 0.9, 0.8, 0.7, 0.6];
-        assert_eq!(rule.judge(&curve(&falling), &others), None);
+        assert_eq!(rule.prune(&curve(&falling), &others), None);
     }
 
     #[test]
-    fn a_curve_that_never_leaves_zero_is_continued() {
+    fn a_curve_of_zeros_is_forecast() {
         let best: Vec<LearningCurve> = (0..3).map(|_| ended(&[-0.9; 10])).collect();
-        let reason = Extrapolation::default().judge(&curve(&[0.0; 6]), &best);
+        let reason = Extrapolation::default().prune(&curve(&[0.0; 6]), &best);
         assert_eq!(reason.map(|reason| reason.by).as_deref(), Some("extrapolation"));
     }
 
     #[test]
-    fn nothing_is_said_of_curves_without_numbers_or_among_failures() {
+    fn nan_curves_and_failed_trials_give_no_decision() {
         let rule = Extrapolation::default();
         let fine: Vec<LearningCurve> = (0..3).map(|_| ended(&[0.5; 10])).collect();
-        assert_eq!(rule.judge(&curve(&[f64::NAN; 6]), &fine), None);
+        assert_eq!(rule.prune(&curve(&[f64::NAN; 6]), &fine), None);
         let broken: Vec<LearningCurve> = (0..3).map(|_| ended(&[f64::NAN; 10])).collect();
-        assert_eq!(rule.judge(&curve(&[0.7; 6]), &broken), None);
+        assert_eq!(rule.prune(&curve(&[0.7; 6]), &broken), None);
     }
 }

@@ -3,40 +3,43 @@
 use super::asha::Asha;
 use super::{PruneReason, Pruner};
 use crate::learning_curve::LearningCurve;
+use crate::registry::{above_one, positive_fraction};
 use libm::{log, pow};
 use serde::{Deserialize, Serialize};
 
-/// Hyperband (Li et al., 2018): several brackets of successive halving, from one that halves early and
-/// often to one that never does. It hedges against trials that start late.
+/// Hyperband (Li et al., 2018): several brackets of successive halving, from one that prunes early and
+/// often to one that never prunes. The later brackets protect trials that improve late.
 ///
-/// The number of a trial says which bracket it belongs to; as many go to each as in the original. Within
-/// a bracket the rule is that of [`Asha`], so that nobody waits.
+/// The trial number selects the bracket, with the bracket sizes of the paper. Within a bracket the
+/// rule is [`Asha`], so no trial waits for others.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Hyperband {
-    /// The share of the epochs at which the first rung of the first bracket is.
-    pub first: f64,
-    /// How many times fewer trials go on from a rung, and how many times longer.
-    pub reduction: f64,
+    /// Position of the first rung of the first bracket, as a fraction of the planned epochs.
+    #[serde(deserialize_with = "positive_fraction")]
+    pub first_rung: f64,
+    /// Ratio of trials, and of epochs, between two rungs.
+    #[serde(deserialize_with = "above_one")]
+    pub reduction_factor: f64,
 }
 
 impl Default for Hyperband {
     fn default() -> Self {
-        let Asha { first, reduction } = Asha::default();
-        Self { first, reduction }
+        let Asha { first_rung, reduction_factor } = Asha::default();
+        Self { first_rung, reduction_factor }
     }
 }
 
 impl Hyperband {
-    /// How many rungs the bracket of a trial has: the most for the first, none for the last.
-    fn bracket(&self, number: u64) -> u32 {
-        let reduction = self.reduction.max(1.1);
-        let first = self.first.clamp(f64::MIN_POSITIVE, 1.0);
-        // An exact power must not be lost to rounding.
-        let most = (log(1.0 / first) / log(reduction) + 1e-9).floor().min(60.0) as u32;
+    /// Number of rungs in the bracket of a trial: most for the first bracket, none for the last.
+    fn rungs(&self, number: u64) -> u32 {
+        let factor = self.reduction_factor.max(1.1);
+        let first = self.first_rung.clamp(f64::MIN_POSITIVE, 1.0);
+        // The epsilon keeps an exact power from being rounded down.
+        let most = (log(1.0 / first) / log(factor) + 1e-9).floor().min(60.0) as u32;
         let size = |rungs: u32| {
             let share = f64::from(most + 1) / f64::from(rungs + 1);
-            (share * pow(reduction, f64::from(rungs))).ceil().min(1e15) as u64
+            (share * pow(factor, f64::from(rungs))).ceil().min(1e15) as u64
         };
         let mut place = number % (0..=most).map(size).sum::<u64>();
         for rungs in (0..=most).rev() {
@@ -54,33 +57,32 @@ impl Pruner for Hyperband {
         "hyperband"
     }
 
-    fn judge(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
-        let bracket = self.bracket(trial.number);
+    fn prune(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
+        let rungs = self.rungs(trial.number);
         let rule = Asha {
-            first: pow(self.reduction.max(1.1), -f64::from(bracket)),
-            reduction: self.reduction,
+            first_rung: pow(self.reduction_factor.max(1.1), -f64::from(rungs)),
+            reduction_factor: self.reduction_factor,
         };
-        let peers: Vec<LearningCurve> =
-            others.iter().filter(|other| self.bracket(other.number) == bracket).cloned().collect();
-        rule.judge_as(self.name(), trial, &peers)
+        let peers = others.iter().filter(|other| self.rungs(other.number) == rungs);
+        rule.prune_as(self.name(), trial, &peers.cloned().collect::<Vec<_>>())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::standing::tests::{curve, ended};
+    use super::super::rank::tests::{curve, ended};
     use super::*;
 
     #[test]
-    fn brackets_have_the_sizes_of_the_original() {
+    fn bracket_sizes_match_the_paper() {
         let rule = Hyperband::default();
         let mut sizes = [0; 4];
         for number in 0..49 {
-            sizes[rule.bracket(number) as usize] += 1;
+            sizes[rule.rungs(number) as usize] += 1;
         }
         assert_eq!(sizes, [4, 6, 12, 27]);
-        assert_eq!(rule.bracket(0), 3);
-        assert_eq!(rule.bracket(49), 3);
+        assert_eq!(rule.rungs(0), 3);
+        assert_eq!(rule.rungs(49), 3);
     }
 
     #[test]
@@ -89,7 +91,7 @@ mod tests {
         let numbered = |number, curve: LearningCurve| LearningCurve { number, ..curve };
         let peers: Vec<LearningCurve> = (0..3).map(|i| numbered(i, ended(&[1.0; 10]))).collect();
         let bad = curve(&[9.0]);
-        assert!(rule.judge(&numbered(3, bad.clone()), &peers).is_some());
-        assert_eq!(rule.judge(&numbered(48, bad), &peers), None, "it never halves");
+        assert!(rule.prune(&numbered(3, bad.clone()), &peers).is_some());
+        assert_eq!(rule.prune(&numbered(48, bad), &peers), None, "the last bracket never prunes");
     }
 }

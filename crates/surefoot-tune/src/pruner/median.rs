@@ -1,26 +1,27 @@
-//! Median stop.
+//! Median pruning.
 
 use super::percentile::Percentile;
 use super::{PruneReason, Pruner};
 use crate::learning_curve::LearningCurve;
+use crate::registry::fraction;
 use serde::{Deserialize, Serialize};
 
-/// Ends a trial that is worse than the median of those that came as far.
+/// Prunes a trial whose last cost is worse than the median of the other trials at the same epoch.
 ///
-/// The rule that most use, and the mark for the others: the trial's last cost, against the costs of the
-/// other trials after as many epochs, those that were stopped before left out.
+/// Trials that ended before that epoch are ignored, as in Optuna's `MedianPruner`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Median {
-    /// The share of its epochs that a trial has done before it is judged.
-    pub from: f64,
-    /// How many others there have to be at the same epoch.
-    pub trials: usize,
+    /// Fraction of the planned epochs before the first decision.
+    #[serde(deserialize_with = "fraction")]
+    pub warmup: f64,
+    /// Number of other trials required at the same epoch.
+    pub n_startup_trials: usize,
 }
 
 impl Default for Median {
     fn default() -> Self {
-        Self { from: 0.2, trials: 5 }
+        Self { warmup: 0.2, n_startup_trials: 5 }
     }
 }
 
@@ -29,22 +30,23 @@ impl Pruner for Median {
         "median"
     }
 
-    fn judge(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
-        let rule = Percentile { keep: 0.5, from: self.from, trials: self.trials };
-        rule.judge_as(self.name(), trial, others)
+    fn prune(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
+        let Median { warmup, n_startup_trials } = *self;
+        let rule = Percentile { quantile: 0.5, warmup, n_startup_trials };
+        rule.prune_as(self.name(), trial, others)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::standing::tests::{curve, ended};
+    use super::super::rank::tests::{curve, ended};
     use super::*;
 
     #[test]
-    fn a_trial_is_stopped_above_the_median_and_not_at_it() {
+    fn a_trial_above_the_median_is_pruned() {
         let others: Vec<LearningCurve> = (1..=5).map(|i| ended(&[f64::from(i); 10])).collect();
-        let judge = |cost| Median::default().judge(&curve(&[0.0, cost]), &others);
-        assert_eq!(judge(3.0), None);
-        assert_eq!(judge(3.1).map(|reason| reason.by), Some("median".to_owned()));
+        let prune = |cost| Median::default().prune(&curve(&[0.0, cost]), &others);
+        assert_eq!(prune(3.0), None);
+        assert_eq!(prune(3.1).map(|reason| reason.by), Some("median".to_owned()));
     }
 }

@@ -1,28 +1,30 @@
-//! Percentile stop.
+//! Percentile pruning.
 
-use super::standing::{Ended, Standing, is_done, progress};
+use super::rank::{EarlyEnd, Rank, is_done, progress};
 use super::{PruneReason, Pruner};
 use crate::learning_curve::LearningCurve;
+use crate::registry::fraction;
 use serde::{Deserialize, Serialize};
 
-/// Ends a trial that is not among the best of those that came as far.
+/// Prunes a trial if more than `quantile` of the other trials were better at the same epoch.
 ///
-/// A trial goes on if at most `keep` of the others that have done as many epochs are better. With a
-/// half of them this is the [`Median`](super::Median) rule.
+/// With a quantile of 0.5 this is the [`Median`](super::Median) rule.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Percentile {
-    /// The share of the others that may be better.
-    pub keep: f64,
-    /// The share of its epochs that a trial has done before it is judged.
-    pub from: f64,
-    /// How many others there have to be at the same epoch.
-    pub trials: usize,
+    /// Fraction of the other trials that may be better.
+    #[serde(deserialize_with = "fraction")]
+    pub quantile: f64,
+    /// Fraction of the planned epochs before the first decision.
+    #[serde(deserialize_with = "fraction")]
+    pub warmup: f64,
+    /// Number of other trials required at the same epoch.
+    pub n_startup_trials: usize,
 }
 
 impl Default for Percentile {
     fn default() -> Self {
-        Self { keep: 0.25, from: 0.2, trials: 5 }
+        Self { quantile: 0.25, warmup: 0.2, n_startup_trials: 5 }
     }
 }
 
@@ -31,39 +33,38 @@ impl Pruner for Percentile {
         "percentile"
     }
 
-    fn judge(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
-        self.judge_as(self.name(), trial, others)
+    fn prune(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
+        self.prune_as(self.name(), trial, others)
     }
 }
 
 impl Percentile {
-    /// Judges in the name of another.
-    pub(super) fn judge_as(
+    /// Decides on behalf of another pruner.
+    pub(super) fn prune_as(
         &self,
         name: &str,
         trial: &LearningCurve,
         others: &[LearningCurve],
     ) -> Option<PruneReason> {
-        if is_done(trial) || progress(trial) < self.from {
+        if is_done(trial) || progress(trial) < self.warmup {
             return None;
         }
-        let standing = Standing::of(trial, others, Ended::LeftOut)?;
-        let (better, count) = (standing.better(), standing.count());
+        let rank = Rank::new(trial, others, EarlyEnd::Excluded)?;
+        let (better, count) = (rank.better(), rank.count());
         let share = better as f64 / count as f64;
-        (count >= self.trials && share > self.keep).then(|| {
-            let sentence = format!(
-                "After {} of {} epochs, {better} of {count} trials were better.",
-                trial.costs.len(),
-                trial.planned
-            );
-            PruneReason::new(name, sentence).with("share that is better", share, self.keep)
+        (count >= self.n_startup_trials && share > self.quantile).then(|| {
+            PruneReason::at(name, trial, format!("worse than {better} of {count} trials")).with(
+                "fraction of better trials",
+                share,
+                self.quantile,
+            )
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::standing::tests::{curve, ended};
+    use super::super::rank::tests::{curve, ended};
     use super::*;
 
     fn others() -> Vec<LearningCurve> {
@@ -71,26 +72,26 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_beyond_its_share_is_stopped_and_told_why() {
-        let reason = Percentile::default().judge(&curve(&[2.5, 2.5]), &others()).unwrap();
+    fn a_trial_above_the_quantile_is_pruned() {
+        let reason = Percentile::default().prune(&curve(&[2.5, 2.5]), &others()).unwrap();
         assert_eq!(reason.by, "percentile");
-        assert!(reason.sentence.contains("3 of 8"), "{}", reason.sentence);
-        assert_eq!(Percentile::default().judge(&curve(&[1.5, 1.5]), &others()), None);
+        assert_eq!(reason.message, "Pruned at epoch 2 of 10: worse than 3 of 8 trials.");
+        assert_eq!(Percentile::default().prune(&curve(&[1.5, 1.5]), &others()), None);
     }
 
     #[test]
-    fn nothing_is_said_too_early_or_among_too_few_or_when_it_is_done() {
+    fn warmup_few_trials_and_done_trials_are_not_pruned() {
         let rule = Percentile::default();
-        assert_eq!(rule.judge(&curve(&[9.0]), &others()), None);
-        assert_eq!(rule.judge(&curve(&[9.0; 3]), &others()[..4]), None);
-        assert_eq!(rule.judge(&curve(&[9.0; 10]), &others()), None);
+        assert_eq!(rule.prune(&curve(&[9.0]), &others()), None);
+        assert_eq!(rule.prune(&curve(&[9.0; 3]), &others()[..4]), None);
+        assert_eq!(rule.prune(&curve(&[9.0; 10]), &others()), None);
     }
 
     #[test]
-    fn a_trial_that_is_no_number_is_stopped_and_protects_nobody() {
+    fn nan_is_worse_than_every_finite_cost() {
         let rule = Percentile::default();
-        assert!(rule.judge(&curve(&[1.0, f64::NAN]), &others()).is_some());
+        assert!(rule.prune(&curve(&[1.0, f64::NAN]), &others()).is_some());
         let broken: Vec<LearningCurve> = (0..8).map(|_| ended(&[f64::NAN; 10])).collect();
-        assert_eq!(rule.judge(&curve(&[1.0, 1.0]), &broken), None);
+        assert_eq!(rule.prune(&curve(&[1.0, 1.0]), &broken), None);
     }
 }

@@ -1,71 +1,81 @@
-//! Prospect: whether a trial can still end among the best.
+//! Prospect: prunes trials that can no longer reach the best.
 
-use super::standing::{Ended, Standing, is_done, progress};
+use super::rank::{EarlyEnd, Rank, is_done, progress};
 use super::{PruneReason, Pruner};
 use crate::learning_curve::LearningCurve;
+use crate::registry::{fraction, non_negative};
 use serde::{Deserialize, Serialize};
 
-/// Ends a trial that is surely not among the best now, and does not move enough to get there.
+/// Prunes a trial that is behind the best trials and improves too slowly to catch up.
 ///
-/// Two things have to come together:
+/// Both conditions must hold:
 ///
-/// * *It is behind.* Of all trials before, those that were stopped included, more than `keep` were better
-///   after as many epochs. That share is known better the more trials there were, so its lower
-///   bound counts (Wilson's, `sure` standard deviations away). That lets the rule begin with the first
-///   trials: to be behind all of three says something, to be behind one of three does not.
-/// * *It lies still.* A trial that is behind and moves may come down yet: those that overshoot
-///   at first, and networks that wait before they learn, are behind nearly all others for a tenth of
-///   their time and end among the best. Trials that are stuck do not move. And where a sampler has found a
-///   good place, all trials are nearly equal, and the best of them is made by chance, which takes costs
-///   as far as they usually move. So the rule asks how far the trial would come by `fall` of its trend
-///   in every epoch that is left, and by a swing of so many of its recent movements. Only if that is not
-///   below the bar, the cost that `keep` of the others are better than, is there no prospect. A
-///   single movement may be small by chance, so it counts as what is usual, if that is more.
+/// * *It is behind.* More than `quantile` of all earlier trials, pruned ones included, were better at
+///   the same epoch. The lower bound of the Wilson interval (`z` standard deviations) is compared, so
+///   the rule can start with the first trials: being worse than all of three is evidence, being worse
+///   than one of three is not.
+/// * *It cannot catch up.* A trial that is behind may still improve: networks that overshoot or wait
+///   before they learn are often behind for a tenth of the time and end among the best. The optimistic
+///   final cost subtracts `trend_factor` of the current trend for every remaining epoch, and
+///   `noise_factor` times the recent change per epoch. The trial is pruned if that is not below the
+///   `quantile` of the other costs. After only two reports, the change counts as at least the usual
+///   first change of other trials.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Prospect {
-    /// The share of all trials that may be better.
-    pub keep: f64,
-    /// How many standard deviations sure it has to be that more are.
-    pub sure: f64,
-    /// How many of its recent movements, up or down, chance may take it down at once. Unset, it
-    /// depends on the sampler ([`swing_for`](Self::swing_for)).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub swing: Option<f64>,
-    /// The part of its trend, if that is downwards, that may go on to the end.
-    pub fall: f64,
-    /// The share of its epochs that a trial has done before it is judged.
-    pub from: f64,
-    /// How many others there have to be.
-    pub trials: usize,
+    /// Fraction of all trials that may be better.
+    #[serde(deserialize_with = "fraction")]
+    pub quantile: f64,
+    /// Confidence in that fraction, in standard deviations.
+    #[serde(deserialize_with = "non_negative")]
+    pub z: f64,
+    /// Possible gain by chance, in recent changes per epoch. The default depends on the sampler
+    /// ([`default_noise_factor`](Self::default_noise_factor)).
+    #[serde(deserialize_with = "optional_non_negative")]
+    pub noise_factor: Option<f64>,
+    /// Fraction of the current trend that may continue to the end.
+    #[serde(deserialize_with = "non_negative")]
+    pub trend_factor: f64,
+    /// Fraction of the planned epochs before the first decision.
+    #[serde(deserialize_with = "fraction")]
+    pub warmup: f64,
+    /// Number of other trials required.
+    pub n_startup_trials: usize,
 }
 
 impl Default for Prospect {
     fn default() -> Self {
-        Self { keep: 0.12, sure: 1.2, swing: None, fall: 0.4, from: 0.06, trials: 3 }
+        Self {
+            quantile: 0.12,
+            z: 1.2,
+            noise_factor: None,
+            trend_factor: 0.4,
+            warmup: 0.06,
+            n_startup_trials: 3,
+        }
     }
 }
 
-/// The swing where points do not depend on how trials end: the best of them comes once, and has to be kept.
-const SWING: f64 = 3.0;
-/// The swing where they do. Such a sampler soon tries many points that are nearly as good, and comes back to where
-/// one was stopped that was good: more trials are worth more to it than each of them.
-const SWING_TO_LEARN_FROM: f64 = 1.0;
+fn optional_non_negative<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Option<f64>, D::Error> {
+    #[derive(Deserialize)]
+    struct NonNegative(#[serde(deserialize_with = "non_negative")] f64);
+    Ok(Option::<NonNegative>::deserialize(d)?.map(|number| number.0))
+}
 
-/// The share of the planned epochs over which movement is looked at.
-const RECENT: f64 = 0.08;
-/// The share over which the trend is, at least: long enough that chance does not make one.
-const TREND: f64 = 0.16;
-/// Trials are compared by the best of so many costs: chance makes one bad more often than two.
-const LATE: usize = 3;
+/// Fraction of the planned epochs over which the recent change is measured.
+const CHANGE_WINDOW: f64 = 0.08;
+/// Least fraction of the planned epochs over which the trend is measured.
+const TREND_WINDOW: f64 = 0.16;
+/// Trials are compared by the best of this many last costs, which is less noisy than one.
+const RANK_WINDOW: usize = 3;
 
 impl Prospect {
-    /// The swing where none is set, with a sampler that learns from trials or one that does not.
-    pub fn swing_for(learns: bool) -> f64 {
-        match learns {
-            true => SWING_TO_LEARN_FROM,
-            false => SWING,
-        }
+    /// The noise factor for samplers that learn from results, and for those that do not.
+    ///
+    /// A learning sampler returns to good regions, so more trials are worth more than each single one.
+    /// Without learning, the best trial occurs once and must be kept.
+    pub fn default_noise_factor(learns: bool) -> f64 {
+        if learns { 1.0 } else { 3.0 }
     }
 }
 
@@ -74,52 +84,49 @@ impl Pruner for Prospect {
         "prospect"
     }
 
-    fn judge(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
-        // From one report nobody can tell whether it moves.
-        let moves_are_known = trial.costs.len() >= 2;
-        if is_done(trial) || !moves_are_known || progress(trial) < self.from {
+    fn prune(&self, trial: &LearningCurve, others: &[LearningCurve]) -> Option<PruneReason> {
+        // One report shows no change.
+        if is_done(trial) || trial.costs.len() < 2 || progress(trial) < self.warmup {
             return None;
         }
-        let mut standing = Standing::of_late(trial, others, Ended::AtTheirBest, LATE)?;
-        let (better, count) = (standing.better(), standing.count());
-        let surely = lower_bound(better, count, self.sure);
-        if count < self.trials || surely <= self.keep {
+        let mut rank = Rank::over_last(RANK_WINDOW, trial, others, EarlyEnd::AtBest)?;
+        let (better, count) = (rank.better(), rank.count());
+        let share = wilson_lower_bound(better, count, self.z);
+        if count < self.n_startup_trials || share <= self.quantile {
             return None;
         }
-        let bar = standing.bar(self.keep)?;
+        let bar = rank.quantile(self.quantile)?;
         let left = (trial.planned - trial.costs.len()) as f64;
-        let movement = if trial.costs.len() == 2 {
-            movement(trial).max(usual_first_movement(others))
+        let change = if trial.costs.len() == 2 {
+            change(trial).max(usual_first_change(others))
         } else {
-            movement(trial)
+            change(trial)
         };
-        let swing = self.swing.unwrap_or(SWING);
-        let lucky = standing.cost - swing * movement - self.fall * trend(trial) * left;
-        (lucky >= bar).then(|| {
-            let sentence = format!(
-                "After {} of {} epochs, {better} of {count} trials were better of late, and it does not \
-                 move enough to catch up.",
-                trial.costs.len(),
-                trial.planned
+        let noise_factor = self.noise_factor.unwrap_or(Self::default_noise_factor(false));
+        let optimistic =
+            rank.cost - noise_factor * change - self.trend_factor * trend(trial) * left;
+        (optimistic >= bar).then(|| {
+            let why = format!(
+                "worse than {better} of {count} trials and improving too slowly to catch up"
             );
-            PruneReason::new(self.name(), sentence)
-                .with("share that is surely better", surely, self.keep)
-                .with("cost it could reach", lucky, bar)
+            PruneReason::at(self.name(), trial, why)
+                .with("fraction of better trials (lower bound)", share, self.quantile)
+                .with("optimistic final cost", optimistic, bar)
         })
     }
 }
 
-/// How far the cost moves in a epoch of late, up or down. What is no number does not move.
-fn movement(trial: &LearningCurve) -> f64 {
-    let window = (RECENT * trial.planned as f64).round();
+/// Mean absolute change per epoch in the recent window. Non-finite changes count as 0.
+fn change(trial: &LearningCurve) -> f64 {
+    let window = (CHANGE_WINDOW * trial.planned as f64).round();
     let costs = last(&trial.costs, window as usize);
     let steps = costs.windows(2).map(|pair| (pair[1] - pair[0]).abs());
     let path: f64 = steps.filter(|step| step.is_finite()).sum();
     path / (costs.len() as f64 - 1.0).max(1.0)
 }
 
-/// How far costs move from the first epoch to the second, in the middle of all trials that have both.
-fn usual_first_movement(others: &[LearningCurve]) -> f64 {
+/// Median absolute change from the first epoch to the second.
+fn usual_first_change(others: &[LearningCurve]) -> f64 {
     let step = |other: &LearningCurve| Some((other.costs.get(1)? - other.costs[0]).abs());
     let mut steps: Vec<f64> = others.iter().filter_map(step).collect();
     steps.retain(|step| step.is_finite());
@@ -127,10 +134,10 @@ fn usual_first_movement(others: &[LearningCurve]) -> f64 {
     steps.get(steps.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// How much the cost falls in a epoch, by a line through the second half of the curve; 0 if it rises.
-/// The first cost says where the trial began and not how it goes on, so it is left out.
+/// Decrease per epoch, from a line through the second half of the curve; 0 if it rises. The first
+/// cost reflects the initial weights and is left out.
 fn trend(trial: &LearningCurve) -> f64 {
-    let shortest = (TREND * trial.planned as f64).round() as usize;
+    let shortest = (TREND_WINDOW * trial.planned as f64).round() as usize;
     let window = shortest.max(trial.costs.len() / 2);
     let costs = last(trial.costs.get(1..).unwrap_or_default(), window);
     let n = costs.len() as f64;
@@ -144,17 +151,17 @@ fn trend(trial: &LearningCurve) -> f64 {
     if costs.len() > 2 && fall.is_finite() { fall.max(0.0) } else { 0.0 }
 }
 
-/// The costs of the last `window` epochs, one at least, and the one before.
+/// The last `window` costs (at least one) and the one before.
 fn last(costs: &[f64], window: usize) -> &[f64] {
     &costs[costs.len().saturating_sub(window.max(1) + 1)..]
 }
 
-/// The lower bound of Wilson's interval for a share of which `some` of `all` were seen.
-fn lower_bound(some: usize, all: usize, deviations: f64) -> f64 {
+/// Lower bound of the Wilson score interval for a proportion of `some` in `all`.
+fn wilson_lower_bound(some: usize, all: usize, z: f64) -> f64 {
     if all == 0 {
         return 0.0;
     }
-    let (n, z) = (all as f64, deviations);
+    let n = all as f64;
     let share = some as f64 / n;
     let spread = (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
     (share + z * z / (2.0 * n) - z * spread) / (1.0 + z * z / n)
@@ -162,33 +169,33 @@ fn lower_bound(some: usize, all: usize, deviations: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::standing::tests::{curve, ended};
+    use super::super::rank::tests::{curve, ended};
     use super::*;
     use proptest::prelude::*;
 
-    /// Twenty trials that came down, to ends from 0.4 on.
+    /// Twenty trials with falling costs that end above 0.4.
     fn others() -> Vec<LearningCurve> {
         let costs = |i: i32| (1..=10).map(move |t| 0.4 + 0.01 * f64::from(i) + 0.3 / f64::from(t));
         (0..20).map(|i| ended(&costs(i).collect::<Vec<_>>())).collect()
     }
 
-    fn judge(costs: &[f64]) -> Option<PruneReason> {
-        Prospect::default().judge(&curve(costs), &others())
+    fn prune(costs: &[f64]) -> Option<PruneReason> {
+        Prospect::default().prune(&curve(costs), &others())
     }
 
     #[test]
-    fn a_trial_that_is_stuck_behind_the_others_is_stopped() {
-        let reason = judge(&[0.7, 0.693, 0.693]).unwrap();
-        assert!(reason.sentence.contains("20 of 20"), "{}", reason.sentence);
+    fn a_flat_trial_behind_the_others_is_pruned() {
+        let reason = prune(&[0.7, 0.693, 0.693]).unwrap();
+        assert!(reason.message.contains("20 of 20"), "{}", reason.message);
     }
 
     #[test]
-    fn a_trial_among_the_best_goes_on() {
-        assert_eq!(judge(&[0.7, 0.55, 0.5]), None);
+    fn a_trial_among_the_best_continues() {
+        assert_eq!(prune(&[0.7, 0.55, 0.5]), None);
     }
 
     #[test]
-    fn a_trial_that_overshot_and_comes_down_goes_on() {
+    fn a_trial_that_overshot_and_recovers_continues() {
         let overshot: Vec<f64> = (0..12).map(|t| 0.7 + 1.5 * (-0.2 * f64::from(t)).exp()).collect();
         let mut others = others();
         for other in &mut others {
@@ -197,68 +204,66 @@ mod tests {
         }
         let trial = |costs: &[f64]| LearningCurve { planned: 50, ..curve(costs) };
         let rule = Prospect::default();
-        assert_eq!(rule.judge(&trial(&overshot), &others), None);
-        assert!(rule.judge(&trial(&[0.87; 12]), &others).is_some());
+        assert_eq!(rule.prune(&trial(&overshot), &others), None);
+        assert!(rule.prune(&trial(&[0.87; 12]), &others).is_some());
     }
 
     #[test]
-    fn a_trial_that_swings_as_far_as_it_is_behind_goes_on() {
+    fn a_noisy_trial_continues() {
         let still = [0.7, 0.55, 0.54, 0.54, 0.54];
-        assert!(judge(&still).is_some());
+        assert!(prune(&still).is_some());
         let swinging = [0.7, 0.55, 0.6, 0.54, 0.58];
-        assert_eq!(judge(&swinging), None);
-        let hopes_for_less =
-            Prospect { swing: Some(Prospect::swing_for(true)), ..Prospect::default() };
-        assert!(hopes_for_less.judge(&curve(&swinging), &others()).is_some());
+        assert_eq!(prune(&swinging), None);
+        let strict = Prospect { noise_factor: Some(1.0), ..Prospect::default() };
+        assert!(strict.prune(&curve(&swinging), &others()).is_some());
     }
 
     #[test]
-    fn a_single_movement_counts_as_what_is_usual() {
-        // The others moved by 0.15 at first; one step that is smaller says little.
-        assert_eq!(judge(&[0.81, 0.809]), None);
-        assert!(judge(&[0.81, 0.809, 0.808]).is_some());
-        let far_behind = judge(&[1.2, 1.199]);
+    fn a_first_change_counts_as_the_usual_one() {
+        // The others changed by 0.15 at first; a single smaller step is weak evidence.
+        assert_eq!(prune(&[0.81, 0.809]), None);
+        assert!(prune(&[0.81, 0.809, 0.808]).is_some());
+        let far_behind = prune(&[1.2, 1.199]);
         assert!(far_behind.is_some());
     }
 
     #[test]
-    fn trials_that_were_stopped_count_among_those_that_are_worse() {
-        // The two survivors are better; the others, which were stopped, are not.
+    fn pruned_trials_count_as_worse() {
+        // The two survivors are better, the eighteen pruned trials are not.
         let mut others: Vec<LearningCurve> = (0..18).map(|_| ended(&[0.7, 0.693])).collect();
         others.extend([ended(&[0.5; 10]), ended(&[0.5; 10])]);
         let fair = curve(&[0.6; 5]);
-        assert_eq!(Prospect::default().judge(&fair, &others), None);
+        assert_eq!(Prospect::default().prune(&fair, &others), None);
     }
 
     #[test]
-    fn to_be_behind_one_of_three_says_nothing() {
+    fn one_better_trial_of_three_is_not_enough() {
         let few = [ended(&[0.4; 10]), ended(&[0.8; 10]), ended(&[0.9; 10])];
         let rule = Prospect::default();
-        assert_eq!(rule.judge(&curve(&[0.6; 4]), &few), None);
-        assert!(rule.judge(&curve(&[1.0; 4]), &few).is_some());
-        assert_eq!(rule.judge(&curve(&[1.0; 4]), &few[..2]), None);
+        assert_eq!(rule.prune(&curve(&[0.6; 4]), &few), None);
+        assert!(rule.prune(&curve(&[1.0; 4]), &few).is_some());
+        assert_eq!(rule.prune(&curve(&[1.0; 4]), &few[..2]), None);
     }
 
     proptest! {
         #[test]
-        fn what_is_no_number_makes_no_trial_better(at in 0usize..6, bad in prop_oneof![
+        fn a_non_finite_cost_never_saves_a_trial(at in 0usize..6, bad in prop_oneof![
             Just(f64::NAN), Just(f64::INFINITY), Just(f64::NEG_INFINITY)
         ]) {
             let mut costs = vec![0.7, 0.693, 0.694, 0.693, 0.693, 0.693];
             costs[at] = bad;
-            // A broken point is no movement; the last one is worse than all.
-            prop_assert!(judge(&costs).is_some());
+            prop_assert!(prune(&costs).is_some());
         }
 
         #[test]
-        fn the_lower_bound_is_below_the_share_and_grows_with_the_evidence(
+        fn the_bound_is_below_the_share_and_grows_with_the_evidence(
             some in 0usize..50, more in 0usize..50, z in 0.0f64..3.0
         ) {
             let all = some + more;
             prop_assume!(all > 0);
-            let bound = lower_bound(some, all, z);
+            let bound = wilson_lower_bound(some, all, z);
             prop_assert!(bound <= some as f64 / all as f64 + 1e-12);
-            prop_assert!(lower_bound(2 * some, 2 * all, z) >= bound - 1e-12);
+            prop_assert!(wilson_lower_bound(2 * some, 2 * all, z) >= bound - 1e-12);
         }
     }
 }

@@ -1,35 +1,29 @@
-//! Several pruners and the indicators together.
+//! All pruners and indicators of a study together.
 
-use super::standing::{Ended, Standing, is_done};
-use super::{PruneReason, Pruner, PrunerConfig};
+use super::rank::{EarlyEnd, Rank, is_done};
+use super::{PruneReason, PrunerConfig};
 use crate::learning_curve::LearningCurve;
 use surefoot_diagnose::{Finding, Severity};
 
-/// By whom a trial is ended whose cost is no number.
+/// The reason id for a trial whose cost is NaN or infinite.
 pub const NON_FINITE: &str = "non_finite";
 
-/// A trial that is done and among so many best goes on all the same: it is what the search is for, and
-/// what is left of it is little.
-const DONE_PROTECTED: usize = 10;
+/// A converged trial among this many best is not stopped: little of it is left to save.
+const CONVERGED_PROTECTED: usize = 10;
 
-/// Ends a trial if any of its pruners does, or an indicator has found something, and protects those
-/// that are among the best.
+/// Prunes a trial if any pruner or indicator says so, except the protected best trials.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PrunerSet {
-    /// The pruners.
     pub(super) pruners: Vec<PrunerConfig>,
-    /// Whether a trial is ended whose cost is no number: all pruners take it for worse than all others, and `agv` looks for
-    /// just that.
-    pub(super) ends_non_finite: bool,
-    /// A trial with fewer others ahead of it goes on whatever is said of it.
+    /// True if a NaN or infinite cost ends a trial: with any pruner, or with the `agv` indicator.
+    pub(super) prunes_non_finite: bool,
+    /// Number of best trials that are never pruned.
     pub(super) protect: usize,
 }
 
 impl PrunerSet {
-    /// Whether to end the trial, after what it reported last and what the indicators have found in it
-    /// since it was last asked.
-    ///
-    /// What is found in a protected trial is dismissed: it is among the best, so it cannot be bad.
+    /// Returns the reason to prune the trial after its last report, given the new findings of the
+    /// indicators. Findings on a protected trial are dropped.
     pub fn decide(
         &self,
         trial: &LearningCurve,
@@ -41,9 +35,10 @@ impl PrunerSet {
         }
         let problem = findings.iter().find(|f| f.severity == Severity::Problem);
         let broken = trial.last().filter(|cost| !cost.is_finite());
-        if let Some(cost) = broken.filter(|_| self.ends_non_finite) {
+        if let Some(cost) = broken.filter(|_| self.prunes_non_finite) {
             let plain = || {
-                PruneReason::new(NON_FINITE, "What it reported last is no number.")
+                let kind = if cost.is_nan() { "NaN" } else { "infinite" };
+                PruneReason::at(NON_FINITE, trial, format!("the reported value is {kind}"))
                     .with("cost", cost, None)
             };
             return Some(problem.map_or_else(plain, PruneReason::from));
@@ -51,40 +46,34 @@ impl PrunerSet {
         if self.is_protected(trial, others) {
             return None;
         }
-        // What is bad is not done.
-        let done = || {
-            let done = findings.first()?;
-            (!self.is_among_best(trial, others, DONE_PROTECTED)).then_some(done)
+        // Without a problem, the findings are warnings: the trial has converged.
+        let converged = || {
+            let finding = findings.first()?;
+            (!self.is_among_best(trial, others, CONVERGED_PROTECTED)).then_some(finding)
         };
-        let found = problem.or_else(done).map(PruneReason::from);
-        found.or_else(|| {
-            let mut pruners = self.pruners.iter();
-            pruners.find_map(|pruner| pruner.judge(trial, others))
-        })
+        let found = problem.or_else(converged).map(PruneReason::from);
+        found.or_else(|| self.pruners.iter().find_map(|pruner| pruner.prune(trial, others)))
     }
 
-    /// Whether the trial is among the best after as many epochs, or has been better than any other ever was: that is
-    /// its result so far, and would be lost. One that has reported nothing is not.
+    /// True if the trial is among the best at its epoch, or holds the best cost of all trials.
     pub fn is_protected(&self, trial: &LearningCurve, others: &[LearningCurve]) -> bool {
         self.protect > 0
-            && (self.is_among_best(trial, others, self.protect) || is_ahead(trial, others))
+            && (self.is_among_best(trial, others, self.protect) || holds_best(trial, others))
     }
 
     fn is_among_best(&self, trial: &LearningCurve, others: &[LearningCurve], count: usize) -> bool {
-        let standing = Standing::of(trial, others, Ended::AtTheirBest);
-        standing.is_some_and(|standing| standing.better() < count)
+        Rank::new(trial, others, EarlyEnd::AtBest).is_some_and(|rank| rank.better() < count)
     }
 }
 
-/// Whether a trial has been better than all others have been so far.
-fn is_ahead(trial: &LearningCurve, others: &[LearningCurve]) -> bool {
-    let is_worse = |best: f64| others.iter().all(|o| o.best().is_none_or(|o| best < o));
-    trial.best().is_some_and(is_worse)
+fn holds_best(trial: &LearningCurve, others: &[LearningCurve]) -> bool {
+    let is_best = |best: f64| others.iter().all(|o| o.best().is_none_or(|o| best < o));
+    trial.best().is_some_and(is_best)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::standing::tests::{curve, ended};
+    use super::super::rank::tests::{curve, ended};
     use super::super::{Median, Percentile};
     use super::*;
     use surefoot_diagnose::Problem;
@@ -94,17 +83,17 @@ mod tests {
     }
 
     fn strict(protect: usize) -> PrunerSet {
-        let rule = Percentile { keep: 0.0, ..Percentile::default() };
-        let pruners = vec![PrunerConfig::Median(Median::default()), PrunerConfig::Percentile(rule)];
-        PrunerSet { pruners, ends_non_finite: true, protect }
+        let rule = Percentile { quantile: 0.0, ..Percentile::default() };
+        let pruners = vec![PrunerConfig::new(Median::default()), PrunerConfig::new(rule)];
+        PrunerSet { pruners, prunes_non_finite: true, protect }
     }
 
     fn watched(protect: usize) -> PrunerSet {
-        PrunerSet { ends_non_finite: true, protect, ..PrunerSet::default() }
+        PrunerSet { prunes_non_finite: true, protect, ..PrunerSet::default() }
     }
 
     #[test]
-    fn any_of_the_pruners_may_end_a_trial() {
+    fn any_pruner_may_prune_a_trial() {
         let by = |cost: f64| {
             let reason = strict(0).decide(&curve(&[cost; 3]), &others(), &[]);
             reason.map(|reason| reason.by)
@@ -116,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_best_are_protected_from_pruners_and_indicators() {
-        let found = [Finding::new(Problem::ERG, 3, "The gradient dies away.")];
+        let found = [Finding::new(Problem::ERG, 3, "The gradient vanishes.")];
         let decide = |cost: f64, protect: usize| {
             let trial = curve(&[cost; 3]);
             strict(protect).decide(&trial, &others(), &found).map(|reason| reason.by)
@@ -127,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_that_was_better_than_any_other_is_protected() {
+    fn the_leader_is_never_pruned() {
         let decide = |costs: &[f64], protect: usize| {
             let reason = strict(protect).decide(&curve(costs), &others(), &[]);
             reason.map(|reason| reason.by)
@@ -138,36 +127,36 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_that_is_done_goes_on_among_the_ten_best() {
+    fn a_converged_trial_among_the_ten_best_continues() {
         let others: Vec<LearningCurve> = (1..=20).map(|i| ended(&[f64::from(i); 10])).collect();
-        let done = [Finding::new(Problem::NMG, 3, "There is no more to gain.").warning()];
+        let done = [Finding::new(Problem::NMG, 3, "The loss has converged.").warning()];
         let decide = |cost: f64| watched(3).decide(&curve(&[cost; 8]), &others, &done);
         assert_eq!(decide(9.5), None);
         assert!(decide(10.5).is_some_and(|reason| reason.counts));
     }
 
     #[test]
-    fn what_is_no_number_is_not_protected() {
+    fn non_finite_trials_are_not_protected() {
         let broken: Vec<LearningCurve> = (0..3).map(|_| ended(&[f64::NAN; 10])).collect();
         for cost in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let reason = strict(3).decide(&curve(&[1.0, cost]), &broken, &[]);
             assert_eq!(reason.map(|reason| reason.by).as_deref(), Some(NON_FINITE));
-            // Indicators speak once, and what they said of one that was protected is forgotten.
+            // Also without a finding: indicators report only once, and protected trials drop it.
             let reason = watched(3).decide(&curve(&[1.0, cost]), &broken, &[]);
             assert_eq!(reason.map(|reason| reason.by).as_deref(), Some(NON_FINITE));
         }
     }
 
     #[test]
-    fn without_rules_nothing_ends() {
+    fn without_pruners_no_trial_is_pruned() {
         let nothing = PrunerSet::default();
         assert_eq!(nothing.decide(&curve(&[f64::NAN]), &others(), &[]), None);
         assert_eq!(nothing.decide(&curve(&[9.0; 5]), &others(), &[]), None);
     }
 
     #[test]
-    fn a_trial_without_a_report_is_judged_by_what_is_found() {
-        let found = [Finding::new(Problem::AGV, 3, "The loss is no number any more.")];
+    fn findings_prune_a_trial_without_reports() {
+        let found = [Finding::new(Problem::AGV, 3, "The loss is NaN.")];
         let reason = strict(3).decide(&curve(&[]), &others(), &found);
         assert_eq!(reason.map(|reason| reason.by).as_deref(), Some("agv"));
     }

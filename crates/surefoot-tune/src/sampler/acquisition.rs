@@ -1,12 +1,12 @@
-//! What a point is worth trying: the improvement to expect there.
+//! Expected improvement.
 
 use libm::{erfc, exp, log, log1p};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// The logarithm of the expected improvement on `best` at a point where costs are normal with this
-/// mean and deviation, and its derivatives by the two.
+/// Logarithm of the expected improvement over `best` for a normally distributed cost, with its
+/// derivatives.
 ///
-/// The logarithm, because the improvement itself is flat zero over most of a space (Ament et al.,
+/// The improvement itself is zero over most of a space, which stalls gradient search (Ament et al.,
 /// *Unexpected Improvements to Expected Improvement*, 2023).
 pub(super) fn log_improvement(best: f64, mean: f64, deviation: f64) -> Improvement {
     let z = (best - mean) / deviation;
@@ -18,7 +18,7 @@ pub(super) fn log_improvement(best: f64, mean: f64, deviation: f64) -> Improveme
     }
 }
 
-/// The logarithm of an expected improvement, and how it changes with mean and deviation.
+/// Log expected improvement and its derivatives by mean and deviation.
 pub(super) struct Improvement {
     pub(super) log: f64,
     pub(super) by_mean: f64,
@@ -33,7 +33,7 @@ fn log_unit_improvement(z: f64) -> (f64, f64) {
         let improvement = exp(log_bell) + z * below;
         return (log(improvement), below / improvement);
     }
-    // φ(z) / z² (1 − 3/z²) to leading orders; the sum above would cancel itself out further down.
+    // Leading orders of φ(z) / z² (1 − 3/z²); the sum above cancels for smaller z.
     let inverse = 1.0 / (z * z);
     (log_bell + log(inverse) + log1p(-3.0 * inverse), -z - 2.0 / z)
 }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_improvement_is_that_of_a_sum_over_outcomes() {
+    fn the_improvement_matches_numerical_integration() {
         for (best, mean, deviation) in [(0.0, 0.5, 1.0), (1.0, 0.2, 0.3), (-1.0, 1.0, 0.8)] {
             let step = 1e-3;
             let mut sum = 0.0;
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn derivatives_are_those_of_the_logarithm() {
+    fn derivatives_match_finite_differences() {
         for mean in [-2.0, 0.1, 5.0, 24.9, 25.1, 80.0] {
             let at = log_improvement(0.0, mean, 1.0);
             let step = 1e-5;

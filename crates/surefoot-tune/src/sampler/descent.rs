@@ -1,25 +1,24 @@
-//! Descent along the gradient, within bounds.
+//! Bounded minimization: L-BFGS (Liu and Nocedal, 1989) with steps projected onto the bounds.
 //!
-//! L-BFGS (Liu and Nocedal, 1989) whose steps are projected onto the bounds. Written here because the
-//! two problems of a Gaussian process are small and smooth and want a fixed number of steps, the same
-//! on every machine; a crate of solvers would be larger than the rest of the sampler.
+//! The two problems of the Gaussian process are small and smooth. A fixed number of steps gives the same
+//! bits on every machine; a solver crate would be larger than the rest of the sampler.
 
 use std::collections::VecDeque;
 
-/// How many steps the curvature is taken from.
+/// Number of past steps in the curvature estimate.
 const MEMORY: usize = 8;
 
-/// How often a step is halved before the search is over.
+/// Step halvings before the search stops.
 const HALVINGS: usize = 12;
 
-/// Where a descent ended.
+/// The minimum found.
 pub(super) struct Lowest {
     pub(super) at: Vec<f64>,
     pub(super) value: f64,
 }
 
-/// Descends from a point for at most some steps. `function` gives the value at a point and writes
-/// its gradient there. All coordinates stay within `bounds`.
+/// Minimizes from `start` for a number of steps. `function` returns the value at a point and writes its
+/// gradient. All coordinates stay within `bounds`.
 pub(super) fn descend(
     start: &[f64],
     bounds: (f64, f64),
@@ -63,7 +62,7 @@ pub(super) fn descend(
 
 type Tried = (f64, Vec<f64>, Vec<f64>);
 
-/// The longest of ever shorter steps that lowers the value by a share of what the slope promises.
+/// Backtracking line search with the Armijo condition.
 fn halved(value: f64, slope: f64, mut tried: impl FnMut(f64) -> Tried) -> Option<Tried> {
     let lengths = (0..HALVINGS).map(|i| 0.5_f64.powi(i as i32));
     lengths
@@ -72,13 +71,13 @@ fn halved(value: f64, slope: f64, mut tried: impl FnMut(f64) -> Tried) -> Option
         .map(|(_, next)| next)
 }
 
-/// Which coordinates can move: those that the descent does not press against a bound.
+/// Coordinates that are not pressed against a bound.
 fn free(at: &[f64], gradient: &[f64], (low, high): (f64, f64)) -> Vec<bool> {
     let free = |(&x, &g): (&f64, &f64)| !(x <= low && g > 0.0 || x >= high && g < 0.0);
     at.iter().zip(gradient).map(free).collect()
 }
 
-/// The last steps, and how they changed the gradient.
+/// The last steps and the changes of the gradient.
 #[derive(Default)]
 struct Curvature {
     steps: VecDeque<(Vec<f64>, Vec<f64>)>,
@@ -88,7 +87,7 @@ impl Curvature {
     fn learn(&mut self, at: &[f64], gradient: &[f64], next: &[f64], next_gradient: &[f64]) {
         let step = difference(next, at);
         let change = difference(next_gradient, gradient);
-        // Only a step along which the function bends upwards keeps the direction a descent.
+        // Only steps with positive curvature keep the direction a descent direction.
         if dot(&step, &change) > 1e-12 * dot(&change, &change) {
             self.steps.push_back((step, change));
             if self.steps.len() > MEMORY {
@@ -97,7 +96,7 @@ impl Curvature {
         }
     }
 
-    /// The gradient, changed by the inverse of the curvature, downwards, where it can move.
+    /// The quasi-Newton descent direction in the free coordinates.
     fn direction(&self, gradient: &[f64], free: &[bool]) -> Vec<f64> {
         let masked = gradient.iter().zip(free);
         let mut q: Vec<f64> = masked.map(|(&g, &free)| if free { g } else { 0.0 }).collect();
@@ -109,7 +108,7 @@ impl Curvature {
         }
         let scale = match self.steps.back() {
             Some((step, change)) => dot(step, change) / dot(change, change),
-            // The first step is of length one at most.
+            // The first step has length 1 at most.
             None => 1.0 / dot(&q, &q).sqrt().max(1.0),
         };
         q.iter_mut().for_each(|x| *x *= scale);
@@ -139,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_narrow_valley_is_followed_to_its_end() {
+    fn a_narrow_valley_is_minimized() {
         let rosenbrock = |x: &[f64], g: &mut [f64]| {
             let (a, b) = (1.0 - x[0], x[1] - x[0] * x[0]);
             g[0] = -2.0 * a - 400.0 * x[0] * b;
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minimum_beyond_the_bounds_is_met_at_them() {
+    fn a_minimum_beyond_the_bounds_is_clamped() {
         let bowl = |x: &[f64], g: &mut [f64]| {
             g[0] = 2.0 * (x[0] - 3.0);
             g[1] = 2.0 * (x[1] - 0.5);

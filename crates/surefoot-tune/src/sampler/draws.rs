@@ -1,15 +1,14 @@
-//! Draws of a key one after the other, for samplers that cannot say beforehand how many they need.
+//! Sequential draws from a key.
 
 use surefoot_random::Key;
 
-/// The draws of a key, in order.
+/// Counts the draws of a key.
 pub(super) struct Draws {
     key: Key,
     next: u64,
 }
 
 impl Draws {
-    /// The draws of a key, from the first.
     pub(super) fn new(key: Key) -> Draws {
         Draws { key, next: 0 }
     }
@@ -19,28 +18,26 @@ impl Draws {
         self.next - 1
     }
 
-    /// A uniform number in `[0, 1)`.
+    /// Uniform in `[0, 1)`.
     pub(super) fn uniform(&mut self) -> f64 {
         let index = self.index();
         self.key.uniform(index)
     }
 
-    /// A number from the standard normal distribution.
+    /// Standard normal.
     pub(super) fn normal(&mut self) -> f64 {
         let index = self.index();
         self.key.normal(index)
     }
 
-    /// A number below `n`, which is not 0.
+    /// Uniform below `n`, which must not be 0.
     pub(super) fn below(&mut self, n: usize) -> usize {
         let index = self.index();
         self.key.below(index, n as u64) as usize
     }
 
-    /// A number from a normal distribution around a place, given that it is from 0 to 1.
-    ///
-    /// By drawing again: around a place from 0 to 1, a third of the draws and more lie there as long
-    /// as the deviation is no larger than 1.
+    /// Normal around a place from 0 to 1, truncated to [0, 1] by rejection. At least a third of the draws are
+    /// accepted for deviations up to 1.
     pub(super) fn truncated(&mut self, place: f64, deviation: f64) -> f64 {
         const ATTEMPTS: usize = 64;
         let drawn = (0..ATTEMPTS)

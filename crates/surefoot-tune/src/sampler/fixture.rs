@@ -5,7 +5,7 @@ use crate::space::{Condition, Domain, Parameter, Space, Value};
 use proptest::prelude::*;
 use surefoot_random::{Key, Purpose};
 
-/// A space of parameters that are always there.
+/// A space without conditions.
 pub(crate) fn space<const N: usize>(parameters: [(&str, Domain); N]) -> Space {
     let parameters = parameters.map(|(name, domain)| Parameter {
         name: name.to_owned(),
@@ -15,12 +15,12 @@ pub(crate) fn space<const N: usize>(parameters: [(&str, Domain); N]) -> Space {
     Space::new(parameters.to_vec()).expect("a space")
 }
 
-/// A choice of words.
+/// A choice of strings.
 pub(crate) fn words<const N: usize>(words: [&str; N]) -> Domain {
     Domain::Choice(words.map(|word| Value::Text(word.to_owned())).to_vec())
 }
 
-/// A space with a momentum for one of two optimizers, and a rate.
+/// Optimizer, learning rate, and a momentum for one of two optimizers.
 pub(crate) fn conditional() -> Space {
     let parameter =
         |name: &str, domain, conditions| Parameter { name: name.to_owned(), domain, conditions };
@@ -47,7 +47,7 @@ fn domains() -> impl Strategy<Value = Domain> {
     ]
 }
 
-/// Spaces of up to six parameters, some of which depend on one before.
+/// Spaces of up to five parameters, some of them conditional.
 pub(crate) fn spaces() -> impl Strategy<Value = Space> {
     let parameter = (domains(), any::<bool>(), 0.0..1.0, 0.0..1.0);
     prop::collection::vec(parameter, 1..6).prop_map(|drawn| {
@@ -66,7 +66,7 @@ pub(crate) fn spaces() -> impl Strategy<Value = Space> {
     })
 }
 
-/// Outcomes of all kinds: spread, imputed, equal, enormous, worthless and pending ones.
+/// Outcomes of all kinds: spread, imputed, equal, huge, failed and running.
 pub(crate) fn outcomes() -> impl Strategy<Value = Vec<TrialOutcome>> {
     let outcome = prop_oneof![
         4 => (-10.0..10.0).prop_map(TrialOutcome::Cost),
@@ -85,7 +85,7 @@ pub(crate) fn outcomes() -> impl Strategy<Value = Vec<TrialOutcome>> {
     ]
 }
 
-/// A history with these outcomes, at points drawn evenly.
+/// A history with these outcomes at random points.
 pub(crate) fn history(space: &Space, seed: u64, outcomes: &[TrialOutcome]) -> Vec<TrialResult> {
     let results = |(number, &outcome): (u64, &TrialOutcome)| {
         let key = Key::new(seed, Purpose::Generate).epoch(number);
@@ -94,8 +94,8 @@ pub(crate) fn history(space: &Space, seed: u64, outcomes: &[TrialOutcome]) -> Ve
     (0..).zip(outcomes).map(results).collect()
 }
 
-/// Minimises a function for some trials and gives back the history.
-pub(crate) fn minimised(
+/// Minimizes a function and returns the history.
+pub(crate) fn minimized(
     sampler: &dyn super::Sampler,
     space: &Space,
     seed: u64,

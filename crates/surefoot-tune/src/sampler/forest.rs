@@ -1,41 +1,37 @@
-//! Random forests: regression trees that disagree where little is known.
+//! Random forest regression with a mean and a variance per leaf, as SMAC needs.
 //!
-//! Written here rather than built on `randomforest` 0.2. That crate looks at all rows again for every place
-//! a node could be split at, which is quadratic; keeps one number a leaf, where SMAC wants a mean
-//! and a variance; and draws from `rand`'s standard generator, whose numbers may change from one version of
-//! `rand` to the next, so that a recorded search could not be replayed.
+//! The `randomforest` crate (0.2) splits in quadratic time, keeps one number per leaf, and draws from
+//! `rand`'s standard generator, whose values may change between versions.
 
 use super::draws::Draws;
 use super::frame::{Axis, Row};
 use surefoot_random::Key;
 
-/// The share of the parameters that a split is chosen from, as SMAC's forest has it.
+/// Fraction of the parameters considered for a split, as in SMAC.
 const SHARE_OF_AXES: f64 = 5.0 / 6.0;
 
-/// How trees are grown.
+/// Size of a forest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Growth {
-    /// How many trees.
+    /// Number of trees.
     pub(super) trees: usize,
-    /// How few trials a leaf can have.
+    /// Fewest rows in a leaf.
     pub(super) leaf: usize,
 }
 
-/// A forest that was fitted to costs.
+/// A fitted forest.
 pub(super) struct Forest {
     trees: Vec<Tree>,
 }
 
-/// What a forest says of a point.
+/// Prediction of a forest.
 pub(super) struct Estimate {
     pub(super) mean: f64,
     pub(super) variance: f64,
 }
 
 impl Forest {
-    /// Fits every tree to as many rows as there are, drawn with repetition.
-    ///
-    /// Rows are as [`filled`] gives them.
+    /// Fits every tree to a bootstrap sample of the [`filled`] rows.
     pub(super) fn fit(
         axes: &[Axis],
         rows: &[Row],
@@ -54,7 +50,7 @@ impl Forest {
         Forest { trees: (0..growth.trees).map(grow).collect() }
     }
 
-    /// The mean over the trees, and the variance within their leaves and between them.
+    /// Mean over the trees, and the variance within and between them.
     pub(super) fn estimate(&self, row: &Row) -> Estimate {
         let n = self.trees.len() as f64;
         let leaves = || self.trees.iter().map(|tree| tree.leaf(row));
@@ -64,7 +60,7 @@ impl Forest {
     }
 }
 
-/// A row with something in the place of what is not there: below all numbers, beyond all choices.
+/// Replaces missing coordinates: -1 for numbers, one past the last choice.
 pub(super) fn filled(axes: &[Axis], row: &Row) -> Row {
     let coordinates = row.iter().zip(axes);
     let fill = |(&at, axis): (&f64, &Axis)| match *axis {
@@ -75,7 +71,7 @@ pub(super) fn filled(axes: &[Axis], row: &Row) -> Row {
     coordinates.map(fill).collect()
 }
 
-/// Nodes, each before those below it.
+/// Nodes in pre-order.
 struct Tree {
     nodes: Vec<Node>,
 }
@@ -91,9 +87,9 @@ struct Leaf {
     variance: f64,
 }
 
-/// Which way to go.
+/// Test at an inner node.
 enum Split {
-    /// Left up to a place.
+    /// Left up to a threshold.
     Number { axis: usize, up_to: f64 },
     /// Left for some of the choices.
     Choice { axis: usize, left: Vec<bool> },
@@ -122,7 +118,7 @@ impl Tree {
     }
 }
 
-/// A tree while it grows.
+/// A tree under construction.
 struct Grower<'a> {
     axes: &'a [Axis],
     rows: &'a [Row],
@@ -132,7 +128,7 @@ struct Grower<'a> {
     nodes: Vec<Node>,
 }
 
-/// How much better two parts are described by their means than the whole by its own.
+/// Reduction of the squared error by a split.
 struct Gain {
     gain: f64,
     split: Split,
@@ -165,7 +161,7 @@ impl Grower<'_> {
         Leaf { mean, variance: squares.sum::<f64>() / n }
     }
 
-    /// The best split along some of the parameters, drawn anew.
+    /// Best split over a random subset of the parameters.
     fn best_split(&mut self, picked: &[usize]) -> Option<Split> {
         let mut order: Vec<usize> = (0..self.axes.len()).collect();
         for i in (1..order.len()).rev() {
@@ -174,7 +170,7 @@ impl Grower<'_> {
         let looked_at = libm::ceil(order.len() as f64 * SHARE_OF_AXES) as usize;
         let mut best: Option<Gain> = None;
         for (seen, &axis) in order.iter().enumerate() {
-            // Where none of the parameters that were drawn can be split, another is looked at.
+            // Consider more parameters until one can be split.
             if seen >= looked_at && best.is_some() {
                 break;
             }
@@ -191,8 +187,7 @@ impl Grower<'_> {
         best.map(|best| best.split)
     }
 
-    /// The best place to split a number at: anywhere between two neighbours, so that trees differ where
-    /// there is nothing.
+    /// Best threshold for a number, drawn between two neighbors so that trees differ in gaps.
     fn split_numbers(&mut self, picked: &[usize], axis: usize) -> Option<Gain> {
         let mut pairs: Vec<(f64, f64)> =
             picked.iter().map(|&i| (self.rows[i][axis], self.costs[i])).collect();
@@ -205,10 +200,10 @@ impl Grower<'_> {
         Some(Gain { gain, split: Split::Number { axis, up_to } })
     }
 
-    /// The best two groups of choices: sorted by their mean cost, they are the first ones and the
-    /// rest (Breiman et al., *Classification and Regression Trees*, 1984).
+    /// Best partition of the choices: a prefix of them sorted by mean cost (Breiman et al.,
+    /// *Classification and Regression Trees*, 1984).
     fn split_choices(&mut self, picked: &[usize], axis: usize, n: usize) -> Option<Gain> {
-        // One more for what is not there.
+        // The last group is for missing values.
         let mut groups = vec![(0.0, 0.0); n + 1];
         for &i in picked {
             let group = &mut groups[self.rows[i][axis] as usize];
@@ -220,7 +215,7 @@ impl Grower<'_> {
         seen.sort_by(|&a, &b| mean(a).total_cmp(&mean(b)).then(a.cmp(&b)));
         let parts = seen.iter().map(|&choice| groups[choice]);
         let (gain, last) = best_prefix(parts, self.leaf, |_| true)?;
-        // Choices that were not seen go either way.
+        // Unseen choices go to a random side.
         let mut left: Vec<bool> = (0..=n).map(|_| self.draws.uniform() < 0.5).collect();
         for (i, &choice) in seen.iter().enumerate() {
             left[choice] = i <= last;
@@ -229,8 +224,7 @@ impl Grower<'_> {
     }
 }
 
-/// Where to cut a sequence of parts, each with the sum of its costs and their number, so that the
-/// two sides are described best; neither may have fewer than `least`.
+/// Best cut of a sequence of groups (sum of costs, count) with at least `least` rows on both sides.
 fn best_prefix(
     parts: impl Iterator<Item = (f64, f64)> + Clone,
     least: usize,
@@ -258,7 +252,7 @@ fn best_prefix(
     best
 }
 
-/// Moves what fits to the front, and says how many that are.
+/// Moves matching indices to the front and returns their number.
 fn partition(picked: &mut [usize], fits: impl Fn(&usize) -> bool) -> usize {
     let (mut left, right): (Vec<usize>, Vec<usize>) = picked.iter().partition(|i| fits(i));
     let middle = left.len();
@@ -303,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_from_what_is() {
+    fn missing_values_are_distinguished() {
         let axes = [Axis::Real];
         let row = |x: f64| filled(&axes, &vec![x]);
         let rows: Vec<Row> = (0..40)

@@ -1,30 +1,28 @@
-//! The parameters of a space as coordinates, for samplers that fit a model to numbers.
+//! Points of a space as numeric coordinates.
 
 use super::draws::Draws;
 use crate::space::{Domain, Parameter, Point, Space, Value};
 
-/// A point as numbers, one for each parameter of the space.
-///
-/// A number or whole number is its place, from 0 to 1; a choice is its index; what is not there is
-/// NaN.
+/// One coordinate per parameter: the place of a number or integer from 0 to 1, the index of a choice, NaN
+/// if the parameter is inactive.
 pub(super) type Row = Vec<f64>;
 
-/// What kind of coordinate a parameter is.
+/// Kind of a coordinate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Axis {
     /// Any place from 0 to 1.
     Real,
-    /// The places of whole numbers.
+    /// Places of integers.
     Whole,
     /// One of this many choices.
     Choice(usize),
 }
 
-/// A space as coordinates.
+/// Coordinate system of a space.
 pub(super) struct Frame<'a> {
     space: &'a Space,
     axes: Vec<Axis>,
-    /// For each parameter, what its conditions ask of which others.
+    /// For each parameter, the parameters and values that its conditions require.
     conditions: Vec<Vec<(usize, &'a [Value])>>,
 }
 
@@ -42,7 +40,6 @@ impl<'a> Frame<'a> {
         Frame { space, axes, conditions: parameters.iter().map(of).collect() }
     }
 
-    /// The kinds of the coordinates.
     pub(super) fn axes(&self) -> &[Axis] {
         &self.axes
     }
@@ -51,7 +48,6 @@ impl<'a> Frame<'a> {
         &self.space.parameters()[index].domain
     }
 
-    /// The value that a coordinate stands for.
     fn value(&self, index: usize, coordinate: f64) -> Value {
         match self.domain(index) {
             Domain::Choice(values) => values[(coordinate as usize).min(values.len() - 1)].clone(),
@@ -59,16 +55,15 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The coordinate of a value.
     fn coordinate(&self, index: usize, value: &Value) -> f64 {
         match self.domain(index) {
-            // A value that is none of them may come from a study whose space was changed.
+            // The value may come from a study whose space has changed.
             Domain::Choice(values) => values.iter().position(|v| v == value).unwrap_or(0) as f64,
             domain => domain.place(value),
         }
     }
 
-    /// The coordinates of a point.
+    /// Coordinates of a point.
     pub(super) fn row(&self, point: &Point) -> Row {
         let parameters = self.space.parameters().iter().enumerate();
         let coordinates = parameters.map(|(index, parameter)| {
@@ -78,7 +73,7 @@ impl<'a> Frame<'a> {
         coordinates.collect()
     }
 
-    /// The point of some coordinates.
+    /// Point of coordinates.
     pub(super) fn point(&self, row: &Row) -> Point {
         let mut point = Point::default();
         for (index, parameter) in self.space.parameters().iter().enumerate() {
@@ -90,14 +85,14 @@ impl<'a> Frame<'a> {
         point
     }
 
-    /// Whether a parameter is there, going by the coordinates before it.
+    /// True if the conditions of a parameter hold for the coordinates before it.
     fn holds(&self, index: usize, row: &[f64]) -> bool {
         self.conditions[index].iter().all(|&(other, values)| {
             !row[other].is_nan() && values.contains(&self.value(other, row[other]))
         })
     }
 
-    /// Builds coordinates: asks for that of each parameter whose conditions hold.
+    /// Builds coordinates for all active parameters.
     pub(super) fn build(&self, mut coordinate: impl FnMut(usize, &[f64]) -> f64) -> Row {
         let mut row = Vec::with_capacity(self.axes.len());
         for index in 0..self.axes.len() {
@@ -108,7 +103,7 @@ impl<'a> Frame<'a> {
         row
     }
 
-    /// The coordinate of the whole number a place belongs to; other coordinates as they are.
+    /// Rounds an integer coordinate to the center of its share.
     fn snapped(&self, index: usize, coordinate: f64) -> f64 {
         match self.axes[index] {
             Axis::Whole if !coordinate.is_nan() => {
@@ -119,7 +114,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The coordinate at a place from 0 to 1.
+    /// Coordinate at a place from 0 to 1.
     pub(super) fn at(&self, index: usize, place: f64) -> f64 {
         match self.axes[index] {
             Axis::Choice(n) => ((place * n as f64) as usize).min(n - 1) as f64,
@@ -127,13 +122,12 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Coordinates drawn evenly.
+    /// Uniform random coordinates.
     pub(super) fn random(&self, draws: &mut Draws) -> Row {
         self.build(|index, _| self.at(index, draws.uniform()))
     }
 
-    /// The same coordinates where they still mean something; whatever is there now and was not
-    /// before is drawn evenly.
+    /// Keeps coordinates of active parameters and draws those that became active.
     pub(super) fn settled(&self, row: &[f64], draws: &mut Draws) -> Row {
         self.build(|index, _| match row[index] {
             missing if missing.is_nan() => self.at(index, draws.uniform()),
@@ -141,7 +135,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Where the share of a whole number begins and ends, for the place of one.
+    /// Bounds of the share of an integer.
     pub(super) fn share(&self, index: usize, place: f64) -> (f64, f64) {
         let edges = |low: f64, high: f64, value: f64, scale: fn(f64) -> f64| {
             let (first, last) = (scale(low - 0.5), scale(high + 0.5));
@@ -159,7 +153,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The place of the whole number that many further up, or down; `None` beyond the last.
+    /// Place of the integer `by` further; `None` outside the domain.
     pub(super) fn step(&self, index: usize, place: f64, by: i64) -> Option<f64> {
         let domain = self.domain(index);
         match (domain, domain.at(place)) {
@@ -180,7 +174,7 @@ fn axis(domain: &Domain) -> Axis {
     }
 }
 
-/// Whether two rows are the same coordinates.
+/// Equality with NaN equal to NaN.
 pub(super) fn same(a: &[f64], b: &[f64]) -> bool {
     let mut pairs = a.iter().zip(b);
     pairs.all(|(a, b)| a == b || a.is_nan() && b.is_nan())
@@ -194,7 +188,7 @@ mod tests {
     use surefoot_random::{Key, Purpose};
 
     #[test]
-    fn shares_of_whole_numbers_touch_and_fill_the_way() {
+    fn shares_of_integers_partition_the_range() {
         for domain in [Domain::Int(-2, 5), Domain::LogInt(3, 40)] {
             let space = fixture::space([("n", domain.clone())]);
             let frame = Frame::new(&space);
@@ -212,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn coordinates_lead_back_to_their_point(space in fixture::spaces(), seed: u64) {
+        fn coordinates_round_trip_to_their_point(space in fixture::spaces(), seed: u64) {
             let frame = Frame::new(&space);
             let row = frame.random(&mut Draws::new(Key::new(seed, Purpose::Sample)));
             let point = frame.point(&row);

@@ -1,4 +1,4 @@
-//! What holds for every sampler, whatever it is asked.
+//! Properties of every sampler.
 
 use super::{Gp, SampleRequest, Sampler, SamplerConfig, Smac, Tpe, fixture};
 use crate::history::{History, TrialOutcome, TrialResult};
@@ -6,8 +6,8 @@ use crate::space::{Point, Space};
 use proptest::prelude::*;
 use surefoot_random::{Key, Permutation, Purpose};
 
-fn samplers() -> impl Iterator<Item = Box<dyn Sampler>> {
-    SamplerConfig::all().map(SamplerConfig::sampler)
+fn samplers() -> impl Iterator<Item = SamplerConfig> {
+    SamplerConfig::all()
 }
 
 fn suggest(sampler: &dyn Sampler, space: &Space, seed: u64, results: Vec<TrialResult>) -> Point {
@@ -23,10 +23,9 @@ fn suggest(sampler: &dyn Sampler, space: &Space, seed: u64, results: Vec<TrialRe
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// The answer lies in the space, is the same when asked again, and does not depend on the order in
-    /// which the history was given.
+    /// A suggestion lies in the space, is reproducible, and ignores the order of the history.
     #[test]
-    fn answers_are_points_of_the_space_and_a_function_of_what_is_known(
+    fn suggestions_are_reproducible_points_of_the_space(
         space in fixture::spaces(),
         outcomes in fixture::outcomes(),
         seed: u64,
@@ -41,13 +40,12 @@ proptest! {
             prop_assert!(space.contains(&point), "{}: {point:?}", sampler.name());
             let again = suggest(&*sampler, &space, seed, results.clone());
             prop_assert_eq!(&point, &again, "{}", sampler.name());
-            let otherwise = suggest(&*sampler, &space, seed, shuffled.clone());
-            prop_assert_eq!(&point, &otherwise, "{}", sampler.name());
+            let reordered = suggest(&*sampler, &space, seed, shuffled.clone());
+            prop_assert_eq!(&point, &reordered, "{}", sampler.name());
         }
     }
 
-    /// Costs that are turned round and then minimised are maximised: failures are the worst in both
-    /// directions.
+    /// Failed trials count as worst whether costs are values or negated values.
     #[test]
     fn a_failure_is_the_worst_in_both_directions(seed in 0_u64..1000) {
         let space = fixture::space([("x", crate::Domain::Uniform(0.0, 1.0))]);
@@ -61,20 +59,19 @@ proptest! {
             let learning: [Box<dyn Sampler>; 3] = [
                 Box::new(Tpe::default()),
                 Box::new(Gp::default()),
-                Box::new(Smac { interleave: 0.0, ..Smac::default() }),
+                Box::new(Smac { random_fraction: 0.0, ..Smac::default() }),
             ];
             for sampler in learning {
                 let point = suggest(&*sampler, &space, seed, results.clone());
                 let x = space.parameters()[0].domain.place(&point.0["x"]);
-                prop_assert!(x > 0.3, "{} asks for {x} with sign {sign}", sampler.name());
+                prop_assert!(x > 0.3, "{} suggests {x} with sign {sign}", sampler.name());
             }
         }
     }
 }
 
-/// An empty space has one point.
 #[test]
-fn a_space_without_parameters_has_one_answer() {
+fn an_empty_space_has_one_point() {
     let space = Space::new(Vec::new()).expect("a space");
     let outcomes = [TrialOutcome::Cost(1.0); 20];
     for sampler in samplers() {
@@ -83,9 +80,8 @@ fn a_space_without_parameters_has_one_answer() {
     }
 }
 
-/// When all points of a space were tried there is still an answer.
 #[test]
-fn a_space_that_is_used_up_has_an_answer() {
+fn an_exhausted_space_still_has_a_suggestion() {
     let space = fixture::space([("c", fixture::words(["a", "b"]))]);
     let outcomes = [TrialOutcome::Cost(1.0); 20];
     for sampler in samplers() {
@@ -94,9 +90,9 @@ fn a_space_that_is_used_up_has_an_answer() {
     }
 }
 
-/// The same bits on every machine: a change of these is a change of every recorded search.
+/// Pinned bits: a change here changes every recorded search.
 #[test]
-fn answers_are_pinned() {
+fn suggestions_are_pinned() {
     let space = fixture::conditional();
     let outcomes: Vec<TrialOutcome> = (0..30)
         .map(|i| match i % 6 {

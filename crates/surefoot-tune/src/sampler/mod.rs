@@ -1,11 +1,49 @@
-//! Samplers: which point to try next, one a file.
+//! Samplers: the next point to try, one sampler per file.
 //!
-//! [`SamplerConfig`] is how a study says which one it wants; [`named`] gives one by its name.
+//! All samplers minimize costs and treat results alike. A pruned trial counts with an
+//! [imputed](crate::imputation) final cost, a trial stopped by an indicator with its last cost. A
+//! [failed](crate::TrialOutcome::Failed) trial counts as the worst finite cost. Points of running
+//! trials are avoided.
 //!
-//! What outcomes mean is the same for all. Costs are minimised. A trial that a pruner ended counts with the cost that it
-//! would have come to ([`imputation`](crate::imputation)), one that an indicator ended with its last. One that failed, or came to no finite number, is
-//! [`Worthless`](crate::TrialOutcome::Failed): no better than the worst that is not. One that runs is
-//! kept away from. How each sampler takes that into account is said where it is defined.
+//! # Adding a sampler
+//!
+//! Write one file with a struct for its options, a documented `Default`, an implementation of
+//! [`Sampler`] and its tests; then add one line to `SAMPLERS`.
+//! Programs can also use a sampler that is not in the list:
+//!
+//! ```
+//! use serde::Serialize;
+//! use surefoot_tune::sampler::{SampleRequest, Sampler, SamplerConfig};
+//! use surefoot_tune::{Domain, History, Parameter, Point, Space};
+//!
+//! /// Tries evenly spaced points, the same for every parameter.
+//! #[derive(Serialize)]
+//! struct Diagonal {
+//!     steps: u64,
+//! }
+//!
+//! impl Sampler for Diagonal {
+//!     fn name(&self) -> &'static str {
+//!         "diagonal"
+//!     }
+//!
+//!     fn learns(&self) -> bool {
+//!         false
+//!     }
+//!
+//!     fn suggest(&self, request: &SampleRequest<'_>) -> Point {
+//!         let place = (request.number % self.steps) as f64 / self.steps as f64;
+//!         request.space.at(|_| place)
+//!     }
+//! }
+//!
+//! let sampler = SamplerConfig::new(Diagonal { steps: 4 });
+//! let rate = Parameter { name: "rate".to_owned(), domain: Domain::Uniform(0.0, 1.0), conditions: vec![] };
+//! let space = Space::new(vec![rate])?;
+//! let request = SampleRequest { space: &space, seed: 1, number: 2, history: &History::default() };
+//! assert_eq!(sampler.suggest(&request), space.at(|_| 0.5));
+//! # Ok::<(), surefoot_tune::SpaceError>(())
+//! ```
 
 mod acquisition;
 mod descent;
@@ -15,12 +53,11 @@ mod fixture;
 mod forest;
 mod frame;
 mod gp;
-mod known;
 #[cfg(test)]
 mod laws;
+mod model_data;
 mod parzen;
 mod random;
-mod settings;
 mod shape;
 mod smac;
 mod sobol;
@@ -28,53 +65,103 @@ mod tpe;
 
 pub use gp::Gp;
 pub use random::Random;
-pub use settings::SamplerConfig;
 pub use smac::Smac;
 pub use sobol::Sobol;
 pub use tpe::Tpe;
 
 use crate::history::History;
+use crate::registry::{Component, Configured, Options, Registered};
 use crate::space::{Point, Space};
+use serde::Serialize;
+use std::sync::Arc;
 use surefoot_random::{Key, Purpose};
 
-/// Says which point to try next.
+/// Suggests the next point to try.
 ///
-/// A sampler keeps nothing between calls: the same request has the same answer, on any machine and
-/// in any process. That is what makes a search repeatable, and what lets any worker ask.
+/// Samplers are stateless: the same request returns the same point in any process on any machine, so
+/// searches are reproducible and any worker can sample.
 pub trait Sampler: Send + Sync {
-    /// The name it has in studies.
+    /// The name in studies.
     fn name(&self) -> &'static str;
 
-    /// The point for the trial of this number.
+    /// True if the points depend on the results of other trials.
+    fn learns(&self) -> bool {
+        true
+    }
+
+    /// Returns the point for the trial of this number.
     fn suggest(&self, request: &SampleRequest<'_>) -> Point;
 }
 
-/// What a sampler is asked.
+/// The input of a sampler.
 #[derive(Clone, Copy, Debug)]
 pub struct SampleRequest<'a> {
-    /// Where to look.
+    /// The search space.
     pub space: &'a Space,
     /// The seed of the study.
     pub seed: u64,
-    /// The number of the trial, from 0.
+    /// The 0-based number of the trial.
     pub number: u64,
-    /// What is known of the other trials.
+    /// Results of the other trials.
     pub history: &'a History,
 }
 
 impl SampleRequest<'_> {
-    /// The key of the draws that answer it.
+    /// The key of all random draws for this trial.
     pub fn key(&self) -> Key {
         Key::new(self.seed, Purpose::Sample).epoch(self.number)
     }
 }
 
-/// The sampler of a name, with its default settings.
-pub fn named(name: &str) -> Option<Box<dyn Sampler>> {
-    SamplerConfig::named(name).map(SamplerConfig::sampler)
+/// A sampler with its options, as a study writes it: `"sobol"` or `{ name = "tpe", gamma = 0.1 }`.
+///
+/// ```
+/// use surefoot_tune::sampler::{SamplerConfig, Tpe};
+///
+/// let given: SamplerConfig = serde_json::from_str(r#"{"name": "tpe", "gamma": 0.1}"#)?;
+/// assert_eq!(given, SamplerConfig::new(Tpe { gamma: 0.1, ..Tpe::default() }));
+/// let given: SamplerConfig = serde_json::from_str(r#""sobol""#)?;
+/// assert_eq!(given.name(), "sobol");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+pub type SamplerConfig = Configured<dyn Sampler>;
+
+/// All samplers that studies can name.
+const SAMPLERS: &[Registered<dyn Sampler>] = &[
+    registered::<Random>(),
+    registered::<Sobol>(),
+    registered::<Tpe>(),
+    registered::<Gp>(),
+    registered::<Smac>(),
+];
+
+impl Component for dyn Sampler {
+    const KIND: &'static str = "sampler";
+
+    fn registered() -> &'static [Registered<dyn Sampler>] {
+        SAMPLERS
+    }
+
+    fn component_name(&self) -> &'static str {
+        self.name()
+    }
 }
 
-/// The names of all samplers.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    SamplerConfig::all().map(|settings| settings.name())
+const fn registered<S: Sampler + Options>() -> Registered<dyn Sampler> {
+    Registered(|options| serde_json::from_value::<S>(options.into()).map(SamplerConfig::new))
+}
+
+impl SamplerConfig {
+    /// Wraps a sampler, registered or not.
+    pub fn new<S: Sampler + Serialize + 'static>(sampler: S) -> SamplerConfig {
+        let sampler = Arc::new(sampler);
+        Configured::from_parts(sampler.clone(), &*sampler)
+    }
+}
+
+/// TPE with its defaults.
+impl Default for SamplerConfig {
+    fn default() -> SamplerConfig {
+        SamplerConfig::new(Tpe::default())
+    }
 }

@@ -1,53 +1,51 @@
-//! Parzen estimators: a density over a space, made from some of its points.
+//! Parzen estimators: a density over a space, fitted to points.
 
 use super::draws::Draws;
 use super::frame::{Axis, Frame, Row};
 use libm::{erf, exp, log, sqrt};
 use std::f64::consts::{PI, SQRT_2};
 
-/// A mixture with a kernel for each of some points, and one that is spread evenly.
+/// A mixture of one kernel per point and a uniform kernel.
 ///
-/// A kernel is a product over the parameters: a normal distribution on the way from 0 to 1 for a
-/// number, its share for a whole number, and a probability for each choice. A point that lacks a
-/// parameter says nothing about it, so its kernel is even there. The even kernel is that of a
-/// point which lacks all. Like this, conditional parameters need no treatment of their own: a
-/// candidate is drawn parameter after parameter from one kernel, and its density is the sum over kernels of
-/// the product over those parameters that the candidate has.
+/// A kernel is a product over the parameters: a normal density on [0, 1] for a number, its mean over
+/// the share of an integer, and a probability for each choice. A kernel is uniform in a parameter that
+/// its point lacks, so conditional parameters need no special case: a candidate is drawn parameter by
+/// parameter from one kernel, and its density sums the kernels over the parameters that it has.
 ///
-/// Densities are relative to the even one.
+/// Densities are relative to the uniform density.
 pub(super) struct Parzen<'a> {
     frame: &'a Frame<'a>,
-    /// The points, with the even kernel's at the end; one row after the other.
-    centres: Vec<f64>,
-    /// One by the deviation, beside each centre that is a number.
+    /// Centers of the kernels, row by row; the uniform kernel is last.
+    centers: Vec<f64>,
+    /// Inverse deviation of each numeric center.
     sharpness: Vec<f64>,
-    /// The logarithm of the density at the centre, beside each that is a number.
+    /// Log density at each numeric center.
     heights: Vec<f64>,
-    /// For each parameter that is a choice, the logarithms of the density at the centre's choice and at others.
+    /// For each choice parameter, the log densities of the center's choice and of the others.
     choices: Vec<(f64, f64)>,
-    /// The logarithm of each kernel's weight.
+    /// Log weight of each kernel.
     weights: Vec<f64>,
-    /// The sums of the weights up to each kernel, for drawing.
+    /// Cumulative weights, for drawing.
     reached: Vec<f64>,
 }
 
-/// No deviation is below this share of the way, however many points there are.
+/// Least deviation of a kernel, as a fraction of the range.
 const LEAST_DEVIATION: f64 = 0.01;
 
-/// What a choice that is not the centre's has beside the centre's 1, for a kernel alone; it falls with
-/// the number of kernels. Found by trying, as were the settings of the sampler.
+/// Weight of a choice other than the center's (which has 1) for a single kernel; it falls with the
+/// number of kernels. Tuned together with the sampler.
 const STRAY: f64 = 6.0;
 
 impl<'a> Parzen<'a> {
-    /// The density that these points and their weights give.
+    /// Fits the density to weighted points.
     pub(super) fn new(frame: &'a Frame<'a>, points: &[Row], weights: &[f64]) -> Parzen<'a> {
         let axes = frame.axes();
         let kernels = points.len() + 1;
-        let mut centres = Vec::with_capacity(kernels * axes.len());
-        points.iter().for_each(|row| centres.extend_from_slice(row));
-        centres.resize(kernels * axes.len(), f64::NAN);
-        let mut sharpness = vec![0.0; centres.len()];
-        let mut heights = vec![0.0; centres.len()];
+        let mut centers = Vec::with_capacity(kernels * axes.len());
+        points.iter().for_each(|row| centers.extend_from_slice(row));
+        centers.resize(kernels * axes.len(), f64::NAN);
+        let mut sharpness = vec![0.0; centers.len()];
+        let mut heights = vec![0.0; centers.len()];
         let mut choices = vec![(0.0, 0.0); axes.len()];
         for (index, axis) in axes.iter().enumerate() {
             if let &Axis::Choice(n) = axis {
@@ -58,7 +56,7 @@ impl<'a> Parzen<'a> {
                 let at = kernel * axes.len() + index;
                 sharpness[at] = 1.0 / deviation;
                 heights[at] =
-                    -log(deviation * sqrt(2.0 * PI) * mass(centres[at], deviation, 0.0, 1.0));
+                    -log(deviation * sqrt(2.0 * PI) * mass(centers[at], deviation, 0.0, 1.0));
             }
         }
         let even = 1.0;
@@ -70,7 +68,7 @@ impl<'a> Parzen<'a> {
         });
         Parzen {
             frame,
-            centres,
+            centers,
             sharpness,
             heights,
             choices,
@@ -79,28 +77,27 @@ impl<'a> Parzen<'a> {
         }
     }
 
-    /// Draws a point.
     pub(super) fn draw(&self, draws: &mut Draws) -> Row {
         let axes = self.frame.axes();
         let place = draws.uniform();
         let kernel = self.reached.partition_point(|&reached| reached <= place);
         let first = kernel.min(self.weights.len() - 1) * axes.len();
         self.frame.build(|index, _| {
-            let centre = self.centres[first + index];
+            let center = self.centers[first + index];
             match axes[index] {
-                _ if centre.is_nan() => self.frame.at(index, draws.uniform()),
+                _ if center.is_nan() => self.frame.at(index, draws.uniform()),
                 Axis::Choice(n) => {
                     let (_, other) = self.choices[index];
-                    // Even over all with the weight that the others have, else the centre's.
+                    // Uniform over all choices with the weight of the others, else the center's.
                     let stray = exp(other);
-                    if draws.uniform() < stray { draws.below(n) as f64 } else { centre }
+                    if draws.uniform() < stray { draws.below(n) as f64 } else { center }
                 }
-                _ => draws.truncated(centre, 1.0 / self.sharpness[first + index]),
+                _ => draws.truncated(center, 1.0 / self.sharpness[first + index]),
             }
         })
     }
 
-    /// The logarithm of the density at a point.
+    /// Log density at a point.
     pub(super) fn log_density(&self, row: &Row, terms: &mut Vec<f64>) -> f64 {
         let axes = self.frame.axes();
         terms.clear();
@@ -115,10 +112,10 @@ impl<'a> Parzen<'a> {
                 Axis::Choice(_) => {
                     let (same, other) = self.choices[index];
                     for (term, i) in terms.iter_mut().zip(kernels) {
-                        let centre = self.centres[i];
-                        *term += if centre == at {
+                        let center = self.centers[i];
+                        *term += if center == at {
                             same
-                        } else if centre.is_nan() {
+                        } else if center.is_nan() {
                             0.0
                         } else {
                             other
@@ -127,7 +124,7 @@ impl<'a> Parzen<'a> {
                 }
                 Axis::Real => {
                     for (term, i) in terms.iter_mut().zip(kernels) {
-                        if !self.centres[i].is_nan() {
+                        if !self.centers[i].is_nan() {
                             *term += self.bell(i, at);
                         }
                     }
@@ -135,7 +132,7 @@ impl<'a> Parzen<'a> {
                 Axis::Whole => {
                     let (low, high) = self.frame.share(index, at);
                     for (term, i) in terms.iter_mut().zip(kernels) {
-                        if !self.centres[i].is_nan() {
+                        if !self.centers[i].is_nan() {
                             *term += self.portion(i, at, low, high);
                         }
                     }
@@ -143,37 +140,36 @@ impl<'a> Parzen<'a> {
             }
         }
         let most = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        // What is that far below the largest adds nothing a double can hold.
+        // Terms this far below the largest vanish in double precision.
         let sum: f64 = terms.iter().filter(|&&t| t > most - 40.0).map(|&t| exp(t - most)).sum();
         most + log(sum)
     }
 
-    /// The logarithm of a kernel's density in one parameter.
+    /// Log density of a kernel in one parameter.
     fn bell(&self, i: usize, at: f64) -> f64 {
-        let distance = (at - self.centres[i]) * self.sharpness[i];
+        let distance = (at - self.centers[i]) * self.sharpness[i];
         self.heights[i] - 0.5 * distance * distance
     }
 
-    /// The logarithm of a kernel's mean density over the share of a whole number.
+    /// Log of the mean density of a kernel over the share of an integer.
     fn portion(&self, i: usize, at: f64, low: f64, high: f64) -> f64 {
-        // Over a share this narrow the density hardly changes, and an error function costs as much as
-        // ten of the above.
+        // The density is nearly constant over a narrow share, and the error function is expensive.
         if (high - low) * self.sharpness[i] < 0.5 {
             return self.bell(i, at);
         }
         let deviation = 1.0 / self.sharpness[i];
-        let share = mass(self.centres[i], deviation, low, high) / (high - low);
+        let share = mass(self.centers[i], deviation, low, high) / (high - low);
         self.heights[i] + log(share * deviation * sqrt(2.0 * PI))
     }
 }
 
-/// How much of a normal distribution lies from `low` to `high`.
-fn mass(centre: f64, deviation: f64, low: f64, high: f64) -> f64 {
+/// Probability mass of a normal distribution between `low` and `high`.
+fn mass(center: f64, deviation: f64, low: f64, high: f64) -> f64 {
     let scale = 1.0 / (deviation * SQRT_2);
-    0.5 * (erf((high - centre) * scale) - erf((low - centre) * scale))
+    0.5 * (erf((high - center) * scale) - erf((low - center) * scale))
 }
 
-/// The logarithms of the density at the centre's choice and at others.
+/// Log densities of the center's choice and of the others.
 fn choice_densities(n: usize, points: usize) -> (f64, f64) {
     let other = STRAY / (points as f64 + 1.0);
     let total = 1.0 + n as f64 * other;
@@ -181,8 +177,7 @@ fn choice_densities(n: usize, points: usize) -> (f64, f64) {
     (log(same * n as f64), log(other * n as f64))
 }
 
-/// The deviations of the kernels in one parameter, for those that have it: the distance to the
-/// further of the two neighbours, within limits.
+/// Deviations of the kernels in one parameter: the distance to the further of two neighbors, clamped.
 fn deviations(points: &[Row], index: usize) -> Vec<(usize, f64)> {
     let mut sorted: Vec<(f64, usize)> = points
         .iter()
@@ -194,11 +189,11 @@ fn deviations(points: &[Row], index: usize) -> Vec<(usize, f64)> {
     let floor = (1.0 / (sorted.len() as f64 + 2.0)).max(LEAST_DEVIATION);
     let place = |at: usize| sorted.get(at).map(|&(place, _)| place);
     let alone = sorted.len() == 1;
-    let of = |(at, &(centre, kernel)): (usize, &(f64, usize))| {
-        let before = at.checked_sub(1).and_then(place).map(|place| centre - place);
-        let after = place(at + 1).map(|place| place - centre);
+    let of = |(at, &(center, kernel)): (usize, &(f64, usize))| {
+        let before = at.checked_sub(1).and_then(place).map(|place| center - place);
+        let after = place(at + 1).map(|place| place - center);
         let gap = match (before, after) {
-            _ if alone => centre.max(1.0 - centre),
+            _ if alone => center.max(1.0 - center),
             (before, after) => before.unwrap_or(0.0).max(after.unwrap_or(0.0)),
         };
         (kernel, gap.clamp(floor, 1.0))
@@ -213,9 +208,9 @@ mod tests {
     use crate::space::Domain;
     use surefoot_random::{Key, Purpose};
 
-    /// Draws from the density fall into intervals as often as it says.
+    /// The frequency of draws in an interval matches the density.
     #[test]
-    fn draws_have_the_density() {
+    fn draws_follow_the_density() {
         let space = fixture::space([
             ("x", Domain::Uniform(0.0, 1.0)),
             ("n", Domain::LogInt(1, 4)),
@@ -229,7 +224,7 @@ mod tests {
         let parzen = Parzen::new(&frame, &points, &[1.0, 0.5, 2.0]);
         let mut draws = Draws::new(Key::new(3, Purpose::Sample));
         let (mut terms, draw_count, even_count) = (Vec::new(), 4000, 20_000);
-        // The mean density over even points of a box, times its size, is its probability.
+        // Mean density over a grid in a box, times its size, is its probability.
         let in_box = |row: &Row| row[0] > 0.6 && row[1] > 0.4 && row[2] == 2.0;
         let drawn = (0..draw_count).filter(|_| in_box(&parzen.draw(&mut draws))).count();
         let mut expected = 0.0;
@@ -244,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn no_points_give_the_even_density() {
+    fn no_points_give_the_uniform_density() {
         let space = fixture::conditional();
         let frame = Frame::new(&space);
         let parzen = Parzen::new(&frame, &[], &[]);

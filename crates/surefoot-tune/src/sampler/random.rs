@@ -1,13 +1,13 @@
-//! Random search: every trial is drawn by itself.
+//! Random search.
 
 use super::{SampleRequest, Sampler};
 use crate::space::Point;
 use serde::{Deserialize, Serialize};
 
-/// Draws every value evenly from its domain, whatever other trials did.
+/// Draws every value uniformly from its domain, independently of other trials.
 ///
-/// Each parameter has draws of its own, by its place in the space, so that a value does not depend
-/// on which other parameters are there.
+/// Draws are keyed by the parameter's index, so a value does not depend on which other parameters are
+/// active.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Random {}
@@ -15,6 +15,10 @@ pub struct Random {}
 impl Sampler for Random {
     fn name(&self) -> &'static str {
         "random"
+    }
+
+    fn learns(&self) -> bool {
+        false
     }
 
     fn suggest(&self, request: &SampleRequest<'_>) -> Point {

@@ -1,69 +1,67 @@
-//! SMAC: a random forest says where an improvement can be expected.
+//! SMAC: Bayesian optimization with a random forest.
 
 use super::acquisition::log_improvement;
 use super::draws::Draws;
 use super::forest::{Forest, Growth, filled};
 use super::frame::{Axis, Frame, Row};
-use super::known::Known;
+use super::model_data::ModelData;
 use super::{SampleRequest, Sampler, sobol};
 use crate::space::Point;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
-/// Bayesian optimisation with a random forest (Hutter et al., *Sequential Model-Based Optimization for
-/// General Algorithm Configuration*, 2011), as SMAC3 has it: log expected improvement from the mean and variance
-/// over the trees, local search around the best trials, and points drawn evenly now and then.
+/// Bayesian optimization with a random forest (Hutter et al., *Sequential Model-Based Optimization for
+/// General Algorithm Configuration*, 2011), as in SMAC3: log expected improvement from the mean and
+/// variance over the trees, local search around the best trials, and interleaved random points.
 ///
-/// For spaces with many choices and conditions, and costs that jump.
+/// Suited to spaces with many choices and conditions, and to discontinuous costs.
 ///
-/// * Costs are drawn in where they are enormous, and apart where they are close to the best.
-/// * What is worthless costs as much as the worst that is not.
-/// * What runs is taken to cost the mean: a constant liar.
-/// * A parameter that is not there has a value of its own, which trees can split off.
+/// * Huge costs are compressed, and differences near the best are spread.
+/// * A failed trial has the cost of the worst. A running trial has the mean cost (constant liar).
+/// * A missing parameter has a separate value that trees can split on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Smac {
-    /// The search starts with points of a [Sobol](super::Sobol) sequence until so many trials are
-    /// over.
-    pub startup: usize,
-    /// How many trees the forest has.
-    pub trees: NonZeroUsize,
-    /// How few trials a leaf of a tree can have.
-    pub leaf: NonZeroUsize,
-    /// Which share of the trials is drawn evenly, whatever the forest says.
-    #[serde(deserialize_with = "super::settings::share")]
-    pub interleave: f64,
-    /// How many points are compared before the best of them are improved upon.
-    pub candidates: NonZeroUsize,
-    /// How many trials the forest is fitted to. Of more, half are the best and half the latest.
-    pub trials: NonZeroUsize,
+    /// Number of ended trials before the model is used; until then, [Sobol](super::Sobol) points.
+    pub n_startup_trials: usize,
+    /// Number of trees.
+    pub n_trees: NonZeroUsize,
+    /// Fewest trials in a leaf.
+    pub min_samples_leaf: NonZeroUsize,
+    /// Fraction of the trials that is drawn at random.
+    #[serde(deserialize_with = "crate::registry::fraction")]
+    pub random_fraction: f64,
+    /// Number of candidates before local search.
+    pub n_candidates: NonZeroUsize,
+    /// Limit on trials in the model: the best half and the latest half of more.
+    pub max_trials: NonZeroUsize,
 }
 
 impl Default for Smac {
     fn default() -> Smac {
         let some = |n: usize| NonZeroUsize::MIN.saturating_add(n - 1);
         Smac {
-            startup: 10,
-            trees: some(30),
-            leaf: some(1),
-            interleave: 0.1,
-            candidates: some(1000),
-            trials: some(500),
+            n_startup_trials: 10,
+            n_trees: some(30),
+            min_samples_leaf: some(1),
+            random_fraction: 0.1,
+            n_candidates: some(1000),
+            max_trials: some(500),
         }
     }
 }
 
-/// How many of the best trials, and of the candidates, a local search starts from.
+/// Starts of the local search, from the best trials and from the best candidates.
 const STARTS: usize = 10;
 
-/// How many steps a local search makes at most.
+/// Steps of a local search.
 const STEPS: usize = 20;
 
-/// The neighbours of a number: how many, and how far.
-const NEIGHBOURS: usize = 4;
+/// Number and spread of the neighbors of a number.
+const NEIGHBORS: usize = 4;
 const DISTANCE: f64 = 0.2;
 
-/// The least variance: all trees can agree, and an improvement still be possible.
+/// Least variance, for points where all trees agree.
 const LEAST_VARIANCE: f64 = 1e-10;
 
 impl Sampler for Smac {
@@ -73,24 +71,24 @@ impl Sampler for Smac {
 
     fn suggest(&self, request: &SampleRequest<'_>) -> Point {
         let frame = Frame::new(request.space);
-        let known = Known::new(&frame, request.history, self.trials.get());
-        // Of all there were, not of those that are looked at.
-        if request.history.over().count() < self.startup.max(1) {
+        let data = ModelData::new(&frame, request.history, self.max_trials.get());
+        // Counts all ended trials, not only those in the model.
+        if request.history.over().count() < self.n_startup_trials.max(1) {
             return sobol::point(request.space, request.seed, request.number);
         }
         let mut draws = Draws::new(request.key());
-        if draws.uniform() < self.interleave {
+        if draws.uniform() < self.random_fraction {
             return frame.point(&frame.random(&mut draws));
         }
-        let costs = drawn_apart(&known);
-        let hunt = Hunt {
+        let costs = log_distances(&data);
+        let search = AcquisitionSearch {
             frame: &frame,
             best: costs.iter().copied().fold(f64::INFINITY, f64::min),
-            forest: self.forest(&frame, request, &known, costs),
+            forest: self.forest(&frame, request, &data, costs),
         };
-        let incumbents = known.incumbents(STARTS);
-        let found = hunt.best(&incumbents, self.candidates.get(), &mut draws);
-        let new = found.into_iter().find(|row| !known.has(row));
+        let incumbents = data.incumbents(STARTS);
+        let found = search.best(&incumbents, self.n_candidates.get(), &mut draws);
+        let new = found.into_iter().find(|row| !data.has(row));
         frame.point(&new.unwrap_or_else(|| frame.random(&mut draws)))
     }
 }
@@ -100,43 +98,42 @@ impl Smac {
         &self,
         frame: &Frame<'_>,
         request: &SampleRequest<'_>,
-        known: &Known,
+        data: &ModelData,
         mut costs: Vec<f64>,
     ) -> Forest {
         let axes = frame.axes();
-        let all = known.rows.iter().chain(&known.pending);
+        let all = data.rows.iter().chain(&data.pending);
         let rows: Vec<Row> = all.map(|row| filled(axes, row)).collect();
         let liar = costs.iter().sum::<f64>() / costs.len().max(1) as f64;
         costs.resize(rows.len(), liar);
-        let growth = Growth { trees: self.trees.get(), leaf: self.leaf.get() };
+        let growth = Growth { trees: self.n_trees.get(), leaf: self.min_samples_leaf.get() };
         Forest::fit(axes, &rows, &costs, growth, request.key().site(FOREST))
     }
 }
 
-/// Logarithms of how far costs are from the best: a tree describes a part of the space by its mean, and
-/// without them the differences between the best would be lost in those between the worst. SMAC3 does
-/// the same.
-fn drawn_apart(known: &Known) -> Vec<f64> {
-    let best = known.best();
+/// Logarithm of the distance from the best cost. Leaves predict means, which would hide the differences
+/// near the best. SMAC3 does the same.
+fn log_distances(data: &ModelData) -> Vec<f64> {
+    let best = data.best();
     let apart = |cost: &f64| libm::log(cost - best + NEAR);
-    known.costs.iter().map(apart).collect()
+    data.costs.iter().map(apart).collect()
 }
 
-/// What is closer to the best than this, in deviations of all costs, is hardly told from it.
+/// Offset of the logarithm, in standard deviations of all costs.
 const NEAR: f64 = 0.1;
 
-/// Sets the draws of the forest apart from those of the search.
+/// Separates the draws of the forest from those of the search.
 const FOREST: u64 = 1;
 
-/// The search for the point with the largest expected improvement.
-struct Hunt<'a> {
+/// Maximizes the expected improvement.
+struct AcquisitionSearch<'a> {
     frame: &'a Frame<'a>,
     forest: Forest,
     best: f64,
 }
 
-impl Hunt<'_> {
-    /// Points worth trying, best first.
+impl AcquisitionSearch<'_> {
+    /// Candidates, best first.
     fn best(&self, incumbents: &[&Row], candidates: usize, draws: &mut Draws) -> Vec<Row> {
         let rows = (0..candidates).map(|_| self.frame.random(draws));
         let mut ranked: Vec<(f64, Row)> = rows.map(|row| (self.worth(&row), row)).collect();
@@ -156,12 +153,12 @@ impl Hunt<'_> {
         log_improvement(self.best, estimate.mean, deviation).log
     }
 
-    /// Goes to the best neighbour for as long as that is better.
+    /// Hill climbing to the best neighbor.
     fn climbed(&self, mut worth: f64, mut row: Row, draws: &mut Draws) -> (f64, Row) {
         for _ in 0..STEPS {
-            let neighbours = self.neighbours(&row, draws).into_iter();
-            let neighbours = neighbours.map(|row| (self.worth(&row), row));
-            match neighbours.reduce(|a, b| if b.0 > a.0 { b } else { a }) {
+            let neighbors = self.neighbors(&row, draws).into_iter();
+            let neighbors = neighbors.map(|row| (self.worth(&row), row));
+            match neighbors.reduce(|a, b| if b.0 > a.0 { b } else { a }) {
                 Some(next) if next.0 > worth => (worth, row) = next,
                 _ => break,
             }
@@ -170,24 +167,24 @@ impl Hunt<'_> {
     }
 
     /// Points that differ in one parameter.
-    fn neighbours(&self, row: &Row, draws: &mut Draws) -> Vec<Row> {
-        let mut neighbours = Vec::new();
+    fn neighbors(&self, row: &Row, draws: &mut Draws) -> Vec<Row> {
+        let mut neighbors = Vec::new();
         for (index, axis) in self.frame.axes().iter().enumerate() {
             let at = row[index];
             let others: Vec<f64> = match *axis {
                 _ if at.is_nan() => continue,
                 Axis::Choice(n) => (0..n).map(|i| i as f64).filter(|&i| i != at).collect(),
                 Axis::Real | Axis::Whole => {
-                    (0..NEIGHBOURS).map(|_| draws.truncated(at, DISTANCE)).collect()
+                    (0..NEIGHBORS).map(|_| draws.truncated(at, DISTANCE)).collect()
                 }
             };
             for other in others {
                 let mut next = row.clone();
                 next[index] = other;
-                neighbours.push(self.frame.settled(&next, draws));
+                neighbors.push(self.frame.settled(&next, draws));
             }
         }
-        neighbours
+        neighbors
     }
 }
 
@@ -206,18 +203,18 @@ mod tests {
             }
             _ => 1.0,
         };
-        let history = fixture::minimised(&Smac::default(), &space, 1, 40, cost);
+        let history = fixture::minimized(&Smac::default(), &space, 1, 40, cost);
         assert!(history.best().expect("a cost") < 0.02);
     }
 
     #[test]
-    fn some_trials_are_drawn_evenly() {
+    fn a_fraction_of_the_trials_is_random() {
         let space = fixture::conditional();
-        let even = Smac { interleave: 1.0, ..Smac::default() };
-        let never = Smac { interleave: 0.0, ..Smac::default() };
+        let even = Smac { random_fraction: 1.0, ..Smac::default() };
+        let never = Smac { random_fraction: 0.0, ..Smac::default() };
         let cost = |p: &Point| f64::from(p.get("momentum").is_none());
         let with_momentum = |sampler: &Smac| {
-            let history = fixture::minimised(sampler, &space, 1, 60, cost);
+            let history = fixture::minimized(sampler, &space, 1, 60, cost);
             history.trials()[10..].iter().filter(|t| t.point.get("momentum").is_some()).count()
         };
         assert!((15..35).contains(&with_momentum(&even)));

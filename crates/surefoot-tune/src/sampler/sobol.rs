@@ -1,17 +1,15 @@
-//! Quasi-random search: points that leave no large gaps.
+//! Quasi-random search with a Sobol sequence.
 
 use super::{SampleRequest, Sampler};
 use crate::space::{Point, Space};
 use serde::{Deserialize, Serialize};
 use surefoot_random::{Key, Purpose};
 
-/// Takes the points of a Sobol sequence, scrambled by the seed (Burley, *Practical Hash-based Owen
-/// Scrambling*, 2020), whatever other trials did.
+/// Takes the points of a Sobol sequence scrambled by the seed (Burley, *Practical Hash-based Owen
+/// Scrambling*, 2020), independently of other trials.
 ///
-/// Every parameter has a dimension of its own, whether its conditions hold or not: what is there is
-/// then as even as the whole. The sequence has 256 dimensions and 65,536 points. Further parameters
-/// take the same dimensions under another scrambling, and so do further trials: each block is even in
-/// itself and random beside the others.
+/// Every parameter has its own dimension, active or not. The sequence has 256 dimensions and 65,536
+/// points; parameters and trials beyond that reuse it with another scrambling.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sobol {}
@@ -21,17 +19,21 @@ impl Sampler for Sobol {
         "sobol"
     }
 
+    fn learns(&self) -> bool {
+        false
+    }
+
     fn suggest(&self, request: &SampleRequest<'_>) -> Point {
         point(request.space, request.seed, request.number)
     }
 }
 
-/// The point of this number in the sequence of this seed.
+/// Point `number` of the sequence of a seed.
 pub(super) fn point(space: &Space, seed: u64, number: u64) -> Point {
     space.at(|dimension| place(seed, number, dimension as u64))
 }
 
-/// The place of a point in one dimension, from 0 to 1.
+/// Coordinate of a point in one dimension, from 0 to 1.
 pub(super) fn place(seed: u64, number: u64, dimension: u64) -> f64 {
     const POINTS: u64 = 1 << 16;
     const DIMENSIONS: u64 = sobol_burley::NUM_DIMENSIONS as u64;
@@ -47,14 +49,14 @@ pub(super) fn place(seed: u64, number: u64, dimension: u64) -> f64 {
     .into()
 }
 
-/// Sets the key of the scrambling apart from those of draws that belong to a trial.
+/// Separates the scrambling key from the keys of trials.
 const SCRAMBLING: u64 = 0x50b0;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Of 64 points in two dimensions, each of 64 boxes of any shape has one.
+    /// Each of 64 equal boxes of any shape contains one of 64 points in two dimensions.
     #[test]
     fn points_are_spread_evenly() {
         for seed in 0..4 {
@@ -73,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_place_beyond_the_last_point_and_dimension() {
+    fn points_and_dimensions_beyond_the_sequence_are_valid() {
         let places = [(1 << 16, 0), (1 << 20, 7), (3, 256), (3, 1000)]
             .map(|(number, dimension)| place(1, number, dimension));
         assert!(places.iter().all(|place| (0.0..1.0).contains(place)));

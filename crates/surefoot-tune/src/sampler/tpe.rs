@@ -1,4 +1,4 @@
-//! Tree-structured Parzen estimators: look where good trials are dense and bad ones are not.
+//! Tree-structured Parzen estimators.
 
 use super::draws::Draws;
 use super::frame::{Frame, Row};
@@ -10,50 +10,46 @@ use libm::{ceil, log};
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
-/// TPE (Bergstra et al., *Algorithms for Hyper-Parameter Optimization*, 2011), multivariate, with a
+/// Multivariate TPE (Bergstra et al., *Algorithms for Hyper-Parameter Optimization*, 2011) with a
 /// constant liar.
 ///
-/// Trials are split into the good ones, which are a share of those that are over, and the rest. A
-/// density is fitted to each, candidates are drawn from that of the good ones, and the
-/// candidate whose densities have the largest ratio is tried.
+/// The best fraction of the ended trials is good, the rest is bad. A density is fitted to each;
+/// candidates are drawn from the good density, and the one with the largest ratio of the densities is
+/// suggested.
 ///
-/// * What is worthless is never good, however few others there are.
-/// * What runs counts as bad: that is the constant liar.
-/// * The better of the good trials count for more (Watanabe, *Tree-Structured Parzen Estimator*,
-///   2023, weighs them by improvement; this weighs by rank, which no single enormous
-///   cost can upset). Of the bad ones, the older count for less.
-/// * Costs matter by their order alone.
+/// * Failed trials are never good. Running trials are bad (the constant liar).
+/// * Better good trials weigh more, by rank (Watanabe, *Tree-Structured Parzen Estimator*, 2023, weighs
+///   by improvement, which one huge cost distorts). Older bad trials weigh less.
+/// * Only the order of costs matters.
 ///
-/// Beside Optuna's, which it is measured against in `docs/samplers.md`: more candidates, more good
-/// trials, weights by rank, a Sobol start, wider kernels for choices, conditional parameters in the
-/// same density as the others, and failed trials that are learned from.
+/// Differences from Optuna's TPE: more candidates, more good trials, weights by rank, a Sobol start,
+/// wider kernels for choices, conditional parameters in the joint density, and learning from failed
+/// trials. `docs/samplers.md` compares the two.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tpe {
-    /// The search starts with points of a [Sobol](super::Sobol) sequence until so many trials are
-    /// over.
-    pub startup: usize,
-    /// How many candidates are compared. More are greedier.
-    pub candidates: NonZeroUsize,
-    /// Which share of the trials is good, rounded up; at most 25 trials are.
-    #[serde(deserialize_with = "super::settings::share")]
-    pub good: f64,
+    /// Number of ended trials before the model is used; until then, [Sobol](super::Sobol) points.
+    pub n_startup_trials: usize,
+    /// Number of candidates; more are greedier.
+    pub n_candidates: NonZeroUsize,
+    /// Fraction of good trials, rounded up, at most 25 trials.
+    #[serde(deserialize_with = "crate::registry::fraction")]
+    pub gamma: f64,
 }
 
 impl Default for Tpe {
     fn default() -> Tpe {
-        Tpe { startup: 10, candidates: NonZeroUsize::MIN.saturating_add(63), good: 0.2 }
+        Tpe { n_startup_trials: 10, n_candidates: NonZeroUsize::MIN.saturating_add(63), gamma: 0.2 }
     }
 }
 
-/// No more trials than this are good. Late in a long search, more would be mediocre ones.
+/// More good trials would include mediocre ones late in a long search.
 const MOST_GOOD: usize = 25;
 
-/// So many of the latest bad trials count fully; those before count the less, the older they are.
+/// This many latest bad trials have full weight.
 const RECENT: usize = 25;
 
-/// So many bad trials are looked at: the latest half of them, and older ones at even distances. A
-/// density of ten thousand kernels looks the same and takes a fifth of a second.
+/// Limit on bad trials: the latest half and an even selection of the older ones.
 const MOST_BAD: usize = 500;
 
 impl Sampler for Tpe {
@@ -65,7 +61,7 @@ impl Sampler for Tpe {
         let trials = request.history.trials();
         let pending = request.history.pending().count();
         let over = trials.len() - pending;
-        if over < self.startup {
+        if over < self.n_startup_trials {
             return sobol::point(request.space, request.seed, request.number);
         }
         let frame = Frame::new(request.space);
@@ -79,7 +75,7 @@ impl Sampler for Tpe {
         let mut draws = Draws::new(request.key());
         let mut best = (f64::NEG_INFINITY, likely.draw(&mut draws));
         let mut terms = Vec::new();
-        for _ in 0..self.candidates.get() {
+        for _ in 0..self.n_candidates.get() {
             let row = likely.draw(&mut draws);
             let ratio =
                 likely.log_density(&row, &mut terms) - unlikely.log_density(&row, &mut terms);
@@ -92,7 +88,7 @@ impl Sampler for Tpe {
 }
 
 impl Tpe {
-    /// The good trials, best first, and all others by number.
+    /// Returns the good trials, best first, and the others by number.
     fn split<'a>(
         &self,
         trials: &'a [TrialResult],
@@ -102,7 +98,7 @@ impl Tpe {
         let with_cost = trials.iter().filter_map(|trial| Some((cost(trial)?, trial)));
         let mut ranked: Vec<(f64, &TrialResult)> = with_cost.collect();
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.number.cmp(&b.1.number)));
-        let share = ceil(self.good.clamp(0.0, 1.0) * over as f64) as usize;
+        let share = ceil(self.gamma.clamp(0.0, 1.0) * over as f64) as usize;
         let good = share.clamp(1, MOST_GOOD).min(ranked.len());
         let (good, rest) = ranked.split_at(good);
         let other = trials.iter().filter(|trial| cost(trial).is_none());
@@ -113,7 +109,7 @@ impl Tpe {
     }
 }
 
-/// At most [`MOST_BAD`] of them: the latest half, and as many of the older ones at even distances.
+/// Keeps the latest half of [`MOST_BAD`] trials and an even selection of the older ones.
 fn thinned(bad: Vec<&TrialResult>) -> Vec<&TrialResult> {
     if bad.len() <= MOST_BAD {
         return bad;
@@ -124,14 +120,14 @@ fn thinned(bad: Vec<&TrialResult>) -> Vec<&TrialResult> {
     old.chain(recent.iter().copied()).collect()
 }
 
-/// Weights that fall with the rank as those of CMA-ES do, and add up to how many there are.
+/// Weights that fall with the rank as in CMA-ES, with sum `n`.
 fn by_rank(n: usize) -> Vec<f64> {
     let weight = |rank: usize| log(n as f64 + 1.0) - log(rank as f64 + 1.0);
     let total: f64 = (0..n).map(weight).sum();
     (0..n).map(|rank| weight(rank) * n as f64 / total).collect()
 }
 
-/// Weights that rise from almost nothing for the oldest to 1 for the recent ones.
+/// Weights that rise from almost 0 for the oldest to 1 for recent trials.
 fn by_age(n: usize) -> Vec<f64> {
     let old = n.saturating_sub(RECENT);
     let weight = |index: usize| {
@@ -163,7 +159,7 @@ mod tests {
         TrialResult { number, point, outcome }
     }
 
-    fn mean_ask(history: &History) -> f64 {
+    fn mean_suggestion(history: &History) -> f64 {
         let space = line();
         let suggest = |seed| {
             x(&Tpe::default().suggest(&SampleRequest { space: &space, seed, number: 99, history }))
@@ -172,8 +168,8 @@ mod tests {
     }
 
     #[test]
-    fn a_minimum_is_approached() {
-        let history = fixture::minimised(&Tpe::default(), &line(), 1, 40, |p| (x(p) - 0.7).powi(2));
+    fn a_minimum_is_found() {
+        let history = fixture::minimized(&Tpe::default(), &line(), 1, 40, |p| (x(p) - 0.7).powi(2));
         assert!(history.best().expect("a cost") < 1e-3);
     }
 
@@ -183,34 +179,34 @@ mod tests {
         let good = Value::Text("c".to_owned());
         let is_good = |point: &Point| point.get("c") == Some(&good);
         let cost = |point: &Point| f64::from(!is_good(point));
-        let history = fixture::minimised(&Tpe::default(), &space, 1, 60, cost);
+        let history = fixture::minimized(&Tpe::default(), &space, 1, 60, cost);
         let taken = history.trials()[10..].iter().filter(|t| is_good(&t.point));
         assert!(taken.count() > 25);
     }
 
     #[test]
-    fn what_is_worthless_is_kept_away_from_even_if_nothing_else_is_known() {
-        let worthless = |number| result(number, number as f64 / 40.0, TrialOutcome::Failed);
-        let history = History::new((0..20).map(worthless).collect());
-        assert!(mean_ask(&history) > 0.6);
+    fn failed_points_are_avoided_without_other_results() {
+        let failed = |number| result(number, number as f64 / 40.0, TrialOutcome::Failed);
+        let history = History::new((0..20).map(failed).collect());
+        assert!(mean_suggestion(&history) > 0.6);
     }
 
     #[test]
-    fn what_runs_is_kept_away_from() {
-        let known = (0..10)
+    fn running_points_are_avoided() {
+        let data = (0..10)
             .map(|i| result(i, 0.1 * i as f64, TrialOutcome::Cost((0.45 - 0.1 * i as f64).abs())));
-        let without = History::new(known.clone().collect());
+        let without = History::new(data.clone().collect());
         let runs = (10..20).map(|i| result(i, 0.4, TrialOutcome::Running));
-        let with = History::new(known.chain(runs).collect());
-        assert!(mean_ask(&with) > mean_ask(&without) + 0.02);
+        let with = History::new(data.chain(runs).collect());
+        assert!(mean_suggestion(&with) > mean_suggestion(&without) + 0.02);
     }
 
     #[test]
-    fn costs_count_by_their_order_alone() {
+    fn only_the_order_of_costs_matters() {
         let outcome = |i: u64| 0.37 * ((i * 7) % 20) as f64;
         let costs = |scale: fn(f64) -> f64| {
             let result = |i| result(i, i as f64 / 20.0, TrialOutcome::Cost(scale(outcome(i))));
-            mean_ask(&History::new((0..20).map(result).collect()))
+            mean_suggestion(&History::new((0..20).map(result).collect()))
         };
         assert_eq!(costs(|c| c), costs(|c| c.powi(3) * 1e250));
     }

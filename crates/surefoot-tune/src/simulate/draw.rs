@@ -1,4 +1,4 @@
-//! Studies drawn from a record.
+//! Studies drawn from recorded trials.
 
 use super::record::{RecordedTrial, Task};
 use super::replay::{Alert, alerts, replay};
@@ -6,23 +6,22 @@ use super::tally::Tally;
 use crate::pruner::PruningConfig;
 use surefoot_random::{Key, Purpose, choose};
 
-/// In which order recorded trials are replayed.
+/// Order of replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// As they were run: one study.
+    /// As recorded: one study.
     Recorded,
-    /// One study for each seed, of so many trials drawn from the record without replacement: a random
-    /// search among configurations whose outcome is known.
+    /// One study per seed, of trials drawn without replacement: random search on recorded results.
     Drawn {
-        /// How many trials a study has.
+        /// Trials per study.
         trials: usize,
-        /// The seeds.
+        /// Seeds.
         seeds: Vec<u64>,
     },
 }
 
 impl Order {
-    /// The studies: for each the places of its trials in a record of `count`.
+    /// Indices of the trials of each study, in a record of `count` trials.
     fn studies(&self, count: usize) -> Vec<Vec<usize>> {
         match self {
             Order::Recorded => vec![(0..count).collect()],
@@ -38,7 +37,7 @@ impl Order {
     }
 }
 
-/// What the rules of `settings` do to a task in that order.
+/// Replays a task under the given pruning rules.
 pub fn measure(task: &Task, order: &Order, settings: &PruningConfig) -> Tally {
     let found: Vec<Vec<Alert>> = if settings.indicators.is_empty() {
         vec![Vec::new(); task.trials.len()]

@@ -1,35 +1,33 @@
-//! What rules gain a search, by BTTackler's measures.
+//! Gain of pruning for a search, in BTTackler's measures.
 
 use super::search::Searched;
 use super::tally::TOP;
 use serde::Serialize;
 
-/// What searches with some rules came to, beside the same searches without.
+/// Searches with pruning compared with the same searches without.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Gain {
-    /// How many pairs of searches there are.
+    /// Number of pairs of searches.
     pub searches: usize,
-    /// How many trials a search has on average.
+    /// Mean number of trials with pruning.
     pub trials: f64,
-    /// How many the search without rules has.
+    /// Mean number of trials without.
     pub plain_trials: f64,
-    /// The share of the budget until the best of the search without rules was reached, on average; all of it
-    /// if it never was.
+    /// Mean fraction of the budget until the best cost of the plain search is reached; 1 if never.
     pub reached: f64,
-    /// When that search reached it itself.
+    /// The same fraction for the plain search.
     pub plain_reached: f64,
-    /// The share of the budget until the average best cost of all searches was as low as that of those
-    /// without rules at their end. A single best is a matter of luck; this is not.
+    /// Fraction of the budget until the mean best cost reaches the final mean of the plain searches, which is
+    /// less noisy than single bests.
     pub average_reached: f64,
-    /// When those reached it themselves.
+    /// The same fraction for the plain searches.
     pub plain_average_reached: f64,
-    /// Top10HR: the share of the ten best trials of both that are this search's (Definition 3.3).
+    /// Top10HR: fraction of the ten best trials of both searches found with pruning (Definition 3.3).
     pub top10hr: f64,
 }
 
 impl Gain {
-    /// The gain of searches over the plain ones of the same seeds; `None` if one of the plain ones found
-    /// nothing, or there is none.
+    /// Compares searches with the plain searches of the same seeds; `None` if a plain search found nothing.
     pub fn of(plain: &[Vec<Searched>], searches: &[Vec<Searched>]) -> Option<Gain> {
         let (plain_courses, their_courses) = (curves(plain), curves(searches));
         let bests = plain_courses.iter().map(|curve| Some(curve.last()?.1));
@@ -53,23 +51,23 @@ impl Gain {
         })
     }
 
-    /// TSBA (Definition 3.4), of times that are averaged first, as the paper's Table 4 has them.
+    /// TSBA (Definition 3.4) of averaged times, as in the paper's Table 4.
     pub fn tsba(&self) -> f64 {
         1.0 - self.reached / self.plain_reached
     }
 
-    /// The same for the average of all searches.
+    /// TSBA of the averaged searches.
     pub fn average_tsba(&self) -> f64 {
         1.0 - self.average_reached / self.plain_average_reached
     }
 
-    /// How many more trials there are.
+    /// Relative increase of the number of trials.
     pub fn more(&self) -> f64 {
         self.trials / self.plain_trials - 1.0
     }
 }
 
-/// When each search came to a new best, and to which.
+/// Times and costs of the successive bests of each search.
 fn curves(searches: &[Vec<Searched>]) -> Vec<Vec<(f64, f64)>> {
     let curves = searches.iter().map(|search| {
         let mut curve: Vec<(f64, f64)> = Vec::new();
@@ -83,15 +81,14 @@ fn curves(searches: &[Vec<Searched>]) -> Vec<Vec<(f64, f64)>> {
     curves.collect()
 }
 
-/// When a cost was reached; at the end of the budget if it never was. Averages of the same numbers in another
-/// order may differ in their last bits.
+/// Time at which a cost was reached, or the whole budget. The tolerance covers the order of summation.
 fn reaches(curve: &[(f64, f64)], cost: f64) -> f64 {
     let near = cost + 1e-12 * cost.abs();
     let found = curve.iter().find(|(_, best)| *best <= near);
     found.map_or(1.0, |(when, _)| *when)
 }
 
-/// The average of the best costs, from when all have one.
+/// Mean best cost over time, from when all searches have one.
 fn averaged(curves: &[Vec<(f64, f64)>]) -> Vec<(f64, f64)> {
     let mut times: Vec<f64> = curves.iter().flatten().map(|(when, _)| *when).collect();
     times.sort_by(f64::total_cmp);
@@ -107,7 +104,7 @@ fn averaged(curves: &[Vec<(f64, f64)>]) -> Vec<(f64, f64)> {
     times.into_iter().filter_map(at).collect()
 }
 
-/// Those that are equally good are shared.
+/// Ties are shared.
 fn hit_ratio(search: &[Searched], plain: &[Searched]) -> f64 {
     let top = |search: &[Searched], ours: bool| {
         let mut costs: Vec<f64> = search.iter().filter_map(|trial| trial.cost).collect();

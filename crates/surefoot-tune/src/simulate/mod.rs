@@ -1,11 +1,9 @@
-//! The simulator: recorded trials replayed through any set of pruners and indicators, without training.
+//! Replays recorded trials under other pruners and indicators, without training.
 //!
-//! BTTackler calibrates its indicators like this (section 3.3): run a study once, record all that is
-//! needed, and ask afterwards what any rule would have done. A [`Task`] holds [`RecordedTrial`]s,
-//! [`measure`] replays them in an [`Order`] and gives a [`Tally`]: how much was saved, and how many of
-//! the truly best trials were kept. [`sweep`] looks for thresholds on one part of a record and reports on
-//! the rest. On a [`Ground`] of many recorded trials whole searches can be run, each with a sampler that
-//! learns; [`Gain`] says what rules gain them.
+//! BTTackler calibrates its indicators this way (section 3.3). A [`Task`] holds [`RecordedTrial`]s;
+//! [`measure`] replays them in an [`Order`] and returns a [`Tally`] of the savings and of the best trials
+//! kept. [`sweep`] chooses options on one part of a record and reports on the rest. A [`Ground`] runs
+//! whole searches with a sampler on recorded trials, and [`Gain`] compares them.
 
 mod draw;
 mod gain;

@@ -1,51 +1,51 @@
-//! Trials as they were recorded.
+//! Recorded trials.
 
 use crate::space::Point;
 use std::collections::BTreeSet;
 use surefoot_diagnose::{Evaluation, Facts, Observation, Quantity};
 
-/// Recorded trials that belong together: a study, or the configurations tried on one task.
+/// Recorded trials of one study or task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
-    /// What to call it.
+    /// Name.
     pub name: String,
-    /// The trials in the order in which they were run.
+    /// Trials in the order in which they ran.
     pub trials: Vec<RecordedTrial>,
 }
 
-/// A trial of which all is known that a pruner or an indicator may ask for.
+/// A trial with all data that pruners and indicators use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedTrial {
-    /// What it was run with, if that was recorded.
+    /// Configuration, if recorded.
     pub point: Option<Point>,
-    /// What was known of the run.
+    /// Facts of the run.
     pub facts: Facts,
-    /// What was recorded. Indicators that need more are not asked.
+    /// Recorded quantities. Indicators that need others are skipped.
     pub available: BTreeSet<Quantity>,
-    /// What happened, epoch by epoch.
+    /// Reported epochs.
     pub epochs: Vec<RecordedEpoch>,
-    /// How many epochs were planned.
+    /// Planned number of epochs.
     pub planned: usize,
-    /// The cost it truly ends with; `None` if it was not run to its end.
+    /// Final cost; `None` if the trial did not run to its end.
     pub truth: Option<f64>,
 }
 
-/// A epoch of a trial, usually an epoch.
+/// One reported epoch of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedEpoch {
-    /// Its steps.
+    /// Observed steps.
     pub observations: Vec<Observation>,
-    /// What was evaluated at its end.
+    /// Evaluations at its end.
     pub evaluations: Vec<Evaluation>,
-    /// What the trial reported after it. Lower is better.
+    /// Reported cost.
     pub cost: f64,
-    /// What it took, in whatever unit: seconds, steps.
+    /// Time spent, in any unit.
     pub spent: f64,
 }
 
 impl RecordedTrial {
-    /// A trial of which only losses are known: one of training and one cost a epoch. Each epoch
-    /// takes as long as another, and the last cost is the truth.
+    /// A trial from a training loss and a cost per epoch. All epochs take the same time, and the last cost is
+    /// final.
     pub fn from_losses(training: &[f64], costs: &[f64]) -> RecordedTrial {
         let epochs: Vec<RecordedEpoch> = training
             .iter()

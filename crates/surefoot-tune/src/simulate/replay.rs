@@ -1,30 +1,30 @@
-//! Recorded trials, run again as far as the rules let them.
+//! Replay of recorded trials under pruning rules.
 
 use super::record::RecordedTrial;
 use crate::learning_curve::LearningCurve;
 use crate::pruner::{PruneReason, PrunerSet, PruningConfig};
 use surefoot_diagnose::{Diagnosis, Finding, Thresholds};
 
-/// Something that an indicator finds in a recorded trial.
+/// A finding of an indicator in a recorded trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alert {
-    /// How many epochs are done by then.
+    /// Number of completed epochs.
     pub epoch: usize,
-    /// What it is.
+    /// The finding.
     pub finding: Finding,
 }
 
-/// How far a trial came in a replay.
+/// End of a replayed trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {
-    /// How many of its epochs it ran.
+    /// Number of epochs that ran.
     pub epochs: usize,
-    /// Why no more, if it was stopped.
+    /// Reason, if it was pruned.
     pub reason: Option<PruneReason>,
 }
 
-/// What the indicators of `settings` find in a trial that runs to its end. It does not depend on other
-/// trials, so it need not be computed again for every replay.
+/// Findings of the indicators in a full trial. They do not depend on other trials, so one computation
+/// serves all replays.
 pub fn alerts(trial: &RecordedTrial, settings: &PruningConfig) -> Vec<Alert> {
     let detectors = settings.detectors();
     let mut diagnosis = Diagnosis::with(trial.facts.clone(), Thresholds::default(), detectors);
@@ -44,8 +44,7 @@ pub fn alerts(trial: &RecordedTrial, settings: &PruningConfig) -> Vec<Alert> {
     alerts
 }
 
-/// Runs trials one after the other, each with what the indicators find in it, under the rules of
-/// `settings`. Of a trial that is stopped the later ones see no more than it had shown by then.
+/// Replays trials in sequence. Later trials see a pruned trial only up to its end.
 pub fn replay(trials: &[(&RecordedTrial, &[Alert])], settings: &PruningConfig) -> Vec<End> {
     let rules = settings.pruner_set();
     let mut others: Vec<LearningCurve> = Vec::with_capacity(trials.len());
@@ -59,14 +58,14 @@ pub fn replay(trials: &[(&RecordedTrial, &[Alert])], settings: &PruningConfig) -
     ends
 }
 
-/// A recorded trial as far as it was run.
+/// A partly replayed trial.
 pub(super) struct Played {
     pub(super) curve: LearningCurve,
     pub(super) reason: Option<PruneReason>,
     pub(super) spent: f64,
 }
 
-/// Runs a recorded trial until the rules end it or it has spent more than there is.
+/// Replays a trial until it is pruned or the budget is spent.
 pub(super) fn play(
     trial: &RecordedTrial,
     alerts: &[Alert],
@@ -129,9 +128,9 @@ mod tests {
 
     #[test]
     fn a_stopped_trial_is_seen_only_up_to_its_end() {
-        let median = PruningConfig::only(PrunerConfig::Median(Median { from: 0.2, trials: 1 }));
-        // The second is stopped at ten epochs, so that after more of them only the first is left to
-        // compare with; against both, the third would be no worse than the median.
+        let median =
+            PruningConfig::only(PrunerConfig::new(Median { warmup: 0.2, n_startup_trials: 1 }));
+        // The second trial is pruned at epoch 10, so later epochs compare with the first one only.
         let ends = run(&[falling(0.1), flat(1.5), falling(0.2)], &median);
         let epochs: Vec<usize> = ends.iter().map(|end| end.epochs).collect();
         assert_eq!(epochs, [50, 10, 11]);

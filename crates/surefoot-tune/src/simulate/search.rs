@@ -1,4 +1,4 @@
-//! Whole searches among recorded trials.
+//! Searches on recorded trials.
 
 use super::record::RecordedTrial;
 use super::replay::{Alert, Played, alerts, play};
@@ -9,21 +9,19 @@ use crate::pruner::{PruneReason, PruningConfig};
 use crate::sampler::{SampleRequest, Sampler};
 use crate::space::{Domain, Parameter, Point, Space, SpaceError, Value};
 
-/// How far apart two choices are, squared, where the ends of a range of numbers are 1 apart: as far as two
-/// numbers are that are drawn at random, and a little further.
+/// Squared distance of two choices, where a range of numbers has length 1: slightly more than the mean
+/// distance of random numbers.
 const OTHER_CHOICE: f64 = 0.25;
 
-/// Numbers of which the highest is so many times the lowest are taken for those of a logarithmic
-/// scale, as learning rates and penalties are; momentums and the like span less.
+/// Ratio of largest to smallest number from which a logarithmic scale is assumed, as for learning rates.
 const LOGARITHMIC: f64 = 100.0;
 
-/// Recorded trials among which samplers can search.
+/// Recorded trials on which samplers can search.
 ///
-/// A replay tells what rules do to the trials of a search that is over. But with other rules a sampler
-/// that learns would have asked for other points. Here it asks, and the nearest of the recorded trials that was
-/// not taken yet is the answer. That is not what the point itself would have come to, so it takes many
-/// more recorded trials than a search has. But there can be hundreds of searches in the time of one
-/// that trains.
+/// A replay keeps the points of the recorded search, but with other pruning a learning sampler would
+/// suggest other points. Here each suggestion is answered with the nearest unused recorded trial. This
+/// needs many more recorded trials than a search runs, but hundreds of searches take less time than one
+/// training.
 #[derive(Clone, Debug)]
 pub struct Ground {
     space: Space,
@@ -34,33 +32,32 @@ pub struct Ground {
 struct Entry {
     record: RecordedTrial,
     point: Point,
-    /// Where the point lies in each direction, from 0 to 1; `None` where it has no value.
+    /// Places of the parameters from 0 to 1; `None` for inactive ones.
     places: Vec<Option<f64>>,
-    /// What it comes to.
+    /// Final value as a cost.
     truth: f64,
 }
 
-/// A trial of a search among recorded ones.
+/// A trial of a simulated search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Searched {
-    /// Which of the recorded trials it is.
+    /// Index of the recorded trial.
     pub trial: usize,
-    /// How many of its epochs were run.
+    /// Number of epochs that ran.
     pub epochs: usize,
-    /// Why no more, if it was stopped.
+    /// Reason, if it was pruned.
     pub reason: Option<PruneReason>,
-    /// What had been spent when it ended, as a share of the budget.
+    /// Spent fraction of the budget at its end.
     pub when: f64,
-    /// What it came to; `None` if it was stopped as bad or came to no number.
+    /// Final cost; `None` if it was pruned as bad or its cost is not finite.
     pub cost: Option<f64>,
 }
 
-/// The share of a budget that a search may take beyond it: sums of the same numbers in another order differ in their
-/// last bits.
+/// Tolerance of the budget for the order of summation.
 const ROUNDING: f64 = 1e-9;
 
 impl Ground {
-    /// Those of the trials that have a point of the space and ran to their end.
+    /// Keeps the completed trials with a point of the space.
     pub fn new(space: Space, trials: Vec<RecordedTrial>) -> Ground {
         let entry = |record: RecordedTrial| {
             let point = record.point.clone().filter(|point| space.contains(point))?;
@@ -76,9 +73,8 @@ impl Ground {
         Ground { space, entries }
     }
 
-    /// The same for curves, of which nobody has recorded the space: it is the smallest that has all points,
-    /// of the parameters that are numbers in all of them. A curve comes to its lowest cost, as the trial of a
-    /// study does.
+    /// A ground for curves without a recorded space: the bounding box of all parameters that are numbers in
+    /// every trial. A curve counts with its lowest cost, as in a study.
     pub fn spanned(mut trials: Vec<RecordedTrial>) -> Result<Ground, SpaceError> {
         let points: Vec<&Point> = trials.iter().filter_map(|t| t.point.as_ref()).collect();
         let names = points.first().into_iter().flat_map(|point| point.0.keys());
@@ -106,29 +102,29 @@ impl Ground {
         Ok(Ground::new(space, trials))
     }
 
-    /// Where its points are from.
+    /// Search space.
     pub fn space(&self) -> &Space {
         &self.space
     }
 
-    /// How many trials there are.
+    /// Number of trials.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// True without trials.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// What all trials took.
+    /// Time of all trials.
     pub fn spent(&self) -> f64 {
         let records = self.entries.iter().map(|entry| &entry.record);
         let epochs = records.flat_map(|record| &record.epochs);
         epochs.map(|epoch| epoch.spent).sum()
     }
 
-    /// What the indicators of `settings` find in each of the trials.
+    /// Findings of the indicators in each trial.
     pub fn alerts(&self, settings: &PruningConfig) -> Vec<Vec<Alert>> {
         let entries = self.entries.iter();
         let found = entries.map(|entry| match settings.indicators.is_empty() {
@@ -138,9 +134,8 @@ impl Ground {
         found.collect()
     }
 
-    /// The trials of a search that end within the budget, with what the indicators find in them
-    /// ([`alerts`](Self::alerts)) and under the rules of `settings`. It ends sooner if it has taken all
-    /// trials.
+    /// Runs a search until the budget is spent or all trials are used. `found` comes from
+    /// [`alerts`](Self::alerts).
     pub fn search(
         &self,
         sampler: &dyn Sampler,
@@ -189,7 +184,7 @@ impl Ground {
         searched
     }
 
-    /// The index of the nearest of those that are free, the first of several.
+    /// Index of the nearest unused trial, the first among equals.
     fn nearest(&self, point: &Point, free: &[usize]) -> usize {
         let parameters = self.space.parameters();
         let place = |p: &Parameter| Some(p.domain.place(point.get(&p.name)?));
@@ -202,7 +197,7 @@ impl Ground {
                     Domain::Choice(_) => OTHER_CHOICE,
                     _ => (a - b) * (a - b),
                 },
-                // One that only one of them has hangs on another, which counts.
+                // A parameter active in only one of them depends on another that already counts.
                 _ => 0.0,
             });
             apart.sum::<f64>()
@@ -212,7 +207,7 @@ impl Ground {
         nearest.map_or(0, |(index, _)| index)
     }
 
-    /// What a sampler is results, as the store of a study tells it.
+    /// The history as the store of a study returns it.
     fn history(&self, searched: &[Searched], curves: &[LearningCurve]) -> History {
         let trials = || searched.iter().zip(curves);
         let finished = trials().filter_map(|(trial, curve)| {
@@ -251,7 +246,7 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-/// The smallest domain that has all numbers; `None` if there is only one.
+/// Smallest domain that contains all numbers; `None` for a single number.
 fn span(numbers: &[f64]) -> Option<Domain> {
     let low = numbers.iter().copied().reduce(f64::min)?;
     let high = numbers.iter().copied().reduce(f64::max)?;
@@ -269,7 +264,7 @@ mod tests {
     use super::*;
     use crate::direction::Direction;
     use crate::pruner::PrunerConfig;
-    use crate::sampler;
+    use crate::sampler::SamplerConfig;
     use crate::store::{Claimed, End, Limits, NewStudy, Start, Store, View};
     use std::sync::Mutex;
     use std::time::Duration;
@@ -281,7 +276,7 @@ mod tests {
         trial
     }
 
-    /// Three hundred trials of ten epochs; the nearer `x` is to 0.3, the lower they end.
+    /// Three hundred trials of ten epochs; the closer `x` is to 0.3, the lower their final costs.
     fn ground() -> Ground {
         let trials = (0..300).map(|i| {
             let x = f64::from(i) / 299.0;
@@ -295,9 +290,9 @@ mod tests {
 
     fn search(settings: &PruningConfig, name: &str, seed: u64) -> Vec<Searched> {
         let ground = ground();
-        let sampler = sampler::named(name).unwrap();
+        let sampler = SamplerConfig::named(name).unwrap();
         let found = ground.alerts(settings);
-        ground.search(sampler.as_ref(), seed, settings, &found, 200.0)
+        ground.search(&*sampler, seed, settings, &found, 200.0)
     }
 
     #[test]
@@ -352,14 +347,14 @@ mod tests {
 
     #[test]
     fn more_trials_fit_in_the_budget_if_some_are_stopped() {
-        let median: PrunerConfig = "median".parse().unwrap();
+        let median = PrunerConfig::named("median").unwrap();
         let searched = search(&PruningConfig::only(median), "tpe", 7);
         assert!(searched.len() > 22, "{}", searched.len());
         let is_stopped = |trial: &Searched| trial.reason.is_some() && trial.cost.is_none();
         assert!(searched.iter().any(is_stopped));
     }
 
-    /// Draws at random, and notes what it was results.
+    /// Draws at random and records the history it received.
     struct Listener(Mutex<History>);
 
     impl Sampler for Listener {
@@ -373,7 +368,7 @@ mod tests {
         }
     }
 
-    /// What a store tells of trials that came so far and ended like that.
+    /// The history of a store with the same trials.
     fn stored(ground: &Ground, searched: &[Searched]) -> History {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("study.db");
@@ -418,7 +413,7 @@ mod tests {
     fn a_sampler_is_told_what_a_store_tells() {
         let mut trials: Vec<RecordedTrial> =
             ground().entries.into_iter().map(|e| e.record).collect();
-        // Some that break, at their first epoch or later.
+        // Some trials report NaN, at their first epoch or later.
         for (i, trial) in trials.iter_mut().enumerate().filter(|(i, _)| i % 5 == 0) {
             trial.epochs[i % 3].cost = f64::NAN;
         }
@@ -428,7 +423,7 @@ mod tests {
         let listener = Listener(Mutex::default());
         let searched = ground.search(&listener, 3, &settings, &found, 300.0);
         let results = listener.0.into_inner().unwrap();
-        // The last trial of all did not end within the budget, and the sampler was not asked again.
+        // The last trial exceeded the budget, and no other was requested.
         let known = &searched[..results.trials().len()];
         let by = |name: &str| {
             let reasons = known.iter().filter_map(|trial| trial.reason.as_ref());

@@ -1,4 +1,4 @@
-//! Thresholds calibrated on one part of a record and reported on the rest.
+//! Sweeps over options, chosen on one part of a record and reported on the rest.
 
 use super::draw::{Order, measure};
 use super::record::Task;
@@ -6,19 +6,19 @@ use super::tally::Tally;
 use crate::pruner::{PruningConfig, PruningConfigError};
 use std::str::FromStr;
 
-/// A number to try several values of.
+/// Values to try for one option.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// Its key, as [`PruningConfig::with`] takes it.
+    /// Key, as in [`PruningConfig::with`].
     pub key: String,
-    /// The values.
+    /// Values.
     pub values: Vec<f64>,
 }
 
 impl FromStr for Axis {
     type Err = PruningConfigError;
 
-    /// Reads `prospect.keep=0.1,0.2`.
+    /// Parses `prospect.quantile=0.1,0.2`.
     fn from_str(text: &str) -> Result<Axis, PruningConfigError> {
         let (key, values) = text.split_once('=').unwrap_or((text, ""));
         let fail = |message: String| PruningConfigError { key: key.to_owned(), message };
@@ -33,33 +33,33 @@ impl FromStr for Axis {
     }
 }
 
-/// What must be kept, whatever is saved.
+/// Least fraction of trials that must be kept.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Floor {
-    /// The share of the truly best trials, on every task.
+    /// Fraction of the best trials, on every task.
     pub top: f64,
-    /// The share of the studies in which the best is kept, over all tasks.
+    /// Fraction of the studies that keep their best trial, over all tasks.
     pub best: f64,
 }
 
 impl Default for Floor {
-    /// A little more than what is asked for on tasks that nobody has seen: 90% and 99%.
+    /// Slightly above the goals for unseen tasks, 90% and 99%.
     fn default() -> Self {
         Self { top: 0.92, best: 0.99 }
     }
 }
 
-/// Values that were tried, and what they did on the part for development.
+/// A combination of values with its result on the development part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tried {
-    /// A value for each axis.
+    /// One value per axis.
     pub values: Vec<f64>,
-    /// What they did to each task.
+    /// Tally of each task.
     pub tallies: Vec<Tally>,
 }
 
 impl Tried {
-    /// What they did to all tasks together.
+    /// Tally of all tasks.
     pub fn total(&self) -> Tally {
         total(&self.tallies)
     }
@@ -70,24 +70,23 @@ impl Tried {
     }
 }
 
-/// The outcome of a sweep.
+/// Result of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
-    /// All that was tried, in the order of the grid.
+    /// All combinations in grid order.
     pub tried: Vec<Tried>,
-    /// The place of what was chosen.
+    /// Index of the chosen combination.
     pub chosen: usize,
-    /// Whether it keeps what must be kept, on the part for development.
+    /// True if it meets the floor on the development part.
     pub holds: bool,
-    /// The settings with the chosen values.
+    /// The rules with the chosen values.
     pub settings: PruningConfig,
-    /// What they do on the rest, which took no part in the choice, for each of its tasks.
+    /// Tallies on the held-out rest, by task.
     pub rest: Vec<Tally>,
 }
 
-/// Tries every combination of the values of `axes` on `development`, chooses the one that saves most
-/// among those that keep what `floor` asks for (or, if none does, the one that keeps most), and measures it
-/// on `rest`.
+/// Tries every combination of values on `development`, chooses the one that saves most among those that
+/// meet `floor` (or, if none does, the one that keeps most), and measures it on `rest`.
 pub fn sweep(
     development: &[Task],
     rest: &[Task],
@@ -121,8 +120,7 @@ pub fn sweep(
     Ok(Sweep { holds: tried[chosen].holds(floor), rest: rest.collect(), chosen, settings, tried })
 }
 
-/// A part to calibrate on and the rest: every other task, or every other trial where there is only one
-/// task.
+/// Splits a record in two: every other task, or every other trial of a single task.
 pub fn split(tasks: &[Task]) -> (Vec<Task>, Vec<Task>) {
     let every_other = |parity: usize| move |(i, _): &(usize, _)| i % 2 == parity;
     match tasks {
@@ -146,7 +144,7 @@ pub fn split(tasks: &[Task]) -> (Vec<Task>, Vec<Task>) {
     }
 }
 
-/// The tally of all tasks together.
+/// Sum over all tasks.
 fn total(tallies: &[Tally]) -> Tally {
     tallies.iter().fold(Tally::default(), |mut sum, tally| {
         sum.add(tally);
@@ -154,8 +152,7 @@ fn total(tallies: &[Tally]) -> Tally {
     })
 }
 
-/// Every combination of values, the last axis changing fastest. One empty combination if there is no
-/// axis.
+/// Every combination of values, the last axis changing fastest.
 fn grid(axes: &[Axis]) -> Vec<Vec<f64>> {
     axes.iter().fold(vec![Vec::new()], |grid, axis| {
         let extended = grid.iter().flat_map(|values| {
@@ -180,7 +177,7 @@ mod tests {
     use super::*;
     use crate::pruner::{Median, PrunerConfig};
 
-    /// Trials that end in the order in which they begin, but for the best, which begins as the worst.
+    /// Final costs in the order of initial ones, except that the best trial starts as the worst.
     fn task(name: &str) -> Task {
         let trials = (0..20).map(|i| {
             let level = 1.0 + f64::from((i * 7) % 20) / 10.0;
@@ -203,8 +200,8 @@ mod tests {
 
     #[test]
     fn the_choice_saves_most_among_those_that_keep_enough() {
-        let base = PruningConfig::only(PrunerConfig::Median(Median::default()));
-        let axes = ["median.from=0.2,0.45,0.6".parse().unwrap()];
+        let base = PruningConfig::only(PrunerConfig::new(Median::default()));
+        let axes = ["median.warmup=0.2,0.45,0.6".parse().unwrap()];
         let floor = Floor { top: 0.5, best: 0.99 };
         let (dev, rest) = ([late_bloomer("a")], [late_bloomer("b")]);
         let sweep = sweep(&dev, &rest, &Order::Recorded, &base, &axes, &floor).unwrap();
@@ -218,8 +215,8 @@ mod tests {
 
     #[test]
     fn where_nothing_keeps_enough_that_is_said() {
-        let base = PruningConfig::only(PrunerConfig::Median(Median::default()));
-        let axes = ["median.from=0.1,0.2".parse().unwrap()];
+        let base = PruningConfig::only(PrunerConfig::new(Median::default()));
+        let axes = ["median.warmup=0.1,0.2".parse().unwrap()];
         let dev = [late_bloomer("a")];
         let floor = Floor::default();
         let sweep = sweep(&dev, &[], &Order::Recorded, &base, &axes, &floor).unwrap();

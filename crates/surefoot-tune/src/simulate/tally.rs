@@ -1,47 +1,46 @@
-//! What a set of rules did to recorded trials.
+//! Savings and kept trials of a replay.
 
 use super::record::RecordedTrial;
 use super::replay::End;
-use crate::pruner::sound;
+use crate::pruner::finite_or_worst;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How many of the truly best trials are looked after.
+/// Number of best trials that are tracked.
 pub const TOP: usize = 10;
 
-/// What a set of rules did to the trials of one or more studies.
+/// Result of a replay of one or more studies.
 ///
-/// The truly best are those with the lowest true costs, earlier ones first where costs are equal. One
-/// of them is *kept* if it ran to its end. One that was ended because it was done (`nmg`) is not, though
-/// what it reached counts; how many those are is `top_done`.
+/// The best trials have the lowest final costs, earlier ones first among equals. A trial is *kept* if it
+/// ran to its end. A converged trial (`nmg`) is counted in `top_done` instead.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tally {
-    /// How many studies were replayed.
+    /// Replayed studies.
     pub studies: usize,
-    /// How many trials.
+    /// Trials.
     pub trials: usize,
-    /// How many of them were ended before their time.
+    /// Pruned trials.
     pub stopped: usize,
-    /// By whom, and how many.
+    /// Pruned trials by pruner or indicator.
     pub by: BTreeMap<String, usize>,
-    /// What all of them would have taken: seconds or steps.
+    /// Time of all trials without pruning, in any unit.
     pub planned: f64,
-    /// What they took.
+    /// Time spent.
     pub spent: f64,
-    /// How many truly best trials there are.
+    /// Best trials.
     pub top: usize,
-    /// How many of them were kept.
+    /// Best trials kept.
     pub top_kept: usize,
-    /// How many of them were ended as done.
+    /// Best trials that were stopped as converged.
     pub top_done: usize,
-    /// In how many studies there is a best trial.
+    /// Studies with a best trial.
     pub bests: usize,
-    /// In how many of them it was kept.
+    /// Studies that kept it.
     pub best_kept: usize,
 }
 
 impl Tally {
-    /// The tally of one study.
+    /// Counts one study.
     pub fn of(trials: &[&RecordedTrial], ends: &[End]) -> Tally {
         let mut tally = Tally { studies: 1, trials: trials.len(), ..Tally::default() };
         for (trial, end) in trials.iter().zip(ends) {
@@ -56,7 +55,7 @@ impl Tally {
         let mut ranked: Vec<(f64, &End)> = trials
             .iter()
             .zip(ends)
-            .filter_map(|(trial, end)| Some((sound(trial.truth?), end)))
+            .filter_map(|(trial, end)| Some((finite_or_worst(trial.truth?), end)))
             .filter(|(truth, _)| truth.is_finite())
             .collect();
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -72,7 +71,7 @@ impl Tally {
         tally
     }
 
-    /// Adds what was done to other studies.
+    /// Adds another tally.
     pub fn add(&mut self, other: &Tally) {
         self.studies += other.studies;
         self.trials += other.trials;
@@ -89,17 +88,17 @@ impl Tally {
         self.best_kept += other.best_kept;
     }
 
-    /// The share of the time that was saved.
+    /// Fraction of the time saved.
     pub fn saved(&self) -> f64 {
         share(self.planned - self.spent, self.planned, 0.0)
     }
 
-    /// The share of the truly best trials that were kept.
+    /// Fraction of the best trials kept.
     pub fn top_share(&self) -> f64 {
         share(self.top_kept as f64, self.top as f64, 1.0)
     }
 
-    /// The share of the studies in which the truly best trial was kept.
+    /// Fraction of the studies that kept their best trial.
     pub fn best_share(&self) -> f64 {
         share(self.best_kept as f64, self.bests as f64, 1.0)
     }

@@ -7,33 +7,33 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{Evaluation, Quantity, Split};
 
-/// Why a curve file cannot be read.
+/// Error in a curve file.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskSetError {
     /// The file cannot be read.
     #[error("{}: {source}", file.display())]
     Read {
-        /// The file.
+        /// Path.
         file: PathBuf,
-        /// What went wrong.
+        /// Cause.
         source: std::io::Error,
     },
-    /// It is not a list in JSON.
+    /// The file is not a JSON list.
     #[error("{}: {message}", file.display())]
     File {
-        /// The file.
+        /// Path.
         file: PathBuf,
-        /// What is wrong with it.
+        /// Cause.
         message: String,
     },
-    /// One of its entries is not a trial.
+    /// An entry is not a trial.
     #[error("{}: entry {entry}: {message}", file.display())]
     Entry {
-        /// The file.
+        /// Path.
         file: PathBuf,
-        /// The place of the entry, from 0.
+        /// 0-based index of the entry.
         entry: usize,
-        /// What is wrong with it.
+        /// Cause.
         message: String,
     },
 }
@@ -62,9 +62,8 @@ struct Entry {
     valid: Curve,
 }
 
-/// Reads a curve file: a list of `{"hp": {..}, "train": {"loss": [..]}, "valid": {"loss": [..]}}`, one
-/// entry a configuration. Indicators look at the training losses, and the validation losses are the costs;
-/// the last of them is the truth.
+/// Reads a list of `{"hp": {..}, "train": {"loss": [..]}, "valid": {"loss": [..]}}`, one entry per
+/// configuration. Indicators use the training losses; the validation losses are the costs.
 pub fn read_taskset(file: &Path) -> Result<Task, TaskSetError> {
     let text = std::fs::read_to_string(file)
         .map_err(|source| TaskSetError::Read { file: file.to_owned(), source })?;
@@ -112,8 +111,7 @@ fn trial(value: serde_json::Value) -> Result<RecordedTrial, String> {
     Ok(trial)
 }
 
-/// The same JSON with bare `NaN`, `Infinity` and `-Infinity` in quotes, as `surefoot_diagnose::number` reads
-/// them. What stands in strings stays as it is.
+/// Quotes bare `NaN`, `Infinity` and `-Infinity` outside strings, for `surefoot_diagnose::number`.
 fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     let mut rest = text;

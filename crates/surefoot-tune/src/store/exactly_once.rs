@@ -51,7 +51,7 @@ fn study(store: &mut Store) -> View {
                 value: Some(0.5),
                 reason: PruneReason {
                     by: "median".to_owned(),
-                    sentence: "It is worse.".to_owned(),
+                    message: "It is worse.".to_owned(),
                     evidence: Vec::new(),
                     counts: false,
                 },

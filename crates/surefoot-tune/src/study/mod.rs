@@ -1,8 +1,8 @@
-//! Studies: what to search, how, and for how long, as data.
+//! Study files.
 //!
-//! A study is a TOML file. Either it is a plan with ranges where values were, or it names a command
-//! that any program in any language can stand behind. What concerns the search is in `[tune]`,
-//! parameters that are nowhere in the plan are in `[parameters]`. `docs/tune.md` is the reference.
+//! A study is a TOML file: a plan with ranges in place of values, or a command to run. `[tune]` configures
+//! the search, and `[parameters]` lists parameters that are not in the plan. `docs/tune.md` is the
+//! reference.
 //!
 //! ```
 //! use surefoot_tune::Study;
@@ -45,56 +45,54 @@ mod ranges;
 mod read;
 mod settings;
 mod template;
-mod wrong;
 
 pub use duration::parse as parse_duration;
 pub(crate) use settings::DEFAULTS;
 pub use settings::{ObjectiveKind, StudyConfig};
-pub(crate) use wrong::{is_not, wrong_key};
 
 use crate::space::{Point, Space};
 use std::path::Path;
 use surefoot_plan::{Document, Plan, PlanError, Snippet};
 use template::Template;
 
-/// The version of the language of studies this crate reads.
+/// Supported version of the study format.
 pub const VERSION: u32 = 1;
 
-/// What to search, how, and for how long.
+/// A search space with its search configuration and trial definition.
 #[derive(Clone, Debug)]
 pub struct Study {
-    /// A name that no other study of a store has.
+    /// Unique name in a store.
     pub name: String,
-    /// Where to look.
+    /// Search space.
     pub space: Space,
-    /// How to look, and for how long.
+    /// Search configuration.
     pub settings: StudyConfig,
-    /// What a trial does.
+    /// Trial definition.
     pub task: Task,
     document: Document,
 }
 
-/// What a trial does.
+/// Trial definition.
 #[derive(Clone, Debug)]
 pub enum Task {
-    /// Trains the plan that the template gives with the values of the trial in it.
+    /// Trains a plan with the values of the trial.
     Plan(Template),
-    /// Runs a command of the system's shell.
+    /// Runs a shell command.
     Command(String),
 }
 
 impl Study {
-    /// Reads a study from TOML. `origin` is what errors call the text, usually its file.
+    /// Parses a study. `origin` names the text in errors.
     pub fn parse(text: &str, origin: impl Into<String>) -> Result<Study, PlanError> {
         read::study(Document::parse(text, origin)?)
     }
 
-    /// Reads a study from a file, and calls it after the file if it has no name of its own.
+    /// Loads a study, named after the file unless it has a name.
     pub fn load(path: impl AsRef<Path>) -> Result<Study, PlanError> {
         read::study(Document::load(path)?)
     }
 
-    /// Reads a study from a document, with the settings of the command line in it.
+    /// Reads a study from a document with command-line overrides.
     pub fn of(document: Document) -> Result<Study, PlanError> {
         document.read(read::study)
     }
@@ -104,19 +102,18 @@ impl Study {
         self.document.text()
     }
 
-    /// What has to be the same for two to work at the same study: all but how long it takes.
+    /// The text without budget keys. Workers of the same study must agree on it.
     pub fn fingerprint(&self) -> String {
         template::without(self.text(), "tune", &settings::BUDGET)
     }
 
-    /// What has to be the same for the trials of two studies to be comparable: all but how they were searched
-    /// for.
+    /// The text without budget and search keys. Trials of studies that agree on it are comparable.
     pub fn comparable_text(&self) -> String {
         let search = [&settings::BUDGET[..], &settings::SEARCH].concat();
         template::without(self.text(), "tune", &search)
     }
 
-    /// The plan of a trial as TOML; `None` if trials are commands.
+    /// The plan of a trial as TOML; `None` for commands.
     pub fn plan_text(&self, point: &Point) -> Option<String> {
         match &self.task {
             Task::Plan(template) => Some(template.fill(point)),
@@ -124,7 +121,7 @@ impl Study {
         }
     }
 
-    /// The plan of a trial; `None` if trials are commands.
+    /// The plan of a trial; `None` for commands.
     pub fn plan(&self, point: &Point) -> Result<Option<Plan>, PlanError> {
         let Task::Plan(template) = &self.task else {
             return Ok(None);
@@ -136,7 +133,7 @@ impl Study {
         }
     }
 
-    /// An error of a trial's plan, with its line in the study: nobody has the text of that plan.
+    /// Maps an error in a trial's plan to the line of the study.
     fn relocated(
         &self,
         error: PlanError,
@@ -150,7 +147,7 @@ impl Study {
         let path = template.source(point, place::path_of(text, &shown));
         let place = self.document.error_at(&path.join("."), "", None);
         let snippet = match place.snippet {
-            // The same line: what is wrong may be a part of it.
+            // The same line; the error may be in a part of it.
             Some(found) if found.text == shown.text => {
                 Some(Box::new(Snippet { line: found.line, ..*shown }))
             }
@@ -161,7 +158,7 @@ impl Study {
             [key] if error.message == format!("unknown key `{key}`") => {
                 read::unknown_section(&mut error, key);
             }
-            // A table where a value has to be was meant to be a range.
+            // A table in place of a value was probably meant as a range.
             _ if error.label.as_deref() == Some("this is a table") && error.help.is_none() => {
                 error.help = Some(format!("a range has one of: {}", ranges::RANGES.join(", ")));
             }

@@ -1,16 +1,15 @@
-//! From a place in the text of a plan to the keys that lead there.
+//! Key path of a position in a plan.
 
 use surefoot_plan::Snippet;
 use toml_edit::{Document, Item, TableLike, Value};
 
-/// The keys, and numbers of list entries, of what a snippet of a TOML text shows. None if it shows
-/// the whole text, as it does where a section is missing.
+/// The keys and list indices of the item that a snippet shows; empty if it shows the whole text.
 pub(super) fn path_of(text: &str, snippet: &Snippet) -> Vec<String> {
     let head: usize =
         text.split_inclusive('\n').take(snippet.line.saturating_sub(1)).map(str::len).sum();
     let letters = snippet.text.chars().take(snippet.column.saturating_sub(1));
     let at = head + letters.map(char::len_utf8).sum::<usize>();
-    // No header and no key of a plan has one letter.
+    // No header or key of a plan has one letter.
     let is_whole = at == 0 && snippet.width == 1;
     let mut search = Search { at, path: Vec::new(), start: 0, found: Vec::new() };
     if let (false, Ok(document)) = (is_whole, Document::parse(text)) {
@@ -19,12 +18,12 @@ pub(super) fn path_of(text: &str, snippet: &Snippet) -> Vec<String> {
     search.found
 }
 
-/// Looks for what begins last before a place, or at it.
+/// Finds the item that starts last before a position.
 struct Search {
     at: usize,
-    /// Where the search is.
+    /// Current path.
     path: Vec<String>,
-    /// Where the best so far begins.
+    /// Start of the best item so far.
     start: usize,
     found: Vec<String>,
 }

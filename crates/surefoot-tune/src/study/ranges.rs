@@ -1,4 +1,4 @@
-//! Finds the ranges of a study: what depends on the point, and where it is.
+//! Collects the ranges of a study.
 
 use super::read::Reader;
 use super::template::{Action, Spot};
@@ -6,23 +6,23 @@ use crate::space::{Condition, Domain, Parameter, Value};
 use surefoot_plan::{PlanError, nearest};
 use toml_edit::{Item, TableLike, Value as Toml};
 
-/// The keys that make a table a range.
+/// Keys that make a table a range.
 pub(super) const RANGES: [&str; 5] = ["uniform", "log_uniform", "int", "log_int", "choice"];
 
-/// Walks through the document and gathers what depends on the point.
+/// Collects everything that depends on the point.
 pub(super) struct Walk<'a> {
     pub(super) reader: &'a Reader<'a>,
-    /// Parameters, and where they were found.
+    /// Parameters with their paths.
     pub(super) parameters: Vec<(Parameter, String)>,
     pub(super) spots: Vec<Spot>,
-    /// The conditions of the tables around.
+    /// Conditions of the enclosing tables.
     pub(super) within: Vec<Condition>,
-    /// Where parameters are used by name.
+    /// Uses of parameters by name.
     pub(super) uses: Vec<(String, String)>,
 }
 
 impl Walk<'_> {
-    /// `[parameters]`.
+    /// Reads `[parameters]`.
     pub(super) fn own(&mut self, item: &Item) -> Result<(), PlanError> {
         let section = self.reader.section("parameters", Some(item))?;
         for (key, item) in section.into_iter().flat_map(|table| table.iter()) {
@@ -94,7 +94,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A table: a range, the use of a parameter, a part that may not be there, or a part.
+    /// Handles a table: a range, a use of a parameter, a conditional part, or a plain part.
     fn place(&mut self, table: &dyn TableLike, path: &mut Vec<String>) -> Result<(), PlanError> {
         let place = path.join(".");
         if is_range(table) {
@@ -112,7 +112,7 @@ impl Walk<'_> {
         }
         self.spelled(&place, table)?;
         let outside = self.within.len();
-        // Before its parts, since spots are gone through from the last: they are done first.
+        // Added before its parts, because spots are applied in reverse.
         if let Some(item) = table.get("if") {
             let conditions = self.reader.conditions(&place, item)?;
             self.within.extend(conditions.iter().cloned());
@@ -127,7 +127,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Refuses what looks like a range of a kind that is misspelt: a list that is alone in its table.
+    /// Rejects a misspelled range: a table with a single list.
     fn spelled(&self, path: &str, table: &dyn TableLike) -> Result<(), PlanError> {
         let mut own = table.iter().filter(|(key, _)| !["name", "if"].contains(key));
         match (own.next(), own.next()) {
@@ -138,7 +138,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The parameter of a range, called `name` unless it says otherwise.
+    /// The parameter of a range, named `name` by default.
     fn range(&self, path: &str, name: &str, table: &dyn TableLike) -> Result<Parameter, PlanError> {
         let reader = self.reader;
         let mut kinds = RANGES.iter().filter(|kind| table.contains_key(kind));
@@ -166,7 +166,7 @@ impl Walk<'_> {
                 let values = values.ok_or_else(|| {
                     reader.fault(&place, "choices are numbers, words, true or false")
                 })?;
-                // It goes to programs in their environment, where a NUL is the end of a word.
+                // Environment variables cannot contain NUL.
                 let has_nul = |v: &Value| matches!(v, Value::Text(text) if text.contains('\0'));
                 if values.iter().any(has_nul) {
                     let name = own_name.as_deref().unwrap_or(name);
@@ -193,7 +193,7 @@ impl Walk<'_> {
                 }
             }
         };
-        // One with a name may be used elsewhere, where its surroundings do not matter.
+        // A named parameter may be used outside the enclosing table.
         let mut conditions = match own_name {
             None => self.within.clone(),
             Some(_) => Vec::new(),
@@ -209,7 +209,7 @@ fn is_range(table: &dyn TableLike) -> bool {
     RANGES.iter().any(|kind| table.contains_key(kind))
 }
 
-/// A value that a parameter can have.
+/// A scalar value.
 pub(super) fn scalar(value: &Toml) -> Option<Value> {
     match value {
         Toml::String(text) => Some(Value::Text(text.value().clone())),

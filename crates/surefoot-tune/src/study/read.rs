@@ -1,9 +1,9 @@
-//! Reads a study out of its document.
+//! Reads a study from a document.
 
 use super::ranges::{Walk, scalar};
 use super::settings::{ObjectiveKind, StudyConfig};
 use super::template::{Action, Template};
-use super::{Study, Task, VERSION, duration, wrong_key};
+use super::{Study, Task, VERSION, duration};
 use crate::command;
 use crate::direction::Direction;
 use crate::space::{Condition, Domain, Parameter, Space, Value};
@@ -14,7 +14,7 @@ use std::path::Path;
 use surefoot_plan::{Document, Loss, Plan, PlanError, nearest};
 use toml_edit::{DocumentMut, Item, TableLike, Value as Toml};
 
-/// The keys of `[tune]`.
+/// Keys of `[tune]`.
 const KEYS: [&str; 15] = [
     "version",
     "name",
@@ -33,16 +33,16 @@ const KEYS: [&str; 15] = [
     "patience",
 ];
 
-/// The section of parameters that stand nowhere in the plan.
+/// Section of parameters outside the plan.
 const OWN: &str = "parameters";
 
-/// The sections that a plan does not have.
+/// Sections that plans do not have.
 const SECTIONS: [&str; 2] = ["tune", OWN];
 
-/// Metrics that an objective may call by their names.
+/// Metric names accepted as objective.
 const METRICS: [&str; 2] = ["accuracy", "r2"];
 
-/// The study of a document.
+/// Reads a study.
 pub(super) fn study(document: Document) -> Result<Study, PlanError> {
     let reader = Reader { document: &document };
     let mut toml: DocumentMut = document
@@ -58,7 +58,7 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
     let metric = metric.filter(|objective| METRICS.contains(&objective.as_str()));
 
     for (key, _) in toml.as_table().iter().filter(|(key, _)| *key != OWN) {
-        // Before what follows from it: nothing in such a section is found.
+        // Checked first: ranges in unknown sections are not found.
         if let Some(section) = nearest(key, SECTIONS) {
             let help = Some(format!("did you mean `{section}`?"));
             return Err(document.error_at(key, format!("unknown key `{key}`"), help));
@@ -133,7 +133,7 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
         return Err(reader.fault("tune.name", "a study needs a name"));
     }
     let study = Study { name, space, settings, task, document };
-    // What is wrong at every point is better said before the first trial.
+    // Errors at every point are reported before the first trial.
     for place in [0.0, 0.5, 1.0] {
         let point = study.space.point(|parameter| parameter.domain.at(place));
         if let (Some(plan), Some(metric)) = (study.plan(&point)?, &metric) {
@@ -143,7 +143,7 @@ pub(super) fn study(document: Document) -> Result<Study, PlanError> {
     Ok(study)
 }
 
-/// Adds what a study may have, and what was meant, to an error about a key at the top that no plan has.
+/// Adds the allowed sections and a suggestion to an error about an unknown top-level key.
 pub(super) fn unknown_section(error: &mut PlanError, key: &str) {
     if let Some(label) = &mut error.label {
         label.push_str(&format!(", {}", SECTIONS.join(", ")));
@@ -151,17 +151,17 @@ pub(super) fn unknown_section(error: &mut PlanError, key: &str) {
     error.help = error.help.take().or_else(|| meant(key));
 }
 
-/// What a key at the top was meant to be, if it belongs to `[tune]`.
+/// Suggestion for a top-level key that belongs to `[tune]`.
 fn meant(key: &str) -> Option<String> {
     nearest(key, KEYS).map(|key| format!("did you mean `tune.{key}`?"))
 }
 
-/// Refuses an objective that names a metric which trials of the plan do not have.
+/// Rejects an objective that names a metric the plan does not have.
 fn has_metric(study: &Study, plan: &Plan, named: &str) -> Result<(), PlanError> {
     let metric = match plan.data.known_task() {
         Some(surefoot_plan::Task::Regression) => Some("r2"),
         Some(_) => Some("accuracy"),
-        // The data say it, which are not read yet; no regression has these.
+        // Depends on the data, which are not loaded yet; no regression has these losses.
         None => match plan.training.loss {
             Loss::BinaryCrossentropy { .. }
             | Loss::CategoricalCrossentropy { .. }
@@ -182,7 +182,7 @@ fn has_metric(study: &Study, plan: &Plan, named: &str) -> Result<(), PlanError> 
     Err(study.document.error_at("tune.objective", message, help))
 }
 
-/// Refuses parameters of a command that would be in the same variable.
+/// Rejects parameters of a command that share an environment variable.
 fn distinct_variables(reader: &Reader<'_>, space: &Space) -> Result<(), PlanError> {
     let mut known: BTreeMap<String, &str> = BTreeMap::new();
     for parameter in space.parameters() {
@@ -196,7 +196,7 @@ fn distinct_variables(reader: &Reader<'_>, space: &Space) -> Result<(), PlanErro
     Ok(())
 }
 
-/// Reads parts of a document, and says where they are wrong.
+/// Reads parts of a document with error positions.
 pub(super) struct Reader<'a> {
     pub(super) document: &'a Document,
 }
@@ -220,7 +220,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A newer version goes before all else: it may have keys this one does not know.
+    /// Checked first: a newer version may have unknown keys.
     fn version(&self, tune: Option<&dyn TableLike>) -> Result<(), PlanError> {
         let Some(item) = tune.and_then(|tune| tune.get("version")) else {
             return Ok(());
@@ -251,7 +251,7 @@ impl Reader<'_> {
         }
     }
 
-    /// An error about a word that is none of those there are.
+    /// An error about an unknown word, with the allowed ones.
     pub(super) fn unknown(&self, path: &str, what: &str, word: &str, known: &[&str]) -> PlanError {
         let near = nearest(word, known.iter().copied());
         PlanError {
@@ -261,7 +261,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The parameter of a name.
+    /// Finds a parameter by name.
     fn parameter<'p>(
         &self,
         path: &str,
@@ -272,7 +272,7 @@ impl Reader<'_> {
             return Ok(parameter);
         }
         let names = || parameters.iter().map(|p| p.name.as_str());
-        // The last part of a place is easily taken for the name.
+        // Suggest the full name for its last part.
         let part = format!(".{name}");
         let meant = names().find(|known| known.ends_with(&part));
         let meant = meant.or_else(|| nearest(name, names()));
@@ -311,7 +311,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A whole number of at least 1, if it is there.
+    /// An integer of at least 1.
     fn count(&self, tune: Option<&dyn TableLike>, key: &str) -> Result<Option<u64>, PlanError> {
         match tune.and_then(|tune| tune.get(key)) {
             None => Ok(None),
@@ -392,8 +392,10 @@ impl Reader<'_> {
         }
         if let Some(item) = tune.and_then(|tune| tune.get("sampler")) {
             let given = self.json("tune.sampler", item)?;
-            settings.sampler = serde_json::from_value(given.clone())
-                .map_err(|error| self.sampler_fault(&given, &error))?;
+            settings.sampler = sampler::SamplerConfig::from_value(&given).map_err(|error| {
+                let option = error.option.map(|option| format!(".{option}"));
+                self.fault(&format!("tune.sampler{}", option.unwrap_or_default()), error.message)
+            })?;
         }
         if let Some(item) = tune.and_then(|tune| tune.get("protect")) {
             settings.pruners.protect = match item.as_integer().map(usize::try_from) {
@@ -441,7 +443,7 @@ impl Reader<'_> {
         Ok(settings)
     }
 
-    /// A value of the study as JSON.
+    /// Converts a TOML value to JSON.
     fn json(&self, path: &str, item: &Item) -> Result<Json, PlanError> {
         let value = match item {
             Item::Value(value) => value.clone(),
@@ -451,21 +453,7 @@ impl Reader<'_> {
         json(&value).ok_or_else(|| self.fault(path, format!("`{path}` must not have a date")))
     }
 
-    /// What is wrong with the settings of a sampler, with the key to which it belongs.
-    fn sampler_fault(&self, given: &Json, error: &serde_json::Error) -> PlanError {
-        let read = |table: Json| serde_json::from_value::<sampler::SamplerConfig>(table).is_ok();
-        match wrong_key(given, &error.to_string(), read) {
-            Some((key, message)) => {
-                let name = given["name"].as_str().unwrap_or_default();
-                let message = format!("sampler `{name}`: {message}");
-                self.fault(&format!("tune.sampler.{key}"), message)
-            }
-            None => self.fault("tune.sampler", error.to_string()),
-        }
-    }
-
-    /// Refuses conditions on what is no parameter, and on numbers that are drawn from a range: none is
-    /// ever met exactly.
+    /// Rejects conditions on unknown parameters and on continuous ranges, which never match exactly.
     fn meetable(
         &self,
         path: &str,
@@ -488,7 +476,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Checks conditions of a part of the plan as those of a parameter are checked.
+    /// Checks the conditions of a part of the plan.
     fn possible(
         &self,
         path: &str,
@@ -506,7 +494,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The conditions of an `if`.
+    /// Reads an `if`.
     pub(super) fn conditions(&self, path: &str, item: &Item) -> Result<Vec<Condition>, PlanError> {
         let place = format!("{path}.if");
         let Some(table) = item.as_table_like() else {
@@ -514,7 +502,7 @@ impl Reader<'_> {
             let help = "write `if = { optimizer = \"sgd\" }` or `if = { layers = [2, 3] }`";
             return Err(self.document.error_at(&place, message, Some(help.to_owned())));
         };
-        // A name may have dots, and TOML reads those without quotes as tables in tables.
+        // Unquoted dotted names are nested tables in TOML.
         let mut conditions = Vec::new();
         let mut open: Vec<(String, &dyn TableLike)> = vec![(String::new(), table)];
         while let Some((prefix, table)) = open.pop() {

@@ -1,18 +1,17 @@
-//! `[tune]`: how to search, and for how long.
+//! Search configuration: `[tune]`.
 
 use crate::direction::Direction;
 use crate::store::Limits;
 use crate::{pruner, sampler};
 use std::time::Duration;
 
-/// The keys that say how long a search takes and with how many hands. They may differ between those
-/// who work at the same study.
+/// Budget keys, which may differ between workers of a study.
 pub(super) const BUDGET: [&str; 4] = ["trials", "time", "workers", "operations"];
-/// The keys that say how to search. Trials that were found in different ways can be compared.
+/// Search keys, which do not affect the comparability of trials.
 pub(super) const SEARCH: [&str; 6] =
     ["sampler", "seed", "pruner", "protect", "attempts", "patience"];
 
-/// What keys stand for that are not written. To say them aloud changes nothing.
+/// Defaults of keys. Writing them out does not change a study.
 pub(crate) const DEFAULTS: [(&str, &str); 7] = [
     ("version", "1"),
     ("seed", "0"),
@@ -23,19 +22,19 @@ pub(crate) const DEFAULTS: [(&str, &str); 7] = [
     ("patience", r#""60s""#),
 ];
 
-/// What a trial is judged by.
+/// Kind of objective value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectiveKind {
-    /// The metric of the validation split: accuracy, or R² for a regression.
+    /// Validation metric: accuracy, or R² for regression.
     Metric,
-    /// The loss of the validation split.
+    /// Validation loss.
     Loss,
-    /// What a command reports.
+    /// Value reported by a command.
     Value,
 }
 
 impl ObjectiveKind {
-    /// The name it has in studies.
+    /// Name in studies.
     pub fn name(self) -> &'static str {
         match self {
             ObjectiveKind::Metric => "metric",
@@ -45,36 +44,35 @@ impl ObjectiveKind {
     }
 }
 
-/// How to search, and for how long.
+/// Search configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StudyConfig {
-    /// What a trial is judged by.
+    /// Objective.
     pub objective: ObjectiveKind,
-    /// Which way is better.
+    /// Direction of optimization.
     pub direction: Direction,
-    /// The seed of every draw of the sampler. Trials are trained with the plan's own.
+    /// Seed of the sampler. Trials train with the plan's seed.
     pub seed: u64,
-    /// Who says which point to try next.
+    /// Sampler.
     pub sampler: sampler::SamplerConfig,
-    /// Who ends trials.
+    /// Pruners and indicators.
     pub pruners: pruner::PruningConfig,
-    /// How many trials there are at most.
+    /// Number of trials.
     pub trials: Option<u64>,
-    /// How long to search. What runs then is interrupted.
+    /// Time budget; running trials are then interrupted.
     pub time: Option<Duration>,
-    /// How many multiplications all trials together may take: a budget that is the same on every
-    /// machine. Only trials that train a plan count theirs.
+    /// Budget of multiplications over all trials, the same on every machine. Commands have none.
     pub operations: Option<f64>,
-    /// How many trials run side by side on this machine.
+    /// Parallel trials on this machine.
     pub workers: Option<usize>,
-    /// How many workers may die of a trial before it has failed.
+    /// Worker deaths after which a trial has failed.
     pub attempts: u32,
-    /// How long a worker may be silent before it is taken for dead.
+    /// Time without a heartbeat after which a worker is considered dead.
     pub patience: Duration,
 }
 
 impl StudyConfig {
-    /// The settings of a study that says nothing but its objective and direction.
+    /// Defaults for an objective and direction.
     pub fn new(objective: ObjectiveKind, direction: Direction) -> StudyConfig {
         StudyConfig {
             objective,
@@ -86,19 +84,19 @@ impl StudyConfig {
             time: None,
             operations: None,
             workers: None,
-            // Twice is bad luck, three times is the trial.
+            // Two deaths may be bad luck; three are caused by the trial.
             attempts: 3,
-            // A worker tells that it lives four times as often.
+            // Four heartbeat intervals.
             patience: Duration::from_secs(60),
         }
     }
 
-    /// Who ends trials, with all that depends on the sampler.
+    /// Pruning rules with the defaults that depend on the sampler.
     pub fn rules(&self) -> pruner::PruningConfig {
         self.pruners.clone().for_sampler(self.sampler.learns())
     }
 
-    /// What a store has to know to give out trials.
+    /// Limits for claiming trials from a store.
     pub fn limits(&self) -> Limits {
         Limits { trials: self.trials, deaths: self.attempts, grace: self.patience }
     }

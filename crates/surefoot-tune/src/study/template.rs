@@ -1,28 +1,28 @@
-//! A plan with ranges where values were, and what becomes of it at a point.
+//! Plans with ranges in place of values.
 
 use crate::space::{Condition, Point, Value};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value as Toml};
 
-/// A place in a plan that depends on the point.
+/// A position that depends on the point.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
-    /// Keys, and numbers of list entries, from the top.
+    /// Keys and list indices from the top.
     pub(super) path: Vec<String>,
-    /// What to do there.
+    /// Action at the position.
     pub(super) action: Action,
 }
 
-/// What becomes of a place.
+/// Action at a position.
 #[derive(Clone, Debug)]
 pub(super) enum Action {
-    /// The value of a parameter; nothing where the parameter is not there.
+    /// Inserts the value of a parameter; removes the key if it is inactive.
     Value(String),
-    /// It stays only if the conditions hold.
+    /// Removes the part unless the conditions hold.
     Keep(Vec<Condition>),
 }
 
 impl Action {
-    /// Whether there is anything left at the place at a point.
+    /// True if the position remains at a point.
     fn stays(&self, point: &Point) -> bool {
         match self {
             Action::Value(name) => point.get(name).is_some(),
@@ -34,12 +34,12 @@ impl Action {
     }
 }
 
-/// A plan with ranges where values were.
+/// A plan with ranges in place of values.
 #[derive(Clone, Debug)]
 pub struct Template {
-    /// Without `[tune]` and `[parameters]`.
+    /// Document without `[tune]` and `[parameters]`.
     document: DocumentMut,
-    /// Later ones first, so that removing one leaves the numbers of the others as they are.
+    /// Last position first, so that removals keep earlier indices valid.
     spots: Vec<Spot>,
 }
 
@@ -49,7 +49,7 @@ impl Template {
         Template { document, spots }
     }
 
-    /// The plan at a point.
+    /// Fills in a point.
     pub(super) fn fill(&self, point: &Point) -> String {
         let mut document = self.document.clone();
         for spot in &self.spots {
@@ -67,8 +67,7 @@ impl Template {
         document.to_string()
     }
 
-    /// Where something of the plan at a point is in the study: entries of lists that are not there at
-    /// the point are not counted in the plan.
+    /// Maps a path in a trial's plan to the study, which may have more list entries.
     pub(super) fn source(&self, point: &Point, path: Vec<String>) -> Vec<String> {
         let gone: Vec<&[String]> = self
             .spots
@@ -105,7 +104,7 @@ fn toml(value: &Value) -> Toml {
     }
 }
 
-/// The text of a document without some keys of a table, and without comments: what it says.
+/// Canonical text of a document without some keys of a table and without comments.
 pub(super) fn without(text: &str, table: &str, keys: &[&str]) -> String {
     let Ok(mut document) = text.parse::<DocumentMut>() else {
         return text.to_owned();
@@ -118,7 +117,7 @@ pub(super) fn without(text: &str, table: &str, keys: &[&str]) -> String {
     plain(document.as_table())
 }
 
-/// A table as one line that says the same however it was written.
+/// A table in canonical form on one line.
 fn plain(table: &dyn toml_edit::TableLike) -> String {
     let mut entries: Vec<String> =
         table.iter().map(|(key, item)| format!("{key:?}={}", plain_item(item))).collect();
@@ -153,14 +152,14 @@ fn plain_value(value: &Toml) -> String {
     }
 }
 
-/// Something in a document that has parts.
+/// A container in a document.
 enum Place<'a> {
     Item(&'a mut Item),
     Value(&'a mut Toml),
     Table(&'a mut Table),
 }
 
-/// The part of a place with that key or number.
+/// The child with a key or index.
 fn part<'a>(place: Place<'a>, key: &str) -> Option<Place<'a>> {
     let index = || key.parse::<usize>().ok();
     match place {
@@ -183,7 +182,7 @@ fn find<'a>(root: &'a mut Item, path: &[String]) -> Option<Place<'a>> {
     Some(place)
 }
 
-/// Puts a value at a path, in place of what is there.
+/// Replaces the value at a path.
 fn set(root: &mut Item, path: &[String], value: Toml) {
     match find(root, path) {
         Some(Place::Item(item)) => *item = Item::Value(value),
@@ -196,14 +195,14 @@ fn set(root: &mut Item, path: &[String], value: Toml) {
     }
 }
 
-/// Removes what is at a path.
+/// Removes the value at a path.
 fn remove(root: &mut Item, path: &[String]) {
     if let Some((last, parent)) = path.split_last() {
         remove_key(root, parent, last);
     }
 }
 
-/// Removes a part of what is at a path.
+/// Removes a child.
 fn remove_key(root: &mut Item, path: &[String], key: &str) {
     let table = |table: &mut Table| drop(table.remove(key));
     let inline = |table: &mut InlineTable| drop(table.remove(key));

@@ -1,7 +1,6 @@
-//! What studies say, and what is said about those that are wrong.
+//! Valid studies and error messages of invalid ones.
 
 use super::*;
-use crate::pruner;
 use crate::space::{Domain, Value};
 
 const PLAN: &str = r#"
@@ -140,19 +139,15 @@ fn how_it_is_searched_is_not_part_of_the_question() {
 }
 
 #[test]
-fn the_pruner_knows_whether_the_sampler_learns() {
-    let swing = |settings: &str| {
+fn the_noise_factor_depends_on_the_sampler() {
+    let factor = |settings: &str| {
         let text = PLAN.replace("trials = 20", &format!("trials = 20\n{settings}"));
         let rules = study(&text).settings.pruners;
-        match rules.pruners[..] {
-            [pruner::PrunerConfig::Prospect(prospect)] => prospect.swing,
-            _ => panic!("{rules:?}"),
-        }
+        rules.pruners[0].option("noise_factor").and_then(serde_json::Value::as_f64)
     };
-    assert_eq!(swing(""), Some(1.0));
-    assert_eq!(swing("sampler = \"random\""), Some(3.0));
-    let set = "pruner = { name = \"prospect\", swing = 2 }";
-    assert_eq!(swing(set), Some(2.0));
+    assert_eq!(factor(""), Some(1.0));
+    assert_eq!(factor("sampler = \"random\""), Some(3.0));
+    assert_eq!(factor("pruner = { name = \"prospect\", noise_factor = 2 }"), Some(2.0));
 }
 
 #[test]
@@ -236,7 +231,7 @@ fn a_condition_on_a_number_of_a_range_is_refused() {
         let text = error(&text.replace(old, new));
         assert!(text.contains("`rate` is never exactly 0.5"), "{text}");
     }
-    // With nothing to draw from, it is that number.
+    // A range of width 0 is a constant.
     let fixed = text.replace("[0.0, 1.0]", "[0.5, 0.5]");
     study(&fixed.replace("if = { layers = 2 }", "if = { rate = 0.5 }"));
 }
@@ -257,18 +252,16 @@ fn a_metric_may_be_named_if_it_is_the_one_of_the_plan() {
 }
 
 #[test]
-fn settings_of_a_sampler_are_named_where_they_are_wrong() {
+fn invalid_sampler_options_are_named() {
     let with = |settings: &str| {
         let sampler = format!("sampler = {{ name = \"tpe\", {settings} }}");
         error(&PLAN.replace("trials = 20", &sampler))
     };
-    let text = with("startup = -3");
-    assert!(
-        text.contains("sampler `tpe`: `startup` is -3, not a whole number, 0 or more"),
-        "{text}"
-    );
+    let text = with("n_startup_trials = -3");
+    let message = "sampler `tpe`: `n_startup_trials` must be an integer of at least 0, not -3";
+    assert!(text.contains(message), "{text}");
     let text = with("start = 3");
-    assert!(text.contains("sampler `tpe`: unknown field `start`"), "{text}");
+    assert!(text.contains("sampler `tpe`: unknown key `start`; available: "), "{text}");
 }
 
 #[test]

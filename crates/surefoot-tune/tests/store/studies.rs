@@ -13,7 +13,7 @@ pub(crate) fn a_study_comes_back_as_it_was(url: &str) {
     let claim = begun(&mut store, &study);
     let reason = PruneReason {
         by: "median".to_owned(),
-        sentence: "It is \u{201c}worse\u{201d} than half; don't go on.".to_owned(),
+        message: "It is \u{201c}worse\u{201d} than half; don't go on.".to_owned(),
         evidence: Vec::new(),
         counts: true,
     };

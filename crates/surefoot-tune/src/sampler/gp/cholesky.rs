@@ -1,16 +1,16 @@
-//! Cholesky factors of symmetric matrices.
+//! Cholesky factorization.
 //!
-//! Plain loops over rows: the matrices of a search have a few hundred rows, and a linear algebra
-//! library would be the heaviest dependency of this crate.
+//! Plain loops suffice for a few hundred rows; a linear algebra library would be the heaviest dependency
+//! of this crate.
 
-/// The lower triangle of a square matrix, row after row.
+/// Lower triangle of a square matrix, row by row.
 #[derive(Clone, Debug)]
 pub(super) struct Lower {
     rows: Vec<Vec<f64>>,
 }
 
 impl Lower {
-    /// A triangle with an entry for each row and each column up to it.
+    /// Builds a triangle from its entries.
     pub(super) fn new(n: usize, entry: impl Fn(usize, usize) -> f64) -> Lower {
         let row = |i| (0..=i).map(|j| entry(i, j)).collect();
         Lower { rows: (0..n).map(row).collect() }
@@ -20,12 +20,12 @@ impl Lower {
         self.rows.len()
     }
 
-    /// Entry of row `i` and column `j`, which is not above `i`.
+    /// Entry of row `i` and column `j <= i`.
     pub(super) fn at(&self, i: usize, j: usize) -> f64 {
         self.rows[i][j]
     }
 
-    /// The factor L of this symmetric matrix = L Lᵀ, or `None` where it is not positive definite.
+    /// The factor L of this symmetric matrix L Lᵀ, or `None` if it is not positive definite.
     pub(super) fn factor(mut self) -> Option<Lower> {
         for i in 0..self.len() {
             let (done, rest) = self.rows.split_at_mut(i);
@@ -62,10 +62,10 @@ impl Lower {
         x
     }
 
-    /// The inverse of L Lᵀ, of which the lower triangle is given.
+    /// Lower triangle of the inverse of L Lᵀ.
     pub(super) fn inverse(&self) -> Lower {
         let n = self.len();
-        // The columns of L⁻¹, each from its diagonal downwards.
+        // Columns of L⁻¹, each from its diagonal downwards.
         let columns: Vec<Vec<f64>> = (0..n).map(|j| self.inverse_column(j)).collect();
         Lower::new(n, |i, j| dot(&columns[i], &columns[j][i - j..]))
     }
@@ -80,8 +80,7 @@ impl Lower {
     }
 }
 
-/// Sums eight products at a time, which the compiler turns into vector instructions without a change of
-/// order from one machine to the next.
+/// Sums eight products at a time, which vectorizes with the same order of additions on every machine.
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     let (a_wide, a_rest) = a.as_chunks::<8>();
     let (b_wide, b_rest) = b[..a.len()].as_chunks::<8>();

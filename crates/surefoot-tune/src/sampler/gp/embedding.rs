@@ -1,14 +1,14 @@
-//! Points of a space as points of a Euclidean one.
+//! Euclidean embedding of points.
 
 use crate::sampler::frame::{Axis, Frame, Row};
 use std::f64::consts::FRAC_1_SQRT_2;
 
-/// Where each parameter lies among the coordinates.
+/// Position of each parameter among the coordinates.
 ///
-/// A number is its place. A choice has a coordinate for each of its values, so that two different ones
-/// are at a distance of 1, whichever they are. What is not there is in the middle.
+/// A number has one coordinate. A choice has one per value, so that any two are at distance 1. A missing
+/// value is in the middle.
 pub(super) struct Embedding {
-    /// Each parameter's first coordinate, and how many choices it has, or 0 for a number.
+    /// First coordinate and number of choices (0 for a number) of each parameter.
     parts: Vec<(usize, usize)>,
     dimensions: usize,
 }
@@ -28,12 +28,12 @@ impl Embedding {
         Embedding { parts: parts.collect(), dimensions }
     }
 
-    /// The first coordinate of a parameter.
+    /// First coordinate of a parameter.
     pub(super) fn first(&self, parameter: usize) -> usize {
         self.parts[parameter].0
     }
 
-    /// The point that a row is.
+    /// Coordinates of a row.
     pub(super) fn of(&self, row: &Row) -> Vec<f64> {
         let mut point = vec![0.0; self.dimensions];
         for (&(first, choices), &at) in self.parts.iter().zip(row) {
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_in_the_middle() {
+    fn missing_values_are_in_the_middle() {
         let space = fixture::conditional();
         let embedding = Embedding::new(&Frame::new(&space));
         assert_eq!(embedding.of(&vec![0.0, f64::NAN, 0.2]), [FRAC_1_SQRT_2, 0.0, 0.5, 0.2]);

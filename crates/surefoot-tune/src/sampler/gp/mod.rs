@@ -1,10 +1,8 @@
-//! A Gaussian process: try the point from which the largest improvement can be expected.
+//! Bayesian optimization with a Gaussian process.
 //!
-//! Written here rather than built on `egobox-ego` 0.42. That crate brings about a hundred and fifty
-//! others, among them a command line parser, a signal handler and a logger; takes no pending points, and knows
-//! no conditional parameters. What is needed of a Gaussian process here is a Cholesky factor, a kernel and a
-//! descent, a page each; with them an answer has the same bits on every machine and takes account of
-//! what runs.
+//! The `egobox-ego` crate (0.42) has about 150 dependencies and supports neither pending points nor
+//! conditional parameters. A Cholesky factor, a kernel and a minimizer are a page each, with the same bits
+//! on every machine.
 
 mod cholesky;
 mod embedding;
@@ -16,56 +14,52 @@ use super::acquisition::log_improvement;
 use super::descent::descend;
 use super::draws::Draws;
 use super::frame::{Axis, Frame, Row};
-use super::known::Known;
+use super::model_data::ModelData;
 use super::{SampleRequest, Sampler, sobol};
 use crate::space::Point;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
-/// Bayesian optimisation with a Gaussian process: a Matérn 5/2 kernel with a length scale for each
-/// parameter, the likeliest scales under weak beliefs, and the logarithm of expected improvement.
+/// Bayesian optimization with a Gaussian process: a Matérn 5/2 kernel with a length scale per parameter,
+/// maximum a posteriori kernel parameters, and log expected improvement.
 ///
-/// For trials that are expensive and parameters that are few: it makes the most of each trial, and takes
-/// longest to answer.
+/// Suited to expensive trials and few parameters: it uses each trial best and takes longest per
+/// suggestion.
 ///
-/// * Costs are drawn in where they are enormous: they must not flatten everything else.
-/// * What is worthless costs as much as the worst that is not.
-/// * What was stopped, and is only imputed, is believed less than what was measured.
-/// * What runs is believed to cost what the process expects, which leaves nothing to expect there.
-/// * Different choices are apart, each by its own distance. A parameter that is not there is as if in the middle of its
-///   domain.
+/// * Huge costs are compressed.
+/// * A failed trial has the cost of the worst. An imputed cost has more noise than a measured one.
+/// * A running trial has the cost that the process predicts, so nothing is left to improve there.
+/// * Choices have a length scale each. A missing parameter is in the middle of its domain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Gp {
-    /// The search starts with points of a [Sobol](super::Sobol) sequence until so many trials are
-    /// over.
-    pub startup: usize,
-    /// How many trials the process is fitted to. Time grows with the cube. Of more, half are the
-    /// best and half the latest.
-    pub trials: NonZeroUsize,
-    /// How many points are compared before the best of them are improved upon.
-    pub candidates: NonZeroUsize,
-    /// The variance of the error of what is imputed, as a share of that of all costs.
-    #[serde(deserialize_with = "super::settings::share")]
-    pub doubt: f64,
+    /// Number of ended trials before the model is used; until then, [Sobol](super::Sobol) points.
+    pub n_startup_trials: usize,
+    /// Limit on trials in the model: the best half and the latest half of more. Time grows with the cube.
+    pub max_trials: NonZeroUsize,
+    /// Number of candidates before local search.
+    pub n_candidates: NonZeroUsize,
+    /// Noise variance of imputed costs, relative to the variance of all costs.
+    #[serde(deserialize_with = "crate::registry::fraction")]
+    pub imputed_noise: f64,
 }
 
 impl Default for Gp {
     fn default() -> Gp {
         Gp {
-            startup: 10,
-            trials: NonZeroUsize::MIN.saturating_add(199),
-            candidates: NonZeroUsize::MIN.saturating_add(511),
-            doubt: 0.1,
+            n_startup_trials: 10,
+            max_trials: NonZeroUsize::MIN.saturating_add(199),
+            n_candidates: NonZeroUsize::MIN.saturating_add(511),
+            imputed_noise: 0.1,
         }
     }
 }
 
-/// How many of the best trials have candidates drawn around them, and how many each.
+/// Best trials with candidates around them, and candidates around each.
 const INCUMBENTS: usize = 4;
 const AROUND: usize = 24;
 
-/// How many of the candidates are improved upon, for how many rounds of how many steps.
+/// Candidates to improve by local search, rounds, and gradient steps per round.
 const IMPROVED: usize = 6;
 const ROUNDS: usize = 3;
 const STEPS: usize = 30;
@@ -78,46 +72,48 @@ impl Sampler for Gp {
     fn suggest(&self, request: &SampleRequest<'_>) -> Point {
         let elsewhere = || sobol::point(request.space, request.seed, request.number);
         let frame = Frame::new(request.space);
-        let known = Known::new(&frame, request.history, self.trials.get());
-        // Of all there were, not of those that are looked at.
-        if request.history.over().count() < self.startup.max(1) {
+        let data = ModelData::new(&frame, request.history, self.max_trials.get());
+        // Counts all ended trials, not only those in the model.
+        if request.history.over().count() < self.n_startup_trials.max(1) {
             return elsewhere();
         }
         let embedding = Embedding::new(&frame);
         let embedded = |rows: &[Row]| rows.iter().map(|row| embedding.of(row)).collect();
-        // Costs in their shape have variance 1.
-        let doubt = |imputed: &bool| if *imputed { self.doubt } else { 0.0 };
-        let costs = Costs {
-            values: known.costs.clone(),
-            doubts: known.imputed.iter().map(doubt).collect(),
-        };
-        let process = Process::fit(embedded(&known.rows), costs, frame.axes().len())
-            .and_then(|process| process.believing(embedded(&known.pending)));
+        // Standardized costs have variance 1.
+        let doubt = |imputed: &bool| if *imputed { self.imputed_noise } else { 0.0 };
+        let costs =
+            Costs { values: data.costs.clone(), doubts: data.imputed.iter().map(doubt).collect() };
+        let process = Process::fit(embedded(&data.rows), costs, frame.axes().len())
+            .and_then(|process| process.believing(embedded(&data.pending)));
         let Some(process) = process else {
             return elsewhere();
         };
-        let hunt =
-            Hunt { frame: &frame, embedding: &embedding, process: &process, best: known.best() };
+        let search = AcquisitionSearch {
+            frame: &frame,
+            embedding: &embedding,
+            process: &process,
+            best: data.best(),
+        };
         let mut draws = Draws::new(request.key());
-        let incumbents = known.incumbents(INCUMBENTS);
-        let found = hunt.best(&incumbents, self.candidates.get(), &mut draws);
-        match found.into_iter().find(|row| !known.has(row)) {
+        let incumbents = data.incumbents(INCUMBENTS);
+        let found = search.best(&incumbents, self.n_candidates.get(), &mut draws);
+        match found.into_iter().find(|row| !data.has(row)) {
             Some(row) => frame.point(&row),
             None => elsewhere(),
         }
     }
 }
 
-/// The search for the point with the largest expected improvement.
-struct Hunt<'a> {
+/// Maximizes the expected improvement.
+struct AcquisitionSearch<'a> {
     frame: &'a Frame<'a>,
     embedding: &'a Embedding,
     process: &'a Process,
     best: f64,
 }
 
-impl Hunt<'_> {
-    /// Points worth trying, best first.
+impl AcquisitionSearch<'_> {
+    /// Candidates, best first.
     fn best(&self, incumbents: &[&Row], candidates: usize, draws: &mut Draws) -> Vec<Row> {
         let mut rows: Vec<Row> = (0..candidates).map(|_| self.frame.random(draws)).collect();
         for incumbent in incumbents {
@@ -138,7 +134,7 @@ impl Hunt<'_> {
         log_improvement(self.best, belief.mean, belief.deviation).log
     }
 
-    /// A point close to another: numbers moved a little, one choice in ten another.
+    /// A nearby point: numbers perturbed, one choice in ten replaced.
     fn near(&self, row: &Row, draws: &mut Draws) -> Row {
         let spread = 0.2 * draws.uniform();
         let moved = row.iter().zip(self.frame.axes()).map(|(&at, axis)| match *axis {
@@ -151,7 +147,7 @@ impl Hunt<'_> {
         self.frame.settled(&moved, draws)
     }
 
-    /// Climbs from a point: numbers along the gradient, then whole numbers and choices one by one, by turns.
+    /// Local search: numbers along the gradient and integers and choices one by one, in turns.
     fn improved(&self, mut worth: f64, mut row: Row, draws: &mut Draws) -> (f64, Row) {
         for _ in 0..ROUNDS {
             let before = worth;
@@ -167,7 +163,7 @@ impl Hunt<'_> {
         (worth, row)
     }
 
-    /// The point where the numbers of this one end up along the gradient.
+    /// Moves the numbers of a point along the gradient.
     fn slid(&self, row: &Row, draws: &mut Draws) -> Option<(f64, Row)> {
         let numbers: Vec<usize> = (0..row.len())
             .filter(|&i| !row[i].is_nan() && !matches!(self.frame.axes()[i], Axis::Choice(_)))
@@ -198,7 +194,7 @@ impl Hunt<'_> {
         Some((self.worth(&moved), moved))
     }
 
-    /// The best point that differs in one choice, or by one in one whole number.
+    /// Best point that differs in one choice, or by 1 in one integer.
     fn exchanged(&self, row: &Row, draws: &mut Draws) -> Option<(f64, Row)> {
         let mut best: Option<(f64, Row)> = None;
         for (index, axis) in self.frame.axes().iter().enumerate() {
@@ -245,7 +241,7 @@ mod tests {
             ("y", Domain::LogUniform(1e-3, 1e3)),
         ]);
         let cost = |p: &Point| (float(p, "x") - 1.0).powi(2) + float(p, "y").ln().powi(2);
-        let history = fixture::minimised(&Gp::default(), &space, 1, 30, cost);
+        let history = fixture::minimized(&Gp::default(), &space, 1, 30, cost);
         assert!(history.best().expect("a cost") < 1e-2);
     }
 
@@ -257,7 +253,8 @@ mod tests {
             Some(&Value::Int(n)) => (n as f64 - 3.0).powi(2),
             other => panic!("n is {other:?}"),
         };
-        let history = fixture::minimised(&Gp { startup: 3, ..Gp::default() }, &space, 1, 12, cost);
+        let history =
+            fixture::minimized(&Gp { n_startup_trials: 3, ..Gp::default() }, &space, 1, 12, cost);
         let trials = &history.trials()[3..];
         for (i, trial) in trials.iter().enumerate() {
             assert!(trials[..i].iter().all(|other| other.point != trial.point));

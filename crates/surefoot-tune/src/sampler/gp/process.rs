@@ -1,64 +1,64 @@
-//! The Gaussian process: a normal distribution of the cost at every point.
+//! Gaussian process regression.
 
 use super::cholesky::{Lower, dot};
 use crate::sampler::descent::descend;
 use libm::{exp, log, sqrt};
 
-/// What the kernel depends on.
+/// Kernel parameters.
 #[derive(Clone, Debug)]
 struct Scales {
-    /// For each coordinate, one by the square of its length scale.
+    /// Inverse squared length scale of each coordinate.
     weights: Vec<f64>,
-    /// The variance of the costs.
+    /// Signal variance.
     variance: f64,
-    /// The variance of what differs when the same is tried twice.
+    /// Noise variance.
     noise: f64,
 }
 
-/// A normal belief about a number that is a logarithm: what is likely before there are costs.
+/// Normal prior of a logarithm.
 struct Prior {
     mean: f64,
     deviation: f64,
 }
 
 impl Prior {
-    /// The negative logarithm of the density, up to a constant, and its derivative.
+    /// Negative log density up to a constant, and its derivative.
     fn penalty(&self, at: f64) -> (f64, f64) {
         let z = (at - self.mean) / self.deviation;
         (0.5 * z * z, z / self.deviation)
     }
 }
 
-/// Costs have deviation 1, give or take.
+/// Costs are standardized.
 const VARIANCE: Prior = Prior { mean: 0.0, deviation: 1.0 };
 
-/// Most of what a training gives is no noise; a few dozen costs that say otherwise outweigh this.
+/// Most trainings are nearly noise-free; a few dozen noisy costs outweigh this prior.
 const NOISE: Prior = Prior { mean: -12.0, deviation: 2.0 };
 
-/// Length scales are about the root of the number of parameters, for distances grow with it
+/// Length scales grow with the root of the number of parameters, as distances do
 /// (Hvarfner et al., *Vanilla Bayesian Optimization Performs Great in High Dimensions*, 2024).
 fn weight(parameters: usize) -> Prior {
     Prior { mean: -log(parameters as f64), deviation: 2.0 }
 }
 
-/// Within these all logarithms stay.
+/// Bounds of all logarithms.
 const BOUNDS: (f64, f64) = (-16.0, 12.0);
 
-/// The steps of each descent to the likeliest scales.
+/// Steps of each fit of the kernel parameters.
 const STEPS: usize = 40;
 
-/// Added to the diagonal so that points that coincide do no harm.
+/// Added to the diagonal to tolerate duplicate points.
 const JITTER: f64 = 1e-8;
 
-/// What points have cost.
+/// Costs to fit.
 #[derive(Clone, Debug)]
 pub(super) struct Costs {
     pub(super) values: Vec<f64>,
-    /// For each, the variance of the error that it may have beside noise.
+    /// Extra error variance of each cost.
     pub(super) doubts: Vec<f64>,
 }
 
-/// A Gaussian process with a Matérn 5/2 kernel, a length scale for each coordinate, conditioned on costs.
+/// A Gaussian process with a Matérn 5/2 kernel and a length scale per coordinate.
 pub(super) struct Process {
     points: Vec<Vec<f64>>,
     costs: Costs,
@@ -68,15 +68,14 @@ pub(super) struct Process {
     pull: Vec<f64>,
 }
 
-/// What is believed of a point.
+/// Posterior at a point.
 pub(super) struct Belief {
     pub(super) mean: f64,
     pub(super) deviation: f64,
 }
 
 impl Process {
-    /// The process with the likeliest scales, for points of so many parameters in a space where
-    /// distances are Euclidean. `None` where the arithmetic breaks down.
+    /// Fits the kernel parameters to points with Euclidean distances; `None` on numerical failure.
     pub(super) fn fit(points: Vec<Vec<f64>>, costs: Costs, parameters: usize) -> Option<Process> {
         let dimensions = points.first()?.len();
         let gaps = Gaps::new(&points, dimensions);
@@ -105,7 +104,7 @@ impl Process {
         Some(Process { points, costs, scales, factor, pull })
     }
 
-    /// This process, had these points cost what it believes they will.
+    /// Conditions the process on its own prediction at pending points.
     pub(super) fn believing(self, pending: Vec<Vec<f64>>) -> Option<Process> {
         if pending.is_empty() {
             return Some(self);
@@ -119,14 +118,14 @@ impl Process {
         Process::with(points, costs, self.scales.clone())
     }
 
-    /// What is believed of a point.
+    /// Posterior at a point.
     pub(super) fn believe(&self, point: &[f64]) -> Belief {
         let kernel: Vec<f64> = self.points.iter().map(|p| self.kernel(p, point).0).collect();
         let v = self.factor.forward(&kernel);
         Belief { mean: dot(&kernel, &self.pull), deviation: self.deviation(&v) }
     }
 
-    /// The same, with the derivatives of mean and deviation by the coordinates.
+    /// Posterior with the derivatives of mean and deviation by the coordinates.
     pub(super) fn slopes(&self, point: &[f64]) -> (Belief, Vec<f64>, Vec<f64>) {
         let kernels: Vec<(f64, f64)> = self.points.iter().map(|p| self.kernel(p, point)).collect();
         let kernel: Vec<f64> = kernels.iter().map(|k| k.0).collect();
@@ -150,7 +149,7 @@ impl Process {
         sqrt((self.scales.variance - dot(v, v)).max(JITTER))
     }
 
-    /// The covariance of two points, and its derivative by the square of their distance.
+    /// Covariance of two points and its derivative by their squared distance.
     fn kernel(&self, a: &[f64], b: &[f64]) -> (f64, f64) {
         let (value, slope) = matern(self.scales.distance(a, b));
         let variance = self.scales.variance;
@@ -159,7 +158,7 @@ impl Process {
 }
 
 impl Scales {
-    /// From their logarithms: the weights, the variance, the noise.
+    /// Reads the logarithms of weights, variance and noise.
     fn from_logs(logs: &[f64]) -> Scales {
         let mut weights: Vec<f64> = logs.iter().map(|&log| exp(log)).collect();
         let noise = weights.pop().unwrap_or(0.0);
@@ -167,21 +166,21 @@ impl Scales {
         Scales { weights, variance, noise }
     }
 
-    /// The square of the weighted distance.
+    /// Weighted squared distance.
     fn distance(&self, a: &[f64], b: &[f64]) -> f64 {
         let gaps = self.weights.iter().zip(a.iter().zip(b));
         gaps.map(|(weight, (a, b))| weight * (a - b) * (a - b)).sum()
     }
 }
 
-/// The Matérn 5/2 kernel at the square of a distance, and its derivative by that square.
+/// Matérn 5/2 kernel of a squared distance, and its derivative.
 fn matern(square: f64) -> (f64, f64) {
     let root = sqrt(5.0 * square);
     let fall = exp(-root);
     ((1.0 + root + root * root / 3.0) * fall, -5.0 / 6.0 * (1.0 + root) * fall)
 }
 
-/// The squares of the differences of all pairs of points, coordinate by coordinate.
+/// Squared differences of all pairs of points by coordinate.
 struct Gaps {
     points: usize,
     dimensions: usize,
@@ -199,14 +198,14 @@ impl Gaps {
         Gaps { points: points.len(), dimensions, squares }
     }
 
-    /// The squares of a pair, the first above the second.
+    /// Squared differences of one pair, with `i > j`.
     fn of(&self, i: usize, j: usize) -> &[f64] {
         let first = (i * (i - 1) / 2 + j) * self.dimensions;
         &self.squares[first..first + self.dimensions]
     }
 }
 
-/// How unlikely scales are, given the costs and what was believed before, and the gradient of that.
+/// Negative log posterior of kernel parameters, and its gradient.
 fn unlikelihood(
     at: &[f64],
     gradient: &mut [f64],
@@ -238,7 +237,7 @@ fn unlikelihood(
         gradient[d] -= 0.5 * own * variance;
         gradient[d + 1] -= 0.5 * own * noise;
         for j in 0..i {
-            // Twice a half: the pair is there in both orders.
+            // Each pair occurs in both orders.
             let both = variance * (pull[i] * pull[j] - inverse.at(i, j));
             let (value, slope) = kernel_of(i, j);
             gradient[d] -= both * value;
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_is_that_of_the_unlikelihood() {
+    fn the_gradient_matches_finite_differences() {
         let (points, mut costs) = example();
         costs.doubts[3] = 0.2;
         let gaps = Gaps::new(&points, 2);
@@ -296,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_knows_what_it_was_told_and_where_it_was_told_nothing() {
+    fn the_posterior_is_certain_at_data_and_uncertain_elsewhere() {
         let (points, costs) = example();
         let process = Process::fit(points.clone(), costs.clone(), 2).expect("a process");
         for (point, cost) in points.iter().zip(&costs.values) {
@@ -309,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_told_from_the_costs() {
+    fn noise_is_estimated_from_the_costs() {
         let points: Vec<Vec<f64>> = (0..40).map(|i| vec![f64::from(i) / 40.0]).collect();
         let noisy = |i: usize| 2.0 * points[i][0] + if i.is_multiple_of(2) { 0.4 } else { -0.4 };
         let costs = sure((0..40).map(noisy).collect());
@@ -320,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_that_is_in_doubt_misleads_less() {
+    fn uncertain_costs_have_less_influence() {
         let (points, mut costs) = example();
         let truth = costs.values[5];
         costs.values[5] += 1.0;
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn slopes_are_those_of_the_belief() {
+    fn slopes_match_finite_differences() {
         let (points, costs) = example();
         let process = Process::fit(points, costs, 2).expect("a process");
         let at = [0.42, 0.77];
@@ -352,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_point_is_believed_and_no_longer_uncertain() {
+    fn pending_points_reduce_uncertainty() {
         let (points, costs) = example();
         let process = Process::fit(points, costs, 2).expect("a process");
         let pending = vec![0.5, 0.05];

@@ -12,8 +12,7 @@ use clap::Args;
 use serde_json::Value;
 use std::num::NonZeroUsize;
 use surefoot_diagnose::indicators;
-use surefoot_tune::Pruner;
-use surefoot_tune::pruner::{DIAGNOSIS, NAMES, NONE, PruningConfig};
+use surefoot_tune::pruner::{DIAGNOSIS, NONE, PrunerConfig, PruningConfig};
 use surefoot_tune::simulate::{Axis, Floor, Order, Tally, Task, measure, split, sweep};
 
 const EXAMPLES: &str = "\
@@ -23,13 +22,13 @@ Examples:
       would have stopped, what that saves, and how many of the truly best it keeps. Only trials
       that ran to their end are known in full: record them with `surefoot tune --pruner none`.
 
-  surefoot simulate runs/circles --pruner erg --pruner median --set median.trials=10
+  surefoot simulate runs/circles --pruner erg --pruner median --set median.n_startup_trials=10
       Only these two together.
 
   surefoot simulate runs/circles --set plc=0.01
       With another threshold.
 
-  surefoot simulate runs/circles --sweep prospect.keep=0.05,0.1,0.2
+  surefoot simulate runs/circles --sweep prospect.quantile=0.05,0.1,0.2
       Chooses a value on every other trial, and reports on the rest.
 
   surefoot simulate taskset/ --trials 100 --seeds 20
@@ -59,7 +58,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     pruner: Vec<String>,
 
-    /// Change a number: protect=N, the limit of an indicator (plc=0.01), or that of a pruner (median.trials=10)
+    /// Change a number: protect=N, the limit of an indicator (plc=0.01), or that of a pruner (median.n_startup_trials=10)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = super::train::setting)]
     settings: Vec<(String, String)>,
 
@@ -172,7 +171,7 @@ fn settings(arguments: &Arguments) -> Result<PruningConfig, Failure> {
     let mut settings = match arguments.pruner.is_empty() {
         true => default,
         false if arguments.pruner == [NONE] => {
-            let message = format!("`{NONE}` ends no trials: there is nothing to try");
+            let message = format!("`{NONE}` never prunes: nothing to simulate");
             return Err(Failure::input(message));
         }
         false => {
@@ -193,10 +192,10 @@ fn settings(arguments: &Arguments) -> Result<PruningConfig, Failure> {
 /// Whether a key belongs to a pruner that a study does not have by default.
 fn is_of_another(key: &str) -> bool {
     let name = key.split('.').next().unwrap_or(key);
-    NAMES.contains(&name) && is_missing(&PruningConfig::default(), name)
+    is_pruner(name) && is_missing(&PruningConfig::default(), name)
 }
 
-/// PruningConfig with a number changed.
+/// Returns the rules with one number changed.
 fn changed(settings: &PruningConfig, key: &str, value: &str) -> Result<PruningConfig, Failure> {
     let number: f64 = value
         .trim()
@@ -205,12 +204,16 @@ fn changed(settings: &PruningConfig, key: &str, value: &str) -> Result<PruningCo
     settings.with(key, number).map_err(|error| {
         let failure = Failure::input(error.to_string());
         match key.split_once('.') {
-            Some((name, _)) if NAMES.contains(&name) && is_missing(settings, name) => {
+            Some((name, _)) if is_pruner(name) && is_missing(settings, name) => {
                 failure.help(format!("name it: --pruner {name}"))
             }
             _ => failure,
         }
     })
+}
+
+fn is_pruner(name: &str) -> bool {
+    PrunerConfig::names().contains(&name)
 }
 
 fn is_missing(settings: &PruningConfig, name: &str) -> bool {
@@ -237,12 +240,10 @@ fn each(
     // As others have it, unless something else is said.
     let is_set = arguments.settings.iter().any(|(key, _)| key == "protect");
     let protect = if is_set { base.protect } else { 0 };
-    for name in NAMES {
+    for default in PrunerConfig::all() {
+        let name = default.name();
         let own = base.pruners.iter().find(|s| s.name() == name);
-        let pruner = match own {
-            Some(pruner) => *pruner,
-            None => name.parse().map_err(|error| Failure::input(format!("{error}")))?,
-        };
+        let pruner = own.cloned().unwrap_or(default);
         let mut alone = PruningConfig { protect, ..PruningConfig::only(pruner) };
         for (key, value) in &arguments.settings {
             if own.is_none() && key.split('.').next() == Some(name) {

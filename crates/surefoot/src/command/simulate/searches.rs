@@ -9,18 +9,15 @@ use crate::output::simulate::{Gained, Gains, SearchedTask, grounds_text, protect
 use std::num::NonZeroUsize;
 use std::thread;
 use surefoot_tune::pruner::PruningConfig;
-use surefoot_tune::sampler::{self, SamplerConfig};
+use surefoot_tune::sampler::SamplerConfig;
 use surefoot_tune::simulate::{Gain, Ground, RecordedTrial, Searched};
 
-/// Of searches with fewer trials than this nothing can be said.
+/// Searches with fewer trials than this are too short to compare.
 const FEW: f64 = 20.0;
 
 /// The sampler of a name.
 pub(super) fn sampler(name: &str) -> Result<SamplerConfig, Failure> {
-    SamplerConfig::named(name).ok_or_else(|| {
-        let names: Vec<&str> = sampler::names().collect();
-        Failure::input(format!("there is no sampler `{name}`; there are {}", names.join(", ")))
-    })
+    SamplerConfig::named(name).map_err(|error| Failure::input(error.message))
 }
 
 /// Searches with each of the rules, and says what that gains.
@@ -126,10 +123,7 @@ fn searches(
     budget: f64,
 ) -> Vec<Vec<Searched>> {
     let found = ground.alerts(rules);
-    let search = |seed: &u64| {
-        let sampler = sampler.clone().sampler();
-        ground.search(sampler.as_ref(), *seed, rules, &found, budget)
-    };
+    let search = |seed: &u64| ground.search(&**sampler, *seed, rules, &found, budget);
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let share = seeds.len().div_ceil(cores).max(1);
     thread::scope(|scope| {

@@ -349,7 +349,7 @@ impl TrialJournal {
 
     /// Records why the trial was ended.
     fn note(&mut self, reason: &PruneReason, step: u64) -> Recorded<()> {
-        let mut finding = Finding::new(reason.by.clone().into(), step, reason.sentence.clone());
+        let mut finding = Finding::new(reason.by.clone().into(), step, reason.message.clone());
         finding.evidence.clone_from(&reason.evidence);
         self.recorder.event(&Event::Finding(finding))?;
         self.recorder.sync()

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use surefoot_tune::store::View;
 use surefoot_tune::study::Task;
-use surefoot_tune::{Condition, Domain, Parameter, Pruner, Study, Value, pruner};
+use surefoot_tune::{Condition, Domain, Parameter, Study, Value, pruner};
 
 /// What would be searched, and where.
 pub(crate) struct Outline<'a> {
@@ -133,7 +133,7 @@ fn states(view: &View) -> BTreeMap<&str, usize> {
 }
 
 fn pruners(settings: &pruner::PruningConfig) -> String {
-    let mut names: Vec<&str> = settings.pruners.iter().map(Pruner::name).collect();
+    let mut names: Vec<&str> = settings.pruners.iter().map(|pruner| pruner.name()).collect();
     match settings.indicators == surefoot_diagnose::indicators::PROBLEMS {
         true => names.push(pruner::DIAGNOSIS),
         false => names.extend(settings.indicators.iter().map(|problem| problem.id())),

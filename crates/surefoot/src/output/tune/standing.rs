@@ -179,7 +179,7 @@ fn line(study: &Study, trial: &Trial, view: &View, is_best: bool, width: Option<
     );
     let (role, note) = match trial.end() {
         Some(End::Stopped { reason, .. }) => {
-            (Role::Quiet, format!("{}: {}", reason.by, reason.sentence))
+            (Role::Quiet, format!("{}: {}", reason.by, reason.message))
         }
         Some(End::Failed { message }) => {
             (Role::Warning, message.lines().collect::<Vec<_>>().join(" "))

@@ -1,29 +1,29 @@
-//! What is known of a study, as a model takes it.
+//! Input of the model-based samplers.
 
 use super::frame::{Frame, Row, same};
 use super::shape::shaped;
 use crate::history::{History, TrialOutcome, TrialResult};
 
 /// The trials that a model is fitted to.
-pub(super) struct Known {
-    /// Those that are over.
+pub(super) struct ModelData {
+    /// Points of ended trials.
     pub(super) rows: Vec<Row>,
-    /// What each of them counts for, in the [shape](shaped) that models can take.
+    /// Their [standardized](shaped) costs.
     pub(super) costs: Vec<f64>,
-    /// Whether that is no more than imputed.
+    /// True for imputed costs.
     pub(super) imputed: Vec<bool>,
-    /// Those that run.
+    /// Points of running trials.
     pub(super) pending: Vec<Row>,
 }
 
-impl Known {
-    /// All trials, or as many as `most` of those that are over and of those that run.
-    pub(super) fn new(frame: &Frame<'_>, history: &History, most: usize) -> Known {
+impl ModelData {
+    /// Takes at most `most` ended and `most` running trials.
+    pub(super) fn new(frame: &Frame<'_>, history: &History, most: usize) -> ModelData {
         let over = best_and_latest(history, most);
         let outcomes: Vec<TrialOutcome> = over.iter().map(|trial| trial.outcome).collect();
         let pending: Vec<Row> = history.pending().map(|point| frame.row(point)).collect();
         let first = pending.len().saturating_sub(most);
-        Known {
+        ModelData {
             rows: over.iter().map(|trial| frame.row(&trial.point)).collect(),
             costs: shaped(&outcomes).into_iter().flatten().collect(),
             imputed: outcomes.iter().map(is_imputed).collect(),
@@ -31,27 +31,25 @@ impl Known {
         }
     }
 
-    /// The lowest cost.
     pub(super) fn best(&self) -> f64 {
         self.costs.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// The trials that cost least, best first.
+    /// Points of the best trials, best first.
     pub(super) fn incumbents(&self, most: usize) -> Vec<&Row> {
         let mut by_cost: Vec<usize> = (0..self.rows.len()).collect();
         by_cost.sort_by(|&a, &b| self.costs[a].total_cmp(&self.costs[b]).then(a.cmp(&b)));
         by_cost.iter().take(most).map(|&i| &self.rows[i]).collect()
     }
 
-    /// Whether a point was tried, or is being tried.
+    /// True if the point was tried or is running.
     pub(super) fn has(&self, row: &Row) -> bool {
         let mut rows = self.rows.iter().chain(&self.pending);
         rows.any(|other| same(row, other))
     }
 }
 
-/// The trials that are over; where they are more than `most`, the best of them and the latest, half
-/// and half. By number.
+/// Ended trials by number; of more than `most`, the best half and the latest half.
 fn best_and_latest(history: &History, most: usize) -> Vec<&TrialResult> {
     let over = history.trials().iter();
     let mut over: Vec<&TrialResult> = over.filter(|t| t.outcome != TrialOutcome::Running).collect();
@@ -80,7 +78,7 @@ mod tests {
     use crate::sampler::fixture;
 
     #[test]
-    fn many_trials_are_cut_down_to_the_best_and_the_latest() {
+    fn the_best_and_the_latest_trials_are_kept() {
         let space = fixture::conditional();
         let outcomes: Vec<TrialOutcome> =
             (0..50).map(|i| TrialOutcome::Cost(f64::from(i))).collect();

@@ -3,7 +3,7 @@
 //! What Keras draws without a seed comes from one global state, which `keras.utils.set_random_seed` and
 //! `tf.random.set_seed` set.
 
-use super::{Effect, Family, Global, Layer};
+use super::{Calls, Effect, Family, Global, Layer, Library, effect_of};
 
 /// Calls of Keras whose meaning is its own; see `lift/keras.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,141 +63,127 @@ pub(crate) enum Callback {
     Silent,
 }
 
-/// A layer of Keras that does nothing of note.
-pub(crate) const PLAIN: Layer = Layer {
-    has_parameters: false,
-    draws_parameters: false,
-    draws: false,
-    keeps_statistics: false,
-    nondeterministic: None,
-    is_keras: true,
-};
+/// A layer without parameters.
+pub(crate) const PLAIN: Layer = Layer { is_keras: true, ..Layer::PLAIN };
 const WEIGHTS: Layer = Layer { has_parameters: true, draws_parameters: true, ..PLAIN };
 const CONSTANT: Layer = Layer { has_parameters: true, ..PLAIN };
+/// Also whole applications, whose parts are unknown: most have batch normalization.
 const STATISTICS: Layer = Layer { has_parameters: true, keeps_statistics: true, ..PLAIN };
 const DRAWS: Layer = Layer { draws: true, ..PLAIN };
-/// A model whose parts are not known: most normalise their batches.
-const APPLICATION: Layer = Layer { has_parameters: true, keeps_statistics: true, ..PLAIN };
 
-/// What a call of `keras.NAME` does.
-pub(super) fn effect(name: &str) -> Option<Effect> {
-    let last = name.rsplit('.').next().unwrap_or(name);
-    let is_class = last.starts_with(|c: char| c.is_ascii_uppercase());
-    // Keras is known under many paths; those of its own source tree end alike.
-    let name = name.strip_prefix("src.").unwrap_or(name);
-    let (module, _) = name.split_once('.').unwrap_or(("", name));
-    Some(match module {
-        _ if matches!(name, "utils.set_random_seed" | "set_random_seed") => {
-            Effect::Seed(&[Global::Python, Global::NumPy, Global::TensorFlow])
-        }
-        _ if last == "SeedGenerator" => Effect::Generator(Family::TensorFlow),
-        "random" if matches!(last, "shuffle") => Effect::SeededDraw(Global::TensorFlow),
-        "random" if !is_class => Effect::SeededDraw(Global::TensorFlow),
-        "backend" if last.starts_with("random_") || last == "dropout" => {
-            Effect::SeededDraw(Global::TensorFlow)
-        }
-        "backend" if last == "set_value" => Effect::Keras(Keras::SetValue),
-        "layers" if is_class => layer(last),
-        "" | "models" | "engine" | "training" | "sequential" | "functional"
-            if last == "Sequential" =>
-        {
-            Effect::Keras(Keras::Sequential)
-        }
-        "" | "models" | "engine" | "training"
-            if matches!(last, "Model" | "Layer" | "Functional") =>
-        {
-            Effect::Keras(Keras::Model)
-        }
-        "optimizers" if name.contains("schedules") => Effect::Keras(Keras::Schedule),
-        "optimizers" if is_class => Effect::Keras(Keras::Optimizer { is_plain: last == "SGD" }),
-        "mixed_precision" if last == "LossScaleOptimizer" => {
-            Effect::Keras(Keras::Optimizer { is_plain: false })
-        }
-        "initializers" if last != "get" => Effect::Keras(Keras::Initializer(initializer(last))),
-        "callbacks" if is_class => Effect::Keras(Keras::Callback(callback(last))),
-        "applications" if is_class => Effect::Keras(Keras::Layer(APPLICATION)),
-        "utils" | "preprocessing" if last.ends_with("_dataset_from_directory") => {
-            Effect::Keras(Keras::Directory)
-        }
-        "models" | "saving" if last == "load_model" => Effect::Keras(Keras::Load),
-        "models" if last == "clone_model" => Effect::Copy,
-        "utils" if matches!(last, "plot_model" | "model_to_dot") => Effect::Silent,
-        "losses" | "metrics" | "regularizers" | "constraints" | "activations" => Effect::Pure,
-        _ => Effect::Pure,
-    })
-}
+const CALLS: Calls = &[
+    (
+        "utils.set_random_seed set_random_seed",
+        Effect::Seed(&[Global::Python, Global::NumPy, Global::TensorFlow]),
+    ),
+    ("*.SeedGenerator", Effect::Generator(Family::TensorFlow)),
+    ("random.@", Effect::Pure),
+    ("random.* backend.random_* backend.dropout", Effect::SeededDraw(Global::TensorFlow)),
+    ("backend.set_value", Effect::Keras(Keras::SetValue)),
+    (
+        "Sequential models.*Sequential engine.*Sequential training.*Sequential \
+         sequential.*Sequential functional.*Sequential",
+        Effect::Keras(Keras::Sequential),
+    ),
+    ("optimizers.*schedules*", Effect::Keras(Keras::Schedule)),
+    ("mixed_precision.*LossScaleOptimizer", Effect::Keras(Keras::Optimizer { is_plain: false })),
+    ("initializers.get", Effect::Pure),
+    ("applications.@", Effect::Keras(Keras::Layer(STATISTICS))),
+    (
+        "utils.*_dataset_from_directory preprocessing.*_dataset_from_directory",
+        Effect::Keras(Keras::Directory),
+    ),
+    ("models.load_model saving.*load_model", Effect::Keras(Keras::Load)),
+    ("models.clone_model", Effect::Copy),
+    ("utils.plot_model utils.model_to_dot", Effect::Silent),
+    ("Model Layer Functional", Effect::Keras(Keras::Model)),
+];
 
-/// Layers, by the last part of their names.
-fn layer(name: &str) -> Effect {
-    let layer = match name {
-        "Layer" => return Effect::Keras(Keras::Model),
-        "Dense"
-        | "EinsumDense"
-        | "Embedding"
-        | "LSTM"
-        | "GRU"
-        | "SimpleRNN"
-        | "LSTMCell"
-        | "GRUCell"
-        | "SimpleRNNCell"
-        | "ConvLSTM1D"
-        | "ConvLSTM2D"
-        | "ConvLSTM3D"
-        | "MultiHeadAttention"
-        | "GroupedQueryAttention"
-        | "GroupQueryAttention"
-        | "LocallyConnected1D"
-        | "LocallyConnected2D"
-        | "CuDNNLSTM"
-        | "CuDNNGRU" => WEIGHTS,
-        "BatchNormalization" | "SyncBatchNormalization" | "SpectralNormalization" => STATISTICS,
-        "LayerNormalization" | "GroupNormalization" | "RMSNormalization" | "PReLU" => CONSTANT,
-        "Dropout" | "SpatialDropout1D" | "SpatialDropout2D" | "SpatialDropout3D"
-        | "GaussianDropout" | "GaussianNoise" | "AlphaDropout" | "MixUp" | "CutMix"
-        | "RandAugment" | "AugMix" => DRAWS,
-        _ if name.starts_with("Random") => DRAWS,
-        _ if name.contains("Conv") => WEIGHTS,
-        _ => PLAIN,
-    };
+const MODELS: Calls = &[("Model Layer Functional", Effect::Keras(Keras::Model))];
+
+const OPTIMIZERS: Calls = &[
+    ("SGD", Effect::Keras(Keras::Optimizer { is_plain: true })),
+    ("@", Effect::Keras(Keras::Optimizer { is_plain: false })),
+];
+
+const LAYERS: Calls = &[
+    ("Layer", Effect::Keras(Keras::Model)),
+    (
+        "Dense EinsumDense Embedding LSTM GRU SimpleRNN LSTMCell GRUCell SimpleRNNCell \
+         MultiHeadAttention GroupedQueryAttention GroupQueryAttention LocallyConnected1D \
+         LocallyConnected2D CuDNNLSTM CuDNNGRU",
+        layer(WEIGHTS),
+    ),
+    ("BatchNormalization SyncBatchNormalization SpectralNormalization", layer(STATISTICS)),
+    ("LayerNormalization GroupNormalization RMSNormalization PReLU", layer(CONSTANT)),
+    (
+        "Dropout SpatialDropout1D SpatialDropout2D SpatialDropout3D GaussianDropout GaussianNoise \
+         AlphaDropout MixUp CutMix RandAugment AugMix Random*",
+        layer(DRAWS),
+    ),
+    ("*Conv*", layer(WEIGHTS)),
+    ("*", layer(PLAIN)),
+];
+
+const INITIALIZERS: Calls = &[
+    (
+        "Zeros Ones Constant Identity zeros ones constant identity IdentityInitializer \
+         STFTInitializer STFT",
+        initializer(Initial::Fixed),
+    ),
+    ("RandomNormal RandomUniform TruncatedNormal", initializer(Initial::Drawn(2))),
+    ("VarianceScaling", initializer(Initial::Drawn(3))),
+    ("Orthogonal OrthogonalInitializer", initializer(Initial::Drawn(1))),
+    ("*", initializer(Initial::Drawn(0))),
+];
+
+const CALLBACKS: Calls = &[
+    ("BackupAndRestore", callback(Callback::Backup)),
+    ("ModelCheckpoint", callback(Callback::Checkpoint)),
+    ("EarlyStopping", callback(Callback::EarlyStopping)),
+    ("ReduceLROnPlateau", callback(Callback::Plateau)),
+    ("LearningRateScheduler", callback(Callback::Schedule)),
+    ("LambdaCallback", callback(Callback::Lambda)),
+    ("Callback", callback(Callback::Base)),
+    ("*", callback(Callback::Silent)),
+];
+
+const fn layer(layer: Layer) -> Effect {
     Effect::Keras(Keras::Layer(layer))
 }
 
-fn initializer(name: &str) -> Initial {
-    match name {
-        "Zeros"
-        | "Ones"
-        | "Constant"
-        | "Identity"
-        | "zeros"
-        | "ones"
-        | "constant"
-        | "identity"
-        | "IdentityInitializer"
-        | "STFTInitializer"
-        | "STFT" => Initial::Fixed,
-        "RandomNormal" | "RandomUniform" | "TruncatedNormal" => Initial::Drawn(2),
-        "VarianceScaling" => Initial::Drawn(3),
-        "Orthogonal" | "OrthogonalInitializer" => Initial::Drawn(1),
-        _ => Initial::Drawn(0),
-    }
+const fn initializer(initial: Initial) -> Effect {
+    Effect::Keras(Keras::Initializer(initial))
 }
 
-/// Whether a layer draws its initial values if it is told to use the initializer of this name.
+const fn callback(callback: Callback) -> Effect {
+    Effect::Keras(Keras::Callback(callback))
+}
+
+pub(super) const LIBRARIES: &[Library] = &[Library {
+    aliases: &[
+        ("tensorflow.keras.src", "keras"),
+        ("tensorflow.keras", "keras"),
+        ("tensorflow.python.keras", "keras"),
+        ("tf_keras.src", "keras"),
+        ("tf_keras", "keras"),
+        ("keras.src", "keras"),
+    ],
+    sections: &[
+        ("layers.@", LAYERS),
+        ("models.@", MODELS),
+        ("engine.@", MODELS),
+        ("training.@", MODELS),
+        ("optimizers.@", OPTIMIZERS),
+        ("initializers.*", INITIALIZERS),
+        ("callbacks.@", CALLBACKS),
+    ],
+    ..Library::new("keras", CALLS)
+}];
+
+/// Returns true if the initializer of this name draws nothing.
 pub(crate) fn is_fixed_initializer(name: &str) -> bool {
-    initializer(name) == Initial::Fixed
-}
-
-fn callback(name: &str) -> Callback {
-    match name {
-        "BackupAndRestore" => Callback::Backup,
-        "ModelCheckpoint" => Callback::Checkpoint,
-        "EarlyStopping" => Callback::EarlyStopping,
-        "ReduceLROnPlateau" => Callback::Plateau,
-        "LearningRateScheduler" => Callback::Schedule,
-        "LambdaCallback" => Callback::Lambda,
-        "Callback" => Callback::Base,
-        _ => Callback::Silent,
-    }
+    effect_of(&format!("keras.initializers.{name}")) == Some(initializer(Initial::Fixed))
 }
 
 #[cfg(test)]
@@ -206,7 +192,7 @@ mod tests {
 
     #[test]
     fn convolutions_have_weights_and_dropout_draws() {
-        let of = |name| match effect(name) {
+        let of = |name| match effect_of(&format!("keras.{name}")) {
             Some(Effect::Keras(Keras::Layer(layer))) => layer,
             other => panic!("{other:?}"),
         };
@@ -219,8 +205,8 @@ mod tests {
     #[test]
     fn a_schedule_is_no_optimizer() {
         let schedule = Effect::Keras(Keras::Schedule);
-        assert_eq!(effect("optimizers.schedules.CosineDecay"), Some(schedule));
+        assert_eq!(effect_of("keras.optimizers.schedules.CosineDecay"), Some(schedule));
         let adam = Effect::Keras(Keras::Optimizer { is_plain: false });
-        assert_eq!(effect("optimizers.legacy.Adam"), Some(adam));
+        assert_eq!(effect_of("keras.optimizers.legacy.Adam"), Some(adam));
     }
 }

@@ -1,6 +1,6 @@
 //! Lightning, under any of its names: `lightning`, `lightning.pytorch`, `pytorch_lightning`.
 
-use super::{Effect, Global, Layer};
+use super::{Effect, Global, Layer, Library};
 
 /// Calls of Lightning whose meaning is its own; see `lift/lightning.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,20 +15,21 @@ pub(crate) enum Lightning {
     Callback,
 }
 
-/// What a call of `pytorch_lightning.NAME` does.
-pub(super) fn effect(name: &str) -> Option<Effect> {
-    let last = name.rsplit('.').next().unwrap_or(name);
-    Some(match last {
-        "seed_everything" => Effect::Seed(&[Global::Python, Global::NumPy, Global::Torch]),
-        "LightningModule" => Effect::Module(Layer::default()),
-        "Trainer" => Effect::Lightning(Lightning::Trainer),
-        "ModelCheckpoint" => Effect::Lightning(Lightning::Checkpoint),
-        "StochasticWeightAveraging" | "WeightAveraging" | "EMAWeightAveraging" => {
-            Effect::Lightning(Lightning::Average)
-        }
-        _ if name.starts_with("callbacks.") => Effect::Lightning(Lightning::Callback),
-        _ if name.starts_with("loggers.") || name.starts_with("profilers.") => Effect::Silent,
-        _ if last.starts_with("rank_zero_") => Effect::Silent,
-        _ => Effect::Pure,
-    })
-}
+pub(super) const LIBRARIES: &[Library] = &[Library {
+    aliases: &[("lightning.pytorch", "pytorch_lightning"), ("lightning", "pytorch_lightning")],
+    ..Library::new(
+        "pytorch_lightning",
+        &[
+            ("*.seed_everything", Effect::Seed(&[Global::Python, Global::NumPy, Global::Torch])),
+            ("*.LightningModule", Effect::Module(Layer::PLAIN)),
+            ("*.Trainer", Effect::Lightning(Lightning::Trainer)),
+            ("*.ModelCheckpoint", Effect::Lightning(Lightning::Checkpoint)),
+            (
+                "*.StochasticWeightAveraging *.WeightAveraging *.EMAWeightAveraging",
+                Effect::Lightning(Lightning::Average),
+            ),
+            ("callbacks.*", Effect::Lightning(Lightning::Callback)),
+            ("loggers.* profilers.* *.rank_zero_*", Effect::Silent),
+        ],
+    )
+}];

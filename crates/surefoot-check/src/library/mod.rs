@@ -1,18 +1,13 @@
-//! What is known of other people's code.
+//! Models of library calls.
 //!
-//! A library is a file here with one function, `effect`, from a qualified name without its first part
-//! to what a call of it does. Names that a table does not list but whose library is known are pure:
-//! computations of their arguments. Names of a library that is not known at all are *unknown*, and a
-//! call of one that takes part in training is told.
+//! A library is one file with a constant `LIBRARIES`: tables from qualified names to the [`Effect`] of a call.
+//! Names that a table does not list have the effect [`Library::otherwise`]. Calls of a library without a table
+//! are *unknown*, and are reported if they take part in training.
 //!
-//! To add a library:
-//! 1. write `library/NAME.rs` with `pub(super) fn effect(name: &str) -> Option<Effect>`,
-//! 2. add its root to [`effect_of`], and to [`canonical`] if it is known under several names,
-//! 3. if an [`Effect`] is missing, add it there and give it its meaning in `lift/library_call.rs`;
-//!    methods of library objects get theirs in `lift/object_call.rs` and the files of methods beside it.
-//!
-//! Frameworks that run the training themselves have their own kinds of calls, in [`Effect::Keras`] and
-//! its neighbours, and a file in `lift/` that executes them.
+//! To add a library, write `library/NAME.rs` and add it to [`TABLES`]. If an [`Effect`] is missing, add it
+//! here and implement it in `lift/library_call.rs`; methods of library objects are in `lift/object_call.rs`.
+//! Frameworks that run the training loop themselves have effects of their own, such as [`Effect::Keras`],
+//! and a file in `lift/` that executes them.
 
 mod jax;
 mod keras;
@@ -20,6 +15,7 @@ mod lightning;
 mod numpy;
 mod others;
 mod standard;
+mod table;
 mod tensorflow;
 mod torch;
 mod torchvision;
@@ -27,8 +23,10 @@ mod torchvision;
 pub(crate) use jax::{Apply, Jax};
 pub(crate) use keras::{Callback, Initial, Keras, PLAIN as KERAS_LAYER, is_fixed_initializer};
 pub(crate) use lightning::Lightning;
+use table::{Calls, Library};
+pub(crate) use table::{canonical, effect_of};
 pub(crate) use tensorflow::TensorFlow;
-pub(crate) use torch::{MENDED, in_place_draw, nondeterministic_method};
+pub(crate) use torch::{FIXED_OPERATIONS, in_place_draw, nondeterministic_method};
 
 /// The generators that are there without being made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,6 +93,16 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
+    /// A layer without parameters that draws nothing.
+    pub(crate) const PLAIN: Layer = Layer {
+        has_parameters: false,
+        draws_parameters: false,
+        draws: false,
+        keeps_statistics: false,
+        nondeterministic: None,
+        is_keras: false,
+    };
+
     /// What two of them do together.
     pub(crate) fn and(self, other: Layer) -> Layer {
         Layer {
@@ -227,43 +235,18 @@ pub(crate) enum Sampler {
     Distributed,
 }
 
-/// The name under which a library is known here.
-pub(crate) fn canonical(name: &str) -> std::borrow::Cow<'_, str> {
-    const ALIASES: [(&str, &str); 7] = [
-        ("tensorflow.keras", "keras"),
-        ("tensorflow.python.keras", "keras"),
-        ("tf_keras", "keras"),
-        ("lightning.pytorch", "pytorch_lightning"),
-        ("lightning", "pytorch_lightning"),
-        ("pytorch_lightning", "pytorch_lightning"),
-        ("tensorflow.compat.v1", "tensorflow"),
-    ];
-    for (from, to) in ALIASES {
-        if let Some(rest) = name.strip_prefix(from)
-            && (rest.is_empty() || rest.starts_with('.'))
-        {
-            return if from == to { name.into() } else { format!("{to}{rest}").into() };
-        }
-    }
-    name.into()
-}
+/// The tables of all libraries.
+const TABLES: &[&[Library]] = &[
+    jax::LIBRARIES,
+    keras::LIBRARIES,
+    lightning::LIBRARIES,
+    numpy::LIBRARIES,
+    others::LIBRARIES,
+    standard::LIBRARIES,
+    tensorflow::LIBRARIES,
+    torch::LIBRARIES,
+    torchvision::LIBRARIES,
+];
 
 /// The last part of a qualified name where the script makes it while running: `models.__dict__[name]`.
 pub(crate) const SOMETHING: &str = "any";
-
-/// What a call of a qualified name does; nothing if the library is not known.
-pub(crate) fn effect_of(name: &str) -> Option<Effect> {
-    let (root, rest) = name.split_once('.').unwrap_or((name, ""));
-    match root {
-        "torch" => torch::effect(rest),
-        "torchvision" => torchvision::effect(rest),
-        "numpy" => numpy::effect(rest),
-        "keras" => keras::effect(rest),
-        "tensorflow" => tensorflow::effect(rest),
-        "tensorflow_datasets" => tensorflow::datasets(rest),
-        "pytorch_lightning" => lightning::effect(rest),
-        _ => standard::effect(root, rest)
-            .or_else(|| jax::effect(root, rest))
-            .or_else(|| others::effect(root, rest)),
-    }
-}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Script;
-use crate::library::MENDED;
+use crate::library::FIXED_OPERATIONS;
 use crate::{Finding, Rule};
 
 /// Looks at switches, operations and unknown calls.
@@ -43,7 +43,7 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
     let torch = script.settings.torch.as_ref();
     let listed = |operation: &str| match torch {
         Some(torch) => torch.has(operation),
-        None => !MENDED.contains(&operation),
+        None => !FIXED_OPERATIONS.contains(&operation),
     };
     for unsteady in &script.lifted.unsteady {
         if listed(unsteady.operation)

@@ -1,4 +1,4 @@
-//! A check, from paths to findings.
+//! The check, from paths to findings.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -14,54 +14,57 @@ use crate::suppression::Suppressions;
 use crate::unreadable::Reason;
 use crate::{Checkpoint, FileId, Finding, Place, Sources, TorchOperations, Unreadable, parallel};
 
-/// What a check assumes.
+/// Options of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// The nondeterministic operations of the PyTorch that scripts run with. Those of the newest
-    /// version that is known if none are given.
+pub struct CheckConfig {
+    /// Nondeterministic operations of the PyTorch that the scripts run with; those of PyTorch 2.15 by
+    /// default.
     pub torch: Option<TorchOperations>,
 }
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
-    /// The files, those asked for first, then what they import.
+pub struct CheckReport {
+    /// Files: requested ones first, then the files that they import.
     pub sources: Sources,
-    /// What was found, by file and place. What comments silence is left out.
+    /// Findings by file and position, without the suppressed ones.
     pub findings: Vec<Finding>,
-    /// How many findings comments silence.
+    /// Number of findings silenced by comments.
     pub suppressed: usize,
-    /// What each training loop must save.
+    /// State that each training loop must save.
     pub checkpoints: Vec<Checkpoint>,
-    /// What could not be checked.
+    /// Files that could not be checked.
     pub unreadable: Vec<Unreadable>,
-    /// How many files were checked, without those that were only imported.
+    /// Number of checked files, without imported ones.
     pub files: usize,
-    /// How many of them use nothing that is known to train, themselves or through what they import.
+    /// Number of checked files that import no training framework, directly or indirectly.
     pub passed_over: usize,
 }
 
-/// Checks files, and all Python files in directories.
-pub fn check(paths: &[PathBuf], settings: &Settings) -> Checked {
-    parallel::with_deep_stack(|| check_project(Project::read(paths), settings))
+/// Checks files and all Python files in directories.
+pub fn check(paths: &[PathBuf], config: &CheckConfig) -> CheckReport {
+    parallel::with_deep_stack(|| check_project(Project::read(paths), config))
 }
 
-fn check_project(mut project: Project, settings: &Settings) -> Checked {
-    let mut checked = Checked {
-        files: project.given,
+fn check_project(mut project: Project, config: &CheckConfig) -> CheckReport {
+    let mut checked = CheckReport {
+        files: project.requested,
         passed_over: project
             .relevant
             .iter()
-            .take(project.given)
+            .take(project.requested)
             .filter(|relevant| !**relevant)
             .count(),
         unreadable: std::mem::take(&mut project.unreadable),
-        ..Checked::default()
+        ..CheckReport::default()
     };
-    let given = project.relevant.iter().take(project.given);
-    let files: Vec<FileId> =
-        (0..).zip(given).filter(|(_, relevant)| **relevant).map(|(file, _)| FileId(file)).collect();
-    let scripts = parallel::map(&files, |file| examine(&project, settings, *file, None));
+    let requested = project.relevant.iter().take(project.requested);
+    let files: Vec<FileId> = (0..)
+        .zip(requested)
+        .filter(|(_, relevant)| **relevant)
+        .map(|(file, _)| FileId(file))
+        .collect();
+    let scripts = parallel::map(&files, |file| analyze(&project, config, *file, None));
     let mut entered = BTreeSet::new();
     let mut found: Vec<Report> = Vec::new();
     for (file, outcome) in files.iter().zip(scripts) {
@@ -77,8 +80,8 @@ fn check_project(mut project: Project, settings: &Settings) -> Checked {
             }),
         }
     }
-    // What no script called is looked at with arguments that are not known.
-    let rest = parallel::map(&files, |file| examine(&project, settings, *file, Some(&entered)));
+    // Code that no script calls is analyzed with guessed arguments.
+    let rest = parallel::map(&files, |file| analyze(&project, config, *file, Some(&entered)));
     for (file, outcome) in files.iter().zip(rest) {
         match outcome {
             Ok((report, _)) => found.push(report),
@@ -95,12 +98,12 @@ fn check_project(mut project: Project, settings: &Settings) -> Checked {
         .map(|(file, script)| Suppressions::of(script, FileId(file)))
         .collect();
     let mut findings: Vec<Finding> = Vec::new();
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for report in found {
         findings.extend(report.findings);
         checked.checkpoints.extend(report.checkpoints);
         for (callee, finding) in report.unknown {
-            if told.insert(callee) {
+            if reported.insert(callee) {
                 findings.push(finding);
             }
         }
@@ -129,36 +132,36 @@ fn check_project(mut project: Project, settings: &Settings) -> Checked {
     checked
 }
 
-/// What the rules say of a file, and which functions were entered for it.
-type Examined = (Report, BTreeSet<usize>);
+/// Findings of a file, and the functions that were entered.
+type Analysis = (Report, BTreeSet<usize>);
 
-/// Examines a file. A fault of the checker costs that file, not the others.
-fn examine(
+/// Analyzes a file. A panic affects only that file.
+fn analyze(
     project: &Project,
-    settings: &Settings,
+    config: &CheckConfig,
     file: FileId,
     entered: Option<&BTreeSet<usize>>,
-) -> Result<Examined, Reason> {
-    catch_unwind(AssertUnwindSafe(|| apply(project, settings, file, entered))).map_err(|panic| {
+) -> Result<Analysis, Reason> {
+    catch_unwind(AssertUnwindSafe(|| apply(project, config, file, entered))).map_err(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
         Reason::Failed(text.unwrap_or_default())
     })
 }
 
-/// Lifts a file and applies the rules: as a script, or what was not entered as part of one.
+/// Lifts a file, as a script or for the functions not in `entered`, and applies the rules.
 fn apply(
     project: &Project,
-    settings: &Settings,
+    config: &CheckConfig,
     file: FileId,
     entered: Option<&BTreeSet<usize>>,
-) -> Examined {
+) -> Analysis {
     let entry = entered.map_or(Entry::Script, Entry::Library);
     let (lifted, functions) = lift(project, file, entry);
-    if !lifted.matters() {
+    if !lifted.is_relevant() {
         return (Report::default(), functions);
     }
     let typing = infer(&lifted.program);
-    let script = rules::Script { lifted: &lifted, typing: &typing, project, settings };
+    let script = rules::Script { lifted: &lifted, typing: &typing, project, settings: config };
     (rules::apply(&script), functions)
 }

@@ -1,4 +1,4 @@
-//! The randomness of training programs.
+//! Static analysis of randomness in training scripts.
 //!
 //! [`calculus`] is a small language for it: state, generators, keyed draws, reads of the
 //! environment, loops, checkpoints. Its types say where each value comes from, and from them follows
@@ -23,7 +23,7 @@ mod suppression;
 mod torch;
 mod unreadable;
 
-pub use check::{Checked, Settings, check};
+pub use check::{CheckConfig, CheckReport, check};
 pub use checkpoint::{Checkpoint, Member, MemberKind};
 pub use explain::Explanation;
 pub use finding::{Finding, Note};

@@ -1,11 +1,11 @@
-//! Work spread over the cores, with results in order and stacks deep enough for any nesting.
+//! Parallel map with ordered results, on threads with deep stacks.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Trees of syntax are walked and dropped by recursion. Memory that is never touched costs nothing,
-/// but where the system limits addresses less has to do.
+/// Stack sizes to try. Syntax trees are walked and dropped by recursion; untouched memory costs nothing, but
+/// systems may limit the address space.
 const STACKS: [usize; 3] = [1 << 30, 1 << 28, 1 << 24];
 
 /// Calls `function` on a thread with a deep stack.
@@ -20,14 +20,14 @@ pub(crate) fn with_deep_stack<T: Send>(function: impl FnOnce() -> T + Send) -> T
         match joined {
             Some(Ok(value)) => value,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
-            // Not even a small thread is to be had: this one is left.
+            // No thread could be started.
             None => call(),
         }
     })
-    .expect("it is called once, here or there")
+    .expect("called once")
 }
 
-/// Starts a thread with the deepest stack that can be had.
+/// Starts a thread with the deepest stack that the system allows.
 fn spawn<'s, T: Send + 's>(
     scope: &'s thread::Scope<'s, '_>,
     work: impl Fn() -> T + Copy + Send + 's,
@@ -38,7 +38,7 @@ fn spawn<'s, T: Send + 's>(
     })
 }
 
-/// `function` of every item, in the order of the items.
+/// Applies `function` to every item; results are in the order of the items.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], function: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let workers = thread::available_parallelism().map_or(1, usize::from).min(items.len());
     let next = AtomicUsize::new(0);

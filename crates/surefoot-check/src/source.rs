@@ -1,23 +1,23 @@
-//! Files that are checked, and places in them.
+//! Checked files and locations in them.
 
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// One of the [`Sources`].
+/// Index into [`Sources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
 
 /// A file and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// Its path, as people should see it.
+    /// Path, as shown in findings.
     pub path: PathBuf,
-    /// What is in it.
+    /// Content.
     pub text: String,
 }
 
 impl Source {
-    /// The line and the column of a byte, both from one. Columns count characters.
+    /// 1-based line and column of a byte offset. Columns count characters.
     pub fn line_and_column(&self, at: usize) -> (usize, usize) {
         let before = &self.text[..at.min(self.text.len())];
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
@@ -31,18 +31,18 @@ impl Source {
 pub struct Sources(pub Vec<Source>);
 
 impl Sources {
-    /// A file.
+    /// Returns a file.
     pub fn get(&self, file: FileId) -> &Source {
         &self.0[file.0 as usize]
     }
 }
 
-/// A stretch of a file, in bytes.
+/// A byte range of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The file.
     pub file: FileId,
-    /// From the first byte to the one after the last.
+    /// Byte range.
     pub range: Range<usize>,
 }
 

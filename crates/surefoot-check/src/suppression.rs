@@ -1,20 +1,20 @@
 //! Comments that silence findings.
 //!
-//! `# surefoot: ignore` silences everything on its line, `# surefoot: ignore[clock, file_order]` only
-//! these rules. A comment alone on its line speaks for the next line of code. `# surefoot:
-//! ignore-file`, with or without rules, speaks for the whole file.
+//! `# surefoot: ignore` silences all rules on its line, `# surefoot: ignore[clock, file_order]` only
+//! these. A comment alone on its line applies to the next line of code, `# surefoot: ignore-file`, with
+//! or without rules, to the whole file.
 
 use std::ops::Range;
 
 use crate::project::Script;
 use crate::{FileId, Finding, Place, Rule};
 
-/// What the comments of one file silence.
+/// Suppressions of one file.
 #[derive(Default)]
 pub(crate) struct Suppressions {
     lines: Vec<(usize, Rules)>,
     file: Vec<Rules>,
-    /// Names in such comments that are no rules.
+    /// Findings for unknown rule names in suppressions.
     pub unknown: Vec<Finding>,
 }
 
@@ -41,8 +41,8 @@ impl Suppressions {
             let Some(at) = text.find("surefoot:") else {
                 continue;
             };
-            let order = text[at + "surefoot:".len()..].trim_start();
-            let Some(rest) = order.strip_prefix("ignore") else {
+            let directive = text[at + "surefoot:".len()..].trim_start();
+            let Some(rest) = directive.strip_prefix("ignore") else {
                 continue;
             };
             let (for_file, rest) = match rest.strip_prefix("-file") {
@@ -55,14 +55,14 @@ impl Suppressions {
             if for_file {
                 found.file.push(rules);
             } else {
-                let line = speaks_for(&script.source.text, comment.start);
+                let line = target_line(&script.source.text, comment.start);
                 found.lines.push((line, rules));
             }
         }
         found
     }
 
-    /// The rules that are named after `ignore`; all if none are. Anything else is no order to be quiet.
+    /// Parses the rules after `ignore`; none stands for all.
     fn rules(&mut self, text: &str, file: FileId, comment: &Range<usize>) -> Option<Rules> {
         if text.is_empty() || text.starts_with('#') {
             return Some(Rules::All);
@@ -71,11 +71,10 @@ impl Suppressions {
         let Some((list, _)) = list else {
             self.unknown.push(Finding {
                 rule: Rule::UnknownSuppression,
-                place: Place {
-                    file,
-                    range: comment.clone(),
-                },
-                message: "This comment silences nothing: after `ignore` come rules in brackets, or nothing.".to_owned(),
+                place: Place { file, range: comment.clone() },
+                message:
+                    "This comment silences nothing: expected rules in brackets after `ignore`."
+                        .to_owned(),
                 help: "Write `# surefoot: ignore` or `# surefoot: ignore[clock]`.".to_owned(),
                 notes: Vec::new(),
             });
@@ -100,15 +99,15 @@ impl Suppressions {
         Some(Rules::These(rules))
     }
 
-    /// Whether a finding of `rule` on `lines`, counted from one, is silenced.
+    /// Returns true if a finding of `rule` on `lines`, counted from one, is silenced.
     pub(crate) fn silence(&self, rule: Rule, lines: Range<usize>) -> bool {
         self.file.iter().any(|rules| rules.cover(rule))
             || self.lines.iter().any(|(line, rules)| lines.contains(line) && rules.cover(rule))
     }
 }
 
-/// The line a comment speaks for: its own, or the next line of code if it stands alone.
-fn speaks_for(text: &str, at: usize) -> usize {
+/// Line that a comment applies to: its own, or the next line of code if it stands alone.
+fn target_line(text: &str, at: usize) -> usize {
     let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let line = text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1;
     if !text[start..at].trim().is_empty() {

@@ -4,25 +4,25 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a PyTorch says of itself: the operations that may give other bits for the same input.
+/// The operations that an installed PyTorch documents as nondeterministic.
 ///
-/// Every version has its own list, in the documentation of `torch.use_deterministic_algorithms`. It is
-/// read from there, so that a version need not be known here.
+/// The list is read from the documentation of `torch.use_deterministic_algorithms`, which differs between
+/// versions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TorchOperations {
-    /// Their names, [`folded`].
+    /// Names, without underscores and in lower case.
     names: BTreeSet<String>,
 }
 
-/// A folder is not that of a PyTorch.
+/// Error for a folder without a readable PyTorch.
 #[derive(Debug, thiserror::Error)]
 pub enum NoTorch {
-    /// There is no module.
+    /// The module cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: std::io::Error,
     },
     /// The module has no list.
@@ -48,7 +48,7 @@ impl TorchOperations {
         }
     }
 
-    /// The list of the PyTorch in an environment, if it has one.
+    /// Reads the list of the PyTorch in a virtual environment, if it has one.
     pub fn of_environment(environment: &Path) -> Option<TorchOperations> {
         let versions = fs::read_dir(environment.join("lib")).ok()?.flatten();
         let mut folders: Vec<PathBuf> =
@@ -57,23 +57,23 @@ impl TorchOperations {
         folders.iter().find_map(|folder| Self::read(folder).ok())
     }
 
-    /// Whether an operation is on the list, by its name or by a phrase that ends with it. A name without
-    /// dimensions stands for any.
+    /// Returns true if an operation is on the list, by its name or by a phrase that ends with it. A name
+    /// without dimensions matches any.
     pub(crate) fn has(&self, operation: &str) -> bool {
         let name = match operation.rsplit(' ').next() {
-            // The list has the function and says with which modes.
+            // The list names the function and its modes.
             Some("interpolation") => "interpolate",
             Some(name) => name,
             None => operation,
         };
-        let name = folded(name);
+        let name = normalize(name);
         let ends = ["", "1d", "2d", "3d"];
         ends.iter().any(|end| self.names.contains(&format!("{name}{end}")))
     }
 }
 
-/// The names in a list: `* :func:`torch.histc` when called on a CUDA tensor`. What is only said of other
-/// devices is left out.
+/// Names in a list: `* :func:`torch.histc` when called on a CUDA tensor`. Entries about other devices only
+/// are left out.
 fn names(documentation: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for entry in documentation.split("* :").skip(1) {
@@ -83,13 +83,13 @@ fn names(documentation: &str) -> BTreeSet<String> {
         }
         let quoted = entry.split('`').skip(1).step_by(2);
         let functions = quoted.filter(|it| it.starts_with("torch."));
-        names.extend(functions.filter_map(|it| it.rsplit('.').next()).map(folded));
+        names.extend(functions.filter_map(|it| it.rsplit('.').next()).map(normalize));
     }
     names
 }
 
-/// Without what tells functions from classes: `adaptive_avg_pool2d` is `AdaptiveAvgPool2d`.
-fn folded(text: &str) -> String {
+/// Normalizes a name, so that `adaptive_avg_pool2d` equals `AdaptiveAvgPool2d`.
+fn normalize(text: &str) -> String {
     text.replace('_', "").to_lowercase()
 }
 

@@ -1,4 +1,4 @@
-//! Files that could not be checked, and why.
+//! Files that cannot be checked, and the reason.
 
 use std::path::PathBuf;
 
@@ -7,54 +7,54 @@ use std::path::PathBuf;
 pub struct Unreadable {
     /// The file or directory.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The problem.
     pub reason: Reason,
-    /// The line and the column, both from one, where that is known.
+    /// 1-based line and column, if known.
     pub at: Option<(usize, usize)>,
 }
 
-/// Why a file cannot be checked.
+/// Reason why a file cannot be checked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
-    /// There is nothing at the path.
-    #[error("there is no such file")]
+    /// The path does not exist.
+    #[error("no such file")]
     Missing,
-    /// The system refuses it.
+    /// The operating system refuses to read it.
     #[error("it cannot be read: {0}")]
     System(String),
     /// Not a regular file, a socket for instance.
     #[error("it is not a file")]
     NotAFile,
     /// A directory without scripts.
-    #[error("there are no Python files in it")]
+    #[error("it contains no Python files")]
     Empty,
-    /// Larger than anybody writes by hand.
-    #[error("it has {bytes} bytes, more than the {limit} that are read")]
+    /// Too large for a script.
+    #[error("it has {bytes} bytes; the limit is {limit}")]
     TooLarge {
-        /// Its size.
+        /// Size of the file.
         bytes: u64,
-        /// The largest that is read.
+        /// Size limit.
         limit: u64,
     },
-    /// Bytes that are no UTF-8, and no word about another encoding.
-    #[error("it is not text in UTF-8, and does not name another encoding")]
+    /// Not UTF-8, without a coding comment.
+    #[error("it is not UTF-8 and declares no other encoding")]
     NotText,
-    /// An encoding that is not read.
-    #[error("it is text in `{0}`; UTF-8 and Latin-1 are read")]
+    /// An unsupported encoding.
+    #[error("encoding `{0}` is not supported; use UTF-8 or Latin-1")]
     Encoding(String),
-    /// Zeros, which no text has.
-    #[error("there are NUL bytes in it, which Python does not read either")]
-    Zeros,
+    /// NUL bytes, which Python rejects.
+    #[error("it contains NUL bytes")]
+    NulBytes,
     /// A Jupyter notebook.
-    #[error("it is a notebook; export it first: jupyter nbconvert --to script")]
+    #[error("it is a notebook; export it with `jupyter nbconvert --to script`")]
     Notebook,
     /// Python 2.
-    #[error("it is Python 2, only Python 3 is read: {0}")]
+    #[error("it is Python 2; only Python 3 is supported: {0}")]
     Python2(String),
-    /// Not Python.
+    /// A syntax error.
     #[error("it is not Python: {0}")]
     Syntax(String),
-    /// The checker itself failed on it.
-    #[error("the check of it failed; please report this: {0}")]
+    /// A panic in the checker.
+    #[error("internal error; please report it: {0}")]
     Failed(String),
 }

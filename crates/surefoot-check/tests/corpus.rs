@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use surefoot_check::{Checked, Place, Rule, Settings, check};
+use surefoot_check::{CheckConfig, CheckReport, Place, Rule, check};
 use toml_edit::{DocumentMut, Table};
 
 /// A script of the corpus.
@@ -116,7 +116,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
-fn spot(checked: &Checked, rule: Rule, place: &Place) -> Spot {
+fn spot(checked: &CheckReport, rule: Rule, place: &Place) -> Spot {
     let source = checked.sources.get(place.file);
     let (line, _) = source.line_and_column(place.range.start);
     (rule, file_name(&source.path), line)
@@ -124,7 +124,7 @@ fn spot(checked: &Checked, rule: Rule, place: &Place) -> Spot {
 
 /// What is found in a form, without warnings, sorted.
 fn found(script: &Script, form: &str) -> Vec<Spot> {
-    let checked = check(&[script.form(form)], &Settings::default());
+    let checked = check(&[script.form(form)], &CheckConfig::default());
     assert!(checked.unreadable.is_empty(), "{}: {:?}", script.name, checked.unreadable);
     let mut spots: Vec<Spot> = checked
         .findings
@@ -182,7 +182,7 @@ fn sound_scripts_have_no_findings() {
 fn the_derived_checkpoint_is_what_sound_scripts_save() {
     let mut table = String::new();
     for script in corpus().iter().filter(|script| !script.members.is_empty()) {
-        let checked = check(&[script.form("sound")], &Settings::default());
+        let checked = check(&[script.form("sound")], &CheckConfig::default());
         let saves: Vec<_> = checked.checkpoints.iter().filter(|it| it.saves).collect();
         if saves.is_empty() {
             writeln!(table, "{:32} no checkpoint was found", script.name).unwrap();

@@ -1,14 +1,14 @@
 //! The examples on the pages of the rules are what they say they are.
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
-use surefoot_check::{Finding, Rule, Settings, check};
+use surefoot_check::{CheckConfig, Finding, Rule, check};
 
 /// What is found in a script.
 fn found(text: &str) -> Vec<Finding> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("train.py");
     std::fs::write(&path, text).unwrap();
-    let checked = check(&[path], &Settings::default());
+    let checked = check(&[path], &CheckConfig::default());
     assert_eq!(checked.unreadable, []);
     checked.findings
 }

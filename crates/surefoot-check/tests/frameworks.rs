@@ -5,13 +5,13 @@
 
 use std::fs;
 
-use surefoot_check::{Checked, Rule, Settings, check};
+use surefoot_check::{CheckConfig, CheckReport, Rule, check};
 
-fn checked(text: &str) -> Checked {
+fn checked(text: &str) -> CheckReport {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("train.py");
     fs::write(&path, text).unwrap();
-    let checked = check(&[path], &Settings::default());
+    let checked = check(&[path], &CheckConfig::default());
     assert!(checked.unreadable.is_empty(), "{:?}", checked.unreadable);
     checked
 }

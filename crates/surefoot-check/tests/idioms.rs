@@ -4,10 +4,10 @@
 
 use std::fs;
 
-use surefoot_check::{Checked, Finding, Rule, Settings, check};
+use surefoot_check::{CheckConfig, CheckReport, Finding, Rule, check};
 
 /// Checks `train.py` beside other files.
-fn checked_beside(text: &str, others: &[(&str, &str)]) -> Checked {
+fn checked_beside(text: &str, others: &[(&str, &str)]) -> CheckReport {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("train.py");
     fs::write(&path, text).unwrap();
@@ -16,12 +16,12 @@ fn checked_beside(text: &str, others: &[(&str, &str)]) -> Checked {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
-    let checked = check(&[path], &Settings::default());
+    let checked = check(&[path], &CheckConfig::default());
     assert!(checked.unreadable.is_empty(), "{:?}\n{text}", checked.unreadable);
     checked
 }
 
-fn checked(text: &str) -> Checked {
+fn checked(text: &str) -> CheckReport {
     checked_beside(text, &[])
 }
 

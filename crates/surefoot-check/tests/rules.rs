@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use surefoot_check::{Checked, Rule, Settings, check};
+use surefoot_check::{CheckConfig, CheckReport, Rule, check};
 
 /// A model and an optimizer on random data, in a loop; `before` comes first, `inside` in each round.
 fn script(before: &str, inside: &str) -> String {
@@ -16,11 +16,11 @@ fn script(before: &str, inside: &str) -> String {
     )
 }
 
-fn checked(text: &str) -> Checked {
+fn checked(text: &str) -> CheckReport {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("train.py");
     fs::write(&path, text).unwrap();
-    let checked = check(&[path], &Settings::default());
+    let checked = check(&[path], &CheckConfig::default());
     assert!(checked.unreadable.is_empty(), "{:?}\n{text}", checked.unreadable);
     checked
 }

@@ -1,8 +1,8 @@
-//! How fast scripts are checked: `cargo bench -p surefoot-check --bench check`.
+//! Throughput of the check: `cargo bench -p surefoot-check --bench check`.
 //!
-//! A thousand made-up files of five hundred lines are checked as `surefoot check DIR` does it, taking
-//! turns with reading and parsing them alone, on as many threads. The ratio is what the analysis
-//! costs over the parser.
+//! Checks a thousand generated files of five hundred lines as `surefoot check DIR` does, alternating with
+//! reading and parsing alone on the same number of threads. The ratio is the cost of the analysis over
+//! the parser.
 
 mod scripts;
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
-use surefoot_check::{Settings, check};
+use surefoot_check::{CheckConfig, check};
 
 const SEED: u64 = 7;
 const ROUNDS: usize = 5;
@@ -44,9 +44,9 @@ fn main() -> std::io::Result<()> {
 }
 
 fn checked(folder: &Path, files: usize) {
-    let checked = check(&[folder.to_owned()], &Settings::default());
+    let checked = check(&[folder.to_owned()], &CheckConfig::default());
     assert_eq!(checked.files, files, "{:?}", checked.unreadable);
-    // A check that finds nothing in these has not looked.
+    // The generated files contain problems.
     assert!(checked.findings.len() > files / 10);
 }
 

@@ -1,50 +1,50 @@
-//! JAX, and what is trained with it: Flax, Optax, Orbax.
+//! JAX and its libraries: Flax, Optax, Orbax.
 //!
-//! Nothing here has a state: keys, parameters and the memory of optimizers are values that scripts carry
-//! themselves.
+//! All calls are pure: keys, parameters and optimizer state are values that scripts pass
+//! around.
 
 use super::{Calls, Effect, Library, Switch};
 
-/// Calls of JAX whose meaning is its own; see `lift/jax.rs`.
+/// Calls implemented in `lift/jax.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Jax {
     /// A key from a seed.
     Key,
-    /// Other keys, from a key and numbers.
+    /// Keys derived from a key and numbers.
     Fold,
     /// A draw by a key.
     Draw,
     /// The function that computes the gradient of another.
     Gradient {
-        /// Whether it also gives the value.
+        /// True if it also returns the value.
         with_value: bool,
     },
-    /// That function, called.
+    /// A call of that function.
     Differentiated {
-        /// Whether it also gives the value.
+        /// True if it also returns the value.
         with_value: bool,
     },
-    /// Calls the argument at this position with those after it, or those at its side.
+    /// Calls a function argument with other arguments.
     Apply(Apply),
     /// A transformation of gradients.
     Transformation,
-    /// The memory of one, from parameters.
+    /// Initial optimizer state, from parameters.
     Memory,
-    /// Updates and the new memory, from gradients and the old.
+    /// Updates and new optimizer state, from gradients and the old state.
     Update,
     /// Parameters and updates, added.
     Step,
     /// Saves all of its arguments.
     Save,
-    /// Something that saves and restores.
+    /// A checkpointer.
     Checkpointer,
-    /// Turns a value into bytes to be written.
+    /// Serialization to bytes.
     Bytes,
     /// Initial parameters, by keys.
     Initial,
 }
 
-/// How a function is applied by another.
+/// Calling convention of a higher-order function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Apply {
     /// `map(f, x..)`.

@@ -1,65 +1,65 @@
 //! Keras, under any of its names: `keras`, `tf.keras`, `tf_keras`.
 //!
-//! What Keras draws without a seed comes from one global state, which `keras.utils.set_random_seed` and
+//! Unseeded draws use one global state, which `keras.utils.set_random_seed` and
 //! `tf.random.set_seed` set.
 
 use super::{Calls, Effect, Family, Global, Layer, Library, effect_of};
 
-/// Calls of Keras whose meaning is its own; see `lift/keras.rs`.
+/// Calls implemented in `lift/keras.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keras {
     /// A layer.
     Layer(Layer),
-    /// A model or a layer to inherit from, or one made from inputs and outputs.
+    /// A base class of models and layers, or a functional model.
     Model,
-    /// Layers one after the other.
+    /// A sequential model.
     Sequential,
-    /// An optimizer, which learns of its variables later.
+    /// An optimizer; its variables are assigned by `compile`.
     Optimizer {
-        /// Whether it remembers nothing unless it is given momentum.
+        /// True if it has no state without momentum.
         is_plain: bool,
     },
-    /// A schedule of the learning rate.
+    /// A learning-rate schedule.
     Schedule,
-    /// Gives initial values.
+    /// An initializer.
     Initializer(Initial),
-    /// Something that `fit` calls.
+    /// A callback of `fit`.
     Callback(Callback),
     /// Batches from the files of a directory.
     Directory,
-    /// A whole model out of a file.
+    /// Loads a whole model from a file.
     Load,
     /// Writes a variable.
     SetValue,
 }
 
-/// Where initial values come from.
+/// Source of initial values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Initial {
-    /// They are always the same.
+    /// Constant.
     Fixed,
     /// Drawn; the seed is the argument at this position.
     Drawn(usize),
 }
 
-/// Callbacks that matter to a run, or to one that is resumed.
+/// Callbacks that affect a run or its resumption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Callback {
-    /// Keeps the model, the optimizer and the epoch, and puts them back.
+    /// Saves and restores the model, the optimizer and the epoch.
     Backup,
     /// Writes the model to a file.
     Checkpoint,
-    /// Remembers the best value, and stops the training.
+    /// Stops the training; its state is the best value so far.
     EarlyStopping,
-    /// Remembers the best value, and lowers the learning rate.
+    /// Lowers the learning rate; its state is the best value so far.
     Plateau,
     /// Sets the learning rate by a function of the epoch.
     Schedule,
-    /// Calls functions that it was given.
+    /// Calls functions of the script.
     Lambda,
-    /// A class to inherit from.
+    /// The base class.
     Base,
-    /// Only tells somebody something.
+    /// Logging only.
     Silent,
 }
 
@@ -67,7 +67,7 @@ pub(crate) enum Callback {
 pub(crate) const PLAIN: Layer = Layer { is_keras: true, ..Layer::PLAIN };
 const WEIGHTS: Layer = Layer { has_parameters: true, draws_parameters: true, ..PLAIN };
 const CONSTANT: Layer = Layer { has_parameters: true, ..PLAIN };
-/// Also whole applications, whose parts are unknown: most have batch normalization.
+/// Also whole applications: most have batch normalization.
 const STATISTICS: Layer = Layer { has_parameters: true, keeps_statistics: true, ..PLAIN };
 const DRAWS: Layer = Layer { draws: true, ..PLAIN };
 

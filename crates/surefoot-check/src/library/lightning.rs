@@ -2,10 +2,10 @@
 
 use super::{Effect, Global, Layer, Library};
 
-/// Calls of Lightning whose meaning is its own; see `lift/lightning.rs`.
+/// Calls implemented in `lift/lightning.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lightning {
-    /// Runs a training.
+    /// The trainer.
     Trainer,
     /// Writes checkpoints while it runs.
     Checkpoint,

@@ -28,20 +28,20 @@ pub(crate) use table::{canonical, effect_of};
 pub(crate) use tensorflow::TensorFlow;
 pub(crate) use torch::{FIXED_OPERATIONS, in_place_draw, nondeterministic_method};
 
-/// The generators that are there without being made.
+/// Global generators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Global {
     /// PyTorch's, on all devices.
     Torch,
     /// NumPy's, behind `np.random`.
     NumPy,
-    /// That of the module `random`.
+    /// That of the module `random`, as `random.random`.
     Python,
     /// TensorFlow's.
     TensorFlow,
 }
 
-/// Whose generator an object is.
+/// Library of a generator object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Family {
     /// `torch.Generator`.
@@ -56,7 +56,7 @@ pub(crate) enum Family {
     Pipeline,
 }
 
-/// Things that differ from one execution to the next.
+/// Inputs that differ from one execution to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Environment {
     /// Entropy from the system.
@@ -75,20 +75,20 @@ pub(crate) enum Environment {
     Arrival,
 }
 
-/// What a layer does when it is called.
+/// Behaviour of a layer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layer {
-    /// It has parameters or buffers.
+    /// Has parameters or buffers.
     pub has_parameters: bool,
-    /// Its initial parameters are drawn.
+    /// Draws its initial parameters.
     pub draws_parameters: bool,
-    /// It draws when it is called in training.
+    /// Draws when called in training mode.
     pub draws: bool,
-    /// It keeps statistics of what passes through it in training.
+    /// Updates running statistics in training mode.
     pub keeps_statistics: bool,
-    /// The operation it uses that may give other bits for the same input.
+    /// The operation in it that is not deterministic on a GPU.
     pub nondeterministic: Option<&'static str>,
-    /// It is one of Keras, which tells it at each call whether it trains.
+    /// A layer of Keras, where each call says if it trains.
     pub is_keras: bool,
 }
 
@@ -103,7 +103,7 @@ impl Layer {
         is_keras: false,
     };
 
-    /// What two of them do together.
+    /// Behaviour of two layers together.
     pub(crate) fn and(self, other: Layer) -> Layer {
         Layer {
             has_parameters: self.has_parameters || other.has_parameters,
@@ -116,7 +116,7 @@ impl Layer {
     }
 }
 
-/// A switch that changes what is repeatable.
+/// A library switch that affects reproducibility.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Switch {
     /// `torch.use_deterministic_algorithms(True, warn_only=..)`.
@@ -131,40 +131,40 @@ pub(crate) enum Switch {
     Jax,
 }
 
-/// What a call does.
+/// Effect of a call.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Effect {
-    /// Computes something from its arguments.
+    /// A pure computation.
     Pure,
-    /// Nothing that training depends on: prints, logs, plots, writes files.
+    /// Output only: prints, logs, plots, writes files.
     Silent,
-    /// Gives its first argument back, perhaps wrapped.
+    /// Returns its first argument, possibly wrapped.
     Same,
     /// Draws from a global generator, or from the one passed to it.
     Draw(Global),
     /// Draws and writes its first argument.
     DrawInto(Global),
-    /// Draws unless this argument is given as a number, as `random_state` in scikit-learn.
+    /// Draws unless this argument is a number, as `random_state` in scikit-learn.
     DrawUnless(Global, &'static str),
     /// Draws from the generator passed to it, or from a global one unless `seed` is given.
     SeededDraw(Global),
     /// Seeds global generators from its first argument.
     Seed(&'static [Global]),
-    /// A generator of its own, seeded by its first argument, or by the system.
+    /// Creates a generator, seeded by its first argument or by the system.
     Generator(Family),
-    /// The state of a global generator.
+    /// Returns the state of a global generator.
     GetState(Global),
-    /// Puts the state of a global generator back.
+    /// Restores the state of a global generator.
     SetState(Global),
-    /// Reads what another execution would read differently.
+    /// Reads an input that differs between executions.
     Read(Environment),
     /// A layer or a model.
     Module(Layer),
-    /// A function of a model: what a layer does, without parameters.
+    /// A layer as a function, without parameters.
     Functional(Layer),
-    /// Something with trainable parameters made from other modules.
+    /// A container of modules.
     Container,
-    /// An optimizer of the parameters it is given.
+    /// An optimizer of the parameters passed to it.
     Optimizer,
     /// A learning-rate schedule of an optimizer.
     Scheduler,
@@ -172,62 +172,62 @@ pub(crate) enum Effect {
     Scaler,
     /// A moving average of a model.
     Average,
-    /// A copy of its first argument that lives its own life.
+    /// A deep copy of its first argument.
     Copy,
-    /// Gives batches of a data set.
+    /// A loader of batches.
     Loader,
     /// An order of the data.
     Sampler(Sampler),
-    /// A data set, with a transform perhaps.
+    /// A data set, with an optional transform.
     Dataset,
     /// A transform of data.
     Transform(Layer, Global),
-    /// Transforms one after the other, or one of them.
+    /// A composition of transforms.
     Transforms {
-        /// Whether it draws which, or whether at all.
+        /// True if it selects transforms at random.
         draws: bool,
     },
-    /// Splits or subsets a data set by chance.
+    /// A random split of a data set.
     Split,
-    /// Saves its first argument.
+    /// Saves an argument.
     Save {
-        /// The place of what is saved among the arguments.
+        /// Position of the saved argument.
         what: usize,
     },
-    /// Loads what was saved.
+    /// Loads a checkpoint.
     Load,
-    /// Copies a file: the best model, usually.
+    /// Copies a file, usually the best model.
     CopyFile,
-    /// The number of this process.
+    /// Rank of this process.
     Rank,
-    /// How many processes there are.
+    /// Number of processes.
     Workers,
     /// Sets a switch.
     Set(Switch),
-    /// Another state that has `state_dict`.
+    /// Another object with `state_dict`.
     State,
-    /// A scope in which nothing is trained.
+    /// A scope without gradients.
     NoGrad,
-    /// Gradients of the loss, or whatever else is trained, written: `accelerator.backward(loss)`.
+    /// A backward pass: `accelerator.backward(loss)`.
     Backward,
-    /// An operation that may give other bits for the same input.
+    /// An operation that is not deterministic on a GPU.
     Nondeterministic(&'static str),
-    /// Parsed arguments of the command line: settings.
+    /// Settings from the command line or a file.
     Settings,
-    /// Something of Keras.
+    /// A call of Keras.
     Keras(Keras),
-    /// Something of TensorFlow.
+    /// A call of TensorFlow.
     TensorFlow(TensorFlow),
-    /// Something of JAX.
+    /// A call of JAX.
     Jax(Jax),
-    /// Something of Lightning.
+    /// A call of Lightning.
     Lightning(Lightning),
 }
 
 /// Orders of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sampler {
-    /// As they are.
+    /// Unchanged.
     Sequential,
     /// Drawn from a generator.
     Random,
@@ -248,5 +248,5 @@ const TABLES: &[&[Library]] = &[
     torchvision::LIBRARIES,
 ];
 
-/// The last part of a qualified name where the script makes it while running: `models.__dict__[name]`.
-pub(crate) const SOMETHING: &str = "any";
+/// Stands for a name that is computed at run time: `models.__dict__[name]`.
+pub(crate) const DYNAMIC_NAME: &str = "any";

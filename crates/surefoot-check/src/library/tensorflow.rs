@@ -1,24 +1,24 @@
 //! TensorFlow, without Keras.
 //!
-//! Which operations may give other bits for the same input follows the documentation of
-//! `tf.config.experimental.enable_op_determinism`. Convolutions are among them; only those are listed that
-//! people choose.
+//! The nondeterministic operations follow the documentation of
+//! `tf.config.experimental.enable_op_determinism`, without convolutions, which almost every model
+//! uses.
 
 use super::{Calls, Effect, Environment, Global, Library, Switch};
 use TensorFlow::*;
 
-/// Calls of TensorFlow whose meaning is its own; see `lift/tensorflow.rs`.
+/// Calls implemented in `lift/tensorflow.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TensorFlow {
     /// A variable.
     Variable,
-    /// Objects to be saved together.
+    /// A checkpoint object.
     Checkpoint,
-    /// Saves such objects under numbered names.
+    /// A checkpoint manager.
     Manager,
     /// A pipeline from values.
     Dataset,
-    /// A pipeline of the names of files, shuffled unless told otherwise.
+    /// A pipeline of file names, shuffled by default.
     Files,
     /// A generator, seeded by its first argument.
     Generator,
@@ -28,7 +28,7 @@ pub(crate) enum TensorFlow {
     GlobalGenerator,
     /// Options of a pipeline.
     Options,
-    /// Calls its first argument with the second.
+    /// Calls its first argument with the others.
     Call,
     /// Resizes images.
     Resize,

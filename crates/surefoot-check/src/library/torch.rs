@@ -1,6 +1,6 @@
 //! PyTorch.
 //!
-//! Which operations may give other bits for the same input follows the lists in the documentation of
+//! The nondeterministic operations are those listed in the documentation of
 //! `torch.use_deterministic_algorithms`, as of PyTorch 2.15.
 
 use super::{Calls, Effect, Environment, Family, Global, Layer, Library, Sampler, Switch};
@@ -170,10 +170,10 @@ pub(super) const LIBRARIES: &[Library] = &[Library {
     ..Library::new("torch", CALLS)
 }];
 
-/// Operations that older versions list and PyTorch 2.15 does not.
+/// Operations that became deterministic before PyTorch 2.15.
 pub(crate) const FIXED_OPERATIONS: [&str; 1] = ["kthvalue"];
 
-/// Methods of tensors that may give other bits for the same input on a GPU.
+/// Tensor methods that are not deterministic on a GPU.
 pub(crate) fn nondeterministic_method(name: &str) -> Option<&'static str> {
     Some(match name {
         "index_add" | "index_add_" => "index_add",
@@ -185,7 +185,7 @@ pub(crate) fn nondeterministic_method(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a method of a tensor fills it with draws.
+/// Returns true if a method of a tensor fills it with draws.
 pub(crate) fn in_place_draw(name: &str) -> bool {
     matches!(
         name,

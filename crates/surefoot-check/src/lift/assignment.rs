@@ -10,7 +10,7 @@ use ruff_python_ast::{Expr, Operator};
 use ruff_text_size::TextRange;
 
 impl<'a> Lift<'a> {
-    /// Assigns a value to whatever stands on the left.
+    /// Assigns a value to a target.
     pub(super) fn assign(&mut self, target: &'a Expr, value: Value<'a>, range: TextRange) {
         match target {
             Expr::Name(name) => {
@@ -236,7 +236,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// `x += 1`: tells how far the loops around it have come.
+    /// `x += 1`: records `x` as a position of the enclosing loops.
     pub(super) fn count(&mut self, target: &'a Expr, variable: Variable, site: Site) {
         self.program.note_counted(variable);
         self.program.compute(variable, "succ", vec![Operand::Variable(variable)], site);

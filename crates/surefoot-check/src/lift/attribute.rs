@@ -5,7 +5,7 @@ use super::object::Kind;
 use super::value::{Code, Function, Models, ObjectId, Shape, Value};
 use crate::FileId;
 use crate::calculus::Operand;
-use crate::library::{self, SOMETHING};
+use crate::library::{self, DYNAMIC_NAME};
 use ruff_python_ast::Expr;
 use ruff_text_size::TextRange;
 use std::path::Path;
@@ -86,7 +86,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Something of a module of the project whose name is made while running: nobody knows what.
+    /// An attribute of a project module whose name is computed at run time.
     pub(super) fn any_of_module(&self, file: FileId) -> Value<'a> {
         let path = &self.project.script(file).source.path;
         let name = match path.file_stem() {
@@ -94,7 +94,7 @@ impl<'a> Lift<'a> {
             stem => stem,
         };
         let name = name.map_or("module".into(), |name| name.to_string_lossy());
-        Value::library(format!(".{name}.{SOMETHING}"))
+        Value::library(format!(".{name}.{DYNAMIC_NAME}"))
     }
 
     pub(super) fn attribute_of_object(
@@ -171,7 +171,7 @@ impl<'a> Lift<'a> {
     }
 }
 
-/// Whether a method is read like an attribute.
+/// Returns true if a method is read like an attribute.
 pub(super) fn is_property(function: &Function<'_>) -> bool {
     let Code::Def(code) = function.code else {
         return false;

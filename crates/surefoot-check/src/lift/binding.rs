@@ -1,4 +1,4 @@
-//! Names are given values.
+//! Binding of values to names.
 
 use super::Lift;
 use super::facts::{Kept, Restore};
@@ -32,7 +32,7 @@ impl<'a> Lift<'a> {
                 in_loop,
                 moment,
             });
-            // The uninterrupted run goes on with what it has.
+            // The uninterrupted run keeps its state.
             if self.slot(owner, name).is_some() {
                 return;
             }
@@ -88,7 +88,7 @@ impl<'a> Lift<'a> {
             | Shape::Settings
             | Shape::Key
             | Shape::Distribution
-            | Shape::Stranger(_)) => {
+            | Shape::Unknown(_)) => {
                 if matches!(shape, Shape::Key) {
                     self.program.facts.keys.insert(variable);
                 }
@@ -99,7 +99,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Keeps a part of a tuple in a variable of its own.
+    /// Stores an element of a tuple in a separate variable.
     pub(super) fn store_part(
         &mut self,
         whole: Variable,
@@ -225,7 +225,7 @@ impl<'a> Heap<'a> {
 }
 
 impl<'a> ProgramBuilder<'a> {
-    /// What is computed from the position of a loop alone tells the position too.
+    /// Records values computed from the position of a loop alone as positions.
     pub(super) fn note_derived_position(&mut self, variable: Variable, value: &Value<'a>) {
         if value.operands.is_empty() || !value.is_data() {
             return;

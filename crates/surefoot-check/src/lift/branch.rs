@@ -1,4 +1,4 @@
-//! Branches of an execution, and what comes of them where they meet.
+//! Branches of the execution and their join.
 
 use std::collections::HashMap;
 
@@ -57,7 +57,7 @@ impl<'a> Lift<'a> {
         blocks
     }
 
-    /// What a slot may be after either of two branches. Objects of the same kind become one.
+    /// Joins a slot after two branches. Objects of the same kind are merged.
     pub(super) fn join(
         &mut self,
         one: Option<Slot<'a>>,
@@ -154,7 +154,7 @@ impl<'a> Lift<'a> {
                 optimizers.extend(others)
             }
             (Kind::Loader(one), Kind::Loader(other)) => {
-                // What either does may happen.
+                // Either side may run.
                 let mut both = (**one).clone();
                 both.shuffles |= other.shuffles;
                 both.has_workers |= other.has_workers;
@@ -198,7 +198,7 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> Heap<'a> {
-    /// Whether an optimizer has this model.
+    /// Returns true if an optimizer has this model.
     pub(super) fn is_optimized(&self, id: ObjectId) -> bool {
         self.objects.iter().any(|object| match &object.kind {
             Kind::Optimizer { models, .. } => models.iter().any(|model| self.actual(*model) == id),

@@ -74,7 +74,7 @@ impl<'a> Lift<'a> {
         body_leaves || others_leave
     }
 
-    /// Whether a condition certainly holds or certainly does not, in every execution.
+    /// Returns true if a condition certainly holds or certainly does not, in every execution.
     pub(super) fn certainty(&self, test: &Expr, value: &Value<'a>) -> Option<bool> {
         match test {
             Expr::Compare(compare) if matches!(&*compare.left, Expr::Name(name) if name.id == "__name__") =>
@@ -82,7 +82,7 @@ impl<'a> Lift<'a> {
                 let is_main = matches!(self.look_up("__name__").map(|it| it.shape), Some(Shape::Text(text)) if text == "__main__");
                 Some(is_main)
             }
-            // What a function is to make: `build(split="train")`.
+            // Flags as text: `build(split="train")`.
             Expr::Compare(compare) => self.compared(compare),
             Expr::BooleanLiteral(it) => Some(it.value),
             Expr::NumberLiteral(_) => match value.shape {
@@ -90,12 +90,12 @@ impl<'a> Lift<'a> {
                 _ => None,
             },
             Expr::Name(name) if name.id == "TYPE_CHECKING" => Some(false),
-            // Pipelines are made with switches, too.
+            // Pipelines are built depending on flags.
             Expr::Name(name) if is_mode(name.id.as_str()) => match value.shape {
                 Shape::Bool(holds) => Some(holds),
                 _ => None,
             },
-            // Data sets are made with switches, and keep them.
+            // Data sets store the flags they are created with.
             Expr::Attribute(_) if self.libraries.sampling > 0 => match value.shape {
                 Shape::Bool(holds) => Some(holds),
                 Shape::None => Some(false),
@@ -105,7 +105,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Whether a parameter is the text that it is compared with, if both are known.
+    /// Compares a parameter with a text, if both are known.
     fn compared(&self, compare: &ExprCompare) -> Option<bool> {
         let (Expr::Name(name), [operator], [Expr::StringLiteral(text)]) =
             (&*compare.left, &compare.ops[..], &compare.comparators[..])
@@ -169,7 +169,7 @@ impl<'a> Lift<'a> {
     }
 }
 
-/// Whether a block surely ends by leaving the function or the round of the loop.
+/// Returns true if a block surely ends by leaving the function or the round of the loop.
 pub(super) fn leaves(body: &[Stmt]) -> bool {
     match body.last() {
         Some(Stmt::Return(_) | Stmt::Break(_) | Stmt::Continue(_)) => true,
@@ -184,7 +184,7 @@ pub(super) fn leaves(body: &[Stmt]) -> bool {
     }
 }
 
-/// Whether a name tells what a pipeline or a model is made for.
+/// Returns true for names of flags that select training or evaluation.
 fn is_mode(name: &str) -> bool {
     matches!(
         name,

@@ -1,4 +1,4 @@
-//! Functions that Python has without an import.
+//! Built-in functions.
 
 use std::rc::Rc;
 
@@ -9,13 +9,13 @@ use super::heap::Heap;
 use super::object::{Container, Kind};
 use super::value::{Arguments, ObjectId, SPREAD, Shape, Value};
 use crate::calculus::Operand;
-use crate::library::{Environment, SOMETHING};
+use crate::library::{DYNAMIC_NAME, Environment};
 
 impl<'a> Lift<'a> {
-    /// What is gone through: a set that was filled bit by bit has its elements in some order.
-    pub(super) fn in_some_order(&mut self, value: Value<'a>, range: TextRange) -> Value<'a> {
+    /// Value to iterate over; the elements of a set have an unspecified order.
+    pub(super) fn iteration_value(&mut self, value: Value<'a>, range: TextRange) -> Value<'a> {
         let id = value.as_object().map(|id| self.heap.actual(id));
-        // What others may put into the attributes of an object is mostly numbers, which keep their order.
+        // Attributes of objects mostly hold numbers, which have a stable order.
         let is_known = |id: ObjectId| {
             let name = self.heap.object(id).name.as_deref();
             self.heap.sets.contains(&id) && !name.is_some_and(|name| name.contains('.'))
@@ -41,7 +41,7 @@ impl<'a> Lift<'a> {
                 Value { shape: Shape::Range, ..whole }
             }
             ("enumerate", Some(first)) => {
-                let first = self.in_some_order(first, range);
+                let first = self.iteration_value(first, range);
                 Value::of(Shape::Zip(Rc::new([Value::of(Shape::Range), first])))
             }
             ("zip", Some(_)) => Value::of(Shape::Zip(arguments.positional.into())),
@@ -91,8 +91,8 @@ impl<'a> Lift<'a> {
             }
             ("list" | "tuple" | "reversed" | "filter", Some(_)) => {
                 let last = arguments.positional.last().cloned().unwrap_or_else(Value::constant);
-                let last = self.in_some_order(last, range);
-                self.note_taken(&last, range);
+                let last = self.iteration_value(last, range);
+                self.note_order_use(&last, range);
                 match last.shape {
                     Shape::Unordered(..)
                     | Shape::Tuple(_)
@@ -158,7 +158,7 @@ impl<'a> Lift<'a> {
                 value
             }
             ("getattr", Some(first)) => match &first.shape {
-                Shape::Library(module) => Value::library(format!("{module}.{SOMETHING}")),
+                Shape::Library(module) => Value::library(format!("{module}.{DYNAMIC_NAME}")),
                 Shape::Module(file)
                     if !matches!(
                         arguments.positional.get(1).map(|it| &it.shape),
@@ -194,7 +194,7 @@ impl<'a> Lift<'a> {
                 | "input" | "exit" | "quit" | "help" | "repr" | "globals" | "locals" | "dir",
                 _,
             ) => Value::constant(),
-            // What is read from a file depends on which one it is.
+            // The content of a file depends on its name.
             ("open", Some(path)) if !is_written(arguments.get(1, "mode")) => self.heap.data(&path),
             ("open" | "str" | "format", _) => Value::constant(),
             _ => self.heap.combine(arguments.all()),
@@ -202,7 +202,7 @@ impl<'a> Lift<'a> {
     }
 }
 
-/// Whether a file is opened to be written.
+/// Returns true if a file is opened to be written.
 fn is_written(mode: Option<&Value<'_>>) -> bool {
     mode.and_then(Value::as_text).is_some_and(|mode| mode.contains(['w', 'a', 'x']))
 }

@@ -22,13 +22,13 @@ impl<'a> Lift<'a> {
         }
         if let Expr::Name(name) = &*call.func
             && name.id == "super"
-            && let Some(value) = self.execution.superior()
+            && let Some(value) = self.execution.super_value()
         {
             return value;
         }
         let callee = self.eval(&call.func);
         let arguments = self.arguments(call);
-        // Functions that change what they are given have to know where it is kept.
+        // Functions that write their argument need its expression.
         if let (Shape::Library(name), Some(first)) = (&callee.shape, call.arguments.args.first())
             && matches!(library::effect_of(name), Some(Effect::DrawInto(_)))
         {
@@ -94,7 +94,7 @@ impl<'a> Lift<'a> {
             Shape::Function(function) => {
                 let function = function.clone();
                 if self.execution.is_generator(&function) {
-                    // Its body runs as somebody goes through it.
+                    // The body runs when the generator is iterated.
                     return Value::of(Shape::Partial(Rc::new((
                         Value::of(Shape::Function(function)),
                         arguments,

@@ -11,7 +11,7 @@ use ruff_text_size::TextRange;
 use std::rc::Rc;
 
 impl<'a> Lift<'a> {
-    /// A method with its object, unless it wants none.
+    /// Binds a method to its object, unless it is static.
     pub(super) fn bind_method(
         &self,
         function: &Rc<Function<'a>>,
@@ -128,7 +128,7 @@ impl<'a> Lift<'a> {
         Value::object(id)
     }
 
-    /// What the constructor of a library's class does with its arguments.
+    /// Runs the constructor of a library base class.
     pub(super) fn initialize_base(
         &mut self,
         id: ObjectId,
@@ -147,7 +147,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// What a data class does with its arguments.
+    /// Runs the generated constructor of a data class.
     pub(super) fn fill_fields(
         &mut self,
         class: &Rc<Class<'a>>,
@@ -175,7 +175,7 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> Execution<'a> {
-    pub(super) fn superior(&mut self) -> Option<Value<'a>> {
+    pub(super) fn super_value(&mut self) -> Option<Value<'a>> {
         let call = self.calls.last()?;
         Some(Value::of(Shape::Super(call.class.clone()?, call.receiver?)))
     }

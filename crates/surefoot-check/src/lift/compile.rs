@@ -30,7 +30,7 @@ impl<'a> Lift<'a> {
         let has_momentum = arguments.may_be_true(1, "momentum");
         // A schedule counts the steps.
         if is_plain && !has_momentum && rate.is_none_or(Value::is_data) {
-            self.libraries.forgetful.insert(id);
+            self.libraries.stateless_optimizers.insert(id);
         }
         id
     }
@@ -71,7 +71,7 @@ impl<'a> Lift<'a> {
                 let cell = self.heap.object(optimizer).cell;
                 self.program.compute(cell, "new", Vec::new(), site);
                 if given.and_then(Value::as_text).is_some_and(|it| it.eq_ignore_ascii_case("sgd")) {
-                    self.libraries.forgetful.insert(optimizer);
+                    self.libraries.stateless_optimizers.insert(optimizer);
                 }
                 optimizer
             }
@@ -80,7 +80,7 @@ impl<'a> Lift<'a> {
         if let Some(before) = self.optimizer_of(id)
             && before != optimizer
         {
-            // What was read into the optimizer before is gone.
+            // This discards optimizer state loaded earlier.
             let cell = self.heap.object(before).cell;
             self.program.note_rewrite(cell, site);
             self.heap.objects[before.0 as usize].same = Some(optimizer);
@@ -89,7 +89,7 @@ impl<'a> Lift<'a> {
             self.heap.object_mut(optimizer).name = Some("optimizer".to_owned());
         }
         self.libraries.optimizers.insert(id, optimizer);
-        self.heap.give_field(id, "optimizer", &Value::object(optimizer));
+        self.heap.set_field(id, "optimizer", &Value::object(optimizer));
     }
 
     /// One step of an optimizer of Keras.
@@ -116,7 +116,7 @@ impl<'a> Lift<'a> {
         }
         let actual = self.heap.actual(optimizer);
         self.libraries.built.insert(actual);
-        if self.libraries.forgetful.contains(&actual) {
+        if self.libraries.stateless_optimizers.contains(&actual) {
             for root in roots {
                 if let Kind::Module { gradients, .. } = self.heap.object(*root).kind {
                     let cell = self.heap.object(*root).cell;
@@ -138,7 +138,7 @@ impl<'a> Lift<'a> {
         self.optimizer_step(optimizer, &[], site);
     }
 
-    /// Whether a method of an optimizer is one that only Keras has.
+    /// Returns true if a method of an optimizer is one that only Keras has.
     pub(super) fn is_of_keras(&self, name: &str) -> bool {
         matches!(
             name,
@@ -204,7 +204,7 @@ impl<'a> Lift<'a> {
             "get_weights" | "variables" => return Some(self.state_of(id, site)),
             "set_weights" => {
                 let state = arguments.positional.first().cloned()?;
-                self.put_back(id, &state, site);
+                self.restore(id, &state, site);
             }
             _ => return None,
         }

@@ -19,7 +19,7 @@ impl<'a> Lift<'a> {
         range: TextRange,
     ) -> Value<'a> {
         let site = self.site(range);
-        // Names of a comprehension are its own.
+        // A comprehension has its own scope.
         let module = self.scope.frame(self.scope.current).module;
         let file = self.scope.frame(self.scope.current).file;
         let frame = self.scope.new_frame(Some(self.scope.current), module, file);
@@ -31,9 +31,9 @@ impl<'a> Lift<'a> {
         let mut conditions = Vec::new();
         for generator in generators {
             let iterated = self.eval(&generator.iter);
-            let iterated = self.in_some_order(iterated, generator.iter.range());
+            let iterated = self.iteration_value(iterated, generator.iter.range());
             if !matches!(iterated.shape, Shape::Unordered(..)) {
-                self.note_taken(&iterated, range);
+                self.note_order_use(&iterated, range);
             }
             self.begin_pass(&iterated, site);
             let counter = self.program.variable("round");

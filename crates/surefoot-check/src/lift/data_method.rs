@@ -7,12 +7,12 @@ use super::Lift;
 use super::builtin::without_order;
 use super::container_method::MUTATORS;
 use super::facts::Purpose;
-use super::unsteady::unsteady_by_arguments;
+use super::nondeterministic::op_of_arguments;
 use super::value::{Arguments, Shape, Value};
 use crate::library::{self, Environment, Global};
 
 impl<'a> Lift<'a> {
-    /// Calls a method of data: of a tensor, an array, a path, of whatever a library gave.
+    /// Calls a method of data: a tensor, an array, a path, a library result.
     pub(super) fn call_data_method(
         &mut self,
         receiver: &'a Expr,
@@ -21,8 +21,8 @@ impl<'a> Lift<'a> {
         arguments: Arguments<'a>,
         range: TextRange,
     ) -> Value<'a> {
-        if let Shape::Stranger(id) = base.shape
-            && let Some(value) = self.call_stranger(id, &base, name, &arguments, range)
+        if let Shape::Unknown(id) = base.shape
+            && let Some(value) = self.call_unknown_method(id, &base, name, &arguments, range)
         {
             return value;
         }
@@ -101,7 +101,7 @@ impl<'a> Lift<'a> {
             "load_state_dict" if !data.models.is_empty() => {
                 if let Some(state) = arguments.positional.first() {
                     for root in self.heap.roots_of(data.models) {
-                        self.put_back(root, state, site);
+                        self.restore(root, state, site);
                     }
                 }
                 return Value::constant();
@@ -116,12 +116,12 @@ impl<'a> Lift<'a> {
             return base;
         }
         let is_learned = !whole.models.is_empty() || !data.models.is_empty();
-        let unsteady = library::nondeterministic_method(name)
-            .or_else(|| unsteady_by_arguments(name, &arguments, 0, is_learned))
+        let operation = library::nondeterministic_method(name)
+            .or_else(|| op_of_arguments(name, &arguments, 0, is_learned))
             .filter(|_| self.mode_of_call());
         if MUTATORS.contains(&name) || (name.ends_with('_') && !name.ends_with("__")) {
-            if let Some(operation) = unsteady {
-                whole.operands = self.program.unsteady(operation, whole.operands, site);
+            if let Some(operation) = operation {
+                whole.operands = self.program.nondeterministic(operation, whole.operands, site);
             }
             self.mutate(receiver, &whole, site);
             if matches!(base.shape, Shape::Parameters(_)) {
@@ -129,8 +129,8 @@ impl<'a> Lift<'a> {
             }
         }
         whole.depend_on(&data);
-        if let Some(operation) = unsteady {
-            whole.operands = self.program.unsteady(operation, whole.operands, site);
+        if let Some(operation) = operation {
+            whole.operands = self.program.nondeterministic(operation, whole.operands, site);
         }
         whole
     }

@@ -8,7 +8,7 @@ use super::value::{Arguments, Shape, Value};
 use crate::calculus::Site;
 
 impl<'a> Lift<'a> {
-    /// What `DataLoader(...)` makes.
+    /// Creates a `DataLoader`.
     pub(super) fn new_loader(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
         let has_workers =
             arguments.get(5, "num_workers").is_some_and(|it| !matches!(it.shape, Shape::Int(0)));

@@ -1,4 +1,4 @@
-//! Lists, sets and dictionaries as they are written down.
+//! List, set and dictionary displays.
 
 use super::Lift;
 use super::object::{Container, Kind};
@@ -10,7 +10,7 @@ use ruff_python_ast::{Expr, ExprDict};
 use ruff_text_size::{Ranged, TextRange};
 
 impl<'a> Lift<'a> {
-    /// Values of a display; what is starred is spread if it is known.
+    /// Elements of a display; known starred values are unpacked.
     pub(super) fn sequence(&mut self, elements: &'a [Expr]) -> Vec<Value<'a>> {
         let mut values = Vec::new();
         for element in elements {
@@ -82,7 +82,7 @@ impl<'a> Lift<'a> {
         Value::object(id)
     }
 
-    /// Values whose order another execution would find different.
+    /// Values in an order that differs between executions.
     pub(super) fn unordered(
         &mut self,
         what: Environment,
@@ -101,7 +101,7 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> ProgramBuilder<'a> {
-    /// A value as it is now, whatever its variables become later.
+    /// Copies a value, so that later writes do not change it.
     pub(super) fn settled(&mut self, value: Value<'a>, site: Site) -> Value<'a> {
         if value.shape_is_plain() && !value.operands.is_empty() {
             let kept = self.program.variable("element");

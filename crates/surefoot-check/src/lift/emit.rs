@@ -1,4 +1,4 @@
-//! Statements of the program that is written.
+//! Draws, reads and layers as statements of the program.
 
 use ruff_text_size::TextRange;
 
@@ -10,7 +10,7 @@ use crate::calculus::{Operand, Site, Statement, Variable};
 use crate::library::{Environment, Global, Layer};
 
 impl<'a> Lift<'a> {
-    /// Where something of the current file is.
+    /// Creates a site for a range of the current file.
     pub(super) fn site(&mut self, range: TextRange) -> Site {
         let file = match self.execution.calls.last() {
             Some(call) => call.file,
@@ -78,8 +78,8 @@ impl<'a> Lift<'a> {
         target
     }
 
-    /// Notes where the order of something is made use of.
-    pub(super) fn note_taken(&mut self, value: &Value<'a>, range: TextRange) {
+    /// Records the first use of an unspecified order.
+    pub(super) fn note_order_use(&mut self, value: &Value<'a>, range: TextRange) {
         match &value.shape {
             Shape::Unordered(_, order) => {
                 let site = self.site(range);
@@ -91,14 +91,14 @@ impl<'a> Lift<'a> {
             }
             Shape::Zip(parts) => {
                 for part in parts.iter() {
-                    self.note_taken(part, range);
+                    self.note_order_use(part, range);
                 }
             }
             _ => {}
         }
     }
 
-    /// What a layer does to its input.
+    /// Applies a layer to its input.
     pub(super) fn apply_layer(
         &mut self,
         layer: Layer,
@@ -116,7 +116,7 @@ impl<'a> Lift<'a> {
             && trains
         {
             value.operands =
-                self.program.unsteady(operation, std::mem::take(&mut value.operands), site);
+                self.program.nondeterministic(operation, std::mem::take(&mut value.operands), site);
         }
         value
     }

@@ -4,7 +4,7 @@ use super::execution::{Call, Execution};
 use super::object::Kind;
 use super::scope::Owner;
 use super::value::{Arguments, Code, Function, Shape, Value};
-use super::{DEEPEST, Lift};
+use super::{Lift, MAX_CALL_DEPTH};
 use crate::calculus::{Operand, Site};
 use ruff_python_ast::{Expr, Parameters, Stmt};
 use ruff_text_size::TextRange;
@@ -24,16 +24,16 @@ impl<'a> Lift<'a> {
             .calls
             .iter()
             .any(|call| call.code.address() == address && call.receiver == function.receiver);
-        let is_beyond = self.execution.calls.len() >= DEEPEST || self.program.is_exhausted();
-        if is_beyond && !is_open && !self.execution.is_cut {
-            self.execution.is_cut = true;
+        let is_beyond = self.execution.calls.len() >= MAX_CALL_DEPTH || self.program.is_exhausted();
+        if is_beyond && !is_open && !self.execution.is_truncated {
+            self.execution.is_truncated = true;
             let site = self.site(range);
             let why = "the script is too large, and this call and others are not followed";
             let name = match function.code {
                 Code::Def(code) => code.name.as_str(),
                 Code::Lambda(_) => "lambda",
             };
-            self.program.tell_unknown(name, site, why, true);
+            self.program.report_unknown(name, site, why, true);
         }
         if !is_beyond {
             self.execution.entered.insert(address);
@@ -62,12 +62,12 @@ impl<'a> Lift<'a> {
             receiver: function.receiver,
             loops: self.program.loops.len(),
             site,
-            is_quiet: is_quiet(function),
+            is_no_grad: is_no_grad(function),
             draws: self.program.facts.draws.len(),
             frame,
         });
         self.scope.current = frame;
-        let quiet = usize::from(is_quiet(function));
+        let quiet = usize::from(is_no_grad(function));
         self.execution.no_grad += quiet;
         let result = match function.code {
             Code::Def(code) => {
@@ -157,7 +157,7 @@ impl<'a> Lift<'a> {
         site: Site,
     ) {
         let value = value.unwrap_or_else(Value::constant);
-        // What a checkpoint holds is passed on, not restored, by a call.
+        // Passing an entry of a checkpoint to a call does not restore it.
         // An object keeps the name of whoever made it.
         if let Shape::Loaded(..) | Shape::Parameters(_) | Shape::Object(_) = value.shape {
             if let Owner::Frame(frame) = owner {
@@ -181,15 +181,15 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> Execution<'a> {
-    /// Whether a function yields; looked up once.
+    /// Returns true if a function yields; looked up once.
     pub(super) fn is_generator(&mut self, function: &Function<'a>) -> bool {
         let address = function.code.address();
         *self.generators.entry(address).or_insert_with(|| yields(function))
     }
 }
 
-/// Whether a function is decorated to compute no gradients.
-pub(super) fn is_quiet(function: &Function<'_>) -> bool {
+/// Returns true if a decorator disables gradients in a function.
+pub(super) fn is_no_grad(function: &Function<'_>) -> bool {
     let Code::Def(code) = function.code else {
         return false;
     };
@@ -202,7 +202,7 @@ pub(super) fn is_quiet(function: &Function<'_>) -> bool {
     })
 }
 
-/// Whether the body of a function yields.
+/// Returns true if the body of a function yields.
 pub(super) fn yields(function: &Function<'_>) -> bool {
     use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
 

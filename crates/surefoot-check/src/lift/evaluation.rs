@@ -1,4 +1,4 @@
-//! What is evaluation, and what is training.
+//! Telling evaluation from training.
 
 use super::Lift;
 use super::execution::{Call, Execution};
@@ -6,7 +6,7 @@ use super::program::ProgramBuilder;
 use crate::calculus::{Site, Variable};
 
 impl<'a> Lift<'a> {
-    /// Whether what happens now is an evaluation of the model.
+    /// Returns true if what happens now is an evaluation of the model.
     pub(super) fn is_evaluation(&self) -> bool {
         if self.libraries.evaluating > 0 {
             return true;
@@ -35,10 +35,10 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> Execution<'a> {
-    /// Where an evaluation leads to what happens now: a call in it, if there is one.
+    /// Site in the open evaluation that leads to the current statement.
     pub(super) fn evaluation_site(&self, site: Site) -> Site {
-        let evaluation = self.calls.iter().rposition(|call| call.evaluates() || call.is_quiet);
-        let inside = evaluation.map(|at| at + 1).or_else(|| self.quiet_from.first().copied());
+        let evaluation = self.calls.iter().rposition(|call| call.evaluates() || call.is_no_grad);
+        let inside = evaluation.map(|at| at + 1).or_else(|| self.no_grad_calls.first().copied());
         let next = inside.and_then(|at| self.calls.get(at));
         next.map_or(site, |call| call.site)
     }

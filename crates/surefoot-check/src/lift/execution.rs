@@ -21,13 +21,13 @@ pub(super) struct Execution<'a> {
     /// Number of open scopes without gradients.
     pub no_grad: usize,
     /// Number of open calls at the start of each scope without gradients.
-    pub quiet_from: Vec<usize>,
+    pub no_grad_calls: Vec<usize>,
     /// True while the target of a `for` statement is bound.
     pub in_head: bool,
     /// Number of open `try` blocks.
     pub tries: usize,
     /// True if a limit cut the execution short.
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }
 
 /// A call that was entered.
@@ -36,19 +36,19 @@ pub(super) struct Call<'a> {
     pub file: FileId,
     pub class: Option<Rc<Class<'a>>>,
     pub receiver: Option<ObjectId>,
-    /// How many loops there were around the call.
+    /// Number of loops around the call.
     pub loops: usize,
     pub frame: FrameId,
-    /// Where it was called.
+    /// Site of the call.
     pub site: Site,
-    /// Whether it is decorated to compute no gradients.
-    pub is_quiet: bool,
-    /// How many draws there were before it.
+    /// True if a decorator disables gradients.
+    pub is_no_grad: bool,
+    /// Number of draws before the call.
     pub draws: usize,
 }
 
 impl Call<'_> {
-    /// Whether a function evaluates the model, by its name.
+    /// Returns true if a function evaluates the model, by its name.
     pub(super) fn evaluates(&self) -> bool {
         const NAMES: [&str; 5] = ["eval", "valid", "test", "infer", "visual"];
         let name = self.code.name().trim_start_matches('_');

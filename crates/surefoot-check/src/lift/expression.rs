@@ -152,13 +152,13 @@ impl<'a> Lift<'a> {
             Expr::Yield(it) => {
                 let value =
                     it.value.as_ref().map_or_else(Value::constant, |value| self.eval(value));
-                self.give_back(value, it.range());
+                self.return_back(value, it.range());
                 Value::constant()
             }
             Expr::YieldFrom(it) => {
                 let value = self.eval(&it.value);
                 let data = self.heap.data(&value);
-                self.give_back(data, it.range());
+                self.return_back(data, it.range());
                 Value::constant()
             }
             Expr::Starred(it) => self.eval(&it.value),
@@ -171,7 +171,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// What an expression stands for, without executing anything again.
+    /// Value of an expression, without executing it again.
     pub(super) fn eval_quietly(&mut self, expression: &'a Expr) -> Value<'a> {
         match expression {
             Expr::Name(it) => self.name(it.id.as_str()),
@@ -252,7 +252,7 @@ impl<'a> Lift<'a> {
                     }
                     return list;
                 }
-                // Data sets are put together with a plus.
+                // `+` concatenates data sets.
                 if matches!(self.heap.object(*a).kind, Kind::Dataset { .. }) {
                     return left;
                 }

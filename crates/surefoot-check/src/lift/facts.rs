@@ -1,4 +1,4 @@
-//! What a lifted script is beside its program: who is who, and what happened when.
+//! Facts about a lifted script beside its program: objects, draws, saves, loops.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,9 +21,9 @@ pub(crate) struct Moment(pub u32);
 pub(crate) struct Lifted {
     /// The program.
     pub program: Program,
-    /// Where its statements come from.
+    /// Source locations, indexed by site.
     pub sites: Vec<Place>,
-    /// What has a state.
+    /// Kind of state.
     pub things: Vec<Thing>,
     /// Every draw.
     pub draws: Vec<Draw>,
@@ -35,25 +35,25 @@ pub(crate) struct Lifted {
     pub asides: Vec<Aside>,
     /// Every loop.
     pub loops: Vec<Loop>,
-    /// Every load, and which of its keys are used.
+    /// Loads, with the keys that are used.
     pub loads: Vec<Load>,
-    /// Everything that is put back from a checkpoint.
+    /// State restored from checkpoints.
     pub restores: Vec<Restore>,
-    /// Optimizers that are not put back although they are in the checkpoint.
+    /// Optimizers in a checkpoint that are not restored.
     pub left_out: Vec<LeftOut>,
-    /// What is read from the environment.
+    /// Reads from the environment.
     pub reads: Vec<Read>,
-    /// Operations that may give other bits for the same input.
-    pub unsteady: Vec<Unsteady>,
+    /// Operations that are not deterministic on a GPU.
+    pub nondeterministic_ops: Vec<NondeterministicOp>,
     /// Switches that make a script less repeatable.
     pub switches: Vec<SwitchSet>,
     /// Calls that could not be resolved and take part in training.
     pub unknown: Vec<Unknown>,
-    /// Writes of cells outside of training steps: made anew, initialised.
+    /// Writes of state outside of training steps: re-creation, initialization.
     pub rewrites: Vec<Rewrite>,
-    /// Variables that people named, and the frame each lives in, if it is no attribute.
+    /// Named variables and their frames; attributes have no frame.
     pub named: BTreeMap<Variable, Option<FrameId>>,
-    /// Generators of processes that load data, which nobody seeds.
+    /// Unseeded generators of data-loading worker processes.
     pub unseeded_processes: Vec<ObjectId>,
     /// Keys that are made from others.
     pub folds: Vec<Fold>,
@@ -61,28 +61,28 @@ pub(crate) struct Lifted {
     pub keys: BTreeSet<Variable>,
     /// The attribute of an object that a variable or an object is kept in.
     pub kept_in: BTreeMap<Kept, (ObjectId, String)>,
-    /// Whether it trains anything.
+    /// True if it trains anything.
     pub trains: bool,
-    /// What its checkpoints are made with.
+    /// Checkpoint format.
     pub style: Style,
-    /// Whether the script may run on a GPU.
+    /// True if the script may run on a GPU.
     pub uses_cuda: bool,
-    /// Whether it asks for deterministic algorithms.
-    pub asks_for_determinism: bool,
-    /// Whether this is code that others call, entered with arguments that are not known.
+    /// True if it switches deterministic algorithms on.
+    pub is_deterministic: bool,
+    /// True for code without a caller, entered with guessed arguments.
     pub is_library: bool,
 }
 
-/// What an attribute can keep.
+/// Contents of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kept {
     /// Data.
     Variable(Variable),
-    /// Something with a state.
+    /// An object with state.
     Object(ObjectId),
 }
 
-/// What checkpoints are made with.
+/// Checkpoint format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Style {
     /// `torch.save`.
@@ -94,29 +94,28 @@ pub(crate) enum Style {
     Values,
 }
 
-/// Something with a state.
+/// An object with state.
 #[derive(Clone, Debug)]
 pub(crate) struct Thing {
     /// The object.
     pub object: ObjectId,
-    /// The variable of its state.
+    /// Variable of its state.
     pub cell: Variable,
-    /// That of its gradients, if it is a model.
+    /// Variable of its gradients, for models.
     pub gradients: Option<Variable>,
-    /// What people call it.
+    /// Name in the script.
     pub name: String,
-    /// What it is.
     pub role: Role,
-    /// Where it is made.
+    /// Site of its creation.
     pub site: Site,
-    /// Whether it is part of another one.
+    /// True if it is part of another one.
     pub is_part: bool,
 }
 
 /// The beginning of a script, where what has no other place is.
 pub(crate) const START: Site = Site(0);
 
-/// What has a state.
+/// Kind of state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Role {
     /// Parameters and buffers.
@@ -141,9 +140,9 @@ pub(crate) enum Role {
     Dictionary,
     /// A set.
     Set,
-    /// What a callback of Keras remembers.
+    /// State of a Keras callback.
     Callback,
-    /// Another object with a state of its own.
+    /// Another object with state.
     State,
 }
 
@@ -152,38 +151,37 @@ pub(crate) enum Role {
 pub(crate) struct Draw {
     /// The generator.
     pub generator: ObjectId,
-    /// Where to look.
+    /// Site that a finding points at.
     pub site: Site,
-    /// What for.
+    /// Purpose.
     pub purpose: Purpose,
     /// The loops around it, outermost first.
     pub loops: Vec<LoopId>,
-    /// Where an evaluation leads to it, if one does.
+    /// Site in an evaluation that leads to it, if there is one.
     pub evaluation: Option<Site>,
-    /// Whether it happens in a process that loads data.
+    /// True if it happens in a process that loads data.
     pub in_worker: bool,
-    /// Whether each of these processes has its own copy of the generator, and nothing seeds it there.
+    /// True if each worker process has an unseeded copy of the generator.
     pub is_copied: bool,
-    /// Whether it is in a function that applies a model without training it.
+    /// True if it is in a function that applies a model without training it.
     pub is_probe: bool,
-    /// What is drawn.
+    /// Purpose of a draw.
     pub target: Variable,
-    /// When.
     pub moment: Moment,
 }
 
-/// What is drawn.
+/// Purpose of a draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Initial parameters.
     Parameters,
     /// The order of the data.
     Order,
-    /// The order of the data where nobody asked for another one: `fit` shuffles by itself.
+    /// Default order of the data: `fit` shuffles unless told otherwise.
     DefaultOrder,
     /// The seed of the processes that load data.
     WorkerSeed,
-    /// Dropout and the like.
+    /// Randomness of a layer, such as dropout.
     Layer,
     /// Anything else.
     Values,
@@ -194,13 +192,11 @@ pub(crate) enum Purpose {
 pub(crate) struct Seed {
     /// The generator.
     pub generator: ObjectId,
-    /// Where.
     pub site: Site,
-    /// What the seed is computed from.
+    /// Operands of the seed.
     pub operands: Vec<Operand>,
-    /// Whether it is in a loop.
+    /// True if it is in a loop.
     pub in_loop: bool,
-    /// When.
     pub moment: Moment,
 }
 
@@ -213,13 +209,13 @@ pub(crate) struct Save {
     pub site: Site,
     /// The loops around it, outermost first.
     pub loops: Vec<LoopId>,
-    /// What is saved.
+    /// Saved value.
     pub holdings: Holdings,
-    /// The frames whose names can be seen from here or from its callers.
+    /// Frames of the open calls and modules.
     pub frames: Vec<FrameId>,
-    /// Whether it is a checkpoint only if it turns out to hold something that must be saved.
+    /// True if it is a checkpoint only if it turns out to hold something that must be saved.
     pub is_candidate: bool,
-    /// What the objects that others are kept in are called there.
+    /// Names, visible there, of the objects that hold other objects.
     pub names: BTreeMap<ObjectId, String>,
 }
 
@@ -228,20 +224,20 @@ pub(crate) struct Save {
 pub(crate) struct Aside {
     /// The call.
     pub site: Site,
-    /// What is written.
+    /// Saved value.
     pub holdings: Holdings,
 }
 
-/// What a value holds on to.
+/// Contents of a saved value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Holdings {
-    /// Objects whose state is in it.
+    /// Objects whose state it contains.
     pub objects: Vec<ObjectId>,
     /// Variables that are in it.
     pub variables: Vec<Variable>,
     /// Its keys, and what is under each.
     pub keys: Vec<Key>,
-    /// Whether there may be more in it than is known.
+    /// True if it may have unknown contents.
     pub is_open: bool,
 }
 
@@ -250,9 +246,9 @@ pub(crate) struct Holdings {
 pub(crate) struct Key {
     /// Its name.
     pub name: String,
-    /// Where it is put in.
+    /// Site of the entry.
     pub site: Option<Site>,
-    /// What is under it.
+    /// Value of the entry.
     pub holdings: Holdings,
 }
 
@@ -265,29 +261,29 @@ pub(crate) struct Loop {
     pub parent: Option<LoopId>,
     /// Its counter in the program.
     pub counter: Variable,
-    /// What people call how far it has come.
+    /// Name of the variable that counts rounds.
     pub name: Option<String>,
-    /// Variables that tell how far it has come.
+    /// Variables that hold its position.
     pub positions: Vec<Variable>,
-    /// Whether it goes through data.
+    /// True if it goes through data.
     pub is_over_data: bool,
-    /// Whether a step of an optimizer happens in it.
+    /// True if a step of an optimizer happens in it.
     pub trains: bool,
     /// Generators that are drawn from when it begins to go through data.
     pub pass_draws: Vec<ObjectId>,
-    /// What it takes data from that goes on from round to round, and what people call it.
+    /// Iterator that continues across rounds, and its name.
     pub iterator: Option<(ObjectId, String)>,
-    /// Whether the script writes `while`.
+    /// True if the script writes `while`.
     pub is_while: bool,
-    /// What runs it, if the script does not.
+    /// Framework that runs the loop, if any.
     pub runner: Option<Runner>,
-    /// A checkpoint at the end of its body.
+    /// Label of the checkpoint at the end of its body.
     pub end: Option<Label>,
-    /// The frames whose names can be seen from there or from its callers.
+    /// Frames of the open calls and modules.
     pub frames: Vec<FrameId>,
-    /// What the objects that others are kept in are called there.
+    /// Names, visible there, of the objects that hold other objects.
     pub names: BTreeMap<ObjectId, String>,
-    /// When it begins.
+    /// Moment at which it starts.
     pub moment: Moment,
 }
 
@@ -316,41 +312,37 @@ pub(crate) struct Load {
     pub site: Site,
     /// Keys that are read from it.
     pub keys: Vec<String>,
-    /// Whether it goes where its use cannot be followed.
+    /// True if it goes where its use cannot be followed.
     pub escapes: bool,
-    /// What the file is called in the script.
+    /// File name, as far as the script shows it.
     pub file: Option<String>,
 }
 
-/// Something put back from a checkpoint.
+/// State restored from a checkpoint.
 #[derive(Clone, Debug)]
 pub(crate) struct Restore {
     /// The variable that is written.
     pub variable: Variable,
     /// The object, if it is one.
     pub object: Option<ObjectId>,
-    /// Where.
     pub site: Site,
     /// The loops around it.
     pub in_loop: bool,
-    /// When.
     pub moment: Moment,
 }
 
-/// Something read from the environment.
+/// A read from the environment.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
-    /// What.
     pub what: Environment,
-    /// Where.
     pub site: Site,
-    /// What is called, as people write it.
+    /// Callee, as written in Python.
     pub call: String,
-    /// Where the order of a set is first made use of.
+    /// First site that depends on the order of a set.
     pub taken_at: Option<Site>,
-    /// What is read.
+    /// Variable that is read.
     pub variable: Variable,
-    /// Whether a process that loads data reads it.
+    /// True if a process that loads data reads it.
     pub in_worker: bool,
 }
 
@@ -359,16 +351,13 @@ pub(crate) struct Read {
 pub(crate) struct Fold {
     /// The key.
     pub variable: Variable,
-    /// Where.
     pub site: Site,
 }
 
-/// An operation that may give other bits for the same input.
+/// An operation that is not deterministic on a GPU.
 #[derive(Clone, Debug)]
-pub(crate) struct Unsteady {
-    /// Which.
+pub(crate) struct NondeterministicOp {
     pub operation: &'static str,
-    /// Where.
     pub site: Site,
 }
 
@@ -377,48 +366,44 @@ pub(crate) struct Unsteady {
 pub(crate) struct SwitchSet {
     /// The finding it makes.
     pub rule: Rule,
-    /// Where.
     pub site: Site,
 }
 
 /// A call that could not be resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Unknown {
-    /// What is called.
+    /// Callee.
     pub callee: String,
-    /// Where.
     pub site: Site,
     /// Its part in the training.
     pub part: String,
-    /// Whether it trains by itself; then it is told even where no training is seen.
+    /// True if it runs the training itself; it is then reported even if no training is seen.
     pub trains: bool,
 }
 
-/// A cell that is written anew outside of a training step.
+/// A write of state outside of a training step.
 #[derive(Clone, Debug)]
 pub(crate) struct Rewrite {
     /// The variable.
     pub variable: Variable,
-    /// Where.
     pub site: Site,
-    /// Whether it is in a loop.
+    /// True if it is in a loop.
     pub in_loop: bool,
-    /// When.
     pub moment: Moment,
 }
 
 impl Lifted {
-    /// Whether anything is trained, so that the rest can matter.
-    pub(crate) fn matters(&self) -> bool {
+    /// Returns true if anything is trained, so that the rest can matter.
+    pub(crate) fn is_relevant(&self) -> bool {
         self.trains || self.unknown.iter().any(|it| it.trains)
     }
 
-    /// Where a statement comes from.
+    /// Source location of a site.
     pub(crate) fn place(&self, site: Site) -> Place {
         self.sites[site.0 as usize].clone()
     }
 
-    /// The thing whose state or gradients this variable is.
+    /// Finds the object whose state or gradients a variable holds.
     pub(crate) fn thing(&self, variable: Variable) -> Option<&Thing> {
         self.things.iter().find(|thing| thing.cell == variable || thing.gradients == Some(variable))
     }

@@ -41,7 +41,7 @@ impl<'a> Lift<'a> {
         for callback in &callbacks {
             if let Called::Project(callback) = callback {
                 self.forget_fields(*callback);
-                self.heap.give_field(*callback, "model", &Value::object(id));
+                self.heap.set_field(*callback, "model", &Value::object(id));
                 self.call_hook(*callback, "on_train_begin", Vec::new(), site);
             }
         }
@@ -53,7 +53,7 @@ impl<'a> Lift<'a> {
             !matches!(arguments.name("shuffle").map(|it| &it.shape), Some(Shape::Bool(false)));
         let order = shuffles.then(|| self.heap.order_of_fit(&data)).flatten();
         let in_processes = self.heap.loads_in_processes(&data, arguments);
-        // A `fit` in a loop of the script is one of its rounds.
+        // `fit` inside a loop of the script is one round of that loop.
         let goes_on =
             arguments.get(11, "initial_epoch").is_some() || !self.program.loops.is_empty();
         self.run_library_loop(site, Runner::Fit, "epoch", false, |lift, epoch| {
@@ -236,7 +236,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// What a callback does at the end of an epoch.
+    /// Runs a callback at the end of an epoch.
     fn end_epoch(
         &mut self,
         callback: &Called<'a>,
@@ -274,7 +274,7 @@ impl<'a> Lift<'a> {
                 let optimizer = self.optimizer_for(model, site);
                 self.write_cell(optimizer, vec![Operand::Variable(cell)], site);
                 // The rate that was set matters even to an optimizer without a memory.
-                if self.libraries.forgetful.contains(&optimizer) {
+                if self.libraries.stateless_optimizers.contains(&optimizer) {
                     let root = self.heap.root(model);
                     self.write_cell(root, vec![Operand::Variable(cell)], site);
                 }
@@ -296,7 +296,7 @@ impl<'a> Lift<'a> {
                     }
                     self.note_save(holdings, made);
                 } else {
-                    self.put_out(&holdings, made);
+                    self.output_models_in(&holdings, made);
                 }
             }
             Callback::Lambda => {
@@ -323,7 +323,7 @@ impl<'a> Heap<'a> {
         called.collect()
     }
 
-    /// Which generator `fit` draws the order of its data from.
+    /// Generator from which `fit` draws the order of its data.
     pub(super) fn order_of_fit(&self, data: &Value<'a>) -> Option<Global> {
         match &data.shape {
             Shape::Partial(_) | Shape::Function(_) | Shape::Iterator(_) => None,
@@ -343,7 +343,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// Whether other processes make the batches.
+    /// Returns true if other processes make the batches.
     pub(super) fn loads_in_processes(&self, data: &Value<'a>, arguments: &Arguments<'a>) -> bool {
         let of_object = data
             .as_object()
@@ -364,7 +364,7 @@ impl<'a> Heap<'a> {
     }
 }
 
-/// What callbacks do when the training is over.
+/// Runs a callback at the end of the training.
 fn lift_end<'a>(lift: &mut Lift<'a>, callback: &Called<'a>, model: ObjectId, site: Site) {
     match callback {
         Called::Project(_) => lift.call_back(callback, "on_train_end", Vec::new(), model, site),

@@ -1,5 +1,5 @@
-//! What frameworks that train by themselves have in common: loops that no script writes, and checkpoints
-//! that they make.
+//! Shared parts of the framework models: training loops run by a framework, and the checkpoints it
+//! writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -31,29 +31,29 @@ pub(super) struct Libraries<'a> {
     pub worker_first: u32,
     /// Number of data-set samples being computed.
     pub sampling: usize,
-    /// The call whose arguments were evaluated last.
+    /// Call whose arguments were evaluated last.
     pub call: Option<&'a ExprCall>,
-    /// Whether Keras trains, for each call of a model that is open.
+    /// True if Keras trains, for each call of a model that is open.
     pub training: Vec<bool>,
-    /// How many evaluations that a framework makes are open.
+    /// Number of open evaluations run by a framework.
     pub evaluating: usize,
     /// The optimizers that models are compiled with.
     pub optimizers: BTreeMap<ObjectId, ObjectId>,
     /// Optimizers without a memory.
-    pub forgetful: BTreeSet<ObjectId>,
+    pub stateless_optimizers: BTreeSet<ObjectId>,
     /// Optimizers that have their variables, so that these can be read from a file.
     pub built: BTreeSet<ObjectId>,
     /// Files that models were read from.
     pub weights: Vec<WeightsRead>,
-    /// What tells that a loop of a framework is to stop, innermost last.
+    /// Stop variables of the open framework loops, innermost last.
     pub stops: Vec<Variable>,
     /// The optimizers of the Lightning module that is trained.
     pub module_optimizers: Vec<ObjectId>,
-    /// Whether the script uses JAX, so that it may train what is no model.
+    /// True if the script uses JAX, so that it may train what is no model.
     pub uses_jax: bool,
-    /// Whether it writes values to JSON files.
+    /// True if it writes values to JSON files.
     pub dumps_json: bool,
-    /// Whether it saves arrays under names.
+    /// True if it saves arrays under names.
     pub saves_arrays: bool,
 }
 
@@ -64,15 +64,13 @@ pub(super) struct WeightsRead {
     pub model: ObjectId,
     /// Its optimizer, which is in the file too.
     pub optimizer: ObjectId,
-    /// Whether reading leaves the optimizer out.
+    /// True if reading leaves the optimizer out.
     pub leaves_out: bool,
     /// The file.
     pub file: Option<String>,
-    /// Where.
     pub site: Site,
-    /// When.
     pub moment: super::facts::Moment,
-    /// Whether it is in a loop.
+    /// True if it is in a loop.
     pub in_loop: bool,
 }
 
@@ -89,7 +87,7 @@ pub(super) enum Framework<'a> {
     Callback(Callback, Arguments<'a>),
     /// A callback of Lightning that writes checkpoints.
     ModelCheckpoint {
-        /// Whether it leaves the optimizers out.
+        /// True if it leaves the optimizers out.
         is_without_optimizers: bool,
     },
     /// A trainer of Lightning.
@@ -97,7 +95,7 @@ pub(super) enum Framework<'a> {
 }
 
 impl Framework<'_> {
-    /// What has a state among them.
+    /// Role, for objects with state.
     pub(super) fn role(&self) -> Option<Role> {
         match self {
             Framework::Callback(Callback::EarlyStopping | Callback::Plateau, _) => {
@@ -122,7 +120,7 @@ impl<'a> Lift<'a> {
         id
     }
 
-    /// Where the last call names an argument; the call itself if it does not.
+    /// Site of a keyword argument of the last call, or `otherwise`.
     pub(super) fn keyword_site(&mut self, name: &str, otherwise: Site) -> Site {
         let keywords = self.libraries.call.map(|call| &call.arguments.keywords);
         let found = keywords.and_then(|keywords| {
@@ -255,7 +253,7 @@ impl<'a> Lift<'a> {
         self.program.emit(Statement::Checkpoint { label, site });
     }
 
-    /// Notes that the loops around take data from something that goes on from round to round.
+    /// Records an iterator that continues across the rounds of the enclosing loop.
     pub(super) fn note_iterator(&mut self, value: &Value<'a>) {
         let Some(id) = value.as_object().filter(|id| self.heap.pipeline(*id).is_some()) else {
             return;

@@ -1,4 +1,4 @@
-//! Generators: made, seeded, drawn from, saved.
+//! Generators: creation, seeding, draws, state.
 
 use super::Lift;
 use super::facts::{Purpose, Seed};
@@ -107,7 +107,7 @@ impl<'a> Heap<'a> {
     }
 }
 
-/// What a function draws, by its name.
+/// Purpose of a draw, from the function's name.
 pub(super) fn purpose_of(name: &str) -> Purpose {
     match name.rsplit('.').next() {
         Some("shuffle" | "permutation" | "randperm" | "permuted") => Purpose::Order,

@@ -21,7 +21,7 @@ impl<'a> Lift<'a> {
             "get_state" | "getstate" => self.state_of(id, site),
             "set_state" | "setstate" | "reset" => {
                 if let Some(state) = arguments.positional.first() {
-                    self.put_back(id, state, site);
+                    self.restore(id, state, site);
                 }
                 Value::object(id)
             }

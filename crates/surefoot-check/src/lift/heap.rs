@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::facts::Role;
 use super::object::{Kind, Object, Source};
 use super::scope::Slot;
-use super::stranger::Stranger;
-use super::value::{Models, ObjectId, Shape, StrangerId, Value};
+use super::unknown_object::UnknownObject;
+use super::value::{Models, ObjectId, Shape, UnknownId, Value};
 use crate::calculus::{Operand, Site, Variable};
 use crate::library::{Global, Layer};
 
@@ -25,7 +25,7 @@ pub(super) struct Heap<'a> {
     /// Models called through a copy, innermost last: original, copy.
     pub copies: Vec<(ObjectId, ObjectId)>,
     /// Results of calls into unknown libraries.
-    pub strangers: Vec<Stranger>,
+    pub unknown_objects: Vec<UnknownObject>,
     /// Function parameters and the variables passed for them.
     pub same_value: HashMap<Variable, Variable>,
     /// Variables that hold a copy of a model's state.
@@ -103,7 +103,7 @@ impl<'a> Heap<'a> {
         data
     }
 
-    /// The object itself, whatever it turned out to be the same as.
+    /// Follows merges to the object itself.
     pub(super) fn actual(&self, mut id: ObjectId) -> ObjectId {
         while let Some(same) = self.objects[id.0 as usize].same {
             id = same;
@@ -176,12 +176,12 @@ impl<'a> Heap<'a> {
         roots
     }
 
-    /// Whether an object is a model or a layer.
+    /// Returns true if an object is a model or a layer.
     pub(super) fn is_module(&self, id: ObjectId) -> bool {
         matches!(self.object(id).kind, Kind::Module { .. })
     }
 
-    /// Whether a model has anything to train.
+    /// Returns true if a model has anything to train.
     pub(super) fn has_parameters(&self, id: ObjectId) -> bool {
         matches!(
             self.object(id).kind,
@@ -189,12 +189,12 @@ impl<'a> Heap<'a> {
         )
     }
 
-    /// Whether a model is in training mode.
+    /// Returns true if a model is in training mode.
     pub(super) fn trains(&self, id: ObjectId) -> bool {
         matches!(self.object(self.root(id)).kind, Kind::Module { trains: true, .. })
     }
 
-    /// What an object is, for those who look at the lifted script.
+    /// Role of an object in the lifted script.
     pub(super) fn role(&self, id: ObjectId) -> Option<Role> {
         Some(match &self.object(id).kind {
             Kind::Module { averages: true, .. } => Role::Average,
@@ -220,8 +220,8 @@ impl<'a> Heap<'a> {
 
     /// The value in a slot.
     pub(super) fn read(&self, slot: &Slot<'a>) -> Value<'a> {
-        if let Shape::Stranger(id) = slot.shape
-            && let Some(model) = self.recognized(id)
+        if let Shape::Unknown(id) = slot.shape
+            && let Some(model) = self.model_of_unknown(id)
         {
             return Value::object(model);
         }
@@ -234,20 +234,20 @@ impl<'a> Heap<'a> {
         self.object(object).fields.get(name).map(|slot| self.read(slot))
     }
 
-    /// What a call of an unknown library gives, made of `whole`.
-    pub(super) fn new_stranger(&mut self, callee: &str, whole: Value<'a>, site: Site) -> Value<'a> {
-        let id = StrangerId(self.strangers.len());
-        self.strangers.push(Stranger { callee: callee.into(), site, model: None });
-        Value { shape: Shape::Stranger(id), ..whole }
+    /// Result of a call into an unknown library, computed from `whole`.
+    pub(super) fn new_unknown(&mut self, callee: &str, whole: Value<'a>, site: Site) -> Value<'a> {
+        let id = UnknownId(self.unknown_objects.len());
+        self.unknown_objects.push(UnknownObject { callee: callee.into(), site, model: None });
+        Value { shape: Shape::Unknown(id), ..whole }
     }
 
-    /// The model that something unknown turned out to be.
-    pub(super) fn recognized(&self, id: StrangerId) -> Option<ObjectId> {
-        self.strangers[id.0].model
+    /// Model that an unknown object is, if its use has shown that.
+    pub(super) fn model_of_unknown(&self, id: UnknownId) -> Option<ObjectId> {
+        self.unknown_objects[id.0].model
     }
 
-    /// Gives an object an attribute that its framework sets.
-    pub(super) fn give_field(&mut self, id: ObjectId, name: &'static str, value: &Value<'a>) {
+    /// Sets an attribute on behalf of a framework.
+    pub(super) fn set_field(&mut self, id: ObjectId, name: &'static str, value: &Value<'a>) {
         let slot = Slot { shape: value.shape.clone(), variable: None, models: value.models };
         self.object_mut(id).fields.insert(name, slot);
     }

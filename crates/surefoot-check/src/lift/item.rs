@@ -1,10 +1,10 @@
-//! Elements of things.
+//! Subscripts.
 
 use super::Lift;
 use super::object::Kind;
 use super::value::{ObjectId, Shape, Value};
 use crate::calculus::Operand;
-use crate::library::SOMETHING;
+use crate::library::DYNAMIC_NAME;
 use ruff_text_size::TextRange;
 
 impl<'a> Lift<'a> {
@@ -39,7 +39,7 @@ impl<'a> Lift<'a> {
             }
             Shape::Library(name) if name.ends_with(".__dict__") => {
                 let module = name.trim_end_matches(".__dict__");
-                return Value::library(format!("{module}.{SOMETHING}"));
+                return Value::library(format!("{module}.{DYNAMIC_NAME}"));
             }
             Shape::Library(name) if name.starts_with('.') => return base.clone(),
             Shape::Library(name) if &**name == "os.environ" => {

@@ -1,4 +1,4 @@
-//! Calls of JAX, Optax and Flax. All of them compute: keys and what is trained are values.
+//! Calls of JAX, Optax and Flax. All are pure: keys and parameters are values.
 
 use std::rc::Rc;
 
@@ -115,7 +115,7 @@ impl<'a> Lift<'a> {
             return Value::of(Shape::Tuple(Rc::new([result, gradient])));
         }
         match &result.shape {
-            // The gradient, and what the function gives beside its value.
+            // The gradient and the auxiliary output.
             Shape::Tuple(parts) => {
                 let aside = parts.iter().skip(1).cloned();
                 Value::of(Shape::Tuple([gradient].into_iter().chain(aside).collect()))

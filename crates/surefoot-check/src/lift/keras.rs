@@ -1,6 +1,6 @@
-//! Keras: layers, models, optimizers, and what is read from and written to files.
+//! Keras: layers, models, optimizers and files.
 //!
-//! Layers learn at each call whether they train; what is not told is inherited from the call around it.
+//! Each call of a layer has a training flag, inherited from the enclosing call by default.
 //! Training itself is in [`super::fit`].
 
 use std::rc::Rc;
@@ -120,7 +120,7 @@ impl<'a> Lift<'a> {
                     self.make_generator(Family::TensorFlow, &given, shown)
                 }
             };
-            self.heap.give_field(id, SEEDS, &Value::object(generator));
+            self.heap.set_field(id, SEEDS, &Value::object(generator));
         }
         let whole = self.heap.combine(arguments.all().filter(|it| it.is_data()));
         if !whole.operands.is_empty() && layer.has_parameters {
@@ -132,7 +132,7 @@ impl<'a> Lift<'a> {
         Value::object(id)
     }
 
-    /// What initial values come from, if an argument says so; otherwise they are drawn.
+    /// Source of initial values given by an argument; drawn by default.
     fn initial_of(&self, arguments: &Arguments<'a>) -> Option<Vec<Operand>> {
         let (_, given) = arguments.named.iter().find(|(name, _)| {
             name.ends_with("initializer")
@@ -242,7 +242,7 @@ impl<'a> Lift<'a> {
         }
         if let Some(operation) = layer.nondeterministic {
             value.operands =
-                self.program.unsteady(operation, std::mem::take(&mut value.operands), site);
+                self.program.nondeterministic(operation, std::mem::take(&mut value.operands), site);
         }
         if layer.keeps_statistics {
             let operands = value.operands.clone();
@@ -251,7 +251,7 @@ impl<'a> Lift<'a> {
         value
     }
 
-    /// A method of a model of Keras; nothing if it is one that computes.
+    /// Calls a method of a Keras model; `None` for pure computations.
     pub(super) fn call_keras_method(
         &mut self,
         id: ObjectId,
@@ -286,7 +286,7 @@ impl<'a> Lift<'a> {
             "get_weights" => self.state_of(root, site),
             "set_weights" => {
                 let state = arguments.get(0, "weights").cloned()?;
-                self.put_back(id, &state, site);
+                self.restore(id, &state, site);
                 Value::of(Shape::None)
             }
             "save" | "save_weights" | "export" => {
@@ -369,14 +369,14 @@ impl<'a> Heap<'a> {
         value
     }
 
-    /// Whether an object is a model or a layer of Keras.
+    /// Returns true if an object is a model or a layer of Keras.
     pub(super) fn is_keras(&self, id: ObjectId) -> bool {
         matches!(self.object(id).kind, Kind::Module { layer, .. } if layer.is_keras)
     }
 }
 
 impl<'a> Libraries<'a> {
-    /// Whether the call of a model that is open trains.
+    /// Returns true if the call of a model that is open trains.
     pub(super) fn keras_trains(&self) -> bool {
         self.training.last().copied().unwrap_or(false)
     }

@@ -1,4 +1,4 @@
-//! Calls of libraries: what each [`Effect`] does to the program.
+//! Calls of libraries: the meaning of each [`Effect`].
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::heap::Heap;
 use super::object::{Container, Kind};
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::Operand;
-use crate::library::{self, Effect, Environment, Global, Layer, SOMETHING};
+use crate::library::{self, DYNAMIC_NAME, Effect, Environment, Global, Layer};
 
 impl<'a> Lift<'a> {
     /// Calls something of a library.
@@ -28,7 +28,7 @@ impl<'a> Lift<'a> {
             return value;
         }
         if let Some(name) = name.strip_prefix("torch.")
-            && let Some(value) = self.call_unsteady(name, &arguments, range)
+            && let Some(value) = self.call_nondeterministic(name, &arguments, range)
         {
             return value;
         }
@@ -88,7 +88,7 @@ impl<'a> Lift<'a> {
             Effect::SetState(global) => {
                 let generator = self.global(global);
                 if let Some(value) = arguments.positional.first() {
-                    self.put_back(generator, value, site);
+                    self.restore(generator, value, site);
                 }
                 Value::of(Shape::None)
             }
@@ -104,8 +104,8 @@ impl<'a> Lift<'a> {
                 }
             }
             Effect::Module(layer) => {
-                if layer.has_parameters && name.rsplit('.').next() == Some(SOMETHING) {
-                    self.program.tell_unknown(name, site, "it makes the model", false);
+                if layer.has_parameters && name.rsplit('.').next() == Some(DYNAMIC_NAME) {
+                    self.program.report_unknown(name, site, "it makes the model", false);
                 }
                 self.new_layer(layer, &arguments, site)
             }
@@ -128,7 +128,7 @@ impl<'a> Lift<'a> {
                 let id = self.make_optimizer(&arguments, site);
                 // Without momentum there is nothing that it remembers.
                 if &**name == "torch.optim.SGD" && !arguments.may_be_true(2, "momentum") {
-                    self.libraries.forgetful.insert(id);
+                    self.libraries.stateless_optimizers.insert(id);
                 }
                 Value::object(id)
             }
@@ -209,7 +209,7 @@ impl<'a> Lift<'a> {
             }
             Effect::Load => self.load(&arguments, range),
             Effect::CopyFile => {
-                self.put_out_models(site);
+                self.output_models(site);
                 Value::constant()
             }
             Effect::Rank => Value::plain(vec![Operand::Rank]),
@@ -230,14 +230,14 @@ impl<'a> Lift<'a> {
             Effect::Nondeterministic(operation) => {
                 let mut whole = self.heap.combine(arguments.all());
                 if self.mode_of_call() {
-                    whole.operands = self.program.unsteady(operation, whole.operands, site);
+                    whole.operands = self.program.nondeterministic(operation, whole.operands, site);
                 }
                 whole
             }
         }
     }
 
-    /// Library functions whose meaning depends on their arguments in a way of its own.
+    /// Library functions that need more than an effect.
     pub(super) fn call_special(
         &mut self,
         name: &str,
@@ -290,7 +290,7 @@ impl<'a> Lift<'a> {
                 self.program.compute(cell, "new", whole.operands, site);
                 Value::object(id)
             }
-            // They keep the order unless they are told to shuffle.
+            // The order is kept unless `shuffle=True`.
             "sklearn.model_selection.KFold"
             | "sklearn.model_selection.StratifiedKFold"
             | "sklearn.model_selection.StratifiedGroupKFold"
@@ -326,7 +326,7 @@ impl<'a> Lift<'a> {
         })
     }
 
-    /// Whether a function of a model is called in training.
+    /// Returns true if a function of a model is called in training.
     pub(super) fn mode_of_call(&self) -> bool {
         let receiver = self
             .execution
@@ -339,7 +339,7 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> Heap<'a> {
-    /// A computation; what comes out of a checkpoint stays what it is.
+    /// A pure computation; entries of a checkpoint are passed through.
     pub(super) fn pure(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
         if let Some(first) = arguments.positional.first()
             && matches!(first.shape, Shape::Loaded(..))
@@ -367,7 +367,7 @@ impl<'a> Heap<'a> {
     }
 }
 
-/// Whether a qualified name ends in that of a class.
+/// Returns true if a qualified name ends in that of a class.
 fn is_class(name: &str) -> bool {
     name.rsplit('.').next().is_some_and(|it| it.starts_with(|c: char| c.is_ascii_uppercase()))
 }

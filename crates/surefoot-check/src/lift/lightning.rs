@@ -1,4 +1,4 @@
-//! Lightning: `Trainer.fit` as the loop that it runs.
+//! Lightning: the loop of `Trainer.fit`.
 
 use std::rc::Rc;
 
@@ -11,16 +11,16 @@ use crate::Rule;
 use crate::calculus::{Operand, Site};
 use crate::library::Lightning;
 
-/// What is known of a trainer.
+/// A Lightning trainer.
 #[derive(Clone, Debug)]
 pub(super) struct Trainer<'a> {
-    /// What it calls back.
+    /// Callbacks.
     callbacks: Vec<ObjectId>,
-    /// Where it resumes from, in versions that were told here.
+    /// Checkpoint to resume from, in Lightning versions before `fit(ckpt_path=)`.
     resumes: Option<Value<'a>>,
 }
 
-/// What a trainer goes through.
+/// Data loaders of a trainer.
 struct Loaders<'a> {
     training: Value<'a>,
     validation: Option<Value<'a>>,
@@ -58,7 +58,7 @@ impl<'a> Lift<'a> {
                 let rule = Rule::WarnOnly;
                 self.program.facts.switches.push(SwitchSet { rule, site });
             }
-            Some(Shape::Bool(true)) => self.program.facts.asks_for_determinism = true,
+            Some(Shape::Bool(true)) => self.program.facts.is_deterministic = true,
             _ => {}
         }
         if arguments.is_true(usize::MAX, "benchmark") {
@@ -82,7 +82,7 @@ impl<'a> Lift<'a> {
                     self.fit_module(trainer, model, &arguments, site);
                 }
             }
-            "save_checkpoint" => self.put_out_models(site),
+            "save_checkpoint" => self.output_models(site),
             _ => {}
         }
         Value::constant()
@@ -256,7 +256,7 @@ impl<'a> Lift<'a> {
         let root = self.heap.root(model);
         if !is_resumed {
             let holdings = Holdings { objects: vec![root], ..Holdings::default() };
-            self.put_out(&holdings, site);
+            self.output_models_in(&holdings, site);
             return;
         }
         let container = Container { is_closed: true, ..Container::default() };

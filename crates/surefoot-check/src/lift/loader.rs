@@ -1,4 +1,4 @@
-//! Going through data: what is drawn when a pass begins, and what happens for each batch.
+//! Iteration over data: draws at the start of a pass, and the effects of each batch.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::calculus::{Operand, Site, Statement};
 use crate::library::{Global, Sampler};
 
 impl<'a> Lift<'a> {
-    /// What happens when something begins to go through a value.
+    /// Effects of starting an iteration over a value.
     pub(super) fn begin_pass(&mut self, iterated: &Value<'a>, site: Site) {
         match &iterated.shape {
             Shape::Zip(parts) => {

@@ -16,14 +16,14 @@ use super::scope::Owner;
 use super::value::{Models, Shape, Value};
 use crate::calculus::{Operand, Site, Statement, Variable};
 
-/// Loops over known objects of at most this number are executed once for each.
+/// Maximum number of known objects for which a loop is unrolled.
 const UNROLLED: usize = 8;
 
 impl<'a> Lift<'a> {
     pub(super) fn run_for(&mut self, it: &'a StmtFor) {
         let iterated = self.eval(&it.iter);
-        let iterated = self.in_some_order(iterated, it.iter.range());
-        self.note_taken(&iterated, it.iter.range());
+        let iterated = self.iteration_value(iterated, it.iter.range());
+        self.note_order_use(&iterated, it.iter.range());
         if let Some(elements) = self.heap.unrolled(&iterated) {
             for element in elements {
                 self.execution.in_head = true;
@@ -168,7 +168,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// How often a loop goes round.
+    /// Bound of a loop.
     fn bound(&mut self, iterated: &Value<'a>, site: Site) -> Operand {
         let operands = match &iterated.shape {
             Shape::Object(id) if matches!(self.heap.object(*id).kind, Kind::Container(_)) => {
@@ -189,7 +189,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Variables bound by the head of a loop that tell how far it has come.
+    /// Variables in the target of a loop that hold its position.
     fn note_positions(&mut self, target: &'a Expr, iterated: &Value<'a>) {
         let is_counted = matches!(iterated.shape, Shape::Range | Shape::Zip(_));
         let first = match target {
@@ -271,7 +271,7 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> ProgramBuilder<'a> {
-    /// What a `while` tests tells how far it has come, if it is counted.
+    /// Records the counter in the test of a `while` loop as a position.
     pub(super) fn note_test(&mut self, operands: &[Operand], id: LoopId) {
         for operand in operands {
             if let Operand::Variable(variable) = operand {
@@ -285,7 +285,7 @@ impl<'a> ProgramBuilder<'a> {
 }
 
 impl<'a> Heap<'a> {
-    /// The elements of something short and known.
+    /// Elements of a short, known sequence.
     pub(super) fn unrolled(&self, iterated: &Value<'a>) -> Option<Vec<Value<'a>>> {
         let is_worth_it = |elements: &[Value<'a>]| {
             let is_thing = |value: &Value<'a>| match &value.shape {
@@ -310,7 +310,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// Whether batches or samples are what a loop goes through.
+    /// Returns true if batches or samples are what a loop goes through.
     pub(super) fn is_data(&self, iterated: &Value<'a>) -> bool {
         match &iterated.shape {
             Shape::Object(id) => matches!(
@@ -325,7 +325,7 @@ impl<'a> Heap<'a> {
     }
 }
 
-/// What people call how far a loop has come: the index of `enumerate`, or the number of `range`.
+/// Name of the position of a loop: the index of `enumerate`, or the number of `range`.
 fn position_name(target: &Expr, iterated: &Value<'_>) -> Option<String> {
     match (target, &iterated.shape) {
         (Expr::Tuple(tuple), Shape::Zip(_)) => match tuple.elts.first() {
@@ -337,7 +337,7 @@ fn position_name(target: &Expr, iterated: &Value<'_>) -> Option<String> {
     }
 }
 
-/// What the body of a loop writes.
+/// Names and attributes that the body of a loop writes.
 #[derive(Default)]
 pub(super) struct Assigned<'a> {
     names: Vec<&'a str>,
@@ -384,7 +384,7 @@ impl<'a> StatementVisitor<'a> for Assigned<'a> {
     }
 }
 
-/// What a body writes.
+/// Names and attributes that a body writes.
 pub(super) fn assigned(body: &[Stmt]) -> Assigned<'_> {
     let mut found = Assigned::default();
     found.visit_body(body);

@@ -1,10 +1,10 @@
 //! From Python to the calculus.
 //!
-//! A script is executed in the abstract: each function is entered where it is called, each loop body
-//! once, both sides of every branch. Names are bound to what is known of their values
-//! ([`value`], [`scope`]), things with a state are objects ([`object`]), and whatever computes, draws,
-//! seeds or reads becomes a statement of the program. What the program cannot say is kept beside it
-//! ([`facts`]).
+//! A script is executed abstractly: each function is entered where it is called, each loop body
+//! once, both sides of every branch. Names are bound to abstract values
+//! ([`value`], [`scope`]), objects with state are on the heap ([`heap`]), and everything that computes,
+//! draws, seeds or reads becomes a statement of the program ([`program`]). Other facts are recorded beside
+//! it ([`facts`]).
 //!
 //! Loads of checkpoints do nothing in the program: it is the run that is never interrupted.
 
@@ -28,7 +28,7 @@ mod evaluation;
 mod execution;
 mod expression;
 pub(crate) mod facts;
-mod finishing;
+mod finish;
 mod fit;
 mod framework;
 mod generator;
@@ -45,6 +45,7 @@ mod loader;
 mod loops;
 mod model_method;
 mod module;
+mod nondeterministic;
 mod object;
 mod object_call;
 mod optimizer;
@@ -54,11 +55,10 @@ mod saving;
 mod scope;
 mod scoped_block;
 mod statement;
-mod stranger;
 mod switch;
 mod tensorflow;
 mod uncalled;
-mod unsteady;
+mod unknown_object;
 mod usage;
 mod value;
 mod weights;
@@ -80,10 +80,10 @@ use usage::Usage;
 pub(crate) use value::ObjectId;
 use value::{FrameId, Function, Shape, Value};
 
-/// How deep calls are entered.
-const DEEPEST: usize = 24;
+/// Maximum depth of entered calls.
+const MAX_CALL_DEPTH: usize = 24;
 
-/// How a file is lifted.
+/// Mode in which a file is lifted.
 pub(crate) enum Entry<'s> {
     /// As a script that is run.
     Script,
@@ -91,13 +91,13 @@ pub(crate) enum Entry<'s> {
     Library(&'s BTreeSet<usize>),
 }
 
-/// Lifts a file. Also tells which functions were entered.
+/// Lifts a file; also returns the functions that were entered.
 pub(crate) fn lift(project: &Project, file: FileId, entry: Entry<'_>) -> (Lifted, BTreeSet<usize>) {
     let mut lift = Lift::new(project, file);
     lift.program.facts.is_library = matches!(entry, Entry::Library(_));
     lift.run_module(file, matches!(entry, Entry::Script));
     if let Entry::Library(entered) = entry {
-        lift.enter_rest(file, entered);
+        lift.enter_uncalled(file, entered);
     }
     lift.finish()
 }
@@ -144,7 +144,7 @@ impl<'a> Lift<'a> {
         self.libraries.dumps_json |= usage.json_dump;
         self.libraries.saves_arrays |= usage.array_save;
         self.program.facts.uses_cuda |= usage.gpu;
-        self.program.facts.asks_for_determinism |= usage.deterministic;
+        self.program.facts.is_deterministic |= usage.deterministic;
         self.run_block(&script.module.body);
         self.execution.statement = statement;
         self.execution.calls = calls;
@@ -152,8 +152,8 @@ impl<'a> Lift<'a> {
         frame
     }
 
-    /// Enters what nobody called, with arguments that are not known.
-    pub(super) fn enter_rest(&mut self, file: FileId, entered: &BTreeSet<usize>) {
+    /// Enters functions and classes that no script calls, with guessed arguments.
+    pub(super) fn enter_uncalled(&mut self, file: FileId, entered: &BTreeSet<usize>) {
         let frame = self.run_module(file, false);
         self.scope.current = frame;
         let project = self.project;
@@ -169,7 +169,7 @@ impl<'a> Lift<'a> {
                     if let Some(Value { shape: Shape::Function(function), .. }) =
                         self.look_up(code.name.as_str())
                     {
-                        self.enter_unasked(&function);
+                        self.enter_uncalled_function(&function);
                     }
                 }
                 ruff_python_ast::Stmt::ClassDef(code) => {
@@ -182,7 +182,7 @@ impl<'a> Lift<'a> {
                         continue;
                     }
                     let site = self.site(code.name.range);
-                    self.enter_class(&class, entered, site);
+                    self.enter_uncalled_class(&class, entered, site);
                 }
                 _ => {}
             }

@@ -59,7 +59,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// A copy that lives its own life.
+    /// An independent copy.
     pub(super) fn copy(
         &mut self,
         original: Option<&Value<'a>>,
@@ -113,7 +113,7 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> Heap<'a> {
-    /// All models in values: whole ones, their parameters, what they computed.
+    /// All models in values: as objects, parameters or computed results.
     pub(super) fn models_in<'v>(&self, values: impl Iterator<Item = &'v Value<'a>>) -> Vec<ObjectId>
     where
         'a: 'v,

@@ -1,4 +1,4 @@
-//! Objects with a state, and what happens to them.
+//! Objects with state, and the operations on them.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -13,25 +13,24 @@ use crate::library::{Family, Global, Layer};
 /// An object.
 #[derive(Clone, Debug)]
 pub(super) struct Object<'a> {
-    /// What it is.
     pub kind: Kind<'a>,
-    /// Its class, if the project has it.
+    /// Class, for classes of the project.
     pub class: Option<Rc<Class<'a>>>,
     /// Its attributes.
     pub fields: BTreeMap<&'a str, Slot<'a>>,
-    /// The variable of its state.
+    /// Variable of its state.
     pub cell: Variable,
-    /// What people call it.
+    /// Name in the script.
     pub name: Option<String>,
-    /// Where it is made.
+    /// Site of its creation.
     pub site: Site,
-    /// The model it is a part of.
+    /// Model that it is a submodule of.
     pub owner: Option<ObjectId>,
-    /// Models that are parts of it, in the order in which they were put in.
+    /// Submodules, in order of registration.
     pub parts: Vec<ObjectId>,
     /// The model it was copied from.
     pub copy_of: Option<ObjectId>,
-    /// The object it turned out to be the same as.
+    /// Object that it was merged into.
     pub same: Option<ObjectId>,
 }
 
@@ -42,18 +41,18 @@ pub(super) enum Kind<'a> {
     Plain,
     /// A model or a layer.
     Module {
-        /// The variable of its gradients.
+        /// Variable of its gradients.
         gradients: Variable,
         /// Its number among models.
         number: usize,
-        /// Whether it is in training mode.
+        /// True if it is in training mode.
         trains: bool,
-        /// What it does when called, if its code is not in the project.
+        /// Behaviour when called, for layers of a library.
         layer: Layer,
-        /// Whether it averages another model.
+        /// True if it averages another model.
         averages: bool,
     },
-    /// An optimizer of these models, all if none are known, and of these variables.
+    /// An optimizer; of all models if none are listed.
     Optimizer {
         /// Models.
         models: Vec<ObjectId>,
@@ -73,86 +72,86 @@ pub(super) enum Kind<'a> {
     Loader(Rc<Loader<'a>>),
     /// An order of data.
     Sampler {
-        /// How it is made.
+        /// Kind of order.
         order: crate::library::Sampler,
         /// The generator it draws from, if not the global one.
         generator: Option<ObjectId>,
-        /// What it was made from.
+        /// Source.
         from: Value<'a>,
     },
     /// A library's data set.
     Dataset {
-        /// What it was made from: files, other data sets.
+        /// Source: files, other data sets.
         from: Value<'a>,
-        /// What is done to each of its elements.
+        /// Transforms applied to each element.
         transforms: Vec<Value<'a>>,
         /// Data sets in it.
         parts: Vec<ObjectId>,
     },
     /// A transform of a library.
     Transform {
-        /// What it does.
+        /// Behaviour of the layer.
         layer: Layer,
-        /// Where it draws from.
+        /// Generator that it draws from.
         global: Global,
         /// Transforms in it.
         parts: Vec<Value<'a>>,
     },
     /// A list, a set, a dictionary, a queue.
     Container(Container<'a>),
-    /// Something of a library that has a state.
+    /// A library object with state.
     State,
-    /// Something that a framework trains with.
+    /// An object of a training framework.
     Framework(Rc<Framework<'a>>),
 }
 
-/// Where a generator comes from.
+/// Origin of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// It is always there.
+    /// A global generator.
     Global(Global),
-    /// It was made.
+    /// Created by the script.
     Made(Family),
-    /// That of a process that loads data.
+    /// Generator of a data-loading worker process.
     Worker(Global),
 }
 
 /// A loader of batches.
 #[derive(Clone, Debug)]
 pub(super) struct Loader<'a> {
-    /// What it loads from.
+    /// Data set.
     pub dataset: Value<'a>,
-    /// Whether it draws the order.
+    /// True if it draws the order.
     pub shuffles: bool,
-    /// What else gives the order.
+    /// Sampler that determines the order.
     pub sampler: Option<Value<'a>>,
     /// The generator that was passed.
     pub generator: Option<ObjectId>,
-    /// Whether other processes load.
+    /// True if other processes load.
     pub has_workers: bool,
-    /// What those processes call first.
+    /// `worker_init_fn`.
     pub init: Option<Value<'a>>,
-    /// What makes a batch of elements.
+    /// `collate_fn`.
     pub collate: Option<Value<'a>>,
-    /// Whether nothing is known of how it was made.
+    /// True if its arguments are unknown.
     pub is_opaque: bool,
 }
 
-/// What is known of the contents of a container.
+/// Known contents of a container.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Container<'a> {
-    /// Values in it, in order, while they are few and known.
+    /// Elements, in order, as long as they are few and known.
     pub elements: Vec<Value<'a>>,
     /// Entries under texts.
     pub entries: Vec<(&'a str, Value<'a>, Site)>,
-    /// Whether all its contents are known.
+    /// True if the contents are complete.
     pub is_closed: bool,
-    /// Whether it is a dictionary.
+    /// True if it is a dictionary.
     pub has_keys: bool,
 }
 
 impl<'a> Lift<'a> {
-    /// A new object. `name` is what its variable is called until somebody binds it.
+    /// Creates an object. `name` names its variable until it is bound.
     pub(super) fn make(&mut self, kind: Kind<'a>, name: &str, site: Site) -> ObjectId {
         let cell = self.program.variable(name);
         self.heap.cells.insert(cell);
@@ -261,7 +260,7 @@ impl<'a> Lift<'a> {
             }
         }
         operands.extend(extra);
-        if !self.libraries.forgetful.contains(&optimizer) {
+        if !self.libraries.stateless_optimizers.contains(&optimizer) {
             self.program.compute(cell, "moments", operands, site);
         }
         for (parameters, gradients) in pairs {

@@ -84,7 +84,7 @@ impl<'a> Lift<'a> {
             }
             ("load_state_dict", Some(state)) => {
                 let state = state.clone();
-                self.put_back(id, &state, site);
+                self.restore(id, &state, site);
                 return Value::constant();
             }
             _ => {}

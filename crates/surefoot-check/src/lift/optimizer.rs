@@ -12,8 +12,8 @@ impl<'a> Lift<'a> {
         let mut models = self.heap.models_in(given.iter());
         let parts = given.as_ref().map_or_else(Vec::new, |it| self.heap.parts_of(it));
         for value in given.iter().chain(&parts) {
-            if let Shape::Stranger(id) = value.shape {
-                models.push(self.recognize(id, value.operands.clone()));
+            if let Shape::Unknown(id) = value.shape {
+                models.push(self.make_unknown_a_model(id, value.operands.clone()));
             }
         }
         let mut tensors: Vec<Variable> = Vec::new();

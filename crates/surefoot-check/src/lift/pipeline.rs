@@ -13,28 +13,27 @@ use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Variable};
 use crate::library::{Environment, Family, Global};
 
-/// Where elements come from, and what is done to them.
+/// A `tf.data` pipeline: source of the elements and stages.
 #[derive(Clone, Debug)]
 pub(super) struct Pipeline<'a> {
     /// Values, or other pipelines.
     source: Value<'a>,
-    /// What is done, in order.
+    /// Stages, in order.
     stages: Vec<Stage<'a>>,
 }
 
 /// A stage of a pipeline.
 #[derive(Clone, Debug)]
 enum Stage<'a> {
-    /// Puts elements into another order, at each pass.
+    /// Shuffles the elements, at each pass.
     Shuffle {
-        /// What the order is drawn from, if not from the global generator.
+        /// Generator of the order, if not the global one.
         generator: Option<ObjectId>,
-        /// Where.
         site: Site,
     },
     /// Applies a function to each element.
     Map(Value<'a>),
-    /// Elements come on as they get ready.
+    /// Elements arrive in order of completion.
     Arrival(Variable),
     /// Numbers the elements.
     Enumerate,
@@ -57,7 +56,7 @@ impl<'a> Lift<'a> {
                 .find_map(|name| arguments.name(name))
         });
         let source = match first {
-            // A function that gives elements.
+            // A function that yields elements.
             Some(value) if name.ends_with("from_generator") => {
                 let called = self.call_value(value.clone(), Arguments::default(), range);
                 match called.shape {
@@ -201,7 +200,7 @@ impl<'a> Lift<'a> {
         Stage::Arrival(self.read_environment(Environment::Arrival, &call, site))
     }
 
-    /// What happens when somebody begins to go through a pipeline.
+    /// Effects of starting an iteration over a pipeline.
     pub(super) fn begin_pipeline(&mut self, id: ObjectId, pipeline: &Pipeline<'a>, site: Site) {
         for part in self.heap.objects_in(&pipeline.source) {
             if part != self.heap.actual(id) {
@@ -252,7 +251,7 @@ impl<'a> Lift<'a> {
                 }
             };
         }
-        // Whoever takes an element apart later finds what it was when it was taken.
+        // Elements are copied, so that unpacking them later sees the value at this point.
         match &value.shape {
             Shape::Tuple(parts) => {
                 let parts: Vec<Value<'a>> =
@@ -343,7 +342,7 @@ impl<'a> Heap<'a> {
     }
 }
 
-/// Whether an argument is given and certainly false.
+/// Returns true if an argument is given and certainly false.
 fn is_false(value: Option<&Value<'_>>) -> bool {
     value.is_some_and(|it| matches!(it.shape, Shape::Bool(false)))
 }

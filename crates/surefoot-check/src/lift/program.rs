@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::facts::{Lifted, LoopId, Moment, Rewrite, Unknown, Unsteady};
+use super::facts::{Lifted, LoopId, Moment, NondeterministicOp, Rewrite, Unknown};
 use super::value::{Models, Value};
 use crate::calculus::{Label, Operand, Program, Site, Statement, Symbol, Variable};
-use crate::library::SOMETHING;
+use crate::library::DYNAMIC_NAME;
 
 /// Number of statements after which functions are no longer entered, which bounds the time per script.
 const MAX_STATEMENTS: usize = 20_000;
@@ -29,7 +29,7 @@ pub(super) struct ProgramBuilder<'a> {
     /// Command-line settings that the script overwrites with a drawn value.
     pub drawn_settings: BTreeMap<&'a str, Variable>,
     /// Unknown callees already reported.
-    known_unknowns: BTreeSet<String>,
+    reported_unknowns: BTreeSet<String>,
 }
 
 impl<'a> ProgramBuilder<'a> {
@@ -47,7 +47,7 @@ impl<'a> ProgramBuilder<'a> {
             trained: Vec::new(),
             part_variables: HashMap::new(),
             drawn_settings: BTreeMap::new(),
-            known_unknowns: BTreeSet::new(),
+            reported_unknowns: BTreeSet::new(),
         }
     }
 
@@ -100,29 +100,29 @@ impl<'a> ProgramBuilder<'a> {
         self.emit(Statement::Compute { target, function, operands, site });
     }
 
-    /// An operation that may give other bits for the same input.
-    pub(super) fn unsteady(
+    /// An operation that is not deterministic on a GPU.
+    pub(super) fn nondeterministic(
         &mut self,
         operation: &'static str,
         operands: Vec<Operand>,
         site: Site,
     ) -> Vec<Operand> {
-        if !self.facts.uses_cuda || self.facts.asks_for_determinism {
+        if !self.facts.uses_cuda || self.facts.is_deterministic {
             return operands;
         }
-        let target = self.program.variable("unsteady");
+        let target = self.program.variable("nondeterministic");
         let function = self.function(operation);
-        self.facts.unsteady.push(Unsteady { operation, site });
+        self.facts.nondeterministic_ops.push(NondeterministicOp { operation, site });
         self.emit(Statement::Nondeterministic { target, function, operands, site });
         vec![Operand::Variable(target)]
     }
 
-    /// Whether enough was emitted for one script.
+    /// Returns true if enough was emitted for one script.
     pub(super) fn is_exhausted(&self) -> bool {
         self.emitted > MAX_STATEMENTS
     }
 
-    /// Notes that a cell is written anew outside of a training step.
+    /// Records a write of state outside of a training step.
     pub(super) fn note_rewrite(&mut self, variable: Variable, site: Site) {
         let in_loop = !self.loops.is_empty();
         let moment = self.moment();
@@ -135,15 +135,15 @@ impl<'a> ProgramBuilder<'a> {
         Moment(self.clock)
     }
 
-    /// Tells that something unknown takes part in the training, once for each callee.
-    pub(super) fn tell_unknown(&mut self, callee: &str, site: Site, part: &str, trains: bool) {
+    /// Reports that an unknown callee takes part in the training, once per callee.
+    pub(super) fn report_unknown(&mut self, callee: &str, site: Site, part: &str, trains: bool) {
         let callee = shown(callee);
-        if self.known_unknowns.insert(callee.clone()) {
+        if self.reported_unknowns.insert(callee.clone()) {
             self.facts.unknown.push(Unknown { callee, site, part: part.to_owned(), trains });
         }
     }
 
-    /// A value of its own, computed from others.
+    /// Computes a value into a new variable.
     pub(super) fn computed(
         &mut self,
         name: &str,
@@ -159,9 +159,9 @@ impl<'a> ProgramBuilder<'a> {
     }
 }
 
-/// How people would write what was called.
+/// Callee, as written in Python.
 fn shown(callee: &str) -> String {
-    match callee.strip_suffix(SOMETHING) {
+    match callee.strip_suffix(DYNAMIC_NAME) {
         Some(module) if module.ends_with('.') => format!("{module}__dict__[..]"),
         _ => callee.to_owned(),
     }

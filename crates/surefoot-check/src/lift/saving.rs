@@ -1,4 +1,4 @@
-//! Checkpoints: what is saved, what is loaded, and what is put back.
+//! Checkpoints: saves, loads and restores.
 
 use ruff_text_size::TextRange;
 
@@ -45,7 +45,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Whether a save is one to resume from: made in a loop, with more than a model, or loaded again
+    /// Returns true if a save is one to resume from: made in a loop, with more than a model, or loaded again
     /// by the script itself.
     fn is_checkpoint(&self, holdings: &Holdings, file: Option<&str>) -> bool {
         if self.program.loops.is_empty() {
@@ -89,8 +89,8 @@ impl<'a> Lift<'a> {
         Value::of(Shape::Loaded(id, std::rc::Rc::new([])))
     }
 
-    /// Puts a state into an object: one that was loaded, or one that was kept.
-    pub(super) fn put_back(&mut self, id: ObjectId, state: &Value<'a>, site: Site) {
+    /// Writes a loaded or stored state into an object.
+    pub(super) fn restore(&mut self, id: ObjectId, state: &Value<'a>, site: Site) {
         let cell = self.heap.cell(id);
         match &state.shape {
             Shape::Loaded(..) => {
@@ -124,8 +124,8 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Puts out the parameters of all models: a file with them is kept.
-    pub(super) fn put_out_models(&mut self, site: Site) {
+    /// Outputs the parameters of all models, because a file keeps them.
+    pub(super) fn output_models(&mut self, site: Site) {
         let operands: Vec<Operand> = self
             .heap
             .all_roots()
@@ -139,7 +139,7 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> ProgramBuilder<'a> {
-    /// Whether the script reads a key of a save other than that of a model.
+    /// Returns true if the script reads a key of a save other than that of a model.
     pub(super) fn is_resumed(&self, holdings: &Holdings) -> bool {
         holdings.keys.iter().any(|key| {
             !key.holdings.variables.is_empty()
@@ -147,7 +147,7 @@ impl<'a> ProgramBuilder<'a> {
         })
     }
 
-    /// What a file is called: its name if it is known, the expression otherwise.
+    /// File name if known, otherwise the expression.
     pub(super) fn file_name(&self, value: Option<&Value<'a>>) -> Option<String> {
         let value = value?;
         if let Some(text) = value.as_text() {
@@ -174,7 +174,7 @@ impl<'a> ProgramBuilder<'a> {
         self.facts.loads[load.0 as usize].escapes = true;
     }
 
-    /// Notes that something is put back from a checkpoint.
+    /// Records a restore from a checkpoint.
     pub(super) fn note_restore(&mut self, variable: Variable, object: ObjectId, site: Site) {
         let in_loop = !self.loops.is_empty();
         let moment = self.moment();
@@ -183,7 +183,7 @@ impl<'a> ProgramBuilder<'a> {
 }
 
 impl<'a> Heap<'a> {
-    /// What a value holds on to.
+    /// Contents of a saved value.
     pub(super) fn holdings(&self, value: &Value<'a>, depth: usize) -> Holdings {
         let mut holdings = Holdings::default();
         let add = |holdings: &mut Holdings, other: &Holdings| {
@@ -198,7 +198,7 @@ impl<'a> Heap<'a> {
                     Operand::Variable(variable) => Some(*variable),
                     _ => None,
                 };
-                // What was passed as an argument is saved with the parameter.
+                // Saving a parameter saves the argument passed for it.
                 while let Some(variable) = next.filter(|it| !found.contains(it)) {
                     found.push(variable);
                     next = self.same_value.get(&variable).copied();
@@ -251,7 +251,7 @@ impl<'a> Heap<'a> {
             Shape::Loaded(..) => holdings.is_open = true,
             _ => {
                 holdings.variables.extend(variables(&value.operands));
-                // Something a library made of models: it may hold more than is known.
+                // A library object built from models may hold more state.
                 holdings.is_open |= !value.models.is_empty() && value.operands.len() > 1;
             }
         }

@@ -1,4 +1,4 @@
-//! Names, and what they are bound to.
+//! Names and their bindings.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,15 +8,15 @@ use super::value::{FrameId, Models, ObjectId, Shape, Value};
 use crate::FileId;
 use crate::calculus::Variable;
 
-/// What a call gives back is called; it names nothing.
+/// Name of the variable of a call's result.
 pub(super) const RESULT: &str = "result";
 
 /// The names of a module, a class body or a call.
 #[derive(Clone, Debug)]
 pub(super) struct Frame<'a> {
-    /// What they are bound to.
+    /// Bindings.
     pub slots: HashMap<&'a str, Slot<'a>>,
-    /// Where names are looked up that are not here.
+    /// Enclosing frame.
     pub parent: Option<FrameId>,
     /// The module of the code.
     pub module: Option<FrameId>,
@@ -26,18 +26,17 @@ pub(super) struct Frame<'a> {
     pub file: FileId,
 }
 
-/// What a name or an attribute is bound to.
+/// Binding of a name or an attribute.
 #[derive(Clone, Debug)]
 pub(super) struct Slot<'a> {
-    /// What it is.
     pub shape: Shape<'a>,
-    /// The variable of its data.
+    /// Variable of its data.
     pub variable: Option<Variable>,
     /// The models in it.
     pub models: Models,
 }
 
-/// What a slot belongs to.
+/// Owner of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
     /// A frame.
@@ -49,11 +48,11 @@ pub(super) enum Owner {
 /// A change of a slot, so that it can be taken back.
 #[derive(Clone, Debug)]
 pub(super) struct Change<'a> {
-    /// What has the slot.
+    /// Owner of the slot.
     pub owner: Owner,
     /// Its name.
     pub name: &'a str,
-    /// What it was.
+    /// Previous binding.
     pub before: Option<Slot<'a>>,
 }
 
@@ -118,7 +117,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// What a name is bound to.
+    /// Value of a name.
     pub(super) fn look_up(&self, name: &str) -> Option<Value<'a>> {
         let mut at = Some(self.scope.current);
         while let Some(id) = at {
@@ -131,7 +130,7 @@ impl<'a> Lift<'a> {
         None
     }
 
-    /// The variable of a slot, made if there is none yet.
+    /// Variable of a slot, created on first use.
     pub(super) fn variable_of(&mut self, owner: Owner, name: &'a str, shown: &str) -> Variable {
         if let Some(Slot { variable: Some(variable), .. }) = self.slot(owner, name) {
             return *variable;
@@ -206,7 +205,7 @@ impl<'a> Scope<'a> {
         &self.frames[id.0 as usize]
     }
 
-    /// Where an assignment to a name goes.
+    /// Frame that an assignment to a name writes.
     pub(super) fn owner_of(&self, name: &str) -> Owner {
         let frame = self.frame(self.current);
         match frame.outer.iter().find(|(it, _)| *it == name) {

@@ -1,4 +1,4 @@
-//! Blocks under `with`, and what it means for them.
+//! `with` blocks.
 
 use super::Lift;
 use super::value::Shape;
@@ -31,12 +31,12 @@ impl<'a> Lift<'a> {
         }
         self.execution.no_grad += quiet;
         if quiet > 0 {
-            self.execution.quiet_from.push(self.execution.calls.len());
+            self.execution.no_grad_calls.push(self.execution.calls.len());
         }
         self.run_block(&with.body);
         self.execution.no_grad -= quiet;
         if quiet > 0 {
-            self.execution.quiet_from.pop();
+            self.execution.no_grad_calls.pop();
         }
         if let Some((cell, kept, site)) = forked {
             self.program.compute(cell, "copy", vec![Operand::Variable(kept)], site);

@@ -32,7 +32,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Whether the innermost call that matters to people is the constructor of a model.
+    /// Returns true if the innermost relevant call is the constructor of a model.
     pub(super) fn is_in_constructor_of_model(&self) -> bool {
         self.execution.calls.iter().any(|call| {
             call.code.name() == "__init__"
@@ -74,7 +74,7 @@ impl<'a> Lift<'a> {
                     .value
                     .as_ref()
                     .map_or_else(|| Value::of(Shape::None), |value| self.eval(value));
-                self.give_back(value, it.range());
+                self.return_back(value, it.range());
                 self.leave_loops_of_call();
                 return false;
             }
@@ -97,8 +97,8 @@ impl<'a> Lift<'a> {
         true
     }
 
-    /// Joins a value to what the call gives back.
-    pub(super) fn give_back(&mut self, value: Value<'a>, range: TextRange) {
+    /// Joins a value to the result of the call.
+    pub(super) fn return_back(&mut self, value: Value<'a>, range: TextRange) {
         let site = self.site(range);
         let owner = Owner::Frame(self.scope.current);
         self.bind(owner, "return", RESULT, value, site);
@@ -145,7 +145,7 @@ impl<'a> Lift<'a> {
         self.declare(code.name.as_str(), Value::of(Shape::Class(Rc::new(class))));
     }
 
-    /// How the script writes an expression.
+    /// Source text of an expression.
     pub(super) fn shown(&self, expression: &Expr) -> String {
         let file = self
             .execution

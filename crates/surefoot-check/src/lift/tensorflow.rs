@@ -114,7 +114,7 @@ impl<'a> Lift<'a> {
                 });
                 if is_smooth && self.mode_of_call() {
                     let operation = "the gradient of a bilinear resize";
-                    whole.operands = self.program.unsteady(operation, whole.operands, site);
+                    whole.operands = self.program.nondeterministic(operation, whole.operands, site);
                 }
                 whole
             }
@@ -172,11 +172,11 @@ impl<'a> Lift<'a> {
             self.note_save(holdings, site);
             return;
         }
-        self.put_out(&holdings, site);
+        self.output_models_in(&holdings, site);
     }
 
     /// Models that are saved are what a run is for.
-    pub(super) fn put_out(&mut self, holdings: &Holdings, site: Site) {
+    pub(super) fn output_models_in(&mut self, holdings: &Holdings, site: Site) {
         let operands: Vec<Operand> = holdings
             .objects
             .iter()
@@ -279,7 +279,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// Whether an object is a generator of TensorFlow, global or made.
+    /// Returns true if an object is a generator of TensorFlow, global or made.
     pub(super) fn is_tensorflow_generator(&self, id: ObjectId) -> bool {
         matches!(
             self.object(id).kind,

@@ -1,4 +1,4 @@
-//! Code that nobody calls, entered with arguments that are guessed.
+//! Code without a caller, entered with guessed arguments.
 
 use super::Lift;
 use super::object::{Kind, Loader};
@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 impl<'a> Lift<'a> {
-    /// Enters a function that nobody calls.
-    pub(super) fn enter_unasked(&mut self, function: &Rc<Function<'a>>) {
+    /// Enters a function that no script calls.
+    pub(super) fn enter_uncalled_function(&mut self, function: &Rc<Function<'a>>) {
         let Code::Def(code) = function.code else {
             return;
         };
@@ -20,12 +20,12 @@ impl<'a> Lift<'a> {
         }
         let site = self.site(code.name.range);
         let arguments =
-            self.guessed(&code.parameters, usize::from(function.receiver.is_some()), site);
+            self.guess_arguments(&code.parameters, usize::from(function.receiver.is_some()), site);
         self.enter(function, arguments, code.name.range);
     }
 
-    /// Enters what nobody calls of a class.
-    pub(super) fn enter_class(
+    /// Enters the methods of a class that no script calls.
+    pub(super) fn enter_uncalled_class(
         &mut self,
         class: &Rc<Class<'a>>,
         entered: &BTreeSet<usize>,
@@ -43,7 +43,7 @@ impl<'a> Lift<'a> {
         }
         let arguments = match self.class_attribute(class, "__init__").map(|it| it.shape) {
             Some(Shape::Function(function)) => match function.code {
-                Code::Def(code) => self.guessed(&code.parameters, 1, site),
+                Code::Def(code) => self.guess_arguments(&code.parameters, 1, site),
                 Code::Lambda(_) => Arguments::default(),
             },
             _ => Arguments::default(),
@@ -61,13 +61,13 @@ impl<'a> Lift<'a> {
                 self.class_attribute(class, method.name.as_str())
             {
                 let bound = self.bind_method(&function, id);
-                self.enter_unasked(&bound);
+                self.enter_uncalled_function(&bound);
             }
         }
     }
 
-    /// Arguments for a function that nobody calls: what their names promise.
-    pub(super) fn guessed(
+    /// Arguments for a function without a caller, guessed from parameter names.
+    pub(super) fn guess_arguments(
         &mut self,
         parameters: &'a Parameters,
         skip: usize,
@@ -82,13 +82,13 @@ impl<'a> Lift<'a> {
             .chain(&parameters.kwonlyargs)
         {
             let name = parameter.name().as_str();
-            let value = self.promised(name, site);
+            let value = self.guess_argument(name, site);
             arguments.named.push((name, value));
         }
         arguments
     }
 
-    pub(super) fn promised(&mut self, name: &str, site: Site) -> Value<'a> {
+    pub(super) fn guess_argument(&mut self, name: &str, site: Site) -> Value<'a> {
         let is = |words: &[&str]| {
             words.iter().any(|word| name == *word || name.ends_with(&format!("_{word}")))
         };

@@ -1,4 +1,4 @@
-//! What is known of a value while a script is lifted.
+//! Abstract values.
 
 use std::rc::Rc;
 
@@ -30,41 +30,40 @@ impl Models {
         Models(1 << number.min(63))
     }
 
-    /// Those of both.
+    /// Union.
     pub(crate) fn and(self, other: Models) -> Models {
         Models(self.0 | other.0)
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether this one is among them.
+    /// Returns true if this one is among them.
     pub(crate) fn has(self, number: usize) -> bool {
         self.0 & (1 << number.min(63)) != 0
     }
 }
 
-/// A value: what it is, what it is computed from, and which models took part.
+/// A value: shape, operands, and the models that took part in computing it.
 #[derive(Clone, Debug)]
 pub(crate) struct Value<'a> {
-    /// What it is.
     pub shape: Shape<'a>,
-    /// What it is computed from.
+    /// Operands.
     pub operands: Vec<Operand>,
-    /// The models whose parameters are in it.
+    /// Models whose parameters it holds.
     pub models: Models,
 }
 
-/// Names what a library made that is not known.
+/// Names an unknown object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StrangerId(pub usize);
+pub(crate) struct UnknownId(pub usize);
 
 /// Kinds of values.
 #[derive(Clone, Debug)]
 pub(crate) enum Shape<'a> {
-    /// Data of which nothing else is known.
+    /// Data.
     Plain,
     /// `None`.
     None,
@@ -76,7 +75,7 @@ pub(crate) enum Shape<'a> {
     Text(&'a str),
     /// Values in a row that never change.
     Tuple(Rc<[Value<'a>]>),
-    /// Something with a state.
+    /// An object with state.
     Object(ObjectId),
     /// A function of the project.
     Function(Rc<Function<'a>>),
@@ -84,27 +83,27 @@ pub(crate) enum Shape<'a> {
     Class(Rc<Class<'a>>),
     /// A module of the project.
     Module(FileId),
-    /// A name of a module of the project that nobody looked up yet.
+    /// A name in a project module, not resolved yet.
     Import(FileId, &'a str),
-    /// Something of a library, by its qualified name.
+    /// A library function, class or module, by its qualified name.
     Library(Rc<str>),
     /// A method of a library's object that is not called yet.
     Method(ObjectId, &'a str),
     /// `super()` in a method of this class for this object.
     Super(Rc<Class<'a>>, ObjectId),
-    /// The state of objects, as `state_dict` gives it.
+    /// Result of `state_dict`.
     State(Rc<[ObjectId]>),
     /// The parameters of models.
     Parameters(Rc<[ObjectId]>),
-    /// Something out of a checkpoint, by the keys that lead to it.
+    /// An entry of a checkpoint, with the keys that lead to it.
     Loaded(LoadId, Rc<[&'a str]>),
-    /// Values whose order differs between executions; the operands do not have the order yet.
+    /// Values in an order that differs between executions; the operands exclude the order.
     Unordered(Environment, crate::calculus::Variable),
-    /// A function with some of its arguments.
+    /// A function with bound arguments.
     Partial(Rc<(Value<'a>, Arguments<'a>)>),
-    /// What `iter(loader)` gives.
+    /// `iter(loader)`.
     Iterator(ObjectId),
-    /// What `enumerate` and `zip` go through.
+    /// Arguments of `enumerate` and `zip`.
     Zip(Rc<[Value<'a>]>),
     /// Numbers from a range: `range`, the index of `enumerate`.
     Range,
@@ -112,21 +111,21 @@ pub(crate) enum Shape<'a> {
     Key,
     /// A distribution to draw from.
     Distribution,
-    /// What a library made that is not known.
-    Stranger(StrangerId),
+    /// Result of a call into an unknown library.
+    Unknown(UnknownId),
     /// Settings from a command line or a file: the same in every execution.
     Settings,
 }
 
-/// The name under which data is passed whose names are not known: `model(**batch)`.
+/// Name of arguments with unknown names: `model(**batch)`.
 pub(super) const SPREAD: &str = "**";
 
 /// The arguments of a call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Arguments<'a> {
-    /// Those by position.
+    /// Positional arguments.
     pub positional: Vec<Value<'a>>,
-    /// Those by name.
+    /// Keyword arguments.
     pub named: Vec<(&'a str, Value<'a>)>,
 }
 
@@ -137,7 +136,7 @@ pub(crate) struct Function<'a> {
     pub code: Code<'a>,
     /// The file it is in.
     pub file: FileId,
-    /// Where free names are looked up.
+    /// Frame for free names.
     pub scope: FrameId,
     /// The object it is a method of.
     pub receiver: Option<ObjectId>,
@@ -161,7 +160,7 @@ pub(crate) struct Class<'a> {
     pub code: &'a StmtClassDef,
     /// Its own names.
     pub body: FrameId,
-    /// What it inherits from.
+    /// Base classes.
     pub bases: Vec<Value<'a>>,
 }
 
@@ -171,12 +170,12 @@ impl<'a> Value<'a> {
         Value { shape: Shape::Plain, operands, models: Models::default() }
     }
 
-    /// Something the same in every execution.
+    /// A value that is the same in every execution.
     pub(crate) fn constant() -> Value<'a> {
         Value::plain(Vec::new())
     }
 
-    /// A shape, computed from nothing.
+    /// A value without operands.
     pub(crate) fn of(shape: Shape<'a>) -> Value<'a> {
         Value { shape, operands: Vec::new(), models: Models::default() }
     }
@@ -207,7 +206,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it is a literal or data, and no thing with an identity.
+    /// Returns true if it is a literal or data, and no thing with an identity.
     pub(crate) fn is_data(&self) -> bool {
         matches!(
             self.shape,
@@ -219,11 +218,11 @@ impl<'a> Value<'a> {
                 | Shape::Range
                 | Shape::Key
                 | Shape::Distribution
-                | Shape::Stranger(_)
+                | Shape::Unknown(_)
         )
     }
 
-    /// Takes over what `other` is computed from.
+    /// Adds the operands and models of `other`.
     pub(crate) fn depend_on(&mut self, other: &Value<'a>) {
         self.models = self.models.and(other.models);
         for operand in &other.operands {
@@ -238,7 +237,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Adds to what it is computed from, part by part.
+    /// Adds an operand, element by element.
     pub(crate) fn mark(&mut self, operand: Operand, models: Models) {
         self.models = models;
         match &self.shape {
@@ -278,19 +277,19 @@ impl<'a> Arguments<'a> {
         self.named.iter().find(|(it, _)| *it == name).map(|(_, value)| value)
     }
 
-    /// Whether an argument of this name is given, and not `None`.
+    /// Returns true if an argument of this name is given, and not `None`.
     pub(crate) fn is_given(&self, name: &str) -> bool {
         self.name(name).is_some_and(|it| !matches!(it.shape, Shape::None))
     }
 
-    /// Whether an argument of this name is given and may be true.
+    /// Returns true if an argument of this name is given and may be true.
     pub(crate) fn may_be_true(&self, position: usize, name: &str) -> bool {
         self.get(position, name).is_some_and(|value| {
             !matches!(value.shape, Shape::Bool(false) | Shape::None | Shape::Int(0))
         })
     }
 
-    /// Whether an argument of this name is given and certainly true.
+    /// Returns true if an argument of this name is given and certainly true.
     pub(crate) fn is_true(&self, position: usize, name: &str) -> bool {
         self.get(position, name).is_some_and(|value| matches!(value.shape, Shape::Bool(true)))
     }
@@ -320,7 +319,7 @@ impl Class<'_> {
 }
 
 impl<'a> Code<'a> {
-    /// Tells functions apart.
+    /// Unique address of the code.
     pub(crate) fn address(self) -> usize {
         match self {
             Code::Def(code) => std::ptr::from_ref(code) as usize,

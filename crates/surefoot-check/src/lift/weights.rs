@@ -1,4 +1,4 @@
-//! Files of models of Keras: what is in them, and whether a run is resumed from them.
+//! Model files of Keras: their contents, and resumption from them.
 
 use super::Lift;
 use super::facts::{Holdings, LeftOut, Load, Restore};
@@ -9,7 +9,7 @@ use super::value::{Arguments, ObjectId};
 use crate::calculus::{Site, Variable};
 
 impl<'a> Lift<'a> {
-    /// What a file of a model holds.
+    /// Contents of a model file.
     pub(super) fn model_holdings(
         &self,
         id: ObjectId,
@@ -45,10 +45,10 @@ impl<'a> Lift<'a> {
             self.note_save(holdings, site);
             return;
         }
-        self.put_out(&holdings, site);
+        self.output_models_in(&holdings, site);
     }
 
-    /// Whether weights are read into a model whose optimizer has no variables yet. Keras skips those in
+    /// Returns true if weights are read into a model whose optimizer has no variables yet. Keras skips those in
     /// the file then, with a warning. TensorFlow's own format, which has no ending, waits for them.
     pub(super) fn leaves_optimizer_out(&self, id: ObjectId, file: Option<&str>) -> bool {
         let is_skipped =
@@ -129,7 +129,7 @@ impl<'a> ProgramBuilder<'a> {
 }
 
 impl<'a> Libraries<'a> {
-    /// Whether a model was read from this file before.
+    /// Returns true if a model was read from this file before.
     pub(super) fn is_read_again(&self, file: Option<&str>) -> bool {
         file.is_some()
             && self.weights.iter().any(|read| read.file.as_deref() == file && !read.in_loop)

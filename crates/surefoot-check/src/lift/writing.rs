@@ -1,4 +1,4 @@
-//! What is written to things with a state.
+//! Writes to objects with state.
 
 use super::Lift;
 use super::heap::Heap;
@@ -69,7 +69,7 @@ impl<'a> Lift<'a> {
         self.program.compute(cell, "write", all, site);
     }
 
-    /// Changes whatever an expression stands for.
+    /// Writes to the target of an expression.
     pub(super) fn mutate(&mut self, expression: &'a Expr, by: &Value<'a>, site: Site) {
         let value = self.eval_quietly(expression);
         let operands = self.heap.data(by).operands;
@@ -103,7 +103,7 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> Heap<'a> {
-    /// Whether gradients are among the operands.
+    /// Returns true if gradients are among the operands.
     pub(super) fn holds_gradients(&self, operands: &[Operand]) -> bool {
         self.models.iter().any(|id| match self.object(*id).kind {
             Kind::Module { gradients, .. } => operands.contains(&Operand::Variable(gradients)),
@@ -111,7 +111,7 @@ impl<'a> Heap<'a> {
         })
     }
 
-    /// Whether a variable is the state of an object.
+    /// Returns true if a variable is the state of an object.
     pub(super) fn is_cell(&self, variable: Variable) -> bool {
         self.cells.contains(&variable)
     }

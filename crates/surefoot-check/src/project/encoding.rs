@@ -1,13 +1,13 @@
-//! From bytes to text.
+//! Decoding of source files.
 
 use crate::unreadable::Reason;
 
-/// Names of the encoding whose bytes are the first characters of Unicode.
+/// Names of Latin-1.
 const LATIN: [&str; 6] = ["latin-1", "latin1", "iso-8859-1", "iso8859-1", "iso-latin-1", "l1"];
 
-/// The text of a file, in the encoding that it names in its first two lines, else in UTF-8. Its lines end
-/// as Python sees them.
-pub(super) fn decoded(bytes: Vec<u8>) -> Result<String, Reason> {
+/// Decodes a file with the encoding declared in its first two lines, UTF-8 by default. Line ends are
+/// normalized as Python does.
+pub(super) fn decode(bytes: Vec<u8>) -> Result<String, Reason> {
     let named = cookie(&bytes);
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
@@ -20,12 +20,12 @@ pub(super) fn decoded(bytes: Vec<u8>) -> Result<String, Reason> {
         },
     };
     if text.contains('\0') {
-        return Err(Reason::Zeros);
+        return Err(Reason::NulBytes);
     }
     Ok(with_newlines(text))
 }
 
-/// What a comment in the first two lines says of the encoding: `# -*- coding: latin-1 -*-`.
+/// Encoding declared by a comment in the first two lines: `# -*- coding: latin-1 -*-`.
 fn cookie(bytes: &[u8]) -> Option<String> {
     let mut lines = bytes.split(|byte| matches!(byte, b'\n' | b'\r')).take(2);
     lines.find_map(|line| {
@@ -39,7 +39,7 @@ fn cookie(bytes: &[u8]) -> Option<String> {
     })
 }
 
-/// A carriage return alone ends a line too. All places stay where they are.
+/// Replaces lone carriage returns, which end a line too. Byte offsets do not change.
 fn with_newlines(text: String) -> String {
     let is_alone = |at: usize| text.as_bytes().get(at + 1) != Some(&b'\n');
     if !text.match_indices('\r').any(|(at, _)| is_alone(at)) {
@@ -59,20 +59,20 @@ mod tests {
     #[test]
     fn latin_1_is_read_where_it_is_named() {
         let named = b"# -*- coding: Latin-1 -*-\nx = '\xe9'\n".to_vec();
-        assert_eq!(decoded(named).unwrap(), "# -*- coding: Latin-1 -*-\nx = 'é'\n");
+        assert_eq!(decode(named).unwrap(), "# -*- coding: Latin-1 -*-\nx = 'é'\n");
         let unnamed = b"x = '\xe9'\n".to_vec();
-        assert_eq!(decoded(unnamed), Err(Reason::NotText));
+        assert_eq!(decode(unnamed), Err(Reason::NotText));
         let other = b"#!/bin/python\n# coding=gbk\nx = '\xc4\xe3'\n".to_vec();
-        assert_eq!(decoded(other), Err(Reason::Encoding("gbk".to_owned())));
+        assert_eq!(decode(other), Err(Reason::Encoding("gbk".to_owned())));
     }
 
     #[test]
     fn zeros_are_told() {
-        assert_eq!(decoded(b"x = 1\n\0".to_vec()), Err(Reason::Zeros));
+        assert_eq!(decode(b"x = 1\n\0".to_vec()), Err(Reason::NulBytes));
     }
 
     #[test]
     fn carriage_returns_end_lines() {
-        assert_eq!(decoded(b"a\rb\r\nc\r".to_vec()).unwrap(), "a\nb\r\nc\n");
+        assert_eq!(decode(b"a\rb\r\nc\r".to_vec()).unwrap(), "a\nb\r\nc\n");
     }
 }

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ignore::{DirEntry, WalkBuilder};
+
 use super::tidy;
 use crate::Unreadable;
 use crate::unreadable::Reason;
 
-/// Directories that hold no scripts of the project: other people's code, and caches.
+/// Directories of dependencies, build outputs and caches.
 const SKIPPED: [&str; 9] = [
     "__pycache__",
     "__pypackages__",
@@ -21,8 +23,9 @@ const SKIPPED: [&str; 9] = [
     "virtualenv",
 ];
 
-/// Files as they are, directories with all Python files below them; each once, in the order given
-/// and by name within a directory.
+/// Lists the files among `paths` and all Python files below the directories, each once, in the order given
+/// and by name within a directory. Hidden directories, virtual environments and what `.gitignore` excludes
+/// are skipped.
 pub(super) fn find(paths: &[PathBuf], unreadable: &mut Vec<Unreadable>) -> Vec<PathBuf> {
     let mut files = Vec::new();
     let mut seen = BTreeSet::new();
@@ -30,11 +33,11 @@ pub(super) fn find(paths: &[PathBuf], unreadable: &mut Vec<Unreadable>) -> Vec<P
         let path = tidy(path);
         match fs::metadata(&path) {
             Ok(data) if data.is_dir() => {
-                let before = files.len();
-                walk(&path, &mut files, &mut seen, unreadable);
-                if files.len() == before && !unreadable.iter().any(|u| u.path == path) {
+                let found = walk(&path, unreadable);
+                if found.is_empty() && !unreadable.iter().any(|it| it.path == path) {
                     unreadable.push(because(path, Reason::Empty));
                 }
+                files.extend(found.into_iter().filter(|file| seen.insert(file.clone())));
             }
             Ok(data) if data.is_file() => {
                 if seen.insert(path.clone()) {
@@ -42,60 +45,56 @@ pub(super) fn find(paths: &[PathBuf], unreadable: &mut Vec<Unreadable>) -> Vec<P
                 }
             }
             Ok(_) => unreadable.push(because(path, Reason::NotAFile)),
+            Err(error) => unreadable.push(because(path, of_system(&error))),
+        }
+    }
+    files
+}
+
+fn walk(directory: &Path, unreadable: &mut Vec<Unreadable>) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut walk = WalkBuilder::new(directory);
+    walk.hidden(false).require_git(false).sort_by_file_name(Ord::cmp).filter_entry(is_followed);
+    for entry in walk.build() {
+        let path = match entry {
+            Ok(entry) => tidy(entry.path()),
             Err(error) => {
-                let reason = of_system(&error);
+                let path = path_of(&error).unwrap_or(directory).to_owned();
+                let reason =
+                    error.io_error().map_or_else(|| Reason::System(error.to_string()), of_system);
                 unreadable.push(because(path, reason));
+                continue;
+            }
+        };
+        if path.extension().is_some_and(|it| it == "py") {
+            match fs::metadata(&path) {
+                Ok(data) if data.is_file() => files.push(path),
+                Ok(_) => {}
+                Err(error) => unreadable.push(because(path, of_system(&error))),
             }
         }
     }
     files
 }
 
-fn walk(
-    directory: &Path,
-    files: &mut Vec<PathBuf>,
-    seen: &mut BTreeSet<PathBuf>,
-    unreadable: &mut Vec<Unreadable>,
-) {
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) => {
-            unreadable.push(because(directory.to_owned(), of_system(&error)));
-            return;
-        }
-    };
-    let mut entries: Vec<_> = entries.filter_map(Result::ok).collect();
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        let path = tidy(&entry.path());
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        // Links to directories are not followed: they may lead round in a circle.
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
-        if kind.is_dir() {
-            if !name.starts_with('.') && !SKIPPED.contains(&&*name) && !is_environment(&path) {
-                walk(&path, files, seen, unreadable);
-            }
-        } else if path.extension().is_some_and(|it| it == "py") {
-            match fs::metadata(&path) {
-                Ok(data) if data.is_file() => {
-                    if seen.insert(path.clone()) {
-                        files.push(path);
-                    }
-                }
-                // A directory behind a link, or something that nobody wrote.
-                Ok(_) => {}
-                Err(error) => unreadable.push(because(path, of_system(&error))),
-            }
-        }
+/// Returns false for directories that are not searched.
+fn is_followed(entry: &DirEntry) -> bool {
+    if entry.depth() == 0 || !entry.file_type().is_some_and(|it| it.is_dir()) {
+        return true;
     }
+    let name = entry.file_name().to_string_lossy();
+    let is_environment = entry.path().join("pyvenv.cfg").is_file();
+    !name.starts_with('.') && !SKIPPED.contains(&&*name) && !is_environment
 }
 
-/// Whether a directory is a virtual environment, whatever its name.
-fn is_environment(directory: &Path) -> bool {
-    directory.join("pyvenv.cfg").is_file()
+fn path_of(error: &ignore::Error) -> Option<&Path> {
+    match error {
+        ignore::Error::WithPath { path, .. } => Some(path),
+        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => {
+            path_of(err)
+        }
+        _ => None,
+    }
 }
 
 pub(super) fn because(path: PathBuf, reason: Reason) -> Unreadable {
@@ -114,10 +113,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directories_are_walked_without_hidden_ones_and_environments() {
+    fn hidden_ignored_and_environment_directories_are_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        for directory in ["a", ".git", "my_env", "a/__pycache__"] {
+        for directory in ["a", ".git", "my_env", "a/__pycache__", "old"] {
             fs::create_dir_all(root.join(directory)).unwrap();
         }
         for file in [
@@ -128,9 +127,11 @@ mod tests {
             "my_env/d.py",
             "a/__pycache__/e.py",
             "my_env/pyvenv.cfg",
+            "old/f.py",
         ] {
             fs::write(root.join(file), "").unwrap();
         }
+        fs::write(root.join(".gitignore"), "old/\n").unwrap();
         let mut unreadable = Vec::new();
         let found = find(&[root.to_owned(), root.join("z.py")], &mut unreadable);
         assert_eq!(found, [root.join("a/b.py"), root.join("z.py")]);
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_leads_nowhere_is_told() {
+    fn a_missing_path_is_reported() {
         let mut unreadable = Vec::new();
         assert!(find(&["no/such/file.py".into()], &mut unreadable).is_empty());
         assert_eq!(unreadable[0].reason, Reason::Missing);

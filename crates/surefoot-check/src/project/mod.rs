@@ -1,4 +1,4 @@
-//! The files of a check: found, read, parsed, and known by their module names.
+//! Files of a check: search, parsing, import resolution.
 
 mod encoding;
 mod files;
@@ -14,22 +14,22 @@ use std::path::{Path, PathBuf};
 
 use crate::{FileId, Unreadable};
 
-/// All that was read for a check.
+/// The files of a check.
 pub(crate) struct Project {
-    /// Every file that could be parsed, in the order in which findings are told.
+    /// Parsed files, in the order in which findings are reported.
     pub scripts: Vec<Script>,
-    /// How many of them, the first ones, were asked for. The rest was imported by those.
-    pub given: usize,
-    /// Which of them have anything to check.
+    /// Number of requested files, which come first; the others are imported by them.
+    pub requested: usize,
+    /// For each file, true if it has anything to check.
     pub relevant: Vec<bool>,
-    /// Which file a module is in.
+    /// Resolved imports.
     pub modules: Modules,
-    /// What could not be read.
+    /// Files that cannot be read.
     pub unreadable: Vec<Unreadable>,
 }
 
 impl Project {
-    /// Reads the files and directories at `paths`, and what they import from beside them.
+    /// Reads the files and directories at `paths`, and the project files that they import.
     pub(crate) fn read(paths: &[PathBuf]) -> Project {
         let mut unreadable = Vec::new();
         let found = files::find(paths, &mut unreadable);
@@ -40,20 +40,20 @@ impl Project {
                 Err(why) => unreadable.push(why),
             }
         }
-        let given = scripts.len();
+        let requested = scripts.len();
         let modules = Modules::follow(&mut scripts, &mut unreadable);
         let relevant = modules.relevant(&scripts);
         unreadable.sort_by(|a, b| a.path.cmp(&b.path));
-        Project { scripts, given, relevant, modules, unreadable }
+        Project { scripts, requested, relevant, modules, unreadable }
     }
 
-    /// The file of this number.
+    /// Returns a file.
     pub(crate) fn script(&self, file: FileId) -> &Script {
         &self.scripts[file.0 as usize]
     }
 }
 
-/// A path without `./` in front.
+/// Removes a leading `./`.
 fn tidy(path: &Path) -> PathBuf {
     let parts: PathBuf =
         path.components().filter(|part| !matches!(part, std::path::Component::CurDir)).collect();

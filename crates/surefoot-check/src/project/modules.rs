@@ -1,8 +1,8 @@
-//! Which file an import inside the project means.
+//! Resolution of imports inside the project.
 //!
-//! A module is looked for beside the script, then in its ancestors and their `src`, as it would be
-//! found when the script is run from its own folder, from the root of its package or from the root
-//! of the repository. Circles are harmless: a file is read once.
+//! A module is searched beside the script, then in its ancestors and their `src`, as Python finds it when
+//! the script runs from its own folder, the root of its package or the root of the repository. Each file
+//! is read once, so circular imports are harmless.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ use ruff_python_ast::{ModModule, Stmt};
 use super::parse::{Script, read};
 use crate::{FileId, Unreadable};
 
-/// How far above a script its imports are looked for.
+/// Number of ancestors of a script in which its imports are searched.
 const LEVELS: usize = 5;
-/// How many files are read that nobody asked for.
-const MOST_FOLLOWED: usize = 2_000;
-/// What marks the root of a repository, above which nothing is looked for.
-const ROOT_MARKS: [&str; 4] = [".git", "pyproject.toml", "setup.py", "requirements.txt"];
+/// Maximum number of imported files that are read.
+const MAX_IMPORTED_FILES: usize = 2_000;
+/// Files that mark the root of a repository; the search ends there.
+const ROOT_MARKERS: [&str; 4] = [".git", "pyproject.toml", "setup.py", "requirements.txt"];
 
 /// Resolved imports.
 #[derive(Default)]
@@ -27,14 +27,14 @@ pub(crate) struct Modules {
 }
 
 impl Modules {
-    /// Resolves the imports of `scripts`, reads what they lead to, and goes on from there.
+    /// Resolves the imports of `scripts` and reads the imported files, transitively.
     pub(super) fn follow(scripts: &mut Vec<Script>, unreadable: &mut Vec<Unreadable>) -> Modules {
         let mut modules = Modules::default();
         let mut finder = Finder::default();
         for (index, script) in scripts.iter().enumerate() {
             finder.note(&script.source.path, index);
         }
-        let given = scripts.len();
+        let requested = scripts.len();
         let mut next = 0;
         while next < scripts.len() {
             let mut wanted: BTreeMap<PathBuf, Vec<(FileId, String)>> = BTreeMap::new();
@@ -53,8 +53,10 @@ impl Modules {
                 }
             }
             next = scripts.len();
-            // What is left out is an import that cannot be resolved, as one of another library.
-            while next - given + wanted.len() > MOST_FOLLOWED && wanted.pop_last().is_some() {}
+            // Imports beyond the limit stay unresolved, like those of a library.
+            while next - requested + wanted.len() > MAX_IMPORTED_FILES
+                && wanted.pop_last().is_some()
+            {}
             let paths: Vec<PathBuf> = wanted.keys().cloned().collect();
             for (outcome, (path, importers)) in read(&paths).into_iter().zip(wanted) {
                 match outcome {
@@ -77,8 +79,8 @@ impl Modules {
         modules
     }
 
-    /// Which of `scripts` use a framework for training, themselves or through what they import. The
-    /// others have nothing to check.
+    /// Marks the scripts that import a training framework, directly or indirectly. The others have
+    /// nothing to check.
     pub(super) fn relevant(&self, scripts: &[Script]) -> Vec<bool> {
         let mut relevant: Vec<bool> =
             scripts.iter().map(|script| uses_framework(&script.module)).collect();
@@ -100,13 +102,13 @@ impl Modules {
         relevant
     }
 
-    /// The file that `name` means in `file`. Dots in front make it relative.
+    /// File of the module `name` imported by `file`. Leading dots make the name relative.
     pub(crate) fn resolve(&self, file: FileId, name: &str) -> Option<FileId> {
         self.resolved.get(&(file, name.to_owned())).copied()
     }
 }
 
-/// What scripts train with.
+/// Training frameworks.
 const FRAMEWORKS: [&str; 15] = [
     "accelerate",
     "fastai",
@@ -131,7 +133,7 @@ fn uses_framework(module: &ModModule) -> bool {
         .any(|name| FRAMEWORKS.contains(&name.split('.').next().unwrap_or_default()))
 }
 
-/// Looks for modules on disk, and remembers.
+/// Finds modules on disk, with a cache.
 #[derive(Default)]
 struct Finder {
     known: HashMap<PathBuf, usize>,
@@ -180,7 +182,7 @@ impl Finder {
         let mut roots = Vec::new();
         for (level, ancestor) in absolute.ancestors().take(LEVELS).enumerate() {
             if level == 0 || !ancestor.join("__init__.py").is_file() {
-                // The path people see stays relative if theirs was.
+                // Shown paths stay relative if the requested ones are.
                 let shown = if level == 0 { folder.to_owned() } else { ancestor.to_owned() };
                 roots.push(shown);
                 let sources = ancestor.join("src");
@@ -188,7 +190,7 @@ impl Finder {
                     roots.push(sources);
                 }
             }
-            if ROOT_MARKS.iter().any(|mark| ancestor.join(mark).exists()) {
+            if ROOT_MARKERS.iter().any(|mark| ancestor.join(mark).exists()) {
                 break;
             }
         }
@@ -225,7 +227,7 @@ fn file_id(index: usize) -> FileId {
     FileId(u32::try_from(index).unwrap_or(u32::MAX))
 }
 
-/// The names of all modules that a file may import, wherever it does.
+/// Names of all modules that a file may import, at any level.
 fn imports(module: &ModModule) -> Vec<String> {
     struct Imports(Vec<String>);
 
@@ -290,7 +292,7 @@ mod tests {
             ("lib/losses.py", ""),
             ("requirements.txt", ""),
         ]);
-        assert_eq!(project.given, 1);
+        assert_eq!(project.requested, 1);
         let mut names: Vec<_> =
             project.scripts.iter().map(|it| it.source.path.file_name().unwrap()).collect();
         names.sort();
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_leads_to_a_framework_is_relevant() {
+    fn only_scripts_that_import_a_framework_are_relevant() {
         let (_folder, project) = project(&[
             ("a.py", "import b\nimport d\n"),
             ("b.py", "import c\n"),
@@ -316,13 +318,13 @@ mod tests {
     }
 
     #[test]
-    fn circles_end() {
+    fn circular_imports_end() {
         let (_folder, project) = project(&[("a.py", "import b\n"), ("b.py", "import a\n")]);
         assert_eq!(project.scripts.len(), 2);
     }
 
     #[test]
-    fn an_import_that_is_no_python_is_told_and_the_rest_is_read() {
+    fn an_import_with_a_syntax_error_is_reported() {
         let (_folder, project) = project(&[("a.py", "import b\n"), ("b.py", "def (\n")]);
         assert_eq!(project.scripts.len(), 1);
         assert_eq!(project.unreadable.len(), 1);

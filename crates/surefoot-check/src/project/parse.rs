@@ -4,32 +4,32 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ruff_python_ast::token::TokenKind;
-use ruff_python_ast::{ModModule, Stmt};
+use ruff_python_ast::{Expr, ModModule, Stmt};
 use ruff_python_parser::{Parsed, parse_module};
 use ruff_text_size::Ranged;
 
-use super::encoding::decoded;
+use super::encoding::decode;
 use super::files::{because, of_system};
 use crate::parallel;
 use crate::unreadable::Reason;
 use crate::{Source, Unreadable};
 
-/// Files above this size are data in the clothes of Python.
-const LARGEST: u64 = 16 << 20;
+/// Size limit in bytes; larger files are generated data.
+const MAX_BYTES: u64 = 16 << 20;
 
-/// A file that is Python.
+/// A parsed Python file.
 pub(crate) struct Script {
-    /// Its path and text.
+    /// Path and text.
     pub source: Source,
-    /// Its statements.
+    /// Syntax tree.
     pub module: ModModule,
-    /// Whether it seeds generators when it is imported.
+    /// True if it seeds generators when it is imported.
     pub seeds_when_imported: bool,
-    /// Where its comments are, in bytes.
+    /// Byte ranges of its comments.
     pub comments: Vec<std::ops::Range<usize>>,
 }
 
-/// Reads and parses files; the outcomes are in their order.
+/// Reads and parses files; results are in the order of `paths`.
 pub(crate) fn read(paths: &[PathBuf]) -> Vec<Result<Script, Unreadable>> {
     parallel::map(paths, |path| read_one(path))
 }
@@ -40,11 +40,11 @@ fn read_one(path: &Path) -> Result<Script, Unreadable> {
         return Err(fail(Reason::Notebook));
     }
     let bytes = fs::metadata(path).map_err(|error| fail(of_system(&error)))?.len();
-    if bytes > LARGEST {
-        return Err(fail(Reason::TooLarge { bytes, limit: LARGEST }));
+    if bytes > MAX_BYTES {
+        return Err(fail(Reason::TooLarge { bytes, limit: MAX_BYTES }));
     }
     let bytes = fs::read(path).map_err(|error| fail(of_system(&error)))?;
-    let text = decoded(bytes).map_err(fail)?;
+    let text = decode(bytes).map_err(fail)?;
     parse(Source { path: path.to_owned(), text })
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn parse(source: Source) -> Result<Script, Unreadable> {
             let comments = comments(&parsed);
             let module = parsed.into_syntax();
             Ok(Script {
-                seeds_when_imported: seeds_when_imported(&module, &source.text),
+                seeds_when_imported: seeds_when_imported(&module),
                 comments,
                 module,
                 source,
@@ -75,11 +75,17 @@ pub(crate) fn parse(source: Source) -> Result<Script, Unreadable> {
     }
 }
 
-/// Whether a statement outside of functions and classes seeds something.
-fn seeds_when_imported(module: &ModModule, text: &str) -> bool {
+/// Returns true if a statement outside of functions and classes calls a function that seeds a generator,
+/// such as `torch.manual_seed` or `seed_everything`.
+fn seeds_when_imported(module: &ModModule) -> bool {
     let calls =
-        module.body.iter().filter_map(Stmt::as_expr_stmt).filter(|it| it.value.is_call_expr());
-    calls.map(|it| &text[it.range().to_std_range()]).any(|call| call.contains("seed"))
+        module.body.iter().filter_map(Stmt::as_expr_stmt).filter_map(|it| it.value.as_call_expr());
+    let mut callees = calls.filter_map(|call| match &*call.func {
+        Expr::Name(name) => Some(name.id.as_str()),
+        Expr::Attribute(it) => Some(it.attr.as_str()),
+        _ => None,
+    });
+    callees.any(|name| name.split('_').any(|word| word == "seed" || word == "seeds"))
 }
 
 fn comments(parsed: &Parsed<ModModule>) -> Vec<std::ops::Range<usize>> {
@@ -88,7 +94,7 @@ fn comments(parsed: &Parsed<ModModule>) -> Vec<std::ops::Range<usize>> {
     comments.map(|token| token.range().to_std_range()).collect()
 }
 
-/// What in a line that does not parse is the syntax of Python 2.
+/// Detects Python 2 syntax in a line that does not parse.
 fn python_2(line: &str) -> Option<&'static str> {
     let line = line.trim_start();
     let word = line.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
@@ -121,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn python_2_is_told_from_a_syntax_error() {
+    fn python_2_is_distinguished_from_a_syntax_error() {
         let old = parsed("x = 1\nprint \"loss\", x\n").err().unwrap();
         assert!(matches!(old.reason, Reason::Python2(_)), "{:?}", old.reason);
         assert_eq!(old.at.unwrap().0, 2);
@@ -132,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_told() {
+    fn binary_files_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.py");
         fs::write(&path, [0xff, 0xfe, 0x00]).unwrap();

@@ -20,7 +20,7 @@ use crate::calculus::{Origin, Site, Typing, Variable};
 use crate::library::{Family, Global};
 use crate::lift::facts::{Lifted, Role, Thing};
 use crate::project::Project;
-use crate::{Checkpoint, Finding, Note, Place, Rule, Settings};
+use crate::{CheckConfig, Checkpoint, Finding, Note, Place, Rule};
 
 /// What the rules look at.
 pub(crate) struct Script<'s> {
@@ -31,7 +31,7 @@ pub(crate) struct Script<'s> {
     /// All files.
     pub project: &'s Project,
     /// What is assumed.
-    pub settings: &'s Settings,
+    pub settings: &'s CheckConfig,
 }
 
 /// What the rules say of a script.

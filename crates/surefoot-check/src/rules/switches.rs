@@ -45,19 +45,19 @@ pub(super) fn find(script: &Script<'_>, findings: &mut Vec<Finding>) {
         Some(torch) => torch.has(operation),
         None => !FIXED_OPERATIONS.contains(&operation),
     };
-    for unsteady in &script.lifted.unsteady {
-        if listed(unsteady.operation)
-            && reaching.iter().any(|origin| origin.site == unsteady.site)
-            && told.insert(unsteady.operation)
+    for operation in &script.lifted.nondeterministic_ops {
+        if listed(operation.operation)
+            && reaching.iter().any(|origin| origin.site == operation.site)
+            && told.insert(operation.operation)
         {
             let message = format!(
                 "On a GPU {} may give other bits for the same input, and that reaches the parameters.",
-                unsteady.operation
+                operation.operation
             );
             let help = "Call `torch.use_deterministic_algorithms(True)`: it makes the operation deterministic, or fails where it cannot; then replace it.".to_owned();
             findings.push(script.finding(
                 Rule::NondeterministicOperation,
-                unsteady.site,
+                operation.site,
                 message,
                 help,
             ));

@@ -6,7 +6,7 @@ use crate::output::check::{Report, Spot, Unread, explain, sarif};
 use crate::output::{Console, to_stderr, to_stdout};
 use clap::Args;
 use std::path::{Component, Path, PathBuf};
-use surefoot_check::{NoSuchRule, Rule, Settings, TorchOperations, Unreadable};
+use surefoot_check::{CheckConfig, NoSuchRule, Rule, TorchOperations, Unreadable};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -84,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         true => vec![PathBuf::from(".")],
         false => arguments.paths.clone(),
     };
-    let settings = Settings { torch: operations(arguments)? };
+    let settings = CheckConfig { torch: operations(arguments)? };
     let mut checked = surefoot_check::check(&named, &settings);
     let unreadable = std::mem::take(&mut checked.unreadable);
     let report = Report {

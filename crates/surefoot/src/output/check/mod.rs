@@ -9,7 +9,7 @@ mod summary;
 
 use super::Role;
 use super::facts::wrapped;
-use surefoot_check::{Checked, Finding, Place, Rule, Unreadable};
+use surefoot_check::{CheckReport, Finding, Place, Rule, Unreadable};
 
 /// The width of text that nobody watches; messages about plans have it too.
 const PLAIN_WIDTH: usize = 100;
@@ -23,7 +23,7 @@ const IN_FULL: usize = 8;
 /// What was checked and found.
 #[derive(Debug)]
 pub(crate) struct Report {
-    pub(crate) checked: Checked,
+    pub(crate) checked: CheckReport,
     pub(crate) unread: Vec<Unread>,
     /// The width of the terminal, if a person watches.
     pub(crate) width: Option<usize>,

@@ -1,7 +1,7 @@
-//! Things that a library made which is not known.
+//! Objects created by unknown libraries.
 //!
-//! Nothing is known of them until the script says what they are by how it uses them: what gives an
-//! optimizer its parameters is a model, what is told to train is a trainer. Both are told, once for each
+//! Their use shows what they are: an object whose parameters an optimizer takes is a model, an
+//! object whose `train` or `fit` is called may be a trainer. Both are reported, once per
 //! callee.
 
 use std::rc::Rc;
@@ -10,23 +10,22 @@ use ruff_text_size::TextRange;
 
 use super::Lift;
 use super::object::Kind;
-use super::value::{Arguments, ObjectId, Shape, StrangerId, Value};
+use super::value::{Arguments, ObjectId, Shape, UnknownId, Value};
 use crate::calculus::{Operand, Site};
 use crate::library::Layer;
 
-/// Something that a library made which is not known.
+/// An object created by an unknown library.
 #[derive(Clone, Debug)]
-pub(super) struct Stranger {
-    /// What was called.
+pub(super) struct UnknownObject {
+    /// Qualified name of the callee.
     pub callee: Rc<str>,
-    /// Where.
     pub site: Site,
-    /// The model it turned out to be.
+    /// The model, once an optimizer has taken its parameters.
     pub model: Option<ObjectId>,
 }
 
 impl<'a> Lift<'a> {
-    /// A call of a library that is not known.
+    /// Calls an unknown library.
     pub(super) fn call_unknown(
         &mut self,
         name: &str,
@@ -58,9 +57,9 @@ impl<'a> Lift<'a> {
         }
         let site = self.site(range);
         if given.is_empty() && whole.models.is_empty() {
-            return self.heap.new_stranger(name, whole, site);
+            return self.heap.new_unknown(name, whole, site);
         }
-        // What only computes with tensors is told once for the whole library.
+        // Pure computations on tensors are reported once per library.
         let package = name.split('.').next().unwrap_or(name);
         let callee = if given.is_empty() { package } else { name };
         let mut names: Vec<String> = given
@@ -75,8 +74,8 @@ impl<'a> Lift<'a> {
             (false, true) => "it is given the model".to_owned(),
             (false, false) => format!("it is given {}", names.join(", ")),
         };
-        self.program.tell_unknown(callee, site, &what, false);
-        // It may train what it is given.
+        self.program.report_unknown(callee, site, &what, false);
+        // The callee may train its arguments.
         if given.iter().any(|id| matches!(self.heap.object(*id).kind, Kind::Optimizer { .. })) {
             for root in self.heap.all_roots() {
                 let cell = self.heap.object(root).cell;
@@ -89,23 +88,23 @@ impl<'a> Lift<'a> {
         whole
     }
 
-    /// Calls a method of something unknown; nothing if it is one as any data has.
-    pub(super) fn call_stranger(
+    /// Calls a method of an unknown object; `None` for methods that any data has.
+    pub(super) fn call_unknown_method(
         &mut self,
-        id: StrangerId,
+        id: UnknownId,
         base: &Value<'a>,
         name: &str,
         arguments: &Arguments<'a>,
         range: TextRange,
     ) -> Option<Value<'a>> {
-        let callee = self.heap.strangers[id.0].callee.clone();
+        let callee = self.heap.unknown_objects[id.0].callee.clone();
         match name {
-            // Its parameters are not told from it: many ask for them, and only an optimizer trains them.
+            // Parameters stand for the object itself; only an optimizer shows that it is a model.
             "parameters" | "named_parameters" | "to" | "cuda" | "cpu" | "eval" | "float"
             | "half" | "double" | "bfloat16" => Some(base.clone()),
             "train" | "fit" if is_trainer(&callee) => {
                 let site = self.site(range);
-                self.program.tell_unknown(
+                self.program.report_unknown(
                     &format!("{callee}.{name}"),
                     site,
                     "it trains the model",
@@ -121,7 +120,7 @@ impl<'a> Lift<'a> {
                 self.call_unknown(&format!("{callee}.{name}"), arguments, range);
                 Some(Value::constant())
             }
-            // It gives back what it is given, wrapped.
+            // Returns its arguments, wrapped.
             "prepare" => {
                 self.call_unknown(&format!("{callee}.{name}"), arguments, range);
                 match &arguments.positional[..] {
@@ -133,23 +132,27 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Something unknown has parameters for an optimizer: it is a model.
-    pub(super) fn recognize(&mut self, id: StrangerId, operands: Vec<Operand>) -> ObjectId {
-        if let Some(model) = self.heap.strangers[id.0].model {
+    /// Turns an unknown object into a model, because an optimizer takes its parameters.
+    pub(super) fn make_unknown_a_model(
+        &mut self,
+        id: UnknownId,
+        operands: Vec<Operand>,
+    ) -> ObjectId {
+        if let Some(model) = self.heap.unknown_objects[id.0].model {
             return model;
         }
-        let Stranger { callee, site, .. } = self.heap.strangers[id.0].clone();
+        let UnknownObject { callee, site, .. } = self.heap.unknown_objects[id.0].clone();
         let layer = Layer { has_parameters: true, ..Layer::default() };
         let model = self.make_module(layer, site);
         let cell = self.heap.object(model).cell;
         self.program.compute(cell, "new", operands, site);
-        self.heap.strangers[id.0].model = Some(model);
-        self.program.tell_unknown(&callee, site, "it makes the model", false);
+        self.heap.unknown_objects[id.0].model = Some(model);
+        self.program.report_unknown(&callee, site, "it makes the model", false);
         model
     }
 }
 
-/// Whether a class trains what it is given, by its name.
+/// Returns true if a class trains what it is given, by its name.
 fn is_trainer(callee: &str) -> bool {
     callee.ends_with("Trainer") || callee.ends_with("Learner")
 }

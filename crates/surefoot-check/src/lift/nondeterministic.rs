@@ -1,4 +1,4 @@
-//! Operations of PyTorch that may give other bits for the same input if they are called with certain
+//! Operations of PyTorch that are nondeterministic with certain
 //! arguments.
 
 use ruff_text_size::TextRange;
@@ -12,7 +12,7 @@ const BAG: &str = "the gradient of EmbeddingBag";
 
 impl<'a> Lift<'a> {
     /// Calls `torch.NAME`, if the arguments make it such an operation.
-    pub(super) fn call_unsteady(
+    pub(super) fn call_nondeterministic(
         &mut self,
         name: &str,
         arguments: &Arguments<'a>,
@@ -31,7 +31,7 @@ impl<'a> Lift<'a> {
             "nn.functional.embedding_bag" if is_max(6) => BAG,
             _ => {
                 let is_learned = !self.heap.combine(arguments.all()).models.is_empty();
-                unsteady_by_arguments(name, arguments, 1, is_learned)?
+                op_of_arguments(name, arguments, 1, is_learned)?
             }
         };
         let site = self.site(range);
@@ -41,7 +41,7 @@ impl<'a> Lift<'a> {
         }
         let mut whole = self.heap.combine(arguments.all());
         if self.mode_of_call() {
-            whole.operands = self.program.unsteady(operation, whole.operands, site);
+            whole.operands = self.program.nondeterministic(operation, whole.operands, site);
         }
         Some(whole)
     }
@@ -49,7 +49,7 @@ impl<'a> Lift<'a> {
 
 /// The operation that a function or a method of tensors is with these arguments; the first that is no
 /// tensor is at `first`. `is_learned` is whether a model has computed any of them.
-pub(super) fn unsteady_by_arguments(
+pub(super) fn op_of_arguments(
     name: &str,
     arguments: &Arguments<'_>,
     first: usize,

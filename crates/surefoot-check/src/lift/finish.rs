@@ -1,4 +1,4 @@
-//! The end of a script.
+//! Conclusion of a lift: outputs and the list of objects.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::value::ObjectId;
 use crate::calculus::{Operand, Statement};
 
 impl<'a> Lift<'a> {
-    /// Puts out what was trained, and tells who is who.
+    /// Outputs the trained variables and lists the objects with state.
     pub(super) fn finish(mut self) -> (Lifted, BTreeSet<usize>) {
         let trained: Vec<Operand> =
             self.program.trained.iter().copied().map(Operand::Variable).collect();
@@ -53,7 +53,7 @@ impl<'a> Lift<'a> {
             };
             self.program.facts.things.push(thing);
         }
-        // What turned out to be the same has one variable.
+        // Merged objects share one variable.
         for index in 0..self.heap.objects.len() {
             let from = self.heap.objects[index].cell;
             if self.heap.objects[index].same.is_some() {
@@ -76,7 +76,7 @@ impl<'a> Lift<'a> {
         (facts, self.execution.entered)
     }
 
-    /// What checkpoints of the script are made with.
+    /// Checkpoint format of the script.
     pub(super) fn style(&self) -> Style {
         if self.heap.models.iter().any(|id| self.heap.is_keras(*id)) {
             return Style::TensorFlow;

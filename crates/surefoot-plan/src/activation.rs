@@ -1,4 +1,5 @@
 //! Activation functions.
+
 #[cfg(feature = "keras")]
 use crate::keras::{KerasErrorKind, LayerConfig};
 use crate::language::{

@@ -1,4 +1,5 @@
 //! Data: source and preparation of samples.
+
 use crate::Source;
 use crate::error::Fault;
 use crate::language::{

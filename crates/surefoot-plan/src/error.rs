@@ -1,4 +1,5 @@
 //! Errors in a plan, with their line.
+
 use crate::tree::Node;
 use std::fmt;
 use std::ops::Range;

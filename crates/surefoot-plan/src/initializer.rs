@@ -1,4 +1,5 @@
 //! Initializers and regularizers.
+
 use crate::error::Fault;
 #[cfg(feature = "keras")]
 use crate::keras::{KerasErrorKind, LayerConfig};

@@ -1,4 +1,5 @@
 //! The top level of a plan.
+
 use crate::document::Document;
 use crate::error::{Fault, PlanError};
 use crate::language::{Fields, Reader, Term, any, changed, tagged};

@@ -1,4 +1,5 @@
 //! Learning rate schedules.
+
 use crate::language::{Choice, Fields, Record, Variant, any, at_least_one, unit_interval, variant};
 
 /// A learning rate schedule.

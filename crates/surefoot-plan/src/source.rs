@@ -1,4 +1,5 @@
 //! Data sources: generators and files.
+
 use crate::Task;
 use crate::language::{
     Choice, Fields, Record, Variant, any, at_least_two, non_negative, positive, share, variant,

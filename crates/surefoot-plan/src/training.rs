@@ -1,4 +1,5 @@
 //! Training options, losses and observation options.
+
 use crate::error::Fault;
 use crate::language::{
     Choice, Fields, Record, Term, Variant, alias, any, at_least_one, positive, quoted, variant,

@@ -1,7 +1,7 @@
-//! A chart of lines over steps or epochs, drawn as SVG.
+//! Line chart over steps or epochs, as SVG.
 //!
-//! Places are in percent of the plot and sizes of letters in pixels, so a chart is as wide as there
-//! is room and stays readable on a phone.
+//! Positions are in percent of the plot and font sizes in pixels, so a chart scales to the width of the
+//! page and stays readable on a phone.
 
 use maud::{Markup, html};
 
@@ -10,13 +10,13 @@ use crate::scale::Scale;
 use crate::series::Point;
 use crate::svg::{apart, percent, short, x_axis};
 
-/// A chart.
+/// A line chart.
 #[derive(Debug)]
 pub(crate) struct Chart<'a> {
-    /// What no other element of the page has as its id.
+    /// Unique id on the page.
     pub(crate) id: &'a str,
     pub(crate) title: String,
-    /// What there is to see, for those who cannot see it.
+    /// Text alternative.
     pub(crate) description: String,
     pub(crate) x: Scale,
     pub(crate) y: Scale,
@@ -24,29 +24,29 @@ pub(crate) struct Chart<'a> {
     pub(crate) lines: Vec<Line>,
     /// Findings, in the unit of `x`.
     pub(crate) marks: &'a [Mark],
-    /// A number to compare with, and what it is.
+    /// A reference value and its label.
     pub(crate) reference: Option<(f64, String)>,
-    /// Whether the numbers of `y` are shares, to be written in percent.
+    /// Prints the values of `y` in percent.
     pub(crate) percent: bool,
 }
 
-/// One of the curves.
+/// One curve.
 #[derive(Debug)]
 pub(crate) struct Line {
-    /// Whose curve it is: `given` or `delivered`.
+    /// CSS class: `given` or `delivered`.
     pub(crate) class: &'static str,
     pub(crate) label: String,
-    /// Every point, drawn faintly where there is a trend.
+    /// All points, drawn faintly if there is a trend.
     pub(crate) points: Vec<Vec<Point>>,
     pub(crate) trend: Option<Vec<Vec<Point>>>,
-    /// Whether points are drawn as such.
+    /// Draws a dot at each point.
     pub(crate) dots: bool,
-    /// Where a number is none.
+    /// Positions of NaN and infinite values.
     pub(crate) broken: Vec<f64>,
 }
 
 impl Chart<'_> {
-    /// The chart with its legend.
+    /// Draws the chart with its legend.
     pub(crate) fn draw(&self) -> Markup {
         let title_id = format!("{}-title", self.id);
         let description_id = format!("{}-description", self.id);
@@ -59,7 +59,7 @@ impl Chart<'_> {
                         @for line in &self.lines {
                             span.key.(line.class) { i.swatch {} (line.label) }
                         }
-                        @if broken { span.key.broken { b { "×" } "not a number" } }
+                        @if broken { span.key.broken { b { "×" } "NaN or infinite" } }
                     }
                 }
                 svg.plot role="img" height="240" aria-labelledby={ (title_id) " " (description_id) } {
@@ -123,7 +123,7 @@ impl Chart<'_> {
                 path.push(if i == 0 { 'M' } else { 'L' });
                 path.push_str(&format!("{} {}", short(x), short(y)));
             }
-            // A line of one point is a dot.
+            // A line of one point needs a length of zero to be drawn.
             if line.len() == 1 {
                 path.push_str("h0");
             }
@@ -181,15 +181,15 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_path_that_lifts_the_pen_where_numbers_are_missing() {
+    fn missing_values_interrupt_a_line() {
         let drawn = chart(line(vec![vec![(0.0, 0.0), (5.0, 0.5)], vec![(10.0, 1.0)]]));
         assert!(drawn.contains(r#"d="M0 1000L500 500M1000 0h0""#), "{drawn}");
     }
 
     #[test]
-    fn numbers_that_are_none_are_marked() {
+    fn non_finite_values_are_marked() {
         let drawn = chart(Line { broken: vec![5.0, 5.01, 9.0], ..line(vec![]) });
         assert_eq!(drawn.matches(r#"<text class="broken""#).count(), 2);
-        assert!(drawn.contains("not a number"));
+        assert!(drawn.contains("NaN or infinite"));
     }
 }

@@ -1,30 +1,30 @@
-//! The loss and the metric, before and after.
+//! Loss and metric of the plan as given and of the delivered attempt.
 
 use maud::{Markup, html};
 use surefoot_diagnose::{Facts, Split};
 
 use crate::chart::{Chart, Line};
+use crate::format::{self, capital};
 use crate::marks::Mark;
 use crate::reading::{Reading, Readings};
 use crate::scale::Scale;
 use crate::series::Point;
-use crate::words::{self, capital};
 
-/// R² can fall without bound, which would flatten everything that is of interest.
+/// Lower end of the axis of R², which is unbounded below.
 const LEAST_R2: f64 = -1.0;
 
-/// The curves of a run.
+/// The training curves of a run.
 #[derive(Debug)]
 pub(crate) struct Curves<'a> {
     pub(crate) readings: &'a Readings,
     pub(crate) facts: &'a Facts,
     pub(crate) metric: &'a str,
-    /// The findings of the plan as given, by steps.
+    /// Findings of the plan as given, positioned by step.
     pub(crate) marks: &'a [Mark],
 }
 
 impl Curves<'_> {
-    /// Both charts.
+    /// Draws both charts.
     pub(crate) fn draw(&self) -> Markup {
         html! {
             (self.loss())
@@ -32,7 +32,7 @@ impl Curves<'_> {
         }
     }
 
-    /// The plan as given and the delivered attempt, each with its class and its label.
+    /// The plan as given and the delivered attempt, each with its CSS class and label.
     fn runs(&self) -> Vec<(&'static str, String, &Reading)> {
         let mut runs = vec![("given", "plan as given".to_owned(), &self.readings.given)];
         if let Some((number, reading)) = self.readings.repaired() {
@@ -53,7 +53,7 @@ impl Curves<'_> {
         let lines: Vec<Line> = lines.collect();
         let last = self.runs().iter().map(|(_, _, reading)| reading.last_step).max();
         if last.unwrap_or(0) == 0 {
-            return html! { p.quiet { "No step is recorded yet, so there is no loss to show." } };
+            return html! { p.quiet { "No steps have been recorded yet." } };
         }
         let y = Scale::fit(values(&lines));
         let trend = lines.iter().any(|line| line.trend.is_some());
@@ -61,7 +61,7 @@ impl Curves<'_> {
         let chart = Chart {
             id: "loss",
             title: "Loss of each training batch (lower is better)".to_owned(),
-            description: describe(&lines, words::number),
+            description: describe(&lines, format::number),
             x: Scale::linear(0.0, last.unwrap_or(1) as f64),
             y,
             x_name: "step",
@@ -73,8 +73,8 @@ impl Curves<'_> {
         html! {
             (chart.draw())
             p.note {
-                @if trend { "The faint line has the loss of single batches, the strong line their running median. " }
-                @if log { "The axis goes by powers of ten. " }
+                @if trend { "The faint line is the loss of single batches, the strong line its running median. " }
+                @if log { "The axis is logarithmic. " }
                 @if !self.marks.is_empty() { "Numbers mark the findings below." }
             }
         }
@@ -88,7 +88,7 @@ impl Curves<'_> {
                 class,
                 label,
                 trend: None,
-                // Dots that touch are a line.
+                // Many dots would hide the line.
                 dots: points.len() <= 60,
                 points: vec![points],
                 broken: broken.into_iter().map(|point| point.0).collect(),
@@ -101,12 +101,12 @@ impl Curves<'_> {
 
     fn metric(&self) -> Markup {
         let lines = self.metric_lines();
-        let name = capital(&words::metric_name(self.metric));
+        let name = capital(&format::metric_name(self.metric));
         if lines.is_empty() {
-            return html! { p.quiet { (name) " was not evaluated, so there is no curve of it." } };
+            return html! { p.quiet { (name) " was not evaluated." } };
         }
         if values(&lines).next().is_none() {
-            return html! { p.quiet { (name) " was never a number, so there is no curve of it." } };
+            return html! { p.quiet { (name) " was never a finite number." } };
         }
         let runs = self.runs();
         let epochs = runs.iter().flat_map(|(_, _, reading)| metric_points(reading));
@@ -115,7 +115,7 @@ impl Curves<'_> {
             Some(steps) if steps > 0 => self.marks.iter().map(|m| m.per(steps as f64)).collect(),
             _ => Vec::new(),
         };
-        let split = match self.readings.given.history.judged_split() {
+        let split = match self.readings.given.history.selection_split() {
             Some(Split::Train) => "training",
             _ => "validation",
         };
@@ -123,20 +123,20 @@ impl Curves<'_> {
         let chart = Chart {
             id: "metric",
             title: format!("{name} on the {split} split (higher is better)"),
-            description: describe(&lines, |value| words::metric(self.metric, Some(value))),
+            description: describe(&lines, |value| format::metric(self.metric, Some(value))),
             x: Scale::linear(0.0, last),
             y: self.metric_scale(&lines),
             x_name: "epoch",
             lines,
             marks: &marks,
             reference: self.facts.chance.map(|chance| {
-                (chance, format!("guessing: {}", words::metric(self.metric, Some(chance))))
+                (chance, format!("guessing: {}", format::metric(self.metric, Some(chance))))
             }),
             percent: self.metric == "accuracy",
         };
         html! {
             (chart.draw())
-            @if cut { p.note { "What is below −1 is off the chart." } }
+            @if cut { p.note { "Values below −1 are off the chart." } }
         }
     }
 
@@ -155,27 +155,27 @@ impl Curves<'_> {
     }
 }
 
-/// The metric after each epoch; NaN where it is not defined.
+/// The metric after each epoch; NaN if undefined.
 fn metric_points(reading: &Reading) -> impl Iterator<Item = Point> {
-    let judged = reading.history.judged();
-    judged.map(|e| (e.epoch as f64, e.metric.unwrap_or(f64::NAN)))
+    let evaluations = reading.history.selection_evaluations();
+    evaluations.map(|e| (e.epoch as f64, e.metric.unwrap_or(f64::NAN)))
 }
 
 fn values(lines: &[Line]) -> impl Iterator<Item = f64> + Clone {
     lines.iter().flat_map(|line| &line.points).flatten().map(|point| point.1)
 }
 
-/// The curves in words: where they begin and end.
+/// Text alternative: first and last value of each curve.
 fn describe(lines: &[Line], shown: impl Fn(f64) -> String) -> String {
-    let told = lines.iter().map(|line| {
+    let parts = lines.iter().map(|line| {
         let points = line.trend.as_ref().unwrap_or(&line.points);
         let (first, last) = (points.iter().flatten().next(), points.iter().flatten().last());
         match (first, last) {
             (Some(first), Some(last)) => {
                 format!("{}: from {} to {}.", capital(&line.label), shown(first.1), shown(last.1))
             }
-            _ => format!("{}: not a number.", capital(&line.label)),
+            _ => format!("{}: no finite value.", capital(&line.label)),
         }
     });
-    told.collect::<Vec<_>>().join(" ")
+    parts.collect::<Vec<_>>().join(" ")
 }

@@ -1,14 +1,14 @@
-//! What every page of ours has: its head, its style, and what it may do.
+//! Head, style and content security policy of every page.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("style.css");
 
-/// Nothing is loaded, nothing runs.
+/// Allows no scripts and no requests.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
-/// A whole page. `defs` is what others refer to and nobody sees.
+/// A complete page. `defs` holds invisible SVG definitions.
 pub(crate) fn document(title: &str, defs: &Markup, main: &Markup) -> Markup {
     html! {
         (DOCTYPE)

@@ -1,31 +1,31 @@
-//! The findings, with the numbers that show them.
+//! The sections of findings and warnings.
 
 use maud::{Markup, html};
 use surefoot_diagnose::{Evidence, Finding, Severity};
 
-use crate::explain::explanation;
+use crate::explain::meaning;
+use crate::format::{self, capital, grouped};
 use crate::marks::Mark;
-use crate::words::{self, capital, grouped};
 
-/// A finding with its number on the page. What was found again is one of these.
+/// A finding with its number on the page. Repeated findings are one entry.
 #[derive(Debug)]
 pub(crate) struct Numbered<'a> {
     pub(crate) number: usize,
     pub(crate) finding: &'a Finding,
-    /// The steps at which it was found again.
+    /// Steps of the repetitions.
     again: Vec<u64>,
-    /// The attempt it was found in; `None` for the plan as given.
+    /// Attempt of the finding; `None` for the plan as given.
     pub(crate) attempt: Option<u32>,
 }
 
-/// Numbers findings, after `before` others.
+/// Numbers findings, starting after `before`.
 pub(crate) fn numbered(
     findings: &[Finding],
     attempt: Option<u32>,
     before: usize,
 ) -> Vec<Numbered<'_>> {
     let mut list: Vec<Numbered<'_>> = Vec::new();
-    // Problems first, each in the order of its finding.
+    // Problems come first.
     for severity in [Severity::Problem, Severity::Warning] {
         for finding in findings.iter().filter(|finding| finding.severity == severity) {
             let same = |other: &&mut Numbered<'_>| {
@@ -48,7 +48,7 @@ pub(crate) fn numbered(
 }
 
 impl Numbered<'_> {
-    /// The finding in a chart.
+    /// The mark of the finding in charts.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             number: self.number,
@@ -69,14 +69,12 @@ impl Numbered<'_> {
                     @if let Some(attempt) = self.attempt { span.tag { "in attempt " (attempt) } }
                 }
                 p { (finding.message) }
-                @if let Some(explanation) = explanation(&finding.problem) {
-                    p.quiet { (explanation.meaning) }
-                }
+                @if let Some(meaning) = meaning(&finding.problem) { p.quiet { (meaning) } }
                 dl.facts {
                     dt { "When" }
                     dd {
                         @if finding.since < finding.step { "since step " (grouped(finding.since)) ", " }
-                        "certain at step " (grouped(finding.step))
+                        "confirmed at step " (grouped(finding.step))
                         @if !self.again.is_empty() { (self.repeated()) }
                     }
                     @if !finding.layers.is_empty() {
@@ -91,12 +89,12 @@ impl Numbered<'_> {
 
     fn repeated(&self) -> String {
         let last = self.again.last().copied().unwrap_or(self.finding.step);
-        let times = words::counted(self.again.len() as u64, "more time");
-        format!(", and {times} until step {}", grouped(last))
+        let times = format::counted(self.again.len() as u64, "repetition");
+        format!("; {times} until step {}", grouped(last))
     }
 }
 
-/// Problems, then warnings.
+/// Draws the problems, then the warnings.
 pub(crate) fn sections(findings: &[Numbered<'_>]) -> Markup {
     let of = |severity| {
         let matching = findings.iter().filter(move |n| n.finding.severity == severity);
@@ -105,14 +103,14 @@ pub(crate) fn sections(findings: &[Numbered<'_>]) -> Markup {
     let (problems, warnings) = (of(Severity::Problem), of(Severity::Warning));
     html! {
         section #findings {
-            h2 { "What was found" }
+            h2 { "Findings" }
             @if problems.is_empty() { p.quiet { "No problem was found." } }
             @for numbered in problems { (numbered.card()) }
         }
         @if !warnings.is_empty() {
             section #warnings {
                 h2 { "Warnings" }
-                p.quiet { "Not problems, but worth knowing." }
+                p.quiet { "Observations that did not harm this training but may be worth a look." }
                 @for numbered in warnings { (numbered.card()) }
             }
         }
@@ -131,13 +129,13 @@ fn layers(names: &[String]) -> Markup {
 fn evidence(evidence: &[Evidence]) -> Markup {
     html! {
         table {
-            thead { tr { th scope="col" { "Measured" } th.figure scope="col" { "Value" } th.figure scope="col" { "Limit" } } }
+            thead { tr { th scope="col" { "Measured" } th.figure scope="col" { "Value" } th.figure scope="col" { "Threshold" } } }
             tbody {
                 @for Evidence { name, value, limit } in evidence {
                     tr {
                         th scope="row" { (name) }
-                        td.figure { (words::number(*value)) }
-                        td.figure { @if let Some(limit) = limit { (words::number(*limit)) } @else { "–" } }
+                        td.figure { (format::number(*value)) }
+                        td.figure { @if let Some(limit) = limit { (format::number(*limit)) } @else { "–" } }
                     }
                 }
             }
@@ -151,18 +149,18 @@ mod tests {
     use surefoot_diagnose::Problem;
 
     #[test]
-    fn problems_come_first_and_what_is_found_again_is_counted() {
+    fn problems_come_first_and_repetitions_are_counted() {
         let spike = |step| Finding::new(Problem::LOSS_SPIKE, step, "A jump.").warning();
         let problem = Finding::new(Problem::DYING_RELU, 12, "Dead.");
         let findings = [spike(3), spike(9), problem, spike(11)];
         let list = numbered(&findings, None, 0);
         let problems: Vec<_> = list.iter().map(|n| n.finding.problem.id()).collect();
         assert_eq!(problems, ["dying_relu", "loss_spike"]);
-        assert_eq!(list[1].repeated(), ", and 2 more times until step 11");
+        assert_eq!(list[1].repeated(), "; 2 repetitions until step 11");
     }
 
     #[test]
-    fn evidence_that_is_no_number_is_shown() {
+    fn non_finite_evidence_is_shown() {
         let finding = Finding::new(Problem::EXPLODING_GRADIENT, 3, "Large.")
             .with("gradient norm", f64::INFINITY, 70.0)
             .with("ratio", f64::NAN, None);

@@ -1,4 +1,4 @@
-//! Records made by hand, for tests.
+//! Records for tests.
 
 use surefoot_diagnose::{LayerInfo, LayerObservation, Observation, Problem, Split, Summary};
 use surefoot_record::{
@@ -16,7 +16,7 @@ pub(crate) fn layers(count: usize) -> Vec<LayerInfo> {
     (1..=count).map(layer).collect()
 }
 
-/// A step, with the norms of the gradients of so many layers.
+/// A step with the gradient norms of some layers.
 pub(crate) fn observation(
     step: u64,
     loss: f64,

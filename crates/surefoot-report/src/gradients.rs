@@ -1,14 +1,14 @@
-//! The size of every layer's gradient over the steps, thinned while it is read.
+//! Gradient norm of each layer over the steps, downsampled while reading.
 
 use surefoot_diagnose::{LayerInfo, Observation, Summary};
 
-/// So many columns at most.
+/// Maximum number of columns.
 const COLUMNS: u64 = 200;
 
-/// The size of the gradient of each layer (a row) over steps (columns).
+/// Gradient norms: one row per layer, columns of steps.
 #[derive(Clone, Debug)]
 pub(crate) struct Gradients {
-    /// Steps of a column.
+    /// Number of steps per column.
     width: u64,
     rows: Vec<Row>,
 }
@@ -21,31 +21,31 @@ pub(crate) struct Row {
     pub(crate) columns: Vec<Column>,
 }
 
-/// What was seen of one layer's gradient in the steps of a column.
+/// Gradient of one layer in the steps of a column.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Column {
-    /// The sum of the decimal logarithms of the norms that are numbers above zero.
+    /// Sum of log10 of the finite norms above zero.
     sum: f64,
     count: u64,
     zero: bool,
     broken: bool,
 }
 
-/// What a column shows.
+/// Value of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cell {
-    /// Nothing was observed.
+    /// Not observed.
     Unseen,
     /// The gradient has values that are NaN or infinite.
     Broken,
     /// The gradient is exactly zero.
     Zero,
-    /// The mean of the decimal logarithms of its norm.
+    /// Mean log10 of the norm.
     Size(f64),
 }
 
 impl Gradients {
-    /// Of these layers, observed at every `every`-th step.
+    /// Starts without steps, for layers that are observed every `every` steps.
     pub(crate) fn new(layers: &[LayerInfo], every: u64) -> Gradients {
         let row = |info: &LayerInfo| Row {
             layer: info.name.clone(),
@@ -55,7 +55,7 @@ impl Gradients {
         Gradients { width: every.max(1), rows: layers.iter().map(row).collect() }
     }
 
-    /// Adds a step; steps come in order.
+    /// Adds a step; steps must be in order.
     pub(crate) fn push(&mut self, observation: &Observation) {
         if observation.layers.is_empty() {
             return;
@@ -86,24 +86,24 @@ impl Gradients {
         }
     }
 
-    /// Steps of a column.
+    /// Number of steps per column.
     pub(crate) fn width(&self) -> u64 {
         self.width
     }
 
-    /// The layers of which a gradient was seen, the input first.
+    /// The layers with observed gradients, input first.
     pub(crate) fn rows(&self) -> Vec<&Row> {
         let rows = self.rows.iter();
         rows.filter(|row| !row.columns.is_empty()).collect()
     }
 
-    /// How many columns there are.
+    /// Number of columns.
     pub(crate) fn columns(&self) -> usize {
         let lengths = self.rows.iter().map(|row| row.columns.len());
         lengths.max().unwrap_or(0)
     }
 
-    /// The least and the largest logarithm, if there is any.
+    /// Range of log10 norms, if there are any.
     pub(crate) fn range(&self) -> Option<(f64, f64)> {
         let cells = self.rows.iter().flat_map(|row| &row.columns);
         let sizes = cells.filter_map(|column| match column.cell() {
@@ -118,7 +118,7 @@ impl Gradients {
 }
 
 impl Row {
-    /// What the columns show, up to `count`.
+    /// The first `count` cells; missing ones are unobserved.
     pub(crate) fn cells(&self, count: usize) -> impl Iterator<Item = Cell> {
         let cells = self.columns.iter().map(Column::cell);
         cells.chain(std::iter::repeat(Cell::Unseen)).take(count)
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn each_observed_step_of_a_short_run_has_its_column() {
+    fn a_short_run_has_a_column_for_each_observed_step() {
         let seen = gradients(100, 10, |_, _| Some(0.01));
         assert_eq!((seen.columns(), seen.width()), (10, 10));
         let row = seen.rows()[0];
@@ -188,20 +188,20 @@ mod tests {
     }
 
     #[test]
-    fn zero_and_nan_are_told_apart_from_what_was_not_seen() {
+    fn zero_nan_and_unobserved_are_distinct() {
         let seen = gradients(4, 1, |step, i| match (step, i) {
             (_, 2) => None,
             (2, _) => Some(0.0),
             (3, _) => Some(f64::NAN),
             _ => Some(1.0),
         });
-        assert_eq!(seen.rows().len(), 2, "a layer without gradients is left out");
+        assert_eq!(seen.rows().len(), 2, "a layer without gradients is omitted");
         let cells: Vec<Cell> = seen.rows()[0].cells(4).collect();
         assert_eq!(cells, [Cell::Size(0.0), Cell::Zero, Cell::Broken, Cell::Size(0.0)]);
     }
 
     #[test]
-    fn nan_survives_thinning() {
+    fn nan_survives_downsampling() {
         let seen = gradients(5000, 1, |step, _| Some(if step == 777 { f64::NAN } else { 1.0 }));
         let columns = seen.columns();
         let broken = seen.rows()[0].cells(columns).filter(|cell| *cell == Cell::Broken);

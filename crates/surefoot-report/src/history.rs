@@ -1,27 +1,27 @@
-//! What happened in a run, sorted out of its events.
+//! Events of a run, grouped by kind.
 
 use surefoot_diagnose::indicators::PROBLEMS;
 use surefoot_diagnose::{Evaluation, Finding, Problem, Severity, Split};
 use surefoot_record::{Attempt, AttemptOutcome, Event};
 use surefoot_tune::pruner::{NON_FINITE, PrunerConfig};
 
-/// What happened, by kind.
+/// Events of a run, grouped by kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
-    /// The step after which the plan as given was given up, and why.
+    /// Step at which the plan as given was stopped, and the problem.
     pub(crate) stopped: Option<(u64, Problem)>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) attempts: Vec<Entry>,
-    /// The number of the delivered attempt; 0 is the plan as given.
+    /// Number of the delivered attempt; 0 is the plan as given.
     pub(crate) delivered: Option<u32>,
-    /// Why the search ended it whose trial it was, unless it went on since.
-    pub(crate) ended: Option<Finding>,
-    /// The step after which somebody asked it to stop, unless it went on since.
+    /// Reason why the run was pruned as a trial of a search, unless it was continued.
+    pub(crate) pruned: Option<Finding>,
+    /// Step at which the run was interrupted, unless it was resumed.
     pub(crate) interrupted: Option<u64>,
     pub(crate) evaluations: Vec<Evaluation>,
 }
 
-/// An attempt and how it went; `None` while that is open.
+/// An attempt and its outcome; `None` while it is running.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) attempt: Attempt,
@@ -29,15 +29,15 @@ pub(crate) struct Entry {
 }
 
 impl History {
-    /// Of the events of a run.
+    /// Groups the events of a run.
     pub(crate) fn of(events: &[Event]) -> History {
         let mut history = History::default();
         for event in events {
             history.take(event);
         }
-        // A search writes down why it ends a trial, and nothing after it.
-        history.ended = match events.last() {
-            Some(Event::Finding(finding)) if ends_trials(&finding.problem) => Some(finding.clone()),
+        // The reason for pruning is always the last event of a trial.
+        history.pruned = match events.last() {
+            Some(Event::Finding(finding)) if is_pruner(&finding.problem) => Some(finding.clone()),
             _ => None,
         };
         history
@@ -64,14 +64,14 @@ impl History {
         }
     }
 
-    /// The entry of the delivered attempt; `None` if that is the plan as given.
+    /// The delivered attempt; `None` for the plan as given.
     pub(crate) fn delivered_attempt(&self) -> Option<&Attempt> {
         let number = self.delivered?;
         let mut attempts = self.attempts.iter().map(|entry| &entry.attempt);
         attempts.find(|attempt| attempt.number == number)
     }
 
-    /// The problem that it is all about.
+    /// The problem that stopped the run, or the first one found.
     pub(crate) fn main_problem(&self) -> Option<&Problem> {
         let stopped = self.stopped.as_ref().map(|(_, problem)| problem);
         let mut findings = self.findings.iter();
@@ -79,23 +79,23 @@ impl History {
         stopped.or(found.map(|finding| &finding.problem))
     }
 
-    /// The split that models are chosen by: validation, or training if there is no such split.
-    pub(crate) fn judged_split(&self) -> Option<Split> {
+    /// The split for model selection: validation, or training if there is no validation split.
+    pub(crate) fn selection_split(&self) -> Option<Split> {
         let has = |split| self.evaluations.iter().any(|e| e.split == split);
         let splits = [Split::Validation, Split::Train];
         splits.into_iter().find(|split| has(*split))
     }
 
-    /// The evaluations of that split.
-    pub(crate) fn judged(&self) -> impl Iterator<Item = &Evaluation> {
-        let split = self.judged_split();
+    /// The evaluations on that split.
+    pub(crate) fn selection_evaluations(&self) -> impl Iterator<Item = &Evaluation> {
+        let split = self.selection_split();
         let evaluations = self.evaluations.iter();
         evaluations.filter(move |evaluation| Some(evaluation.split) == split)
     }
 }
 
-/// Whether a search ends trials by this: a pruner, or an indicator.
-fn ends_trials(problem: &Problem) -> bool {
+/// Returns true for the id of a pruner or an indicator.
+fn is_pruner(problem: &Problem) -> bool {
     let id = problem.id();
     PROBLEMS.contains(problem) || PrunerConfig::names().contains(&id) || id == NON_FINITE
 }

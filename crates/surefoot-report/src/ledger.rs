@@ -1,4 +1,4 @@
-//! The ledger of a repair: what was tried, and how to undo it.
+//! The section of repair attempts.
 
 use std::path::Path;
 
@@ -6,33 +6,33 @@ use maud::{Markup, html};
 use surefoot_record::{AttemptOutcome, AttemptState};
 
 use crate::explain::because;
+use crate::format::{self, argument, capital, counted};
 use crate::history::{Entry, History};
-use crate::words::{self, argument, capital, counted};
 
-/// The ledger of a run.
+/// The repair attempts of a run.
 #[derive(Debug)]
 pub(crate) struct Ledger<'a> {
     pub(crate) history: &'a History,
     /// The run directory.
     pub(crate) dir: &'a Path,
     pub(crate) metric: &'a str,
-    /// Whether there was something to repair.
+    /// True if there was a problem to repair.
     pub(crate) needed: bool,
 }
 
 impl Ledger<'_> {
-    /// Every attempt in order.
+    /// Draws the attempts in order.
     pub(crate) fn section(&self) -> Markup {
         let attempts = &self.history.attempts;
         html! {
             section #ledger {
-                h2 { "What was done about it" }
+                h2 { "Repair attempts" }
                 @match (attempts.is_empty(), self.needed) {
                     (true, true) => p.quiet { "No remedy was tried." },
-                    (true, false) => p.quiet { "There was nothing to repair." },
+                    (true, false) => p.quiet { "No repair was needed." },
                     (false, _) => {
                         p.quiet {
-                            "Each attempt is a run of its own, with a plan that differs from the one it starts from in the lines shown."
+                            "Each attempt is a separate run. The lines show how its plan differs from the plan it starts from."
                         }
                         ol.attempts { @for entry in attempts { li { (self.card(entry)) } } }
                         (self.undo())
@@ -55,7 +55,7 @@ impl Ledger<'_> {
                 }
                 p { (attempt.change) }
                 dl.facts {
-                    dt { "Answers" }
+                    dt { "Problem" }
                     dd { (attempt.problem.title()) }
                     dt { "Starts from" }
                     dd {
@@ -68,7 +68,7 @@ impl Ledger<'_> {
                 }
                 (diff(&attempt.diff))
                 p.command {
-                    span { "Train it again:" }
+                    span { "Train this attempt again:" }
                     code { "surefoot train " (self.plan_of(&attempt.run)) }
                 }
             }
@@ -77,13 +77,13 @@ impl Ledger<'_> {
 
     fn outcome(&self, outcome: &AttemptOutcome) -> Markup {
         html! {
-            dt { (capital(&words::metric_name(self.metric))) }
-            dd { (words::metric(self.metric, outcome.metric)) }
-            dt { "Cost" }
+            dt { (capital(&format::metric_name(self.metric))) }
+            dd { (format::metric(self.metric, outcome.metric)) }
+            dt { "Trained for" }
             dd { (counted(outcome.steps, "step")) }
             @if let Some(finding) = &outcome.finding {
-                dt { "Ended" }
-                dd { "at step " (words::grouped(finding.step)) " " (because(&finding.problem)) }
+                dt { "Stopped" }
+                dd { "at step " (format::grouped(finding.step)) " " (because(&finding.problem)) }
             }
         }
     }
@@ -96,7 +96,7 @@ impl Ledger<'_> {
     fn undo(&self) -> Markup {
         html! {
             p.command {
-                span { "To undo it all, train the plan as it was given:" }
+                span { "Train the plan as given:" }
                 code { "surefoot train " (self.plan_of("")) }
             }
         }
@@ -108,12 +108,12 @@ fn state(outcome: Option<&AttemptOutcome>) -> Markup {
         Some(AttemptState::Repaired) => ("good", AttemptState::Repaired.title()),
         Some(state @ (AttemptState::Persists | AttemptState::NewProblem)) => ("bad", state.title()),
         Some(state) => ("neutral", state.title()),
-        None => ("neutral", "still open"),
+        None => ("neutral", "running"),
     };
     html! { span.tag.(class) { (title) } }
 }
 
-/// The lines of a change, coloured by their sign.
+/// Draws the changed lines of a plan.
 fn diff(lines: &str) -> Markup {
     html! {
         @if !lines.trim().is_empty() {
@@ -136,7 +136,7 @@ mod tests {
     use crate::fixture::{attempt, outcome};
 
     #[test]
-    fn an_attempt_says_what_it_changed_and_how_to_train_it() {
+    fn an_attempt_shows_its_change_and_its_command() {
         let history = History::of(&[
             attempt(1, 0, &["activation"], "Use leaky ReLU."),
             outcome(1, AttemptState::Repaired, Some(0.971)),

@@ -1,9 +1,8 @@
-//! The report of a run, and that of a study: one HTML file that a person understands, made from the
-//! record or the store alone.
+//! Reports of runs and studies as static HTML pages.
 //!
-//! The page opens without a network and without scripts, and the same record gives the same bytes.
-//! Observations are read once and thinned on the way, so a long run costs no more memory than a
-//! short one. `docs/report.md` says what is on the page.
+//! A page is one file without scripts or network requests. The same record always produces the same
+//! bytes. Observations are streamed and downsampled, so memory does not grow with the length of a
+//! run. `docs/report.md` describes the pages.
 //!
 //! ```
 //! use surefoot_record::{Header, Recorder, Record};
@@ -18,7 +17,7 @@
 //! # }
 //! ```
 
-// What makes up studies for tests is used in here and by the tests outside.
+// The study fixture is compiled into unit tests and integration tests.
 #[cfg(test)]
 extern crate self as surefoot_report;
 
@@ -29,34 +28,34 @@ mod explain;
 mod findings;
 #[cfg(test)]
 mod fixture;
+mod format;
 mod gradients;
-mod heat;
+mod heatmap;
 mod history;
 mod ledger;
 mod marks;
 mod page;
 mod reading;
+mod reproduction;
 mod scale;
 mod series;
-mod small_print;
 mod story;
 mod study;
 mod svg;
-mod words;
 
 pub use study::{StudyPage, StudyTrial, study_report};
 
 use surefoot_record::{Record, Result};
 
-/// The report of a run, as one HTML page.
+/// Returns the report of a run as an HTML page.
 ///
-/// The run may have ended, may have been killed, or may be going on: the page tells what has been
-/// recorded. Where the record of the delivered attempt is gone, the page says so and goes without.
+/// The run may be finished, running or killed; the page shows what has been recorded. If the record
+/// of the delivered attempt is missing, the page says so and omits its curves.
 pub fn report(run: &Record) -> Result<String> {
     let history = history::History::of(&run.events()?);
     let delivered = history.delivered_attempt();
     let readings = reading::Readings::of(run, delivered)?;
     let report =
-        page::Report { summary: run.summary()?, run, history: &history, readings: &readings };
+        page::RunPage { summary: run.summary()?, run, history: &history, readings: &readings };
     Ok(report.page().into_string())
 }

@@ -1,35 +1,35 @@
-//! Findings as marks in charts.
+//! Marks of findings in charts.
 
 use maud::{Markup, html};
 
 use crate::scale::Scale;
 use crate::svg::{apart, percent};
 
-/// Flags that are nearer than this would cover each other.
+/// Minimum distance between flags.
 const NEAR: f64 = 0.04;
 
-/// A finding in a chart.
+/// Mark of a finding in a chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Mark {
     /// The number of the finding on the page.
     pub(crate) number: usize,
-    /// Since when it is so, on the level axis.
+    /// Start on the horizontal axis.
     pub(crate) since: f64,
-    /// When it was certain.
+    /// Confirmation on the horizontal axis.
     pub(crate) at: f64,
     pub(crate) title: String,
-    /// Where it is; empty if it is nowhere in particular.
+    /// Affected layers; empty if the finding is not about layers.
     pub(crate) layers: Vec<String>,
 }
 
 impl Mark {
-    /// The same on an axis whose unit is `by` times as long.
+    /// The mark on an axis with a unit that is `by` times as long.
     pub(crate) fn per(&self, by: f64) -> Mark {
         Mark { since: self.since / by, at: self.at / by, ..self.clone() }
     }
 }
 
-/// The times from which findings are so until they were certain.
+/// Draws bands from the start of findings to their confirmation.
 pub(crate) fn bands(x: &Scale, marks: &[Mark]) -> Markup {
     html! {
         @for mark in marks {
@@ -41,7 +41,7 @@ pub(crate) fn bands(x: &Scale, marks: &[Mark]) -> Markup {
     }
 }
 
-/// A line at each finding, with its number above as a link to it.
+/// Draws a line at each finding, with its number as a link.
 pub(crate) fn flags(x: &Scale, marks: &[Mark]) -> Markup {
     let mut places: Vec<(f64, &Mark)> = marks.iter().map(|m| (x.place(m.at), m)).collect();
     places.retain(|(place, _)| (0.0..=1.0).contains(place));

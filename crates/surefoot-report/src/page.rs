@@ -1,4 +1,4 @@
-//! The page as a whole.
+//! The page of a run.
 
 use maud::{Markup, html};
 use surefoot_record::{Record, RunSummary, Status};
@@ -6,26 +6,26 @@ use surefoot_record::{Record, RunSummary, Status};
 use crate::curves::Curves;
 use crate::document::document;
 use crate::findings::{self, Numbered, numbered};
-use crate::heat::{self, Heat};
+use crate::format::{self, capital, counted, grouped};
+use crate::heatmap::{self, Heat};
 use crate::history::History;
 use crate::ledger::Ledger;
 use crate::marks::Mark;
 use crate::reading::{Reading, Readings};
-use crate::small_print;
+use crate::reproduction;
 use crate::story::Story;
-use crate::words::{self, capital, counted, grouped};
 
-/// Everything the page is made from.
+/// Contents of the page of a run.
 #[derive(Debug)]
-pub(crate) struct Report<'a> {
+pub(crate) struct RunPage<'a> {
     pub(crate) run: &'a Record,
     pub(crate) summary: Option<RunSummary>,
     pub(crate) history: &'a History,
     pub(crate) readings: &'a Readings,
 }
 
-impl Report<'_> {
-    /// The whole page.
+impl RunPage<'_> {
+    /// Draws the page.
     pub(crate) fn page(&self) -> Markup {
         let name = self.name();
         let findings = self.findings();
@@ -35,24 +35,24 @@ impl Report<'_> {
             (self.gradients(&findings))
             (findings::sections(&findings))
             (self.ledger())
-            (small_print::section(self.run, self.summary.as_ref()))
+            (reproduction::section(self.run, self.summary.as_ref()))
         };
-        document(&name, &heat::patterns(), &main)
+        document(&name, &heatmap::patterns(), &main)
     }
 
-    /// What the run is called: its directory.
+    /// Name of the run directory.
     fn name(&self) -> String {
         let dir = self.run.dir();
-        // `.` has no name of its own.
+        // `.` has no file name.
         let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
         let name = whole.file_name().unwrap_or(dir.as_os_str());
         name.to_string_lossy().into_owned()
     }
 
     fn metric(&self) -> &str {
-        let told = self.summary.as_ref().map(|summary| summary.metric.name.as_str());
+        let recorded = self.summary.as_ref().map(|summary| summary.metric.name.as_str());
         let planned = self.run.header().facts.metric.as_deref();
-        told.or(planned).unwrap_or("metric")
+        recorded.or(planned).unwrap_or("metric")
     }
 
     /// The findings of the plan as given, then those of the delivered attempt.
@@ -79,8 +79,8 @@ impl Report<'_> {
             Some(Status::Normal) => ("good", "normal"),
             Some(Status::Repaired) => ("good", "repaired"),
             Some(Status::Failed) => ("bad", "failed"),
-            None if self.history.ended.is_some() => ("neutral", "stopped"),
-            None => ("neutral", "not finished"),
+            None if self.history.pruned.is_some() => ("neutral", "pruned"),
+            None => ("neutral", "unfinished"),
         };
         html! {
             header {
@@ -92,18 +92,18 @@ impl Report<'_> {
         }
     }
 
-    /// The few numbers that matter most.
+    /// Draws the key figures.
     fn figures(&self) -> Markup {
         let Some(summary) = &self.summary else {
             return html! {};
         };
         let name = self.metric();
         let (before, after) = (summary.metric.before, summary.metric.after);
-        let (before, after) = (words::metric(name, before), words::metric(name, after));
+        let (before, after) = (format::metric(name, before), format::metric(name, after));
         html! {
             dl.figures {
                 div {
-                    dt { (capital(&words::metric_name(name))) }
+                    dt { (capital(&format::metric_name(name))) }
                     dd {
                         @if self.history.delivered_attempt().is_some() && before != after {
                             span.before { (before) } " → "
@@ -112,7 +112,7 @@ impl Report<'_> {
                     }
                 }
                 div { dt { "Steps" } dd { (grouped(summary.steps)) } }
-                div { dt { "Time" } dd { (words::time(summary.seconds)) } }
+                div { dt { "Time" } dd { (format::time(summary.seconds)) } }
                 @if !self.history.attempts.is_empty() {
                     div { dt { "Attempts" } dd { (self.history.attempts.len()) } }
                 }
@@ -132,12 +132,12 @@ impl Report<'_> {
         let lost = delivered.filter(|delivered| delivered.reading.is_none());
         html! {
             section #curves {
-                h2 { "How it went" }
+                h2 { "Training curves" }
                 (curves.draw())
                 @if let Some(lost) = lost {
                     p.note {
                         "The record of attempt " (lost.number)
-                        ", which is delivered, cannot be read any more, so its curves are not shown."
+                        ", which was delivered, cannot be read, so its curves are missing."
                     }
                 }
             }
@@ -151,7 +151,7 @@ impl Report<'_> {
         }
         maps.retain(|(_, _, reading)| reading.gradients.columns() > 0);
         let ranges = maps.iter().filter_map(|(_, _, reading)| reading.gradients.range());
-        // A scale of at least four decades, so that noise does not look like a difference.
+        // The scale spans at least four decades, so that noise is not mistaken for a difference.
         let range = ranges.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let range = range.map_or((-1.0, 1.0), |(low, high)| {
             let lacking = (4.0 - (high - low)).max(0.0) / 2.0;
@@ -159,20 +159,20 @@ impl Report<'_> {
         });
         html! {
             section #gradients {
-                h2 { "How each layer learned" }
+                h2 { "Gradients by layer" }
                 @if maps.is_empty() {
-                    p.quiet { "The layers of this run were not observed." }
+                    p.quiet { "Layers were not observed in this run." }
                 } @else {
                     p.quiet {
-                        "The gradient tells a layer how to change. The first row is the layer next to the input. "
-                        "Rows of much the same colour are healthy; a row that is far darker than the others hardly learns, "
-                        "one that is far brighter may be thrown about."
+                        "The gradient tells a layer how to change. The first row is the input layer. "
+                        "Rows of similar color are healthy. A much darker row hardly learns, "
+                        "a much brighter row may be unstable."
                         @if !findings.is_empty() { " Numbers and frames mark the findings below." }
                     }
                     @for (attempt, title, reading) in maps {
                         (self.heat(attempt, title, reading, range, findings))
                     }
-                    (heat::legend(range))
+                    (heatmap::legend(range))
                 }
             }
         }
@@ -210,7 +210,7 @@ impl Report<'_> {
     }
 }
 
-/// The findings of the plan as given or of an attempt, for charts.
+/// Marks of the findings of the plan as given (`None`) or of an attempt.
 fn marks(findings: &[Numbered<'_>], attempt: Option<u32>) -> Vec<Mark> {
     let matching = findings.iter().filter(|numbered| numbered.attempt == attempt);
     matching.map(Numbered::mark).collect()

@@ -1,4 +1,4 @@
-//! What the page needs of a run's observations, read in one pass.
+//! Observations of a run, downsampled in one pass.
 
 use std::path::{Component, Path};
 
@@ -8,16 +8,16 @@ use crate::gradients::Gradients;
 use crate::history::History;
 use crate::series::Series;
 
-/// The observations of one run, thinned.
+/// Downsampled observations of one run.
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) loss: Series,
     pub(crate) gradients: Gradients,
-    /// The last step that was recorded.
+    /// Last recorded step.
     pub(crate) last_step: u64,
-    /// How many steps the plan has, if that is known.
+    /// Number of steps in the plan, if known.
     pub(crate) planned: Option<u64>,
-    /// What happened in this run.
+    /// Events of the run.
     pub(crate) history: History,
 }
 
@@ -41,7 +41,7 @@ impl Reading {
     }
 }
 
-/// The plan as given and, if that is another, the delivered attempt.
+/// The plan as given and, if it differs, the delivered attempt.
 #[derive(Debug)]
 pub(crate) struct Readings {
     pub(crate) given: Reading,
@@ -52,7 +52,7 @@ pub(crate) struct Readings {
 #[derive(Debug)]
 pub(crate) struct Delivered {
     pub(crate) number: u32,
-    /// `None` if its record cannot be read any more.
+    /// `None` if its record cannot be read.
     pub(crate) reading: Option<Reading>,
 }
 
@@ -69,14 +69,14 @@ impl Readings {
                 given: Reading::of(run)?,
                 delivered: delivered.map(|(number, reading)| Delivered {
                     number,
-                    // A page without that attempt is better than none.
+                    // A page without the attempt is better than no page.
                     reading: reading.join().ok().flatten(),
                 }),
             })
         })
     }
 
-    /// What can be read of the delivered attempt.
+    /// Reads the delivered attempt, if possible.
     pub(crate) fn repaired(&self) -> Option<(u32, &Reading)> {
         let delivered = self.delivered.as_ref()?;
         Some((delivered.number, delivered.reading.as_ref()?))
@@ -97,7 +97,7 @@ mod tests {
     use surefoot_record::{Header, Recorder};
 
     #[test]
-    fn only_what_is_inside_the_run_is_read() {
+    fn attempts_outside_the_run_are_not_read() {
         let runs = tempfile::tempdir().unwrap();
         let other = Recorder::create(runs.path(), "other", "", Header::default()).unwrap();
         assert!(read_attempt(runs.path(), "other-001").is_some());

@@ -1,11 +1,11 @@
-//! From numbers to places on an axis, with ticks that are round.
+//! Axis scales with round ticks.
 
-use crate::words;
+use crate::format;
 
-/// A log scale shows no more decades than this below its largest number.
+/// Maximum number of decades of a logarithmic scale below its largest value.
 const DECADES: f64 = 12.0;
 
-/// An axis.
+/// A linear or logarithmic axis.
 #[derive(Clone, Debug)]
 pub(crate) struct Scale {
     low: f64,
@@ -14,14 +14,14 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// From `low` to `high`, evenly.
+    /// A linear scale from `low` to `high`.
     pub(crate) fn linear(low: f64, high: f64) -> Scale {
         let high = if high > low { high } else { low + 1.0 };
         Scale { low, high, log: false }
     }
 
-    /// What suits these numbers: by powers of ten if they range over more than two of them, evenly
-    /// otherwise.
+    /// A scale for these values: logarithmic if they span more than two decades, otherwise
+    /// linear.
     pub(crate) fn fit(values: impl Iterator<Item = f64> + Clone) -> Scale {
         let finite = values.filter(|value| value.is_finite());
         let high = finite.clone().fold(f64::NEG_INFINITY, f64::max);
@@ -39,26 +39,26 @@ impl Scale {
         Scale::around(low, high)
     }
 
-    /// Evenly from `low` to `high`, with a margin.
+    /// A linear scale from `low` to `high` with a margin.
     pub(crate) fn around(low: f64, high: f64) -> Scale {
-        // Beyond this a range with its margin is no number any more.
+        // Larger ranges overflow with their margin.
         const HUGE: f64 = f64::MAX / 8.0;
         let (low, high) = (low.clamp(-HUGE, HUGE), high.clamp(-HUGE, HUGE));
         let margin = match high - low {
             0.0 => high.abs().max(1e-9) * 0.5,
             range => range * 0.06,
         };
-        // Zero is a natural end if it is near.
+        // Starts at zero if it is close.
         let bottom = if low >= 0.0 && low < (high - low) * 0.5 { 0.0 } else { low - margin };
         Scale::linear(bottom, high + margin)
     }
 
-    /// Whether it goes by powers of ten.
+    /// Returns true for a logarithmic scale.
     pub(crate) fn is_log(&self) -> bool {
         self.log
     }
 
-    /// The place of a number: 0 is the low end and 1 the high end.
+    /// Position of a value: 0 is the low end and 1 the high end.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let value = match self.log {
             true if value > 0.0 => value.log10(),
@@ -68,13 +68,13 @@ impl Scale {
         (value - self.low) / (self.high - self.low)
     }
 
-    /// Round numbers on the axis with their places, about `count` of them.
+    /// About `count` round ticks.
     pub(crate) fn ticks(&self, count: usize) -> Vec<Tick> {
         if self.log {
             return self.powers(count);
         }
         let step = round_step((self.high - self.low) / count as f64);
-        // Rounding must not lose a tick that is at an end.
+        // Rounding must not drop a tick at an end.
         let first = (self.low / step - 1e-9).ceil() as i64;
         let last = (self.high / step + 1e-9).floor() as i64;
         let tick = |i: i64| {
@@ -96,31 +96,31 @@ impl Scale {
             .collect()
     }
 
-    /// How a tick is written.
+    /// Label of a tick.
     pub(crate) fn label(&self, tick: &Tick) -> String {
         match self.log {
             true => {
                 let (least, most) = (self.low.ceil() as i32, self.high.floor() as i32);
                 let power = tick.value.log10().round() as i32;
-                words::power_of_ten(power, words::are_short(least, most))
+                format::power_of_ten(power, format::are_short(least, most))
             }
-            // What rounding left of a zero is a zero.
+            // Rounding errors around zero are zero.
             false if tick.value.abs() < (self.high - self.low) * 1e-9 => "0".to_owned(),
             false if tick.value >= 1000.0 && tick.value < 1e9 => {
-                words::grouped(tick.value.round() as u64)
+                format::grouped(tick.value.round() as u64)
             }
-            // As the others on the axis.
+            // Same notation as the other ticks.
             false if tick.value.abs() < 1e-3 && self.high.max(-self.low) >= 1e-3 => {
                 let sign = if tick.value < 0.0 { "−" } else { "" };
                 let digits = format!("{:.6}", tick.value.abs());
-                format!("{sign}{}", words::trimmed(&digits))
+                format!("{sign}{}", format::trimmed(&digits))
             }
-            false => words::number(tick.value),
+            false => format::number(tick.value),
         }
     }
 }
 
-/// A round number on an axis.
+/// A tick at a round value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Tick {
     /// From 0 to 1.
@@ -128,7 +128,7 @@ pub(crate) struct Tick {
     pub(crate) value: f64,
 }
 
-/// The next 1, 2 or 5 times a power of ten.
+/// Rounds up to 1, 2 or 5 times a power of ten.
 fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn two_decades_are_shown_evenly_and_more_by_powers_of_ten() {
+    fn more_than_two_decades_are_logarithmic() {
         assert!(!Scale::fit([0.02, 1.5].into_iter()).is_log());
         let wide = Scale::fit([0.002, 0.5, 1.5].into_iter());
         assert!(wide.is_log());
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_has_no_say() {
+    fn non_finite_values_are_ignored() {
         let scale = Scale::fit([f64::NAN, f64::INFINITY, 1.0, 2.0].into_iter());
         assert!(scale.place(2.0) < 1.0 && scale.place(1.0) > 0.0);
         assert_eq!(labels(&Scale::fit([f64::NAN].into_iter()), 2), ["0", "0.5", "1"]);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_all_the_same_have_a_scale() {
+    fn equal_values_have_a_scale() {
         assert!((Scale::fit([0.5].into_iter()).place(0.5) - 0.5).abs() < 0.5);
         assert!(Scale::fit([0.0].into_iter()).place(0.0).is_finite());
     }

@@ -1,15 +1,15 @@
-//! A long series of numbers, thinned while it is read.
+//! A series of values, downsampled while reading.
 
-/// So many buckets at most, with two points each.
+/// Maximum number of buckets, with two points each.
 const BUCKETS: usize = 400;
 
-/// The numbers of a series of steps, in at most 400 buckets that keep the least and the largest
-/// number, so that a spike of one step stays visible.
+/// Values over steps, in at most 400 buckets that keep their minimum and maximum, so that a spike of
+/// one step stays visible.
 ///
-/// Buckets begin with one step each; whenever there are too many, neighbours are merged.
+/// Buckets start with one step each; when there are too many, neighbors are merged.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
-    /// Steps of a bucket.
+    /// Steps per bucket.
     width: u64,
     buckets: Vec<Bucket>,
     last: Option<f64>,
@@ -17,17 +17,17 @@ pub(crate) struct Series {
 
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
-    /// The number of the bucket: steps `index * width` up to the next.
+    /// Bucket number: steps from `index * width`.
     index: u64,
     min: Point,
     max: Point,
     sum: f64,
     count: u64,
-    /// The first step whose number is NaN or infinite.
+    /// First step with a NaN or infinite value.
     broken: Option<u64>,
 }
 
-/// A step and its number.
+/// A step and its value.
 pub(crate) type Point = (f64, f64);
 
 impl Default for Series {
@@ -37,7 +37,7 @@ impl Default for Series {
 }
 
 impl Series {
-    /// Adds the number of a step; steps come in order.
+    /// Adds the value of a step; steps must be in order.
     pub(crate) fn push(&mut self, step: u64, value: f64) {
         self.last = Some(value);
         let index = step / self.width;
@@ -73,13 +73,13 @@ impl Series {
         });
     }
 
-    /// The last number, whatever it is.
+    /// The last value, finite or not.
     pub(crate) fn last(&self) -> Option<f64> {
         self.last
     }
 
-    /// The finite points, least and largest of each bucket in their order; a new line begins where
-    /// numbers are missing.
+    /// The finite minimum and maximum of each bucket in order; a new line starts where values are
+    /// missing.
     pub(crate) fn lines(&self) -> Vec<Vec<Point>> {
         self.unbroken(|bucket, _| {
             let (min, max) = (bucket.min, bucket.max);
@@ -91,8 +91,8 @@ impl Series {
         })
     }
 
-    /// The trend: the running median of the buckets' means. `None` while the numbers are so few
-    /// that they are their own trend.
+    /// Running median of the bucket means; `None` for a series that is short enough to be drawn
+    /// completely.
     pub(crate) fn trend(&self) -> Option<Vec<Vec<Point>>> {
         let reach = self.buckets.len() / 50;
         if reach == 0 {
@@ -105,7 +105,7 @@ impl Series {
             window.retain(|mean| mean.is_finite());
             window.sort_by(f64::total_cmp);
             let middle = (bucket.min.0 + bucket.max.0) / 2.0;
-            // The mean of numbers too large to be summed is none; then the least has to do.
+            // The mean may overflow; then the minimum is used.
             let median = window.get(window.len() / 2);
             vec![(middle, median.copied().unwrap_or(bucket.min.1))]
         }))
@@ -127,14 +127,14 @@ impl Series {
         lines
     }
 
-    /// The first step of each bucket that has a number which is none.
+    /// The first step of each bucket with a NaN or infinite value.
     pub(crate) fn broken(&self) -> Vec<u64> {
         self.buckets.iter().filter_map(|b| b.broken).collect()
     }
 }
 
 impl Bucket {
-    /// Takes in what comes after.
+    /// Merges the next bucket.
     fn merge(&mut self, next: &Bucket) {
         if next.count > 0 {
             let empty = self.count == 0;
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_series_is_kept_as_it_is() {
+    fn a_short_series_is_unchanged() {
         let lines = series([3.0, 1.0, 2.0]).lines();
         assert_eq!(lines, [[(1.0, 3.0), (2.0, 1.0), (3.0, 2.0)]]);
     }
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_none_break_the_line_and_are_counted() {
+    fn non_finite_values_interrupt_the_line() {
         let broken = series([1.0, f64::NAN, 2.0, f64::INFINITY, 3.0]);
         assert_eq!(broken.lines().len(), 3);
         assert_eq!(broken.broken(), [2, 4]);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_whose_first_number_is_none_keeps_the_others() {
+    fn a_bucket_that_starts_with_nan_keeps_other_values() {
         let values = (0..2000).map(|i| if i % 2 == 0 { f64::NAN } else { i as f64 });
         let points = series(values).lines().concat();
         assert!(!points.is_empty());

@@ -1,24 +1,24 @@
-//! Small pieces of SVG that charts share.
+//! SVG elements shared by charts.
 
 use maud::{Markup, html};
 
 use crate::scale::Scale;
 
-/// A place from 0 to 1 in percent.
+/// A position from 0 to 1 in percent.
 pub(crate) fn percent(place: f64) -> String {
     format!("{}%", short(100.0 * place))
 }
 
-/// A number with two decimals at most.
+/// A number with at most two decimals.
 pub(crate) fn short(value: f64) -> String {
     let text = format!("{value:.2}");
-    match crate::words::trimmed(&text) {
+    match crate::format::trimmed(&text) {
         "-0" => "0".to_owned(),
         text => text.to_owned(),
     }
 }
 
-/// Those of some places, with what is there, that are at least `gap` behind the one before.
+/// Drops items that are closer than `gap` to the previous one.
 pub(crate) fn apart<T>(places: impl Iterator<Item = (f64, T)>, gap: f64) -> Vec<(f64, T)> {
     let mut kept: Vec<(f64, T)> = Vec::new();
     for (place, what) in places {
@@ -29,10 +29,10 @@ pub(crate) fn apart<T>(places: impl Iterator<Item = (f64, T)>, gap: f64) -> Vec<
     kept
 }
 
-/// The ticks of a level axis below a plot, and what it measures.
+/// Draws the ticks and the label of a horizontal axis.
 pub(crate) fn x_axis(scale: &Scale, name: &str) -> Markup {
     let mut ticks = scale.ticks(5);
-    // There is no half of a step, nor of an epoch.
+    // Steps and epochs are whole numbers.
     ticks.retain(|tick| tick.value.fract() == 0.0);
     html! {
         @for tick in &ticks {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_near_is_left_out() {
+    fn items_that_are_too_close_are_dropped() {
         let places = [0.1, 0.11, 0.2, 0.21].map(|place| (place, ()));
         assert_eq!(apart(places.into_iter(), 0.05).len(), 2);
     }

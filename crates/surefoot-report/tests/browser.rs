@@ -1,7 +1,7 @@
-//! The page in a real browser: Chromium, asked over its DevTools pipe.
+//! Pages in Chromium, controlled through its DevTools pipe.
 //!
-//! Ignored by `cargo test`, because it needs Chromium; `./test` runs it. Screenshots are left in
-//! cargo's folder for temporary files of tests.
+//! Ignored by `cargo test`, because it needs Chromium; `./test` runs it. Screenshots are in
+//! `CARGO_TARGET_TMPDIR`.
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
 mod devtools;
@@ -21,8 +21,7 @@ const DESK: View = View { width: 1280, height: 900, dark: false };
 const DARK: View = View { dark: true, ..DESK };
 const PHONE: View = View { width: 360, height: 740, dark: false };
 
-/// What is wrong with the page as it is laid out: text that cannot be seen, or is too faint, and
-/// elements that stick out.
+/// Layout errors of a page: invisible or faint text, and elements that overflow.
 const PROBE: &str = r#"(() => {
   const wrong = [];
   const root = document.documentElement;
@@ -74,7 +73,7 @@ const PROBE: &str = r#"(() => {
   return wrong;
 })()"#;
 
-/// How many colours there are in a picture, and the colour of its first pixel.
+/// Number of colors in an image, and the color of its first pixel.
 fn colours(picture: &[u8]) -> (usize, [u8; 3]) {
     let mut reader = png::Decoder::new(std::io::Cursor::new(picture)).read_info().unwrap();
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
@@ -117,28 +116,28 @@ fn check_page(name: &str, page: &Path, report: &str) {
 
 #[test]
 #[ignore = "needs Chromium; ./test runs it"]
-fn a_repaired_run_looks_as_it_should() {
+fn the_page_of_a_repaired_run_has_no_layout_errors() {
     let runs = tempfile::tempdir().unwrap();
     check("repaired", &repaired(runs.path()));
 }
 
 #[test]
 #[ignore = "needs Chromium; ./test runs it"]
-fn a_failed_run_of_a_deep_model_looks_as_it_should() {
+fn the_page_of_a_deep_failed_run_has_no_layout_errors() {
     let runs = tempfile::tempdir().unwrap();
     check("exploded", &exploded(runs.path()));
 }
 
 #[test]
 #[ignore = "needs Chromium; ./test runs it"]
-fn a_normal_run_looks_as_it_should() {
+fn the_page_of_a_normal_run_has_no_layout_errors() {
     let runs = tempfile::tempdir().unwrap();
     check("normal", &healthy().run(runs.path(), "moons", Status::Normal));
 }
 
 #[test]
 #[ignore = "needs Chromium; ./test runs it"]
-fn studies_look_as_they_should() {
+fn pages_of_studies_have_no_layout_errors() {
     let folder = tempfile::tempdir().unwrap();
     for (name, trials) in [("study", 200), ("large-study", 10_000), ("small-study", 3)] {
         let report = surefoot_report::study_report(&Made::study(trials).page());
@@ -148,7 +147,7 @@ fn studies_look_as_they_should() {
 
 #[test]
 #[ignore = "needs Chromium; ./test runs it"]
-fn the_checks_see_what_is_wrong() {
+fn layout_errors_are_detected() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("bad.html");
     let bad = r#"<!DOCTYPE html><main><p style="width: 3000px; color: #eee">Wide and faint</p>

@@ -1,4 +1,4 @@
-//! The page of whole records.
+//! Pages of complete records.
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
 mod support;
@@ -14,15 +14,15 @@ fn page(dir: &Path) -> String {
 }
 
 #[test]
-fn a_repaired_run_is_told_from_beginning_to_end() {
+fn the_page_of_a_repaired_run_is_complete() {
     let runs = tempfile::tempdir().unwrap();
     let page = page(&repaired(runs.path()));
     for part in [
-        "The plan was stopped after step 120 of 1,600 because most ReLU units were dead (dying ReLU).",
-        "Three remedies were tried; attempt 2 (S2) worked: Use leaky ReLU instead of ReLU in all hidden layers.",
-        "Accuracy on the validation split went from 49.8% to 97.1%.",
+        "Training was stopped at step 120 of 1,600 because most ReLU units were dead (dying ReLU).",
+        "Three remedies were tried; attempt 2 (activation) succeeded: Use leaky ReLU instead of ReLU in all hidden layers.",
+        "Accuracy on the validation split improved from 49.8% to 97.1%.",
         "delivered: attempt 2",
-        "since step 81, certain at step 120",
+        "since step 81, confirmed at step 120",
         "id=\"heat-given-title\"",
         "id=\"heat-delivered-title\"",
         "in attempt 2",
@@ -34,14 +34,14 @@ fn a_repaired_run_is_told_from_beginning_to_end() {
 }
 
 #[test]
-fn the_same_record_gives_the_same_bytes() {
+fn pages_are_deterministic() {
     let runs = tempfile::tempdir().unwrap();
     let dir = repaired(runs.path());
     assert_eq!(page(&dir), page(&dir));
 }
 
 #[test]
-fn nothing_that_is_recorded_can_run_or_load() {
+fn recorded_text_is_escaped() {
     let runs = tempfile::tempdir().unwrap();
     let evil = "</title><script>alert(1)</script><img src=\"https://example.org/x\" onerror='x'>";
     let mut script = healthy();
@@ -72,15 +72,15 @@ fn nothing_that_is_recorded_can_run_or_load() {
 }
 
 #[test]
-fn a_run_that_was_killed_has_a_page() {
+fn a_killed_run_has_a_page() {
     let runs = tempfile::tempdir().unwrap();
     let script = dying();
     let mut recorder = script.begin(runs.path(), "killed", PLAN);
     script.record(&mut recorder);
     recorder.sync().unwrap();
     let page = page(recorder.dir());
-    assert!(page.contains("The run has not ended: it is recorded up to step 120 of 1,600"));
-    assert!(page.contains("not finished"));
+    assert!(page.contains("The run is unfinished: it is recorded up to step 120 of 1,600"));
+    assert!(page.contains("unfinished"));
 }
 
 #[test]
@@ -88,42 +88,42 @@ fn a_run_without_a_step_has_a_page() {
     let runs = tempfile::tempdir().unwrap();
     let recorder = healthy().begin(runs.path(), "new", PLAN);
     let page = page(recorder.dir());
-    assert!(page.contains("no step of it is recorded yet"));
+    assert!(page.contains("No steps have been recorded yet."));
 }
 
 #[test]
-fn a_delivered_attempt_that_is_gone_is_said_to_be() {
+fn a_missing_delivered_attempt_is_reported() {
     let runs = tempfile::tempdir().unwrap();
     let dir = repaired(runs.path());
     std::fs::remove_dir_all(dir.join("attempts")).unwrap();
     let page = page(&dir);
-    assert!(page.contains("cannot be read any more"));
-    assert!(page.contains("went from 49.8% to 97.1%"));
+    assert!(page.contains("cannot be read, so its curves are missing"));
+    assert!(page.contains("improved from 49.8% to 97.1%"));
 }
 
 #[test]
-fn a_regression_without_a_validation_split_names_what_it_has() {
+fn a_regression_without_a_validation_split_names_the_training_split() {
     let runs = tempfile::tempdir().unwrap();
     let mut script = healthy();
     script.metric_name = "r2";
     script.metric = |epoch| 0.9 - 50.0 * (-(epoch as f64)).exp();
     script.split = Split::Train;
     let page = page(&script.run(runs.path(), "friedman", Status::Normal));
-    assert!(page.contains("R² on the training split (there is no validation split) is"));
-    assert!(page.contains("What is below −1 is off the chart."));
+    assert!(page.contains("R² on the training split (no validation split) is"));
+    assert!(page.contains("Values below −1 are off the chart."));
 }
 
 #[test]
-fn numbers_that_are_none_are_shown_as_such() {
+fn non_finite_values_are_shown() {
     let runs = tempfile::tempdir().unwrap();
     let page = page(&exploded(runs.path()));
-    assert!(page.contains("not a number"));
-    assert!(page.contains("The axis goes by powers of ten."));
+    assert!(page.contains("NaN or infinite"));
+    assert!(page.contains("The axis is logarithmic."));
     assert!(!page.contains("NaN%") && !page.contains("\"NaN") && !page.contains("LNaN"));
 }
 
 #[test]
-fn a_damaged_record_is_refused() {
+fn a_damaged_record_is_an_error() {
     let runs = tempfile::tempdir().unwrap();
     let dir = healthy().run(runs.path(), "x", Status::Normal);
     std::fs::write(dir.join("observations.steps.parquet"), "no table").unwrap();

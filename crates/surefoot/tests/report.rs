@@ -1,4 +1,4 @@
-//! `surefoot report`: what it writes, where, and what it refuses.
+//! `surefoot report`: output, default files and errors.
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
 mod support;
@@ -15,7 +15,7 @@ fn trained() -> Folder {
 }
 
 #[test]
-fn the_page_is_beside_the_record_unless_said_otherwise() {
+fn the_default_file_is_in_the_run_directory() {
     let folder = trained();
     let outcome = folder.run(&["report", "runs/circles-001"]);
     assert_snapshot!(outcome.shown());
@@ -25,7 +25,7 @@ fn the_page_is_beside_the_record_unless_said_otherwise() {
     let outcome = folder.run(&["report", "runs/circles-001", "-o", "page.html"]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     let other = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
-    assert_eq!(other, page, "the same record, the same bytes");
+    assert_eq!(other, page, "pages are deterministic");
 
     let outcome = folder.run(&["report", "runs/circles-001", "-o", "-"]);
     assert_eq!(outcome.stdout.trim_end(), page.trim_end());
@@ -33,7 +33,7 @@ fn the_page_is_beside_the_record_unless_said_otherwise() {
 }
 
 #[test]
-fn programs_are_told_the_file() {
+fn json_has_the_file_name() {
     let folder = trained();
     let outcome = folder.run(&["report", "runs/circles-001", "--json"]);
     assert_eq!(
@@ -43,17 +43,17 @@ fn programs_are_told_the_file() {
 }
 
 #[test]
-fn what_is_no_run_is_refused() {
+fn other_paths_are_rejected() {
     let folder = Folder::new();
     assert_snapshot!(folder.run(&["report", "elsewhere"]).shown());
     assert_snapshot!(folder.run(&["report", "x", "--json", "-o", "-"]).shown());
-    folder.write("empty/notes.txt", "Nothing of ours.");
+    folder.write("empty/notes.txt", "Unrelated.");
     assert_snapshot!(folder.run(&["report", "empty"]).shown());
     assert_snapshot!(folder.run(&["report", "empty/notes.txt"]).shown());
 }
 
 #[test]
-fn the_page_of_a_study_is_beside_its_store() {
+fn the_page_of_a_study_is_next_to_its_store() {
     let folder = searched();
     for path in ["runs/numbers", "runs/numbers/study.db", "sqlite:runs/numbers/study.db"] {
         let page = folder.path().join("runs/numbers/report.html");
@@ -70,7 +70,7 @@ fn the_page_of_a_study_is_beside_its_store() {
 }
 
 #[test]
-fn one_of_several_studies_has_to_be_named() {
+fn one_of_several_studies_must_be_named() {
     let folder = searched();
     folder.write("others.toml", &STUDY.replace("\"numbers\"", "\"others\""));
     search(&folder, "others.toml", &["--store", "runs/numbers/study.db"]);
@@ -81,7 +81,7 @@ fn one_of_several_studies_has_to_be_named() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_no_fault_of_the_run() {
+fn an_unwritable_file_is_an_error() {
     let folder = trained();
     let outcome = folder.run(&["report", "runs/circles-001", "-o", "no/such/folder.html"]);
     assert_snapshot!(outcome.shown());

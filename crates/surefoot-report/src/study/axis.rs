@@ -1,28 +1,28 @@
-//! The values of a parameter as places on an axis.
+//! Axis of a parameter.
 
 use surefoot_tune::{Domain, Parameter, Point, Value};
 
-use crate::words;
+use crate::format;
 
-/// What an axis keeps free at its low end for trials that do not have the parameter.
+/// Fraction of an axis reserved at its low end for trials without the parameter.
 const ABSENT: f64 = 0.16;
 
-/// Whole numbers and choices up to this many are spread a little, so that trials of the same value
-/// can be told apart.
+/// Maximum number of discrete values that are jittered to separate trials with
+/// equal values.
 const FEW: f64 = 16.0;
 
-/// Names and choices are cut to this many letters.
+/// Maximum length of names and choices.
 const LETTERS: usize = 40;
 
 /// The axis of a parameter.
 #[derive(Debug)]
 pub(super) struct Axis<'a> {
     parameter: &'a Parameter,
-    /// Where the values begin: above 0 if there is a place for trials without one.
+    /// Start of the values: above 0 if trials may lack the parameter.
     start: f64,
 }
 
-/// A mark on an axis.
+/// A tick on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tick {
     /// From 0 to 1.
@@ -36,7 +36,7 @@ impl<'a> Axis<'a> {
         Axis { parameter, start }
     }
 
-    /// Where a trial stands that has this point. Its number spreads trials of the same value.
+    /// Position of a trial. Its number separates trials with equal values.
     pub(super) fn place(&self, point: &Point, number: u64) -> f64 {
         match point.get(&self.parameter.name) {
             Some(value) => self.on_axis(self.parameter.domain.place(value), number),
@@ -52,18 +52,18 @@ impl<'a> Axis<'a> {
         self.start + (1.0 - self.start) * place
     }
 
-    /// How many values there are, if they can be counted.
+    /// Number of values, if finite.
     fn values(&self) -> Option<f64> {
         match &self.parameter.domain {
             Domain::Uniform(..) | Domain::LogUniform(..) => None,
-            // On a logarithmic axis the larger ones lie closer than this says.
+            // Values are not evenly spaced on a logarithmic axis.
             Domain::LogInt(..) => None,
             Domain::Int(low, high) => Some(*high as f64 - *low as f64 + 1.0),
             Domain::Choice(values) => Some(values.len() as f64),
         }
     }
 
-    /// Marks that are at least `gap` apart. The ends always have one.
+    /// Ticks that are at least `gap` apart, including both ends.
     pub(super) fn ticks(&self, gap: f64) -> Vec<Tick> {
         let domain = &self.parameter.domain;
         let float = |value: f64| Value::Float(value);
@@ -110,68 +110,68 @@ impl<'a> Axis<'a> {
         kept
     }
 
-    /// Where trials are that do not have the parameter, if there may be such.
+    /// Position of trials without the parameter, if there may be any.
     pub(super) fn absent(&self) -> Option<f64> {
         (self.start > 0.0).then_some(self.start / 2.0)
     }
 
-    /// Where the values begin.
+    /// Start of the values.
     pub(super) fn start(&self) -> f64 {
         self.start
     }
 
-    /// The parameter's name, cut where it is very long.
+    /// Name of the parameter, shortened.
     pub(super) fn name(&self) -> String {
         cut(&self.parameter.name, LETTERS + 20)
     }
 
-    /// Whether it goes by powers of ten.
+    /// Returns true for a logarithmic axis.
     pub(super) fn is_log(&self) -> bool {
         matches!(self.parameter.domain, Domain::LogUniform(..) | Domain::LogInt(..))
     }
 }
 
-/// A number from 0 to 1 for each trial; those of neighbours are far apart.
+/// A jitter from 0 to 1 for each trial, with distant values for neighbors.
 fn spread(number: u64) -> f64 {
     const GOLDEN: f64 = 0.618_033_988_749_895;
     (number as f64 * GOLDEN).fract()
 }
 
-/// A value of a parameter as people read it.
+/// Display form of a value.
 pub(super) fn shown(value: &Value) -> String {
     match value {
-        Value::Float(value) => words::number(*value),
+        Value::Float(value) => format::number(*value),
         value => cut(&value.to_string(), LETTERS),
     }
 }
 
-/// A value as the mark of a logarithmic axis: powers of ten are written as such, all in one way.
+/// Label of a tick on a logarithmic axis; powers of ten share one notation.
 fn label(value: f64, is_written_out: bool) -> String {
     let power = value.log10().round() as i32;
     match value == 10_f64.powi(power) {
-        true => words::power_of_ten(power, is_written_out),
+        true => format::power_of_ten(power, is_written_out),
         false if is_written_out && value < 1e-3 => {
-            words::trimmed(&format!("{value:.6}")).to_owned()
+            format::trimmed(&format!("{value:.6}")).to_owned()
         }
-        false => words::number(value),
+        false => format::number(value),
     }
 }
 
-/// Values between the ends of an axis, with the ends.
+/// Adds both ends to the values between them.
 fn ended(low: f64, inner: Vec<f64>, high: f64, value: impl Fn(f64) -> Value) -> Vec<Value> {
     let inner = inner.into_iter().filter(|v| *v > low && *v < high);
     let all = [low].into_iter().chain(inner).chain([high]);
     all.map(value).collect()
 }
 
-/// Round numbers, evenly from one to the other.
+/// Evenly spaced round values.
 fn even(low: f64, high: f64) -> Vec<f64> {
     let ticks = crate::scale::Scale::linear(low, high).ticks(3);
     ticks.into_iter().map(|tick| tick.value).collect()
 }
 
-/// Round numbers on a logarithmic axis: powers of two between powers of two, as layers have units; powers
-/// of ten; or 1, 2 and 5 times those where there are few.
+/// Round values on a logarithmic axis: powers of two between powers of two (as for units of a layer),
+/// powers of ten, or 1, 2 and 5 times powers of ten for short ranges.
 fn by_powers(low: f64, high: f64) -> Vec<f64> {
     let is_of_two = |value: f64| value >= 1.0 && value.log2().fract() == 0.0;
     if is_of_two(low) && is_of_two(high) && high < 1e6 {
@@ -187,10 +187,10 @@ fn by_powers(low: f64, high: f64) -> Vec<f64> {
     powers.flat_map(times).collect()
 }
 
-/// What a trial is run with, on one line, in the order of the space.
+/// Parameters of a trial on one line, in the order of the space.
 pub(super) fn point_text(parameters: &[Parameter], point: Option<&Point>) -> String {
     let Some(point) = point else {
-        return "not known yet".to_owned();
+        return "not sampled yet".to_owned();
     };
     let entries = parameters.iter().filter_map(|parameter| {
         let value = point.get(&parameter.name)?;
@@ -203,7 +203,7 @@ pub(super) fn point_text(parameters: &[Parameter], point: Option<&Point>) -> Str
     }
 }
 
-/// A text that is no longer than so many letters.
+/// Truncates a text to a number of letters.
 pub(super) fn cut(text: &str, letters: usize) -> String {
     match text.char_indices().nth(letters) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_an_axis_have_marks() {
+    fn the_ends_of_an_axis_have_ticks() {
         assert_eq!(labels(Domain::LogUniform(1e-4, 1.0)), ["0.0001", "0.001", "0.01", "0.1", "1"]);
         assert_eq!(
             labels(Domain::LogUniform(1e-5, 1.0)),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_without_the_parameter_has_a_place_of_its_own() {
+    fn trials_without_the_parameter_are_separate() {
         let mut parameter = parameter(Domain::Uniform(0.0, 1.0));
         parameter.conditions.push(Condition { parameter: "other".to_owned(), values: Vec::new() });
         let axis = Axis::of(&parameter);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn trials_of_the_same_choice_stand_beside_each_other_but_never_at_another_choice() {
+    fn jitter_stays_within_the_choice() {
         let choices = ["a", "b"].map(|word| Value::Text(word.to_owned()));
         let parameter = parameter(Domain::Choice(choices.to_vec()));
         let axis = Axis::of(&parameter);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_between_letters() {
+    fn long_texts_are_cut_at_characters() {
         assert_eq!(cut("ééé", 2), "éé…");
         assert_eq!(cut("éé", 2), "éé");
     }

@@ -1,4 +1,4 @@
-//! The table of the best trials.
+//! The table of best trials.
 
 use maud::{Markup, html};
 
@@ -6,12 +6,12 @@ use super::axis::point_text;
 use super::headline::epochs;
 use super::table::table;
 use super::{StudyPage, StudyTrial};
-use crate::words::{self, capital, grouped};
+use crate::format::{self, capital, grouped};
 
-/// How many trials are listed.
+/// Maximum number of rows.
 const ROWS: usize = 50;
 
-/// The section.
+/// Draws the section.
 pub(super) fn section(page: &StudyPage<'_>, ranking: &[(StudyTrial<'_>, f64)]) -> Markup {
     if ranking.is_empty() {
         return html! {};
@@ -30,10 +30,10 @@ pub(super) fn section(page: &StudyPage<'_>, ranking: &[(StudyTrial<'_>, f64)]) -
         html! {
             tr {
                 td.figure { (trial.number()) }
-                td.figure { (words::number(*value)) }
+                td.figure { (format::number(*value)) }
                 td.figure { (epochs(trial)) }
                 @if timed {
-                    td.figure { (trial.trial.seconds.map_or("–".to_owned(), words::time)) }
+                    td.figure { (trial.trial.seconds.map_or("–".to_owned(), format::time)) }
                 }
                 td.text { (point_text(page.space.parameters(), trial.trial.point.as_ref())) }
             }
@@ -41,10 +41,10 @@ pub(super) fn section(page: &StudyPage<'_>, ranking: &[(StudyTrial<'_>, f64)]) -
     });
     html! {
         section #best {
-            h2 { "The best trials" }
+            h2 { "Best trials" }
             (table(&head, &rows.collect::<Vec<_>>()))
             @if ranking.len() > ROWS {
-                p.note { "The best " (ROWS) " of " (grouped(ranking.len() as u64)) " trials that count." }
+                p.note { "The best " (ROWS) " of " (grouped(ranking.len() as u64)) " trials with a result." }
             }
         }
     }

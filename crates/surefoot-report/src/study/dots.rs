@@ -1,10 +1,10 @@
-//! Dots of a chart. However many there are, those on the same spot are drawn once.
+//! Dots of a chart, with overlapping dots drawn once.
 
 use std::collections::BTreeSet;
 
 use maud::{Markup, html};
 
-/// Dots on a grid that is as fine as a chart is seen.
+/// Dots on a grid with the resolution of a chart.
 #[derive(Clone, Debug)]
 pub(super) struct Dots {
     columns: u16,
@@ -13,29 +13,29 @@ pub(super) struct Dots {
 }
 
 impl Dots {
-    /// No dots yet, on so many columns and rows.
+    /// An empty grid.
     pub(super) fn new(columns: u16, rows: u16) -> Dots {
         Dots { columns, rows, spots: BTreeSet::new() }
     }
 
-    /// Adds a dot. Both places go from 0 to 1, the second one upwards; what is outside is drawn at
-    /// the edge.
+    /// Adds a dot. Both positions are from 0 to 1, the second one upwards; positions outside are moved
+    /// to the edge.
     pub(super) fn add(&mut self, x: f64, y: f64) {
         let spot =
             |place: f64, count: u16| (place.clamp(0.0, 1.0) * f64::from(count)).round() as u16;
         self.spots.insert((spot(x, self.columns), spot(1.0 - y, self.rows)));
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no dots.
     pub(super) fn is_empty(&self) -> bool {
         self.spots.is_empty()
     }
 
-    /// All dots, in the colour of a class, as large as the plot.
+    /// Draws all dots in the color of a class.
     pub(super) fn draw(&self, class: &str) -> Markup {
         let mut path = String::with_capacity(self.spots.len() * 9);
         for (x, y) in &self.spots {
-            // A line without length has round ends and nothing between: a dot.
+            // A line of length zero with round ends is a dot.
             path.push_str(&format!("M{x} {y}h0"));
         }
         html! {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dots_on_the_same_spot_are_drawn_once_and_none_is_outside() {
+    fn overlapping_dots_are_drawn_once_inside_the_plot() {
         let mut dots = Dots::new(100, 100);
         for (x, y) in [(0.5, 0.5), (0.501, 0.499), (2.0, -1.0)] {
             dots.add(x, y);

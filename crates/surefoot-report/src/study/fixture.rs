@@ -1,4 +1,4 @@
-//! Studies made by hand, for tests.
+//! Studies for tests.
 
 use surefoot_random::{Key, Purpose};
 use surefoot_report::{StudyPage, StudyTrial};
@@ -6,7 +6,7 @@ use surefoot_tune::store::{Attempt, End, Fate, Report, State, Trial};
 use surefoot_tune::study::ObjectiveKind;
 use surefoot_tune::{Condition, Direction, Domain, Parameter, Point, PruneReason, Space, Value};
 
-/// A study that was never run.
+/// A generated study.
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
     pub(crate) name: String,
@@ -16,7 +16,7 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// Trials that ended like this, without parameters but one.
+    /// Trials with these ends and one parameter.
     pub(crate) fn of(states: Vec<State>) -> Made {
         let space = Space::new(vec![parameter("rate", Domain::LogUniform(1e-4, 1.0))]);
         let trials = (0..).zip(states).map(|(number, state)| {
@@ -39,8 +39,8 @@ impl Made {
         }
     }
 
-    /// A study of so many trials over five parameters, one of them conditional, with outcomes of all
-    /// kinds. What a trial reaches is mostly a matter of `rate`.
+    /// A study over five parameters, one of them conditional, with trials in all states. The value of a
+    /// trial depends mostly on `rate`.
     pub(crate) fn study(count: u64) -> Made {
         let space = space();
         let key = Key::new(1, Purpose::Generate);
@@ -74,7 +74,7 @@ impl Made {
         made
     }
 
-    /// What the page is made from.
+    /// The page of the study.
     pub(crate) fn page(&self) -> StudyPage<'_> {
         let trials = self.trials.iter().map(|(trial, reports)| StudyTrial { trial, reports });
         StudyPage {
@@ -94,7 +94,7 @@ impl Made {
     }
 }
 
-/// What becomes of a trial of the made-up study, and how far its curve goes.
+/// End of a trial and length of its curve.
 fn fate(
     number: u64,
     count: u64,
@@ -125,7 +125,7 @@ fn fate(
     (complete(best), curve.to_vec())
 }
 
-/// Five parameters; the last one is there only for one choice of another.
+/// Five parameters; the last one is conditional.
 fn space() -> Space {
     let word = |word: &str| Value::Text(word.to_owned());
     let mut momentum = parameter("training.optimizer.momentum", Domain::Uniform(0.0, 0.99));
@@ -192,7 +192,7 @@ fn trial(number: u64, state: State, point: Point, planned: u32) -> Trial {
     }
 }
 
-/// What a trial reported.
+/// Reports of a trial.
 pub(crate) fn reports(values: &[f64]) -> Vec<Report> {
     let report = |(step, value): (u32, &f64)| Report {
         step,

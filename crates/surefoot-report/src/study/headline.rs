@@ -1,4 +1,4 @@
-//! The first sentences: what was found, what it took, and why trials were stopped.
+//! Summary, best trial, and reasons for pruning.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,26 @@ use surefoot_tune::store::{End, State};
 use surefoot_tune::study::ObjectiveKind;
 
 use super::axis::{cut, shown};
-use super::outcome::Outcome;
+use super::status::Status;
 use super::{StudyPage, StudyTrial};
-use crate::words::{self, argument, capital, counted, grouped, listed};
+use crate::format::{self, argument, capital, counted, grouped, listed};
 
-/// How many reasons are listed.
+/// Maximum number of reasons.
 const REASONS: usize = 20;
 
-/// The head of the page.
+/// Draws the summary.
 pub(super) fn header(page: &StudyPage<'_>, ranking: &[(StudyTrial<'_>, f64)]) -> Markup {
-    let open = count(page, Outcome::Open);
+    let open = count(page, Status::Unfinished);
     let (class, tag) = match (page.trials.len(), open, ranking.is_empty()) {
-        (0, _, _) => ("neutral", "not begun"),
-        (_, 1.., _) => ("neutral", "not over"),
+        (0, _, _) => ("neutral", "not started"),
+        (_, 1.., _) => ("neutral", "running"),
         (_, 0, true) => ("bad", "no result"),
         (_, 0, false) => ("good", "done"),
     };
     let reasons = Reasons::of(page);
     html! {
         header {
-            p.eyebrow { "surefoot report of a study" }
+            p.eyebrow { "surefoot study report" }
             h1 { (page.name) " " span.tag.(class) { (tag) } }
             p.story { @for sentence in story(page, ranking, &reasons) { (sentence) " " } }
             (figures(page, ranking, &reasons))
@@ -36,9 +36,9 @@ pub(super) fn header(page: &StudyPage<'_>, ranking: &[(StudyTrial<'_>, f64)]) ->
     }
 }
 
-fn count(page: &StudyPage<'_>, outcome: Outcome) -> usize {
-    let trials = page.trials.iter().map(StudyTrial::outcome);
-    trials.filter(|other| *other == outcome).count()
+fn count(page: &StudyPage<'_>, status: Status) -> usize {
+    let trials = page.trials.iter().map(StudyTrial::status);
+    trials.filter(|other| *other == status).count()
 }
 
 fn story(
@@ -47,57 +47,56 @@ fn story(
     reasons: &Reasons<'_>,
 ) -> Vec<String> {
     if page.trials.is_empty() {
-        return vec!["No trial has begun yet.".to_owned()];
+        return vec!["No trial has started yet.".to_owned()];
     }
     let mut sentences = vec![match ranking.first() {
         Some((trial, value)) => format!(
             "The best {} is {}, reached by trial {}.",
             page.objective_name(),
-            words::number(*value),
+            format::number(*value),
             trial.number()
         ),
-        None => "No trial has come to a result.".to_owned(),
+        None => "No trial has produced a result.".to_owned(),
     }];
     sentences.push(counts(page));
-    if let Some(spared) = reasons.spared().filter(|spared| *spared > 0.0) {
-        sentences
-            .push(format!("Stopping spared {} of the epochs that were planned.", share(spared)));
+    if let Some(saved) = reasons.saved().filter(|saved| *saved > 0.0) {
+        sentences.push(format!("Pruning saved {} of the planned epochs.", share(saved)));
     }
     sentences
 }
 
-/// What became of the trials, in a sentence.
+/// Number of trials in each state.
 fn counts(page: &StudyPage<'_>) -> String {
     if let [only] = page.trials.as_slice() {
-        return format!("The only trial {}.", ended(only.outcome(), 1));
+        return format!("The only trial {}.", ended(only.status(), 1));
     }
-    let outcomes = [Outcome::Complete, Outcome::Stopped, Outcome::Failed, Outcome::Open];
+    let statuses = [Status::Complete, Status::Pruned, Status::Failed, Status::Unfinished];
     let mut parts: Vec<String> = Vec::new();
-    for outcome in outcomes {
-        let count = count(page, outcome) as u64;
+    for status in statuses {
+        let count = count(page, status) as u64;
         if count > 0 {
-            parts.push(format!("{} {}", grouped(count), ended(outcome, count)));
+            parts.push(format!("{} {}", grouped(count), ended(status, count)));
         }
     }
     let all = counted(page.trials.len() as u64, "trial");
     format!("Of {all}, {}.", listed(&parts))
 }
 
-/// What became of so many trials, to follow their number.
-fn ended(outcome: Outcome, count: u64) -> &'static str {
-    match (outcome, count) {
-        (Outcome::Complete, 1) => "is complete",
-        (Outcome::Complete, _) => "are complete",
-        (Outcome::Stopped, 1) => "was stopped",
-        (Outcome::Stopped, _) => "were stopped",
-        (Outcome::Failed, 1) => "has failed",
-        (Outcome::Failed, _) => "have failed",
-        (Outcome::Open, 1) => "is not over",
-        (Outcome::Open, _) => "are not over",
+/// Verb phrase for a number of trials in a state.
+fn ended(status: Status, count: u64) -> &'static str {
+    match (status, count) {
+        (Status::Complete, 1) => "is complete",
+        (Status::Complete, _) => "are complete",
+        (Status::Pruned, 1) => "was pruned",
+        (Status::Pruned, _) => "were pruned",
+        (Status::Failed, 1) => "failed",
+        (Status::Failed, _) => "failed",
+        (Status::Unfinished, 1) => "is unfinished",
+        (Status::Unfinished, _) => "are unfinished",
     }
 }
 
-/// The few numbers that matter most.
+/// Draws the key figures.
 fn figures(
     page: &StudyPage<'_>,
     ranking: &[(StudyTrial<'_>, f64)],
@@ -115,30 +114,30 @@ fn figures(
                 dt { "Best " (page.objective_name()) }
                 dd {
                     @match ranking.first() {
-                        Some((_, value)) => (words::number(*value)),
+                        Some((_, value)) => (format::number(*value)),
                         None => "none",
                     }
                 }
             }
             div { dt { "Trials" } dd { (grouped(page.trials.len() as u64)) } }
-            @if let Some(spared) = reasons.spared() {
-                div { dt { "Epochs spared" } dd { (share(spared)) } }
+            @if let Some(saved) = reasons.saved() {
+                div { dt { "Epochs saved" } dd { (share(saved)) } }
             }
-            @if seconds > 0.0 { div { dt { "Time of all trials" } dd { (words::time(seconds)) } } }
-            @if operations > 0.0 { div { dt { "Multiplications" } dd { (words::number(operations)) } } }
+            @if seconds > 0.0 { div { dt { "Total trial time" } dd { (format::time(seconds)) } } }
+            @if operations > 0.0 { div { dt { "Multiplications" } dd { (format::number(operations)) } } }
         }
     }
 }
 
-/// The best trial, with what it takes to have it again.
+/// Draws the best trial.
 fn the_best(page: &StudyPage<'_>, best: &StudyTrial<'_>) -> Markup {
     let parameters = page.space.parameters().iter();
     let point = best.trial.point.as_ref();
-    // What a command leaves behind has no report of its own.
+    // The output of a command has no report.
     let is_command = page.objective == ObjectiveKind::Value;
     html! {
         section #the-best {
-            h2 { "The best trial" }
+            h2 { "Best trial" }
             div.card {
                 h3 { "Trial " (best.number()) }
                 dl.facts {
@@ -156,14 +155,14 @@ fn the_best(page: &StudyPage<'_>, best: &StudyTrial<'_>) -> Markup {
                     }
                 }
                 @if let Some(run) = best.trial.run.as_ref().filter(|_| !is_command) {
-                    p.command { span { "Its own report:" } code { "surefoot report " (argument(run)) } }
+                    p.command { span { "Report of the run:" } code { "surefoot report " (argument(run)) } }
                 }
             }
         }
     }
 }
 
-/// How far a trial came: `12 of 20`.
+/// Reported and planned epochs: `12 of 20`.
 pub(super) fn epochs(trial: &StudyTrial<'_>) -> String {
     let done = grouped(trial.reports.len() as u64);
     match trial.trial.planned {
@@ -179,26 +178,26 @@ fn share(share: f64) -> String {
     }
 }
 
-/// Why trials were stopped, and what that spared.
+/// Reasons for pruning and the epochs saved.
 #[derive(Debug)]
 struct Reasons<'a> {
-    /// The epochs that were planned for trials that are over.
+    /// Planned epochs of all finished trials.
     planned: f64,
-    stopped: BTreeMap<&'a str, Stopped<'a>>,
+    stopped: BTreeMap<&'a str, Pruned<'a>>,
 }
 
-/// What one reason did.
+/// Trials pruned for one reason.
 #[derive(Clone, Copy, Debug, Default)]
-struct Stopped<'a> {
+struct Pruned<'a> {
     trials: u64,
-    spared: f64,
+    saved: f64,
     example: &'a str,
 }
 
 impl<'a> Reasons<'a> {
     fn of(page: &StudyPage<'a>) -> Reasons<'a> {
         let mut planned = 0.0;
-        let mut stopped: BTreeMap<&str, Stopped<'_>> = BTreeMap::new();
+        let mut stopped: BTreeMap<&str, Pruned<'_>> = BTreeMap::new();
         for trial in &page.trials {
             let State::Over(end) = &trial.trial.state else {
                 continue;
@@ -208,38 +207,38 @@ impl<'a> Reasons<'a> {
             if let End::Stopped { reason, .. } = end {
                 let entry = stopped.entry(reason.by.as_str()).or_default();
                 entry.trials += 1;
-                entry.spared += (all - trial.reports.len() as f64).max(0.0);
+                entry.saved += (all - trial.reports.len() as f64).max(0.0);
                 entry.example = &reason.message;
             }
         }
         Reasons { planned, stopped }
     }
 
-    /// The share of the planned epochs that was spared, if trials were stopped and it is known.
-    fn spared(&self) -> Option<f64> {
-        let spared: f64 = self.stopped.values().map(|stopped| stopped.spared).sum();
+    /// Fraction of the planned epochs saved by pruning, if known.
+    fn saved(&self) -> Option<f64> {
+        let saved: f64 = self.stopped.values().map(|stopped| stopped.saved).sum();
         let is_known = self.planned > 0.0 && !self.stopped.is_empty();
-        is_known.then(|| spared / self.planned)
+        is_known.then(|| saved / self.planned)
     }
 
     fn section(&self) -> Markup {
         if self.stopped.is_empty() {
             return html! {};
         }
-        let mut rows: Vec<(&str, Stopped<'_>)> =
+        let mut rows: Vec<(&str, Pruned<'_>)> =
             self.stopped.iter().map(|(by, stopped)| (*by, *stopped)).collect();
         rows.sort_by_key(|(_, stopped)| std::cmp::Reverse(stopped.trials));
         let left_out = rows.len().saturating_sub(REASONS);
         html! {
             section #reasons {
-                h2 { "Why trials were stopped" }
+                h2 { "Why trials were pruned" }
                 table.trials {
                     thead {
                         tr {
-                            th { "PruneReason" }
+                            th { "Pruned by" }
                             th.figure { "Trials" }
-                            th.figure { "Epochs spared" }
-                            th.text { "The last one" }
+                            th.figure { "Epochs saved" }
+                            th.text { "Last example" }
                         }
                     }
                     tbody {
@@ -248,7 +247,7 @@ impl<'a> Reasons<'a> {
                                 th.word scope="row" { (cut(by, 40)) }
                                 td.figure { (grouped(stopped.trials)) }
                                 td.figure {
-                                    @if self.planned > 0.0 { (share(stopped.spared / self.planned)) } @else { "–" }
+                                    @if self.planned > 0.0 { (share(stopped.saved / self.planned)) } @else { "–" }
                                 }
                                 td.text { (cut(stopped.example, 200)) }
                             }
@@ -256,33 +255,33 @@ impl<'a> Reasons<'a> {
                     }
                 }
                 p.note {
-                    "Shares are of all epochs that were planned for trials that are over."
-                    @if left_out > 0 { " " (counted(left_out as u64, "other reason")) " are left out." }
+                    "Percentages are of the planned epochs of all finished trials."
+                    @if left_out > 0 { " " (counted(left_out as u64, "other reason")) " not shown." }
                 }
             }
         }
     }
 }
 
-/// Where all this comes from.
-pub(super) fn small_print(page: &StudyPage<'_>) -> Markup {
-    /// A study file may have any size; the page may not.
+/// Draws the section on the study itself.
+pub(super) fn study_section(page: &StudyPage<'_>) -> Markup {
+    /// Limits the size of the page.
     const LETTERS: usize = 20_000;
     html! {
-        section.small-print #small-print {
-            h2 { "Small print" }
+        section.reproduction #reproduction {
+            h2 { "Study" }
             dl.facts {
                 dt { "Store" } dd { code { (page.store) } }
                 dt { "Objective" } dd { (capital(page.objective_name())) ", to " (page.direction) }
                 dt { "Seed of the sampler" } dd { (page.seed) }
-                dt { "Made by" } dd { "surefoot " (page.program) }
+                dt { "Version" } dd { "surefoot " (page.program) }
             }
-            p.command { span { "This page again:" } code {
+            p.command { span { "Write this page again:" } code {
                 "surefoot report " (argument(page.store)) " --study " (argument(page.name))
             } }
             @if !page.document.trim().is_empty() {
                 details {
-                    summary { "The study file" }
+                    summary { "Study file" }
                     pre { (cut(page.document, LETTERS)) }
                 }
             }

@@ -1,19 +1,19 @@
-//! What each trial reached, and the best so far.
+//! Value of each trial and the best value so far.
 
 use maud::{Markup, html};
 
-use super::outcome::{Outcome, legend};
 use super::plot::{Layers, Plot};
+use super::status::{Status, legend};
 use super::values::Values;
 use super::{StudyPage, StudyTrial};
+use crate::format::{self, capital, counted};
 use crate::scale::Scale;
 use crate::svg::{percent, short, x_axis};
-use crate::words::{self, capital, counted};
 
-/// How many of the steps by which the study got better have a mark of their own: the last ones.
+/// Maximum number of improvements with a marker; the last ones are kept.
 const STEPS: usize = 60;
 
-/// The section.
+/// Draws the section.
 pub(super) fn section(page: &StudyPage<'_>, values: &Values) -> Markup {
     let scale = &values.spread.scale;
     let last = page.trials.last().map_or(0, StudyTrial::number);
@@ -23,14 +23,14 @@ pub(super) fn section(page: &StudyPage<'_>, values: &Values) -> Markup {
     for trial in &page.trials {
         let at = x.place(trial.number() as f64);
         match trial.reached() {
-            Some(value) => dots.add(trial.outcome(), at, values.spread.place(value)),
-            // What has not begun has not come to nothing.
+            Some(value) => dots.add(trial.status(), at, values.spread.place(value)),
+            // Trials that have not started are not drawn.
             None if trial.trial.end().is_none() => {}
-            None => strip.add(trial.outcome(), at, 0.5),
+            None => strip.add(trial.status(), at, 0.5),
         }
     }
     let without = !strip.is_empty();
-    let has_stopped = page.has(Outcome::Stopped);
+    let has_stopped = page.has(Status::Pruned);
     let improvements = improvements(page);
     let place = |value: f64| values.spread.place(value);
     let plot = Plot {
@@ -38,7 +38,7 @@ pub(super) fn section(page: &StudyPage<'_>, values: &Values) -> Markup {
         title: format!("{} of each trial ({})", capital(page.objective_name()), page.better()),
         description: described(page, &improvements),
         legend: html! {
-            (legend(page.trials.iter().map(StudyTrial::outcome)))
+            (legend(page.trials.iter().map(StudyTrial::status)))
             @if !improvements.is_empty() { span.key.best { i.swatch {} "best so far" } }
         },
         height: 280,
@@ -54,7 +54,7 @@ pub(super) fn section(page: &StudyPage<'_>, values: &Values) -> Markup {
             g.points.best {
                 @for (number, value) in improvements.iter().rev().take(STEPS) {
                     circle cx=(percent(x.place(*number as f64))) cy=(percent(1.0 - place(*value))) r="3.5" {
-                        title { "Trial " (number) ": " (words::number(*value)) ", the best until then" }
+                        title { "Trial " (number) ": " (format::number(*value)) ", the best so far" }
                     }
                 }
             }
@@ -62,22 +62,22 @@ pub(super) fn section(page: &StudyPage<'_>, values: &Values) -> Markup {
     };
     html! {
         section #history {
-            h2 { "How the search went" }
+            h2 { "Optimization history" }
             (plot.draw())
             p.note {
-                @if scale.is_log() { "The axis goes by powers of ten. " }
+                @if scale.is_log() { "The axis is logarithmic. " }
                 @if values.spread.off > 0 {
                     (counted(values.spread.off as u64, "trial")) " far worse than the others "
                     @if values.spread.off == 1 { "is" } @else { "are" } " drawn at the edge. "
                 }
-                @if has_stopped { "A trial that was stopped has what it had reached by then. " }
-                @if without { "Trials at the top, beside “none”, came to no number." }
+                @if has_stopped { "The value of a pruned trial is its last reported value. " }
+                @if without { "Trials at the top, next to “none”, have no finite value." }
             }
         }
     }
 }
 
-/// The trials that were better than all that count before them.
+/// The trials that improved the best value.
 fn improvements(page: &StudyPage<'_>) -> Vec<(u64, f64)> {
     let mut steps: Vec<(u64, f64)> = Vec::new();
     for trial in page.trials.iter().filter(|trial| trial.counts()) {
@@ -92,7 +92,7 @@ fn improvements(page: &StudyPage<'_>) -> Vec<(u64, f64)> {
     steps
 }
 
-/// A line that is level until it gets better, up to the last trial.
+/// Step line of the best value, up to the last trial.
 fn stairs(steps: &[(u64, f64)], x: &Scale, place: impl Fn(f64) -> f64) -> String {
     let mut path = String::new();
     for (i, (number, value)) in steps.iter().enumerate() {
@@ -112,14 +112,14 @@ fn stairs(steps: &[(u64, f64)], x: &Scale, place: impl Fn(f64) -> f64) -> String
 fn described(page: &StudyPage<'_>, improvements: &[(u64, f64)]) -> String {
     match (improvements.first(), improvements.last()) {
         (Some(first), Some(last)) => format!(
-            "Of {} the first that counts, trial {}, reached {}, and the best, trial {}, {}.",
+            "{}. The first result, of trial {}, is {}; the best, of trial {}, is {}.",
             counted(page.trials.len() as u64, "trial"),
             first.0,
-            words::number(first.1),
+            format::number(first.1),
             last.0,
-            words::number(last.1)
+            format::number(last.1)
         ),
-        _ => "No trial came to a result.".to_owned(),
+        _ => "No trial has produced a result.".to_owned(),
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
     use surefoot_tune::Direction;
 
     #[test]
-    fn the_best_so_far_is_of_trials_that_count() {
+    fn only_trials_with_a_result_improve_the_best_value() {
         let mut made = Made::of(vec![
             complete(0.5),
             stopped(Some(0.1), "median"),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_of_the_best_is_made_of_stairs() {
+    fn the_best_value_is_a_step_line() {
         let x = Scale::linear(0.0, 10.0);
         let path = stairs(&[(0, 0.5), (5, 0.25)], &x, |value| value);
         assert_eq!(path, "M0 500H500V750H1000");

@@ -1,4 +1,4 @@
-//! How much of what complete trials reached each parameter explains.
+//! Importance of parameters.
 
 use maud::{Markup, html};
 use surefoot_tune::{Parameter, Point};
@@ -6,24 +6,24 @@ use surefoot_tune::{Parameter, Point};
 use super::StudyPage;
 use super::axis::Axis;
 use super::forest::Forest;
-use super::outcome::Outcome;
 use super::selection::evenly;
+use super::status::Status;
+use crate::format::counted;
 use crate::svg::percent;
-use crate::words::counted;
 
-/// With fewer complete trials there is nothing to be said.
+/// Minimum number of complete trials.
 const FEWEST: usize = 20;
 
-/// A forest does not get better by more trials than this.
+/// Maximum number of trials for the forest.
 const MOST: usize = 1000;
 
-/// Below this share of explained variance a forest tells next to nothing.
+/// Minimum fraction of explained variance.
 const LEAST: f64 = 0.1;
 
-/// How many parameters have a bar.
+/// Maximum number of bars.
 const BARS: usize = 24;
 
-/// What can be said of the importance of parameters.
+/// Importance of the parameters of a study.
 #[derive(Debug)]
 pub(super) struct Importance<'a> {
     /// All parameters, in the order of the space.
@@ -35,14 +35,14 @@ pub(super) struct Importance<'a> {
 enum Grounds {
     /// Too few complete trials.
     Few(usize),
-    /// All that count reached the same.
+    /// All complete trials have the same value.
     Same(usize),
-    /// The forest explains so little of so many trials.
+    /// The forest explains too little of the given number of trials.
     Nothing(usize),
     Found {
         trials: usize,
         explained: f64,
-        /// By parameter.
+        /// Importance of each parameter.
         shares: Vec<f64>,
     },
 }
@@ -53,7 +53,7 @@ impl<'a> Importance<'a> {
         let complete = page.trials.iter().filter_map(|trial| {
             let point = trial.trial.point.as_ref()?;
             let value = trial.reached()?;
-            (trial.outcome() == Outcome::Complete).then_some((point, value))
+            (trial.status() == Status::Complete).then_some((point, value))
         });
         let complete: Vec<(&Point, f64)> = complete.collect();
         Importance { parameters, grounds: grounds(parameters, &complete) }
@@ -76,31 +76,31 @@ impl<'a> Importance<'a> {
         }
         html! {
             section #importance {
-                h2 { "What mattered" }
+                h2 { "Parameter importance" }
                 @match &self.grounds {
                     Grounds::Few(trials) => p.quiet {
-                        "Which parameters matter cannot be told from " (counted(*trials as u64, "complete trial"))
-                        "; it takes " (FEWEST) "."
+                        "Importances cannot be estimated from " (counted(*trials as u64, "complete trial"))
+                        "; at least " (FEWEST) " are needed."
                     },
                     Grounds::Same(trials) => p.quiet {
-                        "All " (trials) " complete trials reached the same, so no parameter mattered."
+                        "All " (trials) " complete trials have the same value, so no parameter had an effect."
                     },
                     Grounds::Nothing(trials) => p.quiet {
-                        "What " (trials) " complete trials reached cannot be told from their parameters, so nothing can be said "
-                        "about which of them matter."
+                        "The parameters of " (trials) " complete trials do not explain their values, so no importances "
+                        "are shown."
                     },
                     Grounds::Found { trials, explained, shares } => {
                         p.quiet {
-                            "How much of the differences in " (page.objective_name()) " each parameter explains on its own: "
+                            "Fraction of the differences in " (page.objective_name()) " that each parameter explains on its own: "
                             "its share of the variance of a random forest over the whole space (functional ANOVA), fitted to the ranks of "
                             (counted(*trials as u64, "complete trial")) ". The forest explains " (format!("{:.0}%", explained * 100.0))
-                            " of trials that it had not seen."
+                            " of the variance of unseen trials."
                         }
                         (self.bars(shares))
                         p.note {
-                            "What parameters do only together is in no bar."
-                            @if page.has(Outcome::Stopped) {
-                                " Trials that were stopped are not judged: a value that was always stopped early may matter more than is shown."
+                            "Interactions between parameters are not included."
+                            @if page.has(Status::Pruned) {
+                                " Pruned trials are not used: a parameter whose bad values were always pruned may matter more than shown."
                             }
                         }
                     }
@@ -159,7 +159,7 @@ fn grounds(parameters: &[Parameter], complete: &[(&Point, f64)]) -> Grounds {
     Grounds::Found { trials: used.len(), explained: forest.explained(), shares: forest.shares() }
 }
 
-/// The places of a parameter. Those who do not have it share the beginning, as wide as their number.
+/// Positions of a parameter. Trials without it share the start, in proportion to their number.
 fn column(parameter: &Parameter, trials: &[(&Point, f64)]) -> Vec<f64> {
     let value = |point: &Point| point.get(&parameter.name).cloned();
     let without = trials.iter().filter(|(p, _)| value(p).is_none()).count();
@@ -171,7 +171,7 @@ fn column(parameter: &Parameter, trials: &[(&Point, f64)]) -> Vec<f64> {
     trials.iter().map(place).collect()
 }
 
-/// Ranks from 0 to 1; equal values have the same. A loss that exploded is then no more than the worst.
+/// Ranks from 0 to 1; equal values have equal ranks. Ranks make exploded losses comparable.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parameter_that_decides_comes_first() {
+    fn the_deciding_parameter_is_the_most_important() {
         let made = Made::study(400);
         let page = made.page();
         let importance = Importance::of(&page);
@@ -202,17 +202,17 @@ mod tests {
             panic!("{:?}", importance.grounds);
         };
         assert!(*explained > 0.3, "{explained}");
-        // The made-up study goes mostly by its first parameter.
+        // The fixture depends mostly on its first parameter.
         assert!(shares[1..].iter().all(|share| *share < shares[0]), "{shares:?}");
         assert_eq!(importance.most(1)[0].name, "rate");
     }
 
     #[test]
-    fn few_trials_and_equal_ones_say_nothing() {
+    fn few_or_equal_trials_have_no_importance() {
         let few = Made::of(vec![complete(0.5); 3]);
-        assert!(drawn(&few).contains("cannot be told from 3 complete trials; it takes 20"));
+        assert!(drawn(&few).contains("cannot be estimated from 3 complete trials; at least 20"));
         let same = Made::of(vec![complete(0.5); 30]);
-        assert!(drawn(&same).contains("All 30 complete trials reached the same"));
+        assert!(drawn(&same).contains("All 30 complete trials have the same value"));
     }
 
     #[test]

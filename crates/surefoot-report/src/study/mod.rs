@@ -1,24 +1,24 @@
-//! The report of a study: what was tried, what came of it, and why trials were ended.
+//! The report of a study.
 //!
-//! The page has a bounded size whatever the number of trials: dots that fall on the same spot are
-//! drawn once ([`dots`]), of curves some are chosen ([`selection`]), and tables have an end.
+//! The size of the page does not grow with the number of trials: overlapping dots are drawn once
+//! ([`dots`]), a selection of curves is drawn ([`selection`]), and tables are truncated.
 
 mod axis;
 mod best;
-mod courses;
+mod curves;
 mod dots;
+mod ended;
 #[cfg(test)]
 mod fixture;
 mod forest;
 mod headline;
 mod history;
 mod importance;
-mod outcome;
 mod parallel;
 mod plot;
 mod selection;
 mod slices;
-mod stopped;
+mod status;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -31,42 +31,42 @@ use surefoot_tune::study::ObjectiveKind;
 use surefoot_tune::{Direction, Space};
 
 use crate::document::document;
-use outcome::Outcome;
+use status::Status;
 
-/// What the report of a study is made from.
+/// Contents of the report of a study.
 #[derive(Clone, Debug)]
 pub struct StudyPage<'a> {
-    /// The name of the study.
+    /// Name of the study.
     pub name: &'a str,
-    /// Where it is kept, without a password.
+    /// Store of the study, without a password.
     pub store: &'a str,
-    /// What trials are judged by.
+    /// Objective of the trials.
     pub objective: ObjectiveKind,
-    /// Which way is better.
+    /// Direction of optimization.
     pub direction: Direction,
-    /// Where it looks.
+    /// Search space.
     pub space: &'a Space,
-    /// What the draws of its sampler come from.
+    /// Seed of the sampler.
     pub seed: u64,
-    /// The text of the study file.
+    /// Text of the study file.
     pub document: &'a str,
-    /// The version of the Surefoot that made it.
+    /// Version of Surefoot that created the study.
     pub program: &'a str,
-    /// The trials, by number.
+    /// Trials by number.
     pub trials: Vec<StudyTrial<'a>>,
 }
 
-/// A trial with its course.
+/// A trial with its intermediate values.
 #[derive(Clone, Copy, Debug)]
 pub struct StudyTrial<'a> {
     /// The trial.
     pub trial: &'a Trial,
-    /// What it has reported, in order.
+    /// Reports in order.
     pub reports: &'a [Report],
 }
 
 impl<'a> StudyPage<'a> {
-    /// Of a study as its store has it. The view has to have the reports.
+    /// Reads a stored study. The view must include the reports.
     pub fn new(study: &'a Study, view: &'a View, store: &'a str) -> StudyPage<'a> {
         let read = surefoot_tune::Study::parse(&study.document, study.name.as_str());
         let trials = view
@@ -76,7 +76,7 @@ impl<'a> StudyPage<'a> {
         StudyPage {
             name: &study.name,
             store,
-            // A file of a later version may say what this one does not understand.
+            // A file of a newer version may not be readable.
             objective: read.map_or(ObjectiveKind::Value, |read| read.settings.objective),
             direction: study.direction,
             space: &study.space,
@@ -87,12 +87,12 @@ impl<'a> StudyPage<'a> {
         }
     }
 
-    /// Whether any trial came to such an end.
-    fn has(&self, outcome: Outcome) -> bool {
-        self.trials.iter().any(|trial| trial.outcome() == outcome)
+    /// Returns true if a trial has this status.
+    fn has(&self, status: Status) -> bool {
+        self.trials.iter().any(|trial| trial.status() == status)
     }
 
-    /// What trials are judged by, in words.
+    /// Display name of the objective.
     fn objective_name(&self) -> &'static str {
         match self.objective {
             ObjectiveKind::Metric => "validation metric",
@@ -101,7 +101,7 @@ impl<'a> StudyPage<'a> {
         }
     }
 
-    /// Which way is better, in words.
+    /// Display form of the direction.
     fn better(&self) -> &'static str {
         match self.direction {
             Direction::Minimize => "lower is better",
@@ -109,8 +109,7 @@ impl<'a> StudyPage<'a> {
         }
     }
 
-    /// The trials that count with what they reached, the best first and the first of equals before
-    /// the others.
+    /// The trials with a result and their values, best first; ties in the order of their numbers.
     fn ranking(&self) -> Vec<(StudyTrial<'a>, f64)> {
         let counting = self.trials.iter().filter(|trial| trial.counts());
         let reached = counting.filter_map(|trial| Some((*trial, trial.reached()?)));
@@ -126,11 +125,11 @@ impl StudyTrial<'_> {
         self.trial.number
     }
 
-    fn outcome(&self) -> Outcome {
-        Outcome::of(self.trial)
+    fn status(&self) -> Status {
+        Status::of(self.trial)
     }
 
-    /// Whether it can be the best: it came to its end, or was ended because it was done.
+    /// Returns true if the trial can be the best: it completed, or was pruned because it had converged.
     fn counts(&self) -> bool {
         match self.trial.end() {
             Some(End::Complete { .. }) => true,
@@ -139,7 +138,7 @@ impl StudyTrial<'_> {
         }
     }
 
-    /// What it reached, if that is a finite number; for one that is not over, what it has so far.
+    /// Finite value of the trial; for an unfinished trial, its last report.
     fn reached(&self) -> Option<f64> {
         let last = || self.reports.last().map(|report| report.value);
         let value = match self.trial.end() {
@@ -150,9 +149,9 @@ impl StudyTrial<'_> {
     }
 }
 
-/// The report of a study, as one HTML page.
+/// Returns the report of a study as an HTML page.
 ///
-/// The study may go on, and may have any number of trials, also none.
+/// The study may be running and may have any number of trials.
 pub fn study_report(page: &StudyPage<'_>) -> String {
     let main = sections(page);
     document(page.name, &html! {}, &main).into_string()
@@ -163,7 +162,7 @@ fn sections(page: &StudyPage<'_>) -> Markup {
     if page.trials.is_empty() {
         return html! {
             (headline::header(page, &ranking))
-            (headline::small_print(page))
+            (headline::study_section(page))
         };
     }
     let values = values::Values::of(page);
@@ -172,13 +171,13 @@ fn sections(page: &StudyPage<'_>) -> Markup {
     html! {
         (headline::header(page, &ranking))
         (history::section(page, &values))
-        (courses::section(page, &ranking, &chosen))
+        (curves::section(page, &ranking, &chosen))
         (importance.section(page))
         (parallel::section(page, &values, &chosen, &importance))
         (slices::section(page, &values, &importance))
         (timeline::section(page))
         (best::section(page, &ranking))
-        (stopped::section(page))
-        (headline::small_print(page))
+        (ended::section(page))
+        (headline::study_section(page))
     }
 }

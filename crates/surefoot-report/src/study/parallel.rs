@@ -1,6 +1,6 @@
-//! Parallel coordinates: an axis a parameter, a line a trial, the colour what it reached.
+//! Parallel coordinates: one axis per parameter, one line per trial, colored by rank.
 //!
-//! The axes lie below each other, so that there is room for names on a phone too.
+//! The axes are horizontal, which leaves room for names on a phone.
 
 use maud::{Markup, html};
 use surefoot_tune::Parameter;
@@ -8,25 +8,25 @@ use surefoot_tune::Parameter;
 use super::axis::{Axis, Tick};
 use super::importance::Importance;
 use super::selection::Selection;
-use super::values::{COLOURS, Values};
+use super::values::{COLORS, Values};
 use super::{StudyPage, StudyTrial};
+use crate::format::capital;
 use crate::svg::{percent, short};
-use crate::words::capital;
 
-/// How many parameters have an axis at most.
+/// Maximum number of axes.
 const AXES: usize = 16;
 
-/// How far two axes are apart, in pixels.
+/// Distance between axes in pixels.
 const ROW: f64 = 74.0;
 
-/// What is above the first axis and below the last.
+/// Margins in pixels.
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 26.0;
 
-/// Marks on an axis nearer than this would run into each other.
+/// Minimum distance between ticks.
 const GAP: f64 = 0.2;
 
-/// The section.
+/// Draws the section.
 pub(super) fn section(
     page: &StudyPage<'_>,
     values: &Values,
@@ -37,7 +37,7 @@ pub(super) fn section(
     let mut lines: Vec<(f64, usize, &StudyTrial<'_>)> = Vec::new();
     for trial in page.trials.iter().filter(|t| chosen.has(t.number())) {
         if let (Some(value), Some(_)) = (trial.reached(), &trial.trial.point) {
-            lines.push((value, values.colour(value), trial));
+            lines.push((value, values.color(value), trial));
         }
     }
     if lines.is_empty() || parameters.is_empty() {
@@ -48,17 +48,17 @@ pub(super) fn section(
     let left_out = page.space.parameters().len() - parameters.len();
     html! {
         section #parallel {
-            h2 { "What was tried" }
+            h2 { "Parallel coordinates" }
             p.quiet {
-                "A line is a trial. It crosses the axis of each parameter at the value it had, and the last axis at what it reached. "
-                "Good values are where lines of the colour of the best run together."
+                "Each line is a trial. It crosses each axis at the value of the parameter, and the last axis at the value of the objective. "
+                "Good parameter values are where lines in the color of the best trials meet."
             }
             figure.chart.parallel {
                 figcaption {
                     span.figure-title { "Parameters and " (page.objective_name()) }
                     span.legend {
                         span.key { "worst" }
-                        @for colour in 0..COLOURS { i class={ "swatch r" (colour) } {} }
+                        @for color in 0..COLORS { i class={ "swatch r" (color) } {} }
                         span.key { "best" }
                     }
                 }
@@ -66,9 +66,9 @@ pub(super) fn section(
                     title id="parallel-title" { "Parameters and " (page.objective_name()) " of trials" }
                     desc id="parallel-description" { (described(&parameters, lines.len())) }
                     svg viewBox={ "0 0 1000 " (short(height)) } preserveAspectRatio="none" width="100%" height="100%" {
-                        @for colour in 0..COLOURS {
-                            @let path = path(&axes, values, lines.iter().filter(|line| line.1 == colour));
-                            @if !path.is_empty() { path class={ "thread r" (colour) } d=(path) {} }
+                        @for color in 0..COLORS {
+                            @let path = path(&axes, values, lines.iter().filter(|line| line.1 == color));
+                            @if !path.is_empty() { path class={ "thread r" (color) } d=(path) {} }
                         }
                     }
                     @for (row, axis) in axes.iter().enumerate() {
@@ -79,12 +79,12 @@ pub(super) fn section(
             }
             p.note {
                 @if let Some(note) = chosen.note() { (note) " " }
-                "Colours go by rank. Trials that came to no number are left out. "
+                "Colors show the rank. Trials without a finite value are not shown. "
                 @if left_out > 0 {
-                    "The " (AXES) " most important parameters are shown; " (left_out) " are left out. "
+                    "The " (AXES) " most important parameters are shown; " (left_out) " are not. "
                 }
                 @if axes.iter().any(|axis| axis.absent().is_some()) {
-                    "“Not there” is where a trial does not have the parameter."
+                    "“Absent” is the position of trials without the parameter."
                 }
             }
         }
@@ -112,7 +112,7 @@ fn path<'a>(
     path
 }
 
-/// Where an axis is, in pixels from above.
+/// Vertical position of an axis in pixels.
 fn depth(row: usize) -> f64 {
     TOP + ROW * row as f64
 }
@@ -125,7 +125,7 @@ fn ruler(row: usize, name: &str, start: f64, ticks: &[Tick], absent: Option<f64>
             text.name x="0" y=(short(y - 9.0)) { (name) }
             @if let Some(place) = absent {
                 line.absent x1="0" x2=(percent(2.0 * place)) y1=(short(y)) y2=(short(y)) {}
-                text x="0" y=(short(y + 17.0)) { "not there" }
+                text x="0" y=(short(y + 17.0)) { "absent" }
             }
             @for tick in ticks {
                 @let x = percent(tick.place);
@@ -136,7 +136,7 @@ fn ruler(row: usize, name: &str, start: f64, ticks: &[Tick], absent: Option<f64>
     }
 }
 
-/// Marks at the ends stay inside.
+/// Text anchor that keeps labels inside the plot.
 pub(super) fn anchor(place: f64) -> &'static str {
     match place {
         place if place < 0.06 => "start",

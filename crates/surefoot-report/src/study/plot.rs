@@ -1,27 +1,27 @@
-//! The frame of a chart: title, legend, axes, and a strip for trials that reached no number.
+//! Frame of a chart: title, legend, axes, and a strip for trials without a finite value.
 
 use maud::{Markup, html};
 
 use super::dots::Dots;
-use super::outcome::Outcome;
+use super::status::Status;
 use crate::scale::Scale;
 use crate::svg::percent;
 
-/// The frame of a chart, and what is in it.
+/// A chart with its frame.
 #[derive(Debug)]
 pub(super) struct Plot<'a> {
-    /// What no other element of the page has as its id.
+    /// Unique id on the page.
     pub(super) id: String,
     pub(super) title: String,
-    /// What there is to see, for those who cannot see it.
+    /// Text alternative.
     pub(super) description: String,
     pub(super) legend: Markup,
     pub(super) height: u32,
     pub(super) y: &'a Scale,
-    /// How many marks the upright axis has, about.
+    /// Approximate number of ticks of the vertical axis.
     pub(super) marks: usize,
     pub(super) x_axis: Markup,
-    /// Trials without a number, above the plot.
+    /// Trials without a finite value, above the plot.
     pub(super) strip: Layers,
     pub(super) content: Markup,
 }
@@ -60,23 +60,23 @@ impl Plot<'_> {
     }
 }
 
-/// Dots in the colours of outcomes.
+/// Dots colored by status.
 #[derive(Debug)]
 pub(super) struct Layers {
-    layers: Vec<(Outcome, Dots)>,
+    layers: Vec<(Status, Dots)>,
 }
 
 impl Layers {
-    /// No dots yet, on so many columns and rows.
+    /// An empty grid.
     pub(super) fn new(columns: u16, rows: u16) -> Layers {
-        let layer = |outcome| (outcome, Dots::new(columns, rows));
-        Layers { layers: Outcome::ALL.into_iter().map(layer).collect() }
+        let layer = |status| (status, Dots::new(columns, rows));
+        Layers { layers: Status::ALL.into_iter().map(layer).collect() }
     }
 
-    /// Adds a dot; its places go from 0 to 1.
-    pub(super) fn add(&mut self, outcome: Outcome, x: f64, y: f64) {
+    /// Adds a dot at a position from 0 to 1 in both directions.
+    pub(super) fn add(&mut self, status: Status, x: f64, y: f64) {
         let mut layers = self.layers.iter_mut();
-        if let Some((_, dots)) = layers.find(|(other, _)| *other == outcome) {
+        if let Some((_, dots)) = layers.find(|(other, _)| *other == status) {
             dots.add(x, y);
         }
     }
@@ -87,8 +87,8 @@ impl Layers {
 
     pub(super) fn draw(&self) -> Markup {
         html! {
-            @for (outcome, dots) in &self.layers {
-                @if !dots.is_empty() { (dots.draw(outcome.class())) }
+            @for (status, dots) in &self.layers {
+                @if !dots.is_empty() { (dots.draw(status.class())) }
             }
         }
     }

@@ -1,18 +1,18 @@
-//! Which trials are shown where there is no room for all.
+//! Selection of trials for charts with one line per trial.
 
 use std::collections::BTreeSet;
 
-use super::outcome::Outcome;
+use super::status::Status;
 use super::{StudyPage, StudyTrial};
-use crate::words::grouped;
+use crate::format::grouped;
 
-/// How many trials have a line of their own in a chart.
+/// Maximum number of lines.
 const MOST: usize = 400;
 
-/// How many of them are the best ones.
+/// Number of best trials among them.
 const BEST: usize = 100;
 
-/// The trials that have a line of their own.
+/// The trials with a line.
 #[derive(Debug)]
 pub(super) struct Selection {
     numbers: BTreeSet<u64>,
@@ -20,7 +20,7 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// The best trials, and of each outcome as many others, spread evenly over the study.
+    /// Selects the best trials, and evenly spread others of each status.
     pub(super) fn of(page: &StudyPage<'_>, ranking: &[(StudyTrial<'_>, f64)]) -> Selection {
         let all = page.trials.len();
         if all <= MOST {
@@ -29,15 +29,15 @@ impl Selection {
         }
         let best = ranking.iter().take(BEST).map(|(trial, _)| trial.number());
         let mut numbers: BTreeSet<u64> = best.collect();
-        let mut groups: Vec<Vec<u64>> = Outcome::ALL
+        let mut groups: Vec<Vec<u64>> = Status::ALL
             .into_iter()
-            .map(|outcome| {
-                let trials = page.trials.iter().filter(|t| t.outcome() == outcome);
+            .map(|status| {
+                let trials = page.trials.iter().filter(|t| t.status() == status);
                 let others = trials.map(StudyTrial::number);
                 others.filter(|number| !numbers.contains(number)).collect()
             })
             .collect();
-        // The smallest group first: what it does not need is left to the others.
+        // The smallest group first, so that its unused share goes to the others.
         groups.sort_by_key(Vec::len);
         let mut room = MOST - numbers.len();
         for (index, group) in groups.iter().enumerate() {
@@ -48,17 +48,17 @@ impl Selection {
         Selection { numbers, all }
     }
 
-    /// Whether a trial is among them.
+    /// Returns true if a trial is selected.
     pub(super) fn has(&self, number: u64) -> bool {
         self.numbers.contains(&number)
     }
 
-    /// A sentence about what is left out, if something is.
+    /// Sentence about the selection, if it omits trials.
     pub(super) fn note(&self) -> Option<String> {
         (self.numbers.len() < self.all).then(|| {
             format!(
-                "{} of {} trials are shown: the best {BEST}, and of each outcome some that are spread \
-                 over the study.",
+                "{} of {} trials are shown: the best {BEST}, and some of each status, spread over the \
+                 study.",
                 grouped(self.numbers.len() as u64),
                 grouped(self.all as u64)
             )
@@ -66,7 +66,7 @@ impl Selection {
     }
 }
 
-/// So many of some things, spread evenly.
+/// Evenly spread items of a list.
 pub(super) fn evenly<T: Copy>(things: &[T], count: usize) -> impl Iterator<Item = T> {
     (0..count.min(things.len())).map(move |i| things[i * things.len() / count])
 }
@@ -77,7 +77,7 @@ mod tests {
     use crate::study::fixture::Made;
 
     #[test]
-    fn a_small_study_is_shown_whole() {
+    fn a_small_study_is_shown_completely() {
         let made = Made::study(30);
         let page = made.page();
         let selection = Selection::of(&page, &page.ranking());
@@ -86,17 +86,17 @@ mod tests {
     }
 
     #[test]
-    fn of_a_large_study_the_best_and_some_of_each_outcome_are_shown() {
+    fn a_large_study_shows_the_best_and_some_of_each_status() {
         let made = Made::study(5000);
         let page = made.page();
         let ranking = page.ranking();
         let selection = Selection::of(&page, &ranking);
         assert_eq!(selection.numbers.len(), MOST);
         assert!(ranking[..BEST].iter().all(|(t, _)| selection.has(t.number())));
-        for outcome in Outcome::ALL {
-            let trials = || page.trials.iter().filter(|t| t.outcome() == outcome);
+        for status in Status::ALL {
+            let trials = || page.trials.iter().filter(|t| t.status() == status);
             let shown = trials().filter(|t| selection.has(t.number())).count();
-            assert!(shown >= trials().count().min(50), "{outcome:?}: {shown}");
+            assert!(shown >= trials().count().min(50), "{status:?}: {shown}");
         }
         assert!(selection.note().is_some_and(|note| note.starts_with("400 of 5,000")));
     }

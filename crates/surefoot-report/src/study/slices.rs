@@ -1,28 +1,28 @@
-//! Slices: what trials reached, by each parameter on its own.
+//! Slices: value of the trials by each parameter.
 
 use maud::{Markup, html};
 use surefoot_tune::Parameter;
 
 use super::axis::Axis;
 use super::importance::Importance;
-use super::outcome::legend;
 use super::parallel::anchor;
 use super::plot::{Layers, Plot};
+use super::status::legend;
 use super::values::Values;
 use super::{StudyPage, StudyTrial};
+use crate::format::counted;
 use crate::svg::percent;
-use crate::words::counted;
 
-/// How many parameters have a slice at most.
+/// Maximum number of slices.
 const SLICES: usize = 24;
 
-/// Marks on an axis nearer than this would run into each other.
+/// Minimum distance between ticks.
 const GAP: f64 = 0.3;
 
-/// What marks the place of trials that do not have the parameter. Words do not fit in there.
+/// Label of trials without the parameter; there is no room for a word.
 const ABSENT: &str = "–";
 
-/// The section.
+/// Draws the section.
 pub(super) fn section(
     page: &StudyPage<'_>,
     values: &Values,
@@ -36,11 +36,11 @@ pub(super) fn section(
     let left_out = page.space.parameters().len() - parameters.len();
     html! {
         section #slices {
-            h2 { "Each parameter on its own" }
+            h2 { "Slices" }
             p.quiet {
-                "A dot is a trial: across the value of the parameter, upwards the " (page.objective_name()) " (" (page.better()) ")."
+                "Each dot is a trial: parameter value against " (page.objective_name()) " (" (page.better()) ")."
             }
-            p.legend.below { (legend(page.trials.iter().map(StudyTrial::outcome))) }
+            p.legend.below { (legend(page.trials.iter().map(StudyTrial::status))) }
             div.slices {
                 @for (index, parameter) in parameters.iter().enumerate() {
                     (slice(page, values, index, parameter))
@@ -48,11 +48,11 @@ pub(super) fn section(
             }
             p.note {
                 @if left_out > 0 {
-                    "The " (SLICES) " most important parameters are shown; " (left_out) " are left out. "
+                    "The " (SLICES) " most important parameters are shown; " (left_out) " are not. "
                 }
-                "Trials of the same choice stand side by side. Those above the plot came to no number. "
+                "Trials with equal values are jittered. Trials above the plot have no finite value. "
                 @if parameters.iter().any(|parameter| Axis::of(parameter).absent().is_some()) {
-                    "Those at “" (ABSENT) "” do not have the parameter."
+                    "Trials at “" (ABSENT) "” do not have the parameter."
                 }
             }
         }
@@ -71,16 +71,16 @@ fn slice(page: &StudyPage<'_>, values: &Values, index: usize, parameter: &Parame
         count += 1;
         let at = axis.place(point, trial.number());
         match trial.reached() {
-            Some(value) => dots.add(trial.outcome(), at, values.spread.place(value)),
+            Some(value) => dots.add(trial.status(), at, values.spread.place(value)),
             None if trial.trial.end().is_none() => {}
-            None => strip.add(trial.outcome(), at, 0.5),
+            None => strip.add(trial.status(), at, 0.5),
         }
     }
     let x_axis = html! {
         @for tick in axis.ticks(GAP) {
             @let x = percent(tick.place);
             line.tick x1=(x) x2=(x) y1="0" y2="100%" {}
-            // The first leaves the place before it to those who do not have the parameter.
+            // Keeps the label of the first tick clear of trials without the parameter.
             @let anchor = if tick.place == axis.start() { "start" } else { anchor(tick.place) };
             text x=(x) y="100%" dy="18" text-anchor=(anchor) { (super::axis::cut(&tick.label, 12)) }
         }

@@ -1,13 +1,13 @@
-//! Tables of trials, of which the first rows are shown and the others on demand.
+//! Tables of trials that fold all but the first rows.
 
 use maud::{Markup, html};
 
-use crate::words::counted;
+use crate::format::counted;
 
-/// How many rows are shown at once.
+/// Number of visible rows.
 const SHOWN: usize = 10;
 
-/// A table.
+/// Draws a table.
 pub(super) fn table(head: &Markup, rows: &[Markup]) -> Markup {
     let (first, rest) = rows.split_at(rows.len().min(SHOWN));
     html! {
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_are_not_shown_at_once_can_be_opened() {
+    fn further_rows_are_folded() {
         let rows: Vec<Markup> = (0..12).map(|i| html! { tr { td { (i) } } }).collect();
         let drawn = table(&html! { tr {} }, &rows).into_string();
         let (shown, rest) = drawn.split_once("<details>").expect("more");

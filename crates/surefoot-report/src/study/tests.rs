@@ -1,4 +1,4 @@
-//! Tests: the page as a whole, of studies of all kinds.
+//! Tests of the whole page for different studies.
 
 use super::fixture::{Made, complete, failed, parameter, stopped};
 use super::study_report;
@@ -7,7 +7,7 @@ use surefoot_tune::{Direction, Domain, Point, Space, Value};
 
 fn page(made: &Made) -> String {
     let page = study_report(&made.page());
-    // Whatever the numbers were, no place in a chart is none.
+    // No position in a chart is NaN.
     for wrong in ["NaN%", "inf%", "MNaN", "LNaN", " NaN\"", "Minf"] {
         assert!(!page.contains(wrong), "{wrong}");
     }
@@ -21,28 +21,28 @@ fn has(page: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_study_is_told_from_its_best_trial_to_its_small_print() {
+fn a_page_has_all_sections() {
     let made = Made::study(200);
     let page = page(&made);
     has(
         &page,
         &[
             "The best validation metric is",
-            "Of 200 trials, 131 are complete, 62 were stopped, 4 have failed and 3 are not over.",
-            "of the epochs that were planned.",
+            "Of 200 trials, 131 are complete, 62 were pruned, 4 failed and 3 are unfinished.",
+            "of the planned epochs.",
             "id=\"history-title\"",
-            "id=\"courses-title\"",
+            "id=\"curves-title\"",
             "id=\"parallel-title\"",
             "id=\"slice-4-title\"",
             "id=\"timeline-title\"",
-            "Why trials were stopped",
-            "The best trials",
-            "Trials that were stopped",
-            "What went wrong",
-            "not there",
-            "A trial that was stopped has what it had reached by then.",
-            "Epochs spared",
-            "Those at “–” do not have the parameter.",
+            "Why trials were pruned",
+            "Best trials",
+            "Pruned trials",
+            "Errors",
+            "absent",
+            "The value of a pruned trial is its last reported value.",
+            "Epochs saved",
+            "Trials at “–” do not have the parameter.",
             "surefoot report runs/digits/trial-00",
             "surefoot report runs/digits/study.db --study digits",
             "4711-2",
@@ -52,14 +52,14 @@ fn a_study_is_told_from_its_best_trial_to_its_small_print() {
 }
 
 #[test]
-fn a_study_without_trials_says_so() {
+fn a_study_without_trials_has_a_page() {
     let page = page(&Made::of(Vec::new()));
-    has(&page, &["No trial has begun yet.", "not begun"]);
+    has(&page, &["No trial has started yet.", "not started"]);
     assert!(!page.contains("<svg"));
 }
 
 #[test]
-fn one_trial_makes_a_page() {
+fn a_study_with_one_trial_has_a_page() {
     let page = page(&Made::of(vec![complete(0.5)]));
     has(
         &page,
@@ -68,46 +68,46 @@ fn one_trial_makes_a_page() {
 }
 
 #[test]
-fn where_nothing_was_stopped_nothing_is_said_of_stopping() {
+fn a_page_without_pruned_trials_does_not_mention_pruning() {
     let page = page(&Made::of(vec![complete(0.5), complete(0.4)]));
-    assert!(!page.contains("stopped has") && !page.contains("Epochs spared"));
+    assert!(!page.contains("pruned trial") && !page.contains("Epochs saved"));
 }
 
 #[test]
-fn trials_were_stopped_and_have_failed() {
+fn trials_may_be_pruned_and_failed() {
     let only = page(&Made::of(vec![failed("no disk")]));
-    has(&only, &["The only trial has failed."]);
+    has(&only, &["The only trial failed."]);
     let all = page(&Made::of(vec![stopped(None, "plc"); 3]));
-    has(&all, &["Of 3 trials, 3 were stopped."]);
+    has(&all, &["Of 3 trials, 3 were pruned."]);
 }
 
 #[test]
-fn when_all_have_failed_there_is_no_best() {
+fn there_is_no_best_trial_if_all_failed() {
     let page = page(&Made::of(vec![failed("no disk"); 5]));
     has(
         &page,
-        &["No trial has come to a result.", "no result", "no disk", "<td class=\"figure\">5</td>"],
+        &["No trial has produced a result.", "no result", "no disk", "<td class=\"figure\">5</td>"],
     );
-    assert!(!page.contains("The best trials"));
+    assert!(!page.contains("Best trials"));
 }
 
 #[test]
-fn numbers_that_are_none_are_never_the_best() {
+fn non_finite_values_are_never_the_best() {
     let states = [f64::NAN, f64::NEG_INFINITY, f64::INFINITY, 3.0].map(complete);
     let page = page(&Made::of(states.to_vec()));
-    has(&page, &["The best validation loss is 3, reached by trial 3.", "came to no number"]);
+    has(&page, &["The best validation loss is 3, reached by trial 3.", "have no finite value"]);
 }
 
 #[test]
-fn values_that_are_all_the_same_make_a_page() {
+fn equal_values_have_a_page() {
     for value in [0.0, 0.25, -1e300, f64::MAX] {
         let made = Made::of(vec![complete(value); 30]);
-        has(&page(&made), &["All 30 complete trials reached the same"]);
+        has(&page(&made), &["All 30 complete trials have the same value"]);
     }
 }
 
 #[test]
-fn the_best_is_the_lowest_or_the_highest_as_the_study_says() {
+fn the_best_depends_on_the_direction() {
     let mut made = Made::of(vec![complete(0.5), complete(0.2), complete(0.9)]);
     has(&page(&made), &["The best validation loss is 0.2, reached by trial 1."]);
     made.direction = Direction::Maximize;
@@ -115,12 +115,12 @@ fn the_best_is_the_lowest_or_the_highest_as_the_study_says() {
 }
 
 #[test]
-fn trials_that_wait_and_run_are_not_over() {
+fn waiting_and_running_trials_are_unfinished() {
     let mut made = Made::of(vec![State::Waiting, State::Running, State::Lost]);
     made.trials[0].0.point = None;
     made.trials[0].0.attempts.clear();
     made.trials[0].1.clear();
-    has(&page(&made), &["not over", "Of 3 trials, 3 are not over."]);
+    has(&page(&made), &["running", "Of 3 trials, 3 are unfinished."]);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_study_without_parameters_has_no_charts_of_them() {
 }
 
 #[test]
-fn what_others_wrote_can_neither_run_nor_load() {
+fn foreign_text_is_escaped() {
     let evil = "</title><script>alert(1)</script><img src=\"https://example.org/x\" onerror='x'>";
     let mut made = Made::of(vec![failed(evil), stopped(None, evil), complete(0.5)]);
     made.name = evil.to_owned();
@@ -154,13 +154,13 @@ fn what_others_wrote_can_neither_run_nor_load() {
 }
 
 #[test]
-fn the_same_study_gives_the_same_bytes() {
+fn pages_are_deterministic() {
     let made = Made::study(120);
     assert_eq!(page(&made), page(&made));
 }
 
 #[test]
-fn a_study_of_ten_thousand_trials_has_a_page_that_opens_at_once() {
+fn the_page_of_ten_thousand_trials_is_small() {
     let made = Made::study(10_000);
     let page = page(&made);
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
@@ -168,7 +168,7 @@ fn a_study_of_ten_thousand_trials_has_a_page_that_opens_at_once() {
 }
 
 #[test]
-fn many_parameters_are_cut_down_to_those_that_matter() {
+fn only_the_most_important_of_many_parameters_are_shown() {
     let mut made = Made::study(60);
     let names: Vec<String> = (0..200).map(|i| format!("parameter {i}")).collect();
     let parameters = names.iter().map(|name| parameter(name, Domain::Uniform(0.0, 1.0)));
@@ -181,6 +181,6 @@ fn many_parameters_are_cut_down_to_those_that_matter() {
         }));
     }
     let page = page(&made);
-    has(&page, &["The 24 most important parameters are shown; 176 are left out."]);
+    has(&page, &["The 24 most important parameters are shown; 176 are not."]);
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
 }

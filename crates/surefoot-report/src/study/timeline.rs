@@ -1,4 +1,4 @@
-//! Who ran what when: a bar an attempt at a trial, a row a worker.
+//! Timeline: one bar per attempt at a trial, one row per worker.
 
 use std::collections::BTreeMap;
 
@@ -6,30 +6,30 @@ use maud::{Markup, html};
 use surefoot_tune::store::{Attempt, Fate, Millis};
 
 use super::axis::cut;
-use super::courses::told;
-use super::outcome::{Outcome, legend};
+use super::curves::tooltip;
 use super::selection::evenly;
+use super::status::{Status, legend};
 use super::{StudyPage, StudyTrial};
+use crate::format::counted;
 use crate::scale::Scale;
 use crate::svg::{percent, short, x_axis};
-use crate::words::counted;
 
-/// With more workers than this, those that follow each other share a row.
+/// With more workers than this, consecutive workers share a row.
 const WORKERS: usize = 16;
 
-/// How many rows there are at most.
+/// Maximum number of rows.
 const ROWS: usize = 48;
 
-/// How many bars say what they are when pointed at.
+/// Maximum number of tooltips.
 const TITLES: usize = 500;
 
-/// With more bars in a row than this they cannot be told apart any more.
+/// With more bars per row than this, bars are merged.
 const CROWD: usize = 250;
 
-/// How fine bars are drawn across.
+/// Horizontal resolution.
 const WIDTH: f64 = 2000.0;
 
-/// How high a row is, in pixels.
+/// Height of a row in pixels.
 const ROW: f64 = 18.0;
 
 /// An attempt at a trial.
@@ -43,15 +43,15 @@ struct Bar<'a> {
 }
 
 impl Bar<'_> {
-    /// What became of it: of a trial that several had a try at, the last one has its outcome.
-    fn outcome(&self) -> Outcome {
+    /// Status of the attempt; only the last attempt at a trial has the status of the trial.
+    fn status(&self) -> Status {
         match self.attempt.fate {
-            Fate::Over => self.trial.outcome(),
-            Fate::Running | Fate::Lost | Fate::Released => Outcome::Open,
+            Fate::Over => self.trial.status(),
+            Fate::Running | Fate::Lost | Fate::Released => Status::Unfinished,
         }
     }
 
-    /// The first column of the drawing that it is in, and the one behind its last.
+    /// First column of the bar and the column after its last.
     fn columns(&self) -> (u32, u32) {
         let first = (self.from * WIDTH).clamp(0.0, WIDTH - 1.0) as u32;
         let end = (self.to * WIDTH).clamp(0.0, WIDTH).ceil() as u32;
@@ -66,11 +66,11 @@ impl Bar<'_> {
                 format!(", attempt {} of {all}, {}", self.attempt.number, self.attempt.fate.word())
             }
         };
-        format!("{} (worker {worker}{which})", told(self.trial))
+        format!("{} (worker {worker}{which})", tooltip(self.trial))
     }
 }
 
-/// The section.
+/// Draws the section.
 pub(super) fn section(page: &StudyPage<'_>) -> Markup {
     let attempts = page.trials.iter().flat_map(|trial| {
         let attempts = trial.trial.attempts.iter();
@@ -101,11 +101,11 @@ pub(super) fn section(page: &StudyPage<'_>) -> Markup {
     let height = ROW * rows.labels.len() as f64;
     html! {
         section #timeline {
-            h2 { "Who ran what when" }
+            h2 { "Timeline" }
             figure.chart.heat style={ "--names: " (rows.room()) "px" } {
                 figcaption {
                     span.figure-title { "Trials by worker" }
-                    span.legend { (legend(bars.iter().map(Bar::outcome))) }
+                    span.legend { (legend(bars.iter().map(Bar::status))) }
                 }
                 svg.plot role="img" height=(short(height)) aria-labelledby="timeline-title timeline-description" {
                     title id="timeline-title" { "Trials by worker over time" }
@@ -115,8 +115,8 @@ pub(super) fn section(page: &StudyPage<'_>) -> Markup {
                     rect.lanes width="100%" height="100%" {}
                     svg viewBox={ "0 0 " (WIDTH) " " (rows.labels.len() * 10) } preserveAspectRatio="none"
                         width="100%" height="100%" {
-                        @for (outcome, path) in paths(&bars, rows.labels.len()) {
-                            path.lane.(outcome.class()) d=(path) {}
+                        @for (status, path) in paths(&bars, rows.labels.len()) {
+                            path.lane.(status.class()) d=(path) {}
                         }
                     }
                     g.names {
@@ -132,13 +132,13 @@ pub(super) fn section(page: &StudyPage<'_>) -> Markup {
                 }
             }
             p.note {
-                @if rows.left_out > 0 { (counted(rows.left_out as u64, "worker")) " had no room and are left out. " }
-                @if bars.len() > rows.labels.len() * CROWD { "Trials are too many to be told apart: a spot has the colour of what took most of its time. " }
-                @if rows.shared { "Workers that followed each other share a row. " }
-                @if bars.len() > TITLES { (TITLES) " bars, spread over the study, tell" } @else { "A bar tells" }
-                " the trial and why it was ended when pointed at. Time is that of the store"
+                @if rows.left_out > 0 { (counted(rows.left_out as u64, "worker")) " not shown. " }
+                @if bars.len() > rows.labels.len() * CROWD { "Bars are merged: each spot has the color of the status that took most of its time. " }
+                @if rows.shared { "Consecutive workers share a row. " }
+                @if bars.len() > TITLES { (TITLES) " bars have a tooltip with" } @else { "Hover over a bar to see" }
+                " the trial and why it ended. Times are from the clock of the store"
                 @if bars.iter().any(|bar| bar.attempt.fate != Fate::Over) {
-                    "; attempts that were lost or given back, or go on, are drawn as not over"
+                    "; lost, released and running attempts are drawn as unfinished"
                 }
                 "."
             }
@@ -146,7 +146,7 @@ pub(super) fn section(page: &StudyPage<'_>) -> Markup {
     }
 }
 
-/// The last that was heard of the study.
+/// Time of the last event of the study.
 fn last_sign(page: &StudyPage<'_>) -> Millis {
     let times = page.trials.iter().flat_map(|trial| {
         let attempts = trial.trial.attempts.iter();
@@ -157,63 +157,63 @@ fn last_sign(page: &StudyPage<'_>) -> Millis {
     times.flatten().max().unwrap_or(0)
 }
 
-/// The bars of each outcome as one path.
-fn paths(bars: &[Bar<'_>], rows: usize) -> Vec<(Outcome, String)> {
+/// Paths of the bars by status.
+fn paths(bars: &[Bar<'_>], rows: usize) -> Vec<(Status, String)> {
     let crowded = bars.len() > rows * CROWD;
-    let stretches = if crowded { mixed(bars) } else { apart(bars) };
-    let path = |outcome: Outcome| {
+    let spans = if crowded { mixed(bars) } else { apart(bars) };
+    let path = |status: Status| {
         let mut path = String::new();
-        for (row, from, width, _) in stretches.iter().filter(|stretch| stretch.3 == outcome) {
+        for (row, from, width, _) in spans.iter().filter(|span| span.3 == status) {
             let y = row * 10 + 1;
             path.push_str(&format!("M{from} {y}h{width}v8h-{width}z"));
         }
-        (outcome, path)
+        (status, path)
     };
-    let paths = Outcome::ALL.into_iter().map(path);
+    let paths = Status::ALL.into_iter().map(path);
     paths.filter(|(_, path)| !path.is_empty()).collect()
 }
 
-/// Row, beginning, width and colour of what is drawn.
-type Stretch = (usize, u32, u32, Outcome);
+/// Row, start, width and status of a drawn bar.
+type BarSpan = (usize, u32, u32, Status);
 
-/// Bars that can be told apart: each has a gap behind it.
-fn apart(bars: &[Bar<'_>]) -> Vec<Stretch> {
-    let stretch = |bar: &Bar<'_>| {
+/// Separate bars, each followed by a gap.
+fn apart(bars: &[Bar<'_>]) -> Vec<BarSpan> {
+    let span = |bar: &Bar<'_>| {
         let (from, to) = bar.columns();
-        (bar.row, from, (to - from).saturating_sub(2).max(3), bar.outcome())
+        (bar.row, from, (to - from).saturating_sub(2).max(3), bar.status())
     };
-    bars.iter().map(stretch).collect()
+    bars.iter().map(span).collect()
 }
 
-/// Where bars are too many to be told apart, a column has the colour of what took most of its time.
-fn mixed(bars: &[Bar<'_>]) -> Vec<Stretch> {
-    let mut columns: BTreeMap<(usize, u32), BTreeMap<Outcome, f64>> = BTreeMap::new();
+/// Merged bars: each column has the status that took most of its time.
+fn mixed(bars: &[Bar<'_>]) -> Vec<BarSpan> {
+    let mut columns: BTreeMap<(usize, u32), BTreeMap<Status, f64>> = BTreeMap::new();
     for bar in bars {
         let (first, end) = bar.columns();
         for column in first..end {
             let (left, right) = (f64::from(column), f64::from(column) + 1.0);
             let within = (bar.to * WIDTH).min(right) - (bar.from * WIDTH).max(left);
             let times = columns.entry((bar.row, column)).or_default();
-            *times.entry(bar.outcome()).or_default() += within.max(1e-9);
+            *times.entry(bar.status()).or_default() += within.max(1e-9);
         }
     }
-    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut spans: Vec<BarSpan> = Vec::new();
     for ((row, column), times) in columns {
         let longest = times.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        let Some((outcome, _)) = longest else {
+        let Some((status, _)) = longest else {
             continue;
         };
-        match stretches.last_mut() {
-            Some((r, from, width, o)) if (*r, *from + *width, *o) == (row, column, outcome) => {
+        match spans.last_mut() {
+            Some((r, from, width, o)) if (*r, *from + *width, *o) == (row, column, status) => {
                 *width += 1;
             }
-            _ => stretches.push((row, column, 1, outcome)),
+            _ => spans.push((row, column, 1, status)),
         }
     }
-    stretches
+    spans
 }
 
-/// In what time is counted.
+/// Unit of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Unit {
     Milliseconds,
@@ -223,7 +223,7 @@ enum Unit {
 }
 
 impl Unit {
-    /// The one in which a span has several.
+    /// The largest unit in which a span has several.
     fn of(span: Millis) -> Unit {
         match span {
             ..3_000 => Unit::Milliseconds,
@@ -259,17 +259,17 @@ struct Rows<'a> {
     of_worker: BTreeMap<&'a str, usize>,
     labels: Vec<String>,
     workers: usize,
-    /// Whether a row can have more than one worker.
+    /// True if a row may have several workers.
     shared: bool,
     /// Workers without a row.
     left_out: usize,
 }
 
 impl<'a> Rows<'a> {
-    /// Workers with the stretches of time in which they ran something.
-    fn of(stretches: impl Iterator<Item = (&'a str, Millis, Millis)>) -> Rows<'a> {
+    /// Assigns rows to workers, given the spans in which they ran trials.
+    fn of(spans: impl Iterator<Item = (&'a str, Millis, Millis)>) -> Rows<'a> {
         let mut lives: BTreeMap<&str, (Millis, Millis)> = BTreeMap::new();
-        for (worker, began, ended) in stretches {
+        for (worker, began, ended) in spans {
             let life = lives.entry(worker).or_insert((began, ended));
             *life = (life.0.min(began), life.1.max(ended));
         }
@@ -278,7 +278,7 @@ impl<'a> Rows<'a> {
         let workers = order.len();
         let shared = workers > WORKERS;
         let mut of_worker = BTreeMap::new();
-        // When each row is free again.
+        // End of the last span of each row.
         let mut free: Vec<Millis> = Vec::new();
         let mut labels = Vec::new();
         for (worker, (began, ended)) in order {
@@ -298,7 +298,7 @@ impl<'a> Rows<'a> {
         Rows { left_out: workers - of_worker.len(), of_worker, labels, workers, shared }
     }
 
-    /// How much room the labels need, in pixels.
+    /// Width of the labels in pixels.
     fn room(&self) -> usize {
         let longest = self.labels.iter().map(|label| label.chars().count()).max();
         16 + 8 * longest.unwrap_or(0)
@@ -318,17 +318,17 @@ mod tests {
     }
 
     #[test]
-    fn many_workers_that_follow_each_other_share_a_row() {
+    fn consecutive_workers_share_a_row() {
         let names: Vec<String> = (0..40).map(|i| format!("w{i:02}")).collect();
-        let stretches = (0_i64..).zip(&names).map(|(i, n)| (n.as_str(), 10 * i, 10 * i + 5));
-        let rows = Rows::of(stretches);
+        let spans = (0_i64..).zip(&names).map(|(i, n)| (n.as_str(), 10 * i, 10 * i + 5));
+        let rows = Rows::of(spans);
         assert_eq!(rows.labels, ["1"]);
         let side_by_side = names.iter().map(|name| (name.as_str(), 0, 5));
         assert_eq!(Rows::of(side_by_side).labels.len(), 40);
     }
 
     #[test]
-    fn a_crowded_row_has_the_colour_of_what_took_most_of_the_time() {
+    fn merged_bars_have_the_status_that_took_most_time() {
         let made = Made::of(vec![complete(0.5), failed("no disk")]);
         let page = made.page();
         let bar = |trial: usize, from: f64, to: f64| Bar {
@@ -339,12 +339,12 @@ mod tests {
             attempt: &page.trials[trial].trial.attempts[0],
         };
         let bars = [bar(0, 0.0, 2.25), bar(1, 2.25, 4.0)];
-        assert_eq!(mixed(&bars), [(0, 0, 2, Outcome::Complete), (0, 2, 2, Outcome::Failed)]);
+        assert_eq!(mixed(&bars), [(0, 0, 2, Status::Complete), (0, 2, 2, Status::Failed)]);
         assert_eq!(paths(&bars, 1).len(), 2);
     }
 
     #[test]
-    fn time_is_counted_in_what_there_are_several_of() {
+    fn the_unit_of_time_fits_the_span() {
         let units = [0, 5_000, 600_000, 40_000_000].map(Unit::of);
         let names = units.map(Unit::name);
         assert_eq!(names, ["milliseconds", "seconds", "minutes", "hours"]);

@@ -1,26 +1,26 @@
-//! What trials reached, as places on an axis and as colours.
+//! Values of trials as positions and colors.
 
 use surefoot_tune::Direction;
 
 use super::StudyPage;
 use crate::scale::Scale;
 
-/// How many colours there are, `.r0` (worst) to `.r9` (best) in the style sheet.
-pub(super) const COLOURS: usize = 10;
+/// Number of colors, `.r0` (worst) to `.r9` (best) in the style sheet.
+pub(super) const COLORS: usize = 10;
 
-/// Beyond so many times the range of the middle eight tenths, a value would flatten all others.
+/// Values beyond this multiple of the 10% to 90% range are outliers.
 const FAR: f64 = 1.5;
 
-/// An axis of values on which a few that are far off do not flatten the others.
+/// An axis of values without outliers on the bad side.
 #[derive(Clone, Debug)]
 pub(super) struct Spread {
     pub(super) scale: Scale,
-    /// How many values are worse than the axis goes.
+    /// Number of values beyond the bad end of the axis.
     pub(super) off: usize,
 }
 
 impl Spread {
-    /// The axis of finite values.
+    /// The axis of the finite values.
     pub(super) fn of(mut values: Vec<f64>, direction: Direction) -> Spread {
         values.retain(|value| value.is_finite());
         values.sort_by(f64::total_cmp);
@@ -36,20 +36,20 @@ impl Spread {
         let shown = values.iter().filter(near);
         let scale = match direction {
             Direction::Minimize => Scale::fit(shown.clone().copied()),
-            // Powers of ten would show the bad ones, which are the small ones here.
+            // A logarithmic axis would stretch the small values, which are the bad ones.
             Direction::Maximize => Scale::around(limit, high),
         };
         Spread { scale, off: values.len() - shown.count() }
     }
 
-    /// The place of a value, from 0 to 1; what is off the axis is at its end.
+    /// Position of a value from 0 to 1; values off the axis are at its end.
     pub(super) fn place(&self, value: f64) -> f64 {
         self.scale.place(value).clamp(0.0, 1.0)
     }
 }
 
-/// Up to where the axis goes, if some of the sorted values are too far off. Losses that explode do so
-/// by powers of ten, so powers are compared where there are many.
+/// Bad end of the axis, if some of the sorted values are outliers. Losses that span decades are
+/// compared by their logarithms.
 fn limit(values: &[f64], direction: Direction) -> Option<f64> {
     let (low, high) = (values.first()?, values.last()?);
     let powers = direction == Direction::Minimize && *low > 0.0 && *high > 100.0 * low;
@@ -68,17 +68,17 @@ fn limit(values: &[f64], direction: Direction) -> Option<f64> {
     (far > 0.0 && inside).then_some(limit)
 }
 
-/// What the trials of a study reached.
+/// Values of the trials of a study.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
     pub(super) spread: Spread,
     direction: Direction,
-    /// The costs of all trials that reached something, the lowest first.
+    /// Costs of all trials with a value, lowest first.
     costs: Vec<f64>,
 }
 
 impl Values {
-    /// Of all trials of a study.
+    /// Collects the values of a study.
     pub(super) fn of(page: &StudyPage<'_>) -> Values {
         let reached = page.trials.iter().filter_map(|trial| trial.reached());
         let reached: Vec<f64> = reached.collect();
@@ -87,12 +87,12 @@ impl Values {
         Values { spread: Spread::of(reached, page.direction), direction: page.direction, costs }
     }
 
-    /// The colour of a value, by its rank: the highest is the best tenth.
-    pub(super) fn colour(&self, value: f64) -> usize {
+    /// Color of a value by its rank; the highest is the best tenth.
+    pub(super) fn color(&self, value: f64) -> usize {
         let cost = self.direction.cost(value);
         let worse = self.costs.len() - self.costs.partition_point(|other| *other <= cost);
         let share = worse as f64 / self.costs.len().max(1) as f64;
-        ((share * COLOURS as f64) as usize).min(COLOURS - 1)
+        ((share * COLORS as f64) as usize).min(COLORS - 1)
     }
 }
 
@@ -101,20 +101,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_that_is_far_off_does_not_flatten_the_others() {
+    fn outliers_do_not_compress_the_axis() {
         let mut values: Vec<f64> = (0..100).map(|i| -1.0 + f64::from(i) / 100.0).collect();
         values.push(1e9);
         let spread = Spread::of(values.clone(), Direction::Minimize);
         assert_eq!(spread.off, 1);
         assert!(spread.scale.place(0.0) > 0.2);
         assert_eq!(spread.place(1e9), 1.0);
-        // What is far off on the good side is what one looks for.
+        // Outliers on the good side are kept.
         let spread = Spread::of(values, Direction::Maximize);
         assert_eq!(spread.off, 0);
     }
 
     #[test]
-    fn losses_that_exploded_do_not_flatten_those_that_range_over_decades() {
+    fn exploded_losses_are_outliers_of_a_logarithmic_axis() {
         let mut values: Vec<f64> =
             (0..100).map(|i| 10_f64.powf(f64::from(i) / 50.0 - 2.0)).collect();
         values.extend([1e9; 5]);
@@ -124,14 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn losses_over_decades_go_by_powers_of_ten_and_metrics_never_do() {
+    fn only_losses_have_a_logarithmic_axis() {
         let values = vec![0.001, 0.1, 0.9];
         assert!(Spread::of(values.clone(), Direction::Minimize).scale.is_log());
         assert!(!Spread::of(values, Direction::Maximize).scale.is_log());
     }
 
     #[test]
-    fn one_value_and_none_have_an_axis() {
+    fn one_value_or_none_has_an_axis() {
         assert!(Spread::of(vec![0.5], Direction::Maximize).place(0.5) > 0.0);
         assert_eq!(Spread::of(vec![f64::NAN], Direction::Maximize).place(0.5), 0.5);
         assert_eq!(Spread::of(vec![-f64::MAX, 0.0, f64::MAX], Direction::Maximize).off, 0);

@@ -1,4 +1,4 @@
-//! Chromium without a window, spoken to in its DevTools protocol.
+//! Headless Chromium, controlled through the DevTools protocol.
 //!
 //! With `--remote-debugging-pipe` it reads commands from file descriptor 3 and answers on 4, JSON
 //! ended by a zero byte. A shell puts the pipes there.
@@ -13,10 +13,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// An answer takes no longer than this, or the test fails.
+/// Maximum time for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the page is shown on.
+/// Screen of the page.
 #[derive(Clone, Copy)]
 pub(crate) struct View {
     pub(crate) width: u32,
@@ -24,11 +24,11 @@ pub(crate) struct View {
     pub(crate) dark: bool,
 }
 
-/// What happened while a page was loaded.
+/// Events while a page was loaded.
 pub(crate) struct Loaded {
     /// Console messages, exceptions, and requests that failed.
     pub(crate) complaints: Vec<String>,
-    /// Every address that was asked for.
+    /// All requested addresses.
     pub(crate) requests: Vec<String>,
 }
 
@@ -39,9 +39,9 @@ pub(crate) struct Browser {
     messages: Receiver<Value>,
     session: Option<String>,
     last_id: u64,
-    /// What came between answers.
+    /// Events between answers.
     events: Vec<Value>,
-    /// Gone with the browser.
+    /// Removed with the browser.
     _profile: TempDir,
 }
 
@@ -113,7 +113,7 @@ impl Browser {
         message.unwrap_or_else(|_| panic!("Chromium does not answer to {what}"))
     }
 
-    /// Loads a page and waits until it is there.
+    /// Loads a page and waits until it is loaded.
     pub(crate) fn open(&mut self, page: &Path, view: View) -> Loaded {
         let scheme = if view.dark { "dark" } else { "light" };
         let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
@@ -130,7 +130,7 @@ impl Browser {
             let event = self.next("Page.navigate");
             self.events.push(event);
         }
-        // What a page does right after it is loaded counts too.
+        // Also collects events right after loading.
         self.evaluate("new Promise((done) => setTimeout(done, 200))");
         self.loaded()
     }
@@ -150,7 +150,7 @@ impl Browser {
                 | "Network.loadingFailed" => loaded.complaints.push(parameters.to_string()),
                 "Network.requestWillBeSent" => {
                     let url = parameters["request"]["url"].as_str().unwrap_or_default();
-                    // An address that holds its own data is asked of nobody.
+                    // Data URLs make no request.
                     if !url.starts_with("data:") {
                         loaded.requests.push(url.to_owned());
                     }
@@ -161,7 +161,7 @@ impl Browser {
         loaded
     }
 
-    /// What an expression comes to in the page.
+    /// Evaluates an expression in the page.
     pub(crate) fn evaluate(&mut self, expression: &str) -> Value {
         let parameters = json!({
             "expression": expression, "returnByValue": true, "awaitPromise": true,
@@ -212,7 +212,7 @@ fn listen(stdout: ChildStdout) -> Receiver<Value> {
     receiver
 }
 
-/// `$CHROMIUM`, or what is on the path under one of its names.
+/// `$CHROMIUM`, or the first known browser name on the path.
 fn executable() -> PathBuf {
     if let Some(path) = std::env::var_os("CHROMIUM") {
         return path.into();

@@ -1,4 +1,4 @@
-//! Runs of every kind, recorded by hand.
+//! Generated records of different runs.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ units = 16
 activation = "relu"
 "#;
 
-/// What is recorded of a training that never happened.
+/// A simulated training.
 pub(crate) struct Script {
     pub(crate) layers: Vec<String>,
     pub(crate) steps: u64,
@@ -40,13 +40,13 @@ pub(crate) struct Script {
     pub(crate) split: Split,
 }
 
-/// Numbers that look random and are not.
+/// Deterministic noise.
 fn noise(step: u64) -> f64 {
     let mixed = (step.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5851_F42D) >> 11;
     (mixed as f64 / (1_u64 << 53) as f64) - 0.5
 }
 
-/// A training that goes well.
+/// A successful training.
 pub(crate) fn healthy() -> Script {
     Script {
         layers: (1..=6).map(|i| format!("dense_{i}")).collect(),
@@ -66,7 +66,7 @@ pub(crate) fn healthy() -> Script {
     }
 }
 
-/// A training whose units die: nothing is learned.
+/// A training with dying units.
 pub(crate) fn dying() -> Script {
     Script {
         steps: 120,
@@ -100,7 +100,7 @@ impl Script {
                 ..Facts::default()
             },
             observe_every: self.every,
-            // Not detected, so that the page is the same everywhere.
+            // Fixed, so that the page is the same on every machine.
             environment: Environment {
                 surefoot: "0.1.0".to_owned(),
                 platform: "linux-x86_64".to_owned(),
@@ -180,7 +180,7 @@ impl Script {
         }
     }
 
-    /// A whole run that ended.
+    /// A finished run.
     pub(crate) fn run(&self, runs: &Path, name: &str, status: Status) -> PathBuf {
         let mut recorder = self.begin(runs, name, PLAN);
         let dir = recorder.dir().to_owned();
@@ -297,7 +297,7 @@ pub(crate) fn repaired(runs: &Path) -> PathBuf {
     dir
 }
 
-/// A run that went on although its loss was no number, of a deep model with long names.
+/// A run that continued with a NaN loss, of a deep model with long names.
 pub(crate) fn exploded(runs: &Path) -> PathBuf {
     let script = Script {
         layers: (1..=34).map(|i| format!("residual_block_{i}.conv2d_<{i}>")).collect(),

@@ -1,4 +1,4 @@
-//! `surefoot report`: one HTML page that tells what happened in a run or a study.
+//! `surefoot report`: an HTML page about a run or a study.
 
 use super::stored;
 use super::tune::folder_name;
@@ -14,50 +14,49 @@ use surefoot_report::StudyPage;
 const EXAMPLES: &str = "\
 Examples:
   surefoot report runs/circles-001
-      Writes runs/circles-001/report.html; open it in any browser, or print it.
+      Writes runs/circles-001/report.html.
 
   surefoot report runs/circles-001 -o circles.html
-      Writes it elsewhere. The file needs nothing beside it and can be sent to others.
+      Writes the page to another file. It is self-contained.
 
   surefoot report runs/circles-001 -o - > circles.html
-      Writes it to stdout.
+      Writes the page to stdout.
 
   surefoot report runs/circles
-      Of a study: writes runs/circles/report.html beside the store runs/circles/study.db.
+      Reports a study: writes runs/circles/report.html next to the store study.db.
 
   surefoot report postgres://me@host/tune --study circles
-      Of a study on a server: writes circles.html.
+      Reports a study on a server: writes circles.html.
 
-A run or a study that was killed or still goes on has a report too: of what is recorded so far.
+Unfinished runs and studies have a report of what has been recorded so far.
 
-Exit codes: 0 done, 2 that is no run and no store, 3 something broke.";
+Exit codes: 0 success, 2 PATH is not a run or a store, 3 internal error.";
 
-/// Where the page goes if that is said to be stdout.
+/// File name that stands for stdout.
 const STDOUT: &str = "-";
 
-/// Write a page that tells what happened in a run or a study
+/// Write an HTML report of a run or a study
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The run directory, or a study: its directory, its store (a file or sqlite:PATH) or
-    /// postgres://...
+    /// Run directory, study directory, or store (study.db, sqlite:PATH, postgres://...)
     path: String,
 
-    /// Which study, if a store has several
+    /// Name of the study, if the store has several
     #[arg(long, value_name = "NAME")]
     study: Option<String>,
 
-    /// The file to write, or - for stdout [default: report.html in the run directory or beside the
+    /// File to write, or - for stdout [default: report.html in the run directory or next to the
     /// store]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Print one JSON object with the file's name on stdout
+    /// Print the file name as a JSON object on stdout
     #[arg(long)]
     json: bool,
 }
 
-/// What programs are told.
+/// JSON event for the written file.
 #[derive(Serialize)]
 struct Written {
     event: &'static str,
@@ -65,20 +64,20 @@ struct Written {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let to_stdout_asked = arguments.output.as_deref() == Some(Path::new(STDOUT));
-    if to_stdout_asked && arguments.json {
-        let message = "stdout cannot have both the page and JSON";
-        return Err(Failure::input(message).help("name a file with -o, or leave out --json"));
+    let use_stdout = arguments.output.as_deref() == Some(Path::new(STDOUT));
+    if use_stdout && arguments.json {
+        let message = "cannot write both the page and JSON to stdout";
+        return Err(Failure::input(message).help("name a file with -o, or omit --json"));
     }
-    let (page, usual) = match stored::url(&arguments.path) {
+    let (page, default) = match stored::url(&arguments.path) {
         Some(url) => of_study(&url, arguments)?,
         None => of_run(arguments)?,
     };
-    if to_stdout_asked {
+    if use_stdout {
         to_stdout(page.trim_end());
         return Ok(Exit::Done);
     }
-    let file = arguments.output.clone().unwrap_or(usual);
+    let file = arguments.output.clone().unwrap_or(default);
     output::file::write(&file, page.as_bytes())?;
     let console = Console::new(arguments.json, false);
     let file = file.display().to_string();
@@ -87,20 +86,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The page of a run, and where it goes unless said otherwise.
+/// The page of a run and its default file.
 fn of_run(arguments: &Arguments) -> Result<(String, PathBuf), Failure> {
     let dir = Path::new(&arguments.path);
     if !dir.is_dir() {
-        let message = format!("{}: there is no run and no store here", dir.display());
+        let message = format!("{}: not a run and not a store", dir.display());
         return Err(Failure::input(message));
     }
     if arguments.study.is_some() {
-        let message = format!("{}: --study is for stores, and there is none here", dir.display());
+        let message = format!("{}: --study requires a store", dir.display());
         return Err(Failure::input(message));
     }
     let run = Record::open(dir).map_err(|error| match error {
         RecordError::NotARun { .. } => {
-            Failure::from(error).help("nor is it the directory of a study: it has no study.db")
+            Failure::from(error).help("it is not a study directory either: it has no study.db")
         }
         error => error.into(),
     })?;
@@ -108,16 +107,16 @@ fn of_run(arguments: &Arguments) -> Result<(String, PathBuf), Failure> {
     Ok((page, dir.join("report.html")))
 }
 
-/// The page of a study, and where it goes unless said otherwise.
+/// The page of a study and its default file.
 fn of_study(url: &str, arguments: &Arguments) -> Result<(String, PathBuf), Failure> {
     let stored = stored::open(url, arguments.study.as_deref())?;
     if let Some(file) = &arguments.output {
         stored.spare(file)?;
     }
     let page = StudyPage::new(&stored.study, &stored.view, &stored.name);
-    let usual = match &stored.file {
+    let default = match &stored.file {
         Some(file) => file.with_file_name("report.html"),
         None => PathBuf::from(format!("{}.html", folder_name(&stored.study.name))),
     };
-    Ok((surefoot_report::study_report(&page), usual))
+    Ok((surefoot_report::study_report(&page), default))
 }

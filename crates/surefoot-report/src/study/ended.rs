@@ -1,4 +1,4 @@
-//! The tables of trials that were stopped and of those that failed.
+//! Tables of pruned and failed trials.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use super::axis::{cut, point_text};
 use super::headline::epochs;
 use super::table::table;
 use super::{StudyPage, StudyTrial};
-use crate::words::{self, grouped};
+use crate::format::{self, grouped};
 
-/// How many trials are listed.
+/// Maximum number of trials.
 const ROWS: usize = 50;
 
-/// How many ways of failing are listed.
+/// Maximum number of messages.
 const FAILURES: usize = 20;
 
-/// Both sections.
+/// Draws both sections.
 pub(super) fn section(page: &StudyPage<'_>) -> Markup {
     html! {
         (stopped(page))
@@ -38,10 +38,10 @@ fn stopped(page: &StudyPage<'_>) -> Markup {
     let head = html! {
         tr {
             th.figure { "Trial" }
-            th { "PruneReason" }
+            th { "Pruned by" }
             th.figure { "Epochs" }
-            th.figure { "Reached" }
-            th.text { "Why, and with which parameters" }
+            th.figure { "Value" }
+            th.text { "Reason and parameters" }
         }
     };
     let rows = stopped.iter().take(ROWS).map(|(trial, value, reason)| {
@@ -50,7 +50,7 @@ fn stopped(page: &StudyPage<'_>) -> Markup {
                 td.figure { (trial.number()) }
                 td.word { (cut(&reason.by, 40)) }
                 td.figure { (epochs(trial)) }
-                td.figure { (value.map_or("–".to_owned(), words::number)) }
+                td.figure { (value.map_or("–".to_owned(), format::number)) }
                 td.text {
                     (cut(&reason.message, 300))
                     div.note { (point_text(page.space.parameters(), trial.trial.point.as_ref())) }
@@ -60,7 +60,7 @@ fn stopped(page: &StudyPage<'_>) -> Markup {
     });
     html! {
         section #stopped {
-            h2 { "Trials that were stopped" }
+            h2 { "Pruned trials" }
             (table(&head, &rows.collect::<Vec<_>>()))
             @if stopped.len() > ROWS {
                 p.note { "The last " (ROWS) " of " (grouped(stopped.len() as u64)) "." }
@@ -70,7 +70,7 @@ fn stopped(page: &StudyPage<'_>) -> Markup {
 }
 
 fn failed(page: &StudyPage<'_>) -> Markup {
-    // What went wrong, with the number of trials and the first of them.
+    // Number of trials and first trial of each message.
     let mut messages: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for trial in &page.trials {
         if let Some(End::Failed { message }) = trial.trial.end() {
@@ -84,10 +84,10 @@ fn failed(page: &StudyPage<'_>) -> Markup {
     }
     html! {
         section #failed {
-            h2 { "What went wrong" }
+            h2 { "Errors" }
             table {
                 thead {
-                    tr { th.figure { "Trials" } th.figure { "The first" } th { "Message" } }
+                    tr { th.figure { "Trials" } th.figure { "First trial" } th { "Message" } }
                 }
                 tbody {
                     @for (message, (trials, first)) in rows.iter().take(FAILURES) {

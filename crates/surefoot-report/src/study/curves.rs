@@ -1,4 +1,4 @@
-//! The learning curves, coloured by what became of their trials.
+//! Learning curves, colored by the state of their trials.
 
 use std::cmp::Reverse;
 
@@ -6,19 +6,19 @@ use maud::{Markup, html};
 use surefoot_tune::store::{End, Report, State};
 
 use super::axis::cut;
-use super::outcome::{Outcome, legend};
 use super::plot::{Layers, Plot};
 use super::selection::Selection;
+use super::status::{Status, legend};
 use super::values::Spread;
 use super::{StudyPage, StudyTrial};
+use crate::format::{self, capital, counted};
 use crate::scale::Scale;
 use crate::svg::{short, x_axis};
-use crate::words::{self, capital, counted};
 
-/// How many points a curve has at most.
+/// Maximum number of points of a curve.
 const POINTS: usize = 100;
 
-/// The section.
+/// Draws the section.
 pub(super) fn section(
     page: &StudyPage<'_>,
     ranking: &[(StudyTrial<'_>, f64)],
@@ -27,14 +27,14 @@ pub(super) fn section(
     let best = ranking.first().map(|(trial, _)| trial.number());
     let mut shown: Vec<&StudyTrial<'_>> = page.trials.iter().collect();
     shown.retain(|trial| chosen.has(trial.number()) && !trial.reports.is_empty());
-    // Those that were stopped are short, and would be hidden below the others.
-    shown.sort_by_key(|trial| (Some(trial.number()) == best, Reverse(trial.outcome())));
+    // Pruned trials are short and are drawn on top.
+    shown.sort_by_key(|trial| (Some(trial.number()) == best, Reverse(trial.status())));
     let longest = shown.iter().map(|trial| trial.reports.len()).max();
     let Some(longest) = longest else {
         return html! {
-            section #courses {
-                h2 { "How trials learned" }
-                p.quiet { "No trial has reported anything on its way, so there are no curves." }
+            section #curves {
+                h2 { "Learning curves" }
+                p.quiet { "No trial has reported intermediate values." }
             }
         };
     };
@@ -45,18 +45,18 @@ pub(super) fn section(
     for trial in &shown {
         let broken = trial.reports.iter().find(|r| !r.value.is_finite());
         if let Some(report) = broken {
-            strip.add(trial.outcome(), x.place(f64::from(report.step)), 0.5);
+            strip.add(trial.status(), x.place(f64::from(report.step)), 0.5);
         }
     }
     let without = !strip.is_empty();
-    let mut outcomes: Vec<Outcome> = shown.iter().map(|trial| trial.outcome()).collect();
-    let crowd = if outcomes.len() > 60 { "many" } else { "few" };
+    let mut statuses: Vec<Status> = shown.iter().map(|trial| trial.status()).collect();
+    let crowd = if statuses.len() > 60 { "many" } else { "few" };
     let plot = Plot {
-        id: "courses".to_owned(),
+        id: "curves".to_owned(),
         title: format!("{} after each epoch ({})", capital(page.objective_name()), page.better()),
         description: described(&shown),
         legend: html! {
-            (legend(outcomes.drain(..)))
+            (legend(statuses.drain(..)))
             @if best.is_some() { span.key.best { i.swatch {} "best trial" } }
         },
         height: 320,
@@ -66,31 +66,31 @@ pub(super) fn section(
         strip,
         content: html! {
             svg viewBox="0 0 1000 1000" preserveAspectRatio="none" width="100%" height="100%" {
-                g.courses.(crowd) {
+                g.curves.(crowd) {
                     @for trial in &shown {
-                        @let class = if Some(trial.number()) == best { "best" } else { trial.outcome().class() };
-                        path.(class) d=(path(trial.reports, &x, &spread)) { title { (told(trial)) } }
+                        @let class = if Some(trial.number()) == best { "best" } else { trial.status().class() };
+                        path.(class) d=(path(trial.reports, &x, &spread)) { title { (tooltip(trial)) } }
                     }
                 }
             }
         },
     };
     html! {
-        section #courses {
-            h2 { "How trials learned" }
+        section #curves {
+            h2 { "Learning curves" }
             (plot.draw())
             p.note {
                 @if let Some(note) = chosen.note() { (note) " " }
-                @if spread.scale.is_log() { "The axis goes by powers of ten. " }
-                @if spread.off > 0 { "What is far worse than the rest is drawn at the edge. " }
-                @if without { "Dots at the top, beside “none”, mark where a curve is no number for the first time. " }
-                "A curve tells its trial and why it was ended when pointed at."
+                @if spread.scale.is_log() { "The axis is logarithmic. " }
+                @if spread.off > 0 { "Values that are far worse than the rest are drawn at the edge. " }
+                @if without { "Dots at the top, next to “none”, mark the first NaN or infinite value of a curve. " }
+                "Hover over a curve to see its trial and why it ended."
             }
         }
     }
 }
 
-/// A curve: the pen is lifted where there is no number.
+/// Path of a curve, interrupted where values are NaN or infinite.
 fn path(reports: &[Report], x: &Scale, spread: &Spread) -> String {
     let every = reports.len().div_ceil(POINTS).max(1);
     let mut path = String::new();
@@ -107,7 +107,7 @@ fn path(reports: &[Report], x: &Scale, spread: &Spread) -> String {
         let down = short((1000.0 * (1.0 - spread.place(report.value))).round());
         path.push(if begun.is_none() { 'M' } else { 'L' });
         path.push_str(&format!("{across} {down}"));
-        // A point on its own is a dot.
+        // A single point needs a length of zero to be drawn.
         let next = reports.get(i + every).is_some_and(|r| r.value.is_finite());
         if begun.is_none() && !next {
             path.push_str("h0");
@@ -117,8 +117,8 @@ fn path(reports: &[Report], x: &Scale, spread: &Spread) -> String {
     path
 }
 
-/// A trial in a sentence or two, for those who point at it.
-pub(super) fn told(trial: &StudyTrial<'_>) -> String {
+/// Tooltip of a trial.
+pub(super) fn tooltip(trial: &StudyTrial<'_>) -> String {
     let mut text = format!("Trial {}", trial.number());
     let done = trial.reports.len() as u64;
     let after = match trial.trial.planned {
@@ -127,11 +127,11 @@ pub(super) fn told(trial: &StudyTrial<'_>) -> String {
     };
     match &trial.trial.state {
         State::Over(End::Complete { value }) => {
-            text.push_str(&format!(", complete: {}", words::number(*value)));
+            text.push_str(&format!(", complete: {}", format::number(*value)));
         }
         State::Over(End::Stopped { reason, .. }) => {
-            let (by, sentence) = (cut(&reason.by, 40), cut(&reason.message, 160));
-            text.push_str(&format!(", stopped by {by} {after}: {sentence}"));
+            let (by, message) = (cut(&reason.by, 40), cut(&reason.message, 160));
+            text.push_str(&format!(", pruned by {by} {after}: {message}"));
         }
         State::Over(End::Failed { message }) => {
             text.push_str(&format!(", failed {after}: {}", cut(message, 160)));
@@ -142,12 +142,12 @@ pub(super) fn told(trial: &StudyTrial<'_>) -> String {
 }
 
 fn described(shown: &[&StudyTrial<'_>]) -> String {
-    let counts = Outcome::ALL.into_iter().rev().filter_map(|outcome| {
-        let count = shown.iter().filter(|t| t.outcome() == outcome).count();
-        (count > 0).then(|| format!("{count} {}", outcome.label()))
+    let counts = Status::ALL.into_iter().rev().filter_map(|status| {
+        let count = shown.iter().filter(|t| t.status() == status).count();
+        (count > 0).then(|| format!("{count} {}", status.class()))
     });
     let counts: Vec<String> = counts.collect();
-    format!("Curves of trials: {}.", words::listed(&counts))
+    format!("Curves of trials: {}.", format::listed(&counts))
 }
 
 #[cfg(test)]
@@ -163,13 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn the_pen_is_lifted_where_there_is_no_number() {
+    fn non_finite_values_interrupt_a_curve() {
         assert_eq!(drawn(&[0.0, 0.5, f64::NAN, 1.0, f64::INFINITY]), "M0 1000L250 500M750 0h0");
         assert_eq!(drawn(&[f64::NAN; 3]), "");
     }
 
     #[test]
-    fn a_long_curve_is_thinned_and_keeps_its_end() {
+    fn a_long_curve_is_downsampled_and_keeps_its_end() {
         let path = drawn(&vec![0.25; 10_001]);
         assert!(path.matches('L').count() <= POINTS + 1);
         assert!(path.ends_with("L1000 750"));

@@ -1,17 +1,17 @@
-//! What is needed to get the same run again.
+//! The section on how to repeat the run.
 
 use maud::{Markup, html};
 use surefoot_record::{Environment, Record, RunSummary};
 
-use crate::words::{argument, counted};
+use crate::format::{argument, counted};
 
-/// The section at the end of the page.
+/// Draws the section.
 pub(crate) fn section(run: &Record, summary: Option<&RunSummary>) -> Markup {
     let environment = &run.header().environment;
     let plan = argument(&run.dir().join("plan.toml").display().to_string());
     html! {
-        section.small-print #small-print {
-            h2 { "Small print" }
+        section.reproduction #reproduction {
+            h2 { "Reproduction" }
             dl.facts {
                 dt { "Run" }
                 dd { code { (run.dir().display()) } }
@@ -21,11 +21,11 @@ pub(crate) fn section(run: &Record, summary: Option<&RunSummary>) -> Markup {
                     dt { "Digest of the delivered model" }
                     dd { code { (summary.digest) } }
                 }
-                dt { "The same again" }
+                dt { "Repeat this run" }
                 dd { code { "surefoot train " (plan) } }
             }
             details {
-                summary { "The plan as given" }
+                summary { "Plan as given" }
                 pre { (run.plan()) }
             }
         }
@@ -38,12 +38,12 @@ fn machine(environment: &Environment) -> Markup {
         libraries.map(|(name, version)| format!("{name} {version}")).collect();
     html! {
         @if !environment.surefoot.is_empty() {
-            dt { "Trained by" }
+            dt { "Version" }
             dd {
                 "surefoot " (environment.surefoot)
                 @if !libraries.is_empty() { ", " (libraries.join(", ")) }
             }
-            dt { "On" }
+            dt { "Machine" }
             dd {
                 (environment.device) ", " (environment.platform)
                 ", " (counted(environment.workers as u64, "worker"))
@@ -54,7 +54,7 @@ fn machine(environment: &Environment) -> Markup {
     }
 }
 
-/// The seed that a plan states, before its first table.
+/// The seed in a plan, before its first table.
 fn seed(plan: &str) -> Option<&str> {
     let head = plan.lines().take_while(|line| !line.trim_start().starts_with('['));
     let mut values = head.filter_map(|line| {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_seed_is_that_of_the_plan_and_not_of_a_table() {
+    fn the_seed_is_read_from_the_top_level() {
         assert_eq!(seed("name = 'x'\nseed = 7 # lucky\n[data]\nseed = 9\n"), Some("7"));
         assert_eq!(seed("[data]\nseed = 9\n"), None);
     }

@@ -1,6 +1,6 @@
-//! Numbers and names as people read them.
+//! Formatting of numbers, lists and names.
 
-/// With commas between the thousands.
+/// A number with thousands separators.
 pub(crate) fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -13,13 +13,13 @@ pub(crate) fn grouped(count: u64) -> String {
     text
 }
 
-/// A count of things: `1 step`, `2 steps`.
+/// A count with its noun: `1 step`, `2 steps`.
 pub(crate) fn counted(count: u64, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", grouped(count))
 }
 
-/// A count of things at the beginning of a sentence: `Three remedies`.
+/// A count in words at the start of a sentence: `Three remedies`.
 pub(crate) fn spelled(count: usize, one: &str, many: &str) -> String {
     const WORDS: [&str; 13] = [
         "No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine", "Ten",
@@ -32,7 +32,7 @@ pub(crate) fn spelled(count: usize, one: &str, many: &str) -> String {
     }
 }
 
-/// A list within a sentence: `a, b and c`.
+/// Joins items for a sentence: `a, b and c`.
 pub(crate) fn listed(items: &[String]) -> String {
     match items {
         [] => String::new(),
@@ -41,7 +41,7 @@ pub(crate) fn listed(items: &[String]) -> String {
     }
 }
 
-/// The name of a metric or loss in a chart or a sentence.
+/// Display name of a metric or loss.
 pub(crate) fn metric_name(id: &str) -> String {
     match id {
         "r2" => "R²".to_owned(),
@@ -49,17 +49,16 @@ pub(crate) fn metric_name(id: &str) -> String {
     }
 }
 
-/// A metric by its name: accuracy in percent, the others as they are.
+/// A value of a metric: accuracy in percent, others as numbers.
 pub(crate) fn metric(name: &str, value: Option<f64>) -> String {
     match value {
-        None => "not defined".to_owned(),
-        Some(value) if value.is_nan() => "not a number".to_owned(),
+        None => "undefined".to_owned(),
         Some(value) if name == "accuracy" && value.is_finite() => format!("{:.1}%", value * 100.0),
         Some(value) => number(value),
     }
 }
 
-/// A number with three or four digits that matter.
+/// A number with three or four significant digits.
 pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     let sign = if value < 0.0 { "−" } else { "" };
@@ -87,7 +86,7 @@ pub(crate) fn number(value: f64) -> String {
     format!("{sign}{}", trimmed(&text))
 }
 
-/// A power of ten: written out (`0.001`), or not (`10⁻³`).
+/// A power of ten: written out (`0.001`) or as a power (`10⁻³`).
 pub(crate) fn power_of_ten(exponent: i32, is_written_out: bool) -> String {
     let digits = exponent.unsigned_abs();
     match exponent {
@@ -97,13 +96,13 @@ pub(crate) fn power_of_ten(exponent: i32, is_written_out: bool) -> String {
     }
 }
 
-/// Whether powers of ten up to these are short when they are written out. What is on one axis is
-/// written in one way.
+/// Returns true if powers of ten in this range are short enough to be written out. All ticks of an
+/// axis use the same notation.
 pub(crate) fn are_short(least: i32, most: i32) -> bool {
     least >= -4 && most <= 5
 }
 
-/// Without the zeros that end a decimal fraction.
+/// Removes trailing zeros of a decimal fraction.
 pub(crate) fn trimmed(digits: &str) -> &str {
     match digits.contains('.') {
         true => digits.trim_end_matches('0').trim_end_matches('.'),
@@ -128,7 +127,7 @@ fn superscript(number: &str) -> String {
     raised.collect()
 }
 
-/// A time from seconds to hours.
+/// A duration in seconds, minutes or hours.
 pub(crate) fn time(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
@@ -139,7 +138,7 @@ pub(crate) fn time(seconds: f64) -> String {
     }
 }
 
-/// With a capital at its beginning.
+/// Capitalizes the first letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     match chars.next() {
@@ -148,7 +147,7 @@ pub(crate) fn capital(text: &str) -> String {
     }
 }
 
-/// An argument of a shell command, quoted where that is needed.
+/// An argument of a shell command, quoted if needed.
 pub(crate) fn argument(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=+,@".contains(c);
     match !text.is_empty() && text.chars().all(plain) {
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_grouped_and_spelled() {
+    fn counts_are_grouped_or_spelled_out() {
         assert_eq!(counted(1, "step"), "1 step");
         assert_eq!(counted(1_234_567, "step"), "1,234,567 steps");
         assert_eq!(spelled(3, "remedy", "remedies"), "Three remedies");
@@ -178,15 +177,15 @@ mod tests {
     }
 
     #[test]
-    fn metrics_are_shown_by_their_kind() {
+    fn accuracy_is_a_percentage() {
         assert_eq!(metric("accuracy", Some(0.4975)), "49.8%");
-        assert_eq!(metric("accuracy", Some(f64::NAN)), "not a number");
+        assert_eq!(metric("accuracy", Some(f64::NAN)), "NaN");
         assert_eq!(metric("r2", Some(-0.25)), "−0.25");
-        assert_eq!(metric("r2", None), "not defined");
+        assert_eq!(metric("r2", None), "undefined");
     }
 
     #[test]
-    fn numbers_keep_the_digits_that_matter() {
+    fn numbers_keep_significant_digits() {
         let shown = [0.0, 0.7, 12.3456, 1234.56, 3.2e-9, -4e7].map(number);
         let expected = ["0", "0.7", "12.346", "1234.6", "3.2 × 10⁻⁹", "−4 × 10⁷"];
         assert_eq!(shown, expected);
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_survive_a_shell() {
+    fn arguments_are_quoted_for_a_shell() {
         assert_eq!(argument("runs/circles-001"), "runs/circles-001");
         assert_eq!(argument("my runs/it's"), r"'my runs/it'\''s'");
     }

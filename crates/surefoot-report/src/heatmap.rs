@@ -1,44 +1,44 @@
-//! The heat map of gradients: a row a layer, a column a few steps, the colour the size.
+//! Heat map of gradient norms: one row per layer, columns of steps.
 
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
+use crate::format;
 use crate::gradients::{Cell, Gradients, Row};
 use crate::marks::{Mark, flags};
 use crate::scale::Scale;
 use crate::svg::{percent, short, x_axis};
-use crate::words;
 
-/// How many colours there are, `.h0` to `.h23` in the style sheet.
-const COLOURS: usize = 24;
+/// Number of colors, `.h0` to `.h23` in the style sheet.
+const COLORS: usize = 24;
 
 /// A heat map.
 #[derive(Debug)]
 pub(crate) struct Heat<'a> {
-    /// What no other element of the page has as its id.
+    /// Unique id on the page.
     pub(crate) id: &'a str,
     pub(crate) title: String,
     pub(crate) gradients: &'a Gradients,
     pub(crate) marks: &'a [Mark],
-    /// The least and the largest decimal logarithm on the page, so that two maps can be compared.
+    /// Range of log10 norms, shared by all maps of the page.
     pub(crate) range: (f64, f64),
 }
 
-/// Cells side by side that show the same.
-struct Stretch {
+/// A run of equal cells.
+struct CellRun {
     from: usize,
     length: usize,
     cell: Cell,
 }
 
 impl Heat<'_> {
-    /// The map without a legend.
+    /// Draws the map without a legend.
     pub(crate) fn draw(&self) -> Markup {
         let rows = self.gradients.rows();
         let columns = self.gradients.columns();
         let steps = columns as f64 * self.gradients.width() as f64;
-        // Column 0 begins with step 1.
+        // Column 0 starts at step 1.
         let x = Scale::linear(0.5, steps + 0.5);
         let height = (480.0 / rows.len() as f64).clamp(8.0, 24.0);
         let (title_id, description_id) =
@@ -53,8 +53,8 @@ impl Heat<'_> {
                     rect.unseen width="100%" height="100%" {}
                     svg viewBox={ "0 0 " (columns) " " (rows.len()) } preserveAspectRatio="none"
                         width="100%" height="100%" shape-rendering="crispEdges" {
-                        @for (colour, path) in self.colours(&rows, columns) {
-                            path class={ "h" (colour) } d=(path) {}
+                        @for (color, path) in self.colors(&rows, columns) {
+                            path class={ "h" (color) } d=(path) {}
                         }
                     }
                     (patches(&rows, columns))
@@ -67,19 +67,19 @@ impl Heat<'_> {
         }
     }
 
-    /// The cells of each colour, as one path.
-    fn colours(&self, rows: &[&Row], columns: usize) -> BTreeMap<usize, String> {
+    /// Draws the cells of each color as one path.
+    fn colors(&self, rows: &[&Row], columns: usize) -> BTreeMap<usize, String> {
         let mut paths: BTreeMap<usize, String> = BTreeMap::new();
         for (i, row) in rows.iter().enumerate() {
-            let coloured = row.cells(columns).map(|cell| match cell {
-                // Rounded to its colour, so that neighbours are found to be equal.
-                Cell::Size(size) => Cell::Size(self.colour(size) as f64),
+            let colored = row.cells(columns).map(|cell| match cell {
+                // Rounded to a color, so that equal neighbors can be merged.
+                Cell::Size(size) => Cell::Size(self.color(size) as f64),
                 other => other,
             });
-            for stretch in stretches(coloured) {
-                if let Cell::Size(colour) = stretch.cell {
-                    let (from, length) = (stretch.from, stretch.length);
-                    let path = paths.entry(colour as usize).or_default();
+            for run in cell_runs(colored) {
+                if let Cell::Size(color) = run.cell {
+                    let (from, length) = (run.from, run.length);
+                    let path = paths.entry(color as usize).or_default();
                     path.push_str(&format!("M{from} {i}h{length}v1h-{length}z"));
                 }
             }
@@ -87,43 +87,43 @@ impl Heat<'_> {
         paths
     }
 
-    fn colour(&self, size: f64) -> usize {
+    fn color(&self, size: f64) -> usize {
         let (low, high) = self.range;
         let place = (size - low) / (high - low).max(1e-9);
-        ((place * COLOURS as f64) as usize).min(COLOURS - 1)
+        ((place * COLORS as f64) as usize).min(COLORS - 1)
     }
 
     fn description(&self, rows: &[&Row]) -> String {
-        let ranges = rows.iter().map(|row| format!("{}: {}", row.layer, told(row)));
+        let ranges = rows.iter().map(|row| format!("{}: {}", row.layer, describe_row(row)));
         let ranges: Vec<String> = ranges.collect();
         format!(
-            "The size of each layer's gradient over the steps, the layer next to the input first. {}.",
+            "Gradient norm of each layer over the steps, input layer first. {}.",
             ranges.join("; ")
         )
     }
 }
 
-/// What colours and patterns mean.
+/// Legend of colors and patterns.
 pub(crate) fn legend((low, high): (f64, f64)) -> Markup {
     let scale = Scale::linear(low, high);
     let (first, last) = (low.ceil() as i32, high.floor() as i32);
     let every = ((last - first) / 5 + 1).max(1);
     let powers = (first..=last).filter(|power| power.rem_euclid(every) == 0);
-    let is_written_out = words::are_short(first, last);
+    let is_written_out = format::are_short(first, last);
     html! {
         div.heat-legend {
             div.scale {
-                span.caption { "size of the gradient (L2 norm)" }
+                span.caption { "gradient norm (L2)" }
                 svg height="14" width="100%" aria-hidden="true" {
-                    svg viewBox={ "0 0 " (COLOURS) " 1" } preserveAspectRatio="none"
+                    svg viewBox={ "0 0 " (COLORS) " 1" } preserveAspectRatio="none"
                         width="100%" height="14" shape-rendering="crispEdges" {
-                        @for colour in 0..COLOURS {
-                            rect class={ "h" (colour) } x=(colour) width="1" height="1" {}
+                        @for color in 0..COLORS {
+                            rect class={ "h" (color) } x=(color) width="1" height="1" {}
                         }
                     }
                     @for power in powers {
                         text x=(percent(scale.place(f64::from(power)))) y="30" text-anchor="middle" {
-                            (words::power_of_ten(power, is_written_out))
+                            (format::power_of_ten(power, is_written_out))
                         }
                     }
                 }
@@ -140,7 +140,7 @@ pub(crate) fn legend((low, high): (f64, f64)) -> Markup {
     }
 }
 
-/// Patterns for cells without a size; once on a page.
+/// Pattern definitions, once per page.
 pub(crate) fn patterns() -> Markup {
     html! {
         svg.defs width="0" height="0" aria-hidden="true" {
@@ -158,15 +158,15 @@ pub(crate) fn patterns() -> Markup {
     }
 }
 
-/// Cells without a size, which patterns show.
+/// Draws cells without a color as patterns.
 fn patches(rows: &[&Row], columns: usize) -> Markup {
     let (width, height) = (1.0 / columns as f64, 1.0 / rows.len() as f64);
     html! {
         @for (i, row) in rows.iter().enumerate() {
-            @for stretch in stretches(row.cells(columns)) {
-                @if let Some(class) = pattern_of(stretch.cell) {
-                    rect class=(class) x=(percent(stretch.from as f64 * width)) y=(percent(i as f64 * height))
-                        width=(percent(stretch.length as f64 * width)) height=(percent(height)) {}
+            @for run in cell_runs(row.cells(columns)) {
+                @if let Some(class) = pattern_of(run.cell) {
+                    rect class=(class) x=(percent(run.from as f64 * width)) y=(percent(i as f64 * height))
+                        width=(percent(run.length as f64 * width)) height=(percent(height)) {}
                 }
             }
         }
@@ -181,18 +181,18 @@ fn pattern_of(cell: Cell) -> Option<&'static str> {
     }
 }
 
-fn stretches(cells: impl Iterator<Item = Cell>) -> Vec<Stretch> {
-    let mut stretches: Vec<Stretch> = Vec::new();
+fn cell_runs(cells: impl Iterator<Item = Cell>) -> Vec<CellRun> {
+    let mut cell_runs: Vec<CellRun> = Vec::new();
     for (at, cell) in cells.enumerate() {
-        match stretches.last_mut() {
+        match cell_runs.last_mut() {
             Some(last) if last.cell == cell => last.length += 1,
-            _ => stretches.push(Stretch { from: at, length: 1, cell }),
+            _ => cell_runs.push(CellRun { from: at, length: 1, cell }),
         }
     }
-    stretches
+    cell_runs
 }
 
-/// The layers' names at the left, and what each row tells where the mouse is.
+/// Draws layer names at the left, and tooltips for rows.
 fn names(rows: &[&Row], height: f64) -> Markup {
     let every = (11.0 / height).ceil() as usize;
     let share = 1.0 / rows.len() as f64;
@@ -205,20 +205,20 @@ fn names(rows: &[&Row], height: f64) -> Markup {
                     }
                 }
                 rect.hover x="0" y=(percent(i as f64 * share)) width="100%" height=(percent(share)) {
-                    title { (row.layer) " (" (row.kind) "): " (told(row)) }
+                    title { (row.layer) " (" (row.kind) "): " (describe_row(row)) }
                 }
             }
         }
     }
 }
 
-/// How many pixels the names need at the left.
+/// Width of the names in pixels.
 fn room(rows: &[&Row]) -> usize {
     let names = rows.iter().map(|row| shortened(&row.layer).chars().count());
     names.max().unwrap_or(0) * 7 + 14
 }
 
-/// A long name without its middle.
+/// Shortens a long name in the middle.
 fn shortened(name: &str) -> String {
     const LONGEST: usize = 16;
     let letters: Vec<char> = name.chars().collect();
@@ -229,8 +229,8 @@ fn shortened(name: &str) -> String {
     begin.iter().chain(['…'].iter()).chain(end).collect()
 }
 
-/// A row in words.
-fn told(row: &Row) -> String {
+/// Text for the tooltip of a row.
+fn describe_row(row: &Row) -> String {
     let cells = || row.cells(row.columns.len());
     let sizes: Vec<f64> = cells()
         .filter_map(|cell| match cell {
@@ -240,9 +240,10 @@ fn told(row: &Row) -> String {
         .collect();
     let mut parts = Vec::new();
     if let (Some(first), Some(last)) = (sizes.first(), sizes.last()) {
-        parts.push(format!("{} at first, {} at last", words::number(*first), words::number(*last)));
+        parts.push(format!("first {}, last {}", format::number(*first), format::number(*last)));
     }
-    for (cell, text) in [(Cell::Zero, "zero at times"), (Cell::Broken, "NaN or infinite at times")]
+    for (cell, text) in
+        [(Cell::Zero, "sometimes zero"), (Cell::Broken, "sometimes NaN or infinite")]
     {
         if cells().any(|other| other == cell) {
             parts.push(text.to_owned());
@@ -251,7 +252,7 @@ fn told(row: &Row) -> String {
     parts.join(", ")
 }
 
-/// A frame around the layers of each finding, from when it is so until it was certain.
+/// Draws a frame around the layers of each finding, from its start to its confirmation.
 fn outlines(x: &Scale, rows: &[&Row], marks: &[Mark]) -> Markup {
     let share = 1.0 / rows.len() as f64;
     html! {
@@ -267,7 +268,7 @@ fn outlines(x: &Scale, rows: &[&Row], marks: &[Mark]) -> Markup {
     }
 }
 
-/// The rows of some layers, as first rows and counts of those that follow each other.
+/// Groups the rows of some layers into blocks of adjacent rows: first row and count.
 fn blocks(rows: &[&Row], layers: &[String]) -> Vec<(usize, usize)> {
     let mut blocks: Vec<(usize, usize)> = Vec::new();
     for (i, _) in rows.iter().enumerate().filter(|(_, row)| layers.contains(&row.layer)) {
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_of_one_colour_are_one_path() {
+    fn cells_of_one_color_are_one_path() {
         let drawn = drawn(&gradients(|_, i| Some(10_f64.powi(-(i as i32)))), &[]);
         assert!(drawn.contains(r#"<path class="h23" d="M0 0h10v1h-10z">"#), "{drawn}");
         assert!(drawn.contains(r#"<path class="h0" d="M0 3h10v1h-10z">"#), "{drawn}");
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_lose_their_middle() {
+    fn long_names_are_shortened_in_the_middle() {
         assert_eq!(shortened("dense_1"), "dense_1");
         assert_eq!(shortened("residual_block_12.conv2d_1"), "residual…onv2d_1");
     }

@@ -1,0 +1,51 @@
+//! Status of a trial in charts.
+
+use maud::{Markup, html};
+use surefoot_tune::store::{End, State, Trial};
+
+/// Status of a trial in charts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Status {
+    Failed,
+    Pruned,
+    Unfinished,
+    Complete,
+}
+
+impl Status {
+    /// All values in drawing order, the most important on top.
+    pub(super) const ALL: [Status; 4] =
+        [Status::Failed, Status::Pruned, Status::Unfinished, Status::Complete];
+
+    /// Status of a trial.
+    pub(super) fn of(trial: &Trial) -> Status {
+        match &trial.state {
+            State::Over(End::Complete { .. }) => Status::Complete,
+            State::Over(End::Stopped { .. }) => Status::Pruned,
+            State::Over(End::Failed { .. }) => Status::Failed,
+            State::Waiting | State::Running | State::Lost => Status::Unfinished,
+        }
+    }
+
+    /// CSS class with the color.
+    pub(super) fn class(self) -> &'static str {
+        match self {
+            Status::Failed => "failed",
+            Status::Pruned => "pruned",
+            Status::Unfinished => "unfinished",
+            Status::Complete => "complete",
+        }
+    }
+}
+
+/// Legend of a chart.
+pub(super) fn legend(statuses: impl IntoIterator<Item = Status>) -> Markup {
+    let mut statuses: Vec<Status> = statuses.into_iter().collect();
+    statuses.sort_unstable();
+    statuses.dedup();
+    html! {
+        @for status in statuses.into_iter().rev() {
+            span.key.(status.class()) { i.swatch {} (status.class()) }
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Activation functions.
 
 #[cfg(feature = "keras")]
-use crate::keras::{KerasErrorKind, LayerConfig};
+use crate::keras::{self, LayerConfig};
 use crate::language::{
     Choice, Fields, Record, Variant, alias, any, non_negative, positive, variant,
 };
@@ -81,11 +81,7 @@ impl Choice for Activation {
     ];
 
     #[cfg(feature = "keras")]
-    fn read_keras(
-        config: &LayerConfig<'_>,
-        key: &str,
-        _: &mut Vec<String>,
-    ) -> Result<Option<Self>, KerasErrorKind> {
+    fn read_keras(config: &LayerConfig<'_>, key: &str) -> keras::Result<Option<Self>> {
         config.activation(key)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Fault;
 #[cfg(feature = "keras")]
-use crate::keras::{KerasErrorKind, LayerConfig};
+use crate::keras::{self, LayerConfig};
 use crate::language::{
     Choice, Fields, Record, Term, Variant, alias, any, non_negative, read_record, variant,
     write_record,
@@ -145,12 +145,8 @@ impl Choice for Initializer {
     ];
 
     #[cfg(feature = "keras")]
-    fn read_keras(
-        config: &LayerConfig<'_>,
-        key: &str,
-        warnings: &mut Vec<String>,
-    ) -> Result<Option<Self>, KerasErrorKind> {
-        Ok(config.initializer(key, warnings))
+    fn read_keras(config: &LayerConfig<'_>, key: &str) -> keras::Result<Option<Self>> {
+        Ok(config.initializer(key))
     }
 }
 
@@ -173,11 +169,7 @@ impl Term for Regularizer {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        config: &LayerConfig<'_>,
-        key: &str,
-        warnings: &mut Vec<String>,
-    ) -> Result<Option<Self>, KerasErrorKind> {
-        Ok(config.regularizer(key, warnings))
+    fn from_keras(config: &LayerConfig<'_>, key: &str) -> keras::Result<Option<Self>> {
+        Ok(config.regularizer(key))
     }
 }

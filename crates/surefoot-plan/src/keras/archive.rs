@@ -6,7 +6,7 @@ use std::io::{Cursor, Read};
 use hdf5_pure::{AttrValue, Datatype, File, FormatError, Group};
 use serde_json::Value;
 
-use super::{KerasErrorKind, Version};
+use super::{KerasErrorKind, Result, Version};
 
 /// The parts of a Keras file.
 pub(super) struct Archive {
@@ -28,7 +28,7 @@ pub(super) enum Store {
 }
 
 /// Opens a Keras file.
-pub(super) fn open(bytes: Vec<u8>) -> Result<Archive, KerasErrorKind> {
+pub(super) fn open(bytes: Vec<u8>) -> Result<Archive> {
     if bytes.starts_with(b"\x89HDF\r\n\x1a\n") {
         open_hdf5(bytes)
     } else if bytes.starts_with(b"PK\x03\x04") {
@@ -53,7 +53,7 @@ fn describe(bytes: &[u8]) -> String {
     }
 }
 
-fn open_hdf5(bytes: Vec<u8>) -> Result<Archive, KerasErrorKind> {
+fn open_hdf5(bytes: Vec<u8>) -> Result<Archive> {
     let file = open_file(bytes, "the HDF5 file")?;
     let attributes = Attributes::of(&file.root(), "the HDF5 file")?;
     let Some(model) = attributes.text("model_config")? else {
@@ -82,7 +82,7 @@ fn open_hdf5(bytes: Vec<u8>) -> Result<Archive, KerasErrorKind> {
     })
 }
 
-fn open_zip(bytes: Vec<u8>) -> Result<Archive, KerasErrorKind> {
+fn open_zip(bytes: Vec<u8>) -> Result<Archive> {
     let mut zip = zip::ZipArchive::new(Cursor::new(bytes))
         .map_err(|error| KerasErrorKind::damaged("the archive", error))?;
     let Some(config) = member(&mut zip, "config.json")? else {
@@ -109,7 +109,7 @@ fn open_zip(bytes: Vec<u8>) -> Result<Archive, KerasErrorKind> {
     })
 }
 
-fn open_json(bytes: &[u8]) -> Result<Archive, KerasErrorKind> {
+fn open_json(bytes: &[u8]) -> Result<Archive> {
     let model = parse(bytes, "the JSON")?;
     if model.get("class_name").is_none() {
         return Err(KerasErrorKind::NotKeras { found: "JSON without `class_name`".to_owned() });
@@ -122,10 +122,7 @@ fn open_json(bytes: &[u8]) -> Result<Archive, KerasErrorKind> {
     })
 }
 
-fn member(
-    zip: &mut zip::ZipArchive<Cursor<Vec<u8>>>,
-    name: &str,
-) -> Result<Option<Vec<u8>>, KerasErrorKind> {
+fn member(zip: &mut zip::ZipArchive<Cursor<Vec<u8>>>, name: &str) -> Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
     match zip.by_name(name) {
         Err(zip::result::ZipError::FileNotFound) => return Ok(None),
@@ -136,7 +133,7 @@ fn member(
     Ok(Some(content))
 }
 
-fn open_file(bytes: Vec<u8>, part: &str) -> Result<File, KerasErrorKind> {
+fn open_file(bytes: Vec<u8>, part: &str) -> Result<File> {
     let size = bytes.len() as u64;
     let file = File::from_bytes(bytes).map_err(|error| KerasErrorKind::damaged(part, error))?;
     let whole = file.superblock().eof_address;
@@ -155,7 +152,7 @@ struct Attributes {
 }
 
 impl Attributes {
-    fn of(group: &Group, part: &str) -> Result<Self, KerasErrorKind> {
+    fn of(group: &Group, part: &str) -> Result<Self> {
         let damaged = |error| KerasErrorKind::damaged(part, error);
         Ok(Self {
             part: part.to_owned(),
@@ -164,7 +161,7 @@ impl Attributes {
         })
     }
 
-    fn get(&self, name: &str) -> Result<Option<&AttrValue>, KerasErrorKind> {
+    fn get(&self, name: &str) -> Result<Option<&AttrValue>> {
         match self.values.get(name) {
             None if self.types.contains_key(name) => Err(KerasErrorKind::damaged(
                 &self.part,
@@ -174,18 +171,18 @@ impl Attributes {
         }
     }
 
-    fn text(&self, name: &str) -> Result<Option<&str>, KerasErrorKind> {
+    fn text(&self, name: &str) -> Result<Option<&str>> {
         Ok(self.get(name)?.and_then(AttrValue::as_str))
     }
 
     /// A list of strings; an empty one is stored as an empty array of numbers.
-    fn list(&self, name: &str) -> Result<Option<&[String]>, KerasErrorKind> {
+    fn list(&self, name: &str) -> Result<Option<&[String]>> {
         let value = self.get(name)?;
         Ok(value.map(|value| value.as_strings().unwrap_or_default()))
     }
 }
 
-fn parse(json: &[u8], part: &str) -> Result<Value, KerasErrorKind> {
+fn parse(json: &[u8], part: &str) -> Result<Value> {
     serde_json::from_slice(json).map_err(|error| KerasErrorKind::damaged(part, error))
 }
 
@@ -200,11 +197,7 @@ fn version_of(stated: Option<&str>, model: &Value) -> Version {
 }
 
 /// The strings of a group's attribute; Keras splits a long list into `name0`, `name1`, ...
-pub(super) fn strings(
-    file: &File,
-    group: &str,
-    attribute: &str,
-) -> Result<Option<Vec<String>>, KerasErrorKind> {
+pub(super) fn strings(file: &File, group: &str, attribute: &str) -> Result<Option<Vec<String>>> {
     let part = format!("group `{group}`");
     let group = match file.group(group) {
         Err(error) if is_absent(&error) => return Ok(None),
@@ -230,7 +223,7 @@ pub(super) fn has_group(file: &File, group: &str) -> bool {
 pub(super) type Values = (Vec<usize>, Vec<f32>);
 
 /// Reads an array; `None` if the path does not exist.
-pub(super) fn array(file: &File, path: &str) -> Result<Option<Values>, String> {
+pub(super) fn array(file: &File, path: &str) -> std::result::Result<Option<Values>, String> {
     let dataset = match file.dataset(path) {
         Err(error) if is_absent(&error) => return Ok(None),
         other => other.map_err(|error| error.to_string())?,

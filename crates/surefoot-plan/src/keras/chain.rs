@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::KerasErrorKind;
 use super::graph::in_order;
+use super::{KerasErrorKind, Result};
 
 /// A model as a list of layers.
 pub(super) struct Chain<'a> {
@@ -65,10 +65,7 @@ pub(super) struct Place<'a> {
 }
 
 /// The layers of a model and of the models in it.
-pub(super) fn flatten<'a>(
-    model: &'a Value,
-    warnings: &mut Vec<String>,
-) -> Result<Chain<'a>, KerasErrorKind> {
+pub(super) fn flatten<'a>(model: &'a Value, warnings: &mut Vec<String>) -> Result<Chain<'a>> {
     let class = model.get("class_name").and_then(Value::as_str);
     let class =
         class.ok_or_else(|| KerasErrorKind::damaged("the model", "`class_name` is missing"))?;
@@ -114,7 +111,7 @@ impl<'a> Chain<'a> {
         class: &str,
         around: Option<&Around<'a, '_>>,
         warnings: &mut Vec<String>,
-    ) -> Result<(), KerasErrorKind> {
+    ) -> Result<()> {
         let config = model.get("config");
         // Before 2.2.3, a Sequential's configuration was the list itself.
         let layers = match config {
@@ -146,7 +143,7 @@ impl<'a> Chain<'a> {
         entry: Entry<'a>,
         around: Option<&Around<'a, '_>>,
         warnings: &mut Vec<String>,
-    ) -> Result<(), KerasErrorKind> {
+    ) -> Result<()> {
         let setting = |key: &str| entry.config.and_then(|config| config.get(key));
         if self.nodes.is_empty() {
             let shape = setting("batch_shape").or_else(|| setting("batch_input_shape"));
@@ -215,7 +212,7 @@ fn plan_name(name: &str) -> String {
     name.replace(|c: char| c == '/' || c.is_control(), "_")
 }
 
-fn entries<'a>(layers: &'a [Value], path: &str) -> Result<Vec<Entry<'a>>, KerasErrorKind> {
+fn entries<'a>(layers: &'a [Value], path: &str) -> Result<Vec<Entry<'a>>> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     let mut entries = Vec::with_capacity(layers.len());
     for (index, json) in layers.iter().enumerate() {

@@ -1,30 +1,31 @@
 //! Typed access to the JSON configuration of a Keras layer.
 
+use std::cell::RefCell;
+
 use serde_json::{Map, Value};
 
-use super::{KerasErrorKind, Version};
+use super::{KerasErrorKind, Result, Version};
 use crate::Initializer;
 use crate::language::{Fields, Record, Rule, Term};
 
 /// The configuration of one Keras layer. `null` counts as absent.
 #[derive(Clone, Copy)]
 pub(crate) struct LayerConfig<'a> {
+    pub(crate) class: &'a str,
     /// Name of the layer in the plan.
     pub(crate) layer: &'a str,
     pub(super) version: Version,
     pub(super) values: &'a Map<String, Value>,
     /// Number of dimensions of the input, without the batch, if known.
     pub(super) rank: Option<usize>,
+    /// Options that are ignored, one sentence each.
+    pub(super) warnings: &'a RefCell<Vec<String>>,
 }
 
 impl<'a> LayerConfig<'a> {
     /// Fills a layer with the values of all keys that Keras has under the same name.
-    pub(crate) fn read<R: Record>(
-        &self,
-        mut layer: R,
-        warnings: &mut Vec<String>,
-    ) -> Result<R, KerasErrorKind> {
-        let mut reader = KerasReader { config: self, warnings, error: None };
+    pub(crate) fn read<R: Record>(&self, mut layer: R) -> Result<R> {
+        let mut reader = KerasReader { config: self, error: None };
         layer.fields(&mut reader);
         match reader.error {
             Some(error) => Err(error),
@@ -33,11 +34,7 @@ impl<'a> LayerConfig<'a> {
     }
 
     /// Fills a normalization layer. Here these always start as the identity.
-    pub(crate) fn read_norm<R: Record>(
-        &self,
-        layer: R,
-        warnings: &mut Vec<String>,
-    ) -> Result<R, KerasErrorKind> {
+    pub(crate) fn read_norm<R: Record>(&self, layer: R) -> Result<R> {
         self.last_axis()?;
         for (key, usual) in [
             ("beta_initializer", Initializer::Zeros),
@@ -45,39 +42,35 @@ impl<'a> LayerConfig<'a> {
             ("moving_mean_initializer", Initializer::Zeros),
             ("moving_variance_initializer", Initializer::Ones),
         ] {
-            let read = self.initializer(key, &mut Vec::new());
-            if self.get(key).is_some() && read != Some(usual) {
-                self.ignore(&[key], warnings);
+            if self.get(key).is_some() && self.known_initializer(key) != Some(usual) {
+                self.ignore(&[key]);
             }
         }
-        self.read(layer, warnings)
+        self.read(layer)
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
         self.values.get(key).filter(|value| !value.is_null())
     }
 
-    pub(crate) fn text(&self, key: &str) -> Result<Option<&'a str>, KerasErrorKind> {
+    pub(crate) fn text(&self, key: &str) -> Result<Option<&'a str>> {
         self.typed(key, "a string", Value::as_str)
     }
 
-    pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>, KerasErrorKind> {
+    pub(crate) fn flag(&self, key: &str) -> Result<Option<bool>> {
         self.typed(key, "true or false", Value::as_bool)
     }
 
-    pub(crate) fn number(&self, key: &str) -> Result<Option<f64>, KerasErrorKind> {
+    pub(crate) fn number(&self, key: &str) -> Result<Option<f64>> {
         Ok(self.typed(key, "a number", Value::as_f64)?.map(tidy))
     }
 
-    pub(super) fn number_or(&self, key: &str, default: f64) -> Result<f64, KerasErrorKind> {
+    pub(super) fn number_or(&self, key: &str, default: f64) -> Result<f64> {
         Ok(self.number(key)?.unwrap_or(default))
     }
 
     /// One number for all directions, or a list of `N`.
-    pub(crate) fn sizes<const N: usize>(
-        &self,
-        key: &str,
-    ) -> Result<Option<[usize; N]>, KerasErrorKind> {
+    pub(crate) fn sizes<const N: usize>(&self, key: &str) -> Result<Option<[usize; N]>> {
         let expected =
             if N == 1 { "a whole number above zero" } else { "whole numbers above zero" };
         self.typed(key, expected, |value| match value {
@@ -90,14 +83,14 @@ impl<'a> LayerConfig<'a> {
     }
 
     /// A list of whole numbers.
-    pub(crate) fn list(&self, key: &str) -> Result<Option<Vec<i64>>, KerasErrorKind> {
+    pub(crate) fn list(&self, key: &str) -> Result<Option<Vec<i64>>> {
         self.typed(key, "a list of whole numbers", |value| {
             value.as_array()?.iter().map(Value::as_i64).collect()
         })
     }
 
     /// Rejects every value of `key` but `allowed`, which must be the default of Keras.
-    pub(crate) fn only(&self, key: &str, allowed: impl Into<Value>) -> Result<(), KerasErrorKind> {
+    pub(crate) fn only(&self, key: &str, allowed: impl Into<Value>) -> Result<()> {
         let allowed = allowed.into();
         match self.get(key) {
             Some(value) if *value != allowed => {
@@ -108,25 +101,25 @@ impl<'a> LayerConfig<'a> {
     }
 
     /// Rejects every value of `key` but `null`.
-    pub(crate) fn absent(&self, key: &str) -> Result<(), KerasErrorKind> {
+    pub(crate) fn absent(&self, key: &str) -> Result<()> {
         self.only(key, Value::Null)
     }
 
-    pub(crate) fn channels_last(&self) -> Result<(), KerasErrorKind> {
+    pub(crate) fn channels_last(&self) -> Result<()> {
         self.only("data_format", "channels_last")
     }
 
     /// Warns about keys that only matter in training and have no counterpart here.
-    pub(crate) fn ignore(&self, keys: &[&str], warnings: &mut Vec<String>) {
+    pub(crate) fn ignore(&self, keys: &[&str]) {
         for key in keys {
             if let Some(value) = self.get(key) {
-                warnings.push(format!(
-                    "layer `{}`: `{key}` {} is not supported and is ignored",
-                    self.layer,
-                    short(value)
-                ));
+                self.warn(format!("`{key}` {} is not supported and is ignored", short(value)));
             }
         }
+    }
+
+    pub(super) fn warn(&self, warning: String) {
+        self.warnings.borrow_mut().push(format!("layer `{}`: {warning}", self.layer));
     }
 
     /// The error for a value of `key` that would change what the layer computes.
@@ -136,8 +129,8 @@ impl<'a> LayerConfig<'a> {
     }
 
     /// A configuration inside this one.
-    pub(super) fn inner(&self, values: &'a Map<String, Value>) -> Self {
-        Self { values, ..*self }
+    pub(super) fn inner(&self, class: &'a str, values: &'a Map<String, Value>) -> Self {
+        Self { class, values, ..*self }
     }
 
     fn typed<T>(
@@ -145,7 +138,7 @@ impl<'a> LayerConfig<'a> {
         key: &str,
         expected: &str,
         read: impl FnOnce(&'a Value) -> Option<T>,
-    ) -> Result<Option<T>, KerasErrorKind> {
+    ) -> Result<Option<T>> {
         self.get(key)
             .map(|value| {
                 read(value).ok_or_else(|| {
@@ -168,7 +161,6 @@ impl<'a> LayerConfig<'a> {
 /// Fills the keys of a layer from its Keras configuration. The first error is kept.
 struct KerasReader<'c> {
     config: &'c LayerConfig<'c>,
-    warnings: &'c mut Vec<String>,
     error: Option<KerasErrorKind>,
 }
 
@@ -177,7 +169,7 @@ impl KerasReader<'_> {
         if self.error.is_some() {
             return None;
         }
-        let read = T::from_keras(self.config, key, self.warnings).and_then(|value| {
+        let read = T::from_keras(self.config, key).and_then(|value| {
             if let Some(Err(requirement)) = value.as_ref().map(rule) {
                 return Err(self.config.unsupported(key, &format!("it must {requirement}")));
             }
@@ -266,12 +258,14 @@ mod tests {
 
     use super::*;
 
-    fn config(values: &Value) -> LayerConfig<'_> {
+    fn config<'a>(values: &'a Value, warnings: &'a RefCell<Vec<String>>) -> LayerConfig<'a> {
         LayerConfig {
+            class: "Dense",
             layer: "dense",
             version: Version::Three,
             values: values.as_object().unwrap(),
             rank: None,
+            warnings,
         }
     }
 
@@ -286,8 +280,9 @@ mod tests {
 
     #[test]
     fn sizes_are_one_number_or_a_list() {
+        let warnings = RefCell::default();
         let values = json!({"a": 3, "b": [1, 2], "c": [1], "d": 0, "e": null});
-        let config = config(&values);
+        let config = config(&values, &warnings);
         assert_eq!(config.sizes("a").unwrap(), Some([3, 3]));
         assert_eq!(config.sizes("b").unwrap(), Some([1, 2]));
         assert_eq!(config.sizes("c").unwrap(), Some([1]));
@@ -298,13 +293,14 @@ mod tests {
 
     #[test]
     fn a_wrong_type_is_reported_with_its_layer() {
+        let warnings = RefCell::default();
         let values = json!({"units": "many"});
-        let error = config(&values).sizes::<1>("units").unwrap_err();
+        let error = config(&values, &warnings).sizes::<1>("units").unwrap_err();
         assert_eq!(
             error.to_string(),
             "is damaged: layer `dense`: `units` is \"many\", expected a whole number above zero"
         );
-        let error = config(&values).read(crate::Conv1d::new(1, 1), &mut Vec::new()).unwrap_err();
+        let error = config(&values, &warnings).read(crate::Conv1d::new(1, 1)).unwrap_err();
         assert!(error.to_string().ends_with("`filters` is missing"));
     }
 

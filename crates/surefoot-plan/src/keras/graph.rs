@@ -4,16 +4,16 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::KerasErrorKind;
 use super::chain::Entry;
 use super::error::quoted;
+use super::{KerasErrorKind, Result};
 
 /// Sorts the layers of a functional model from its input to its output.
 pub(super) fn in_order<'a>(
     entries: Vec<Entry<'a>>,
     outputs: Option<&'a Value>,
     warnings: &mut Vec<String>,
-) -> Result<Vec<Entry<'a>>, KerasErrorKind> {
+) -> Result<Vec<Entry<'a>>> {
     let mut output_names = Vec::new();
     if let Some(outputs) = outputs {
         producers(outputs, &mut output_names);

@@ -1,10 +1,12 @@
 //! Translation of Keras layers.
 
+use std::cell::RefCell;
+
 use serde_json::{Map, Value};
 
 use super::chain::Chain;
 use super::config::LayerConfig;
-use super::{KerasErrorKind, Version};
+use super::{KerasErrorKind, Result, Version};
 use crate::Layer;
 use crate::language::Find;
 use crate::layer::Role;
@@ -17,7 +19,7 @@ pub(super) fn convert(
     chain: &Chain<'_>,
     version: Version,
     warnings: &mut Vec<String>,
-) -> Result<Vec<Layer>, KerasErrorKind> {
+) -> Result<Vec<Layer>> {
     let classes = Layer::keras_classes();
     let unknown: Vec<(String, String)> = chain
         .nodes
@@ -33,17 +35,22 @@ pub(super) fn convert(
         known.sort_unstable();
         return Err(KerasErrorKind::UnknownLayers { unknown, known });
     }
+    let ignored = RefCell::default();
     let mut rank = chain.input.rank();
     let mut layers = Vec::with_capacity(chain.nodes.len());
     for node in &chain.nodes {
-        let config = LayerConfig { layer: &node.name, version, values: node.config, rank };
-        let layer = match node.class {
-            BIDIRECTIONAL => bidirectional(&config, warnings)?,
-            class => layer(class, &config, warnings)?,
-        };
+        let layer = layer(&LayerConfig {
+            class: node.class,
+            layer: &node.name,
+            version,
+            values: node.config,
+            rank,
+            warnings: &ignored,
+        })?;
         rank = layer.rank(rank);
         layers.push(layer);
     }
+    warnings.extend(ignored.into_inner());
     Ok(layers)
 }
 
@@ -61,35 +68,28 @@ fn unknown_class(
     (role(inner) != Some(Role::Recurrent)).then(|| format!("{BIDIRECTIONAL}({inner})"))
 }
 
-fn layer(
-    class: &str,
-    config: &LayerConfig<'_>,
-    warnings: &mut Vec<String>,
-) -> Result<Layer, KerasErrorKind> {
-    check_precision(config, warnings)?;
-    config.ignore(
-        &[
-            "activity_regularizer",
-            "kernel_constraint",
-            "bias_constraint",
-            "recurrent_constraint",
-            "embeddings_constraint",
-            "embeddings_regularizer",
-            "beta_regularizer",
-            "gamma_regularizer",
-            "beta_constraint",
-            "gamma_constraint",
-        ],
-        warnings,
-    );
-    Layer::from_keras(class, config, warnings)
-        .unwrap_or_else(|| Err(config.refuse(format!("its class `{class}` is unknown"))))
+fn layer(config: &LayerConfig<'_>) -> Result<Layer> {
+    if config.class == BIDIRECTIONAL {
+        return bidirectional(config);
+    }
+    check_precision(config)?;
+    config.ignore(&[
+        "activity_regularizer",
+        "kernel_constraint",
+        "bias_constraint",
+        "recurrent_constraint",
+        "embeddings_constraint",
+        "embeddings_regularizer",
+        "beta_regularizer",
+        "gamma_regularizer",
+        "beta_constraint",
+        "gamma_constraint",
+    ]);
+    Layer::from_keras(config)
+        .unwrap_or_else(|| Err(config.refuse(format!("its class `{}` is unknown", config.class))))
 }
 
-fn bidirectional(
-    config: &LayerConfig<'_>,
-    warnings: &mut Vec<String>,
-) -> Result<Layer, KerasErrorKind> {
+fn bidirectional(config: &LayerConfig<'_>) -> Result<Layer> {
     let mode = config.values.get("merge_mode");
     if mode.is_some_and(|mode| mode.as_str() != Some("concat")) {
         return Err(config.unsupported("merge_mode", "only \"concat\""));
@@ -102,12 +102,13 @@ fn bidirectional(
         let part = format!("layer `{}`", config.layer);
         return Err(KerasErrorKind::damaged(part, "`layer` is missing"));
     };
-    let forward = layer(class, &config.inner(values), warnings)?;
+    let forward = layer(&config.inner(class, values))?;
     if let Some((class, values)) = part("backward_layer") {
         let mut values = values.clone();
         let reversed = values.remove("go_backwards") == Some(Value::Bool(true));
-        let backward = LayerConfig { values: &values, ..*config };
-        if !reversed || layer(class, &backward, &mut Vec::new())? != forward {
+        let warnings = RefCell::default();
+        let backward = LayerConfig { class, values: &values, warnings: &warnings, ..*config };
+        if !reversed || layer(&backward)? != forward {
             return Err(config.refuse("its backward layer differs from its forward layer"));
         }
     }
@@ -119,10 +120,7 @@ fn bidirectional(
 }
 
 /// Warns about layers that compute in another precision; Surefoot computes in single precision.
-fn check_precision(
-    config: &LayerConfig<'_>,
-    warnings: &mut Vec<String>,
-) -> Result<(), KerasErrorKind> {
+fn check_precision(config: &LayerConfig<'_>) -> Result<()> {
     let policy = match config.get("dtype") {
         Some(Value::Object(policy)) => {
             policy.get("config").and_then(|config| config.get("name")).and_then(Value::as_str)
@@ -135,10 +133,7 @@ fn check_precision(
         Some(
             policy @ ("float64" | "float16" | "bfloat16" | "mixed_float16" | "mixed_bfloat16"),
         ) => {
-            warnings.push(format!(
-                "layer `{}` computes in {policy} in Keras; Surefoot computes in float32",
-                config.layer
-            ));
+            config.warn(format!("computes in {policy} in Keras; Surefoot computes in float32"));
             Ok(())
         }
         Some(_) => Err(config.unsupported("dtype", "a floating-point type")),
@@ -153,7 +148,7 @@ mod tests {
     use super::*;
 
     /// Reads a model of one layer and its warnings.
-    fn one(class: &str, config: Value) -> Result<(Layer, Vec<String>), String> {
+    fn one(class: &str, config: Value) -> std::result::Result<(Layer, Vec<String>), String> {
         let layer = json!({"class_name": class, "config": config});
         let model = json!({"class_name": "Sequential", "config": {"layers": [layer]}});
         let mut warnings = Vec::new();

@@ -30,6 +30,8 @@ pub(crate) use config::LayerConfig;
 pub use error::{KerasError, KerasErrorKind};
 pub(crate) use weights::KerasArrays;
 
+pub(crate) type Result<T> = std::result::Result<T, KerasErrorKind>;
+
 use crate::{Layer, Loss, Optimizer, Schedule, Weight};
 
 /// A model read from a Keras file.
@@ -69,14 +71,14 @@ enum Version {
 /// println!("{} layers, {} arrays", model.layers.len(), model.weights.len());
 /// # Ok::<(), surefoot_plan::keras::KerasError>(())
 /// ```
-pub fn load(path: &Path) -> Result<KerasModel, KerasError> {
+pub fn load(path: &Path) -> std::result::Result<KerasModel, KerasError> {
     std::fs::read(path)
         .map_err(KerasErrorKind::Unreadable)
         .and_then(read)
         .map_err(|kind| KerasError { path: path.to_owned(), kind })
 }
 
-fn read(bytes: Vec<u8>) -> Result<KerasModel, KerasErrorKind> {
+fn read(bytes: Vec<u8>) -> Result<KerasModel> {
     let archive = archive::open(bytes)?;
     let mut warnings = Vec::new();
     let chain = chain::flatten(&archive.model, &mut warnings)?;

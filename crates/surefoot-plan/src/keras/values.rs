@@ -3,32 +3,29 @@
 use serde_json::{Map, Value};
 
 use super::config::{LayerConfig, object, short};
-use super::{KerasErrorKind, Version};
+use super::{Result, Version};
 use crate::language::Term;
 use crate::{Activation, Initializer, Regularizer};
 
 impl LayerConfig<'_> {
     /// The activation under `key`: a name, or an activation layer.
-    pub(crate) fn activation(&self, key: &str) -> Result<Option<Activation>, KerasErrorKind> {
+    pub(crate) fn activation(&self, key: &str) -> Result<Option<Activation>> {
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
         let unknown = || self.unsupported(key, &Activation::names().join(", "));
         match object(value).ok_or_else(unknown)? {
             (class, Some(config)) => {
-                let config = Self { rank: None, ..self.inner(config) };
-                config.activation_layer(class)?.ok_or_else(unknown).map(Some)
+                let config = Self { rank: None, ..self.inner(class, config) };
+                config.activation_layer()?.ok_or_else(unknown).map(Some)
             }
             (name, None) => named_activation(name, self.version).ok_or_else(unknown).map(Some),
         }
     }
 
-    /// The activation of a layer of class `class`; `None` if it is not an activation layer.
-    pub(crate) fn activation_layer(
-        &self,
-        class: &str,
-    ) -> Result<Option<Activation>, KerasErrorKind> {
-        Ok(Some(match class {
+    /// The activation of an activation layer; `None` for other classes.
+    pub(crate) fn activation_layer(&self) -> Result<Option<Activation>> {
+        Ok(Some(match self.class {
             "Activation" => self.activation("activation")?.unwrap_or_default(),
             "LeakyReLU" => Activation::LeakyRelu {
                 negative_slope: match self.number("negative_slope")? {
@@ -46,7 +43,7 @@ impl LayerConfig<'_> {
         }))
     }
 
-    fn relu(&self) -> Result<Activation, KerasErrorKind> {
+    fn relu(&self) -> Result<Activation> {
         self.absent("max_value")?;
         if self.number_or("threshold", 0.0)? != 0.0 {
             return Err(self.unsupported("threshold", "only 0"));
@@ -58,7 +55,7 @@ impl LayerConfig<'_> {
     }
 
     /// Rejects an `axis` other than the last. The axes of Keras include the batch.
-    pub(super) fn last_axis(&self) -> Result<(), KerasErrorKind> {
+    pub(super) fn last_axis(&self) -> Result<()> {
         let Some(value) = self.get("axis") else {
             return Ok(());
         };
@@ -78,26 +75,29 @@ impl LayerConfig<'_> {
     }
 
     /// The initializer under `key`; an unknown one is ignored with a warning.
-    pub(crate) fn initializer(&self, key: &str, warnings: &mut Vec<String>) -> Option<Initializer> {
+    pub(crate) fn initializer(&self, key: &str) -> Option<Initializer> {
         let value = self.get(key)?;
-        let known = object(value).and_then(|(class, config)| initializer(class, config));
+        let known = self.known_initializer(key);
         if known.is_none() {
-            warnings.push(format!(
-                "layer `{}`: `{key}` {} is not supported; the default is used where weights are \
-                 initialized again",
-                self.layer,
+            self.warn(format!(
+                "`{key}` {} is not supported; the default is used where weights are initialized \
+                 again",
                 short(value)
             ));
         }
         known
     }
 
+    pub(super) fn known_initializer(&self, key: &str) -> Option<Initializer> {
+        object(self.get(key)?).and_then(|(class, config)| initializer(class, config))
+    }
+
     /// The regularizer under `key`; an unknown one is ignored with a warning.
-    pub(crate) fn regularizer(&self, key: &str, warnings: &mut Vec<String>) -> Option<Regularizer> {
+    pub(crate) fn regularizer(&self, key: &str) -> Option<Regularizer> {
         let value = self.get(key)?;
         let known = object(value).and_then(|(class, config)| regularizer(class, config));
         if known.is_none() {
-            self.ignore(&[key], warnings);
+            self.ignore(&[key]);
         }
         known
     }
@@ -197,15 +197,24 @@ fn regularizer(class: &str, config: Option<&Map<String, Value>>) -> Option<Regul
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use serde_json::json;
 
     use super::*;
 
     fn with<T>(values: Value, version: Version, read: impl FnOnce(LayerConfig<'_>) -> T) -> T {
-        read(LayerConfig { layer: "x", version, values: values.as_object().unwrap(), rank: None })
+        read(LayerConfig {
+            class: "ReLU",
+            layer: "x",
+            version,
+            values: values.as_object().unwrap(),
+            rank: None,
+            warnings: &RefCell::default(),
+        })
     }
 
-    fn activation(value: Value, version: Version) -> Result<Activation, String> {
+    fn activation(value: Value, version: Version) -> std::result::Result<Activation, String> {
         with(json!({ "activation": value }), version, |config| config.activation("activation"))
             .map(Option::unwrap_or_default)
             .map_err(|error| error.to_string())
@@ -239,7 +248,7 @@ mod tests {
     fn relu_with_a_maximum_is_rejected_and_with_a_slope_is_leaky() {
         let relu = |values| {
             with(values, Version::Three, |config| {
-                config.activation_layer("ReLU").map_err(|error| error.to_string())
+                config.activation_layer().map_err(|error| error.to_string())
             })
         };
         assert_eq!(relu(json!({})), Ok(Some(Activation::Relu)));
@@ -279,10 +288,9 @@ mod tests {
 
     #[test]
     fn an_unknown_initializer_is_a_warning() {
-        let mut warnings = Vec::new();
         let value = json!({"kernel_initializer": {"class_name": "Identity", "config": {}}});
-        let read = with(value, Version::Two, |config| {
-            config.initializer("kernel_initializer", &mut warnings)
+        let (read, warnings) = with(value, Version::Two, |config| {
+            (config.initializer("kernel_initializer"), config.warnings.take())
         });
         assert_eq!(read, None);
         assert!(warnings[0].contains("Identity"), "{warnings:?}");

@@ -2,9 +2,9 @@
 
 use hdf5_pure::File;
 
-use super::KerasErrorKind;
 use super::archive::{Store, Values, array, has_group, strings};
 use super::chain::{Node, Place};
+use super::{KerasErrorKind, Result};
 use crate::{Layer, Weight};
 
 /// The arrays of a layer as Keras stores them.
@@ -59,7 +59,7 @@ pub(super) fn read(
     store: Option<&Store>,
     nodes: &[Node<'_>],
     layers: &[Layer],
-) -> Result<Vec<Weight>, KerasErrorKind> {
+) -> Result<Vec<Weight>> {
     let Some(store) = store else {
         return Ok(Vec::new());
     };
@@ -127,7 +127,7 @@ fn named(
     node: &Node<'_>,
     way: Way,
     name: &str,
-) -> Result<Option<Values>, KerasErrorKind> {
+) -> Result<Option<Values>> {
     let group = format!("model_weights/{}", node.place.outer);
     let names = strings(file, &group, "weight_names")?.unwrap_or_default();
     if let Some(inner) = node.place.inner {
@@ -167,7 +167,7 @@ fn numbered(
     recurrent: bool,
     way: Way,
     index: usize,
-) -> Result<Option<Values>, KerasErrorKind> {
+) -> Result<Option<Values>> {
     let way = match way {
         Way::Only => "",
         Way::Forward => "/forward_layer",
@@ -183,7 +183,7 @@ fn numbered(
     array(file, &path).map_err(|error| KerasErrorKind::damaged(format!("`{path}`"), error))
 }
 
-fn get(file: &File, path: &str, node: &Node<'_>) -> Result<Option<Values>, KerasErrorKind> {
+fn get(file: &File, path: &str, node: &Node<'_>) -> Result<Option<Values>> {
     let found =
         array(file, path).map_err(|error| KerasErrorKind::damaged(format!("`{path}`"), error))?;
     match found {
@@ -194,7 +194,7 @@ fn get(file: &File, path: &str, node: &Node<'_>) -> Result<Option<Values>, Keras
     }
 }
 
-fn check_shape(layer: &str, expected: &Array, shape: &[usize]) -> Result<(), KerasErrorKind> {
+fn check_shape(layer: &str, expected: &Array, shape: &[usize]) -> Result<()> {
     let fits = expected.shape.len() == shape.len()
         && expected
             .shape

@@ -26,7 +26,7 @@ pub(crate) use write::{changed, quoted, tagged, write_record};
 
 use crate::error::Fault;
 #[cfg(feature = "keras")]
-use crate::keras::{KerasErrorKind, LayerConfig};
+use crate::keras::{self, LayerConfig};
 use crate::tree::Node;
 use std::any::Any;
 use std::mem::discriminant;
@@ -50,11 +50,7 @@ pub(crate) trait Term: Sized + 'static {
     /// Reads `key` of a Keras layer; `None` if the file does not have it. The default is for types
     /// that no Keras layer uses.
     #[cfg(feature = "keras")]
-    fn from_keras(
-        _config: &LayerConfig<'_>,
-        _key: &str,
-        _warnings: &mut Vec<String>,
-    ) -> Result<Option<Self>, KerasErrorKind> {
+    fn from_keras(_: &LayerConfig<'_>, _key: &str) -> keras::Result<Option<Self>> {
         Ok(None)
     }
 }
@@ -146,11 +142,7 @@ pub(crate) trait Choice: Record + Clone + 'static {
 
     /// Reads `key` of a Keras layer; see [`Term::from_keras`].
     #[cfg(feature = "keras")]
-    fn read_keras(
-        _config: &LayerConfig<'_>,
-        _key: &str,
-        _warnings: &mut Vec<String>,
-    ) -> Result<Option<Self>, KerasErrorKind> {
+    fn read_keras(_: &LayerConfig<'_>, _key: &str) -> keras::Result<Option<Self>> {
         Ok(None)
     }
 }

@@ -4,7 +4,7 @@ use super::spelling::{nearest, same};
 use super::{Choice, Fields, Record, Rule, Term, Variant};
 use crate::error::Fault;
 #[cfg(feature = "keras")]
-use crate::keras::{KerasErrorKind, LayerConfig};
+use crate::keras::{self, LayerConfig};
 use crate::tree::{Entry, Node, Tree};
 use std::ops::Range;
 
@@ -192,12 +192,8 @@ impl<C: Choice> Term for C {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        config: &LayerConfig<'_>,
-        key: &str,
-        warnings: &mut Vec<String>,
-    ) -> Result<Option<Self>, KerasErrorKind> {
-        C::read_keras(config, key, warnings)
+    fn from_keras(config: &LayerConfig<'_>, key: &str) -> keras::Result<Option<Self>> {
+        C::read_keras(config, key)
     }
 }
 

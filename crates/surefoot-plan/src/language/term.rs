@@ -4,7 +4,7 @@ use super::Term;
 use super::write::quoted;
 use crate::error::Fault;
 #[cfg(feature = "keras")]
-use crate::keras::{KerasErrorKind, LayerConfig};
+use crate::keras::{self, LayerConfig};
 use crate::tree::{Node, Tree};
 use std::path::PathBuf;
 
@@ -23,11 +23,7 @@ impl Term for bool {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        config: &LayerConfig<'_>,
-        key: &str,
-        _: &mut Vec<String>,
-    ) -> Result<Option<Self>, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>, key: &str) -> keras::Result<Option<Self>> {
         config.flag(key)
     }
 }
@@ -69,11 +65,7 @@ impl Term for usize {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        config: &LayerConfig<'_>,
-        key: &str,
-        _: &mut Vec<String>,
-    ) -> Result<Option<Self>, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>, key: &str) -> keras::Result<Option<Self>> {
         Ok(config.sizes(key)?.map(|[size]| size))
     }
 }
@@ -114,11 +106,7 @@ impl Term for f64 {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        config: &LayerConfig<'_>,
-        key: &str,
-        _: &mut Vec<String>,
-    ) -> Result<Option<Self>, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>, key: &str) -> keras::Result<Option<Self>> {
         config.number(key)
     }
 }
@@ -138,11 +126,7 @@ impl Term for String {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        config: &LayerConfig<'_>,
-        key: &str,
-        _: &mut Vec<String>,
-    ) -> Result<Option<Self>, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>, key: &str) -> keras::Result<Option<Self>> {
         Ok((key == "name").then(|| config.layer.to_owned()))
     }
 }
@@ -186,11 +170,7 @@ impl Term for [usize; 2] {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        config: &LayerConfig<'_>,
-        key: &str,
-        _: &mut Vec<String>,
-    ) -> Result<Option<Self>, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>, key: &str) -> keras::Result<Option<Self>> {
         config.sizes(key)
     }
 }
@@ -211,11 +191,7 @@ impl Term for Vec<i64> {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        config: &LayerConfig<'_>,
-        key: &str,
-        _: &mut Vec<String>,
-    ) -> Result<Option<Self>, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>, key: &str) -> keras::Result<Option<Self>> {
         config.list(key)
     }
 }

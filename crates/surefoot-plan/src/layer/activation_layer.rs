@@ -3,7 +3,7 @@
 use super::{LayerSpec, Role};
 use crate::Activation;
 #[cfg(feature = "keras")]
-use crate::keras::{KerasErrorKind, LayerConfig};
+use crate::keras::{self, LayerConfig};
 use crate::language::{Fields, Record, any, name};
 use crate::shape::{Input, Mismatch, Output};
 
@@ -42,13 +42,9 @@ impl LayerSpec for ActivationLayer {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        class: &str,
-        config: &LayerConfig<'_>,
-        _: &mut Vec<String>,
-    ) -> Result<Self, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>) -> keras::Result<Self> {
         let name = Some(config.layer.to_owned());
-        let activation = config.activation_layer(class)?.unwrap_or_default();
+        let activation = config.activation_layer()?.unwrap_or_default();
         Ok(Self { name, activation })
     }
 }

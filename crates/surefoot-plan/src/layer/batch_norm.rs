@@ -2,7 +2,7 @@
 
 use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
-use crate::keras::{KerasArrays, KerasErrorKind, LayerConfig};
+use crate::keras::{self, KerasArrays, LayerConfig};
 use crate::language::{Fields, Record, any, name, positive, unit_interval};
 use crate::shape::{Input, Mismatch, Output, per_channel};
 
@@ -51,13 +51,9 @@ impl LayerSpec for BatchNorm {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        _: &str,
-        config: &LayerConfig<'_>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Self, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>) -> keras::Result<Self> {
         config.only("renorm", false)?;
-        config.read_norm(Self::template(), warnings)
+        config.read_norm(Self::template())
     }
 
     #[cfg(feature = "keras")]

@@ -2,7 +2,7 @@
 
 use super::{LayerSpec, Padding, Role};
 #[cfg(feature = "keras")]
-use crate::keras::{KerasArrays, KerasErrorKind, LayerConfig};
+use crate::keras::{self, KerasArrays, LayerConfig};
 use crate::language::{Fields, Record, any, name};
 use crate::shape::{Input, Mismatch, Output, affine, window};
 use crate::{Activation, Initializer, Regularizer};
@@ -96,14 +96,10 @@ impl LayerSpec for Conv1d {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        _: &str,
-        config: &LayerConfig<'_>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Self, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>) -> keras::Result<Self> {
         config.channels_last()?;
         config.only("groups", 1)?;
-        config.read(Self::template(), warnings)
+        config.read(Self::template())
     }
 
     #[cfg(feature = "keras")]

@@ -2,7 +2,7 @@
 
 use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
-use crate::keras::{KerasErrorKind, LayerConfig};
+use crate::keras::{self, LayerConfig};
 use crate::language::{Fields, Record, name, share};
 use crate::shape::{Input, Mismatch, Output};
 
@@ -41,13 +41,9 @@ impl LayerSpec for Dropout {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        _: &str,
-        config: &LayerConfig<'_>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Self, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>) -> keras::Result<Self> {
         config.absent("noise_shape")?;
-        config.read(Self::template(), warnings)
+        config.read(Self::template())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{LayerSpec, Role};
 use crate::Initializer;
 #[cfg(feature = "keras")]
-use crate::keras::{KerasArrays, KerasErrorKind, LayerConfig};
+use crate::keras::{self, KerasArrays, LayerConfig};
 use crate::language::{Fields, Record, any, name};
 use crate::shape::{Input, Mismatch, Output};
 
@@ -60,13 +60,9 @@ impl LayerSpec for Embedding {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        _: &str,
-        config: &LayerConfig<'_>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Self, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>) -> keras::Result<Self> {
         config.only("mask_zero", false)?;
-        config.read(Self::template(), warnings)
+        config.read(Self::template())
     }
 
     #[cfg(feature = "keras")]

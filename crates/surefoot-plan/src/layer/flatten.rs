@@ -2,7 +2,7 @@
 
 use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
-use crate::keras::{KerasErrorKind, LayerConfig};
+use crate::keras::{self, LayerConfig};
 use crate::language::{Fields, Record, name};
 use crate::shape::{Input, Mismatch, Output, size};
 
@@ -31,13 +31,9 @@ impl LayerSpec for Flatten {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        _: &str,
-        config: &LayerConfig<'_>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Self, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>) -> keras::Result<Self> {
         config.channels_last()?;
-        config.read(Self::template(), warnings)
+        config.read(Self::template())
     }
 
     #[cfg(feature = "keras")]

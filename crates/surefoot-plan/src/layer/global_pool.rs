@@ -2,7 +2,7 @@
 
 use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
-use crate::keras::{KerasErrorKind, LayerConfig};
+use crate::keras::{self, LayerConfig};
 use crate::language::{Fields, Record, name};
 use crate::shape::{Input, Mismatch, Output};
 
@@ -34,14 +34,10 @@ impl LayerSpec for GlobalPool {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        _: &str,
-        config: &LayerConfig<'_>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Self, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>) -> keras::Result<Self> {
         config.channels_last()?;
         config.only("keepdims", false)?;
-        config.read(Self::template(), warnings)
+        config.read(Self::template())
     }
 
     #[cfg(feature = "keras")]

@@ -2,7 +2,7 @@
 
 use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
-use crate::keras::{KerasArrays, KerasErrorKind, LayerConfig};
+use crate::keras::{self, KerasArrays, LayerConfig};
 use crate::language::{Fields, Record, any, name, positive};
 use crate::shape::{Input, Mismatch, Output, per_channel};
 
@@ -59,15 +59,11 @@ impl LayerSpec for GroupNorm {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        _: &str,
-        config: &LayerConfig<'_>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Self, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>) -> keras::Result<Self> {
         if config.number("groups")?.is_some_and(|groups| groups < 1.0) {
             return Err(config.unsupported("groups", "a number above zero"));
         }
-        config.read_norm(Self::template(), warnings)
+        config.read_norm(Self::template())
     }
 
     #[cfg(feature = "keras")]

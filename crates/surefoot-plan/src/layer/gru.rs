@@ -3,7 +3,7 @@
 use super::recurrent::Recurrent;
 use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
-use crate::keras::{KerasArrays, KerasErrorKind, LayerConfig};
+use crate::keras::{self, KerasArrays, LayerConfig};
 use crate::language::{Fields, Record, any, name};
 use crate::shape::{Input, Mismatch, Output};
 use crate::{Activation, Initializer, Regularizer};
@@ -107,14 +107,10 @@ impl LayerSpec for Gru {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        _: &str,
-        config: &LayerConfig<'_>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Self, KerasErrorKind> {
-        super::recurrent::check_keras(config, warnings)?;
+    fn from_keras(config: &LayerConfig<'_>) -> keras::Result<Self> {
+        super::recurrent::check_keras(config)?;
         // Keras files written before the option existed do not contain it.
-        config.read(Self { reset_after: false, ..Self::template() }, warnings)
+        config.read(Self { reset_after: false, ..Self::template() })
     }
 
     #[cfg(feature = "keras")]

@@ -37,7 +37,7 @@ pub use walk::{output_activation, output_position, walk_mut};
 
 use crate::error::Fault;
 #[cfg(feature = "keras")]
-use crate::keras::{KerasArrays, KerasErrorKind, LayerConfig};
+use crate::keras::{self, KerasArrays, LayerConfig};
 use crate::language::{Choice, Fields, Find, Record, Term, Variant, alias};
 use crate::shape::{Input, Mismatch, Output};
 use crate::tree::{Node, Tree};
@@ -97,15 +97,11 @@ macro_rules! layers {
             }
 
             /// Translates a Keras layer; `None` if the class is unknown.
-            pub(crate) fn from_keras(
-                class: &str,
-                config: &LayerConfig<'_>,
-                warnings: &mut Vec<String>,
-            ) -> Option<Result<Self, KerasErrorKind>> {
+            pub(crate) fn from_keras(config: &LayerConfig<'_>) -> Option<keras::Result<Self>> {
                 $($({
                     let names: &[&str] = &$keras;
-                    if names.contains(&class) {
-                        return Some($type::from_keras(class, config, warnings).map(Self::$variant));
+                    if names.contains(&config.class) {
+                        return Some($type::from_keras(config).map(Self::$variant));
                     }
                 })+)*
                 None
@@ -220,12 +216,8 @@ pub(crate) trait LayerSpec: Record + Clone {
     /// The default copies the values of all keys that Keras has under the same name. Override it
     /// to reject Keras options that would change what the layer computes.
     #[cfg(feature = "keras")]
-    fn from_keras(
-        _class: &str,
-        config: &LayerConfig<'_>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Self, KerasErrorKind> {
-        config.read(Self::template(), warnings)
+    fn from_keras(config: &LayerConfig<'_>) -> keras::Result<Self> {
+        config.read(Self::template())
     }
 
     /// The arrays of the Keras layer, in the order in which Keras stores them.

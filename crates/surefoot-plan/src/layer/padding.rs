@@ -1,7 +1,7 @@
 //! Padding of windows at the edges of their input.
 
 #[cfg(feature = "keras")]
-use crate::keras::{KerasErrorKind, LayerConfig};
+use crate::keras::{self, LayerConfig};
 use crate::language::{Choice, Record, Variant, variant};
 
 /// Padding of a window at the edges of its input.
@@ -23,11 +23,7 @@ impl Choice for Padding {
         &[variant("valid", || Self::Valid), variant("same", || Self::Same)];
 
     #[cfg(feature = "keras")]
-    fn read_keras(
-        config: &LayerConfig<'_>,
-        key: &str,
-        _: &mut Vec<String>,
-    ) -> Result<Option<Self>, KerasErrorKind> {
+    fn read_keras(config: &LayerConfig<'_>, key: &str) -> keras::Result<Option<Self>> {
         match config.text(key)? {
             None => Ok(None),
             Some("valid") => Ok(Some(Self::Valid)),

@@ -2,7 +2,7 @@
 
 use super::{LayerSpec, Padding, Role};
 #[cfg(feature = "keras")]
-use crate::keras::{KerasErrorKind, LayerConfig};
+use crate::keras::{self, LayerConfig};
 use crate::language::{Fields, Record, any, name};
 use crate::shape::{Input, Mismatch, Output, window};
 
@@ -50,13 +50,9 @@ impl LayerSpec for Pool2d {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        _: &str,
-        config: &LayerConfig<'_>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Self, KerasErrorKind> {
+    fn from_keras(config: &LayerConfig<'_>) -> keras::Result<Self> {
         config.channels_last()?;
-        config.read(Self::template(), warnings)
+        config.read(Self::template())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rules shared by the recurrent layers.
 
 #[cfg(feature = "keras")]
-use crate::keras::{KerasArrays, KerasErrorKind, LayerConfig};
+use crate::keras::{self, KerasArrays, LayerConfig};
 use crate::shape::{Input, Mismatch, Output, affine};
 
 /// Dimensions of a recurrent layer.
@@ -51,18 +51,15 @@ impl Recurrent {
 /// Rejects Keras options that change what a recurrent layer computes, and warns about options that
 /// only matter in training.
 #[cfg(feature = "keras")]
-pub(super) fn check_keras(
-    config: &LayerConfig<'_>,
-    warnings: &mut Vec<String>,
-) -> Result<(), KerasErrorKind> {
+pub(super) fn check_keras(config: &LayerConfig<'_>) -> keras::Result<()> {
     for key in ["go_backwards", "stateful", "return_state", "time_major"] {
         config.only(key, false)?;
     }
     for key in ["dropout", "recurrent_dropout"] {
         if config.number(key)?.is_some_and(|rate| rate != 0.0) {
-            config.ignore(&[key], warnings);
+            config.ignore(&[key]);
         }
     }
-    config.ignore(&["bias_regularizer"], warnings);
+    config.ignore(&["bias_regularizer"]);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use super::recurrent::Recurrent;
 use super::{LayerSpec, Role};
 #[cfg(feature = "keras")]
-use crate::keras::{KerasArrays, KerasErrorKind, LayerConfig};
+use crate::keras::{self, KerasArrays, LayerConfig};
 use crate::language::{Fields, Record, any, name};
 use crate::shape::{Input, Mismatch, Output};
 use crate::{Activation, Initializer, Regularizer};
@@ -97,13 +97,9 @@ impl LayerSpec for SimpleRnn {
     }
 
     #[cfg(feature = "keras")]
-    fn from_keras(
-        _: &str,
-        config: &LayerConfig<'_>,
-        warnings: &mut Vec<String>,
-    ) -> Result<Self, KerasErrorKind> {
-        super::recurrent::check_keras(config, warnings)?;
-        config.read(Self::template(), warnings)
+    fn from_keras(config: &LayerConfig<'_>) -> keras::Result<Self> {
+        super::recurrent::check_keras(config)?;
+        config.read(Self::template())
     }
 
     #[cfg(feature = "keras")]

@@ -64,32 +64,25 @@ fn check_project(mut project: Project, config: &CheckConfig) -> CheckReport {
         .filter(|(_, relevant)| **relevant)
         .map(|(file, _)| FileId(file))
         .collect();
-    let scripts = parallel::map(&files, |file| analyze(&project, config, *file, None));
     let mut entered = BTreeSet::new();
     let mut found: Vec<Report> = Vec::new();
-    for (file, outcome) in files.iter().zip(scripts) {
-        match outcome {
-            Ok((report, functions)) => {
-                found.push(report);
-                entered.extend(functions);
+    // The second pass analyzes code that no script calls, with guessed arguments.
+    for is_library in [false, true] {
+        let called = is_library.then(|| entered.clone());
+        let results =
+            parallel::map(&files, |file| analyze(&project, config, *file, called.as_ref()));
+        for (file, result) in files.iter().zip(results) {
+            match result {
+                Ok((report, functions)) => {
+                    found.push(report);
+                    entered.extend(functions);
+                }
+                Err(reason) => checked.unreadable.push(Unreadable {
+                    path: project.script(*file).source.path.clone(),
+                    reason,
+                    at: None,
+                }),
             }
-            Err(reason) => checked.unreadable.push(Unreadable {
-                path: project.script(*file).source.path.clone(),
-                reason,
-                at: None,
-            }),
-        }
-    }
-    // Code that no script calls is analyzed with guessed arguments.
-    let rest = parallel::map(&files, |file| analyze(&project, config, *file, Some(&entered)));
-    for (file, outcome) in files.iter().zip(rest) {
-        match outcome {
-            Ok((report, _)) => found.push(report),
-            Err(reason) => checked.unreadable.push(Unreadable {
-                path: project.script(*file).source.path.clone(),
-                reason,
-                at: None,
-            }),
         }
     }
 

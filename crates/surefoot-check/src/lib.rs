@@ -29,5 +29,5 @@ pub use explain::Explanation;
 pub use finding::{Finding, Note};
 pub use rule::{NoSuchRule, Rule};
 pub use source::{FileId, Place, Source, Sources};
-pub use torch::{NoTorch, TorchOperations};
+pub use torch::{TorchListError, TorchOperations};
 pub use unreadable::{Reason, Unreadable};

@@ -144,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn a_comment_can_speak_for_the_file() {
+    fn a_comment_can_apply_to_the_file() {
         let found = suppressions("# surefoot: ignore-file[clock]\na = 1\n");
         assert!(found.silence(Rule::Clock, 2..3));
         assert!(!found.silence(Rule::Precision, 2..3));
     }
 
     #[test]
-    fn what_is_no_order_silences_nothing_and_is_told() {
+    fn a_malformed_suppression_is_reported() {
         for order in ["ignored in review", "ignore-files[clock]", "ignore[clock"] {
             let found = suppressions(&format!("a = 1  # surefoot: {order}\n"));
             assert!(!found.silence(Rule::Clock, 1..2), "{order}");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_is_none_is_told() {
+    fn an_unknown_rule_is_reported() {
         let found = suppressions("a = 1  # surefoot: ignore[clocks, precision]\n");
         assert_eq!(found.unknown.len(), 1);
         assert!(found.unknown[0].message.contains("`clocks`"));

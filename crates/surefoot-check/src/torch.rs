@@ -16,7 +16,7 @@ pub struct TorchOperations {
 
 /// Error for a folder without a readable PyTorch.
 #[derive(Debug, thiserror::Error)]
-pub enum NoTorch {
+pub enum TorchListError {
     /// The module cannot be read.
     #[error("cannot read {}: {error}", path.display())]
     Unreadable {
@@ -32,11 +32,11 @@ pub enum NoTorch {
 
 impl TorchOperations {
     /// Reads the list of the PyTorch in a folder: `site-packages/torch`.
-    pub fn read(folder: &Path) -> Result<TorchOperations, NoTorch> {
+    pub fn read(folder: &Path) -> Result<TorchOperations, TorchListError> {
         let path = folder.join("__init__.py");
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
-            Err(error) => return Err(NoTorch::Unreadable { path, error }),
+            Err(error) => return Err(TorchListError::Unreadable { path, error }),
         };
         let documentation = || {
             let function = text.split_once("def use_deterministic_algorithms(")?.1;
@@ -44,7 +44,7 @@ impl TorchOperations {
         };
         match documentation() {
             Some(documentation) => Ok(TorchOperations { names: names(documentation) }),
-            None => Err(NoTorch::NoList(path)),
+            None => Err(TorchListError::NoList(path)),
         }
     }
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_are_those_that_the_installed_version_names() {
+    fn operations_are_read_from_the_installed_version() {
         let environment = installed(
             "def use_deterministic_algorithms(mode):\n    r\"\"\"Sets it.\n\n    \
              * :class:`torch.nn.AdaptiveAvgPool2d` on CUDA\n    \
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_whole_and_other_devices_do_not_count() {
+    fn other_devices_are_left_out() {
         let environment = installed(
             "def use_deterministic_algorithms(mode):\n    r\"\"\"Sets it and puts the output out.\n\n    \
              * :func:`torch.Tensor.index_put` with ``accumulate=False``\n    \
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_the_list_is_told_by_its_file() {
+    fn a_folder_without_the_list_is_an_error() {
         let environment = installed("version = 1\n");
         assert_eq!(TorchOperations::of_environment(environment.path()), None);
         let folder = environment.path().join("lib/python3.12/site-packages/torch");

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_is_no_optimizer() {
+    fn schedules_are_not_optimizers() {
         let schedule = Effect::Keras(Keras::Schedule);
         assert_eq!(effect_of("keras.optimizers.schedules.CosineDecay"), Some(schedule));
         let adam = Effect::Keras(Keras::Optimizer { is_plain: false });

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn pipelines_are_known_by_their_sources() {
+    fn pipelines_are_recognized_by_their_sources() {
         let pipeline = Some(Effect::TensorFlow(TensorFlow::Dataset));
         assert_eq!(effect_of("tensorflow.data.TFRecordDataset"), pipeline);
         assert_eq!(effect_of("tensorflow.data.Dataset.from_tensor_slices"), pipeline);

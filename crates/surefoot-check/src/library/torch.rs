@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_listed_is_a_computation() {
+    fn unlisted_names_are_pure() {
         assert_eq!(effect_of("torch.nn.functional.relu"), Some(Pure));
         assert_eq!(effect_of("torch.einsum"), Some(Pure));
     }

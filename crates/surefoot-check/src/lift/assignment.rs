@@ -253,8 +253,8 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> ProgramBuilder<'a> {
-    /// Settings are the same in every execution, but for those that the script draws itself. A clock that
-    /// somebody has to ask for (`--seed 0`) is left to who asks.
+    /// Records a setting that the script draws itself; other settings are the same in every execution. A
+    /// clock that the user has to request (`--seed 0`) is not reported.
     pub(super) fn set_setting(&mut self, name: &'a str, value: &Value<'a>, site: Site) {
         let is_drawn = |operand: &Operand| {
             let mut draws = self.facts.draws.iter();
@@ -271,7 +271,7 @@ impl<'a> ProgramBuilder<'a> {
         self.compute(variable, "copy", value.operands.clone(), site);
     }
 
-    /// Notes that a variable counts the rounds of the loops around it.
+    /// Records that a variable counts the rounds of the enclosing loops.
     pub(super) fn note_counted(&mut self, variable: Variable) {
         for id in self.loops.clone() {
             let positions = &mut self.facts.loops[id.0 as usize].positions;
@@ -282,7 +282,7 @@ impl<'a> ProgramBuilder<'a> {
     }
 }
 
-/// A parameter that is no model's is a tensor like others.
+/// Treats parameters outside of models as plain tensors.
 fn without_empty_parameters(mut value: Value<'_>) -> Value<'_> {
     if matches!(&value.shape, Shape::Parameters(ids) if ids.is_empty()) {
         value.shape = Shape::Plain;

@@ -148,7 +148,7 @@ impl<'a> Lift<'a> {
                 self.heap.data(&from)
             }
             Kind::Framework(_) => self.heap.framework_attribute(id, name),
-            // Groups of parameters are part of the optimizer, and written through.
+            // Parameter groups are state of the optimizer.
             Kind::Optimizer { .. } if name == "param_groups" => Value::object(id),
             Kind::Plain | Kind::Transform { .. } => Value::constant(),
             _ if is_method_name(name) => Value::of(Shape::Method(id, name)),
@@ -156,13 +156,13 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// A variable of the system's environment: a setting, or the rank of a process.
+    /// An environment variable: a setting, or the rank of a process.
     pub(super) fn environment_variable(&mut self, name: &Value<'a>) -> Value<'a> {
         let operands = match name.as_text().copied() {
             Some(
                 "RANK" | "LOCAL_RANK" | "SLURM_PROCID" | "SLURM_LOCALID" | "OMPI_COMM_WORLD_RANK",
             ) => vec![Operand::Rank],
-            // The cluster, with the number of this worker in it.
+            // The cluster description includes the rank of this worker.
             Some("TF_CONFIG") => vec![Operand::Rank],
             Some("WORLD_SIZE" | "SLURM_NTASKS") => vec![Operand::Workers],
             _ => Vec::new(),
@@ -183,7 +183,7 @@ pub(super) fn is_property(function: &Function<'_>) -> bool {
     })
 }
 
-/// Methods that scripts pass on without calling them.
+/// Methods that scripts pass as values.
 pub(super) fn is_method_name(name: &str) -> bool {
     matches!(
         name,

@@ -10,7 +10,7 @@ use super::value::{ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Variable};
 
 impl<'a> Lift<'a> {
-    /// Binds a name or an attribute to a value. `shown` is how the script writes it.
+    /// Binds a name or an attribute to a value. `shown` is its source text.
     pub(super) fn bind(
         &mut self,
         owner: Owner,
@@ -127,7 +127,7 @@ impl<'a> Lift<'a> {
         self.heap.read(&slot)
     }
 
-    /// Binds a name in the current frame without anything happening in the program.
+    /// Binds a name in the current frame without emitting a statement.
     pub(super) fn declare(&mut self, name: &'a str, value: Value<'a>) {
         let owner = self.scope.owner_of(name);
         let slot = Slot { shape: value.shape, variable: None, models: value.models };
@@ -149,8 +149,8 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// What a loop gives another value is data from the beginning, as far as JAX is concerned: trees of
-    /// parameters begin as dictionaries and lists, and come back from functions as values.
+    /// Turns a container that a loop rebinds into data, for JAX: trees of parameters start as
+    /// dictionaries and lists, and are returned from functions as values.
     pub(super) fn forget_container(&mut self, owner: Owner, name: &'a str, site: Site) {
         let Some(Slot { shape: Shape::Object(id), .. }) = self.slot(owner, name) else {
             return;
@@ -165,7 +165,7 @@ impl<'a> Lift<'a> {
         self.set(owner, name, Some(slot));
     }
 
-    /// Notes which attribute of which object keeps something.
+    /// Records the attribute that holds a value.
     pub(super) fn note_keeper(
         &mut self,
         owner: Owner,
@@ -182,7 +182,7 @@ impl<'a> Lift<'a> {
         self.program.facts.kept_in.entry(kept).or_insert(keeper);
     }
 
-    /// A name that is given another object loses what was restored into the one before.
+    /// Records that rebinding a name discards the state restored into its previous object.
     pub(super) fn note_rebinding(
         &mut self,
         owner: Owner,
@@ -208,7 +208,7 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> Heap<'a> {
-    /// Variables in a list are called as the list is.
+    /// Names the elements of a list after the list.
     pub(super) fn name_elements(&mut self, id: ObjectId, shown: &str) {
         let Kind::Container(container) = &self.object(id).kind else {
             return;

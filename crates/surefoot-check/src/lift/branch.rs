@@ -10,8 +10,8 @@ use super::value::{ObjectId, Shape};
 use crate::calculus::Operand;
 
 impl<'a> Lift<'a> {
-    /// Runs the sides of a branch from the same start; their blocks are returned, and names are what
-    /// they may be after any of them.
+    /// Runs the sides of a branch from the same state and returns their blocks. Afterwards, names have
+    /// the join of their values.
     pub(super) fn branch(
         &mut self,
         sides: Vec<&mut dyn FnMut(&mut Lift<'a>)>,
@@ -116,7 +116,7 @@ impl<'a> Lift<'a> {
         Some(Slot { shape, variable, models })
     }
 
-    /// Two objects that stand for each other from here on, one made in each of two branches.
+    /// Merges two objects, one created in each of two branches.
     pub(super) fn unite(
         &mut self,
         a: ObjectId,

@@ -1,4 +1,4 @@
-//! Branches: `if`, `try`, `match`, both sides of each.
+//! `if`, `try` and `match` statements.
 
 use super::Lift;
 use super::value::{Shape, Value};
@@ -9,8 +9,8 @@ use ruff_python_ast::{
 use ruff_text_size::Ranged;
 
 impl<'a> Lift<'a> {
-    /// Executes a branch. If one side leaves the block, the rest of it belongs to the other; then it
-    /// has been executed.
+    /// Executes an `if` statement. If one side leaves the block, the rest of the block runs in the other side;
+    /// returns true in that case.
     pub(super) fn run_if(&mut self, branch: &'a StmtIf, rest: &'a [Stmt]) -> bool {
         self.run_branch(Some(&branch.test), &branch.body, &branch.elif_else_clauses, rest)
     }
@@ -74,7 +74,7 @@ impl<'a> Lift<'a> {
         body_leaves || others_leave
     }
 
-    /// Returns true if a condition certainly holds or certainly does not, in every execution.
+    /// Value of a condition, if it is the same in every execution.
     pub(super) fn certainty(&self, test: &Expr, value: &Value<'a>) -> Option<bool> {
         match test {
             Expr::Compare(compare) if matches!(&*compare.left, Expr::Name(name) if name.id == "__name__") =>
@@ -169,7 +169,7 @@ impl<'a> Lift<'a> {
     }
 }
 
-/// Returns true if a block surely ends by leaving the function or the round of the loop.
+/// Returns true if a block certainly leaves the function or the round of the loop.
 pub(super) fn leaves(body: &[Stmt]) -> bool {
     match body.last() {
         Some(Stmt::Return(_) | Stmt::Break(_) | Stmt::Continue(_)) => true,

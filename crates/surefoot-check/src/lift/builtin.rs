@@ -27,7 +27,7 @@ impl<'a> Lift<'a> {
         self.unordered(Environment::SetOrder, "set", content, range)
     }
 
-    /// Calls a function that is always there.
+    /// Calls a built-in function.
     pub(super) fn call_builtin(
         &mut self,
         name: &str,
@@ -82,8 +82,7 @@ impl<'a> Lift<'a> {
                     ..Container::default()
                 };
                 let id = self.make(Kind::Container(container), name, site);
-                let cell = self.heap.object(id).cell;
-                self.program.compute(cell, "new", Vec::new(), site);
+                self.write_state(id, "new", Vec::new(), site);
                 if name == "set" {
                     self.heap.sets.insert(id);
                 }

@@ -1,4 +1,4 @@
-//! Calls: of functions and classes of the project, and of everything else.
+//! Calls.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::calculus::Site;
 use crate::library::{self, Effect};
 
 impl<'a> Lift<'a> {
-    /// The value of a call.
+    /// Evaluates a call.
     pub(super) fn call(&mut self, call: &'a ExprCall) -> Value<'a> {
         let range = call.range();
         if let Expr::Attribute(it) = &*call.func {
@@ -132,7 +132,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Calls a method of a value. `receiver` is how the script writes the value.
+    /// Calls a method of a value. `receiver` is the expression of the value.
     pub(super) fn call_method(
         &mut self,
         receiver: &'a Expr,
@@ -207,7 +207,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Writes what an argument refers to: `random.shuffle(samples)`.
+    /// Writes to the target of an argument: `random.shuffle(samples)`.
     pub(super) fn write_argument(&mut self, argument: &Value<'a>, by: &Value<'a>, site: Site) {
         match &argument.shape {
             Shape::Object(id) => self.write_cell(*id, by.operands.clone(), site),

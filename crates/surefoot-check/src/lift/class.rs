@@ -27,7 +27,7 @@ impl<'a> Lift<'a> {
         if is_static { function.clone() } else { self.bound_method(function, id) }
     }
 
-    /// A name in the body of a class or of those it inherits from.
+    /// Looks up a name in a class and its bases.
     pub(super) fn class_attribute(&self, class: &Rc<Class<'a>>, name: &str) -> Option<Value<'a>> {
         self.class_attribute_within(class, name, 16)
     }
@@ -57,7 +57,7 @@ impl<'a> Lift<'a> {
         })
     }
 
-    /// A name in the classes that a class inherits from, for an object.
+    /// Looks up a name in the bases of a class: `super().name`.
     pub(super) fn super_attribute(
         &mut self,
         class: &Rc<Class<'a>>,
@@ -76,7 +76,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// A new object of a class of the project.
+    /// Instantiates a class of the project.
     pub(super) fn instantiate(
         &mut self,
         class: &Rc<Class<'a>>,
@@ -164,10 +164,10 @@ impl<'a> Lift<'a> {
                 continue;
             };
             let name = name.id.as_str();
-            let given = positional.next().or_else(|| {
+            let passed = positional.next().or_else(|| {
                 arguments.named.iter().find(|(it, _)| *it == name).map(|(_, value)| value.clone())
             });
-            if let Some(value) = given {
+            if let Some(value) = passed {
                 self.set_field(id, name, name, value, site);
             }
         }

@@ -24,8 +24,7 @@ impl<'a> Lift<'a> {
         }
         let id = self.empty_optimizer(site);
         let rest = self.heap.combine(arguments.all().filter(|it| it.is_data()));
-        let cell = self.heap.object(id).cell;
-        self.program.compute(cell, "new", rest.operands, site);
+        self.write_state(id, "new", rest.operands, site);
         let rate = arguments.get(0, "learning_rate");
         let has_momentum = arguments.may_be_true(1, "momentum");
         // A schedule counts the steps.
@@ -48,29 +47,28 @@ impl<'a> Lift<'a> {
         found.map(|(_, optimizer)| self.heap.actual(*optimizer))
     }
 
-    /// The optimizer of a model, made if it has none yet.
+    /// The optimizer of a model, created on first use.
     pub(super) fn optimizer_for(&mut self, model: ObjectId, site: Site) -> ObjectId {
         let model = self.heap.actual(model);
         if let Some(optimizer) = self.optimizer_of(model) {
             return optimizer;
         }
         let optimizer = self.empty_optimizer(site);
-        let cell = self.heap.object(optimizer).cell;
-        self.program.compute(cell, "new", Vec::new(), site);
+        self.write_state(optimizer, "new", Vec::new(), site);
         self.libraries.optimizers.insert(model, optimizer);
         optimizer
     }
 
     /// `model.compile(..)`.
     pub(super) fn compile(&mut self, id: ObjectId, arguments: &Arguments<'a>, site: Site) {
-        let given = arguments.get(0, "optimizer");
-        let optimizer = match given.and_then(Value::as_object) {
+        let passed = arguments.get(0, "optimizer");
+        let optimizer = match passed.and_then(Value::as_object) {
             Some(optimizer) if self.heap.is_optimizer(optimizer) => self.heap.actual(optimizer),
             _ => {
                 let optimizer = self.empty_optimizer(site);
-                let cell = self.heap.object(optimizer).cell;
-                self.program.compute(cell, "new", Vec::new(), site);
-                if given.and_then(Value::as_text).is_some_and(|it| it.eq_ignore_ascii_case("sgd")) {
+                self.write_state(optimizer, "new", Vec::new(), site);
+                if passed.and_then(Value::as_text).is_some_and(|it| it.eq_ignore_ascii_case("sgd"))
+                {
                     self.libraries.stateless_optimizers.insert(optimizer);
                 }
                 optimizer
@@ -153,7 +151,7 @@ impl<'a> Lift<'a> {
         )
     }
 
-    /// A method of an optimizer of Keras; nothing if it is one of PyTorch.
+    /// Calls a method of a Keras optimizer; `None` for methods of PyTorch optimizers.
     pub(super) fn call_keras_optimizer(
         &mut self,
         id: ObjectId,
@@ -164,16 +162,16 @@ impl<'a> Lift<'a> {
     ) -> Option<Value<'a>> {
         match name {
             "apply_gradients" | "apply" => {
-                let mut given: Vec<Value<'a>> = Vec::new();
+                let mut passed: Vec<Value<'a>> = Vec::new();
                 for value in arguments.all() {
                     match &value.shape {
-                        Shape::Zip(parts) => given.extend(parts.iter().cloned()),
-                        _ => given.push(value.clone()),
+                        Shape::Zip(parts) => passed.extend(parts.iter().cloned()),
+                        _ => passed.push(value.clone()),
                     }
                 }
-                let roots = self.heap.models_in(given.iter());
-                let gradient = self.heap.combine(given.iter().take(1)).operands;
-                self.step_variables(id, &given, &gradient, site);
+                let roots = self.heap.models_in(passed.iter());
+                let gradient = self.heap.combine(passed.iter().take(1)).operands;
+                self.step_variables(id, &passed, &gradient, site);
                 self.keras_step(id, &roots, &gradient, site);
             }
             "minimize" => {
@@ -211,15 +209,15 @@ impl<'a> Lift<'a> {
         Some(Value::constant())
     }
 
-    /// Variables that belong to no model are trained as well.
+    /// Trains variables that belong to no model.
     fn step_variables(
         &mut self,
         optimizer: ObjectId,
-        given: &[Value<'a>],
+        passed: &[Value<'a>],
         gradient: &[Operand],
         site: Site,
     ) {
-        for value in given {
+        for value in passed {
             for id in self.heap.objects_in(value) {
                 if matches!(self.heap.object(id).kind, Kind::State) {
                     let cell = self.heap.cell(id);

@@ -1,4 +1,4 @@
-//! Comprehensions: loops that make a value.
+//! Comprehensions.
 
 use ruff_python_ast::{Comprehension, Expr};
 use ruff_text_size::{Ranged, TextRange};
@@ -9,7 +9,7 @@ use super::value::{Shape, Value};
 use crate::calculus::{Operand, Statement};
 
 impl<'a> Lift<'a> {
-    /// The value of a comprehension. The order in which a dictionary is filled hardly ever matters; that
+    /// Evaluates a comprehension. The insertion order of a dictionary hardly ever matters; that
     /// of a list does.
     pub(super) fn comprehension(
         &mut self,
@@ -48,7 +48,7 @@ impl<'a> Lift<'a> {
             };
             if let Shape::Unordered(what, variable) = iterated.shape {
                 order = Some((what, variable));
-                // The order is of the whole, not of each.
+                // The order belongs to the whole, not to each element.
                 element.operands.retain(|it| *it != Operand::Variable(variable));
             }
             self.assign(&generator.target, element, generator.range());
@@ -86,8 +86,7 @@ impl<'a> Lift<'a> {
             Some(thing) if !is_dictionary => {
                 let container = Container { elements: vec![thing], ..Container::default() };
                 let id = self.make(Kind::Container(container), "list", site);
-                let cell = self.heap.object(id).cell;
-                self.program.compute(cell, "list", whole.operands, site);
+                self.write_state(id, "list", whole.operands, site);
                 Value { shape: Shape::Object(id), operands: Vec::new(), models: whole.models }
             }
             _ => whole,

@@ -66,8 +66,10 @@ impl<'a> Lift<'a> {
                 drawn.models = whole.models;
                 return drawn;
             }
-            // Rows of a table of pandas, in an order of their own.
-            "sample" if arguments.name("frac").is_some() && !arguments.is_given("random_state") => {
+            // Sampled rows of a pandas table.
+            "sample"
+                if arguments.name("frac").is_some() && !arguments.is_passed("random_state") =>
+            {
                 whole.depend_on(&data);
                 let generator = self.global(Global::NumPy);
                 return self.draw(generator, Purpose::Values, whole.operands, site);

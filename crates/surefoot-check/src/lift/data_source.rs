@@ -1,4 +1,4 @@
-//! Loaders and data sets that a script makes.
+//! Creation of data loaders and data sets.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ impl<'a> Lift<'a> {
             .filter(|it| !matches!(it.shape, Shape::None));
         let loader = Loader {
             dataset: arguments.get(0, "dataset").cloned().unwrap_or_else(Value::constant),
-            // A setting may be true, and so may what the script computes: `sampler is None`.
+            // Settings and computed flags may be true: `sampler is None`.
             shuffles: arguments.may_be_true(2, "shuffle"),
             sampler: sampler.cloned(),
             generator: self.heap.generator_of(arguments),
@@ -31,8 +31,7 @@ impl<'a> Lift<'a> {
             is_opaque: false,
         };
         let id = self.make(Kind::Loader(Rc::new(loader)), "loader", site);
-        let cell = self.heap.object(id).cell;
-        self.program.compute(cell, "new", Vec::new(), site);
+        self.write_state(id, "new", Vec::new(), site);
         Value::object(id)
     }
 
@@ -65,8 +64,7 @@ impl<'a> Lift<'a> {
         let from = self.heap.combine(arguments.all());
         let id =
             self.make(Kind::Dataset { from: from.clone(), transforms, parts }, "dataset", site);
-        let cell = self.heap.object(id).cell;
-        self.program.compute(cell, "new", from.operands, site);
+        self.write_state(id, "new", from.operands, site);
         Value::object(id)
     }
 }

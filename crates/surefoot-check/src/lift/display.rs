@@ -44,8 +44,7 @@ impl<'a> Lift<'a> {
             elements.into_iter().map(|element| self.program.settled(element, site)).collect();
         let container = Container { elements, is_closed, ..Container::default() };
         let id = self.make(Kind::Container(container), "list", site);
-        let cell = self.heap.object(id).cell;
-        self.program.compute(cell, "list", whole.operands, site);
+        self.write_state(id, "list", whole.operands, site);
         Value { shape: Shape::Object(id), operands: Vec::new(), models: whole.models }
     }
 
@@ -77,8 +76,7 @@ impl<'a> Lift<'a> {
         }
         let site = self.site(it.range());
         let id = self.make(Kind::Container(container), "dictionary", site);
-        let cell = self.heap.object(id).cell;
-        self.program.compute(cell, "dictionary", whole.operands, site);
+        self.write_state(id, "dictionary", whole.operands, site);
         Value::object(id)
     }
 

@@ -21,7 +21,7 @@ impl<'a> Lift<'a> {
         site
     }
 
-    /// A draw from a generator; the value depends on `operands` too.
+    /// Draws from a generator; the value also depends on `operands`.
     pub(super) fn draw(
         &mut self,
         generator: ObjectId,
@@ -56,7 +56,7 @@ impl<'a> Lift<'a> {
         Value::plain(vec![Operand::Variable(target)])
     }
 
-    /// A value that another execution would find different.
+    /// Reads an input that differs between executions.
     pub(super) fn read_environment(
         &mut self,
         what: Environment,

@@ -112,12 +112,12 @@ impl<'a> Lift<'a> {
         let owner = Owner::Frame(frame);
         for parameter in parameters.posonlyargs.iter().chain(&parameters.args) {
             let name = parameter.name().as_str();
-            let given = match named.iter().position(|(it, _)| *it == name) {
+            let passed = match named.iter().position(|(it, _)| *it == name) {
                 Some(at) => Some(named.swap_remove(at).1),
                 None => positional.next(),
             };
             let value =
-                given.or_else(|| parameter.default().map(|default| defaults(self, default)));
+                passed.or_else(|| parameter.default().map(|default| defaults(self, default)));
             self.bind_parameter(owner, name, value, site);
         }
         if let Some(rest) = &parameters.vararg {
@@ -132,10 +132,10 @@ impl<'a> Lift<'a> {
         }
         for parameter in &parameters.kwonlyargs {
             let name = parameter.name().as_str();
-            let given =
+            let passed =
                 named.iter().position(|(it, _)| *it == name).map(|at| named.swap_remove(at).1);
             let value =
-                given.or_else(|| parameter.default().map(|default| defaults(self, default)));
+                passed.or_else(|| parameter.default().map(|default| defaults(self, default)));
             self.bind_parameter(owner, name, value, site);
         }
         if let Some(rest) = &parameters.kwarg {
@@ -143,8 +143,7 @@ impl<'a> Lift<'a> {
             let container =
                 super::object::Container { entries, is_closed: true, ..Default::default() };
             let id = self.make(Kind::Container(container), "arguments", site);
-            let cell = self.heap.object(id).cell;
-            self.program.compute(cell, "arguments", Vec::new(), site);
+            self.write_state(id, "arguments", Vec::new(), site);
             self.bind(owner, rest.name.as_str(), rest.name.as_str(), Value::object(id), site);
         }
     }
@@ -158,7 +157,7 @@ impl<'a> Lift<'a> {
     ) {
         let value = value.unwrap_or_else(Value::constant);
         // Passing an entry of a checkpoint to a call does not restore it.
-        // An object keeps the name of whoever made it.
+        // An object keeps its first name.
         if let Shape::Loaded(..) | Shape::Parameters(_) | Shape::Object(_) = value.shape {
             if let Owner::Frame(frame) = owner {
                 let slot =
@@ -167,7 +166,7 @@ impl<'a> Lift<'a> {
             }
             return;
         }
-        // A parameter is its argument, under another name.
+        // A parameter is an alias of its argument.
         let original = match (value.is_data(), &value.operands[..]) {
             (true, [Operand::Variable(original)]) => Some(*original),
             _ => None,

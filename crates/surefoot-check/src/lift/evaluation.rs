@@ -6,7 +6,7 @@ use super::program::ProgramBuilder;
 use crate::calculus::{Site, Variable};
 
 impl<'a> Lift<'a> {
-    /// Returns true if what happens now is an evaluation of the model.
+    /// Returns true during an evaluation of the model.
     pub(super) fn is_evaluation(&self) -> bool {
         if self.libraries.evaluating > 0 {
             return true;
@@ -22,8 +22,8 @@ impl<'a> Lift<'a> {
         self.execution.calls.iter().any(Call::evaluates)
     }
 
-    /// The function that is executed applies a model without training it: what it drew may be for no more
-    /// than that.
+    /// Marks the draws of the current function as probes, because it applies a model without training
+    /// it.
     pub(super) fn note_probe(&mut self) {
         let Some(call) = self.execution.calls.last().filter(|call| call.loops > 0) else {
             return;
@@ -45,14 +45,14 @@ impl<'a> Execution<'a> {
 }
 
 impl<'a> ProgramBuilder<'a> {
-    /// Notes that a variable is trained.
+    /// Records that a variable is trained.
     pub(super) fn note_trained(&mut self, variable: Variable) {
         if !self.trained.contains(&variable) {
             self.trained.push(variable);
         }
     }
 
-    /// Notes a step of training in all loops around it.
+    /// Records a training step in all enclosing loops.
     pub(super) fn note_step(&mut self) {
         for id in &self.loops {
             self.facts.loops[id.0 as usize].trains = true;

@@ -12,7 +12,7 @@ use super::value::{Code, Function, Shape, Value};
 use crate::library::Environment;
 
 impl<'a> Lift<'a> {
-    /// The value of an expression.
+    /// Evaluates an expression.
     pub(super) fn eval(&mut self, expression: &'a Expr) -> Value<'a> {
         match expression {
             Expr::Name(it) => self.name(it.id.as_str()),
@@ -140,7 +140,7 @@ impl<'a> Lift<'a> {
                 }
                 None => self.comprehension(&it.generators, &[&it.value], true, it.range()),
             },
-            // A text made of values is a name of something: what it names does not depend on it.
+            // A formatted text is a name; the named thing does not depend on the values in it.
             Expr::FString(it) => {
                 for element in it.value.elements().filter_map(interpolated) {
                     self.eval(element);
@@ -208,10 +208,10 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// What an import stands for. Modules run when something of theirs is needed: most of what a
-    /// script imports it never calls.
+    /// Resolves an import. Modules run on first use, because scripts never call most of what they
+    /// import.
     pub(super) fn imported(&mut self, mut value: Value<'a>) -> Value<'a> {
-        // Modules may pass a name on to each other, though not forever.
+        // Re-exports are followed up to a limit.
         for _ in 0..16 {
             let Shape::Import(file, name) = value.shape else {
                 return value;
@@ -280,7 +280,7 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> Heap<'a> {
-    /// One of several values: the thing among them, or all of the data.
+    /// One of several values: the object among them, or the combined data.
     pub(super) fn any_of(&mut self, values: Vec<Value<'a>>) -> Value<'a> {
         let things = values.iter().filter(|value| {
             !value.is_data() && !matches!(value.shape, Shape::Settings | Shape::Library(_))

@@ -12,7 +12,7 @@ use crate::library::{Environment, Family, Global};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LoopId(pub u32);
 
-/// The order of events, as they follow each other in the text of the program.
+/// Position of an event in the order of the program text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Moment(pub u32);
 
@@ -23,7 +23,7 @@ pub(crate) struct Lifted {
     pub program: Program,
     /// Source locations, indexed by site.
     pub sites: Vec<Place>,
-    /// Kind of state.
+    /// Objects with state.
     pub things: Vec<Thing>,
     /// Every draw.
     pub draws: Vec<Draw>,
@@ -31,7 +31,7 @@ pub(crate) struct Lifted {
     pub seeds: Vec<Seed>,
     /// Every save.
     pub saves: Vec<Save>,
-    /// Values that are written beside checkpoints.
+    /// Values written to other files than checkpoints.
     pub asides: Vec<Aside>,
     /// Every loop.
     pub loops: Vec<Loop>,
@@ -45,9 +45,9 @@ pub(crate) struct Lifted {
     pub reads: Vec<Read>,
     /// Operations that are not deterministic on a GPU.
     pub nondeterministic_ops: Vec<NondeterministicOp>,
-    /// Switches that make a script less repeatable.
+    /// Switches that make a script less reproducible.
     pub switches: Vec<SwitchSet>,
-    /// Calls that could not be resolved and take part in training.
+    /// Unknown calls that take part in training.
     pub unknown: Vec<Unknown>,
     /// Writes of state outside of training steps: re-creation, initialization.
     pub rewrites: Vec<Rewrite>,
@@ -55,11 +55,11 @@ pub(crate) struct Lifted {
     pub named: BTreeMap<Variable, Option<FrameId>>,
     /// Unseeded generators of data-loading worker processes.
     pub unseeded_processes: Vec<ObjectId>,
-    /// Keys that are made from others.
+    /// Derived keys.
     pub folds: Vec<Fold>,
     /// Variables that hold keys.
     pub keys: BTreeSet<Variable>,
-    /// The attribute of an object that a variable or an object is kept in.
+    /// Attribute that holds a variable or an object.
     pub kept_in: BTreeMap<Kept, (ObjectId, String)>,
     /// True if it trains anything.
     pub trains: bool,
@@ -112,7 +112,7 @@ pub(crate) struct Thing {
     pub is_part: bool,
 }
 
-/// The beginning of a script, where what has no other place is.
+/// Start of the script, for facts without another location.
 pub(crate) const START: Site = Site(0);
 
 /// Kind of state.
@@ -128,11 +128,11 @@ pub(crate) enum Role {
     Scaler,
     /// A moving average of a model.
     Average,
-    /// A generator that was made.
+    /// A generator created by the script.
     Generator(Family),
-    /// A generator that is always there.
+    /// A global generator.
     Global(Global),
-    /// A generator of a process that loads data.
+    /// A generator of a data-loading worker process.
     Worker(Global),
     /// A list, a queue.
     Container,
@@ -159,13 +159,13 @@ pub(crate) struct Draw {
     pub loops: Vec<LoopId>,
     /// Site in an evaluation that leads to it, if there is one.
     pub evaluation: Option<Site>,
-    /// True if it happens in a process that loads data.
+    /// True in a data-loading worker process.
     pub in_worker: bool,
     /// True if each worker process has an unseeded copy of the generator.
     pub is_copied: bool,
     /// True if it is in a function that applies a model without training it.
     pub is_probe: bool,
-    /// Purpose of a draw.
+    /// Variable that receives the value.
     pub target: Variable,
     pub moment: Moment,
 }
@@ -177,9 +177,9 @@ pub(crate) enum Purpose {
     Parameters,
     /// The order of the data.
     Order,
-    /// Default order of the data: `fit` shuffles unless told otherwise.
+    /// Order of the data where `fit` shuffles by default.
     DefaultOrder,
-    /// The seed of the processes that load data.
+    /// Seed of the data-loading worker processes.
     WorkerSeed,
     /// Randomness of a layer, such as dropout.
     Layer,
@@ -213,13 +213,13 @@ pub(crate) struct Save {
     pub holdings: Holdings,
     /// Frames of the open calls and modules.
     pub frames: Vec<FrameId>,
-    /// True if it is a checkpoint only if it turns out to hold something that must be saved.
+    /// True if it counts as a checkpoint only if it holds state that must be saved.
     pub is_candidate: bool,
     /// Names, visible there, of the objects that hold other objects.
     pub names: BTreeMap<ObjectId, String>,
 }
 
-/// Values that are written to a file of their own in a loop.
+/// Values written to a separate file in a loop.
 #[derive(Clone, Debug)]
 pub(crate) struct Aside {
     /// The call.
@@ -235,7 +235,7 @@ pub(crate) struct Holdings {
     pub objects: Vec<ObjectId>,
     /// Variables that are in it.
     pub variables: Vec<Variable>,
-    /// Its keys, and what is under each.
+    /// Entries.
     pub keys: Vec<Key>,
     /// True if it may have unknown contents.
     pub is_open: bool,
@@ -265,15 +265,15 @@ pub(crate) struct Loop {
     pub name: Option<String>,
     /// Variables that hold its position.
     pub positions: Vec<Variable>,
-    /// True if it goes through data.
+    /// True if it iterates over data.
     pub is_over_data: bool,
     /// True if a step of an optimizer happens in it.
     pub trains: bool,
-    /// Generators that are drawn from when it begins to go through data.
+    /// Generators drawn from at the start of a pass over the data.
     pub pass_draws: Vec<ObjectId>,
     /// Iterator that continues across rounds, and its name.
     pub iterator: Option<(ObjectId, String)>,
-    /// True if the script writes `while`.
+    /// True for `while` loops.
     pub is_while: bool,
     /// Framework that runs the loop, if any.
     pub runner: Option<Runner>,
@@ -296,7 +296,7 @@ pub(crate) enum Runner {
     Trainer,
 }
 
-/// The state of an optimizer that is in a file of weights, and that reading the file leaves out.
+/// Optimizer state in a weights file that loading skips.
 #[derive(Clone, Debug)]
 pub(crate) struct LeftOut {
     /// The optimizer.
@@ -312,7 +312,7 @@ pub(crate) struct Load {
     pub site: Site,
     /// Keys that are read from it.
     pub keys: Vec<String>,
-    /// True if it goes where its use cannot be followed.
+    /// True if its use cannot be followed.
     pub escapes: bool,
     /// File name, as far as the script shows it.
     pub file: Option<String>,
@@ -342,11 +342,11 @@ pub(crate) struct Read {
     pub taken_at: Option<Site>,
     /// Variable that is read.
     pub variable: Variable,
-    /// True if a process that loads data reads it.
+    /// True in a data-loading worker process.
     pub in_worker: bool,
 }
 
-/// A key made from another one and numbers.
+/// A key derived from another key and numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Fold {
     /// The key.
@@ -364,7 +364,7 @@ pub(crate) struct NondeterministicOp {
 /// A switch that is set.
 #[derive(Clone, Debug)]
 pub(crate) struct SwitchSet {
-    /// The finding it makes.
+    /// Rule that it violates.
     pub rule: Rule,
     pub site: Site,
 }
@@ -375,7 +375,7 @@ pub(crate) struct Unknown {
     /// Callee.
     pub callee: String,
     pub site: Site,
-    /// Its part in the training.
+    /// Role in the training.
     pub part: String,
     /// True if it runs the training itself; it is then reported even if no training is seen.
     pub trains: bool,
@@ -393,7 +393,7 @@ pub(crate) struct Rewrite {
 }
 
 impl Lifted {
-    /// Returns true if anything is trained, so that the rest can matter.
+    /// Returns true if anything is trained.
     pub(crate) fn is_relevant(&self) -> bool {
         self.trains || self.unknown.iter().any(|it| it.trains)
     }

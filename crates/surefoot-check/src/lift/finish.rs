@@ -19,7 +19,7 @@ impl<'a> Lift<'a> {
             self.program.emit(Statement::Output { operands: trained, site: START });
         }
         let mut body = self.program.blocks.pop().unwrap_or_default();
-        // Generators that are always there begin with entropy.
+        // Global generators start with entropy.
         let globals: Vec<ObjectId> = self.heap.globals.values().copied().collect();
         for id in globals.into_iter().rev() {
             let target = self.heap.object(id).cell;

@@ -21,7 +21,7 @@ pub(super) enum Called<'a> {
 }
 
 impl<'a> Lift<'a> {
-    /// Epochs over batches, each with a step; what is validated and called back at the end of each epoch.
+    /// Runs epochs over batches, with validation and callbacks at the end of each epoch.
     pub(super) fn fit(
         &mut self,
         id: ObjectId,
@@ -143,7 +143,7 @@ impl<'a> Lift<'a> {
                 let data = self.heap.data(&batch);
                 let arguments = Arguments {
                     positional: match &batch.shape {
-                        // The last part is what is to be learned.
+                        // The last element is the target.
                         Shape::Tuple(parts) if parts.len() > 1 => parts[..1].to_vec(),
                         _ => vec![batch],
                     },
@@ -273,7 +273,7 @@ impl<'a> Lift<'a> {
                 remembers(self, "ReduceLROnPlateau");
                 let optimizer = self.optimizer_for(model, site);
                 self.write_cell(optimizer, vec![Operand::Variable(cell)], site);
-                // The rate that was set matters even to an optimizer without a memory.
+                // The learning rate is state even of an optimizer without moments.
                 if self.libraries.stateless_optimizers.contains(&optimizer) {
                     let root = self.heap.root(model);
                     self.write_cell(root, vec![Operand::Variable(cell)], site);
@@ -290,7 +290,7 @@ impl<'a> Lift<'a> {
                 let mut holdings = self.model_holdings(model, file.as_deref(), is_weights);
                 if self.libraries.is_read_again(file.as_deref()) {
                     self.restore_weights(file.as_deref(), &holdings);
-                    // The file does not hold the epoch, and only the script can hand it to `fit`.
+                    // The file does not hold the epoch; the script must pass it to `fit`.
                     if goes_on {
                         self.program.hold_positions(&mut holdings);
                     }
@@ -343,7 +343,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// Returns true if other processes make the batches.
+    /// Returns true if worker processes load the batches.
     pub(super) fn loads_in_processes(&self, data: &Value<'a>, arguments: &Arguments<'a>) -> bool {
         let of_object = data
             .as_object()
@@ -352,7 +352,7 @@ impl<'a> Heap<'a> {
         of_object || arguments.is_true(usize::MAX, "use_multiprocessing")
     }
 
-    /// A batch and what else goes into its step.
+    /// Combines a batch with the other inputs of its step.
     pub(super) fn joined(&self, batch: Value<'a>, more: &Value<'a>) -> Value<'a> {
         if let Shape::Tuple(parts) = &batch.shape {
             let parts = parts.iter().map(|part| self.joined(part.clone(), more));

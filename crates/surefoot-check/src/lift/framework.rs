@@ -39,9 +39,9 @@ pub(super) struct Libraries<'a> {
     pub evaluating: usize,
     /// The optimizers that models are compiled with.
     pub optimizers: BTreeMap<ObjectId, ObjectId>,
-    /// Optimizers without a memory.
+    /// Optimizers without state.
     pub stateless_optimizers: BTreeSet<ObjectId>,
-    /// Optimizers that have their variables, so that these can be read from a file.
+    /// Optimizers whose variables exist, so that they can be loaded from a file.
     pub built: BTreeSet<ObjectId>,
     /// Files that models were read from.
     pub weights: Vec<WeightsRead>,
@@ -49,7 +49,7 @@ pub(super) struct Libraries<'a> {
     pub stops: Vec<Variable>,
     /// The optimizers of the Lightning module that is trained.
     pub module_optimizers: Vec<ObjectId>,
-    /// True if the script uses JAX, so that it may train what is no model.
+    /// True if the script uses JAX, which trains plain values.
     pub uses_jax: bool,
     /// True if it writes values to JSON files.
     pub dumps_json: bool,
@@ -74,12 +74,12 @@ pub(super) struct WeightsRead {
     pub in_loop: bool,
 }
 
-/// An object of a framework that is no model, optimizer or generator.
+/// An object of a framework other than models, optimizers and generators.
 #[derive(Clone, Debug)]
 pub(super) enum Framework<'a> {
     /// A pipeline of `tf.data`.
     Pipeline(Pipeline<'a>),
-    /// `tf.train.Checkpoint`: the container of what it saves.
+    /// `tf.train.Checkpoint`: container of the saved objects.
     Checkpoint(ObjectId),
     /// `tf.train.CheckpointManager` of such a checkpoint.
     Manager(ObjectId),
@@ -115,8 +115,7 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> ObjectId {
         let id = self.make(Kind::Framework(Rc::new(framework)), name, site);
-        let cell = self.heap.object(id).cell;
-        self.program.compute(cell, "new", Vec::new(), site);
+        self.write_state(id, "new", Vec::new(), site);
         id
     }
 
@@ -132,7 +131,7 @@ impl<'a> Lift<'a> {
         found.map_or(otherwise, |keyword| self.site(keyword.range()))
     }
 
-    /// A loop that a framework runs. What happens in one round is up to `body`, which is given the counter.
+    /// Emits a loop that a framework runs. `body` emits one round and receives the counter.
     pub(super) fn run_library_loop(
         &mut self,
         site: Site,
@@ -189,7 +188,7 @@ impl<'a> Lift<'a> {
         });
     }
 
-    /// The outermost loop of a framework that is open ends early, depending on `operands`.
+    /// Ends the outermost open framework loop early, depending on `operands`.
     pub(super) fn stop_library_loop(&mut self, operands: Vec<Operand>, site: Site) {
         if let Some(stop) = self.libraries.stops.first().copied() {
             let mut all = vec![Operand::Variable(stop)];

@@ -45,12 +45,12 @@ impl<'a> Lift<'a> {
     ) -> ObjectId {
         let id = self.make(Kind::Generator(Source::Made(family)), "generator", site);
         let cell = self.heap.object(id).cell;
-        // PyTorch's begin with a fixed seed, the others with entropy.
-        let given = arguments.positional.first().or_else(|| arguments.name("seed"));
-        let is_given =
-            given.is_some_and(|it| !matches!(it.shape, Shape::None)) || family == Family::Torch;
+        // PyTorch generators start with a fixed seed, others with entropy.
+        let passed = arguments.positional.first().or_else(|| arguments.name("seed"));
+        let is_passed =
+            passed.is_some_and(|it| !matches!(it.shape, Shape::None)) || family == Family::Torch;
         let mut operands = self.heap.combine(arguments.all()).operands;
-        if !is_given {
+        if !is_passed {
             operands.push(Operand::Variable(self.read_environment(
                 Environment::Entropy,
                 "entropy",
@@ -61,7 +61,7 @@ impl<'a> Lift<'a> {
         id
     }
 
-    /// A draw from the generator that is passed, or from the global one if no seed is.
+    /// Draws from the generator passed as an argument, or from the global one if there is no seed.
     pub(super) fn seeded_draw(
         &mut self,
         global: Global,
@@ -71,9 +71,9 @@ impl<'a> Lift<'a> {
     ) -> Value<'a> {
         let whole = self.heap.combine(arguments.all());
         let seed = arguments.name("seed");
-        let given = seed.and_then(Value::as_object).or_else(|| self.heap.generator_of(arguments));
+        let passed = seed.and_then(Value::as_object).or_else(|| self.heap.generator_of(arguments));
         let is_generator = |id: &ObjectId| matches!(self.heap.object(*id).kind, Kind::Generator(_));
-        let generator = match given.filter(is_generator) {
+        let generator = match passed.filter(is_generator) {
             Some(generator) => generator,
             None if seed.is_some_and(|it| !matches!(it.shape, Shape::None)) => return whole,
             None => self.global(global),
@@ -83,7 +83,7 @@ impl<'a> Lift<'a> {
         drawn
     }
 
-    /// The state of an object, as it is now.
+    /// Copies the current state of an object.
     pub(super) fn state_of(&mut self, id: ObjectId, site: Site) -> Value<'a> {
         let kept = self.program.variable("state");
         let cell = self.heap.cell(id);

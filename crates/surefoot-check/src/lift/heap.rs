@@ -39,7 +39,7 @@ impl<'a> Heap<'a> {
         matches!(self.object(id).kind, Kind::Generator(Source::Made(_)))
     }
 
-    /// A value that everything in `values` went into.
+    /// Combines values into one that depends on all of them.
     pub(super) fn combine<'v>(
         &mut self,
         values: impl IntoIterator<Item = &'v Value<'a>>,
@@ -55,7 +55,7 @@ impl<'a> Heap<'a> {
         whole
     }
 
-    /// A value as data: what an object's state or an order adds is among the operands.
+    /// Converts a value to data; the state of objects and unspecified orders become operands.
     pub(super) fn data(&self, value: &Value<'a>) -> Value<'a> {
         let mut data = Value::plain(value.operands.clone());
         data.models = value.models;
@@ -116,7 +116,7 @@ impl<'a> Heap<'a> {
         &self.objects[self.actual(id).0 as usize]
     }
 
-    /// An object, to be changed.
+    /// An object, mutable.
     pub(super) fn object_mut(&mut self, id: ObjectId) -> &mut Object<'a> {
         let id = self.actual(id);
         &mut self.objects[id.0 as usize]
@@ -125,7 +125,7 @@ impl<'a> Heap<'a> {
     /// The model that a part belongs to, or the object itself.
     pub(super) fn root(&self, id: ObjectId) -> ObjectId {
         let mut id = self.actual(id);
-        // Parts form a tree; the bound only guards against scripts that tie knots.
+        // Submodules form a tree; the bound guards against cycles.
         for _ in 0..64 {
             let Some(owner) = self.object(id).owner else {
                 break;
@@ -136,7 +136,7 @@ impl<'a> Heap<'a> {
         copies.filter(|(original, _)| *original == id).map(|(_, copy)| *copy).next().unwrap_or(id)
     }
 
-    /// The variable of an object's state; that of the whole model for a part of one.
+    /// Variable of an object's state; for submodules, that of the whole model.
     pub(super) fn cell(&self, id: ObjectId) -> Variable {
         self.object(self.root(id)).cell
     }

@@ -85,7 +85,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Runs a module at its import if it does something that others rely on.
+    /// Runs a module when it is imported if it seeds generators.
     pub(super) fn run_eagerly(&mut self, file: crate::FileId) {
         if self.project.script(file).seeds_when_imported {
             self.run_module(file, false);

@@ -29,8 +29,8 @@ impl<'a> Lift<'a> {
                 let name =
                     if with_value { "jax.applied.value_and_grad" } else { "jax.applied.grad" };
                 let function = arguments.positional.into_iter().take(1).collect();
-                let given = Arguments { positional: function, named: Vec::new() };
-                Value::of(Shape::Partial(Rc::new((Value::library(name), given))))
+                let passed = Arguments { positional: function, named: Vec::new() };
+                Value::of(Shape::Partial(Rc::new((Value::library(name), passed))))
             }
             Jax::Differentiated { with_value } => {
                 self.differentiate(with_value, arguments, range, site)
@@ -66,7 +66,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Calls a function for its gradient. In a loop that is training, and its first argument is trained.
+    /// Calls a function for its gradient. In a loop, this is training, and the first argument is trained.
     fn differentiate(
         &mut self,
         with_value: bool,
@@ -78,9 +78,9 @@ impl<'a> Lift<'a> {
         let Some(function) = positional.next() else {
             return Value::constant();
         };
-        let given = Arguments { positional: positional.collect(), named: arguments.named };
+        let passed = Arguments { positional: positional.collect(), named: arguments.named };
         self.program.note_step();
-        let trained = self.heap.combine(given.positional.iter().take(1));
+        let trained = self.heap.combine(passed.positional.iter().take(1));
         for operand in &trained.operands {
             if let Operand::Variable(variable) = operand
                 && !self.program.loops.is_empty()
@@ -88,8 +88,8 @@ impl<'a> Lift<'a> {
                 self.program.note_trained(*variable);
             }
         }
-        let all = self.heap.combine(given.all());
-        let result = self.call_value(function, given, range);
+        let all = self.heap.combine(passed.all());
+        let result = self.call_value(function, passed, range);
         let mut operands = self.heap.data(&result).operands;
         operands.extend(
             all.operands.iter().filter(|it| !operands.contains(it)).copied().collect::<Vec<_>>(),
@@ -132,8 +132,8 @@ impl<'a> Lift<'a> {
         range: TextRange,
     ) -> Value<'a> {
         let all = arguments.positional;
-        let call = |lift: &mut Lift<'a>, function: Option<&Value<'a>>, given: &[Value<'a>]| {
-            let arguments = Arguments { positional: given.to_vec(), named: Vec::new() };
+        let call = |lift: &mut Lift<'a>, function: Option<&Value<'a>>, passed: &[Value<'a>]| {
+            let arguments = Arguments { positional: passed.to_vec(), named: Vec::new() };
             match function {
                 Some(function) if !function.is_data() => {
                     lift.call_value(function.clone(), arguments, range)
@@ -145,15 +145,15 @@ impl<'a> Lift<'a> {
             Apply::Map => call(self, all.first(), all.get(1..).unwrap_or_default()),
             Apply::Count => {
                 let index = all.first().cloned().unwrap_or_else(Value::constant);
-                let given: Vec<Value<'a>> =
+                let passed: Vec<Value<'a>> =
                     [index].into_iter().chain(all.get(3).cloned()).collect();
-                call(self, all.get(2), &given)
+                call(self, all.get(2), &passed)
             }
             Apply::While => call(self, all.get(1), all.get(2..).unwrap_or_default()),
             Apply::Branch => {
-                let given = all.get(3..).unwrap_or_default();
-                let one = call(self, all.get(1), given);
-                let other = call(self, all.get(2), given);
+                let passed = all.get(3..).unwrap_or_default();
+                let one = call(self, all.get(1), passed);
+                let other = call(self, all.get(2), passed);
                 if !one.is_data() {
                     return one;
                 }
@@ -162,7 +162,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// A method of a module of Flax, which has no state; nothing if it is another object.
+    /// Calls a method of a Flax module; `None` for other objects.
     pub(super) fn call_flax_method(
         &mut self,
         id: ObjectId,

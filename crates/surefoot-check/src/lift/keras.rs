@@ -65,8 +65,7 @@ impl<'a> Lift<'a> {
             Keras::Load => {
                 let layer = Layer { has_parameters: true, ..KERAS_LAYER };
                 let id = self.make_module(layer, site);
-                let cell = self.heap.object(id).cell;
-                self.program.compute(cell, "loaded", Vec::new(), site);
+                self.write_state(id, "loaded", Vec::new(), site);
                 let file = self.program.file_name(arguments.get(0, "filepath"));
                 self.note_weights(id, file, false, site);
                 Value::object(id)
@@ -114,10 +113,10 @@ impl<'a> Lift<'a> {
             && !matches!(seed.shape, Shape::None)
         {
             let generator = match seed.as_object() {
-                Some(given) if self.heap.is_tensorflow_generator(given) => given,
+                Some(passed) if self.heap.is_tensorflow_generator(passed) => passed,
                 _ => {
-                    let given = Arguments { positional: vec![seed], named: Vec::new() };
-                    self.make_generator(Family::TensorFlow, &given, shown)
+                    let passed = Arguments { positional: vec![seed], named: Vec::new() };
+                    self.make_generator(Family::TensorFlow, &passed, shown)
                 }
             };
             self.heap.set_field(id, SEEDS, &Value::object(generator));
@@ -132,17 +131,17 @@ impl<'a> Lift<'a> {
         Value::object(id)
     }
 
-    /// Source of initial values given by an argument; drawn by default.
+    /// Source of initial values passed by an argument; drawn by default.
     fn initial_of(&self, arguments: &Arguments<'a>) -> Option<Vec<Operand>> {
-        let (_, given) = arguments.named.iter().find(|(name, _)| {
+        let (_, passed) = arguments.named.iter().find(|(name, _)| {
             name.ends_with("initializer")
                 && !name.starts_with("bias")
                 && !name.starts_with("recurrent")
         })?;
-        match &given.shape {
+        match &passed.shape {
             Shape::Library(name) => match &**name {
                 "keras.initializer.seeded" | "keras.initializer.fixed" => {
-                    Some(given.operands.clone())
+                    Some(passed.operands.clone())
                 }
                 _ => None,
             },
@@ -151,7 +150,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// All layers that took part in values are parts of a model made from them.
+    /// Makes all layers that took part in computing the arguments submodules of a model.
     pub(super) fn adopt(&mut self, id: ObjectId, arguments: &Arguments<'a>, site: Site) {
         let mut models = Models::default();
         for value in arguments.all() {
@@ -186,19 +185,19 @@ impl<'a> Lift<'a> {
         range: TextRange,
         site: Site,
     ) -> Value<'a> {
-        let told = match arguments.name("training").map(|it| &it.shape) {
+        let flag = match arguments.name("training").map(|it| &it.shape) {
             Some(Shape::Bool(trains)) => Some(*trains),
             _ => None,
         };
-        let trains = told.unwrap_or_else(|| self.libraries.keras_trains());
+        let trains = flag.unwrap_or_else(|| self.libraries.keras_trains());
         self.libraries.training.push(trains);
         let cell = self.heap.cell(id);
         let mut value = if let Some(function) = self.hook(id, "call") {
-            let wants = match function.code {
+            let has_flag = match function.code {
                 Code::Def(code) => code.parameters.includes("training"),
                 Code::Lambda(_) => false,
             };
-            if wants && told.is_none() {
+            if has_flag && flag.is_none() {
                 arguments.named.retain(|(name, _)| *name != "training");
                 arguments.named.push(("training", Value::of(Shape::Bool(trains))));
             }
@@ -382,7 +381,7 @@ impl<'a> Libraries<'a> {
     }
 }
 
-/// The models that an object itself is, also if it is part of another.
+/// Number of the model that an object is, even as a submodule.
 fn own_models(lift: &Lift<'_>, id: ObjectId) -> Models {
     match lift.heap.object(id).kind {
         Kind::Module { number, .. } => Models::one(number),

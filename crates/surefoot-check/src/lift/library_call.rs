@@ -52,7 +52,7 @@ impl<'a> Lift<'a> {
             Effect::DrawUnless(global, parameter) => {
                 let whole = self.heap.combine(arguments.all());
                 match arguments.name(parameter) {
-                    Some(given) if !matches!(given.shape, Shape::None) => whole,
+                    Some(passed) if !matches!(passed.shape, Shape::None) => whole,
                     _ if matches!(
                         arguments.name("shuffle").map(|it| &it.shape),
                         Some(Shape::Bool(false))
@@ -126,7 +126,7 @@ impl<'a> Lift<'a> {
             }
             Effect::Optimizer => {
                 let id = self.make_optimizer(&arguments, site);
-                // Without momentum there is nothing that it remembers.
+                // SGD without momentum has no state.
                 if &**name == "torch.optim.SGD" && !arguments.may_be_true(2, "momentum") {
                     self.libraries.stateless_optimizers.insert(id);
                 }
@@ -135,8 +135,7 @@ impl<'a> Lift<'a> {
             Effect::Scheduler => Value::object(self.make_scheduler(&arguments, site)),
             Effect::Scaler => {
                 let id = self.make(Kind::Scaler, "scaler", site);
-                let cell = self.heap.object(id).cell;
-                self.program.compute(cell, "new", Vec::new(), site);
+                self.write_state(id, "new", Vec::new(), site);
                 Value::object(id)
             }
             Effect::Average | Effect::Copy => {
@@ -218,8 +217,7 @@ impl<'a> Lift<'a> {
             Effect::State => {
                 let whole = self.heap.combine(arguments.all());
                 let id = self.make(Kind::State, "state", site);
-                let cell = self.heap.object(id).cell;
-                self.program.compute(cell, "new", whole.operands, site);
+                self.write_state(id, "new", whole.operands, site);
                 Value::object(id)
             }
             Effect::Backward => {
@@ -286,8 +284,7 @@ impl<'a> Lift<'a> {
                 container.has_keys = !name.ends_with("deque") && !name.ends_with("Queue");
                 let whole = self.heap.combine(arguments.all());
                 let id = self.make(Kind::Container(container), "container", site);
-                let cell = self.heap.object(id).cell;
-                self.program.compute(cell, "new", whole.operands, site);
+                self.write_state(id, "new", whole.operands, site);
                 Value::object(id)
             }
             // The order is kept unless `shuffle=True`.

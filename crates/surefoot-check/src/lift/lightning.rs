@@ -129,8 +129,8 @@ impl<'a> Lift<'a> {
         let hook = |lift: &mut Lift<'a>, name: &str| {
             lift.call_hook(model, name, Vec::new(), site);
             for id in &hooked {
-                let given = vec![Value::of(Shape::Settings), Value::object(model)];
-                lift.call_hook(*id, name, given, site);
+                let passed = vec![Value::of(Shape::Settings), Value::object(model)];
+                lift.call_hook(*id, name, passed, site);
             }
         };
         hook(self, "on_fit_start");
@@ -175,7 +175,7 @@ impl<'a> Lift<'a> {
         hook(self, "on_fit_end");
     }
 
-    /// The loaders: given, of a data module, or of the model itself.
+    /// The loaders passed to `fit`, or those of a data module or the model.
     fn loaders(&mut self, model: ObjectId, arguments: &Arguments<'a>, site: Site) -> Loaders<'a> {
         let data = arguments
             .name("datamodule")
@@ -184,9 +184,9 @@ impl<'a> Lift<'a> {
             .cloned();
         let is_module =
             |lift: &mut Lift<'a>, id: &ObjectId| lift.hook(*id, "train_dataloader").is_some();
-        let given = data.as_ref().and_then(Value::as_object);
+        let passed = data.as_ref().and_then(Value::as_object);
         let source =
-            given.filter(|id| is_module(self, id)).or_else(|| data.is_none().then_some(model));
+            passed.filter(|id| is_module(self, id)).or_else(|| data.is_none().then_some(model));
         let Some(source) = source else {
             let validation = arguments
                 .get(2, "val_dataloaders")
@@ -230,8 +230,8 @@ impl<'a> Lift<'a> {
         set(self, true);
     }
 
-    /// The checkpoint at the end of an epoch: models, optimizers, schedules, callbacks, positions, and
-    /// what the module adds. No generators, no plain attributes.
+    /// Checkpoint at the end of an epoch: models, optimizers, schedules, callbacks, positions and
+    /// additions by the module, but no generators and no plain attributes.
     fn save_module(
         &mut self,
         trainer: &Trainer<'a>,
@@ -284,7 +284,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// A method that a module inherits from Lightning; nothing if it is another one.
+    /// Calls a method that a module inherits from Lightning; `None` for other methods.
     pub(super) fn call_lightning_method(
         &mut self,
         id: ObjectId,

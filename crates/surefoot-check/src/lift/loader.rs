@@ -45,13 +45,12 @@ impl<'a> Lift<'a> {
         let sampler = loader.sampler.as_ref();
         let order = sampler.and_then(|sampler| self.order_of(sampler, loader, site));
         let mut operands = order.map_or_else(Vec::new, |order| order.operands);
-        // PyTorch takes no sampler where it shuffles: a script that passes both has no sampler then.
+        // `shuffle=True` and a sampler exclude each other in PyTorch; a script that passes both selects one.
         if loader.shuffles {
             let shuffled = self.draw(generator, Purpose::Order, Vec::new(), made);
             operands.extend(shuffled.operands);
         }
-        let cell = self.heap.object(id).cell;
-        self.program.compute(cell, "order", operands, site);
+        self.write_state(id, "order", operands, site);
         if loader.has_workers {
             let globals = self.workers_of(id, site);
             for generator in globals.values() {
@@ -87,7 +86,7 @@ impl<'a> Lift<'a> {
                 let made = self.heap.object(id).site;
                 Some(self.draw(generator, Purpose::Order, Vec::new(), made))
             }
-            // A batch sampler goes through another one.
+            // A batch sampler wraps another sampler.
             Kind::Sampler { from, .. } if from.as_object().is_some_and(|it| it != id) => {
                 self.order_of(&from, loader, site)
             }
@@ -120,7 +119,7 @@ impl<'a> Lift<'a> {
         globals
     }
 
-    /// One element of an object that can be gone through.
+    /// One element of an iterable object.
     pub(super) fn element_of_object(
         &mut self,
         id: ObjectId,
@@ -179,7 +178,7 @@ impl<'a> Lift<'a> {
                 let element =
                     self.enter(&bound, Arguments { positional, named: Vec::new() }, range);
                 match element.as_object() {
-                    // `__iter__` may give the object itself, or another one.
+                    // `__iter__` may return the object itself, or another one.
                     Some(other) if self.heap.actual(other) == self.heap.actual(id) => {
                         Value::plain(vec![by])
                     }
@@ -217,7 +216,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// A sample of a data set, after what is done to it.
+    /// A sample of a data set, after its transforms.
     fn sample(&mut self, dataset: &Value<'a>, index: &Value<'a>, range: TextRange) -> Value<'a> {
         let Some(id) = dataset.as_object() else {
             return self.heap.combine([dataset, index]);

@@ -207,7 +207,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// One element of what a loop goes through.
+    /// One element of an iterated value.
     pub(super) fn element(
         &mut self,
         iterated: &Value<'a>,
@@ -246,7 +246,7 @@ impl<'a> Lift<'a> {
                 element
             }
             Shape::Function(function) => {
-                // A generator function: its body runs as the loop goes.
+                // The body of a generator function runs with the loop.
                 let function = function.clone();
                 let mut element = self.enter(&function, super::value::Arguments::default(), range);
                 element.operands.push(by_counter);
@@ -310,7 +310,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// Returns true if batches or samples are what a loop goes through.
+    /// Returns true if a loop iterates over batches or samples.
     pub(super) fn is_data(&self, iterated: &Value<'a>) -> bool {
         match &iterated.shape {
             Shape::Object(id) => matches!(

@@ -6,7 +6,7 @@
 //! draws, seeds or reads becomes a statement of the program ([`program`]). Other facts are recorded beside
 //! it ([`facts`]).
 //!
-//! Loads of checkpoints do nothing in the program: it is the run that is never interrupted.
+//! Loads of checkpoints emit nothing: the program is the uninterrupted run.
 
 mod assignment;
 mod attribute;
@@ -85,9 +85,9 @@ const MAX_CALL_DEPTH: usize = 24;
 
 /// Mode in which a file is lifted.
 pub(crate) enum Entry<'s> {
-    /// As a script that is run.
+    /// As a script.
     Script,
-    /// As code that others call: the functions and classes that were not entered so far.
+    /// As a library: functions and classes outside of this set of entered functions.
     Library(&'s BTreeSet<usize>),
 }
 

@@ -101,8 +101,7 @@ impl<'a> Lift<'a> {
             kind => self.make(kind, "copy", site),
         };
         let from = self.heap.cell(id);
-        let cell = self.heap.object(copy).cell;
-        self.program.compute(cell, "copy", vec![Operand::Variable(from)], site);
+        self.write_state(copy, "copy", vec![Operand::Variable(from)], site);
         let object = self.heap.object_mut(copy);
         object.class = original.class;
         object.fields = original.fields;

@@ -47,8 +47,8 @@ impl<'a> Lift<'a> {
     }
 }
 
-/// The operation that a function or a method of tensors is with these arguments; the first that is no
-/// tensor is at `first`. `is_learned` is whether a model has computed any of them.
+/// The nondeterministic operation of a tensor function or method with these arguments; the first
+/// non-tensor argument is at `first`. `is_learned` is true if a model computed any of them.
 pub(super) fn op_of_arguments(
     name: &str,
     arguments: &Arguments<'_>,
@@ -56,14 +56,14 @@ pub(super) fn op_of_arguments(
     is_learned: bool,
 ) -> Option<&'static str> {
     let is_there = |name: &str| {
-        let given = arguments.get(first, name);
-        given.is_some_and(|it| !matches!(it.shape, Shape::None))
+        let passed = arguments.get(first, name);
+        passed.is_some_and(|it| !matches!(it.shape, Shape::None))
     };
     match name {
         "bincount" if is_there("weights") => Some("a weighted bincount"),
         "median" if is_there("dim") => Some("the index of a median"),
         "kthvalue" => Some("kthvalue"),
-        // Sums of whole numbers, as positions are made with, are exact.
+        // Sums of integers, such as positions, are exact.
         "cumsum" if is_learned => Some("cumsum"),
         _ => None,
     }

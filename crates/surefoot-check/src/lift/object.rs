@@ -37,7 +37,7 @@ pub(super) struct Object<'a> {
 /// Kinds of objects.
 #[derive(Clone, Debug)]
 pub(super) enum Kind<'a> {
-    /// An object of the project without a library's base.
+    /// An object of a project class without a library base.
     Plain,
     /// A model or a layer.
     Module {
@@ -56,7 +56,7 @@ pub(super) enum Kind<'a> {
     Optimizer {
         /// Models.
         models: Vec<ObjectId>,
-        /// Tensors that are no model's.
+        /// Tensors outside of models.
         tensors: Vec<Variable>,
     },
     /// A learning-rate schedule.
@@ -127,7 +127,7 @@ pub(super) struct Loader<'a> {
     pub sampler: Option<Value<'a>>,
     /// The generator that was passed.
     pub generator: Option<ObjectId>,
-    /// True if other processes load.
+    /// True if it has worker processes.
     pub has_workers: bool,
     /// `worker_init_fn`.
     pub init: Option<Value<'a>>,
@@ -171,6 +171,18 @@ impl<'a> Lift<'a> {
         id
     }
 
+    /// Computes the state of an object from `operands`.
+    pub(super) fn write_state(
+        &mut self,
+        id: ObjectId,
+        function: &str,
+        operands: Vec<Operand>,
+        site: Site,
+    ) {
+        let cell = self.heap.object(id).cell;
+        self.program.compute(cell, function, operands, site);
+    }
+
     /// A new model or layer.
     pub(super) fn make_module(&mut self, layer: Layer, site: Site) -> ObjectId {
         let gradients = self.program.variable("gradients");
@@ -178,13 +190,12 @@ impl<'a> Lift<'a> {
         let kind = Kind::Module { gradients, number, trains: true, layer, averages: false };
         let id = self.make(kind, "parameters", site);
         self.heap.models.push(id);
-        let cell = self.heap.object(id).cell;
-        self.program.compute(cell, "new", Vec::new(), site);
+        self.write_state(id, "new", Vec::new(), site);
         self.program.compute(gradients, "none", Vec::new(), site);
         id
     }
 
-    /// Makes `part` a part of the model `whole`.
+    /// Makes `part` a submodule of `whole`.
     pub(super) fn absorb(&mut self, whole: ObjectId, part: ObjectId, site: Site) {
         let (whole, part) = (self.heap.actual(whole), self.heap.actual(part));
         if whole == part || self.heap.object(part).owner.is_some() || self.heap.root(whole) == part
@@ -212,7 +223,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// The generator that is always there.
+    /// Returns a global generator.
     pub(super) fn global(&mut self, global: Global) -> ObjectId {
         if let Some(id) =
             self.libraries.worker_globals.as_ref().and_then(|globals| globals.get(&global))

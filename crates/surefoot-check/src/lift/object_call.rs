@@ -186,8 +186,7 @@ impl<'a> Lift<'a> {
                 }
                 let whole = self.heap.combine(arguments.all());
                 if name == "reset" {
-                    let cell = self.heap.object(id).cell;
-                    self.program.compute(cell, "new", Vec::new(), site);
+                    self.write_state(id, "new", Vec::new(), site);
                     return Value::constant();
                 }
                 if matches!(name, "step" | "update" | "push" | "add") {

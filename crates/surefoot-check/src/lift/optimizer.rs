@@ -8,17 +8,17 @@ use crate::calculus::{Operand, Site, Variable};
 impl<'a> Lift<'a> {
     /// An optimizer of the parameters that are its first argument.
     pub(super) fn make_optimizer(&mut self, arguments: &Arguments<'a>, site: Site) -> ObjectId {
-        let given = arguments.get(0, "params").cloned();
-        let mut models = self.heap.models_in(given.iter());
-        let parts = given.as_ref().map_or_else(Vec::new, |it| self.heap.parts_of(it));
-        for value in given.iter().chain(&parts) {
+        let passed = arguments.get(0, "params").cloned();
+        let mut models = self.heap.models_in(passed.iter());
+        let parts = passed.as_ref().map_or_else(Vec::new, |it| self.heap.parts_of(it));
+        for value in passed.iter().chain(&parts) {
             if let Shape::Unknown(id) = value.shape {
                 models.push(self.make_unknown_a_model(id, value.operands.clone()));
             }
         }
         let mut tensors: Vec<Variable> = Vec::new();
         if models.is_empty() {
-            for value in given.iter().chain(&parts) {
+            for value in passed.iter().chain(&parts) {
                 if let [Operand::Variable(variable)] = value.operands[..] {
                     tensors.push(variable);
                 }
@@ -26,8 +26,7 @@ impl<'a> Lift<'a> {
         }
         let id = self.make(Kind::Optimizer { models, tensors }, "optimizer", site);
         let rest = self.heap.combine(arguments.all().filter(|it| it.is_data()));
-        let cell = self.heap.object(id).cell;
-        self.program.compute(cell, "new", rest.operands, site);
+        self.write_state(id, "new", rest.operands, site);
         id
     }
 
@@ -42,8 +41,7 @@ impl<'a> Lift<'a> {
         }
         let id = self.make(Kind::Scheduler { optimizers }, "scheduler", site);
         let rest = self.heap.combine(arguments.all().filter(|it| it.is_data()));
-        let cell = self.heap.object(id).cell;
-        self.program.compute(cell, "new", rest.operands, site);
+        self.write_state(id, "new", rest.operands, site);
         id
     }
 }

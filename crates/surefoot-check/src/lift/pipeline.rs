@@ -82,7 +82,7 @@ impl<'a> Lift<'a> {
         Value::object(id)
     }
 
-    /// Batches of the files of a directory, shuffled unless told otherwise.
+    /// Batches from the files of a directory, shuffled by default.
     pub(super) fn new_directory(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
         let mut stages = Vec::new();
         if !is_false(arguments.name("shuffle")) {
@@ -118,7 +118,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// A method of a pipeline: mostly another one with a stage more.
+    /// Calls a method of a pipeline; most add a stage.
     pub(super) fn call_pipeline_method(
         &mut self,
         id: ObjectId,
@@ -215,8 +215,7 @@ impl<'a> Lift<'a> {
                 operands.extend(order.operands);
             }
         }
-        let cell = self.heap.object(id).cell;
-        self.program.compute(cell, "order", operands, site);
+        self.write_state(id, "order", operands, site);
     }
 
     /// One element of a pipeline.
@@ -302,7 +301,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// An element of a pipeline that a function gave, as `flat_map` and `interleave` take it.
+    /// An element of a pipeline returned by a function, for `flat_map` and `interleave`.
     fn flattened(&mut self, value: Value<'a>, by: Operand, range: TextRange) -> Value<'a> {
         match value.as_object().and_then(|id| Some((id, self.heap.pipeline(id)?))) {
             Some((id, pipeline)) => {
@@ -342,7 +341,7 @@ impl<'a> Heap<'a> {
     }
 }
 
-/// Returns true if an argument is given and certainly false.
+/// Returns true if an argument is passed and certainly false.
 fn is_false(value: Option<&Value<'_>>) -> bool {
     value.is_some_and(|it| matches!(it.shape, Shape::Bool(false)))
 }

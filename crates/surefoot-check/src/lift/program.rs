@@ -117,7 +117,7 @@ impl<'a> ProgramBuilder<'a> {
         vec![Operand::Variable(target)]
     }
 
-    /// Returns true if enough was emitted for one script.
+    /// Returns true if the statement limit is reached.
     pub(super) fn is_exhausted(&self) -> bool {
         self.emitted > MAX_STATEMENTS
     }

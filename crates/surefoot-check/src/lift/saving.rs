@@ -32,7 +32,7 @@ impl<'a> Lift<'a> {
             .filter(|id| self.heap.is_module(**id))
             .map(|id| Operand::Variable(self.heap.cell(*id)))
             .collect();
-        // Weights that were kept aside go out too.
+        // Stored copies of weights are outputs too.
         let kept = holdings.variables.iter().filter(|it| self.heap.kept_states.contains(it));
         models.extend(kept.copied().map(Operand::Variable));
         if !models.is_empty() {
@@ -96,7 +96,7 @@ impl<'a> Lift<'a> {
             Shape::Loaded(..) => {
                 let root = self.heap.root(id);
                 self.program.note_restore(cell, root, site);
-                // Weights that are always loaded replace those that were drawn.
+                // Weights that are always loaded replace drawn ones.
                 if self.scope.marks.is_empty()
                     && self.execution.tries == 0
                     && self.heap.is_module(root)
@@ -161,7 +161,7 @@ impl<'a> ProgramBuilder<'a> {
         }
     }
 
-    /// Notes that a key of a loaded checkpoint is used.
+    /// Records the use of a key of a loaded checkpoint.
     pub(super) fn note_key(&mut self, load: LoadId, key: &str) {
         let keys = &mut self.facts.loads[load.0 as usize].keys;
         if !keys.iter().any(|it| it == key) {
@@ -169,7 +169,7 @@ impl<'a> ProgramBuilder<'a> {
         }
     }
 
-    /// Notes that a loaded checkpoint goes where its use cannot be followed.
+    /// Records that the use of a loaded checkpoint cannot be followed.
     pub(super) fn note_escape(&mut self, load: LoadId) {
         self.facts.loads[load.0 as usize].escapes = true;
     }

@@ -45,7 +45,7 @@ pub(super) enum Owner {
     Object(ObjectId),
 }
 
-/// A change of a slot, so that it can be taken back.
+/// A change of a slot, for undo.
 #[derive(Clone, Debug)]
 pub(super) struct Change<'a> {
     /// Owner of the slot.
@@ -159,8 +159,8 @@ impl<'a> Lift<'a> {
         variable
     }
 
-    /// What objects of the project are called where the script is now: `self`, or a name of a call
-    /// that is open.
+    /// Names of project objects at the current point of the script: `self`, or a name in an
+    /// open call.
     pub(super) fn visible_names(&self) -> BTreeMap<ObjectId, String> {
         let mut names = BTreeMap::new();
         let calls = self.execution.calls.iter().rev();

@@ -40,7 +40,7 @@ impl<'a> Lift<'a> {
         })
     }
 
-    /// Executes a statement. Whether the next one is reached.
+    /// Executes a statement. Returns true if the next one is reached.
     pub(super) fn run(&mut self, statement: &'a Stmt) -> bool {
         match statement {
             Stmt::Expr(it) => {
@@ -104,7 +104,7 @@ impl<'a> Lift<'a> {
         self.bind(owner, "return", RESULT, value, site);
     }
 
-    /// A return inside loops leaves them.
+    /// Leaves the loops around a `return`.
     pub(super) fn leave_loops_of_call(&mut self) {
         let outside = self.execution.calls.last().map_or(0, |call| call.loops);
         let stops: Vec<Variable> =

@@ -57,7 +57,7 @@ impl<'a> ProgramBuilder<'a> {
         let is_literal = matches!(value.shape, Shape::Bool(true));
         let rule = match name {
             "torch.backends.cudnn.benchmark" if is_literal => Rule::CudnnBenchmark,
-            // Its neighbours of cuDNN and for half precision are on anyway.
+            // The switches of cuDNN and of half precision are on by default.
             "torch.backends.cuda.matmul.allow_tf32" if is_literal => Rule::Precision,
             "torch._inductor.config.max_autotune"
             | "torch._inductor.config.coordinate_descent_tuning"

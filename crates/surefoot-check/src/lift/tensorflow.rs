@@ -30,8 +30,7 @@ impl<'a> Lift<'a> {
                 let initial = arguments.get(0, "initial_value").cloned();
                 let whole = self.heap.combine(initial.iter());
                 let id = self.make(Kind::State, "variable", site);
-                let cell = self.heap.object(id).cell;
-                self.program.compute(cell, "new", whole.operands, site);
+                self.write_state(id, "new", whole.operands, site);
                 Value::object(id)
             }
             TensorFlow::Checkpoint => {
@@ -71,11 +70,11 @@ impl<'a> Lift<'a> {
             }
             TensorFlow::EntropyGenerator => {
                 let read = self.read_environment(Environment::Entropy, "entropy", site);
-                let given = Arguments {
+                let passed = Arguments {
                     positional: vec![Value::plain(vec![Operand::Variable(read)])],
                     named: Vec::new(),
                 };
-                Value::object(self.make_generator(Family::TensorFlow, &given, site))
+                Value::object(self.make_generator(Family::TensorFlow, &passed, site))
             }
             TensorFlow::GlobalGenerator => Value::object(self.global(Global::TensorFlow)),
             TensorFlow::Options => Value::object(self.make(Kind::Plain, "options", site)),
@@ -83,11 +82,11 @@ impl<'a> Lift<'a> {
                 let Some(function) = arguments.get(0, "func").cloned() else {
                     return Value::constant();
                 };
-                let given = arguments.get(1, "inp").cloned();
-                let positional = given.as_ref().map_or_else(Vec::new, |it| self.heap.parts_of(it));
+                let passed = arguments.get(1, "inp").cloned();
+                let positional = passed.as_ref().map_or_else(Vec::new, |it| self.heap.parts_of(it));
                 let result =
                     self.call_value(function, Arguments { positional, named: Vec::new() }, range);
-                let mut whole = self.heap.combine(given.iter());
+                let mut whole = self.heap.combine(passed.iter());
                 whole.depend_on(&self.heap.data(&result));
                 if result.is_data() { whole } else { result }
             }
@@ -95,9 +94,9 @@ impl<'a> Lift<'a> {
                 let Some(function) = arguments.get(0, "fn").cloned() else {
                     return Value::constant();
                 };
-                let given = arguments.get(1, "args").cloned();
+                let passed = arguments.get(1, "args").cloned();
                 let positional =
-                    given.as_ref().map_or_else(Vec::new, |it| match self.heap.parts_of(it) {
+                    passed.as_ref().map_or_else(Vec::new, |it| match self.heap.parts_of(it) {
                         parts if parts.is_empty() => vec![it.clone()],
                         parts => parts,
                     });
@@ -157,7 +156,7 @@ impl<'a> Lift<'a> {
     fn save_objects(&mut self, content: ObjectId, site: Site) {
         let mut holdings = self.heap.holdings(&Value::object(content), 6);
         self.add_optimizers(&mut holdings);
-        // All that objects have is saved with them.
+        // Attributes are saved with their objects.
         holdings.is_open = false;
         let has_memory = holdings.objects.iter().any(|id| {
             matches!(self.heap.role(*id), Some(Role::Optimizer | Role::Generator(_) | Role::State))
@@ -175,7 +174,7 @@ impl<'a> Lift<'a> {
         self.output_models_in(&holdings, site);
     }
 
-    /// Models that are saved are what a run is for.
+    /// Outputs the saved models: they are the result of the run.
     pub(super) fn output_models_in(&mut self, holdings: &Holdings, site: Site) {
         let operands: Vec<Operand> = holdings
             .objects
@@ -188,7 +187,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// A compiled model has its optimizer with it.
+    /// Adds the optimizers of compiled models.
     pub(super) fn add_optimizers(&self, holdings: &mut Holdings) {
         for id in holdings.objects.clone() {
             if let Some(optimizer) = self.optimizer_of(id) {
@@ -197,7 +196,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// `checkpoint.restore(..)`. What is made later gets its values when it is made.
+    /// `checkpoint.restore(..)`. Objects created later are restored on creation.
     fn restore_objects(&mut self, content: ObjectId, site: Site) {
         let mut holdings = self.heap.holdings(&Value::object(content), 6);
         self.add_optimizers(&mut holdings);
@@ -211,7 +210,7 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// A method of a variable that writes it; nothing if it is another one.
+    /// Calls a method that writes a variable; `None` for other methods.
     pub(super) fn call_variable_method(
         &mut self,
         id: ObjectId,
@@ -250,7 +249,7 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> Heap<'a> {
-    /// The container of what a checkpoint or its manager saves.
+    /// The container of the objects that a checkpoint or its manager saves.
     pub(super) fn checkpoint_content(&self, id: ObjectId) -> Option<ObjectId> {
         match &self.object(id).kind {
             Kind::Framework(framework) => match &**framework {
@@ -279,7 +278,7 @@ impl<'a> Heap<'a> {
         }
     }
 
-    /// Returns true if an object is a generator of TensorFlow, global or made.
+    /// Returns true for generators of TensorFlow.
     pub(super) fn is_tensorflow_generator(&self, id: ObjectId) -> bool {
         matches!(
             self.object(id).kind,
@@ -289,7 +288,7 @@ impl<'a> Heap<'a> {
 }
 
 impl<'a> ProgramBuilder<'a> {
-    /// Sets a variable of the system's environment, which may be a switch of TensorFlow or XLA.
+    /// Sets an environment variable, which may be a switch of TensorFlow or XLA.
     pub(super) fn set_environment(&mut self, name: &Value<'a>, value: &Value<'a>, site: Site) {
         let (Some(name), Some(value)) = (name.as_text(), value.as_text()) else {
             return;

@@ -128,8 +128,7 @@ impl<'a> Lift<'a> {
         };
         self.heap.object_mut(id).name = Some(name.to_owned());
         if !self.heap.is_module(id) {
-            let cell = self.heap.object(id).cell;
-            self.program.compute(cell, "given", Vec::new(), site);
+            self.write_state(id, "argument", Vec::new(), site);
         }
         Value::object(id)
     }

@@ -34,7 +34,7 @@ impl<'a> Lift<'a> {
     ) -> Value<'a> {
         let name = name.trim_start_matches('.');
         let whole = self.heap.combine(arguments.all());
-        let mut given: Vec<ObjectId> = Vec::new();
+        let mut received: Vec<ObjectId> = Vec::new();
         for id in arguments.all().filter_map(Value::as_object) {
             let is_part = match &self.heap.object(id).kind {
                 Kind::Module { .. } => self.heap.has_parameters(self.heap.root(id)),
@@ -47,42 +47,42 @@ impl<'a> Lift<'a> {
                 ),
             };
             if is_part {
-                given.push(self.heap.root(id));
+                received.push(self.heap.root(id));
             }
         }
         for value in arguments.all() {
             if let Shape::Parameters(ids) = &value.shape {
-                given.extend(ids.iter().map(|id| self.heap.root(*id)));
+                received.extend(ids.iter().map(|id| self.heap.root(*id)));
             }
         }
         let site = self.site(range);
-        if given.is_empty() && whole.models.is_empty() {
+        if received.is_empty() && whole.models.is_empty() {
             return self.heap.new_unknown(name, whole, site);
         }
         // Pure computations on tensors are reported once per library.
         let package = name.split('.').next().unwrap_or(name);
-        let callee = if given.is_empty() { package } else { name };
-        let mut names: Vec<String> = given
+        let callee = if received.is_empty() { package } else { name };
+        let mut names: Vec<String> = received
             .iter()
             .filter_map(|id| self.heap.object(*id).name.clone())
             .map(|name| format!("`{name}`"))
             .collect();
         names.sort();
         names.dedup();
-        let what = match (given.is_empty(), names.is_empty()) {
-            (true, _) => "it is given what a model computed".to_owned(),
-            (false, true) => "it is given the model".to_owned(),
-            (false, false) => format!("it is given {}", names.join(", ")),
+        let what = match (received.is_empty(), names.is_empty()) {
+            (true, _) => "it receives what a model computed".to_owned(),
+            (false, true) => "it receives the model".to_owned(),
+            (false, false) => format!("it receives {}", names.join(", ")),
         };
         self.program.report_unknown(callee, site, &what, false);
         // The callee may train its arguments.
-        if given.iter().any(|id| matches!(self.heap.object(*id).kind, Kind::Optimizer { .. })) {
+        if received.iter().any(|id| matches!(self.heap.object(*id).kind, Kind::Optimizer { .. })) {
             for root in self.heap.all_roots() {
                 let cell = self.heap.object(root).cell;
                 self.program.note_trained(cell);
             }
         }
-        for id in given {
+        for id in received {
             self.write_cell(id, whole.operands.clone(), site);
         }
         whole
@@ -144,15 +144,14 @@ impl<'a> Lift<'a> {
         let UnknownObject { callee, site, .. } = self.heap.unknown_objects[id.0].clone();
         let layer = Layer { has_parameters: true, ..Layer::default() };
         let model = self.make_module(layer, site);
-        let cell = self.heap.object(model).cell;
-        self.program.compute(cell, "new", operands, site);
+        self.write_state(model, "new", operands, site);
         self.heap.unknown_objects[id.0].model = Some(model);
         self.program.report_unknown(&callee, site, "it makes the model", false);
         model
     }
 }
 
-/// Returns true if a class trains what it is given, by its name.
+/// Returns true if the name of a class is that of a trainer.
 fn is_trainer(callee: &str) -> bool {
     callee.ends_with("Trainer") || callee.ends_with("Learner")
 }

@@ -20,12 +20,12 @@ pub(crate) struct FrameId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LoadId(pub u32);
 
-/// A set of models, by their numbers. Beyond the last number models share it.
+/// A set of models, by their numbers. Models beyond the last number share it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Models(u64);
 
 impl Models {
-    /// Just this one.
+    /// A set of one model.
     pub(crate) fn one(number: usize) -> Models {
         Models(1 << number.min(63))
     }
@@ -35,12 +35,12 @@ impl Models {
         Models(self.0 | other.0)
     }
 
-    /// Returns true if there are none.
+    /// Returns true for the empty set.
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns true if this one is among them.
+    /// Returns true if the set contains a model.
     pub(crate) fn has(self, number: usize) -> bool {
         self.0 & (1 << number.min(63)) != 0
     }
@@ -67,13 +67,13 @@ pub(crate) enum Shape<'a> {
     Plain,
     /// `None`.
     None,
-    /// A truth value.
+    /// A Boolean.
     Bool(bool),
-    /// A whole number.
+    /// An integer.
     Int(i64),
     /// A text.
     Text(&'a str),
-    /// Values in a row that never change.
+    /// A tuple.
     Tuple(Rc<[Value<'a>]>),
     /// An object with state.
     Object(ObjectId),
@@ -87,7 +87,7 @@ pub(crate) enum Shape<'a> {
     Import(FileId, &'a str),
     /// A library function, class or module, by its qualified name.
     Library(Rc<str>),
-    /// A method of a library's object that is not called yet.
+    /// A bound method of a library object.
     Method(ObjectId, &'a str),
     /// `super()` in a method of this class for this object.
     Super(Rc<Class<'a>>, ObjectId),
@@ -129,7 +129,7 @@ pub(crate) struct Arguments<'a> {
     pub named: Vec<(&'a str, Value<'a>)>,
 }
 
-/// A function of the project and what it closes over.
+/// A function of the project with its closure.
 #[derive(Clone, Debug)]
 pub(crate) struct Function<'a> {
     /// Its code.
@@ -185,12 +185,12 @@ impl<'a> Value<'a> {
         Value::of(Shape::Object(id))
     }
 
-    /// A library's thing of this name.
+    /// A library function, class or module.
     pub(crate) fn library(name: impl Into<Rc<str>>) -> Value<'a> {
         Value::of(Shape::Library(name.into()))
     }
 
-    /// The object it is.
+    /// The object, if it is one.
     pub(crate) fn as_object(&self) -> Option<ObjectId> {
         match self.shape {
             Shape::Object(id) => Some(id),
@@ -198,7 +198,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The text it is.
+    /// The text, if it is one.
     pub(crate) fn as_text(&self) -> Option<&&'a str> {
         match &self.shape {
             Shape::Text(text) => Some(text),
@@ -206,7 +206,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns true if it is a literal or data, and no thing with an identity.
+    /// Returns true for literals and data, which have no identity.
     pub(crate) fn is_data(&self) -> bool {
         matches!(
             self.shape,
@@ -277,24 +277,24 @@ impl<'a> Arguments<'a> {
         self.named.iter().find(|(it, _)| *it == name).map(|(_, value)| value)
     }
 
-    /// Returns true if an argument of this name is given, and not `None`.
-    pub(crate) fn is_given(&self, name: &str) -> bool {
+    /// Returns true if an argument of this name is passed, and not `None`.
+    pub(crate) fn is_passed(&self, name: &str) -> bool {
         self.name(name).is_some_and(|it| !matches!(it.shape, Shape::None))
     }
 
-    /// Returns true if an argument of this name is given and may be true.
+    /// Returns true if an argument of this name is passed and may be true.
     pub(crate) fn may_be_true(&self, position: usize, name: &str) -> bool {
         self.get(position, name).is_some_and(|value| {
             !matches!(value.shape, Shape::Bool(false) | Shape::None | Shape::Int(0))
         })
     }
 
-    /// Returns true if an argument of this name is given and certainly true.
+    /// Returns true if an argument of this name is passed and certainly true.
     pub(crate) fn is_true(&self, position: usize, name: &str) -> bool {
         self.get(position, name).is_some_and(|value| matches!(value.shape, Shape::Bool(true)))
     }
 
-    /// All of them.
+    /// All arguments.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Value<'a>> {
         self.positional.iter().chain(self.named.iter().map(|(_, value)| value))
     }

@@ -17,7 +17,7 @@ impl<'a> Lift<'a> {
         is_weights: bool,
     ) -> Holdings {
         let mut holdings = Holdings { objects: vec![self.heap.root(id)], ..Holdings::default() };
-        // Only the old format for weights leaves the optimizer out.
+        // Only the legacy weights format excludes the optimizer.
         let is_bare = is_weights
             && file.is_some_and(|file| {
                 (file.ends_with(".h5") || file.ends_with(".hdf5")) && !file.ends_with(".weights.h5")
@@ -48,8 +48,8 @@ impl<'a> Lift<'a> {
         self.output_models_in(&holdings, site);
     }
 
-    /// Returns true if weights are read into a model whose optimizer has no variables yet. Keras skips those in
-    /// the file then, with a warning. TensorFlow's own format, which has no ending, waits for them.
+    /// Returns true if weights are loaded into a model whose optimizer has no variables yet. Keras then skips
+    /// those in the file, with a warning; the TensorFlow format, without a file extension, defers them.
     pub(super) fn leaves_optimizer_out(&self, id: ObjectId, file: Option<&str>) -> bool {
         let is_skipped =
             file.is_some_and(|file| file.ends_with(".weights.h5") || file.ends_with(".keras"));
@@ -57,7 +57,7 @@ impl<'a> Lift<'a> {
         is_skipped && optimizer.is_some_and(|it| !self.libraries.built.contains(&it))
     }
 
-    /// Notes that a model is read from a file.
+    /// Records that a model is loaded from a file.
     pub(super) fn note_weights(
         &mut self,
         id: ObjectId,
@@ -78,7 +78,7 @@ impl<'a> Lift<'a> {
         });
     }
 
-    /// Now that a file turns out to be a checkpoint, what was read from it was restored.
+    /// Records earlier loads from a file as restores, once the file is known to be a checkpoint.
     pub(super) fn restore_weights(&mut self, file: Option<&str>, holdings: &Holdings) {
         let reads: Vec<WeightsRead> = self
             .libraries
@@ -119,7 +119,7 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> ProgramBuilder<'a> {
-    /// Files of models have no place for positions; scripts keep them elsewhere, if they do.
+    /// Model files hold no positions; scripts may keep them elsewhere.
     pub(super) fn hold_positions(&self, holdings: &mut Holdings) {
         for id in &self.loops {
             let positions: &Vec<Variable> = &self.facts.loops[id.0 as usize].positions;
@@ -129,7 +129,7 @@ impl<'a> ProgramBuilder<'a> {
 }
 
 impl<'a> Libraries<'a> {
-    /// Returns true if a model was read from this file before.
+    /// Returns true if a model was loaded from this file before.
     pub(super) fn is_read_again(&self, file: Option<&str>) -> bool {
         file.is_some()
             && self.weights.iter().any(|read| read.file.as_deref() == file && !read.in_loop)

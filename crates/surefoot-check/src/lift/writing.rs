@@ -39,7 +39,7 @@ impl<'a> Lift<'a> {
             all.extend(operands.iter().copied());
             self.program.compute(cell, "write", all, site);
             if self.program.loops.is_empty() {
-                // What is cut out of them, say, was restored with them.
+                // Slices, for instance, are restored with their source.
                 if !operands.contains(&Operand::Variable(cell)) {
                     self.program.note_rewrite(cell, site);
                 }

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn zeros_are_told() {
+    fn nul_bytes_are_reported() {
         assert_eq!(decode(b"x = 1\n\0".to_vec()), Err(Reason::NulBytes));
     }
 

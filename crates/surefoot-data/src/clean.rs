@@ -5,14 +5,14 @@ use surefoot_stats::{Quartiles, quartiles};
 
 use crate::dataset::Part;
 
-/// Values farther from the quartiles than so many interquartile ranges are outliers. Tukey calls
-/// those "far out"; of a normal distribution it is two values in a million.
+/// Values farther from the quartiles than this many interquartile ranges are outliers ("far out" in
+/// Tukey's terms); two values in a million of a normal distribution.
 const FAR: f64 = 3.0;
 
-/// Cuts outliers off and fills in what is missing, as the plan says. Returns what was changed.
+/// Clips outliers and fills in missing values as the plan states. Returns notes about the changes.
 ///
-/// Outliers go first: a mean with them in it could be one itself, and means filled in first would
-/// narrow what passes for normal.
+/// Outliers are clipped first: they would distort the means, and means filled in first would narrow
+/// the range of normal values.
 pub(crate) fn clean(parts: &mut [Part; 3], data: &Data, shape: &[usize]) -> Vec<String> {
     let channels = shape.last().map_or(1, |&channels| channels.max(1));
     let mut notes = Vec::new();
@@ -33,10 +33,10 @@ pub(crate) fn clean(parts: &mut [Part; 3], data: &Data, shape: &[usize]) -> Vec<
     notes
 }
 
-/// Cuts the outliers of each channel to the nearest value that is none. Returns how many there were.
+/// Clips the outliers of each channel to the nearest normal value. Returns their number.
 ///
-/// The first part is what the limits are fitted on. A channel without spread is left alone; missing
-/// values stay missing.
+/// Limits are fitted on the first part. A channel without spread is unchanged; missing values stay
+/// missing.
 fn clip(parts: &mut [Part; 3], channels: usize) -> usize {
     let limits: Vec<(f32, f32)> =
         (0..channels).map(|channel| limits(&parts[0].features, channels, channel)).collect();
@@ -54,7 +54,7 @@ fn clip(parts: &mut [Part; 3], channels: usize) -> usize {
     clipped
 }
 
-/// What is not an outlier in a channel.
+/// Range of normal values in a channel.
 fn limits(features: &[f32], channels: usize, channel: usize) -> (f32, f32) {
     let values: Vec<f32> = features.iter().skip(channel).step_by(channels).copied().collect();
     let Some(found) = quartiles(&values) else {
@@ -102,7 +102,7 @@ fn impute(parts: &mut [Part; 3], channels: usize) -> usize {
     imputed
 }
 
-/// The mean of what is there of each channel.
+/// Mean of the present values of each channel.
 fn means(features: &[f32], channels: usize) -> Vec<f32> {
     let mut sums = vec![(0.0, 0_u64); channels];
     for values in features.chunks(channels) {

@@ -62,13 +62,13 @@ struct Text<'a> {
 /// All rows of a file.
 struct Rows {
     features: Vec<f32>,
-    /// Whether all features that are there are whole numbers from 0.
+    /// True if all present features are whole numbers from 0.
     whole: bool,
-    /// The label of each row, 0 where it is no number and NaN where it is missing.
+    /// Label of each row: 0 if it is not a number, NaN if it is missing.
     labels: Vec<f64>,
-    /// How many labels are numbers.
+    /// Number of numeric labels.
     numbers: usize,
-    /// How many are not.
+    /// Number of other labels.
     texts: usize,
     /// The first that is not.
     first_text: Option<FirstText>,
@@ -216,14 +216,14 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// A label that is a number, NaN if it is missing, or nothing if it is a name.
+    /// Parses a numeric label: NaN if it is missing, `None` if it is a name.
     fn label(&self, line: u64, cell: &str) -> Result<Option<f64>, DataError> {
         let gaps = Gaps::in_labels(self.missing);
         let place = || self.place(line, self.label);
         match cell.parse::<f64>() {
             Ok(number) => gaps.check(number, cell, place).map(Some),
             Err(_) if cell.is_empty() => gaps.fill(shown(cell), place).map(Some),
-            // Among numbers it says that there is none; among names it is one of them.
+            // Among numbers it marks a missing value; among names it is a name.
             Err(_) if self.missing == Missing::Drop && is_missing(cell) => Ok(Some(f64::NAN)),
             Err(_) => Ok(None),
         }
@@ -236,8 +236,8 @@ impl<'a> Text<'a> {
         })
     }
 
-    /// Whether labels that are not all numbers are names of classes. If most are numbers and the
-    /// plan does not say that they are classes, the others are mistakes.
+    /// Returns true if labels that are not all numbers are class names. If most are numbers and the
+    /// plan does not declare classes, the others are mistakes.
     fn are_classes(
         &self,
         text: &FirstText,
@@ -275,7 +275,7 @@ impl<'a> Text<'a> {
     }
 }
 
-/// What separates the cells: a comma if the header has one, or else a semicolon or a tab if it has.
+/// Delimiter: a comma if the header has one, otherwise a semicolon or a tab.
 fn delimiter(bytes: &[u8]) -> u8 {
     let header = bytes.split(|&byte| byte == b'\n').find(|line| !line.is_empty());
     let header = header.unwrap_or_default();
@@ -290,7 +290,7 @@ fn shown(cell: &str) -> &str {
     }
 }
 
-/// Whether a cell is one of the words that programs write for a value they do not have.
+/// Returns true for the words that programs write for a missing value.
 fn is_missing(cell: &str) -> bool {
     ["", "na", "n/a", "null", "none", "?"].iter().any(|word| cell.eq_ignore_ascii_case(word))
 }

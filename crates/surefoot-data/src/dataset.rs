@@ -1,30 +1,29 @@
 //! A data set ready to train on.
 
 use surefoot_plan::Task;
-use xxhash_rust::xxh3::Xxh3;
+use twox_hash::XxHash3_128;
 
 use crate::scale::Scaling;
 
 /// Samples in three parts, cleaned and scaled.
 #[derive(Clone, Debug)]
 pub struct Dataset {
-    /// What the model learns from.
+    /// Training part.
     pub train: Part,
-    /// What it is judged by after each epoch.
+    /// Validation part, evaluated after each epoch.
     pub validation: Part,
-    /// What is kept for the end.
+    /// Test part, evaluated at the end.
     pub test: Part,
     /// The shape of one sample: channels last, no batch.
     pub input_shape: Vec<usize>,
-    /// Whether every feature is a whole number from 0 that can be looked up in an embedding.
+    /// True if every feature is a whole number from 0 that an embedding can look up.
     ///
-    /// Sequences of symbols are, and so are unscaled tables and arrays of small whole numbers. A
-    /// model without an embedding takes the same features as amounts.
+    /// This holds for sequences of symbols and for unscaled tables and arrays of small whole
+    /// numbers. A model without an embedding uses the same features as amounts.
     pub integer_input: bool,
-    /// One more than the largest feature if `integer_input`, else 0: an embedding needs at least
-    /// so many rows.
+    /// Number of rows that an embedding needs if `integer_input`, otherwise 0.
     pub symbols: usize,
-    /// What is to be learnt, as stated or inferred.
+    /// Task, as stated or inferred.
     pub task: Task,
     /// The number of classes, 0 for a regression.
     pub classes: usize,
@@ -34,12 +33,12 @@ pub struct Dataset {
     pub feature_names: Vec<String>,
     /// Columns of the targets: 1 for classes.
     pub target_width: usize,
-    /// How the features were scaled, if they were.
+    /// Scaling of the features, if any.
     pub scaling: Option<Scaling>,
     /// XXH3-128 of the bytes of all features and targets: those of the training part, then
     /// validation, then test, features first, each number in little-endian order.
     pub digest: u128,
-    /// What a person should know: what was inferred, what was left out, what looks odd.
+    /// Notes for the user: inferred facts, skipped data, suspicious values.
     pub notes: Vec<String>,
 }
 
@@ -48,15 +47,15 @@ pub struct Dataset {
 pub struct Part {
     /// The features of all samples, one after the other, channels last.
     pub features: Vec<f32>,
-    /// What is to be learnt, sample by sample.
+    /// Targets, sample by sample.
     pub targets: Targets,
-    /// How many samples there are.
+    /// Number of samples.
     pub len: usize,
     /// The number of each sample in its source, ascending.
     pub ids: Vec<u64>,
 }
 
-/// What is to be learnt.
+/// Targets of the samples.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Targets {
     /// The class of each sample.
@@ -66,7 +65,7 @@ pub enum Targets {
 }
 
 impl Targets {
-    /// The targets of some samples, each of so many numbers.
+    /// Targets of the samples `ids`, `width` numbers each.
     fn gather(&self, ids: &[u64], width: usize) -> Targets {
         match self {
             Targets::Classes(all) => Targets::Classes(gather(all, ids, 1)),
@@ -93,7 +92,7 @@ impl Part {
     }
 }
 
-/// What belongs to some samples, `width` values each.
+/// Values of the samples `ids`, `width` values each.
 pub(crate) fn gather<T: Copy>(all: &[T], ids: &[u64], width: usize) -> Vec<T> {
     let mut some = Vec::with_capacity(ids.len() * width);
     for &id in ids {
@@ -104,7 +103,7 @@ pub(crate) fn gather<T: Copy>(all: &[T], ids: &[u64], width: usize) -> Vec<T> {
 
 /// The digest of parts in order.
 pub(crate) fn digest(parts: [&Part; 3]) -> u128 {
-    let mut hash = Xxh3::new();
+    let mut hash = XxHash3_128::new();
     for part in parts {
         update(&mut hash, &part.features, f32::to_le_bytes);
         match &part.targets {
@@ -112,23 +111,22 @@ pub(crate) fn digest(parts: [&Part; 3]) -> u128 {
             Targets::Values(values) => update(&mut hash, values, f32::to_le_bytes),
         }
     }
-    hash.digest128()
+    hash.finish_128()
 }
 
-fn update<T: Copy>(hash: &mut Xxh3, values: &[T], bytes: impl Fn(T) -> [u8; 4]) {
+fn update<T: Copy>(hash: &mut XxHash3_128, values: &[T], bytes: impl Fn(T) -> [u8; 4]) {
     let mut buffer = [0; 4096];
     for values in values.chunks(buffer.len() / 4) {
         for (place, &value) in buffer.as_chunks_mut::<4>().0.iter_mut().zip(values) {
             *place = bytes(value);
         }
-        hash.update(&buffer[..values.len() * 4]);
+        hash.write(&buffer[..values.len() * 4]);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xxhash_rust::xxh3::xxh3_128;
 
     #[test]
     fn the_digest_is_that_of_the_bytes_in_order() {
@@ -143,7 +141,7 @@ mod tests {
                 bytes.extend(ids.iter().flat_map(|x| x.to_le_bytes()));
             }
         }
-        assert_eq!(digest(parts.each_ref()), xxh3_128(&bytes));
+        assert_eq!(digest(parts.each_ref()), XxHash3_128::oneshot(&bytes));
     }
 
     #[test]

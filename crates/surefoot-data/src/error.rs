@@ -1,34 +1,34 @@
-//! What can be wrong with data: what was found, where, and what to do about it.
+//! Errors of loading data: cause, place and advice.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use surefoot_plan::Task;
 
-/// Why data could not be loaded.
+/// Error of loading data.
 ///
-/// All of these are faults of the input, never of the program: the message names the file and, where
-/// there is one, the line, the column and the value, and says what to do.
+/// All variants are faults of the input. The message names the file and, if possible, the line, the
+/// column and the value, and advises a fix.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
-    /// A file or folder that is not there or may not be read.
+    /// A file or folder is missing or unreadable.
     #[error("cannot read {}: {cause}; files are looked for relative to the plan's folder", path.display())]
     Unreadable {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// Cause.
         cause: std::io::Error,
     },
 
     /// A file of no bytes, or an array without elements.
     #[error("{origin} is empty; it must hold at least two samples")]
     Empty {
-        /// Where the samples should come from.
+        /// Expected source of the samples.
         origin: Origin,
     },
 
-    /// A table with a header and nothing else.
+    /// A table has a header and no rows.
     #[error("{} has a header but no samples; it must hold at least two", path.display())]
     HeaderOnly {
         /// The file.
@@ -40,7 +40,7 @@ pub enum DataError {
         "{origin} has a single sample; it must hold at least two, one to learn from and one to judge by"
     )]
     OneSample {
-        /// Where the sample comes from.
+        /// Source of the sample.
         origin: Origin,
     },
 
@@ -69,7 +69,7 @@ pub enum DataError {
     NoLabel {
         /// The file.
         path: PathBuf,
-        /// The column the plan asks for.
+        /// Column in the plan.
         label: String,
         /// The columns there are.
         columns: Vec<String>,
@@ -100,55 +100,55 @@ pub enum DataError {
     /// A missing value: an empty cell, a null or NaN.
     #[error("{place}: the value is missing ({value}); {advice}")]
     Missing {
-        /// Where.
+        /// Place.
         place: Box<Place>,
-        /// What stands there.
+        /// Value found.
         value: String,
-        /// What to do.
+        /// Advice.
         advice: &'static str,
     },
 
     /// A value that is infinite, or too large for the 32-bit floats that models compute with.
     #[error("{place}: {value} is infinite or too large (the limit is 3.4e38); {advice}")]
     Infinite {
-        /// Where.
+        /// Place.
         place: Box<Place>,
-        /// What stands there.
+        /// Value found.
         value: String,
-        /// What to do.
+        /// Advice.
         advice: &'static str,
     },
 
     /// A text where a number must be.
     #[error("{place}: {value:?} is not a number; {advice}")]
     NotANumber {
-        /// Where.
+        /// Place.
         place: Box<Place>,
-        /// What stands there.
+        /// Value found.
         value: String,
-        /// What to do.
+        /// Advice.
         advice: &'static str,
     },
 
     /// A number that cannot be the number of a class.
     #[error("{place}: {value} is not a class; {expected}")]
     NotAClass {
-        /// Where.
+        /// Place.
         place: Box<Place>,
-        /// What stands there.
+        /// Value found.
         value: String,
-        /// What a class must look like.
+        /// Format of a class.
         expected: &'static str,
     },
 
-    /// A file that is not what its kind in the plan says, or is damaged.
+    /// A file is damaged, or is not of the kind stated in the plan.
     #[error("{} is not a valid {format} file: {what}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
         /// The format it should have.
         format: &'static str,
-        /// What is wrong.
+        /// Cause.
         what: String,
     },
 
@@ -157,9 +157,9 @@ pub enum DataError {
     Unsupported {
         /// The file.
         path: PathBuf,
-        /// What is not read.
+        /// Unsupported feature.
         what: String,
-        /// What would be.
+        /// Supported alternative.
         instead: &'static str,
     },
 
@@ -168,7 +168,7 @@ pub enum DataError {
     NoArray {
         /// The archive.
         path: PathBuf,
-        /// The array the plan asks for.
+        /// Array in the plan.
         array: String,
         /// The arrays there are.
         arrays: Vec<String>,
@@ -179,13 +179,13 @@ pub enum DataError {
         "{features} has {feature_count} samples and {labels} has {label_count}; each sample needs one label"
     )]
     Unpaired {
-        /// Where the features come from.
+        /// Source of the features.
         features: String,
-        /// How many there are.
+        /// Number of features.
         feature_count: usize,
-        /// Where the labels come from.
+        /// Source of the labels.
         labels: String,
-        /// How many there are.
+        /// Number of labels.
         label_count: usize,
     },
 
@@ -194,14 +194,14 @@ pub enum DataError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Cause.
         what: &'static str,
     },
 
     /// Labels that are all the same.
     #[error("only one class ({class}) in {origin}; nothing to learn")]
     OneClass {
-        /// Where the labels come from.
+        /// Source of the labels.
         origin: Origin,
         /// The class.
         class: String,
@@ -212,11 +212,11 @@ pub enum DataError {
         "{origin} has {classes} classes, and at most {limit} are allowed; if the labels are amounts, say task = \"regression\""
     )]
     ManyClasses {
-        /// Where the labels come from.
+        /// Source of the labels.
         origin: Origin,
-        /// How many there are.
+        /// Number of classes.
         classes: String,
-        /// How many there may be.
+        /// Maximum number.
         limit: usize,
     },
 
@@ -225,11 +225,11 @@ pub enum DataError {
     WrongTask {
         /// The task of the plan.
         task: Task,
-        /// Where the labels come from.
+        /// Source of the labels.
         origin: Origin,
-        /// What the labels are.
+        /// Kind of the labels.
         found: String,
-        /// What to do.
+        /// Advice.
         advice: &'static str,
     },
 
@@ -240,7 +240,7 @@ pub enum DataError {
         key: &'static str,
         /// Its value.
         value: f64,
-        /// What it must be.
+        /// Requirement.
         need: &'static str,
     },
 
@@ -253,14 +253,14 @@ pub enum DataError {
         part: &'static str,
         /// Its share.
         share: f64,
-        /// How many samples there are.
+        /// Number of samples.
         samples: usize,
     },
 
-    /// Arithmetic asked for symbols, whose numbers are names and not amounts.
+    /// Arithmetic on symbols, whose numbers are names and not amounts.
     #[error("{origin} gives symbols, which are numbered and not measured; set {instead}")]
     MeasuredSymbols {
-        /// Where the symbols come from.
+        /// Source of the symbols.
         origin: Origin,
         /// The setting that leaves them as they are.
         instead: &'static str,
@@ -275,34 +275,34 @@ pub enum DataError {
         key: &'static str,
         /// Its value.
         value: String,
-        /// What it must be.
+        /// Requirement.
         need: &'static str,
     },
 
     /// More data than memory can hold.
     #[error("{origin} has {samples} samples of {width} values, more than there is memory for")]
     TooLarge {
-        /// Where the data comes from.
+        /// Source of the data.
         origin: Origin,
-        /// How many samples.
+        /// Number of samples.
         samples: usize,
-        /// How many values a sample has.
+        /// Number of values per sample.
         width: usize,
     },
 }
 
-/// Where samples come from.
+/// Source of the samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A generator, by its kind in the plan.
     Generator(&'static str),
     /// A file or folder.
     File(PathBuf),
-    /// What is left of another once incomplete samples are dropped.
+    /// No samples are left after dropping incomplete ones.
     Complete {
-        /// Where the samples come from.
+        /// Source of the samples.
         of: Box<Origin>,
-        /// How many are dropped.
+        /// Number of dropped samples.
         dropped: usize,
     },
 }
@@ -320,16 +320,16 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Where in a file a value is.
+/// Place of a value in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The file.
     pub file: PathBuf,
-    /// Where in it.
+    /// Place within the file.
     pub position: Position,
 }
 
-/// Where in a file of its kind a value is.
+/// Kind of place within a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Position {
     /// A cell of a text file.

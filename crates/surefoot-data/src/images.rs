@@ -55,7 +55,7 @@ pub(crate) fn images(
     })
 }
 
-/// The images with their classes, the names of the classes, and what to say about other files.
+/// Images with their classes, the class names, and notes about skipped files.
 type Listing = (Vec<(PathBuf, u32)>, Vec<String>, Vec<String>);
 
 fn listing(path: &Path) -> Result<Listing, DataError> {

@@ -149,7 +149,7 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
 
     let mut notes = samples.notes;
     let cleaned = clean::clean(&mut parts, data, &samples.shape);
-    // What was cut or filled in need not be a whole number any more.
+    // Clipped or filled-in values need not be whole numbers.
     let symbols = if cleaned.is_empty() { symbols } else { 0 };
     notes.extend(cleaned);
     let scaling = Scaling::fit(data.scale, &parts[0].features, &samples.shape);
@@ -210,7 +210,7 @@ fn unlearnable(train: &Part, judged: [&Part; 2], classes: &[String]) -> Option<S
     Some(format!("{} classes have no samples in the training part, such as {first}", unknown.len()))
 }
 
-/// How many symbols there are if the features can be taken for symbols, else 0.
+/// Number of symbols if the features can be used as symbols, otherwise 0.
 fn symbols(measure: Measure, shape: &[usize], features: &[f32]) -> usize {
     /// Above it not every whole number is an `f32`.
     const LARGEST: f32 = 16_777_216.0;

@@ -1,4 +1,4 @@
-//! Values that are missing: where they are let through and what is said where they are not.
+//! Missing values: where they are allowed, and the errors where they are not.
 
 use std::fmt::Display;
 
@@ -6,11 +6,11 @@ use surefoot_plan::Missing;
 
 use crate::error::{DataError, Place, shortened};
 
-/// Whether the numbers of a column or an array may be missing, that is NaN or infinite.
+/// Policy for missing (NaN or infinite) numbers of a column or an array.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Gaps {
     allowed: bool,
-    /// What to do about one that is not allowed.
+    /// Advice for the error message.
     advice: &'static str,
 }
 
@@ -24,7 +24,7 @@ impl Gaps {
         }
     }
 
-    /// Those among labels: nobody should be taught what was made up.
+    /// Missing labels are never filled in.
     pub(crate) fn in_labels(missing: Missing) -> Gaps {
         Gaps {
             allowed: missing == Missing::Drop,
@@ -54,7 +54,7 @@ impl Gaps {
         }
     }
 
-    /// NaN for a value that is not there, if that is allowed.
+    /// Returns NaN for a missing value if that is allowed.
     pub(crate) fn fill(
         self,
         written: impl Display,

@@ -12,10 +12,10 @@ use crate::samples::Samples;
 
 const FORMAT: &str = "NPY";
 
-/// NumPy itself stops at 64 dimensions, and a header of that many takes less than this.
+/// NumPy is limited to 64 dimensions, whose header is shorter than this.
 const LONGEST_HEADER: usize = 1 << 16;
 
-/// What `np.save` wrote, features and labels in a file each.
+/// Files written by `np.save`, one for features and one for labels.
 pub(crate) fn npy(features: &Path, labels: &Path, missing: Missing) -> Result<Samples, DataError> {
     paired(open(features)?, open(labels)?, missing)
 }
@@ -98,7 +98,7 @@ fn number(descr: &str) -> Option<(Number, bool)> {
     Some((number, big_endian))
 }
 
-/// What a header says, as in `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
+/// Content of a header such as `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
 #[derive(Debug, PartialEq)]
 struct Header {
     descr: String,
@@ -129,7 +129,7 @@ impl Header {
     }
 }
 
-/// What is left of a header. Each method takes something off its front, or nothing at all.
+/// Rest of a header. Each method consumes a token from its front, or nothing.
 struct Text<'a>(&'a str);
 
 impl<'a> Text<'a> {

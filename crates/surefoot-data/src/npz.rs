@@ -12,7 +12,7 @@ use crate::error::DataError;
 use crate::npy;
 use crate::samples::Samples;
 
-/// What `np.savez` or `np.savez_compressed` wrote.
+/// A file written by `np.savez` or `np.savez_compressed`.
 pub(crate) fn npz(
     path: &Path,
     features: &str,

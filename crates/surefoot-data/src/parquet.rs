@@ -17,7 +17,7 @@ use crate::missing::Gaps;
 use crate::samples::{Form, Labels, Measure, Samples, room};
 use crate::table::{Names, label_column};
 
-/// How many values are read at a time.
+/// Number of values read at a time.
 const BATCH: usize = 1 << 13;
 
 /// Reads a file.
@@ -121,7 +121,7 @@ struct Column {
     index: usize,
     name: String,
     kind: Kind,
-    /// Whether a value can be missing.
+    /// True if values can be missing.
     optional: bool,
 }
 
@@ -131,12 +131,12 @@ enum Kind {
         unsigned: bool,
     },
     Text,
-    /// What is not read, in words.
+    /// Description of an unsupported type.
     Other(&'static str),
 }
 
 impl Table<'_> {
-    /// The columns, and what to say about those that were left out.
+    /// The columns, and notes about skipped ones.
     fn columns(&self) -> (Vec<Column>, Vec<String>) {
         let schema = self.file.metadata().file_metadata().schema_descr();
         let mut notes = Vec::new();
@@ -332,7 +332,7 @@ fn kind(column: &ColumnDescriptor) -> Kind {
 
 fn malformed(path: &Path, error: &ParquetError) -> DataError {
     let message = error.to_string();
-    // How the library says that a compression was not compiled in.
+    // The library's message for a compression that is not compiled in.
     if let Some((_, compression)) = message.split_once("Disabled feature at compile time: ") {
         return DataError::Unsupported {
             path: path.to_owned(),

@@ -24,7 +24,7 @@ impl Picture {
     ///
     /// # Errors
     ///
-    /// What is wrong with the file, in words.
+    /// Describes the damage.
     pub(crate) fn decode(bytes: &[u8], channels: usize) -> Result<Picture, String> {
         let pixels = if bytes.starts_with(b"\x89PNG") {
             png(bytes)?
@@ -68,7 +68,7 @@ impl Picture {
     }
 }
 
-/// For each of `new` pixels in a line, which of the `old` it is made of, with their weights.
+/// For each of `new` pixels in a line, the `old` pixels that it covers, with their weights.
 fn filters(old: usize, new: usize) -> impl Iterator<Item = impl Iterator<Item = (usize, f32)>> {
     let scale = old as f64 / new as f64;
     let reach = scale.max(1.0);

@@ -49,7 +49,7 @@ fn load_bytes(bytes: &[u8], source: fn(PathBuf) -> Source) -> Result<Dataset, Da
         split: Split { validation: 0.3, test: 0.0 },
         ..Data::new(source(path))
     };
-    // What is damaged goes farthest where gaps are let through.
+    // Damaged data reaches farthest where missing values are allowed.
     let _ = load(&data, 1, Path::new(""));
     data.missing = Missing::Refuse;
     load(&data, 1, Path::new(""))

@@ -1,4 +1,4 @@
-//! Samples as a source gives them, before anybody asks what they are for.
+//! Samples as read from a source, before the task is determined.
 
 use crate::dataset::gather;
 use crate::error::{DataError, Origin};
@@ -7,9 +7,9 @@ use crate::table::Names;
 /// Everything a source has, in its own order.
 #[derive(Debug)]
 pub(crate) struct Samples {
-    /// Where the features come from.
+    /// Source of the features.
     pub(crate) origin: Origin,
-    /// Where the labels come from; often the same.
+    /// Source of the labels; often the same.
     pub(crate) label_origin: Origin,
     /// The shape of one sample, channels last.
     pub(crate) shape: Vec<usize>,
@@ -17,21 +17,21 @@ pub(crate) struct Samples {
     pub(crate) features: Vec<f32>,
     /// A name for each feature, where the source has names.
     pub(crate) feature_names: Vec<String>,
-    /// What the numbers in `features` are.
+    /// Meaning of the numbers in `features`.
     pub(crate) measure: Measure,
-    /// What is to be learnt, sample by sample.
+    /// Labels, one per sample.
     pub(crate) labels: Labels,
-    /// What a person should know about them.
+    /// Notes for the user.
     pub(crate) notes: Vec<String>,
 }
 
 impl Samples {
-    /// How many samples there are.
+    /// Number of samples.
     pub(crate) fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// The samples of which nothing is missing, and the number of each among all of them.
+    /// Returns the samples without missing values, and their original numbers.
     pub(crate) fn complete(mut self) -> (Samples, Vec<u64>) {
         let count = self.len();
         let width = self.shape.iter().product();
@@ -56,7 +56,7 @@ impl Samples {
     }
 }
 
-/// What the features' numbers are.
+/// Meaning of the features' numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measure {
     /// Amounts.
@@ -67,7 +67,7 @@ pub(crate) enum Measure {
     Symbols,
 }
 
-/// What is to be learnt, before the task is known.
+/// Labels, before the task is determined.
 #[derive(Debug)]
 pub(crate) enum Labels {
     /// Classes by name.
@@ -81,9 +81,9 @@ pub(crate) enum Labels {
     Numbers {
         /// `width` numbers a sample; NaN where one is missing.
         values: Vec<f64>,
-        /// How many numbers a sample has.
+        /// Numbers per sample.
         width: usize,
-        /// How they were written down.
+        /// Notation of the numbers in the source.
         form: Form,
     },
 }
@@ -96,7 +96,7 @@ impl Labels {
         }
     }
 
-    /// Whether a sample's label is missing.
+    /// Returns true if a sample's label is missing.
     fn lack(&self, sample: usize) -> bool {
         match self {
             Labels::Classes { ids, names } => names[ids[sample] as usize].is_empty(),
@@ -124,7 +124,7 @@ impl Labels {
     }
 }
 
-/// How numeric labels were written down, which is a hint at what they are.
+/// Notation of numeric labels, a hint at the task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A generator's amounts.

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use surefoot_plan::Scale;
 
-/// How features are scaled: `(x - offset) / divisor`, fitted on the training part alone.
+/// Scaling of features, `(x - offset) / divisor`, fitted on the training part.
 ///
-/// It is saved with a model, so that what comes later can be scaled in the same way.
+/// It is saved with a model to scale new data in the same way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scaling {
@@ -16,10 +16,10 @@ pub struct Scaling {
 }
 
 impl Scaling {
-    /// Fits a scaling to samples of a shape; nothing if they are to stay as they are.
+    /// Fits a scaling to samples; `None` if the plan has no scaling.
     ///
-    /// Samples of one dimension are scaled feature by feature, all others channel by channel, which
-    /// is by their last dimension. The standard deviation is that of the population, divided by n.
+    /// Samples of one dimension are scaled feature by feature, others channel by channel (last
+    /// dimension). The standard deviation is that of the population, divided by n.
     #[must_use]
     pub fn fit(rule: Scale, features: &[f32], shape: &[usize]) -> Option<Scaling> {
         let channels = shape.last().copied().filter(|&channels| channels > 0)?;
@@ -45,7 +45,7 @@ impl Scaling {
     }
 }
 
-/// Mean and standard deviation of each channel, in two passes so that nothing cancels.
+/// Mean and standard deviation of each channel, in two passes for accuracy.
 fn deviations(features: &[f32], channels: usize) -> (Vec<f64>, Vec<f64>) {
     let count = (features.len() / channels).max(1) as f64;
     let mut means = vec![0.0; channels];

@@ -45,7 +45,7 @@ pub(crate) fn divide(split: Split, samples: usize, seed: u64) -> Result<Division
     })
 }
 
-/// How many samples a share is, to the nearest; none only if the share is 0.
+/// Rounds a share to a number of samples; 0 only if the share is 0.
 fn count(part: &'static str, share: f64, samples: usize) -> Result<usize, DataError> {
     if !(0.0..1.0).contains(&share) {
         return Err(DataError::BadSplit {

@@ -1,4 +1,4 @@
-//! What tables have in common, whatever file they come from: named columns, one of them the label.
+//! Tables of any file format: named columns, one of them the label.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,11 +6,11 @@ use std::path::Path;
 use crate::error::{DataError, shortened};
 use crate::samples::Labels;
 
-/// Which column is the label: the one the plan names, or the last.
+/// Returns the index of the label column: the one in the plan, or the last.
 ///
 /// # Errors
 ///
-/// When it is not there or is all there is, or when two columns share a name.
+/// If it is missing or the only column, or if two columns share a name.
 pub(crate) fn label_column(
     path: &Path,
     columns: &[String],

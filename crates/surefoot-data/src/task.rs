@@ -1,4 +1,4 @@
-//! From labels to targets: what a run has to learn, as stated in the plan or as the labels suggest.
+//! Derives the task and the targets from the labels, as stated in the plan or inferred.
 
 use surefoot_plan::Task;
 
@@ -6,14 +6,14 @@ use crate::dataset::Targets;
 use crate::error::{DataError, Origin, Place, Position, shortened};
 use crate::samples::{Form, Labels};
 
-/// A column of at most so many different whole numbers is taken for classes; more are amounts.
+/// Maximum number of distinct whole numbers that are taken for classes.
 const FEW: usize = 20;
 
 /// More classes than this are labels misread: a last layer of 65,536 units is as large as any
 /// classifier of single samples has.
 const MOST_CLASSES: usize = 1 << 16;
 
-/// What is to be learnt.
+/// The targets of a task.
 #[derive(Debug)]
 pub(crate) struct Learnt {
     pub(crate) task: Task,
@@ -135,7 +135,7 @@ fn one_hot(
     named(ids, names, stated, origin)
 }
 
-/// Where a row is 1, if it is 0 everywhere else.
+/// Index of the 1 in a one-hot row.
 fn hot(row: &[f64]) -> Option<u32> {
     let place = row.iter().position(|&value| value == 1.0)?;
     let zeros = row.iter().filter(|&&value| value == 0.0).count();

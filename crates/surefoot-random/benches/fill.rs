@@ -1,4 +1,4 @@
-//! How many numbers a second the fills give: `cargo bench -p surefoot-random`.
+//! Throughput of the fills: `cargo bench -p surefoot-random`.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

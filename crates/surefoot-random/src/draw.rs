@@ -1,7 +1,7 @@
-//! Draws: from the words of a key's stream to numbers of a distribution.
+//! Draws: turns the words of a key's stream into numbers of a distribution.
 //!
-//! Each distribution is one small function of one word, of 32 or of 64 bits, that the single draw
-//! and the fill share. That is why they agree bit for bit.
+//! Each distribution is one small function of one word, of 32 or 64 bits, shared by the single draw
+//! and the fill, which therefore agree bit for bit.
 
 use crate::key::Key;
 use crate::philox::{BLOCKS, Stream, WORDS};
@@ -10,13 +10,6 @@ use crate::quantile::{normal_from_bits, truncated_normal_from_bits};
 /// Single draws. Each costs two Philox blocks to find the key's stream and one for the draw, some
 /// 60 ns together.
 impl Key {
-    /// The four 32-bit words of a block: words `4 * block` to `4 * block + 3`.
-    #[inline]
-    #[must_use]
-    pub fn words4(self, block: u64) -> [u32; 4] {
-        self.stream().block(block)
-    }
-
     /// A word of 32 random bits.
     #[inline]
     #[must_use]
@@ -41,7 +34,7 @@ impl Key {
 
     /// A uniform number in `[0, 1)`, a multiple of 2⁻²⁴.
     ///
-    /// It takes half the words that [`Key::uniform`] takes and is not its rounded value.
+    /// It uses half the words of [`Key::uniform`] and is not its rounded value.
     #[inline]
     #[must_use]
     pub fn uniform_f32(self, index: u64) -> f32 {
@@ -51,18 +44,17 @@ impl Key {
     /// A number from the standard normal distribution, by inversion of its distribution function
     /// (algorithm AS 241), within ±8.3.
     ///
-    /// Inversion, because it takes one word a number where Box–Muller ties two together, and needs
-    /// no sine; and because the same function gives [`Key::truncated_normal`].
+    /// Inversion uses one word per number where Box–Muller pairs two, needs no sine, and also
+    /// serves [`Key::truncated_normal`].
     #[inline]
     #[must_use]
     pub fn normal(self, index: u64) -> f64 {
         normal_from_bits(self.u64(index))
     }
 
-    /// A number from the standard normal distribution given that it is within ±2, which is what
-    /// Keras calls a truncated normal.
+    /// A number from the standard normal distribution truncated to ±2, as in Keras.
     ///
-    /// Its standard deviation is 0.8796, not 1: whoever wants a certain variance divides by that.
+    /// Its standard deviation is 0.8796, not 1: divide by that for a required variance.
     #[inline]
     #[must_use]
     pub fn truncated_normal(self, index: u64) -> f64 {
@@ -86,9 +78,9 @@ impl Key {
     }
 }
 
-/// Fills: `out[i]` becomes what the single draw gives at index `i`, rounded to `f32` where the
-/// draw is an `f64`. They find the key's stream once and compute many blocks at a time: with AVX2
-/// about 1 ns for a uniform or Bernoulli number and 10 to 20 for a normal one (`benches/fill.rs`).
+/// Fills: `out[i]` is the single draw at index `i`, rounded to `f32` where the draw is an `f64`.
+/// They compute the key's stream once and many blocks at a time: with AVX2 about 1 ns for a uniform
+/// or Bernoulli number and 10 to 20 for a normal one (`benches/fill.rs`).
 impl Key {
     /// Fills a slice with [`Key::uniform_f32`].
     pub fn fill_uniform_f32(self, out: &mut [f32]) {
@@ -141,8 +133,8 @@ fn uniform_f32_from_word(word: u32) -> f32 {
     (word >> 8) as f32 * STEP
 }
 
-/// How many of the 2³² words count as success; adding a half and cutting off rounds, and the cast
-/// takes what is negative or not a number to 0.
+/// Number of the 2³² words that count as success. Adding a half and truncating rounds; the cast
+/// maps negative values and NaN to 0.
 #[inline]
 fn bernoulli_threshold(p: f64) -> u64 {
     const ALL: u64 = 1 << 32;
@@ -208,7 +200,7 @@ mod tests {
     #[test]
     fn words_of_all_widths_are_views_of_the_same_blocks() {
         let key = Key::new(1, Purpose::Noise);
-        let [a, b, c, d] = key.words4(5);
+        let [a, b, c, d] = key.stream().block(5);
         assert_eq!([20, 21, 22, 23].map(|index| key.word(index)), [a, b, c, d]);
         assert_eq!([10, 11].map(|index| key.u64(index)), [join(a, b), join(c, d)]);
     }
@@ -231,7 +223,7 @@ mod tests {
         assert_eq!((key.below(9, 0), key.below(9, 1)), (0, 0));
     }
 
-    /// Every other word is rejected for this limit, and every index has to find another.
+    /// Half of the words are rejected for this limit, so every index is redrawn at some point.
     #[test]
     fn rejected_words_are_drawn_again() {
         let key = Key::new(1, Purpose::Sample);
@@ -244,7 +236,7 @@ mod tests {
     #[test]
     fn the_last_index_can_be_drawn() {
         let key = Key::new(1, Purpose::Sample);
-        assert_eq!(key.word(u64::MAX), key.words4(u64::MAX / 4)[3]);
+        assert_eq!(key.word(u64::MAX), key.stream().block(u64::MAX / 4)[3]);
         assert!(key.uniform(u64::MAX) < 1.0);
         assert!(key.below(u64::MAX, u64::MAX) < u64::MAX);
     }

@@ -2,11 +2,11 @@
 
 use crate::philox::Stream;
 
-/// What a random number is drawn for.
+/// Purpose of a random number.
 ///
-/// Each purpose has a fixed number that takes part in every draw. Numbers are never changed and
-/// never given to another purpose, for a recorded run is replayed by them; a new purpose takes the
-/// next free one. There is room for 256.
+/// Each purpose has a fixed number that enters every draw. Numbers are never changed or reassigned,
+/// because recorded runs are replayed with them; a new purpose uses the next free number, up to
+/// 255.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

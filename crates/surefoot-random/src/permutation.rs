@@ -31,7 +31,7 @@ pub struct Permutation {
 
 #[derive(Clone, Debug)]
 enum Method {
-    /// Where each position goes.
+    /// Image of each position.
     Table(Box<[u8]>),
     Feistel(Feistel),
 }
@@ -52,13 +52,13 @@ impl Permutation {
         Permutation { n, method }
     }
 
-    /// How many elements are permuted.
+    /// Number of elements.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.n
     }
 
-    /// Whether there is nothing to permute.
+    /// Returns true if there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.n == 0
@@ -122,10 +122,9 @@ fn shuffled_table(stream: Stream, n: u64) -> Box<[u8]> {
     table
 }
 
-/// Applies a bijection of a larger set until it gives a number below `n`.
+/// Applies a bijection of a larger set until the result is below `n`.
 ///
-/// It does so in the end, for repeating a bijection leads back to where it began, and `x` is below
-/// `n`.
+/// This terminates: repeating a bijection returns to the start, and `x` is below `n`.
 #[inline]
 fn walk(mut x: u64, n: u64, step: impl Fn(u64) -> u64) -> u64 {
     loop {

@@ -6,11 +6,11 @@
 
 use rand_philox::philox4x32_10;
 
-/// How many blocks [`Stream::blocks`] computes at once: each of their four words fills an AVX2
-/// register. Twice as many was no faster for long fills and wasted more at the end of short ones.
+/// Number of blocks that [`Stream::blocks`] computes at once: each of their four words fills an
+/// AVX2 register. Twice as many was no faster for long fills and slower for short ones.
 pub(crate) const BLOCKS: usize = 8;
 
-/// How many words [`Stream::blocks`] computes at once.
+/// Number of words that [`Stream::blocks`] computes at once.
 pub(crate) const WORDS: usize = 4 * BLOCKS;
 
 /// An addressable sequence of 2⁶⁴ blocks of four words, named by 128 bits.
@@ -22,16 +22,15 @@ pub(crate) const WORDS: usize = 4 * BLOCKS;
 pub(crate) struct Stream([u32; 4]);
 
 impl Stream {
-    /// The stream named by what Philox makes of a counter of two numbers under a key.
+    /// Creates the stream named by the Philox block of a counter under a key.
     pub(crate) fn root(key: u64, counter: [u64; 2]) -> Stream {
         let [(a, b), (c, d)] = counter.map(halves);
         Stream(philox4x32_10([a, b, c, d], halves(key).into()))
     }
 
-    /// The stream that a number leads to from this one.
+    /// Derives a stream from this one and a number.
     ///
-    /// For a given number this is a bijection of names, so it never joins two streams that were
-    /// apart.
+    /// For a given number this is a bijection of names, so it never joins two streams.
     pub(crate) fn child(self, number: u64) -> Stream {
         Stream(philox4x32_10(self.0, halves(number).into()))
     }
@@ -44,7 +43,7 @@ impl Stream {
         philox4x32_10([low, high, a, b], [c, d])
     }
 
-    /// The words of `BLOCKS` consecutive blocks, in the order in which single blocks give them.
+    /// Computes the words of `BLOCKS` consecutive blocks, in order.
     #[inline(always)]
     pub(crate) fn blocks(self, first: u64, words: &mut [u32; WORDS]) {
         for (number, block) in (first..).zip(words.as_chunks_mut::<4>().0) {

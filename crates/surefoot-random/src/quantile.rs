@@ -17,7 +17,7 @@ pub(crate) fn normal_from_bits(bits: u64) -> f64 {
     with_sign(bits, distance(lower_half(bits)))
 }
 
-/// A standard normal number given that it is within ±2, from 64 random bits.
+/// A standard normal number truncated to ±2, from 64 random bits.
 #[inline(always)]
 pub(crate) fn truncated_normal_from_bits(bits: u64) -> f64 {
     let p = BELOW_MINUS_TWO + lower_half(bits) * (1.0 - 2.0 * BELOW_MINUS_TWO);
@@ -26,9 +26,8 @@ pub(crate) fn truncated_normal_from_bits(bits: u64) -> f64 {
 
 /// A uniform number strictly between 0 and ½ from the upper 52 bits: an odd multiple of 2⁻⁵⁴.
 ///
-/// A draw is the quantile of such a number with a sign of its own, rather than the quantile of a
-/// number between 0 and 1, because floating-point numbers are dense near 0 and not near 1: this
-/// way both tails are equally long and equally fine.
+/// A draw is the quantile of such a number with a separate sign, because floating-point numbers are
+/// dense near 0 and not near 1: this makes both tails equally long and equally fine.
 #[inline(always)]
 fn lower_half(bits: u64) -> f64 {
     const STEP: f64 = 1.0 / (1u64 << 53) as f64;
@@ -41,7 +40,7 @@ fn with_sign(bits: u64, magnitude: f64) -> f64 {
     f64::from_bits(magnitude.to_bits() | bits << 63)
 }
 
-/// How far below 0 the quantile of `p` lies, for `p` in (0, ½].
+/// Distance below 0 of the quantile of `p`, for `p` in (0, ½].
 ///
 /// Six draws in seven fall into the centre, which needs no logarithm.
 #[inline(always)]

@@ -1,7 +1,7 @@
-//! Draws have the distribution they say they have, and draws of different keys are independent.
+//! Draws have their documented distribution, and draws of different keys are independent.
 //!
-//! Keys are fixed, so these tests pass always or never. Limits are set where a true draw would be
-//! once in ten thousand times or less.
+//! Keys are fixed, so these tests always pass or always fail. Limits are exceeded by a true draw in
+//! one of ten thousand cases or less.
 
 use surefoot_random::{Key, Permutation, Purpose};
 
@@ -23,7 +23,7 @@ fn moments(draws: &[f64]) -> (f64, f64) {
     (mean, variance)
 }
 
-/// How far the empirical distribution function is from the given one, times the root of the number
+/// Distance of the empirical distribution function from the given one, times the root of the number
 /// of draws (Kolmogorov and Smirnov's statistic; above 2.2 once in ten thousand times).
 fn distance(mut draws: Vec<f64>, distribution: impl Fn(f64) -> f64) -> f64 {
     draws.sort_unstable_by(f64::total_cmp);
@@ -35,8 +35,8 @@ fn distance(mut draws: Vec<f64>, distribution: impl Fn(f64) -> f64) -> f64 {
     gap * n.sqrt()
 }
 
-/// Asserts that counts are what equally likely cells would give: Pearson's statistic within four
-/// standard deviations of its mean.
+/// Asserts that counts fit equally likely cells: Pearson's statistic within four standard
+/// deviations of its mean.
 fn assert_even(counts: &[u64]) {
     let expected = counts.iter().sum::<u64>() as f64 / counts.len() as f64;
     let statistic: f64 =

@@ -1,8 +1,8 @@
-//! What recording costs a training step.
+//! Cost of recording per training step.
 //!
-//! A tiny network takes about 80 microseconds a step, of which watching and recording together may
-//! have 10%. This times `observe` and `digest` alone in a loop that leaves the writing thread the
-//! time it has in such a training, then a loop without any pause, which is bound by the writing
+//! A tiny network takes about 80 microseconds a step, of which observing and recording together may
+//! take 10%. This benchmark times `observe` and `digest` in a loop that leaves the writing thread
+//! as much time as such a training does, then a loop without pauses, which is bound by the writing
 //! thread, and the end of the run. Run with `cargo bench -p surefoot-record`.
 
 use std::hint::black_box;
@@ -90,7 +90,7 @@ fn median(times: &mut [Duration]) -> (Duration, Duration) {
     (times[times.len() / 2], times[times.len() * 99 / 100])
 }
 
-/// The processor time of all threads so far, where the system says.
+/// Processor time of all threads so far, where the system reports it.
 fn processor_time() -> Option<Duration> {
     let mut total = 0;
     for task in std::fs::read_dir("/proc/self/task").ok()? {
@@ -130,7 +130,7 @@ fn main() {
     let share = 100.0 * mean.as_secs_f64() / STEP.as_secs_f64();
     let (middle, slow) = median(&mut observe);
     println!("observe                     {middle:>10.1?} median, {slow:.1?} at 99%");
-    // Where the disk or another process made it wait.
+    // The disk or another process caused a wait.
     let longest = &observe[observe.len() - 5..];
     println!("longest                     {longest:>10.1?}");
     println!("digest                      {:>10.1?} median", median(&mut digest).0);

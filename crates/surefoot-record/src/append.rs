@@ -13,15 +13,15 @@ pub(crate) struct Appender {
     path: PathBuf,
     file: File,
     length: u64,
-    /// Whether something was appended that may not be durable.
+    /// True if appended data may not be durable yet.
     dirty: bool,
-    /// How long the file may get before the disk is full.
+    /// Length at which the disk is full, in tests.
     #[cfg(test)]
     pub(crate) limit: Option<u64>,
 }
 
 impl Appender {
-    /// Begins an empty file, in the place of one that may be there.
+    /// Creates an empty file or truncates an existing one.
     pub(crate) fn create(path: &Path) -> Result<Appender> {
         Appender::open(path, 0)
     }

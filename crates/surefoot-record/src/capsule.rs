@@ -1,4 +1,4 @@
-//! One step of a run in a file: everything it takes to repeat it anywhere.
+//! Capsules: one step of a run in a file that can be repeated anywhere.
 
 use std::path::Path;
 
@@ -8,24 +8,24 @@ use crate::array::Array;
 use crate::digest::Digest;
 use crate::error::Result;
 use crate::header::Environment;
-use crate::sealed::Format;
 use crate::step_digest::Part;
+use crate::tensor_file::Format;
 
-const FORMAT: Format = Format { magic: *b"SFCAPSUL", version: 1, name: "a capsule" };
+const FORMAT: Format = Format { kind: "capsule", version: 2 };
 
 /// One step of a run, with the state before it and the samples it trained on.
 ///
-/// It is a sealed file like a checkpoint, and needs no other file: not the run, not the data.
+/// A capsule is a safetensors file like a checkpoint. It needs neither the run nor the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Capsule {
-    /// What is known of the step.
+    /// Facts of the step.
     pub facts: CapsuleFacts,
     /// The state before the step, under the names of a checkpoint with `state.` before them, and
     /// the batch: `batch.features`, `batch.targets`, `batch.samples`.
     pub arrays: Vec<Array>,
 }
 
-/// What is known of the step in a [`Capsule`].
+/// Facts of the step in a [`Capsule`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CapsuleFacts {
     /// The step; the first is 1.
@@ -36,15 +36,15 @@ pub struct CapsuleFacts {
     pub run: String,
     /// The plan of the run.
     pub plan: String,
-    /// What the run was executed on.
+    /// Environment of the run.
     pub environment: Environment,
-    /// What the parts of the digest cover.
+    /// Parts of the digest, in order.
     pub digest_parts: Vec<Part>,
     /// The recorded digest of the state after the step.
     pub digest: Digest,
     /// And those of its parts.
     pub parts: Vec<u64>,
-    /// What else the trainer needs: the shape of a sample, how many steps and shards there are.
+    /// Further data for the trainer: sample shape, number of steps and shards.
     pub training: serde_json::Value,
 }
 

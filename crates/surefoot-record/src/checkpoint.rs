@@ -1,6 +1,4 @@
-//! Everything the next step depends on, in one file that is whole or not there.
-//!
-//! It is a [sealed](crate::sealed) file.
+//! Checkpoints: the complete training state in one safetensors file.
 
 use std::path::Path;
 
@@ -9,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use crate::array::Array;
 use crate::digest::{Digest, StateDigest};
 use crate::error::Result;
-use crate::sealed::Format;
+use crate::tensor_file::Format;
 
-const FORMAT: Format = Format { magic: *b"SUREFOOT", version: 2, name: "a checkpoint" };
+const FORMAT: Format = Format { kind: "checkpoint", version: 3 };
 
 /// Everything the next step of a run depends on.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,10 +43,9 @@ impl Checkpoint {
         digest.finish()
     }
 
-    /// Writes a file of its own, outside of any record.
+    /// Writes the checkpoint to a file outside a record.
     ///
-    /// The file is durable when this returns, and a file that stood there before is replaced at
-    /// once or not at all.
+    /// The file is durable when this returns. An existing file is replaced atomically.
     pub fn write(&self, path: &Path) -> Result<()> {
         write_stored(path, self, Digest(0), Marks::default())
     }
@@ -59,7 +56,8 @@ impl Checkpoint {
     }
 }
 
-/// How many rows the files of the record had when a checkpoint was taken. Resuming cuts them there.
+/// Number of rows in the files of the record when the checkpoint was taken. Resuming truncates to
+/// them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Marks {
     pub(crate) steps: u64,

@@ -54,10 +54,10 @@ pub(crate) fn list(dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
     Ok(files)
 }
 
-/// The newest checkpoint that is whole and satisfies `usable`; `None` if there are none at all.
+/// Returns the newest valid checkpoint that `usable` accepts; `None` if there are no checkpoints.
 ///
-/// Only damage is passed over. One that cannot be opened now or is of a newer version may be usable
-/// otherwise, and going on from an older state would lose the work since.
+/// Only damaged files are skipped. A file that cannot be opened or has a newer version may be
+/// usable later, and continuing from an older state would lose work.
 pub(crate) fn newest<T>(
     dir: &Path,
     mut usable: impl FnMut(Stored) -> Result<T>,

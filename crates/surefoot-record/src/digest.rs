@@ -5,14 +5,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use twox_hash::XxHash3_128;
-use xxhash_rust::xxh3::Xxh3;
 
-use crate::array::put_all;
+use crate::array::le_bytes;
 
-/// A 128-bit hash, shown as 32 hexadecimal digits.
+/// A 128-bit XXH3 hash, shown as 32 hexadecimal digits.
 ///
-/// It tells states apart that differ by accident. It is no protection against somebody who wants
-/// two states to look the same.
+/// It detects accidental differences. It is not a cryptographic hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub u128);
 
@@ -22,26 +20,14 @@ impl Digest {
         Digest(XxHash3_128::oneshot(bytes))
     }
 
-    /// The digest of numbers: that of their little-endian bytes, on every machine.
+    /// Hashes the little-endian bytes of numbers.
     pub fn of_f32(values: &[f32]) -> Digest {
-        if cfg!(target_endian = "little") {
-            Digest::of(bytemuck::cast_slice(values))
-        } else {
-            let mut bytes = Vec::new();
-            put_all(&mut bytes, values, f32::to_le_bytes);
-            Digest::of(&bytes)
-        }
+        Digest::of(&le_bytes(values, f32::to_le_bytes))
     }
 
-    /// The digest of counters, likewise.
+    /// Hashes the little-endian bytes of counters.
     pub fn of_u64(values: &[u64]) -> Digest {
-        if cfg!(target_endian = "little") {
-            Digest::of(bytemuck::cast_slice(values))
-        } else {
-            let mut bytes = Vec::new();
-            put_all(&mut bytes, values, u64::to_le_bytes);
-            Digest::of(&bytes)
-        }
+        Digest::of(&le_bytes(values, u64::to_le_bytes))
     }
 }
 
@@ -99,55 +85,44 @@ impl<'de> Deserialize<'de> for Digest {
 /// state.update_f32("dense_1.bias", &[0.5, -0.5]);
 /// assert_eq!(state.finish().to_string().len(), 32);
 /// ```
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct StateDigest {
-    hasher: Xxh3,
+    hasher: XxHash3_128,
+}
+
+impl Default for StateDigest {
+    fn default() -> StateDigest {
+        StateDigest { hasher: XxHash3_128::new() }
+    }
 }
 
 impl StateDigest {
-    /// A digest of nothing yet.
+    /// Creates a digest without parts.
     pub fn new() -> StateDigest {
         StateDigest::default()
     }
 
     /// Adds a named part.
     pub fn update(&mut self, name: &str, bytes: &[u8]) {
-        self.begin(name, bytes.len());
-        self.hasher.update(bytes);
+        self.hasher.write(&(name.len() as u64).to_le_bytes());
+        self.hasher.write(name.as_bytes());
+        self.hasher.write(&(bytes.len() as u64).to_le_bytes());
+        self.hasher.write(bytes);
     }
 
-    /// Adds a named part of numbers; the same as their little-endian bytes.
+    /// Adds a named part of numbers as their little-endian bytes.
     pub fn update_f32(&mut self, name: &str, values: &[f32]) {
-        self.begin(name, size_of_val(values));
-        // Through a buffer on the stack: no allocation, and the same bytes on every machine.
-        for chunk in values.chunks(256) {
-            let mut bytes = [0_u8; 256 * 4];
-            for (to, value) in bytes.chunks_exact_mut(4).zip(chunk) {
-                to.copy_from_slice(&value.to_le_bytes());
-            }
-            self.hasher.update(&bytes[..size_of_val(chunk)]);
-        }
-    }
-
-    /// Adds a named number; its bits count, so NaN is hashed too.
-    pub fn update_f64(&mut self, name: &str, value: f64) {
-        self.update(name, &value.to_bits().to_le_bytes());
+        self.update(name, &le_bytes(values, f32::to_le_bytes));
     }
 
     /// Adds a named counter.
-    pub fn update_u64(&mut self, name: &str, value: u64) {
+    pub(crate) fn update_u64(&mut self, name: &str, value: u64) {
         self.update(name, &value.to_le_bytes());
     }
 
-    /// The digest of all parts so far.
+    /// Returns the digest of all parts so far.
     pub fn finish(&self) -> Digest {
-        Digest(self.hasher.digest128())
-    }
-
-    fn begin(&mut self, name: &str, length: usize) {
-        self.hasher.update(&(name.len() as u64).to_le_bytes());
-        self.hasher.update(name.as_bytes());
-        self.hasher.update(&(length as u64).to_le_bytes());
+        Digest(self.hasher.finish_128())
     }
 }
 
@@ -213,10 +188,10 @@ mod tests {
         for len in [0, 1, 7, 60, 61, 255, 256, 1000, 100_000] {
             let values: Vec<f32> = (0..len).map(|i| i as f32 * 0.37 - 5.0).collect();
             let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-            let mut pieces = Xxh3::new();
-            bytes.chunks(100).for_each(|piece| pieces.update(piece));
-            assert_eq!(Digest::of_f32(&values), Digest(pieces.digest128()));
-            assert_eq!(Digest::of(&bytes), Digest(pieces.digest128()));
+            let mut pieces = XxHash3_128::new();
+            bytes.chunks(100).for_each(|piece| pieces.write(piece));
+            assert_eq!(Digest::of_f32(&values), Digest(pieces.finish_128()));
+            assert_eq!(Digest::of(&bytes), Digest(pieces.finish_128()));
         }
         let counters = [1, u64::MAX, 7];
         let bytes: Vec<u8> = counters.iter().flat_map(|v| v.to_le_bytes()).collect();

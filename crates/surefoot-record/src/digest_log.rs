@@ -1,8 +1,7 @@
-//! The digests of all steps: `digests.bin`.
+//! Digests of all steps: `digests.bin`.
 //!
-//! Records of one size without anything around them: the step, its digest and those of its parts,
-//! little-endian. The steps grow from record to record, so what a crash left behind is told from
-//! what was written.
+//! The file consists of fixed-size records: step, digest and part digests, little-endian. Steps
+//! increase, so leftovers of a crash are detected.
 
 use std::path::Path;
 
@@ -13,10 +12,10 @@ use crate::step_digest::StepDigest;
 
 /// The size of a record without parts.
 const BARE: usize = 24;
-/// What a part adds to it.
+/// Size of a part.
 const PART: usize = 8;
 
-/// The size of a record with so many parts.
+/// Size of a record with `parts` parts.
 pub(crate) fn record_size(parts: usize) -> usize {
     BARE + parts * PART
 }
@@ -29,7 +28,7 @@ pub(crate) fn push(buffer: &mut Vec<u8>, step: &StepDigest) {
     }
 }
 
-/// The whole records of a file, of so many parts each.
+/// Reads the complete records of a file.
 pub(crate) fn read(path: &Path, parts: usize) -> Result<DigestLog> {
     let bytes = read_if_there(path)?.unwrap_or_default();
     Ok(DigestLog::new(bytes, parts))
@@ -52,12 +51,12 @@ impl DigestLog {
         log
     }
 
-    /// How many there are.
+    /// Number of records.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no records.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -83,7 +82,7 @@ impl DigestLog {
         self.find(step).map(|index| self.digest(index))
     }
 
-    /// What is kept of one part, by its place in the header, for every step.
+    /// Digests of the part at `place` in the header, with their steps.
     pub fn part(&self, place: usize) -> impl Iterator<Item = (u64, u64)> + '_ {
         (0..self.len).filter_map(move |index| {
             let part = self.parts_of(index).nth(place)?;
@@ -91,7 +90,7 @@ impl DigestLog {
         })
     }
 
-    /// Where the record of a step is: nearly always at the same distance from the first.
+    /// Index of the record of a step; nearly always at a fixed distance from the first.
     fn find(&self, step: u64) -> Option<usize> {
         let first = self.len.checked_sub(1).map(|_| self.step(0))?;
         let guess = usize::try_from(step.checked_sub(first)?).ok()?;

@@ -1,4 +1,4 @@
-//! What can go wrong with a record, and what to do about it.
+//! Errors of writing and reading records.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ pub enum Error {
     /// The operating system refused.
     #[error("cannot {action} {}: {source}{}", path.display(), advice(source))]
     Io {
-        /// What was tried, as a verb.
+        /// Attempted action, as a verb.
         action: &'static str,
         /// The file or directory it was tried on.
         path: PathBuf,
-        /// What the system said.
+        /// Cause.
         source: io::Error,
     },
     /// The directory is not the record of a run.
@@ -22,7 +22,7 @@ pub enum Error {
     NotARun {
         /// The directory.
         path: PathBuf,
-        /// What is missing or wrong.
+        /// Missing or wrong part.
         reason: String,
     },
     /// Another process is training this run.
@@ -81,7 +81,7 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Cause.
         reason: String,
     },
     /// There are checkpoints, and none of them can be resumed from.
@@ -92,13 +92,13 @@ pub enum Error {
     NoUsableCheckpoint {
         /// The directory of checkpoints.
         path: PathBuf,
-        /// What is wrong with the newest.
+        /// Error of the newest checkpoint.
         newest: Box<Error>,
     },
-    /// What was given to be recorded does not fit the record.
+    /// A value does not fit the record.
     #[error("cannot record {what}: {reason}")]
     Unrecordable {
-        /// What was to be recorded.
+        /// The value.
         what: String,
         /// Why it does not fit.
         reason: String,
@@ -117,7 +117,7 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// For `map_err`: says what was tried on which path.
+    /// Adds the action and the path to an I/O error; for `map_err`.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { action, path, source }

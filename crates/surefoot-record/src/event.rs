@@ -1,4 +1,4 @@
-//! What happened in a run, in order: `events.jsonl`.
+//! Events of a run, in order: `events.jsonl`.
 
 use serde::{Deserialize, Serialize};
 use surefoot_diagnose::{Evaluation, Finding, Problem, Split};
@@ -19,7 +19,7 @@ pub enum Event {
     Started {
         /// Always 0.
         step: u64,
-        /// What it runs on.
+        /// Environment of the run.
         environment: Environment,
     },
     /// A split of the data was evaluated.
@@ -28,7 +28,7 @@ pub enum Event {
         step: u64,
         /// Epochs done.
         epoch: u64,
-        /// What was evaluated.
+        /// Evaluated split.
         split: Split,
         /// The mean loss.
         #[serde(with = "surefoot_diagnose::number")]
@@ -43,7 +43,7 @@ pub enum Event {
         step: u64,
         /// Epochs done.
         epoch: u64,
-        /// What it is best by: the name of a metric, or `loss`.
+        /// Criterion: the name of a metric, or `loss`.
         by: String,
         /// Its value.
         #[serde(with = "surefoot_diagnose::number")]
@@ -58,21 +58,21 @@ pub enum Event {
         /// The digest of what it holds.
         digest: Digest,
     },
-    /// Somebody asked the run to stop.
+    /// The user stopped the run.
     Interrupted {
         /// Steps done.
         step: u64,
     },
-    /// The run goes on from a checkpoint, or from its beginning.
+    /// The run continued from a checkpoint, or from the start.
     Resumed {
         /// The step of the checkpoint; 0 without one.
         step: u64,
-        /// What it runs on now.
+        /// Environment of the resumed run.
         environment: Environment,
     },
     /// A detector found something.
     Finding(Finding),
-    /// The training was given up because of a problem.
+    /// Training was stopped because of a problem.
     Stopped {
         /// Steps done.
         step: u64,
@@ -81,13 +81,13 @@ pub enum Event {
     },
     /// A remedy is tried: another run, in its own directory.
     Attempt(Attempt),
-    /// How an attempt went.
+    /// Result of an attempt.
     Outcome(AttemptOutcome),
     /// Which model is delivered.
     Delivered {
-        /// Steps done by the plan as given.
+        /// Steps completed by the original plan.
         step: u64,
-        /// The number of the attempt; 0 is the plan as given.
+        /// Number of the attempt; 0 is the original plan.
         attempt: u32,
         /// Its metric on the validation split.
         #[serde(with = "surefoot_diagnose::number::optional")]
@@ -98,7 +98,7 @@ pub enum Event {
         /// Steps done.
         step: u64,
     },
-    /// What other parts record. It should be an object with `event` and `step`.
+    /// Events of other programs: an object with `event` and `step`.
     #[serde(untagged)]
     Other(serde_json::Value),
 }

@@ -224,7 +224,7 @@ pub(crate) fn readable_steps(dir: &Path) -> u64 {
     count
 }
 
-/// A copy of a run as it is at this instant, in a directory of its own.
+/// Copies the current state of a run to another directory.
 pub(crate) fn snapshot(dir: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(dir).unwrap() {

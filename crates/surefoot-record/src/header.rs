@@ -1,4 +1,4 @@
-//! What is known of a run before its first step.
+//! Facts of a run that are fixed before its first step: `header.json`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,21 +18,22 @@ pub const FORMAT: u32 = 2;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Header {
-    /// What detectors reason with.
+    /// Facts for the detectors.
     #[serde(flatten)]
     pub facts: Facts,
     /// The layers are observed at every n-th step; 0 is never.
     pub observe_every: u64,
-    /// What the parts of a step's digest cover, in their order.
+    /// Parts of a step's digest, in order.
     pub digest_parts: Vec<Part>,
-    /// What the run was started on.
+    /// Environment in which the run was started.
     pub environment: Environment,
-    /// More, for whoever knows what it means.
+    /// Entries added by other crates.
     #[serde(flatten)]
     pub more: serde_json::Map<String, serde_json::Value>,
 }
 
-/// What a run was executed on. Runs in equal environments are expected to have equal digests.
+/// Software and hardware that executed a run. Equal environments are expected to produce equal
+/// digests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Environment {
@@ -42,11 +43,11 @@ pub struct Environment {
     pub platform: String,
     /// The instruction sets of the processor that change how numbers are computed.
     pub cpu_features: Vec<String>,
-    /// How many threads compute.
+    /// Number of compute threads.
     pub threads: usize,
-    /// How many workers share a batch.
+    /// Number of workers that share a batch.
     pub workers: usize,
-    /// The device as given on the command line: `cpu`, `cuda:0`.
+    /// Device as on the command line: `cpu`, `cuda:0`.
     pub device: String,
     /// The digest of the data that is trained on.
     pub data: Option<Digest>,

@@ -1,4 +1,4 @@
-//! Where things are in a run directory.
+//! Paths in a run directory.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -13,10 +13,10 @@ pub(crate) struct Layout {
     dir: PathBuf,
 }
 
-/// Where one table of observations is.
+/// Paths of one table of observations.
 #[derive(Clone, Debug)]
 pub(crate) struct TablePaths {
-    /// While the run goes on.
+    /// Arrow stream, while the run trains.
     pub(crate) live: PathBuf,
     /// When it is over.
     pub(crate) closed: PathBuf,
@@ -63,7 +63,7 @@ impl Layout {
         self.header().with_extension("partial")
     }
 
-    /// Whether there is nothing but what is made before the header.
+    /// Returns true if the directory contains only files that are created before the header.
     pub(crate) fn is_hardly_begun(&self) -> bool {
         let made = [
             self.lock_file(),
@@ -188,7 +188,7 @@ fn sanitise(name: &str) -> String {
     if plain.is_empty() { "run" } else { plain }.to_owned()
 }
 
-/// Removes a file, unless it is gone already.
+/// Removes a file if it exists.
 pub(crate) fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -198,7 +198,7 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// The content of a file, `None` if there is none.
+/// Content of a file; `None` if it does not exist.
 pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>> {
     match fs::read(path) {
         Ok(content) => Ok(Some(content)),

@@ -19,7 +19,7 @@ pub(crate) struct LiveTable {
 }
 
 impl LiveTable {
-    /// Begins an empty table, in the place of one that may be there.
+    /// Creates an empty table, replacing an existing one.
     pub(crate) fn create(paths: TablePaths, schema: Schema) -> Result<LiveTable> {
         let mut file = Appender::create(&paths.live)?;
         file.append(&stream::preamble(&schema))?;
@@ -126,7 +126,7 @@ impl LiveTable {
         remove(&self.paths.live)
     }
 
-    /// Removes the closed file of a table that goes on.
+    /// Removes the closed file of a table that continues.
     pub(crate) fn remove_closed(&self) -> Result<()> {
         remove(&self.paths.closed)
     }

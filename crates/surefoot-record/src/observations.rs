@@ -12,7 +12,7 @@ use crate::table::{Batch, Schema, layers, parquet, steps, stream};
 #[derive(Debug)]
 pub struct Observations {
     steps: Rows,
-    /// `None` if only the steps are wanted.
+    /// `None` if only the steps are read.
     layers: Option<Rows>,
     layer_count: usize,
     ended: bool,
@@ -23,7 +23,7 @@ impl Observations {
         Observations { steps, layers, layer_count, ended: false }
     }
 
-    /// Whether there is no file to read from.
+    /// Returns true if a file is missing.
     pub(crate) fn is_missing(&self) -> bool {
         let missing = |rows: &Rows| matches!(rows.source, Source::Nothing);
         missing(&self.steps) || self.layers.as_ref().is_some_and(missing)
@@ -113,8 +113,8 @@ impl Rows {
         Ok(self.batch.as_ref().map(|batch| (batch, row)))
     }
 
-    /// What a row that is missing or makes no sense means: the end of a live table, which a crash
-    /// may have torn, and damage in a closed one.
+    /// Handles an invalid row: the end of a live table, which a crash may have torn; damage in a
+    /// closed one.
     fn unreadable<T>(&self) -> Result<Option<T>> {
         match &self.source {
             Source::Closed(_, path) => {

@@ -1,9 +1,10 @@
 //! Reads the record of a run, whether it ended or not.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use surefoot_diagnose::Evaluation;
+use surefoot_diagnose::{Diagnosis, Evaluation, Quantity, Split};
 
 use crate::array::Array;
 use crate::checkpoint::Checkpoint;
@@ -14,15 +15,15 @@ use crate::error::{Error, Result};
 use crate::event::{Event, parse_lines};
 use crate::header::{Header, StoredHeader};
 use crate::layout::{Layout, read_if_there};
-use crate::model;
 use crate::observations::{Observations, Rows};
+use crate::replay::{self, Entry, Replay};
 use crate::summary::RunSummary;
 use crate::table::Schema;
+use crate::tensor_file::read_model;
 
-/// The record of a run, to be read. Nothing in it is changed.
+/// Read-only access to a run directory.
 ///
-/// The run may have ended, may have been killed at any instant, or may be going on: then what is
-/// read is what had been written when it was asked for.
+/// The run may be finished, killed or still training; then the data written so far is read.
 #[derive(Debug)]
 pub struct Record {
     layout: Layout,
@@ -45,7 +46,7 @@ impl Record {
         self.layout.dir()
     }
 
-    /// The plan as given.
+    /// The original plan.
     pub fn plan(&self) -> &str {
         &self.plan
     }
@@ -58,7 +59,7 @@ impl Record {
         }
     }
 
-    /// The plan as delivered, if the run came to that.
+    /// The delivered plan, once it is written.
     pub fn final_plan(&self) -> Result<Option<String>> {
         let path = self.layout.final_plan();
         let text = read_if_there(&path)?.map(String::from_utf8).transpose();
@@ -104,12 +105,12 @@ impl Record {
         Ok(Observations::new(steps, layers, infos.len()))
     }
 
-    /// Whether both tables are closed; the live files go only after that.
+    /// Returns true if both tables are closed. The live files are removed only after that.
     fn is_closed(&self) -> bool {
         self.layout.steps().closed.exists() && self.layout.layers().closed.exists()
     }
 
-    /// What happened, in order.
+    /// All events, in order.
     pub fn events(&self) -> Result<Vec<Event>> {
         let content = read_if_there(&self.layout.events())?.unwrap_or_default();
         Ok(parse_lines(&content).0)
@@ -140,7 +141,37 @@ impl Record {
         Ok(log)
     }
 
-    /// The newest checkpoint that is whole; `None` if the run never came to one.
+    /// Visits the steps up to `until` and their evaluations, in their original order.
+    pub fn visit(&self, until: u64, visit: impl FnMut(Entry<'_>)) -> Result<()> {
+        replay::visit(self.observations()?, &self.evaluations()?, until, visit)
+    }
+
+    /// Feeds the steps and evaluations to `diagnosis`, with the findings that live training had.
+    ///
+    /// [`Diagnosis::finish`] is called if the record has all planned steps.
+    pub fn replay(&self, diagnosis: &mut Diagnosis) -> Result<Replay> {
+        replay::replay(self.observations()?, &self.evaluations()?, diagnosis)
+    }
+
+    /// Returns the quantities that a diagnosis of this record can use.
+    pub fn available(&self) -> Result<BTreeSet<Quantity>> {
+        let facts = &self.header().facts;
+        let observed = self.header().observe_every > 0 && !facts.layers.is_empty();
+        let validated = self.evaluations()?.iter().any(|e| e.split == Split::Validation);
+        let model = facts.task.is_some() && facts.loss.is_some() && !facts.layers.is_empty();
+        let all = [
+            (Quantity::Loss, true),
+            (Quantity::Metric, facts.metric.is_some()),
+            (Quantity::Gradients, observed),
+            (Quantity::Weights, observed),
+            (Quantity::Outputs, observed),
+            (Quantity::Validation, validated),
+            (Quantity::Model, model),
+        ];
+        Ok(all.into_iter().filter_map(|(quantity, there)| there.then_some(quantity)).collect())
+    }
+
+    /// The newest valid checkpoint; `None` if there are no checkpoints.
     pub fn checkpoint(&self) -> Result<Option<Checkpoint>> {
         let dir = self.layout.checkpoints();
         checkpoint_dir::newest(&dir, |stored| Ok(stored.checkpoint))
@@ -157,12 +188,12 @@ impl Record {
         Checkpoint::read(&checkpoint_dir::path_of(&self.layout.checkpoints(), step))
     }
 
-    /// The arrays of the delivered model, sorted by name, if the run came to that.
+    /// Arrays of the delivered model, sorted by name; `None` if there is no model.
     pub fn model(&self) -> Result<Option<Vec<Array>>> {
-        model::read(&self.layout.model())
+        read_model(&self.layout.model())
     }
 
-    /// How the run ended; `None` if it did not.
+    /// Summary of a finished run; `None` before.
     pub fn summary(&self) -> Result<Option<RunSummary>> {
         let path = self.layout.summary();
         let Some(text) = read_if_there(&path)? else {

@@ -17,28 +17,28 @@ use crate::event::Event;
 use crate::header::{Environment, FORMAT, Header, StoredHeader};
 use crate::layout::Layout;
 use crate::live_table::LiveTable;
-use crate::model::{self, write_atomically};
 use crate::resume;
 use crate::step_digest::StepDigest;
 use crate::summary::RunSummary;
 use crate::table::Schema;
+use crate::tensor_file::{write_atomically, write_model};
 use crate::writer::{Chunk, Files, Writer};
 
-/// A chunk is handed to the writing thread when it has so many layers of so many steps together:
-/// a quarter of a megabyte, or 1 ms of the shortest steps,
+/// Layers and steps after which a chunk is passed to the writing thread: a quarter of a megabyte,
+/// or 1 ms of the shortest steps.
 const CHUNK: usize = 512;
 /// or when it is so old, so that a slow run can be followed.
 const CHUNK_AGE: Duration = Duration::from_secs(1);
 
 /// Writes the record of a run while it trains.
 ///
-/// [`observe`](Recorder::observe) and [`digest`](Recorder::digest) cost well under a microsecond:
-/// they put what they get into a buffer, and a thread encodes and writes it. Memory is bounded; if
-/// the disk cannot keep up, `observe` waits and nothing is dropped. When writing fails, the failure
-/// is kept and returned by the next call that can fail, what was written before stays readable, and
-/// nothing more is written.
+/// [`observe`](Recorder::observe) and [`digest`](Recorder::digest) take well under a microsecond:
+/// they fill a buffer that a thread encodes and writes. Memory is bounded; if the disk cannot keep
+/// up, `observe` blocks and nothing is dropped. If writing fails, the error is returned by the next
+/// call that returns a `Result`, everything written before stays readable, and nothing more is
+/// written.
 ///
-/// Dropping a recorder writes what is buffered and leaves a run that can be resumed.
+/// Dropping a recorder writes its buffers and leaves a run that can be resumed.
 /// [`finish`](Recorder::finish) ends the run.
 #[derive(Debug)]
 pub struct Recorder {
@@ -59,17 +59,16 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins a run in a new directory: `runs/<name>-001`, or with the first number that is free.
+    /// Creates a run in a new directory: `runs/<name>-001`, or with the first free number.
     ///
-    /// What is not a letter, a digit or one of `-_.` in the name becomes a hyphen. The plan is
-    /// stored as it is given. The first event is written.
+    /// Characters other than letters, digits and `-_.` in the name become hyphens. The plan is
+    /// stored verbatim.
     pub fn create(runs: &Path, name: &str, plan_source: &str, header: Header) -> Result<Recorder> {
         check_names(&header)?;
         Recorder::create_or_clear(Layout::create(runs, name)?, plan_source, header)
     }
 
-    /// Begins a run as [`create`](Recorder::create) does, in the directory `dir`, which must not be
-    /// there yet.
+    /// Creates a run in the directory `dir`, which must not exist.
     pub fn create_at(dir: &Path, plan_source: &str, header: Header) -> Result<Recorder> {
         check_names(&header)?;
         if let Some(parent) = dir.parent() {
@@ -79,7 +78,7 @@ impl Recorder {
         Recorder::create_or_clear(Layout::of(dir), plan_source, header)
     }
 
-    /// Whether a directory has nothing in it but what is made before a run is one: its process died first.
+    /// Returns true if the process that created a directory died before the run was usable.
     pub fn is_hardly_begun(dir: &Path) -> bool {
         Layout::of(dir).is_hardly_begun()
     }
@@ -176,8 +175,8 @@ impl Recorder {
         &self.header.header
     }
 
-    /// How many checkpoints are kept. The default is 2, so that there is one to fall back to when
-    /// the newest is damaged; the least is 1.
+    /// Sets how many checkpoints are kept: at least 1, by default 2, so that a damaged one has a
+    /// predecessor.
     pub fn keep_checkpoints(&mut self, count: usize) {
         self.keep = count.max(1);
     }
@@ -266,10 +265,10 @@ impl Recorder {
         write_atomically(&self.layout.final_plan(), source.as_bytes())
     }
 
-    /// Writes `model.safetensors`, the delivered model, durably. The same arrays give the same
-    /// bytes, in whatever order they come.
+    /// Writes `model.safetensors`, the delivered model, durably. The bytes do not depend on the
+    /// order of the arrays.
     pub fn write_model(&mut self, arrays: &[Array]) -> Result<()> {
-        model::write(&self.layout.model(), arrays)
+        write_model(&self.layout.model(), arrays)
     }
 
     /// Ends the run: records the event, closes the tables as Parquet, and when all that is durable
@@ -312,7 +311,7 @@ impl Drop for Recorder {
     }
 }
 
-/// Layers are told apart by name in the tables.
+/// Layers are identified by name in the tables.
 fn check_names(header: &Header) -> Result<()> {
     let mut names = std::collections::BTreeSet::new();
     for layer in &header.facts.layers {

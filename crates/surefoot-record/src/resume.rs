@@ -1,8 +1,8 @@
-//! Going on with a run that was interrupted or killed.
+//! Resumes a run that was interrupted or killed.
 //!
-//! A checkpoint says how many rows the tables and the digests had when it was taken, and its own
-//! event follows all events that were there. So the record is cut back to exactly what it was, and
-//! training on from the checkpoint adds to it what it would have added without an interruption.
+//! A checkpoint stores the number of rows in the tables and the digest log, and its event follows
+//! all earlier events. The record is truncated to that state, so a resumed run completes it to the
+//! record of an uninterrupted one.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -105,8 +105,8 @@ fn reopen(
     Ok(recorder)
 }
 
-/// How much of the events belongs to a checkpoint, and the event that is to follow if it was
-/// killed before it was written.
+/// Length of the events up to a checkpoint, and the checkpoint's event if a crash prevented it from
+/// being written.
 fn cut_events(
     layout: &Layout,
     header: &StoredHeader,

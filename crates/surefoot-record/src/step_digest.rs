@@ -1,13 +1,13 @@
-//! The digest of one step, made of parts so that it can be told in which of them two steps differ.
+//! Digest of one step, made of parts that show where two steps differ.
 
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 
-/// What a part of a step's digest covers.
+/// Content of one part of a step's digest.
 ///
-/// In the order in which it says most to hear of them where several differ: the batch makes the
-/// loss, the loss makes what is learned, and a layer says more than all of them.
+/// Variants are ordered by how much a difference explains: the batch determines the loss, and the
+/// loss determines the parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
@@ -15,7 +15,7 @@ pub enum Quantity {
     Batch,
     /// The loss of the batch.
     Loss,
-    /// What a layer has learned after the step.
+    /// Parameters of a layer after the step.
     Parameters,
     /// The moving statistics of a layer's normalisation after the step.
     Statistics,
@@ -24,7 +24,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// The name that records and programs know it by.
+    /// Name in records and JSON.
     pub fn name(self) -> &'static str {
         match self {
             Quantity::Batch => "batch",
@@ -39,7 +39,7 @@ impl Quantity {
 /// One part of a step's digest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// What it covers.
+    /// Content of the part.
     pub quantity: Quantity,
     /// Of which layer, where it is one layer's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ pub struct StepDigest {
     pub digest: Digest,
     /// The lower halves of the digests of the parts.
     pub parts: Vec<u64>,
-    /// What is hashed; kept for its memory.
+    /// Buffer of the hashed bytes, reused.
     bytes: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! How a run ended: `summary.json` and the last line that `surefoot train --json` prints.
+//! Summary of a finished run: `summary.json`, and the last line of `surefoot train --json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,17 +8,17 @@ use crate::digest::Digest;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename = "summary")]
 pub struct RunSummary {
-    /// How it ended.
+    /// Status of the run.
     pub status: Status,
     /// The ids of the problems that were found, in the order of their finding.
     pub problems: Vec<String>,
     /// The ids of the remedies in the delivered plan, in the order of their application.
     pub remedies: Vec<String>,
-    /// What the run was after.
+    /// Metric of the run.
     pub metric: MetricSummary,
     /// Optimizer steps done, all attempts together.
     pub steps: u64,
-    /// How long it took.
+    /// Duration in seconds.
     pub seconds: f64,
     /// The hash of the delivered state.
     pub digest: Digest,
@@ -34,7 +34,7 @@ impl RunSummary {
     }
 }
 
-/// How a run ended.
+/// Status of a finished run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -51,10 +51,10 @@ pub enum Status {
 pub struct MetricSummary {
     /// Its name.
     pub name: String,
-    /// What the plan as given reached when trained to its end or to where it was stopped.
+    /// Metric of the original plan at its end, or where it was stopped.
     #[serde(with = "surefoot_diagnose::number::optional")]
     pub before: Option<f64>,
-    /// What the delivered model has.
+    /// Metric of the delivered model.
     #[serde(with = "surefoot_diagnose::number::optional")]
     pub after: Option<f64>,
 }

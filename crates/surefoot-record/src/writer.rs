@@ -19,15 +19,15 @@ use crate::table::{layers, steps};
 /// it is enough to ride out a slow disk for some tenths of a second of the shortest steps.
 const UNDER_WAY: usize = 8;
 
-/// What was observed since the last chunk. Written ones come back and are filled again, so that
-/// no memory is asked for once a run is under way.
+/// Observations since the last chunk. Written chunks are reused, so a running training allocates
+/// nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Chunk {
     /// The first `filled` are new; the others only lend their memory.
     observations: Vec<Observation>,
     filled: usize,
     pub(crate) digests: Vec<u8>,
-    /// A step whose digest has not as many parts as the header says.
+    /// Step whose digest has the wrong number of parts.
     misfit: Option<u64>,
 }
 
@@ -40,7 +40,7 @@ impl Chunk {
         self.filled += 1;
     }
 
-    /// Adds the digest of a step, which should have so many parts.
+    /// Adds the digest of a step, which must have `parts` parts.
     pub(crate) fn digest(&mut self, step: &StepDigest, parts: usize) {
         if step.parts.len() != parts {
             self.misfit.get_or_insert(step.step);
@@ -61,7 +61,7 @@ impl Chunk {
 
 enum Message {
     Chunk(Chunk),
-    /// Make everything durable and say how much it is; nothing if it failed.
+    /// Makes everything durable and replies with the row counts; `None` on failure.
     Sync(SyncSender<Option<Marks>>),
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Files {
     pub(crate) layers: LiveTable,
     pub(crate) digests: Appender,
     pub(crate) layer_count: usize,
-    /// How many parts a digest has.
+    /// Number of parts of a digest.
     pub(crate) part_count: usize,
 }
 
@@ -98,7 +98,7 @@ impl Files {
                 reason: format!("it has not the {} parts of the header", self.part_count),
             });
         }
-        // In this order: a step that is there has its layers.
+        // Layers first: a step in the file then has its layers.
         self.layers.write()?;
         self.steps.write()?;
         if !chunk.digests.is_empty() {
@@ -122,7 +122,7 @@ impl Files {
 /// The first thing that went wrong in the thread.
 #[derive(Debug, Default)]
 struct Failure {
-    /// The error until somebody was told, and what it said.
+    /// The error until it is returned, and its message.
     first: Mutex<Option<(Option<Error>, String)>>,
 }
 
@@ -140,7 +140,7 @@ impl Failure {
         first.is_some()
     }
 
-    /// The error itself for the first who asks, and what it said for the others.
+    /// Returns the error to the first caller and its message to later ones.
     fn get(&self, layout: &Layout) -> Result<()> {
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *first {
@@ -208,7 +208,7 @@ impl Writer {
         self.send(Message::Chunk(chunk));
     }
 
-    /// An empty chunk, with the memory of one that was written if there is one.
+    /// Returns an empty chunk, reusing a written one if possible.
     pub(crate) fn spent(&self) -> Chunk {
         let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.try_recv().unwrap_or_default()
@@ -229,7 +229,7 @@ impl Writer {
         marks.ok_or_else(|| self.gone())
     }
 
-    /// Ends the thread when it has written all, and gives the files back.
+    /// Ends the thread after everything is written and returns the files.
     pub(crate) fn finish(&mut self) -> Result<Files> {
         self.sender = None;
         let files = self.thread.take().and_then(|thread| thread.join().ok());
@@ -278,7 +278,7 @@ fn work(
     failure: &Failure,
 ) -> Files {
     for message in receiver {
-        // After a failure nothing more is written: the record has no gaps.
+        // After a failure nothing more is written, so the record has no gaps.
         let failed = failure.is_set();
         match message {
             Message::Chunk(_) if failed => {}
@@ -287,13 +287,13 @@ fn work(
                     failure.set(error);
                 }
                 chunk.clear();
-                // Nobody there is nobody who needs it.
+                // The receiver may be gone.
                 let _ = give_back.send(chunk);
             }
             Message::Sync(reply) => {
                 let marks = if failed { None } else { Some(files.sync()) };
                 let marks = marks.and_then(|marks| marks.map_err(|e| failure.set(e)).ok());
-                // Nobody waiting is nobody to tell.
+                // The receiver may be gone.
                 let _ = reply.send(marks);
             }
         }

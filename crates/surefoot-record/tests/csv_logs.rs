@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use surefoot_diagnose::{Quantity, Split, TaskKind};
-use surefoot_record::logs::{Error, Format, Log, Map, Role, Unit, read};
+use surefoot_record::logs::{Error, Log, Map, Role, Unit, read};
 
 fn read_with(text: &str, map: &[(&str, &str)]) -> Result<Log, Error> {
     let dir = tempfile::tempdir().unwrap();
@@ -32,7 +32,7 @@ fn losses(log: &Log) -> Vec<f64> {
 fn a_history_of_keras_has_a_step_for_each_epoch() {
     let log = log("epoch,accuracy,loss,val_accuracy,val_loss\n\
                    0,0.5,0.7,0.4,0.8\n1,0.75,0.5,0.6,0.6\n2,0.8,nan,0.7,inf\n");
-    assert_eq!(log.origin.format, Format::Csv);
+    assert_eq!(log.origin.format, "CSV");
     assert_eq!(log.origin.unit, Unit::Epoch);
     assert_eq!((log.facts.epochs, log.facts.steps_per_epoch), (Some(3), Some(1)));
     assert_eq!(log.facts.metric.as_deref(), Some("accuracy"));

@@ -101,7 +101,7 @@ fn train(dir: &Path) -> Result<()> {
     })
 }
 
-/// What is recorded, part by part, as texts, so that NaN equals NaN.
+/// Content of the record as text, so that NaN equals NaN.
 fn content(dir: &Path) -> [String; 6] {
     let run = Record::open(dir).unwrap();
     let observations: Vec<_> = run.observations().unwrap().map(Result::unwrap).collect();

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use std::path::Path;
-use surefoot_record::logs::{Error, Format, Log, Map, Unit, read};
+use surefoot_record::logs::{Error, Log, Map, Unit, read};
 use tempfile::TempDir;
 
 /// A field of a message with a length before it.
@@ -111,7 +111,7 @@ fn scalars_are_read_in_every_form() {
         ],
     );
     let log = log(dir.path()).unwrap();
-    assert_eq!(log.origin.format, Format::TensorBoard);
+    assert_eq!(log.origin.format, "TensorBoard");
     assert_eq!(losses(&log), [4.0, 3.0, 2.0, 1.0]);
     assert_eq!((log.origin.unit, log.at(3)), (Unit::Step, 30));
     assert_eq!(log.evaluations[0].step, 3);

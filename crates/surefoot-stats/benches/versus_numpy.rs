@@ -1,8 +1,8 @@
-//! How long the statistics of ten million `f32` take: beside a plain read of the memory, and beside
-//! the NumPy and SciPy calls that a Python user writes. Everything runs on one thread.
+//! Time for the statistics of ten million `f32`, compared with a plain read of the memory and with
+//! the NumPy and SciPy calls of a Python user. Everything runs on one thread.
 //!
-//! The Python is that of `SUREFOOT_BENCH_PYTHON`, which must have NumPy and SciPy, or else of a
-//! virtual environment that is made under the target directory on first use.
+//! Python is that of `SUREFOOT_BENCH_PYTHON`, which must have NumPy and SciPy, or a virtual
+//! environment that is created under the target directory on first use.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -70,7 +70,7 @@ fn ratio(a: Duration, b: Duration) -> f64 {
     a.as_secs_f64() / b.as_secs_f64()
 }
 
-/// The shortest of some runs: what the code takes when nothing else disturbs it.
+/// Returns the shortest of some runs, which is the least disturbed.
 fn best<R>(repetitions: u32, mut run: impl FnMut() -> R) -> Duration {
     let time = |_| {
         let start = Instant::now();
@@ -124,7 +124,7 @@ fn normals(len: usize) -> Vec<f32> {
     values
 }
 
-/// What the Python script measured and found.
+/// Measurements and results of the Python script.
 struct Numpy {
     versions: String,
     time: Duration,
@@ -193,7 +193,7 @@ fn numpy(values: &[f32]) -> Result<Numpy, Box<dyn Error>> {
     Ok(Numpy { versions, time: Duration::try_from_secs_f64(seconds)?, statistics })
 }
 
-/// The interpreter of a virtual environment with NumPy and SciPy, which is made if it is not there.
+/// Python interpreter of a virtual environment with NumPy and SciPy, created on first use.
 fn virtual_environment(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let python = folder.join("bin/python");
     let ready = folder.join("ready");

@@ -10,14 +10,14 @@
 use crate::moments::Moments;
 use crate::simd::{Isa, LANES, Lane, Sums, add_lanes};
 
-/// How many values are summed before partial results are merged.
+/// Number of values that are summed before partial results are merged.
 ///
 /// [`moments`](crate::moments()) of a slice is the [`merge_tree`](crate::merge_tree) of the moments
 /// of its blocks. A slice that is cut after `BLOCK` values, or after a power of two times as many,
 /// can therefore be measured piece by piece to the same bits.
 ///
-/// It is long enough that merging does not show in the time, and short enough that little precision
-/// can be lost within.
+/// It is long enough that merging costs no measurable time, and short enough that little precision
+/// is lost within a block.
 pub const BLOCK: usize = 8192;
 
 /// The moments of at most [`BLOCK`] values.

@@ -20,12 +20,12 @@ pub trait Element: Copy + Send + Sync + 'static + sealed::Sealed {
 pub(crate) mod sealed {
     use super::{Isa, Moments, Neighbours};
 
-    /// What the crate needs of an element besides its value.
+    /// Operations of an element beyond its value.
     pub trait Sealed: Sized {
         /// An unsigned integer as wide as the element.
         type Key: Copy + Ord + Default + Into<u64>;
 
-        /// How many bits that are.
+        /// Number of bits.
         const KEY_BITS: u32;
 
         /// An integer that orders as the value does, with -0 just below +0. Selecting among

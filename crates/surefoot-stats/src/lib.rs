@@ -44,7 +44,7 @@ mod units;
 
 pub use crate::block::BLOCK;
 pub use crate::element::Element;
-pub use crate::moments::{Moments, merge_tree, moments, moments_parallel};
+pub use crate::moments::{Moments, merge_tree, moments};
 pub use crate::quantile::{Quartiles, quartiles, quartiles_of_parts};
 pub use crate::summary::{Summary, summarize};
 pub use crate::units::{zero_columns, zero_rows};

@@ -1,20 +1,15 @@
 //! Partial results that merge, and the tree they merge along.
 
-use std::num::NonZeroUsize;
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-
 use crate::block::BLOCK;
 use crate::element::Element;
 use crate::simd::Isa;
 use crate::summary::Summary;
 
-/// What a stretch of values contributes to a [`Summary`]: counts, extremes, the sum of absolute
-/// values, the mean, and the sums of the second to fourth powers about it.
+/// Partial result of a [`Summary`] for some values: counts, extremes, the sum of absolute values,
+/// the mean, and the sums of the second to fourth powers about it.
 ///
-/// Partial results of several stretches are combined by [`Moments::merge`] or [`merge_tree`] and
-/// read by [`Moments::finish`]. The default is the result of no values, and merging it changes
-/// nothing.
+/// Partial results are combined by [`Moments::merge`] or [`merge_tree`] and turned into a summary
+/// by [`Moments::finish`]. The default is the result of no values; merging it changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moments {
     pub(crate) count: u64,
@@ -54,7 +49,7 @@ impl Moments {
         moments(values)
     }
 
-    /// How many values were finite.
+    /// Number of finite values.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -110,7 +105,7 @@ impl Moments {
     }
 }
 
-/// The moments and norms of a slice, in one pass over memory on the calling thread.
+/// Computes the moments and norms of a slice in one pass over memory on the calling thread.
 ///
 /// Allocates nothing. A slice of up to 64 values takes some tens of nanoseconds.
 pub fn moments<T: Element>(values: &[T]) -> Moments {
@@ -125,46 +120,12 @@ pub(crate) fn moments_on<T: Element>(isa: Isa, values: &[T]) -> Moments {
     moments_on(isa, left).merge(&moments_on(isa, right))
 }
 
-/// The same as [`moments`], to the bit, on up to `threads` threads, the calling one included.
+/// Merges ordered partial results along a fixed binary tree: the left side has the largest power of
+/// two of them that leaves some for the right, recursively.
 ///
-/// Threads are started for the call, so it pays for slices of about a million values and more. If
-/// the system refuses a thread, those there are do the work.
-pub fn moments_parallel<T: Element>(values: &[T], threads: NonZeroUsize) -> Moments {
-    /// What a thread takes at a time: a subtree of the tree over all blocks.
-    const SHARE: usize = 8 * BLOCK;
-
-    let shares = values.len().div_ceil(SHARE);
-    let helpers = threads.get().min(shares).saturating_sub(1);
-    if helpers == 0 {
-        return moments(values);
-    }
-    let isa = Isa::best();
-    let mut parts = vec![Moments::default(); shares];
-    let todo = Mutex::new(parts.iter_mut().zip(values.chunks(SHARE)));
-    let work = || {
-        loop {
-            let next = todo.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((part, share)) = next else { break };
-            *part = moments_on(isa, share);
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 0..helpers {
-            if thread::Builder::new().spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
-    merge_tree(&parts)
-}
-
-/// Merges partial results, given in order, along a fixed binary tree: on the left the largest power
-/// of two of them that leaves some on the right, and so on within either side.
-///
-/// The shape depends on the number of parts alone. It is also the shape in which [`moments`] merges
-/// the blocks of a slice. So if every part but the last covers the same number of values, and that
-/// number is [`BLOCK`] times a power of two, the result has the bits of [`moments`] of the whole.
+/// The shape depends only on the number of parts. [`moments`] merges the blocks of a slice in the
+/// same shape. So if every part but the last covers the same number of values, and that number is
+/// [`BLOCK`] times a power of two, the result has the bits of [`moments`] of the whole.
 pub fn merge_tree(parts: &[Moments]) -> Moments {
     match parts {
         [] => Moments::default(),
@@ -176,7 +137,7 @@ pub fn merge_tree(parts: &[Moments]) -> Moments {
     }
 }
 
-/// How many of two or more leaves go to the left.
+/// Number of leaves on the left side, of two or more.
 fn left_part(leaves: usize) -> usize {
     1 << (leaves - 1).ilog2()
 }
@@ -231,7 +192,7 @@ mod tests {
         }
     }
 
-    /// Equality of floats takes -0 for 0; this does not.
+    /// Bits of all fields: equality of floats treats -0 as 0.
     fn bits(moments: &Moments) -> [u64; 11] {
         let Moments { count, nan, inf, zeros, .. } = *moments;
         let [mean, m2, m3, m4] =
@@ -269,21 +230,6 @@ mod tests {
         ) {
             assert_same_on_every_isa(&singles);
             assert_same_on_every_isa(&doubles);
-        }
-    }
-
-    #[test]
-    fn any_number_of_threads_gives_the_same_bits() {
-        for len in [0, 100, 8 * BLOCK, 8 * BLOCK + 1, 75 * BLOCK + 5] {
-            let mut values = noise(len);
-            if let Some(last) = values.last_mut() {
-                *last = f32::NAN;
-            }
-            let alone = moments(&values);
-            for threads in [1, 2, 3, 4, 8] {
-                let threads = NonZeroUsize::new(threads).unwrap();
-                assert_eq!(moments_parallel(&values, threads), alone, "{len} on {threads}");
-            }
         }
     }
 

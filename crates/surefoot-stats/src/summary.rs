@@ -1,25 +1,25 @@
-//! What is reported of a tensor.
+//! The statistics of a tensor.
 
 use crate::element::Element;
 use crate::moments::{Moments, moments};
 use crate::quantile::{Quartiles, quartiles};
 
-/// The statistics of a tensor.
+/// Statistics of a tensor.
 ///
-/// All but the counts of NaN and infinity are of the finite values. No field is ever NaN: without
+/// All but the counts of NaN and infinity cover the finite values. No field is ever NaN: without
 /// finite values every number is 0 and there are no quartiles, which is also the [`Default`].
 ///
 /// For `f64` beyond about 1e76 the powers leave the range of `f64`. The variance and the norms may
-/// then be infinite, and the skewness and kurtosis are given as 0, as they are below about 1e-76.
+/// then be infinite, and the skewness and kurtosis are 0, as they are below about 1e-76.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// How many values are finite.
+    /// Number of finite values.
     pub count: u64,
-    /// How many values are NaN.
+    /// Number of NaN values.
     pub nan: u64,
-    /// How many values are infinite, of either sign.
+    /// Number of infinite values, of either sign.
     pub inf: u64,
-    /// How many values are zero, of either sign.
+    /// Number of zeros, of either sign.
     pub zeros: u64,
     /// The arithmetic mean.
     pub mean: f64,
@@ -43,7 +43,7 @@ pub struct Summary {
     pub abs_mean: f64,
     /// The largest absolute value.
     pub linf: f64,
-    /// The quartiles, if there is a finite value and they were asked for.
+    /// Quartiles, if they were computed and there is a finite value.
     pub quartiles: Option<Quartiles>,
 }
 
@@ -71,8 +71,8 @@ impl Summary {
             min: moments.min + 0.0,
             max: moments.max + 0.0,
             l1: moments.l1,
-            // Both terms are positive: nothing cancels. The largest value alone stands in where
-            // the squares vanish.
+            // Both terms are positive, so nothing cancels. The largest value alone is used where
+            // the squares underflow.
             l2: (m2 + n * mean * mean).sqrt().max(linf),
             abs_mean: moments.l1 / n,
             linf,
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!((summary.l1, summary.abs_mean, summary.linf), (18.0, 3.6, 10.0));
         assert!((summary.l2 - 132.0_f64.sqrt()).abs() < 1e-14);
         assert_eq!(summary.zero_ratio(), 0.4);
-        // As scipy.stats.skew and scipy.stats.kurtosis give them.
+        // Values of scipy.stats.skew and scipy.stats.kurtosis.
         assert!((summary.skewness - 0.543_313_449_468_332_2).abs() < 1e-14, "{summary:?}");
         assert!((summary.kurtosis + 0.831_632_653_061_224_2).abs() < 1e-14, "{summary:?}");
         assert_eq!(summary.quartiles, Some(Quartiles { q1: 0.0, median: 0.0, q3: 4.0 }));

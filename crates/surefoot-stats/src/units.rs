@@ -1,4 +1,4 @@
-//! Units of a layer that give nothing but zeros, as dead ReLUs do.
+//! Counts units of a layer whose values are all zero, such as dead ReLUs.
 
 /// Columns looked at together: few enough for their flags to stay in registers or the L1 cache.
 const STRIP: usize = 256;

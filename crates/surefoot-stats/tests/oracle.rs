@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use proptest::prelude::*;
 use surefoot_stats::{Element, Moments, Summary, merge_tree, moments, quartiles, summarize};
 
-/// What [`Summary`] promises, computed as the definitions say.
+/// [`Summary`] computed from the definitions.
 fn naive(values: &[f64]) -> Summary {
     let finite: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
     let counts = Summary {

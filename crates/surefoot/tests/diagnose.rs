@@ -1,4 +1,4 @@
-//! `surefoot diagnose`: what it says about its input. What the detectors find is theirs to test.
+//! `surefoot diagnose`: input handling. Findings are tested with the detectors.
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
 mod support;
@@ -9,7 +9,7 @@ use support::{CIRCLES, Folder};
 const HISTORY: &str = "epoch,accuracy,loss,val_accuracy,val_loss\n\
                        0,0.5,0.7,0.5,0.7\n1,0.75,0.5,0.7,0.6\n2,0.9,0.3,0.8,0.5\n";
 
-/// What is said about wrong input, with nothing on stdout.
+/// Error message for wrong input; stdout must be empty.
 fn complaint(content: &str, arguments: &[&str]) -> String {
     let folder = Folder::with("history.csv", content);
     let outcome = folder.run(&[&["diagnose"], arguments].concat());

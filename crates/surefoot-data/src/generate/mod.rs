@@ -1,7 +1,7 @@
-//! Data that is made up: small sets whose right answer is known.
+//! Synthetic data: small sets with a known answer.
 //!
 //! Each sample is a pure function of the seed, its number and the settings. Everything is computed
-//! in `f64` with operations that give the same bits on every platform (sine and cosine come from
+//! in `f64` with operations that produce the same bits on every platform (sine and cosine come from
 //! `libm`, not from the system) and rounded to `f32` at the end.
 
 mod plane;
@@ -19,13 +19,13 @@ use surefoot_random::{Key, Purpose};
 use crate::error::{DataError, Origin};
 use crate::samples::{Labels, Measure, Samples};
 
-/// What a draw is for. A site is never given to another quantity: recorded data is made by them.
+/// Purpose of a draw. A site is never reassigned: recorded data depends on it.
 mod site {
     /// The features, or what they are computed from.
     pub(super) const FEATURES: u64 = 0;
     /// The noise.
     pub(super) const NOISE: u64 = 1;
-    /// What all samples share: centers, weights.
+    /// Values shared by all samples: centers, weights.
     pub(super) const SHARED: u64 = 2;
 }
 
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use std::path::Path;
     use surefoot_plan::{Data, Source};
-    use xxhash_rust::xxh3::xxh3_128;
+    use twox_hash::XxHash3_128;
 
     /// One of each generator, small.
     fn each() -> [Source; 9] {
@@ -155,7 +155,7 @@ mod tests {
     /// A change here changes what every recorded run on generated data means.
     #[test]
     fn the_bits_never_change() {
-        let found = each().map(|source| xxh3_128(&bytes(&made(&source, 42))));
+        let found = each().map(|source| XxHash3_128::oneshot(&bytes(&made(&source, 42))));
         assert_eq!(found, DIGESTS, "{found:#034x?}");
     }
 

@@ -4,7 +4,7 @@ use super::{Settings, classified, key, site};
 use crate::error::DataError;
 use crate::samples::{Samples, room};
 
-/// Whether a point belongs to a shape that fills the square from -1 to 1.
+/// Returns true if a point is inside a shape that fills the square from -1 to 1.
 type Shape = fn(f64, f64) -> bool;
 
 /// The classes, in their order.
@@ -21,7 +21,7 @@ const SHAPES: [(&str, Shape); 10] = [
     ("checkers", |x, y| x.abs().max(y.abs()) <= 1.0 && odd_band(x, 4.0) == odd_band(y, 4.0)),
 ];
 
-/// Whether a coordinate lies in the first, third, ... of so many bands from -1 to 1.
+/// Returns true if a coordinate is in an odd band of the given number of bands from -1 to 1.
 fn odd_band(x: f64, bands: f64) -> bool {
     let band = ((x + 1.0) / 2.0 * bands).floor();
     (0.0..bands).contains(&band) && band % 2.0 == 0.0

@@ -1,4 +1,4 @@
-//! What can be wrong with a log, and what to do about it.
+//! Errors of reading a log.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// Cause.
         source: io::Error,
     },
     /// A directory without anything to read.
@@ -37,21 +37,21 @@ pub enum Error {
     NoLoss {
         /// The file or directory.
         path: PathBuf,
-        /// What its series are called: `column` or `tag`.
+        /// Kind of series: `column` or `tag`.
         what: &'static str,
-        /// The names that are there.
+        /// Names in the log.
         found: Vec<String>,
     },
-    /// A column that was asked for is not there.
+    /// A column or tag in the map does not exist.
     #[error("{} has no {what} `{name}`\n  {what}s: {}", path.display(), list(found))]
     NoSuchName {
         /// The file or directory.
         path: PathBuf,
-        /// What its series are called: `column` or `tag`.
+        /// Kind of series: `column` or `tag`.
         what: &'static str,
-        /// The name that was asked for.
+        /// The missing name.
         name: String,
-        /// The names that are there.
+        /// Names in the log.
         found: Vec<String>,
     },
     /// There are names and no numbers.
@@ -59,7 +59,7 @@ pub enum Error {
     Empty {
         /// The file or directory.
         path: PathBuf,
-        /// What its series are called: `column` or `tag`.
+        /// Kind of series: `column` or `tag`.
         what: &'static str,
         /// The name of the loss.
         name: String,
@@ -73,15 +73,15 @@ pub enum Error {
         line: u64,
         /// The column.
         column: String,
-        /// What stands there.
+        /// Content of the cell.
         value: String,
     },
-    /// The file is not a table.
-    #[error("{} is not a CSV file that can be read: {reason}", path.display())]
+    /// The file is not in the format that it was recognized as.
+    #[error("cannot parse {}: {reason}", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Cause.
         reason: String,
     },
     /// The file is not what was written.
@@ -89,27 +89,27 @@ pub enum Error {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Where the record begins that is damaged.
+        /// Start of the damaged record.
         offset: u64,
-        /// What is wrong with it.
+        /// Cause.
         reason: String,
     },
 }
 
 impl Error {
-    /// For `map_err`: says what could not be read.
-    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    /// Adds the path to an I/O error; for `map_err`.
+    pub fn io(path: &Path) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { path, source }
     }
 
-    /// Whether naming a column or tag would help.
+    /// Returns true if a `map` entry could fix the error.
     pub fn is_about_names(&self) -> bool {
         matches!(self, Error::NoLoss { .. } | Error::NoSuchName { .. } | Error::Empty { .. })
     }
 }
 
-/// How many names an error lists; logs can have thousands.
+/// Maximum number of names in a message; logs can have thousands.
 const LISTED: usize = 40;
 
 fn list(names: &[String]) -> String {

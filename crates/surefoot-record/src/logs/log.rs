@@ -1,60 +1,55 @@
 //! A log that was read.
 
+use crate::logs::error::Error;
 use crate::logs::name::{Kind, kind};
-use crate::logs::role::Role;
+use crate::logs::role::{Map, Role};
 use crate::logs::table::{Row, Table};
+use crate::replay::{self, Replay};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
 use surefoot_diagnose::{
-    Evaluation, Facts, LayerInfo, LayerObservation, Observation, Quantity, Split, Summary, TaskKind,
+    Diagnosis, Evaluation, Facts, LayerInfo, LayerObservation, Observation, Quantity, Split,
+    Summary, TaskKind,
 };
 
-/// A log that was read, in the words of a diagnosis.
+/// A training log as observations.
 ///
-/// The rows that have a loss are its steps, numbered from 1, whether they stand for a step, for
-/// fifty or for an epoch: a diagnosis asks for how long and in which part of the training
-/// something was so, which is the same in any unit. [`Log::at`] gives the numbers of the log.
+/// Rows with a loss are its steps, numbered from 1, whether they stand for one step, fifty or an
+/// epoch: detectors work with durations relative to the training, which are the same in any unit.
+/// [`Log::at`] returns the log's own number of a step.
 #[derive(Clone, Debug)]
 pub struct Log {
-    /// What is known of the run. Epochs and steps are those that are there.
+    /// Facts of the run. Epochs and steps are those in the log.
     pub facts: Facts,
-    /// What can be seen in it.
+    /// Quantities that a diagnosis can use.
     pub available: BTreeSet<Quantity>,
-    /// What was logged while training. Where there is no learning rate it is NaN.
+    /// Training steps. The learning rate is NaN if the log has none.
     pub steps: Vec<Observation>,
-    /// What was logged of the validation split.
+    /// Evaluations on the validation split.
     pub evaluations: Vec<Evaluation>,
-    /// Where it is from.
+    /// Source of the log.
     pub origin: Origin,
-    /// What the log itself calls each step.
+    /// The log's own number of each step.
     marks: Vec<u64>,
-    /// Whether the log says which epoch a row belongs to.
+    /// True if the log has the epoch of each row.
     knows_epochs: bool,
 }
 
-/// Where a log is from.
+/// Source of a log.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// The file, or the directory.
     pub path: PathBuf,
-    /// What kind of log it is.
-    pub format: Format,
-    /// What the log counts in.
+    /// Name of the log's format.
+    pub format: &'static str,
+    /// Unit of the log's own numbers.
     pub unit: Unit,
     /// The columns or tags that were read.
     pub series: Vec<Series>,
 }
 
-/// A kind of log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// A table of text.
-    Csv,
-    /// Event files of TensorBoard.
-    TensorBoard,
-}
-
-/// What a log counts in.
+/// Unit in which a log numbers its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Optimizer steps.
@@ -66,7 +61,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What a person calls one of them.
+    /// Name of the unit, in the singular.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Step => "step",
@@ -79,15 +74,39 @@ impl Unit {
 /// A column or tag that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// What it is.
+    /// Role of the series.
     pub role: Role,
-    /// What the log calls it.
+    /// Name in the log.
     pub name: String,
-    /// Whether that was stated, not guessed.
+    /// True if the user stated the role.
     pub mapped: bool,
 }
 
 impl Log {
+    /// Builds a log from a table with one row per step, several steps or epoch.
+    ///
+    /// `cell` returns the number in a row and column, or `None` if it is missing. Its errors count
+    /// only in columns that are used.
+    pub fn from_table(
+        path: &Path,
+        format: &'static str,
+        columns: &[String],
+        rows: usize,
+        map: &Map,
+        cell: impl Fn(usize, usize) -> Result<Option<f64>, Error>,
+    ) -> Result<Log, Error> {
+        Table::read(path, format, columns, rows, map, cell).map(Log::from)
+    }
+
+    /// Feeds the steps and evaluations to `diagnosis`.
+    ///
+    /// [`Diagnosis::finish`] is called if the log has all planned steps.
+    pub fn replay(&self, diagnosis: &mut Diagnosis) -> Replay {
+        let steps = self.steps.iter().map(Ok::<_, Infallible>);
+        let Ok(replay) = replay::replay(steps, &self.evaluations, diagnosis);
+        replay
+    }
+
     /// The log's own number of a step, counted in [`Origin::unit`].
     pub fn at(&self, step: u64) -> u64 {
         let index = usize::try_from(step.saturating_sub(1)).unwrap_or(usize::MAX);
@@ -128,7 +147,7 @@ impl Log {
             _ => 1,
         };
         self.facts.epochs = Some(epochs);
-        // Rounded down, so that what is planned is there.
+        // Rounded down, so that the log has all planned steps.
         self.facts.steps_per_epoch = Some((self.steps.len() as u64 / epochs).max(1));
     }
 }
@@ -173,7 +192,8 @@ impl From<Table> for Log {
                 });
                 kept.push(row);
             }
-            // What is logged less often than the loss holds for the rows since it was last logged.
+            // A metric that is logged less often than the loss applies to all rows since it was
+            // last logged.
             if let Some(metric) = get(metric) {
                 for seen in &mut steps[without_metric..] {
                     seen.metric = Some(metric * scale);
@@ -230,7 +250,7 @@ impl From<Table> for Log {
     }
 }
 
-/// What makes a share of an accuracy: a hundredth where it is in percent.
+/// Factor that turns a metric into a fraction: 0.01 for an accuracy in percent.
 fn scale(table: &Table, places: [Option<usize>; 2], kind: Kind) -> f64 {
     let values = table.rows.iter().flat_map(|row| {
         let places = places.iter().flatten();
@@ -243,7 +263,7 @@ fn scale(table: &Table, places: [Option<usize>; 2], kind: Kind) -> f64 {
     }
 }
 
-/// The epoch of each row, from 1. A row that does not say belongs to that of the one before.
+/// Epoch of each row, from 1. A row without one belongs to the epoch of the row before.
 fn epochs(rows: &[Row]) -> Vec<u64> {
     let given = || rows.iter().filter_map(|row| row.epoch);
     let parts = given().any(|epoch| epoch.fract() != 0.0);
@@ -258,7 +278,7 @@ fn epochs(rows: &[Row]) -> Vec<u64> {
         .collect()
 }
 
-/// What the log counts in, and its number of each row.
+/// Unit of the log and its own number of each row.
 fn marks(rows: &[&Row]) -> (Unit, Vec<u64>) {
     let numbers = |of: fn(&Row) -> Option<f64>| -> Option<Vec<u64>> {
         let whole = |number: &f64| *number >= 0.0 && number.fract() == 0.0;
@@ -327,7 +347,7 @@ impl Layers {
     }
 }
 
-/// The statistics of a tensor of which only the norm is known: as if it were all of it.
+/// Statistics of a tensor of which only the norm is logged.
 fn of_norm(norm: f64) -> Summary {
     if !norm.is_finite() {
         return Summary {

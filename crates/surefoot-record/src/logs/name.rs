@@ -1,22 +1,21 @@
-//! What the name of a column or tag says about it.
+//! Recognizes the role of a column or tag by its name.
 //!
-//! There is no standard, only habits: Keras writes `val_loss` and `epoch_loss`, Lightning
-//! `train_loss_step`, Hugging Face `eval/loss`, Weights & Biases `run - train/loss`, and people
-//! `Training Loss`. A name is cut into words; those that say which split and how often are set
-//! aside, and what is left has to be known.
+//! There is no standard: Keras writes `val_loss` and `epoch_loss`, Lightning `train_loss_step`,
+//! Hugging Face `eval/loss`, Weights & Biases `run - train/loss`. A name is split into words; words
+//! for the split and the frequency are removed, and the rest is looked up.
 
 use crate::logs::role::Role;
 use surefoot_diagnose::Split;
 
-/// What a name says. Of several names for the same role the smallest is taken.
+/// Meaning of a name. Of several names for one role, the smallest rank is preferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Meaning {
     pub(crate) role: Role,
-    /// How often: each step is better than unknown, and that is better than each epoch.
+    /// Logging frequency. Per step is preferred, then unknown, then per epoch.
     pub(crate) pace: Pace,
-    /// The place in the list of known words: `accuracy` before `acc5`.
+    /// Position in the list of names: `accuracy` before `acc5`.
     pub(crate) rank: usize,
-    /// Whether its position counts epochs, as Keras does in TensorBoard for `epoch_loss`.
+    /// True if positions count epochs, as for Keras' `epoch_loss` in TensorBoard.
     pub(crate) by_epoch: bool,
 }
 
@@ -60,7 +59,7 @@ const TRAIN: &[&str] = &["train", "training", "tr", "trainer"];
 const VALIDATION: &[&str] = &["val", "valid", "validation", "eval", "evaluation", "dev"];
 const TEST: &[&str] = &["test", "testing"];
 
-/// What `name` says, for a series from the split that its folder names.
+/// Returns the meaning of `name`; `folder` is the split of its directory.
 pub(crate) fn meaning(name: &str, folder: Option<Split>) -> Option<Meaning> {
     // Weights & Biases: `name of the run - name of the series`.
     let name = name.rsplit(" - ").next().unwrap_or(name).trim();
@@ -131,8 +130,8 @@ pub(crate) fn kind(name: &str) -> Kind {
     }
 }
 
-/// The split that a folder is for, if its name says nothing else: `validation`, but also the
-/// `loss_val` that PyTorch makes for several curves in one chart.
+/// Split in the name of a folder: `validation`, or the `loss_val` that PyTorch creates for several
+/// curves in one chart.
 pub(crate) fn split_of_folder(name: &str) -> Option<Split> {
     let words = words(name);
     let split = split_of(&words)?;
@@ -151,7 +150,7 @@ fn split_of(words: &[String]) -> Option<Split> {
     }
 }
 
-/// Sets aside the words that say how often.
+/// Removes the words for the logging frequency.
 fn pace<'a>(words: &[&'a str]) -> (Pace, Vec<&'a str>) {
     match words {
         // Keras: `evaluation_loss_vs_iterations`.

@@ -1,4 +1,4 @@
-//! What a series of numbers is to a diagnosis.
+//! Roles of the series in a log.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// Which column or tag has which role, for those whose names do not tell.
 pub type Map = BTreeMap<Role, String>;
 
-/// What a column of a table, or a tag of a TensorBoard log, is.
+/// Role of a column of a table or a tag of a TensorBoard log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// The number of the optimizer step.
@@ -43,7 +43,7 @@ impl fmt::Display for Role {
     }
 }
 
-/// A name that is none of the roles.
+/// The text is not the name of a role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is none of loss, metric, val_loss, val_metric, learning_rate, step, epoch, grad_norm/LAYER"

@@ -1,4 +1,4 @@
-//! What is recorded can be read: while it is recorded, after a crash and after the end.
+//! Records can be read while they are written, after a crash and after the end.
 
 use std::fs;
 use std::path::Path;
@@ -151,7 +151,7 @@ fn a_full_disk_is_told_once_in_full_and_leaves_what_was_written() {
     let (mut recorder, dir) = begin(runs.path());
     Training::new().until(&mut recorder, 15);
     recorder.sync().unwrap();
-    // The thread goes on with a disk that has no room left.
+    // The thread continues on a full disk.
     let mut files = recorder.writer.finish().unwrap();
     files.layers.file.limit = Some(files.layers.file.length() + 100);
     recorder.writer = crate::writer::Writer::start(&recorder.layout, files).unwrap();

@@ -149,7 +149,7 @@ fn killed_while_it_finished_the_record_is_the_same() {
     snapshot(&dir, &live);
     training.finish(recorder);
 
-    // Each as it is when killed after one more of the last writes.
+    // Copies of the run, each killed after one more of the last writes.
     let cases: [(&str, &[&str], &[&str]); 4] = [
         ("one-closed", &["observations.steps.parquet"], &[]),
         ("both-closed", &["observations.steps.parquet", "observations.layers.parquet"], &[]),

@@ -62,8 +62,8 @@ impl Writer {
         }
     }
 
-    /// Fills a hole with a table of these fields, in the order of the schema, and gives the holes
-    /// of those that are [`Value::Offset`].
+    /// Fills a hole with a table of these fields, in schema order, and returns the holes of the
+    /// fields that are [`Value::Offset`].
     pub(crate) fn table<const N: usize>(&mut self, hole: Hole, fields: [Value; N]) -> [Hole; N] {
         // Four bytes lead back to the vtable; the largest fields follow first, so that with the
         // table four bytes before a multiple of eight every field is aligned.
@@ -113,7 +113,7 @@ impl Writer {
         self.bytes.push(0);
     }
 
-    /// Fills a hole with a vector of things to come, and gives their holes.
+    /// Fills a hole with a vector of offsets and returns their holes.
     pub(crate) fn vector(&mut self, hole: Hole, count: usize) -> Vec<Hole> {
         self.pad_to(4, 0);
         self.fill_here(hole);
@@ -149,7 +149,7 @@ impl<'a> Table<'a> {
         Some(Table { bytes, at })
     }
 
-    /// Where the field is, the first one being 0; `None` if it is left at its default.
+    /// Position of the field with this 0-based index; `None` if it has its default.
     fn field(&self, index: usize) -> Option<usize> {
         let back = i32::from_le_bytes(array(self.bytes, self.at)?);
         let vtable = usize::try_from(self.at as i64 - i64::from(back)).ok()?;
@@ -193,7 +193,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Where the offset at this place leads.
+/// Target of the offset at this position.
 fn follow(bytes: &[u8], at: usize) -> Option<usize> {
     let distance = u32::from_le_bytes(array(bytes, at)?) as usize;
     at.checked_add(distance)

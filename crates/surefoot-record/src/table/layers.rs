@@ -4,7 +4,7 @@ use surefoot_diagnose::{LayerInfo, LayerObservation, Observation, Quartiles, Sum
 
 use super::{Batch, Kind, RowReader, Schema, field};
 
-/// What a row is about. The discriminants are positions in [`WHAT`].
+/// Tensor of a row. The discriminants are positions in [`WHAT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
     Gradient = 0,
@@ -53,7 +53,7 @@ pub(super) fn schema(layers: &[LayerInfo]) -> Schema {
     }
 }
 
-/// Adds the rows of a step and says how many.
+/// Adds the rows of a step and returns their number.
 pub(crate) fn push(batch: &mut Batch, observation: &Observation) -> usize {
     let before = batch.rows;
     let step = observation.step;
@@ -159,7 +159,7 @@ pub(crate) fn read_into(
     Some(())
 }
 
-/// The summary, or `None` if there is none; either way the reader is past its columns.
+/// Reads the summary, if any, and advances past its columns.
 fn read_summary(row: &mut RowReader<'_>) -> Option<Summary> {
     let counts = [row.int(), row.int(), row.int(), row.int()];
     let numbers: [Option<f64>; 10] = std::array::from_fn(|_| row.float());

@@ -1,8 +1,7 @@
-//! The two tables of observations: one row a step, and one row for each tensor seen at a step.
+//! The two tables of observations: one row per step, and one row per tensor observed at a step.
 //!
-//! A [`Batch`] is some rows of a table in columns, on their way to or from a file. What the columns
-//! are is said once, in a [`Schema`], for the live file ([`stream`]) and the closed one
-//! ([`parquet`]) alike.
+//! A [`Batch`] holds some rows of a table in columns. A [`Schema`] defines the columns for both the
+//! live file ([`stream`]) and the closed one ([`parquet`]).
 
 pub(crate) mod flat;
 pub(crate) mod layers;
@@ -26,13 +25,13 @@ pub(crate) struct Field {
     pub(crate) nullable: bool,
 }
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Clone, Debug)]
 pub(crate) enum Kind {
     /// A count. Signed in the files, so that a difference of two is what one expects of it.
     Int,
     Float,
-    /// One of a few texts, known in advance.
+    /// One of a fixed list of texts.
     Text(Vec<String>),
 }
 
@@ -59,7 +58,7 @@ pub(crate) struct Batch {
     pub(crate) columns: Vec<Column>,
 }
 
-/// One column of some rows. Where there is no value, `data` has a zero.
+/// One column of some rows. Missing values are zero in `data`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Column {
     pub(crate) data: Data,
@@ -124,7 +123,7 @@ impl Batch {
         }
     }
 
-    /// Where to add a row, one column after the other.
+    /// Adds a row, to be filled column by column.
     pub(crate) fn row(&mut self) -> RowWriter<'_> {
         self.rows += 1;
         RowWriter { columns: self.columns.iter_mut() }
@@ -183,7 +182,7 @@ impl RowWriter<'_> {
     }
 }
 
-/// Reads one row of a [`Batch`] from the first column to the last. What is not there is `None`.
+/// Reads one row of a [`Batch`] column by column. Missing values are `None`.
 pub(crate) struct RowReader<'a> {
     columns: std::slice::Iter<'a, Column>,
     row: usize,

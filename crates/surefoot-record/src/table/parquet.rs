@@ -20,8 +20,8 @@ use crate::error::{Error, Result};
 /// Rows of a row group: a megabyte or two, which is what closing and reading need of memory.
 const GROUP_ROWS: usize = 8 * 1024;
 
-/// Writes a file of all the batches that `next` gives. It is durable when this returns, and not
-/// there if this fails.
+/// Writes the batches of `next` to a file that is durable when this returns. On failure there is no
+/// file.
 pub(crate) fn write(
     path: &Path,
     schema: &Schema,
@@ -51,7 +51,7 @@ pub(crate) fn write(
     file.commit().map_err(Error::io("write", path))
 }
 
-/// What the system said, where it was the system.
+/// Extracts the I/O error, if the cause is one.
 fn into_io(error: ParquetError) -> std::io::Error {
     match error {
         ParquetError::External(source) => match source.downcast::<std::io::Error>() {
@@ -235,7 +235,7 @@ fn read_group(schema: &Schema, group: &dyn RowGroupReader) -> Result<Batch, Parq
     Ok(Batch { rows, columns })
 }
 
-/// The values of a column and where there are any; a zero stands where there is none.
+/// Values of a column and their validity; missing values are zero.
 fn read_column<T: DataType, V: Default>(
     mut reader: ColumnReaderImpl<T>,
     field: &Field,

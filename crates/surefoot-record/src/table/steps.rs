@@ -14,14 +14,14 @@ pub(super) fn schema() -> Schema {
             field("mae", Kind::Float, true),
             field("learning_rate", Kind::Float, false),
             field("top_class_share", Kind::Float, true),
-            // How many rows of the other table belong to the step: so a reader knows after a crash
-            // whether it has them all.
+            // Number of the step's rows in the other table, so that a reader detects missing ones
+            // after a crash.
             field("layer_rows", Kind::Int, false),
         ],
     }
 }
 
-/// Adds the row of a step that has so many rows in the table of layers.
+/// Adds the row of a step with `layer_rows` rows in the table of layers.
 pub(crate) fn push(batch: &mut Batch, observation: &Observation, layer_rows: usize) {
     batch
         .row()

@@ -1,18 +1,17 @@
-//! The live file: an Arrow IPC stream that only grows.
+//! The live file: an append-only Arrow IPC stream.
 //!
-//! It is what pyarrow, polars and DuckDB read as a stream, with two things added that they ignore:
-//! each batch carries its checksum, so what a crash left behind is told from what was written, and
-//! the stream has no end mark until it is closed as Parquet and removed.
+//! pyarrow, polars and DuckDB read it as a stream. Each batch carries a checksum in the metadata of
+//! its message, so leftovers of a crash are detected, and the stream has no end marker.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use twox_hash::XxHash3_64;
 
 use super::flat::{Table, Value, Writer};
 use super::{Batch, Column, Data, Field, Kind, Schema};
-use crate::array::put_all;
+use crate::array::le_bytes;
 use crate::error::{Error, Result};
 
 // Message.fbs and Schema.fbs of the Arrow format.
@@ -28,7 +27,7 @@ const DOUBLE: i16 = 2;
 /// The key of a batch's checksum in the metadata of its message.
 const CHECKSUM_KEY: &str = "xxh3";
 
-/// What a stream begins with: the columns, and the texts they are of.
+/// Start of a stream: the schema and the dictionaries.
 pub(crate) fn preamble(schema: &Schema) -> Vec<u8> {
     let mut out = Vec::new();
     frame(&mut out, schema_message(schema), &[]);
@@ -58,12 +57,12 @@ pub(crate) fn encode(out: &mut Vec<u8>, batch: &Batch) {
             }
         }));
         buffers.push(put(&mut body, |body| match &column.data {
-            Data::Int(values) => put_all(body, values, i64::to_le_bytes),
-            Data::Float(values) => put_all(body, values, f64::to_le_bytes),
-            Data::Text(values) => put_all(body, values, i32::to_le_bytes),
+            Data::Int(values) => body.extend_from_slice(&le_bytes(values, i64::to_le_bytes)),
+            Data::Float(values) => body.extend_from_slice(&le_bytes(values, f64::to_le_bytes)),
+            Data::Text(values) => body.extend_from_slice(&le_bytes(values, i32::to_le_bytes)),
         }));
     }
-    let checksum = xxh3_64_with_seed(&body, batch.rows as u64);
+    let checksum = XxHash3_64::oneshot_with_seed(batch.rows as u64, &body);
 
     let (mut w, root) = Writer::new();
     let [_, _, header, _, metadata] = w.table(root, message(RECORD_BATCH, body.len(), true));
@@ -143,7 +142,7 @@ fn dictionary_message(id: i64, texts: &[String]) -> (Vec<u8>, Vec<u8>) {
     let buffers = [
         (0, 0),
         put(&mut body, |body| {
-            put_all(body, &offsets, i32::to_le_bytes);
+            body.extend_from_slice(&le_bytes(&offsets, i32::to_le_bytes));
         }),
         put(&mut body, |body| {
             body.extend(texts.iter().flat_map(|text| text.as_bytes()));
@@ -159,7 +158,7 @@ fn dictionary_message(id: i64, texts: &[String]) -> (Vec<u8>, Vec<u8>) {
     (w.finish(), body)
 }
 
-/// Adds a buffer to a body, padded to 8 bytes, and says where it is and how long.
+/// Adds a buffer to a body, padded to 8 bytes; returns its offset and length.
 fn put(body: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> (i64, i64) {
     let start = body.len();
     write(body);
@@ -204,14 +203,14 @@ pub(crate) struct Reader {
     path: PathBuf,
     file: BufReader<File>,
     schema: Schema,
-    /// Where the batch to be read next begins.
+    /// Start of the next batch.
     position: u64,
     length: u64,
     ended: bool,
 }
 
 impl Reader {
-    /// Opens a live file; `None` if there is none.
+    /// Opens a live file; `None` if it does not exist.
     pub(crate) fn open(path: &Path, schema: Schema) -> Result<Option<Reader>> {
         let file = match File::open(path) {
             Ok(file) => file,
@@ -229,7 +228,7 @@ impl Reader {
         }))
     }
 
-    /// Where the batch to be read next begins; after the last one, where the whole ones end.
+    /// Start of the next batch; at the end, the end of the last complete batch.
     pub(crate) fn position(&self) -> u64 {
         self.position
     }
@@ -297,7 +296,7 @@ impl Reader {
         Ok(self.fill(&mut bytes)?.then_some((metadata, bytes)))
     }
 
-    /// Whether there was enough to read.
+    /// Fills the buffer; returns false if the file ends first.
     fn fill(&mut self, bytes: &mut [u8]) -> Result<bool> {
         match self.file.read_exact(bytes) {
             Ok(()) => Ok(true),
@@ -311,7 +310,7 @@ impl Reader {
 fn decode(schema: &Schema, message: Table<'_>, body: &[u8]) -> Option<Batch> {
     let rows = usize::try_from(message.table(2)?.i64(0)?).ok()?;
     let checksum = u64::from_str_radix(message.first(4)?.text(1)?, 16).ok()?;
-    if xxh3_64_with_seed(body, rows as u64) != checksum {
+    if XxHash3_64::oneshot_with_seed(rows as u64, body) != checksum {
         return None;
     }
     let mut rest = body;

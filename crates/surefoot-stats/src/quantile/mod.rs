@@ -1,9 +1,9 @@
-//! Exact quartiles, without sorting what need not be sorted.
+//! Exact quartiles without a full sort.
 //!
-//! A quartile lies at a rank between two neighbouring values, and finding those is selection. Few
-//! values are selected from a copy. Of many, 32 or 64 bits wide, a sample tells between which bounds
-//! the neighbours lie, and one pass keeps what is within (see [`sift`]); those of 16 bits are
-//! counted (see [`radix`]).
+//! A quartile lies at a rank between two neighbouring values, which are found by selection. Few
+//! values are selected from a copy. For many values of 32 or 64 bits, a sample bounds the
+//! neighbours, and one pass keeps the values within the bounds (see [`sift`]); values of 16 bits
+//! are counted (see [`radix`]).
 
 pub(crate) mod radix;
 pub(crate) mod sift;
@@ -26,7 +26,7 @@ pub struct Quartiles {
 /// The values next to each quartile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Neighbours<T> {
-    /// How many values are finite.
+    /// Number of finite values.
     count: u64,
     /// For each quartile, the values at its two [`ranks`].
     pairs: [(T, T); 3],
@@ -73,7 +73,7 @@ fn quartiles_on<T: Element>(isa: Isa, parts: &[&[T]]) -> Option<Quartiles> {
     neighbours.map(interpolate)
 }
 
-/// How many values there are, finite or not.
+/// Number of values, finite or not.
 fn len<T>(parts: &[&[T]]) -> usize {
     parts.iter().map(|part| part.len()).sum()
 }
@@ -83,8 +83,8 @@ fn finite<T: Element>(parts: &[&[T]]) -> impl Iterator<Item = T> {
     parts.iter().copied().flatten().copied().filter(|value| value.finite())
 }
 
-/// The ranks of the values next to each quartile of `count` sorted values: that of the quartile,
-/// which is `k * (count - 1) / 4`, rounded down, and the next if there is one.
+/// Ranks of the values next to each quartile of `count` sorted values: `k * (count - 1) / 4`
+/// rounded down, and the next.
 fn ranks(count: u64) -> [(u64, u64); 3] {
     let last = count.saturating_sub(1);
     [1, 2, 3].map(|k| {
@@ -100,7 +100,7 @@ fn neighbours_within<T: Element>(keys: &mut [T::Key]) -> Option<Neighbours<T>> {
     let mut pairs = [(T::from_key(0), T::from_key(0)); 3];
     let mut start = 0;
     for (pair, (low, _)) in pairs.iter_mut().zip(ranks(count)) {
-        // What lies before an earlier quartile is smaller than this one.
+        // Values before an earlier quartile are smaller.
         let low = low as usize;
         *pair = pair_at(&mut keys[start..], low - start)?;
         start = low;

@@ -1,9 +1,8 @@
-//! Selection by counting digits of keys: for 16-bit floats, and where a sample has misled.
+//! Selection by counting digits of keys: for 16-bit floats, and where a sample was misleading.
 //!
-//! The keys of elements order as the values do. Counting how often each value of the leading 16
-//! bits occurs tells in which of them a rank lies; counting the next 16 bits of those keys alone
-//! narrows it further. A 16-bit float needs one pass, an `f32` two, an `f64` four, whatever the
-//! values are.
+//! Keys order like their elements. Counting the leading 16 bits shows in which of them a rank lies;
+//! counting the next 16 bits of those keys narrows it further. A 16-bit float needs one pass, an
+//! `f32` two, an `f64` four, for any values.
 
 use super::{Neighbours, finite, ranks};
 use crate::element::Element;
@@ -29,8 +28,8 @@ pub(super) fn pair<T: Element>(parts: &[&[T]], (low, high): (u64, u64)) -> (T, T
 
 struct DigitCounter<'a, T> {
     parts: &'a [&'a [T]],
-    /// For each digit from the leading one, how often each of its values occurs after the digits
-    /// before it that were asked for last. Neighbouring ranks mostly share all but the last.
+    /// For each digit from the leading one, the counts of its values after the latest prefix.
+    /// Neighbouring ranks mostly share all but the last digit.
     digits: Vec<Digit>,
 }
 
@@ -46,7 +45,7 @@ impl<'a, T: Element> DigitCounter<'a, T> {
         DigitCounter { parts, digits: vec![leading] }
     }
 
-    /// How many values are finite.
+    /// Number of finite values.
     fn count(&self) -> u64 {
         self.digits.iter().take(1).flat_map(|digit| &digit.counts).sum()
     }
@@ -78,7 +77,7 @@ impl<'a, T: Element> DigitCounter<'a, T> {
     }
 }
 
-/// How often each value of the digit above `shift` occurs in keys that have `prefix` before it.
+/// Counts the values of the digit above `shift` in keys with the prefix `prefix`.
 fn count<T: Element>(parts: &[&[T]], shift: u32, prefix: u64) -> Vec<u64> {
     let mut counts = vec![0; 1 << DIGIT_BITS];
     for value in finite(parts) {

@@ -1,10 +1,10 @@
-//! Selection after Floyd and Rivest (1975): a sample gives a bracket for each quartile, and one pass
-//! counts the values up to each bracket and keeps those within it, some 2 % of ten million.
+//! Selection after Floyd and Rivest (1975): a sample yields a bracket for each quartile, and one
+//! pass counts the values up to each bracket and keeps those within it, some 2 % of ten million.
 //!
-//! The sample decides how much is kept, never what is found: where the counts show that a quartile
-//! lies outside of its bracket, its digits are counted instead (see [`radix`]). The bounds of a
-//! bracket are kept out of it, so that a value which many repeat, such as the zero of a ReLU, is
-//! counted and not copied.
+//! The sample affects how much is kept, never the result: if the counts show that a quartile lies
+//! outside its bracket, its digits are counted instead (see [`radix`]). The bounds of a bracket are
+//! excluded from it, so that a frequent value, such as the zero of a ReLU, is counted and not
+//! copied.
 
 use super::{Neighbours, len, pair_at, radix, ranks};
 use crate::simd::{Isa, LANES, Lane};
@@ -14,7 +14,7 @@ use crate::simd::{Isa, LANES, Lane};
 pub(crate) struct Sieve<T> {
     pub(crate) low: T,
     pub(crate) high: T,
-    /// How many finite values are not above the lower bound.
+    /// Number of finite values up to the lower bound.
     pub(crate) at_most_low: u64,
     /// The values above the lower and below the upper bound.
     pub(crate) between: Vec<T>,
@@ -48,8 +48,8 @@ impl<T: Lane> Sieve<T> {
             let is_bound = count(parts, |value| value <= bounds.1) > high;
             return is_bound.then_some((bounds.1, bounds.1));
         }
-        // The bounds are values of the tensor, and so the nearest to what lies between them. If they
-        // are one value, what follows it is not known.
+        // The bounds are values of the tensor, so they are the nearest to the values between them.
+        // If they are equal, the next value is unknown.
         if low < start {
             if bounds.0 == bounds.1 {
                 return None;
@@ -117,7 +117,7 @@ fn sieves<T: Lane>(mut sample: Vec<T::Key>, len: usize) -> Option<[Sieve<T>; 3]>
     let stride = len / sample.len();
     let mut start = 0;
     let mut select = |rank: usize| {
-        // What lies before an earlier rank is smaller, so the bounds are asked for in order.
+        // Values before an earlier rank are smaller, so the bounds are selected in order.
         let rest = &mut sample[start..];
         let (_, &mut key, _) = rest.select_nth_unstable(rank.saturating_sub(start));
         start = start.max(rank);
@@ -129,7 +129,7 @@ fn sieves<T: Lane>(mut sample: Vec<T::Key>, len: usize) -> Option<[Sieve<T>; 3]>
             low: select(middle - margin),
             high: select(last.min(middle + margin)),
             at_most_low: 0,
-            // What is expected between the bounds, and a quarter more.
+            // Expected number of values between the bounds, plus a quarter.
             between: Vec::with_capacity(stride * margin * 5 / 2),
         }
     }))

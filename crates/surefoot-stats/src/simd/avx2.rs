@@ -46,7 +46,7 @@ pub(super) fn sums_f32(values: &[f32], pivot: f64) -> Sums {
         low.push(_mm256_cvtps_pd(_mm256_castps256_ps128(x)), center);
         high.push(_mm256_cvtps_pd(_mm256_extractf128_ps::<1>(x)), center);
     }
-    // A loop of its own, because the sums take all registers.
+    // A separate loop, because the sums occupy all registers.
     let mut min = _mm256_set1_ps(f32::INFINITY);
     let mut max = _mm256_set1_ps(f32::NEG_INFINITY);
     let mut zeros = _mm256_setzero_si256();
@@ -75,7 +75,7 @@ pub(super) fn sums_f64(values: &[f64], pivot: f64) -> Sums {
         low.push(x, center);
         high.push(y, center);
     }
-    // A loop of its own, because the sums take all registers.
+    // A separate loop, because the sums occupy all registers.
     let mut min = _mm256_set1_pd(f64::INFINITY);
     let mut max = _mm256_set1_pd(f64::NEG_INFINITY);
     let mut zeros = _mm256_setzero_si256();
@@ -174,7 +174,7 @@ pub(super) fn sift_f64(values: &[f64], sieves: &mut [Sieve<f64>; 3]) -> u64 {
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn load_f32(chunk: &[f32; LANES]) -> __m256 {
-    // SAFETY: the array is as long as the register, and the load asks for no alignment.
+    // SAFETY: the array is as long as the register, and the load requires no alignment.
     unsafe { _mm256_loadu_ps(chunk.as_ptr()) }
 }
 
@@ -182,7 +182,7 @@ pub(super) fn load_f32(chunk: &[f32; LANES]) -> __m256 {
 #[target_feature(enable = "avx2")]
 fn load_f64(chunk: &[f64; LANES]) -> [__m256d; 2] {
     let at = chunk.as_ptr();
-    // SAFETY: the array is as long as two registers, and the loads ask for no alignment.
+    // SAFETY: the array is as long as two registers, and the loads require no alignment.
     unsafe { [_mm256_loadu_pd(at), _mm256_loadu_pd(at.add(4))] }
 }
 

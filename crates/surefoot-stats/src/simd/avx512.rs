@@ -14,7 +14,7 @@ struct Whole<const CENTER: bool> {
     pivot: __m512d,
     powers: [__m512d; 4],
     absolute: __m512d,
-    /// Ones, which the compiler must not know to be ones.
+    /// Ones, hidden from the optimizer.
     one: __m512d,
 }
 
@@ -125,7 +125,7 @@ fn sums_f64_about<const CENTER: bool>(values: &[f64], pivot: f64) -> Sums {
     sums
 }
 
-/// How many `f32` a register holds.
+/// Number of `f32` in a register.
 const WIDTH: usize = 16;
 
 /// Offers values to the sieves in two steps: most lie in none of the brackets, and only those that
@@ -161,7 +161,7 @@ pub(super) fn sift_f32(values: &[f32], sieves: &mut [Sieve<f32>; 3]) -> u64 {
     count
 }
 
-/// Counts the values of a block, and tells which of them lie in any bracket.
+/// Counts the values of a block and marks those in any bracket.
 struct Gate {
     lows: [__m512; 3],
     highs: [__m512; 3],
@@ -227,7 +227,7 @@ fn keep_between(chunks: &[[f32; WIDTH]], sieve: &mut Sieve<f32>) {
 fn pack(x: __m512, mask: __mmask16, front: &mut [f32]) -> usize {
     let packed = _mm512_maskz_compress_ps(mask, x);
     if let Some(front) = front.first_chunk_mut::<WIDTH>() {
-        // SAFETY: the array is as long as the register, and the store asks for no alignment.
+        // SAFETY: the array is as long as the register, and the store requires no alignment.
         unsafe { _mm512_storeu_ps(front.as_mut_ptr(), packed) };
     }
     mask.count_ones() as usize
@@ -243,14 +243,14 @@ fn total(tallies: __m512i) -> u64 {
 #[inline]
 #[target_feature(enable = "avx2,avx512f")]
 fn load_16(chunk: &[f32; WIDTH]) -> __m512 {
-    // SAFETY: the array is as long as the register, and the load asks for no alignment.
+    // SAFETY: the array is as long as the register, and the load requires no alignment.
     unsafe { _mm512_loadu_ps(chunk.as_ptr()) }
 }
 
 #[inline]
 #[target_feature(enable = "avx2,avx512f")]
 fn load_f64(chunk: &[f64; LANES]) -> __m512d {
-    // SAFETY: the array is as long as the register, and the load asks for no alignment.
+    // SAFETY: the array is as long as the register, and the load requires no alignment.
     unsafe { _mm512_loadu_pd(chunk.as_ptr()) }
 }
 

@@ -13,16 +13,16 @@ mod portable;
 use crate::element::Element;
 use crate::quantile::sift::Sieve;
 
-/// How many sums are kept side by side. Eight are enough for additions not to wait for each other,
-/// and all their accumulators fit into the registers of AVX2 but for a few.
+/// Number of parallel sums. Eight hide the latency of additions, and nearly all their accumulators
+/// fit into the registers of AVX2.
 pub(crate) const LANES: usize = 8;
 
 /// An instruction set that this machine has.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Isa(Kind);
 
-/// Private to this module, so that an [`Isa`] is made by detection only: calling into an
-/// instruction set that is not there is undefined behaviour.
+/// Private to this module, so that an [`Isa`] is created by detection only: calling into a missing
+/// instruction set is undefined behaviour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Portable,

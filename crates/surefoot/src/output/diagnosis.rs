@@ -1,4 +1,4 @@
-//! What a diagnosis came to.
+//! Output of `surefoot diagnose`.
 
 use super::Role;
 use super::facts::facts;
@@ -7,19 +7,19 @@ use serde::Serialize;
 use surefoot_diagnose::{Evidence, Finding, Problem, Quantity, Severity};
 use surefoot_record::Event as Recorded;
 
-/// What was looked at, looked for and found.
+/// Subject, checks and findings of a diagnosis.
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) path: String,
-    /// How much was read of what.
+    /// Amount and kind of the data.
     pub(crate) description: String,
-    /// What steps are called.
+    /// Unit of the step numbers.
     pub(crate) unit: &'static str,
     pub(crate) steps: u64,
     pub(crate) findings: Vec<Finding>,
     /// All that was looked for.
     pub(crate) checked: Vec<Problem>,
-    /// What could not be looked for, and what was missing.
+    /// Problems that could not be checked, and the missing quantities.
     pub(crate) not_observable: Vec<(Problem, Vec<Quantity>)>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum Other<'a> {
     Diagnosis {
         path: &'a str,
         steps: u64,
-        /// What `step` and `since` of the findings count.
+        /// Unit of `step` and `since` of the findings.
         unit: &'static str,
         problems: Vec<&'a Problem>,
         warnings: Vec<&'a Problem>,
@@ -51,7 +51,7 @@ pub(crate) enum Other<'a> {
 }
 
 impl Report {
-    /// What asks for something to be done.
+    /// Findings that are problems.
     pub(crate) fn problems(&self) -> impl Iterator<Item = &Finding> {
         self.of(Severity::Problem)
     }
@@ -128,7 +128,7 @@ impl Report {
         lines.join("\n")
     }
 
-    /// What was not found, and what could not be, by what is missing.
+    /// Problems not found, and problems not observable, grouped by missing quantity.
     fn rest(&self) -> Vec<(String, String)> {
         let found = |problem: &&Problem| !self.findings.iter().any(|f| f.problem == **problem);
         let clear: Vec<String> = self.checked.iter().filter(found).map(Problem::title).collect();
@@ -180,7 +180,7 @@ fn evidence(evidence: &[Evidence]) -> Vec<String> {
         .collect()
 }
 
-/// What a program calls a quantity.
+/// Identifier of a quantity in JSON.
 fn id(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Loss => "loss",

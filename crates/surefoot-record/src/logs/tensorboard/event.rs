@@ -3,7 +3,7 @@
 
 use prost::Message;
 
-/// What was logged at once.
+/// Values logged together.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Event {
     #[prost(int64, tag = "2")]
@@ -18,7 +18,7 @@ pub(crate) struct Summary {
     pub(crate) value: Vec<Value>,
 }
 
-/// A value and its tag. Images, histograms and the like are other fields and left out.
+/// A value and its tag. Images and histograms are ignored.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Value {
     #[prost(string, tag = "1")]
@@ -45,7 +45,7 @@ pub(crate) struct Tensor {
 
 /// `DT_FLOAT`, which all scalars of TensorFlow 2 are.
 const FLOAT: i32 = 1;
-/// `DT_DOUBLE`, which PyTorch writes if asked for double precision.
+/// `DT_DOUBLE`, which PyTorch writes for double precision.
 const DOUBLE: i32 = 2;
 
 impl Value {

@@ -3,24 +3,48 @@
 mod event;
 mod record;
 
+use crate::logs::LogFormat;
 use crate::logs::error::Error;
-use crate::logs::log::{Format, Log};
+use crate::logs::log::Log;
 use crate::logs::name::{meaning, split_of_folder};
 use crate::logs::role::{Map, Role};
 use crate::logs::table::{Choice, Named, Row, Table, choose};
 use event::Event;
-use record::Records;
-pub(crate) use record::is_event_file;
+use record::{Records, is_event_file};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::Split;
 
-/// How deep runs may lie below the directory that is named.
+/// Depth to which event files are searched for below a directory.
 const DEPTH: usize = 6;
+
+/// TensorBoard event files and directories.
+pub(crate) struct TensorBoard;
+
+impl LogFormat for TensorBoard {
+    fn name(&self) -> &'static str {
+        "TensorBoard"
+    }
+
+    fn recognizes(&self, path: &Path) -> Result<bool, Error> {
+        match path.is_dir() {
+            true => Ok(!event_files(path)?.is_empty()),
+            false => is_event_file(path),
+        }
+    }
+
+    fn read(&self, path: &Path, map: &Map) -> Result<Log, Error> {
+        let files = match path.is_dir() {
+            true => event_files(path)?,
+            false => vec![path.to_owned()],
+        };
+        read(path, files, map)
+    }
+}
 
 /// The event files in a directory and below, in the order of their paths: their names begin with
 /// the time.
-pub(crate) fn event_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+fn event_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = Vec::new();
     collect(dir, DEPTH, &mut files)?;
     files.sort();
@@ -47,7 +71,7 @@ fn collect(dir: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), Err
 struct Tag {
     name: String,
     split: Option<Split>,
-    /// Steps and values. Where a run was resumed the later value is right.
+    /// Steps and values. If a resumed run repeats a step, the later value wins.
     values: BTreeMap<i64, f64>,
 }
 
@@ -55,7 +79,7 @@ struct Tag {
 type TagMap = BTreeMap<String, Tag>;
 
 /// Reads the event files of one run, found at `path`.
-pub(crate) fn read(path: &Path, files: Vec<PathBuf>, map: &Map) -> Result<Log, Error> {
+fn read(path: &Path, files: Vec<PathBuf>, map: &Map) -> Result<Log, Error> {
     let mut runs: BTreeMap<PathBuf, TagMap> = BTreeMap::new();
     for file in files {
         let folder = file.parent().unwrap_or(Path::new(""));
@@ -140,7 +164,7 @@ fn table(path: &Path, run: TagMap, map: &Map) -> Result<Table, Error> {
     }
     Ok(Table {
         path: path.to_owned(),
-        format: Format::TensorBoard,
+        format: TensorBoard.name(),
         series: values.into_iter().map(|choice| choice.series).collect(),
         rows: rows.into_values().collect(),
     })

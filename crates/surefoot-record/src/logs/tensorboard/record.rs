@@ -17,9 +17,9 @@ const HEAD: usize = 12;
 pub(crate) struct Records {
     path: PathBuf,
     reader: BufReader<File>,
-    /// Where the next record begins.
+    /// Start of the next record.
     offset: u64,
-    /// How long the file was when it was opened.
+    /// Length of the file when it was opened.
     length: u64,
     data: Vec<u8>,
 }
@@ -37,7 +37,7 @@ impl Records {
         })
     }
 
-    /// The next event; nothing at the end, or where a record is still being written.
+    /// Returns the next event; `None` at the end or at a record that is still being written.
     pub(crate) fn next(&mut self) -> Result<Option<Event>, Error> {
         let mut head = [0; HEAD];
         if !self.fill(&mut head)? {
@@ -66,7 +66,7 @@ impl Records {
         Ok(Some(event))
     }
 
-    /// Whether there was so much to read.
+    /// Fills the buffer; returns false if the file ends first.
     fn fill(&mut self, buffer: &mut [u8]) -> Result<bool, Error> {
         match self.reader.read_exact(buffer) {
             Ok(()) => Ok(true),
@@ -80,7 +80,7 @@ impl Records {
     }
 }
 
-/// Whether a file is one of events: by its first bytes, or by its name if those are damaged.
+/// Returns true if a file contains events, by its name or its first bytes.
 pub(crate) fn is_event_file(path: &Path) -> Result<bool, Error> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.contains("tfevents") {

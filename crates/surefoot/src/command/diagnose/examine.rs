@@ -1,4 +1,4 @@
-//! The detectors on a recorded run or a log, in the order in which it happened.
+//! Runs the detectors on a recorded run or a log.
 
 use super::settings::Settings;
 use super::subject::Subject;
@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::output::diagnosis::Report;
 use surefoot_diagnose::{Detector, Diagnosis, Finding};
 
-/// Lets the detectors look at all steps and evaluations, exactly as they would have live.
+/// Replays all steps and evaluations to the detectors, as in live training.
 pub(super) fn examine(
     mut subject: Subject,
     settings: Settings,
@@ -14,34 +14,13 @@ pub(super) fn examine(
 ) -> Result<Report, Failure> {
     subject.complete(&settings.given);
     let facts = subject.facts().clone();
-    let planned = facts.total_steps();
     let mut diagnosis = Diagnosis::with(facts, settings.thresholds, detectors);
-    let not_observable = diagnosis.restrict_to(&subject.available());
+    let not_observable = diagnosis.restrict_to(&subject.available()?);
     let checked = diagnosis.active_problems();
-
-    let (mut steps, mut epochs) = (0, None);
-    let mut evaluations = subject.evaluations().iter().peekable();
-    subject.each_step(|seen| {
-        // An evaluation comes after the step it is of.
-        while let Some(evaluation) = evaluations.next_if(|next| next.step < seen.step) {
-            diagnosis.evaluate(evaluation);
-        }
-        diagnosis.observe(seen);
-        steps = seen.step;
-        let (first, _) = epochs.unwrap_or((seen.epoch, seen.epoch));
-        epochs = Some((first, seen.epoch));
-    })?;
-    let Some((first, last)) = epochs else {
+    let replay = subject.replay(&mut diagnosis)?;
+    if replay.steps == 0 {
         let path = subject.path().display();
-        return Err(Failure::input(format!("{path} has no step to look at")));
-    };
-    // Those of steps that a crash took are left out.
-    while let Some(evaluation) = evaluations.next_if(|next| next.step <= steps) {
-        diagnosis.evaluate(evaluation);
-    }
-    // A run that was given up did not come to its end, though it is over.
-    if planned.is_some_and(|planned| steps >= planned) {
-        diagnosis.finish();
+        return Err(Failure::input(format!("{path} has no steps")));
     }
 
     let own_numbers = |finding: &Finding| Finding {
@@ -51,9 +30,9 @@ pub(super) fn examine(
     };
     Ok(Report {
         path: subject.path().display().to_string(),
-        description: subject.description(steps, last.saturating_sub(first) + 1),
+        description: subject.description(replay)?,
         unit: subject.unit().name(),
-        steps,
+        steps: replay.steps,
         findings: diagnosis.findings().iter().map(own_numbers).collect(),
         checked,
         not_observable,

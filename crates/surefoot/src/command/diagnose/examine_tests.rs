@@ -166,7 +166,7 @@ fn what_is_switched_off_is_not_looked_for() {
     assert_eq!(report.not_observable.len(), 2);
 }
 
-/// Writes down what it is asked.
+/// Records its calls.
 struct Witness(Arc<Mutex<Vec<String>>>);
 
 impl Witness {

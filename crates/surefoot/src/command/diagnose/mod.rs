@@ -1,4 +1,4 @@
-//! `surefoot diagnose`: what the detectors say about a run or a log.
+//! `surefoot diagnose`: runs the detectors on a recorded run or a log.
 
 mod examine;
 mod settings;
@@ -46,17 +46,16 @@ pub(crate) struct Arguments {
 
     /// Change a threshold (diagnose.theta=0.9) or state a fact (facts.task=binary)
     ///
-    /// The thresholds are those of the detectors; `diagnose.off` is a list of problems not to look
-    /// for. The facts are `task` (binary, multi_class or regression), `chance` (the metric of the
-    /// best blind guess), `baseline_loss` (its loss), `epochs` and `steps_per_epoch`. May be given
-    /// several times.
+    /// Thresholds are those of the detectors; `diagnose.off` lists problems to ignore. Facts are
+    /// `task` (binary, multi_class or regression), `chance` (metric of the best constant
+    /// prediction), `baseline_loss` (its loss), `epochs` and `steps_per_epoch`. Can be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,
 
-    /// Say which column or tag is which, such as loss=my_column
+    /// Assign a role to a column or tag, such as loss=my_column
     ///
-    /// The names are loss, metric, val_loss, val_metric, learning_rate, step, epoch and
-    /// grad_norm/LAYER. What is not named is guessed. May be given several times.
+    /// Roles are loss, metric, val_loss, val_metric, learning_rate, step, epoch and
+    /// grad_norm/LAYER. Others are recognized by name. Can be repeated.
     #[arg(long = "map", value_name = "NAME=COLUMN", value_parser = mapping)]
     map: Vec<(Role, String)>,
 

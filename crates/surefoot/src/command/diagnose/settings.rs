@@ -1,4 +1,4 @@
-//! What `--set` changes: thresholds, and facts that a log does not have.
+//! Values of `--set`: thresholds, and facts that a log does not contain.
 
 use crate::failure::Failure;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ const FACTS: &str =
     "facts.task, facts.chance, facts.baseline_loss, facts.epochs and facts.steps_per_epoch";
 
 impl Settings {
-    /// What `settings` make of these thresholds, and the facts they state.
+    /// Applies the `--set` values to `thresholds` and collects the stated facts.
     pub(super) fn read(
         settings: &[(String, String)],
         thresholds: Thresholds,
@@ -86,7 +86,7 @@ impl Given {
         Ok(())
     }
 
-    /// Puts in what was stated of the task. Of two classes a blind guess knows one in two at least.
+    /// Adds the stated facts. The chance level of a binary accuracy is 0.5 by default.
     pub(super) fn complete(&self, facts: &mut Facts) {
         facts.task = self.task.or(facts.task);
         facts.chance = self.chance.or(facts.chance);

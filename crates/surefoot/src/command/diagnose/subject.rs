@@ -1,31 +1,30 @@
-//! What is diagnosed: a run of surefoot's, or the log of another's.
+//! The subject of a diagnosis: a recorded run or a log of another program.
 
 use super::settings::Given;
 use crate::failure::Failure;
 use crate::output::number::{counted, grouped};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use surefoot_diagnose::{Evaluation, Facts, Observation, Quantity, Split, Thresholds, detectors};
+use surefoot_diagnose::{Diagnosis, Facts, Quantity, Thresholds, detectors};
 use surefoot_plan::Plan;
-use surefoot_record::Record;
 use surefoot_record::logs::{Log, Map, Unit};
+use surefoot_record::{Record, Replay};
 
-/// A run or a log that can be read.
+/// A recorded run or a log.
 pub(super) enum Subject {
-    Run {
-        run: Box<Record>,
+    Record {
+        record: Box<Record>,
         facts: Box<Facts>,
-        evaluations: Vec<Evaluation>,
     },
     Log {
         log: Box<Log>,
-        /// As it was named.
+        /// Path as given.
         path: PathBuf,
     },
 }
 
 impl Subject {
-    /// Opens what is at `path`.
+    /// Opens the run or log at `path`.
     pub(super) fn open(path: &Path, map: &Map) -> Result<Subject, Failure> {
         if !path.join("header.json").exists() {
             let log = surefoot_record::logs::read(path, map)?;
@@ -33,22 +32,18 @@ impl Subject {
         }
         if !map.is_empty() {
             return Err(Failure::input(format!(
-                "{} is a run of surefoot's, which has no columns to --map",
+                "{} is a recorded run; --map applies to logs",
                 path.display()
             )));
         }
-        let run = Record::open(path)?;
-        Ok(Subject::Run {
-            facts: Box::new(run.header().facts.clone()),
-            evaluations: run.evaluations()?,
-            run: Box::new(run),
-        })
+        let record = Box::new(Record::open(path)?);
+        Ok(Subject::Record { facts: Box::new(record.header().facts.clone()), record })
     }
 
-    /// Puts in what was stated.
+    /// Adds facts that the user stated.
     pub(super) fn complete(&mut self, given: &Given) {
         match self {
-            Subject::Run { facts, .. } => {
+            Subject::Record { facts, .. } => {
                 facts.epochs = given.epochs.or(facts.epochs);
                 facts.steps_per_epoch = given.steps_per_epoch.or(facts.steps_per_epoch);
                 given.complete(facts);
@@ -62,98 +57,73 @@ impl Subject {
 
     pub(super) fn path(&self) -> &Path {
         match self {
-            Subject::Run { run, .. } => run.dir(),
+            Subject::Record { record, .. } => record.dir(),
             Subject::Log { path, .. } => path,
         }
     }
 
     pub(super) fn facts(&self) -> &Facts {
         match self {
-            Subject::Run { facts, .. } => facts,
+            Subject::Record { facts, .. } => facts,
             Subject::Log { log, .. } => &log.facts,
         }
     }
 
-    pub(super) fn evaluations(&self) -> &[Evaluation] {
-        match self {
-            Subject::Run { evaluations, .. } => evaluations,
-            Subject::Log { log, .. } => &log.evaluations,
-        }
+    /// Feeds all steps and evaluations to `diagnosis`.
+    pub(super) fn replay(&self, diagnosis: &mut Diagnosis) -> Result<Replay, Failure> {
+        Ok(match self {
+            Subject::Record { record, .. } => record.replay(diagnosis)?,
+            Subject::Log { log, .. } => log.replay(diagnosis),
+        })
     }
 
-    /// Calls a function with each step, in order.
-    pub(super) fn each_step(&self, mut visit: impl FnMut(&Observation)) -> Result<(), Failure> {
-        match self {
-            Subject::Run { run, .. } => {
-                for seen in run.observations()? {
-                    visit(&seen?);
-                }
-            }
-            Subject::Log { log, .. } => log.steps.iter().for_each(visit),
-        }
-        Ok(())
-    }
-
-    /// The thresholds that it was made with, as far as it states them.
+    /// Thresholds of the plan; the defaults for a log.
     pub(super) fn thresholds(&self) -> Thresholds {
-        let Subject::Run { run, .. } = self else {
+        let Subject::Record { record, .. } = self else {
             return Thresholds::default();
         };
-        let plan = Plan::parse(run.plan(), "plan.toml").ok();
+        let plan = Plan::parse(record.plan(), "plan.toml").ok();
         let detectors = detectors::all();
         let stated = plan.and_then(|plan| surefoot_repair::thresholds(&plan, &detectors).ok());
         stated.unwrap_or_default()
     }
 
-    /// What can be seen in it.
-    pub(super) fn available(&self) -> BTreeSet<Quantity> {
-        let Subject::Run { run, facts, evaluations } = self else {
-            return self.log().map_or_else(BTreeSet::new, |log| log.available.clone());
-        };
-        let watched = run.header().observe_every > 0 && !facts.layers.is_empty();
-        let validated = evaluations.iter().any(|e| e.split == Split::Validation);
-        let known = facts.task.is_some() && facts.loss.is_some() && !facts.layers.is_empty();
-        [
-            (Quantity::Loss, true),
-            (Quantity::Metric, facts.metric.is_some()),
-            (Quantity::Gradients, watched),
-            (Quantity::Weights, watched),
-            (Quantity::Outputs, watched),
-            (Quantity::Validation, validated),
-            (Quantity::Model, known),
-        ]
-        .into_iter()
-        .filter_map(|(quantity, there)| there.then_some(quantity))
-        .collect()
+    /// Returns the quantities that it contains.
+    pub(super) fn available(&self) -> Result<BTreeSet<Quantity>, Failure> {
+        Ok(match self {
+            Subject::Record { record, .. } => record.available()?,
+            Subject::Log { log, .. } => log.available.clone(),
+        })
     }
 
     fn log(&self) -> Option<&Log> {
         match self {
-            Subject::Run { .. } => None,
+            Subject::Record { .. } => None,
             Subject::Log { log, .. } => Some(log),
         }
     }
 
-    /// What it counts in.
+    /// Unit in which steps are numbered.
     pub(super) fn unit(&self) -> Unit {
         self.log().map_or(Unit::Step, |log| log.origin.unit)
     }
 
-    /// Its own number of a step.
+    /// Number of a step in that unit.
     pub(super) fn at(&self, step: u64) -> u64 {
         self.log().map_or(step, |log| log.at(step))
     }
 
-    /// How much of what it has, after `steps` in `epochs`.
-    pub(super) fn description(&self, steps: u64, epochs: u64) -> String {
+    /// Describes the amount and kind of data.
+    pub(super) fn description(&self, replay: Replay) -> Result<String, Failure> {
+        let Replay { steps, epochs } = replay;
         let Some(log) = self.log() else {
-            let available: Vec<&str> = self.available().iter().map(|q| q.name()).collect();
-            return format!(
+            let available: Vec<&str> = self.available()?.iter().map(|q| q.name()).collect();
+            return Ok(format!(
                 "{} in {}, with {}",
                 counted(steps, "step"),
                 counted(epochs, "epoch"),
                 available.join(", ")
-            );
+            ));
         };
         let mut amount = match log.origin.unit {
             Unit::Epoch => counted(steps, "epoch"),
@@ -173,6 +143,6 @@ impl Subject {
             false => series.name.clone(),
         });
         let series: Vec<String> = series.collect();
-        format!("{amount}, with {}", series.join(", "))
+        Ok(format!("{amount}, with {}", series.join(", ")))
     }
 }

@@ -5,7 +5,7 @@ use crate::output::screen::Screen;
 use std::cell::Cell;
 use std::rc::Rc;
 use surefoot_diagnose::{Diagnosis, Evaluation, Finding, Observation, Severity};
-use surefoot_record::{Checkpoint, Error, Event, Record, Recorder, Result, StepDigest};
+use surefoot_record::{Checkpoint, Entry, Error, Event, Record, Recorder, Result, StepDigest};
 use surefoot_train::Journal;
 
 /// Set when a problem was found.
@@ -50,19 +50,12 @@ impl<'a> Examiner<'a> {
     /// Shows the detectors what is recorded up to a step, as they saw it then. What they find is
     /// recorded already.
     pub(super) fn catch_up(&mut self, step: u64) -> Result<()> {
-        let run = Record::open(self.recorder.dir())?;
-        let evaluations = run.evaluations()?;
-        let mut evaluations = evaluations.iter().peekable();
-        for observation in run.observations()? {
-            let observation = observation?;
-            if observation.step > step {
-                break;
-            }
-            self.diagnosis.observe(&observation);
-            while let Some(evaluation) = evaluations.next_if(|e| e.step <= observation.step) {
-                self.diagnosis.evaluate(evaluation);
-            }
-        }
+        Record::open(self.recorder.dir())?.visit(step, |entry| {
+            match entry {
+                Entry::Step(observation) => self.diagnosis.observe(observation),
+                Entry::Evaluation(evaluation) => self.diagnosis.evaluate(evaluation),
+            };
+        })?;
         self.alarm.0.set(self.problem().is_some());
         Ok(())
     }

@@ -13,8 +13,8 @@ use surefoot_data::Dataset;
 use surefoot_diagnose::{Diagnosis, Evaluation, Facts, Finding, Observation, Split};
 use surefoot_plan::{Data, Document};
 use surefoot_record::{
-    Checkpoint, Event, MetricSummary, Record, Recorder, Result as Recorded, RunSummary, Status,
-    StepDigest,
+    Checkpoint, Entry, Event, MetricSummary, Record, Recorder, Result as Recorded, RunSummary,
+    Status, StepDigest,
 };
 use surefoot_train::{Compute, Device, End, Flow, Journal, Outline, Report, Run, Watcher};
 use surefoot_tune::checker::Checker;
@@ -332,18 +332,13 @@ impl TrialJournal {
         };
         let mut checker = checker.borrow_mut();
         let mut seen = Vec::with_capacity(evaluations.len());
-        let mut unseen = evaluations.into_iter().peekable();
-        for observation in record.observations()? {
-            let observation = observation?;
-            if observation.step > step {
-                break;
+        record.visit(step, |entry| match entry {
+            Entry::Step(observation) => checker.observe(observation),
+            Entry::Evaluation(evaluation) => {
+                checker.evaluate(evaluation);
+                seen.push((evaluation.clone(), checker.findings()));
             }
-            checker.observe(&observation);
-            while let Some(evaluation) = unseen.next_if(|e| e.step <= observation.step) {
-                checker.evaluate(&evaluation);
-                seen.push((evaluation, checker.findings()));
-            }
-        }
+        })?;
         Ok(seen)
     }
 

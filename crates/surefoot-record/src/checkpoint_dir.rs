@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_newest_falls_back_to_the_one_before() {
+    fn a_damaged_newest_falls_back_to_the_previous() {
         let dir = tempfile::tempdir().unwrap();
         write_steps(dir.path(), &[5, 10], 2);
         let path = path_of(dir.path(), 10);
@@ -116,8 +116,7 @@ mod tests {
             fs::write(&path, &whole[..cut]).unwrap();
             assert_eq!(newest_step(dir.path()).unwrap(), Some(5), "cut at {cut}");
         }
-        // The version and all regions after it; a higher version is another story.
-        for at in (0..8).chain(12..whole.len()) {
+        for at in 0..whole.len() {
             let mut torn = whole.clone();
             torn[at] ^= 0x55;
             fs::write(&path, torn).unwrap();
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_written_is_not_a_checkpoint() {
+    fn temporary_files_are_not_checkpoints() {
         let dir = tempfile::tempdir().unwrap();
         write_steps(dir.path(), &[5], 2);
         for name in [".step-000000009.ckpt.tmp", "step-9.ckpt~", "step-.ckpt"] {
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn all_torn_is_an_error_with_the_reason() {
+    fn only_damaged_checkpoints_are_an_error() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(path_of(dir.path(), 3), "torn").unwrap();
         let error = newest_step(dir.path()).unwrap_err().to_string();
@@ -145,13 +144,11 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_version_is_not_passed_over() {
+    fn a_newer_version_is_not_skipped() {
         let dir = tempfile::tempdir().unwrap();
         write_steps(dir.path(), &[5, 10], 2);
-        let path = path_of(dir.path(), 10);
-        let mut bytes = fs::read(&path).unwrap();
-        bytes[8] = 9;
-        fs::write(&path, bytes).unwrap();
+        let newer = crate::tensor_file::Format { kind: "checkpoint", version: 9 };
+        newer.write(&path_of(dir.path(), 10), &serde_json::json!({}), &[]).unwrap();
         let error = newest_step(dir.path()).unwrap_err();
         assert!(matches!(error, Error::Newer { found: 9, .. }));
     }

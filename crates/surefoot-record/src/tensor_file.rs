@@ -44,9 +44,24 @@ impl Contents {
     /// Checksum of the header and all arrays.
     fn checksum(&self, arrays: &[Array]) -> Digest {
         let mut digest = StateDigest::new();
+        digest.update("kind", self.kind.as_bytes());
+        digest.update_u64("version", self.version.into());
         digest.update("header", self.header.as_bytes());
         arrays.iter().for_each(|array| array.digest_into(&mut digest));
         digest.finish()
+    }
+
+    /// Reads the arrays in their order and verifies the checksum.
+    fn arrays(&self, path: &Path, bytes: &[u8]) -> Result<Vec<Array>> {
+        let mut arrays = decode(path, bytes)?;
+        let names = self.arrays.iter().enumerate();
+        let place: HashMap<&str, usize> = names.map(|(i, name)| (name.as_str(), i)).collect();
+        arrays.sort_by_key(|array| place.get(array.name.as_str()).copied());
+        let complete = arrays.iter().map(|array| &array.name).eq(&self.arrays);
+        match complete && self.checksum(&arrays) == self.checksum {
+            true => Ok(arrays),
+            false => Err(Error::damaged(path, "its checksum does not match its content")),
+        }
     }
 }
 
@@ -89,8 +104,17 @@ impl Format {
             .and_then(|text| serde_json::from_str(text).ok())
             .filter(|value: &serde_json::Value| value["kind"] == self.kind)
             .ok_or_else(|| Error::damaged(path, format!("it is not a {}", self.kind)))?;
-        let found = value["version"].as_u64().and_then(|found| u32::try_from(found).ok());
-        let (found, known) = (found.unwrap_or(0), self.version);
+        let Some(found) = value["version"].as_u64().and_then(|found| u32::try_from(found).ok())
+        else {
+            return Err(Error::damaged(path, "it has no version"));
+        };
+        let contents: Result<Contents> =
+            serde_json::from_value(value).map_err(|error| Error::damaged(path, error));
+        let arrays = match &contents {
+            Ok(contents) => Some(contents.arrays(path, bytes)?),
+            Err(_) => None,
+        };
+        let known = self.version;
         if found != known {
             let path = path.to_owned();
             return Err(match found > known {
@@ -98,15 +122,8 @@ impl Format {
                 false => Error::Older { path, found, known },
             });
         }
-        let contents: Contents =
-            serde_json::from_value(value).map_err(|error| Error::damaged(path, error))?;
-        let mut arrays = decode(path, bytes)?;
-        let place: HashMap<&str, usize> =
-            contents.arrays.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
-        arrays.sort_by_key(|array| place.get(array.name.as_str()));
-        if contents.checksum(&arrays) != contents.checksum || arrays.len() != place.len() {
-            return Err(Error::damaged(path, "its checksum does not match its content"));
-        }
+        let contents = contents?;
+        let arrays = arrays.unwrap_or_default();
         let header =
             serde_json::from_str(&contents.header).map_err(|error| Error::damaged(path, error))?;
         Ok((header, arrays))

@@ -1,6 +1,6 @@
 //! What a sampler is told of the trials so far.
 
-use crate::space::Point;
+use crate::space::{Point, Space};
 use serde::{Deserialize, Serialize};
 
 /// What became of a trial, for those who only care how good its point is.
@@ -70,6 +70,20 @@ impl History {
             Ok(index) => self.trials[index] = result,
             Err(index) => self.trials.insert(index, result),
         }
+    }
+
+    /// The trials that have all parameters of a space, with those parameters only.
+    pub fn project(&self, space: &Space) -> History {
+        let project = |trial: &TrialResult| {
+            let mut point = Point::default();
+            for parameter in space.parameters() {
+                let value = trial.point.get(&parameter.name)?;
+                let value = Some(value).filter(|value| parameter.domain.contains(value))?;
+                point.0.insert(parameter.name.clone(), value.clone());
+            }
+            Some(TrialResult { number: trial.number, point, outcome: trial.outcome })
+        };
+        History { trials: self.trials.iter().filter_map(project).collect() }
     }
 
     /// All trials.

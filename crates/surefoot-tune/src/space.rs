@@ -80,7 +80,7 @@ impl Point {
 }
 
 /// Parameters of a search, sorted so that conditions refer to earlier ones.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Space {
     parameters: Vec<Parameter>,

@@ -1,186 +1,218 @@
-//! A worker: takes trials from a store, runs them one after the other, and tells what became of them.
+//! A worker: claims trials from a storage, runs them and stores how they end.
 
-use crate::pruner::PrunerSet;
-use crate::runner::{Assignment, Ended, Order, Progress, Runner, Supervisor, Trouble};
-use crate::sampler::{SampleRequest, SamplerConfig};
+use crate::learning_curve::LearningCurve;
+use crate::objective::{Objective, WorkerError};
+use crate::pruner::{PruneReason, Pruner, PrunerSet};
+use crate::sampler::{SampleRequest, Sampler, SamplerConfig};
 use crate::space::Point;
-use crate::store::{Claim, Claimed, Effort, End, Error, Heart, Pulse, Start, Store, Study, View};
+use crate::storage::{
+    Claim, ClaimLimits, Claimed, HeartbeatThread, Start, Storage, StorageError, StoredStudy,
+    TrialState, View,
+};
 use crate::study::StudyConfig;
+use crate::trial::Trial;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use surefoot_diagnose::panic_message;
+use surefoot_diagnose::{Finding, panic_message};
 
-/// How long a worker that has nothing to do waits before it asks again.
+/// Pause between two claims while other workers run the remaining trials.
 const IDLE: Duration = Duration::from_millis(200);
 
 /// A worker of a study.
 pub struct Worker<'a> {
-    /// The URL of the store.
-    pub url: &'a str,
-    /// What it is called in the store.
+    /// Name in the storage.
     pub name: String,
-    /// How to search, and for how long.
-    pub settings: &'a StudyConfig,
-    /// Where the directories of trials are.
-    pub runs: &'a Path,
-    /// Whether to leave: the trial under way is given back and can be gone on with.
-    pub leave: &'a dyn Fn() -> bool,
-    /// When to leave.
+    /// Suggests the point of each trial.
+    pub sampler: Box<dyn Sampler>,
+    /// The pruners of the study, with their protection of the best trials.
+    pub pruners: PrunerSet,
+    /// Additional pruners, asked in order about trials that are not protected.
+    pub custom_pruners: Vec<Box<dyn Pruner>>,
+    /// Limits on claims.
+    pub limits: ClaimLimits,
+    /// Budget of multiplications for all trials of the study.
+    pub max_operations: Option<f64>,
+    /// Parent of the trial directories; empty if trials have none.
+    pub runs: PathBuf,
+    /// Returns true once the worker should release its trial and return.
+    pub stop_requested: &'a dyn Fn() -> bool,
+    /// Time to release the trial and return.
     pub deadline: Option<Instant>,
+    /// Sends heartbeats. `None` for a study that no other worker shares.
+    pub heartbeat: Option<HeartbeatThread>,
 }
 
-/// What a worker searches by, from its first trial to its last.
-struct Rules<'a> {
-    sampler: SamplerConfig,
-    pruners: PrunerSet,
-    heart: &'a Heart,
-}
-
-/// Why a worker is done.
+/// Why a worker returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
-    /// All trials are over.
-    Done,
-    /// The time or the operations are used up.
-    Spent,
-    /// It was asked to leave.
-    Left,
+pub enum WorkerExit {
+    /// All trials have ended.
+    StudyDone,
+    /// The time or the operations are spent.
+    BudgetSpent,
+    /// A stop was requested.
+    Interrupted,
 }
 
-impl Worker<'_> {
-    /// Works until the study is done, the budget is used up, or it is asked to leave.
-    pub fn work(
+impl<'a> Worker<'a> {
+    /// A worker that searches as a study file says. `url` is for its heartbeats.
+    pub fn new(
+        name: &str,
+        config: &StudyConfig,
+        url: &str,
+        runs: &Path,
+        stop_requested: &'a dyn Fn() -> bool,
+    ) -> Result<Worker<'a>, WorkerError> {
+        Ok(Worker {
+            name: name.to_owned(),
+            sampler: Box::new(config.sampler.clone()),
+            pruners: config.rules().pruner_set(),
+            custom_pruners: Vec::new(),
+            limits: config.limits(),
+            max_operations: config.operations,
+            runs: runs.to_owned(),
+            stop_requested,
+            deadline: config.time.and_then(|time| Instant::now().checked_add(time)),
+            heartbeat: Some(HeartbeatThread::open(url)?),
+        })
+    }
+
+    /// Runs trials until the study is done, the budget is spent or a stop is requested.
+    pub fn run(
         &self,
-        store: &mut Store,
-        study: &Study,
-        runner: &mut dyn Runner,
-    ) -> Result<Rest, Trouble> {
+        storage: &mut Storage,
+        study: &StoredStudy,
+        objective: &mut dyn Objective,
+    ) -> Result<WorkerExit, WorkerError> {
         let mut view = View::new(study);
-        let heart = Heart::open(self.url)?;
-        let rules = Rules {
-            sampler: self.settings.sampler.clone(),
-            pruners: self.settings.rules().pruner_set(),
-            heart: &heart,
-        };
-        let limits = self.settings.limits();
         loop {
-            if (self.leave)() {
-                return Ok(Rest::Left);
+            if (self.stop_requested)() {
+                return Ok(WorkerExit::Interrupted);
             }
-            if self.out_of_time() || self.out_of_operations(store, &mut view)? {
-                return Ok(Rest::Spent);
+            if self.is_late() || self.is_spent(storage, &mut view)? {
+                return Ok(WorkerExit::BudgetSpent);
             }
-            match store.claim(study.id, &self.name, &limits)? {
-                Claimed::Done => return Ok(Rest::Done),
+            match storage.claim(study.id, &self.name, &self.limits)? {
+                Claimed::Done => return Ok(WorkerExit::StudyDone),
                 Claimed::Wait => std::thread::sleep(IDLE),
                 Claimed::Trial(claim) => {
-                    self.run(store, study, &mut view, &rules, &claim, runner)?;
+                    self.run_trial(storage, study, &mut view, &claim, objective)?;
                 }
             }
         }
     }
 
-    fn out_of_time(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
-    }
-
-    fn out_of_operations(&self, store: &mut Store, view: &mut View) -> Result<bool, Error> {
-        let Some(budget) = self.settings.operations else {
-            return Ok(false);
-        };
-        store.refresh_reports(view)?;
-        Ok(view.operations() >= budget)
-    }
-
-    /// Runs a trial, and tells what became of it.
-    fn run(
-        &self,
-        store: &mut Store,
-        study: &Study,
-        view: &mut View,
-        rules: &Rules<'_>,
-        claim: &Claim,
-        runner: &mut dyn Runner,
-    ) -> Result<(), Trouble> {
-        let ended = self.attempt(store, study, view, rules, claim, runner);
-        let told = ended.and_then(|ended| self.tell(store, view, claim, ended));
-        match told {
-            // Somebody else goes on with it; this worker can do something else.
-            Err(Trouble::Store(Error::ClaimLost { .. })) => Ok(()),
-            Err(trouble) => {
-                // Another worker can go on with it at once; if even that cannot be said, it will be
-                // found lost.
-                let _ = store.release(claim);
-                Err(trouble)
-            }
-            told => told,
-        }
-    }
-
-    /// Runs a trial until it is over or the worker has to leave it.
-    fn attempt(
-        &self,
-        store: &mut Store,
-        study: &Study,
-        view: &mut View,
-        rules: &Rules<'_>,
-        claim: &Claim,
-        runner: &mut dyn Runner,
-    ) -> Result<Ended, Trouble> {
-        // First of all: to read a long history and to ask for a point takes a while.
-        let pulse = rules.heart.beat_for(claim, self.settings.patience / 4);
-        let dir = self.dir(claim.number);
-        let point = self.start(store, study, view, rules, claim, &dir)?;
-        store.refresh_reports(view)?;
-        let known = view.trials().get(claim.number as usize);
-        let planned = known.and_then(|trial| trial.planned);
-        let mut supervision = Supervision {
-            worker: self,
-            pruners: &rules.pruners,
-            store,
-            view,
-            claim,
-            pulse: &pulse,
-            begun: Instant::now(),
-        };
-        let owner =
-            format!("trial {} of {}, made at {}\n", claim.number, study.name, study.created);
-        let assignment = Assignment {
-            number: claim.number,
-            attempt: claim.attempt,
-            reported: claim.reported.into(),
-            planned: planned.map(u64::from),
-            owner: &owner,
-            point: &point,
-            dir: &dir,
-        };
-        let ended = catch_unwind(AssertUnwindSafe(|| runner.run(&assignment, &mut supervision)));
-        ended.unwrap_or_else(|panic| {
-            Ok(Ended::Failed(format!("it panicked: {}", panic_message(panic.as_ref()))))
-        })
-    }
-
-    /// The directory of a trial.
+    /// Directory of a trial.
     pub fn dir(&self, number: u64) -> PathBuf {
         self.runs.join(format!("trial-{number:05}"))
     }
 
-    /// Finds out what the trial is to be run with, and lets others know.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        (self.stop_requested)() || self.is_late()
+    }
+
+    pub(crate) fn prune(
+        &self,
+        trial: &LearningCurve,
+        others: &[LearningCurve],
+        findings: &[Finding],
+    ) -> Option<PruneReason> {
+        let reason = self.pruners.decide(trial, others, findings);
+        if reason.is_some() || self.custom_pruners.is_empty() {
+            return reason;
+        }
+        if self.pruners.is_protected(trial, others) {
+            return None;
+        }
+        self.custom_pruners.iter().find_map(|pruner| pruner.prune(trial, others))
+    }
+
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    fn is_spent(&self, storage: &mut Storage, view: &mut View) -> Result<bool, StorageError> {
+        let Some(budget) = self.max_operations else {
+            return Ok(false);
+        };
+        storage.refresh_reports(view)?;
+        Ok(view.operations() >= budget)
+    }
+
+    fn run_trial(
+        &self,
+        storage: &mut Storage,
+        study: &StoredStudy,
+        view: &mut View,
+        claim: &Claim,
+        objective: &mut dyn Objective,
+    ) -> Result<(), WorkerError> {
+        let state = self.attempt(storage, study, view, claim, objective);
+        let stored = state.and_then(|state| finish(storage, view, claim, &state));
+        match stored {
+            // Another worker continues the trial.
+            Err(WorkerError::Storage(StorageError::ClaimLost { .. })) => Ok(()),
+            Err(error) => {
+                // If this fails too, the overdue heartbeat frees the trial.
+                let _ = storage.release(claim);
+                Err(error)
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn attempt(
+        &self,
+        storage: &mut Storage,
+        study: &StoredStudy,
+        view: &mut View,
+        claim: &Claim,
+        objective: &mut dyn Objective,
+    ) -> Result<TrialState, WorkerError> {
+        // Before anything else: reading a long history and sampling take a while.
+        let interval = self.limits.heartbeat_timeout / 4;
+        let heartbeat = self.heartbeat.as_ref().map(|thread| thread.start(claim, interval));
+        let dir = self.dir(claim.number);
+        let point = self.start(storage, study, view, claim, &dir)?;
+        storage.refresh_reports(view)?;
+        let stored = view.trials().get(claim.number as usize);
+        let planned = stored.and_then(|trial| trial.planned).map(u64::from);
+        let mut trial = Trial {
+            worker: self,
+            storage,
+            view,
+            study,
+            claim,
+            heartbeat: heartbeat.unwrap_or_default(),
+            point,
+            dir,
+            planned,
+            step_began: Instant::now(),
+            requested: None,
+            is_stopping: false,
+        };
+        let state = catch_unwind(AssertUnwindSafe(|| objective.run(&mut trial)));
+        state.unwrap_or_else(|panic| {
+            let message = format!("panicked: {}", panic_message(panic.as_ref()));
+            Ok(TrialState::Failed { message })
+        })
+    }
+
+    /// Samples the point of a trial, unless it has one, and publishes it.
     fn start(
         &self,
-        store: &mut Store,
-        study: &Study,
+        storage: &mut Storage,
+        study: &StoredStudy,
         view: &mut View,
-        rules: &Rules<'_>,
         claim: &Claim,
         dir: &Path,
-    ) -> Result<Point, Trouble> {
+    ) -> Result<Point, WorkerError> {
         let (point, seen) = match &claim.point {
             Some(point) => (point.clone(), None),
+            None if study.space.parameters().is_empty() => (Point::default(), None),
             None => {
-                store.refresh_reports(view)?;
-                let point = rules.sampler.suggest(&SampleRequest {
+                storage.refresh_reports(view)?;
+                let point = self.sampler.suggest(&SampleRequest {
                     space: &study.space,
                     seed: study.seed,
                     number: claim.number,
@@ -189,105 +221,41 @@ impl Worker<'_> {
                 (point, Some(view.change()))
             }
         };
-        let start = Start {
-            point: point.clone(),
-            seen,
-            planned: None,
-            run: Some(dir.display().to_string()),
-        };
-        store.start(claim, &start)?;
+        let has_dir = !self.runs.as_os_str().is_empty();
+        let run = has_dir.then(|| dir.display().to_string());
+        let start = Start { point: point.clone(), seen, planned: None, run };
+        storage.start(claim, &start)?;
         Ok(point)
     }
-
-    /// Tells the store how a trial ended.
-    fn tell(
-        &self,
-        store: &mut Store,
-        view: &mut View,
-        claim: &Claim,
-        ended: Ended,
-    ) -> Result<(), Trouble> {
-        store.refresh_reports(view)?;
-        let reports = view.reports(claim.number);
-        // An empty sum is -0.
-        let seconds = 0.0 + reports.iter().map(|report| report.seconds).sum::<f64>();
-        let direction = self.settings.direction;
-        let curve = view.curve(claim.number).unwrap_or_default();
-        let last = curve.last().map(|cost| direction.value(cost));
-        let best = curve.best().map(|cost| direction.value(cost)).or(last);
-        let end = match ended {
-            Ended::Interrupted => return Ok(store.release(claim)?),
-            Ended::Complete(value) => End::Complete { value: value.or(best).unwrap_or(f64::NAN) },
-            Ended::Stopped(reason) => End::Stopped {
-                value: match reason.counts {
-                    true => best,
-                    false => last,
-                },
-                reason,
-            },
-            Ended::Failed(message) => End::Failed { message },
-        };
-        Ok(store.finish(claim, &end, seconds)?)
-    }
 }
 
-/// Looks after one trial.
-struct Supervision<'a> {
-    worker: &'a Worker<'a>,
-    pruners: &'a PrunerSet,
-    store: &'a mut Store,
-    view: &'a mut View,
-    claim: &'a Claim,
-    pulse: &'a Pulse,
-    /// When the stretch began.
-    begun: Instant,
+fn finish(
+    storage: &mut Storage,
+    view: &mut View,
+    claim: &Claim,
+    state: &TrialState,
+) -> Result<(), WorkerError> {
+    if !state.is_final() {
+        return Ok(storage.release(claim)?);
+    }
+    storage.refresh_reports(view)?;
+    let reports = view.reports(claim.number).iter();
+    // Not `sum`, which returns -0 for no reports.
+    let seconds = reports.fold(0.0, |sum, report| sum + report.seconds);
+    Ok(storage.finish(claim, state, seconds)?)
 }
 
-impl Supervision<'_> {
-    /// The multiplications of the stretches before one.
-    fn operations_before(&self, index: u64) -> f64 {
-        let reports = self.view.reports(self.claim.number).iter();
-        let before = reports.filter(|report| u64::from(report.step) < index);
-        before.map(|report| report.operations).sum()
-    }
-}
-
-impl Supervisor for Supervision<'_> {
-    fn report(&mut self, progress: &Progress) -> Result<Order, Trouble> {
-        let number = self.claim.number;
-        let planned = progress.planned.and_then(|n| u32::try_from(n).ok());
-        let known = self.view.trials().get(number as usize);
-        if let Some(planned) = planned
-            && known.is_none_or(|trial| trial.planned != Some(planned))
-        {
-            self.store.plan(self.claim, planned)?;
-        }
-        let effort = Effort {
-            seconds: self.begun.elapsed().as_secs_f64(),
-            operations: progress.operations - self.operations_before(progress.index),
-        };
-        self.begun = Instant::now();
-        let step = u32::try_from(progress.index).unwrap_or(u32::MAX);
-        self.store.report(self.claim, step, progress.value, effort)?;
-        self.store.refresh_reports(self.view)?;
-        let curve = self.view.curve(number).unwrap_or_default();
-        // One that has come to its end is not stopped any more.
-        if curve.costs.len() < curve.planned {
-            let others = self.view.others(number);
-            let reason = self.pruners.decide(&curve, &others, &progress.findings);
-            if let Some(reason) = reason {
-                return Ok(Order::Stop(reason));
-            }
-        }
-        let budget = self.worker.settings.operations;
-        if budget.is_some_and(|budget| self.view.operations() >= budget) {
-            return Ok(Order::Interrupt);
-        }
-        Ok(Order::GoOn)
+impl Sampler for SamplerConfig {
+    fn name(&self) -> &'static str {
+        (**self).name()
     }
 
-    fn interrupted(&self) -> bool {
-        (self.worker.leave)() || self.worker.out_of_time() || self.pulse.lost()
+    fn learns(&self) -> bool {
+        (**self).learns()
+    }
+
+    fn suggest(&self, request: &SampleRequest<'_>) -> Point {
+        (**self).suggest(request)
     }
 }
 

@@ -10,7 +10,7 @@ use surefoot_plan::keras::KerasError;
 use surefoot_record::Error as RecordError;
 use surefoot_record::logs::Error as ImportError;
 use surefoot_train::TrainError;
-use surefoot_tune::store::Error as StoreError;
+use surefoot_tune::storage::StorageError;
 
 /// Error that ends a command: exit code, message and help.
 #[derive(Debug)]
@@ -125,23 +125,23 @@ impl From<RecordError> for Failure {
     }
 }
 
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
+impl From<StorageError> for Failure {
+    fn from(error: StorageError) -> Self {
         let exit = match &error {
-            StoreError::Url { .. }
-            | StoreError::Missing { .. }
-            | StoreError::NoDatabase { .. }
-            | StoreError::Foreign { .. }
-            | StoreError::Newer { .. }
-            | StoreError::ReadOnly { .. }
-            | StoreError::Logged { .. }
-            | StoreError::NoStudy { .. }
-            | StoreError::Differs { .. } => Exit::WrongInput,
+            StorageError::Url { .. }
+            | StorageError::Missing { .. }
+            | StorageError::NotADatabase { .. }
+            | StorageError::Foreign { .. }
+            | StorageError::Layout { .. }
+            | StorageError::ReadOnly { .. }
+            | StorageError::UnreadableLog { .. }
+            | StorageError::NoStudy { .. }
+            | StorageError::Differs { .. } => Exit::WrongInput,
             _ => Exit::Broken,
         };
         let failure = Self::new(exit, error.to_string());
         match error {
-            StoreError::Differs { .. } => failure
+            StorageError::Differs { .. } => failure
                 .help("choose another name (--set tune.name=NAME) or another directory (--runs)"),
             _ => failure,
         }

@@ -137,7 +137,7 @@ fn hopeless_trials_are_ended_with_a_reason() {
     let folder = Folder::with("study.toml", &study);
     let outcome = tune(&folder, &["--pruner", "diagnosis", "--set", "tune.protect=0"]);
     let trials = trials(&outcome);
-    let stopped: Vec<&Value> = trials.values().filter(|t| t["state"] == "stopped").collect();
+    let stopped: Vec<&Value> = trials.values().filter(|t| t["state"] == "pruned").collect();
     assert!(!stopped.is_empty(), "{}", outcome.stdout);
     for trial in stopped {
         assert!(trial["value"].is_number());
@@ -156,7 +156,7 @@ fn commands_that_do_not_say_their_epochs_are_ended_as_well() {
     let outcome = tune(&folder, &["--pruner", "prospect", "--set", "tune.protect=0"]);
     let trials = trials(&outcome);
     let states: Vec<&Value> = trials.values().map(|trial| &trial["state"]).collect();
-    assert_eq!(states, ["complete", "complete", "complete", "stopped"]);
+    assert_eq!(states, ["complete", "complete", "complete", "pruned"]);
     assert_eq!(trials[&3]["epochs"], 2);
 }
 
@@ -358,9 +358,9 @@ fn a_hundred_kills_lose_no_trial_and_change_no_result() {
         };
         assert_eq!(values(row), values(whole));
         let attempts = row["attempts"].as_array().unwrap().iter();
-        let fates: Vec<&str> = attempts.map(|attempt| attempt["fate"].as_str().unwrap()).collect();
+        let fates: Vec<&str> = attempts.map(|attempt| attempt["state"].as_str().unwrap()).collect();
         let (last, earlier) = fates.split_last().unwrap();
-        assert_eq!(*last, "over");
+        assert_eq!(*last, "finished");
         for fate in earlier {
             match *fate {
                 "lost" => lost += 1,
@@ -465,7 +465,7 @@ fn recorded_trials_are_judged_again_without_training() {
     assert_eq!(rule("agv")["total"]["top"], 10);
     // What it would have done is what it does.
     let live = tune(&folder, &["--runs", "live"]);
-    let stopped = trials(&live).into_values().filter(|t| t["state"] == "stopped").count();
+    let stopped = trials(&live).into_values().filter(|t| t["state"] == "pruned").count();
     assert_eq!(rule("default")["total"]["stopped"], stopped);
 }
 

@@ -40,10 +40,10 @@ fn first_trial(folder: &Folder) -> Value {
 }
 
 /// How its attempts ended.
-fn fates(folder: &Folder) -> Vec<String> {
+fn claim_states(folder: &Folder) -> Vec<String> {
     let trial = first_trial(folder);
     let attempts = trial["attempts"].as_array().unwrap().iter();
-    attempts.map(|attempt| attempt["fate"].as_str().unwrap().to_owned()).collect()
+    attempts.map(|attempt| attempt["state"].as_str().unwrap().to_owned()).collect()
 }
 
 fn wait_for(what: &str, is_there: impl Fn() -> bool) {
@@ -77,7 +77,7 @@ fn ctrl_c_at_a_terminal_gives_the_trial_back_and_leaves_nothing_running() {
     signal("-INT", &format!("-{}", child.id()));
     let outcome: Outcome = child.wait_with_output().unwrap().into();
     assert_eq!(outcome.code, Some(130), "{}", outcome.stderr);
-    assert_eq!(fates(&folder), ["released"]);
+    assert_eq!(claim_states(&folder), ["released"]);
     let pid = std::fs::read_to_string(pid).unwrap();
     assert!(!is_alive(&pid), "{pid} is left");
 }
@@ -145,7 +145,7 @@ fn a_directory_that_is_there_already_is_not_given_to_a_command() {
     for workers in ["1", "1", "2"] {
         let outcome = tune(&folder, &["--trials", "1", "--workers", workers]);
         assert_eq!(outcome.code, Some(3), "{}", outcome.stdout);
-        let said = "trial-00000 is there already, and not of this study";
+        let said = "trial-00000 already exists and does not belong to this study";
         assert!(outcome.stderr.contains(said), "{}", outcome.stderr);
     }
     let dir = folder.path().join("runs/study/trial-00000");

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use maud::{Markup, html};
-use surefoot_tune::store::{End, Report, State};
+use surefoot_tune::storage::{TrialReport, TrialState};
 
 use super::axis::cut;
 use super::plot::{Layers, Plot};
@@ -91,7 +91,7 @@ pub(super) fn section(
 }
 
 /// Path of a curve, interrupted where values are NaN or infinite.
-fn path(reports: &[Report], x: &Scale, spread: &Spread) -> String {
+fn path(reports: &[TrialReport], x: &Scale, spread: &Spread) -> String {
     let every = reports.len().div_ceil(POINTS).max(1);
     let mut path = String::new();
     let mut begun = None;
@@ -126,17 +126,17 @@ pub(super) fn tooltip(trial: &StudyTrial<'_>) -> String {
         None => format!("after {}", counted(done, "epoch")),
     };
     match &trial.trial.state {
-        State::Over(End::Complete { value }) => {
+        TrialState::Complete { value } => {
             text.push_str(&format!(", complete: {}", format::number(*value)));
         }
-        State::Over(End::Stopped { reason, .. }) => {
+        TrialState::Pruned { reason, .. } => {
             let (by, message) = (cut(&reason.by, 40), cut(&reason.message, 160));
             text.push_str(&format!(", pruned by {by} {after}: {message}"));
         }
-        State::Over(End::Failed { message }) => {
+        TrialState::Failed { message } => {
             text.push_str(&format!(", failed {after}: {}", cut(message, 160)));
         }
-        open => text.push_str(&format!(", {} {after}", open.word())),
+        open => text.push_str(&format!(", {} {after}", open.name())),
     }
     text
 }

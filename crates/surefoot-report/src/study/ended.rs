@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 use surefoot_tune::PruneReason;
-use surefoot_tune::store::End;
+use surefoot_tune::storage::TrialState;
 
 use super::axis::{cut, point_text};
 use super::headline::epochs;
@@ -27,8 +27,8 @@ pub(super) fn section(page: &StudyPage<'_>) -> Markup {
 }
 
 fn stopped(page: &StudyPage<'_>) -> Markup {
-    let stopped = page.trials.iter().rev().filter_map(|trial| match trial.trial.end()? {
-        End::Stopped { value, reason } => Some((trial, *value, reason)),
+    let stopped = page.trials.iter().rev().filter_map(|trial| match trial.trial.final_state()? {
+        TrialState::Pruned { value, reason } => Some((trial, *value, reason)),
         _ => None,
     });
     let stopped: Vec<(&StudyTrial<'_>, Option<f64>, &PruneReason)> = stopped.collect();
@@ -73,7 +73,7 @@ fn failed(page: &StudyPage<'_>) -> Markup {
     // Number of trials and first trial of each message.
     let mut messages: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     for trial in &page.trials {
-        if let Some(End::Failed { message }) = trial.trial.end() {
+        if let Some(TrialState::Failed { message }) = trial.trial.final_state() {
             messages.entry(message).or_insert((0, trial.number())).0 += 1;
         }
     }

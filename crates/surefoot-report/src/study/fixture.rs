@@ -2,7 +2,7 @@
 
 use surefoot_random::{Key, Purpose};
 use surefoot_report::{StudyPage, StudyTrial};
-use surefoot_tune::store::{Attempt, End, Fate, Report, State, Trial};
+use surefoot_tune::storage::{ClaimState, FrozenTrial, TrialAttempt, TrialReport, TrialState};
 use surefoot_tune::study::ObjectiveKind;
 use surefoot_tune::{Condition, Direction, Domain, Parameter, Point, PruneReason, Space, Value};
 
@@ -12,22 +12,19 @@ pub(crate) struct Made {
     pub(crate) name: String,
     pub(crate) space: Space,
     pub(crate) direction: Direction,
-    pub(crate) trials: Vec<(Trial, Vec<Report>)>,
+    pub(crate) trials: Vec<(FrozenTrial, Vec<TrialReport>)>,
 }
 
 impl Made {
     /// Trials with these ends and one parameter.
-    pub(crate) fn of(states: Vec<State>) -> Made {
+    pub(crate) fn of(states: Vec<TrialState>) -> Made {
         let space = Space::new(vec![parameter("rate", Domain::LogUniform(1e-4, 1.0))]);
         let trials = (0..).zip(states).map(|(number, state)| {
             let mut point = Point::default();
             let place = (number as f64 * 0.37).fract();
             let value = Domain::LogUniform(1e-4, 1.0).at(place);
             point.0.insert("rate".to_owned(), value);
-            let value = match &state {
-                State::Over(end) => end.value(),
-                _ => Some(0.5),
-            };
+            let value = if state.is_final() { state.value() } else { Some(0.5) };
             let values: Vec<f64> = value.into_iter().collect();
             (trial(number, state, point, 20), reports(&values))
         });
@@ -102,9 +99,9 @@ fn fate(
     rate: f64,
     curve: &[f64],
     luck: f64,
-) -> (State, Vec<f64>) {
+) -> (TrialState, Vec<f64>) {
     if number + 3 >= count && count > 10 {
-        return (State::Running, curve[..7].to_vec());
+        return (TrialState::Running, curve[..7].to_vec());
     }
     if number % 41 == 40 {
         let message = "the command ended with exit code 1: out of memory";
@@ -146,37 +143,37 @@ pub(crate) fn parameter(name: &str, domain: Domain) -> Parameter {
     Parameter { name: name.to_owned(), domain, conditions: Vec::new() }
 }
 
-pub(crate) fn complete(value: f64) -> State {
-    State::Over(End::Complete { value })
+pub(crate) fn complete(value: f64) -> TrialState {
+    TrialState::Complete { value }
 }
 
-pub(crate) fn stopped(value: Option<f64>, by: &str) -> State {
+pub(crate) fn stopped(value: Option<f64>, by: &str) -> TrialState {
     let reason = PruneReason {
         by: by.to_owned(),
         message: format!("It is worse than half of the others ({by})."),
         evidence: Vec::new(),
         counts: false,
     };
-    State::Over(End::Stopped { value, reason })
+    TrialState::Pruned { value, reason }
 }
 
-pub(crate) fn failed(message: &str) -> State {
-    State::Over(End::Failed { message: message.to_owned() })
+pub(crate) fn failed(message: &str) -> TrialState {
+    TrialState::Failed { message: message.to_owned() }
 }
 
 /// A trial of one of four workers.
-fn trial(number: u64, state: State, point: Point, planned: u32) -> Trial {
-    let over = matches!(state, State::Over(_));
+fn trial(number: u64, state: TrialState, point: Point, planned: u32) -> FrozenTrial {
+    let over = state.is_final();
     let began = 1_000_000 + (number / 4) as i64 * 9_000 + (number % 4) as i64 * 700;
     let ended = over.then(|| began + 5_000 + (number % 7) as i64 * 500);
-    let attempt = Attempt {
+    let attempt = TrialAttempt {
         number: 1,
         worker: format!("4711-{}", number % 4 + 1),
         began,
         ended,
-        fate: if over { Fate::Over } else { Fate::Running },
+        state: if over { ClaimState::Finished } else { ClaimState::Running },
     };
-    Trial {
+    FrozenTrial {
         number,
         state,
         point: Some(point),
@@ -187,14 +184,14 @@ fn trial(number: u64, state: State, point: Point, planned: u32) -> Trial {
         attempts: vec![attempt],
         created: began,
         ended,
-        pointed: Some(number * 3 + 1),
-        told: over.then_some(number * 3 + 2),
+        point_change: Some(number * 3 + 1),
+        end_change: over.then_some(number * 3 + 2),
     }
 }
 
 /// Reports of a trial.
-pub(crate) fn reports(values: &[f64]) -> Vec<Report> {
-    let report = |(step, value): (u32, &f64)| Report {
+pub(crate) fn reports(values: &[f64]) -> Vec<TrialReport> {
+    let report = |(step, value): (u32, &f64)| TrialReport {
         step,
         attempt: 1,
         value: *value,

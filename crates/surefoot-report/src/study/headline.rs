@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use surefoot_tune::store::{End, State};
+use surefoot_tune::storage::TrialState;
 use surefoot_tune::study::ObjectiveKind;
 
 use super::axis::{cut, shown};
@@ -199,12 +199,12 @@ impl<'a> Reasons<'a> {
         let mut planned = 0.0;
         let mut stopped: BTreeMap<&str, Pruned<'_>> = BTreeMap::new();
         for trial in &page.trials {
-            let State::Over(end) = &trial.trial.state else {
+            let Some(end) = trial.trial.final_state() else {
                 continue;
             };
             let all = trial.trial.planned.map_or(0.0, f64::from);
             planned += all;
-            if let End::Stopped { reason, .. } = end {
+            if let TrialState::Pruned { reason, .. } = end {
                 let entry = stopped.entry(reason.by.as_str()).or_default();
                 entry.trials += 1;
                 entry.saved += (all - trial.reports.len() as f64).max(0.0);

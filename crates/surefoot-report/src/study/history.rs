@@ -25,7 +25,7 @@ pub(super) fn section(page: &StudyPage<'_>, values: &Values) -> Markup {
         match trial.reached() {
             Some(value) => dots.add(trial.status(), at, values.spread.place(value)),
             // Trials that have not started are not drawn.
-            None if trial.trial.end().is_none() => {}
+            None if trial.trial.final_state().is_none() => {}
             None => strip.add(trial.status(), at, 0.5),
         }
     }

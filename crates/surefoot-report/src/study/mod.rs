@@ -26,7 +26,7 @@ mod timeline;
 mod values;
 
 use maud::{Markup, html};
-use surefoot_tune::store::{End, Report, Study, Trial, View};
+use surefoot_tune::storage::{FrozenTrial, StoredStudy, TrialReport, TrialState, View};
 use surefoot_tune::study::ObjectiveKind;
 use surefoot_tune::{Direction, Space};
 
@@ -60,14 +60,14 @@ pub struct StudyPage<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct StudyTrial<'a> {
     /// The trial.
-    pub trial: &'a Trial,
+    pub trial: &'a FrozenTrial,
     /// Reports in order.
-    pub reports: &'a [Report],
+    pub reports: &'a [TrialReport],
 }
 
 impl<'a> StudyPage<'a> {
     /// Reads a stored study. The view must include the reports.
-    pub fn new(study: &'a Study, view: &'a View, store: &'a str) -> StudyPage<'a> {
+    pub fn new(study: &'a StoredStudy, view: &'a View, store: &'a str) -> StudyPage<'a> {
         let read = surefoot_tune::Study::parse(&study.document, study.name.as_str());
         let trials = view
             .trials()
@@ -131,9 +131,9 @@ impl StudyTrial<'_> {
 
     /// Returns true if the trial can be the best: it completed, or was pruned because it had converged.
     fn counts(&self) -> bool {
-        match self.trial.end() {
-            Some(End::Complete { .. }) => true,
-            Some(End::Stopped { reason, .. }) => reason.counts,
+        match self.trial.final_state() {
+            Some(TrialState::Complete { .. }) => true,
+            Some(TrialState::Pruned { reason, .. }) => reason.counts,
             _ => false,
         }
     }
@@ -141,7 +141,7 @@ impl StudyTrial<'_> {
     /// Finite value of the trial; for an unfinished trial, its last report.
     fn reached(&self) -> Option<f64> {
         let last = || self.reports.last().map(|report| report.value);
-        let value = match self.trial.end() {
+        let value = match self.trial.final_state() {
             Some(end) => end.value(),
             None => last(),
         };

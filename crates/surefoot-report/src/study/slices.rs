@@ -72,7 +72,7 @@ fn slice(page: &StudyPage<'_>, values: &Values, index: usize, parameter: &Parame
         let at = axis.place(point, trial.number());
         match trial.reached() {
             Some(value) => dots.add(trial.status(), at, values.spread.place(value)),
-            None if trial.trial.end().is_none() => {}
+            None if trial.trial.final_state().is_none() => {}
             None => strip.add(trial.status(), at, 0.5),
         }
     }

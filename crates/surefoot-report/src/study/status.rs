@@ -1,7 +1,7 @@
 //! Status of a trial in charts.
 
 use maud::{Markup, html};
-use surefoot_tune::store::{End, State, Trial};
+use surefoot_tune::storage::{FrozenTrial, TrialState};
 
 /// Status of a trial in charts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,12 +18,12 @@ impl Status {
         [Status::Failed, Status::Pruned, Status::Unfinished, Status::Complete];
 
     /// Status of a trial.
-    pub(super) fn of(trial: &Trial) -> Status {
+    pub(super) fn of(trial: &FrozenTrial) -> Status {
         match &trial.state {
-            State::Over(End::Complete { .. }) => Status::Complete,
-            State::Over(End::Stopped { .. }) => Status::Pruned,
-            State::Over(End::Failed { .. }) => Status::Failed,
-            State::Waiting | State::Running | State::Lost => Status::Unfinished,
+            TrialState::Complete { .. } => Status::Complete,
+            TrialState::Pruned { .. } => Status::Pruned,
+            TrialState::Failed { .. } => Status::Failed,
+            TrialState::Waiting | TrialState::Running | TrialState::Lost => Status::Unfinished,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::fixture::{Made, complete, failed, parameter, stopped};
 use super::study_report;
-use surefoot_tune::store::State;
+use surefoot_tune::storage::TrialState;
 use surefoot_tune::{Direction, Domain, Point, Space, Value};
 
 fn page(made: &Made) -> String {
@@ -116,7 +116,7 @@ fn the_best_depends_on_the_direction() {
 
 #[test]
 fn waiting_and_running_trials_are_unfinished() {
-    let mut made = Made::of(vec![State::Waiting, State::Running, State::Lost]);
+    let mut made = Made::of(vec![TrialState::Waiting, TrialState::Running, TrialState::Lost]);
     made.trials[0].0.point = None;
     made.trials[0].0.attempts.clear();
     made.trials[0].1.clear();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
-use surefoot_tune::store::{Attempt, Fate, Millis};
+use surefoot_tune::storage::{ClaimState, Millis, TrialAttempt};
 
 use super::axis::cut;
 use super::curves::tooltip;
@@ -39,15 +39,15 @@ struct Bar<'a> {
     from: f64,
     to: f64,
     trial: &'a StudyTrial<'a>,
-    attempt: &'a Attempt,
+    attempt: &'a TrialAttempt,
 }
 
 impl Bar<'_> {
     /// Status of the attempt; only the last attempt at a trial has the status of the trial.
     fn status(&self) -> Status {
-        match self.attempt.fate {
-            Fate::Over => self.trial.status(),
-            Fate::Running | Fate::Lost | Fate::Released => Status::Unfinished,
+        match self.attempt.state {
+            ClaimState::Finished => self.trial.status(),
+            ClaimState::Running | ClaimState::Lost | ClaimState::Released => Status::Unfinished,
         }
     }
 
@@ -63,7 +63,7 @@ impl Bar<'_> {
         let which = match self.trial.trial.attempts.len() {
             1 => String::new(),
             all => {
-                format!(", attempt {} of {all}, {}", self.attempt.number, self.attempt.fate.word())
+                format!(", attempt {} of {all}, {}", self.attempt.number, self.attempt.state.name())
             }
         };
         format!("{} (worker {worker}{which})", tooltip(self.trial))
@@ -76,13 +76,13 @@ pub(super) fn section(page: &StudyPage<'_>) -> Markup {
         let attempts = trial.trial.attempts.iter();
         attempts.map(move |attempt| (trial, attempt))
     });
-    let attempts: Vec<(&StudyTrial<'_>, &Attempt)> = attempts.collect();
+    let attempts: Vec<(&StudyTrial<'_>, &TrialAttempt)> = attempts.collect();
     let Some(start) = attempts.iter().map(|(_, attempt)| attempt.began).min() else {
         return html! {};
     };
     let now = last_sign(page);
     let unit = Unit::of(now - start);
-    let end_of = |attempt: &Attempt| attempt.ended.unwrap_or(now).max(attempt.began);
+    let end_of = |attempt: &TrialAttempt| attempt.ended.unwrap_or(now).max(attempt.began);
     let rows = Rows::of(attempts.iter().map(|(_, a)| (a.worker.as_str(), a.began, end_of(a))));
     let x = Scale::linear(0.0, unit.count(now - start));
     let mut bars: Vec<Bar<'_>> = Vec::new();
@@ -137,7 +137,7 @@ pub(super) fn section(page: &StudyPage<'_>) -> Markup {
                 @if rows.shared { "Consecutive workers share a row. " }
                 @if bars.len() > TITLES { (TITLES) " bars have a tooltip with" } @else { "Hover over a bar to see" }
                 " the trial and why it ended. Times are from the clock of the store"
-                @if bars.iter().any(|bar| bar.attempt.fate != Fate::Over) {
+                @if bars.iter().any(|bar| bar.attempt.state != ClaimState::Finished) {
                     "; lost, released and running attempts are drawn as unfinished"
                 }
                 "."

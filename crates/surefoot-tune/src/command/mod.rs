@@ -1,305 +1,291 @@
-//! Trials that are commands: any program in any language.
+//! Objectives that run a command: any program in any language.
 //!
-//! The command gets its parameters in its environment and reports on its standard output
-//! ([`Line`](crate::report::Line)). `docs/tune.md` has the protocol, with a client for Python and one
-//! for Rust.
+//! The command reads its parameters from the environment and reports on its standard output, one
+//! [`ReportLine`] a line. `docs/tune.md` documents the protocol, with clients in Python and Rust.
 
 mod process;
-mod stretches;
+mod report;
+mod steps;
 mod system;
 
-use crate::checker::Checker;
+pub use report::{ReportLayer, ReportLayers, ReportLine};
+
+use crate::diagnosis::BackgroundDiagnosis;
 use crate::direction::Direction;
-use crate::report::Line;
-use crate::runner::{Assignment, Ended, Order, Progress, Runner, Supervisor, Trouble};
-use crate::space::Value;
+use crate::objective::{Objective, Progress, WorkerError};
+use crate::space::{Point, Value};
+use crate::storage::TrialState;
+use crate::trial::Trial;
 use process::Process;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
-use stretches::Stretches;
-use surefoot_diagnose::{Diagnosis, Evaluation, Facts, Split};
+use steps::StepCounter;
+use surefoot_diagnose::{Diagnosis, Evaluation, Facts, LayerInfo, Split};
 
-/// How often a silent command is left alone to see whether it should stop.
-const GLANCE: Duration = Duration::from_millis(100);
-/// How long the output of a command that has ended is waited for, if something that it started holds it open.
+/// Interval at which a silent command is checked for interruption.
+const POLL: Duration = Duration::from_millis(100);
+/// Time to wait for output that a child of an ended command still holds open.
 const LINGER: Duration = Duration::from_secs(1);
-/// The file in the directory of a trial that says whose it is.
+/// File in the trial directory that names the trial it belongs to.
 const OWNER: &str = "owner";
-/// The file that is there if the first epoch is 0.
+/// File in the trial directory that marks 0-based epochs.
 const FROM_ZERO: &str = "epochs-from-0";
-/// What the variables begin with that parameters are in.
+/// Prefix of the environment variables with the parameters.
 const PARAMETER: &str = "SUREFOOT_PARAMETER_";
 
-/// Runs a command of the system's shell for every trial.
-pub struct CommandRunner<F> {
+/// Runs a shell command for every trial.
+pub struct CommandObjective<F> {
     /// The command.
     pub command: String,
-    /// The directory in which it is run.
+    /// Working directory.
     pub folder: PathBuf,
-    /// The name of the study.
+    /// Name of the study.
     pub study: String,
-    /// Which way values are better.
+    /// Direction of the objective value.
     pub direction: Direction,
-    /// How long a command that was asked to stop may take before it is killed.
+    /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// Makes the diagnosis of a trial; `None` if there is to be none.
+    /// Creates the diagnosis of a trial; returns `None` for no diagnosis.
     pub diagnosis: F,
 }
 
-impl<F> std::fmt::Debug for CommandRunner<F> {
+impl<F> std::fmt::Debug for CommandObjective<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CommandRunner").field("command", &self.command).finish_non_exhaustive()
+        f.debug_struct("CommandObjective").field("command", &self.command).finish_non_exhaustive()
     }
 }
 
-impl<F: Fn(Facts) -> Option<Diagnosis>> Runner for CommandRunner<F> {
-    fn run(
-        &mut self,
-        trial: &Assignment<'_>,
-        supervisor: &mut dyn Supervisor,
-    ) -> Result<Ended, Trouble> {
-        // The shell is there for every trial or for none: no trial is to blame.
-        let not_started = |error: std::io::Error| {
-            let (folder, dir) = (self.folder.display(), trial.dir.display());
-            Trouble::Machine(format!(
-                "the command could not be started in {folder}, with {dir} for its output: {error}"
+impl<F: Fn(Facts) -> Option<Diagnosis>> Objective for CommandObjective<F> {
+    fn run(&mut self, trial: &mut Trial<'_>) -> Result<TrialState, WorkerError> {
+        // Without a shell no trial can run, so this is not the trial's fault.
+        let not_started = |error: std::io::Error, dir: &Path| {
+            let (folder, dir) = (self.folder.display(), dir.display());
+            WorkerError::Machine(format!(
+                "cannot start the command in {folder} with output in {dir}: {error}"
             ))
         };
-        let dir = std::path::absolute(trial.dir).map_err(not_started)?;
-        if !own(&dir, trial.owner).map_err(not_started)? {
-            return Err(Trouble::taken(trial.dir));
+        let dir = std::path::absolute(trial.dir()).map_err(|e| not_started(e, trial.dir()))?;
+        if !take_ownership(&dir, &trial.owner()).map_err(|e| not_started(e, &dir))? {
+            return Err(WorkerError::occupied(trial.dir()));
         }
-        if trial.attempt > 1 && !process::end_earlier(&dir, self.grace) {
-            let message = format!("an earlier attempt still runs in {}", dir.display());
-            return Err(Trouble::Machine(message));
+        if trial.attempt() > 1 && !process::end_earlier(&dir, self.grace) {
+            let message = format!("an earlier attempt is still running in {}", dir.display());
+            return Err(WorkerError::Machine(message));
         }
-        let (mut process, lines) = self.start(trial, &dir).map_err(not_started)?;
+        let (mut process, lines) = self.start(trial, &dir).map_err(|e| not_started(e, &dir))?;
         let from_zero = dir.join(FROM_ZERO);
-        let mut curve = LearningCurve {
-            stretches: Stretches::new(trial.reported, trial.planned, from_zero.exists()),
+        let mut reports = Reports {
+            steps: StepCounter::new(trial.reported(), trial.planned(), from_zero.exists()),
             from_zero,
             direction: self.direction,
-            steps: 0,
+            observed: 0,
             result: None,
             has_value: false,
             layers: Vec::new(),
-            checker: None,
+            diagnosis: None,
         };
-        let heard = self.listen(&lines, &mut process, &mut curve, supervisor);
-        // What it says while it ends is nobody's any more, and is still taken from it.
+        let read = self.read(&lines, &mut process, &mut reports, trial);
+        // Output that follows is drained and discarded.
         drop(lines);
-        let cut_short = heard.inspect_err(|_| process.end())?;
-        if let Some(ended) = cut_short {
+        if let Some(state) = read.inspect_err(|_| process.end())? {
             process.end();
-            return Ok(ended);
+            return Ok(state);
         }
-        // It has closed its output; it may still take a while to end.
+        // The output is closed, but the process may take a while to exit.
+        let failed = |message: String| Ok(TrialState::Failed { message });
         let status = loop {
-            match process.ended() {
+            match process.exit_status() {
                 Ok(Some(status)) => break status,
-                Ok(None) if supervisor.interrupted() => {
+                Ok(None) if trial.is_interrupted() => {
                     process.end();
-                    return Ok(Ended::Interrupted);
+                    return Ok(TrialState::Waiting);
                 }
-                Ok(None) => std::thread::sleep(GLANCE),
-                Err(error) => {
-                    return Ok(Ended::Failed(format!("the command was lost: {error}")));
-                }
+                Ok(None) => std::thread::sleep(POLL),
+                Err(error) => return failed(format!("cannot wait for the command: {error}")),
             }
         };
-        if process.is_there() {
+        if process.is_alive() {
             process.end();
         }
         if !status.success() {
-            let said = process.complaint();
-            let said = said.map_or_else(String::new, |said| format!(": {said}"));
-            let how = status
+            let stderr = process.last_error();
+            let stderr = stderr.map_or_else(String::new, |line| format!(": {line}"));
+            let exit = status
                 .code()
                 .map_or_else(|| status.to_string(), |code| format!("exit code {code}"));
-            return Ok(Ended::Failed(format!("the command ended with {how}{said}")));
+            return failed(format!("the command ended with {exit}{stderr}"));
         }
-        if !curve.has_value {
+        if !reports.has_value {
             let message = "the command ended without reporting a value: print {\"value\": NUMBER}";
-            return Ok(Ended::Failed(message.to_owned()));
+            return failed(message.to_owned());
         }
-        Ok(Ended::Complete(curve.result))
+        Ok(trial.complete(reports.result))
     }
 }
 
-impl<F: Fn(Facts) -> Option<Diagnosis>> CommandRunner<F> {
-    fn start(
-        &self,
-        trial: &Assignment<'_>,
-        dir: &Path,
-    ) -> std::io::Result<(Process, Receiver<String>)> {
+impl<F: Fn(Facts) -> Option<Diagnosis>> CommandObjective<F> {
+    fn start(&self, trial: &Trial<'_>, dir: &Path) -> std::io::Result<(Process, Receiver<String>)> {
         let mut command = Command::new("sh");
         command
             .arg("-c")
             .arg(&self.command)
             .current_dir(&self.folder)
             .env("SUREFOOT_STUDY", &self.study)
-            .env("SUREFOOT_TRIAL", trial.number.to_string())
-            .env("SUREFOOT_ATTEMPT", trial.attempt.to_string())
+            .env("SUREFOOT_TRIAL", trial.number().to_string())
+            .env("SUREFOOT_ATTEMPT", trial.attempt().to_string())
             .env(system::DIR, dir)
-            .env("SUREFOOT_PARAMETERS", json(&trial.point.0));
-        // A search within a trial of another: parameters that this trial does not have are not those of the other.
+            .env("SUREFOOT_PARAMETERS", json(trial.point()));
+        // A search may run inside a trial of another search, whose parameters are not ours.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with(PARAMETER) {
                 command.env_remove(name);
             }
         }
-        for (name, value) in &trial.point.0 {
+        for (name, value) in &trial.point().0 {
             command.env(variable(name), value.to_string());
         }
         Process::start(command, dir, self.grace)
     }
 
-    /// Takes the reports of a command until it has ended, or says how it is to end.
-    fn listen(
+    /// Reads reports until the command ends. Returns a state if the command has to be stopped.
+    fn read(
         &self,
         lines: &Receiver<String>,
         process: &mut Process,
-        curve: &mut LearningCurve,
-        supervisor: &mut dyn Supervisor,
-    ) -> Result<Option<Ended>, Trouble> {
-        let (mut looked, mut ended) = (Instant::now(), None);
+        reports: &mut Reports,
+        trial: &mut Trial<'_>,
+    ) -> Result<Option<TrialState>, WorkerError> {
+        let (mut polled, mut ended) = (Instant::now(), None);
         loop {
-            // What the command has started may go on printing.
-            if looked.elapsed() > GLANCE {
-                looked = Instant::now();
-                if matches!(process.ended(), Ok(Some(_)))
-                    && ended.get_or_insert(looked).elapsed() > LINGER
+            // Children of the command may keep printing after it has ended.
+            if polled.elapsed() > POLL {
+                polled = Instant::now();
+                if matches!(process.exit_status(), Ok(Some(_)))
+                    && ended.get_or_insert(polled).elapsed() > LINGER
                 {
                     return Ok(None);
                 }
             }
-            let line = match lines.recv_timeout(GLANCE) {
+            let line = match lines.recv_timeout(POLL) {
                 Ok(line) => line,
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),
-                Err(RecvTimeoutError::Timeout) if supervisor.interrupted() => {
-                    return Ok(Some(Ended::Interrupted));
+                Err(RecvTimeoutError::Timeout) if trial.is_interrupted() => {
+                    return Ok(Some(TrialState::Waiting));
                 }
                 Err(RecvTimeoutError::Timeout) => continue,
             };
-            let order = match Line::read(&line) {
-                None => Order::GoOn,
-                Some(Err(message)) => {
-                    let line = line.trim();
-                    let message = format!("a report makes no sense: {message}: {line}");
-                    return Ok(Some(Ended::Failed(message)));
+            let requested = match ReportLine::read(&line) {
+                None => None,
+                Some(Err(error)) => {
+                    let message = format!("invalid report: {error}: {}", line.trim());
+                    return Ok(Some(TrialState::Failed { message }));
                 }
-                Some(Ok(line)) => curve.take(&line, &self.diagnosis, supervisor)?,
+                Some(Ok(line)) => reports.take(&line, &self.diagnosis, trial)?,
             };
-            match order {
-                Order::GoOn if supervisor.interrupted() => {
-                    return Ok(Some(Ended::Interrupted));
-                }
-                Order::GoOn => {}
-                Order::Stop(reason) => return Ok(Some(Ended::Stopped(reason))),
-                Order::Interrupt => return Ok(Some(Ended::Interrupted)),
+            match requested {
+                None if trial.is_interrupted() => return Ok(Some(TrialState::Waiting)),
+                None => {}
+                Some(state) => return Ok(Some(state)),
             }
         }
     }
 }
 
-/// What the reports of a trial have come to.
-struct LearningCurve {
-    stretches: Stretches,
-    /// The file that says to later attempts how epochs are counted.
+/// Reports of a trial so far.
+struct Reports {
+    steps: StepCounter,
+    /// File that marks 0-based epochs for later attempts.
     from_zero: PathBuf,
     direction: Direction,
-    steps: u64,
-    /// The value that the command said is final.
+    /// Last training step shown to the diagnosis.
+    observed: u64,
+    /// Value marked `final` by the command.
     result: Option<f64>,
     has_value: bool,
-    layers: Vec<surefoot_diagnose::LayerInfo>,
-    checker: Option<Checker>,
+    layers: Vec<LayerInfo>,
+    diagnosis: Option<BackgroundDiagnosis>,
 }
 
-impl LearningCurve {
+impl Reports {
     fn take(
         &mut self,
-        line: &Line,
+        line: &ReportLine,
         diagnosis: &impl Fn(Facts) -> Option<Diagnosis>,
-        supervisor: &mut dyn Supervisor,
-    ) -> Result<Order, Trouble> {
-        self.look_at(line, diagnosis);
+        trial: &mut Trial<'_>,
+    ) -> Result<Option<TrialState>, WorkerError> {
+        self.observe(line, diagnosis);
         let Some(value) = line.value else {
-            return Ok(Order::GoOn);
+            return Ok(None);
         };
         self.has_value = true;
         if line.is_final {
             self.result = Some(value);
         }
-        let (index, planned) = self.stretches.next(line.epoch, line.epochs);
-        if index == 1 && self.stretches.begin_with_zero() {
-            // Without it a later attempt is taken to count from 1.
+        let (step, planned) = self.steps.next(line.epoch, line.epochs);
+        if step == 1 && self.steps.starts_at_zero() {
+            // If this fails, a later attempt counts epochs from 1.
             let _ = std::fs::write(&self.from_zero, "");
         }
-        let findings = self.checker.as_mut().map(Checker::findings);
-        let order = supervisor.report(&Progress {
-            index,
-            planned,
-            value,
-            operations: 0.0,
-            findings: findings.unwrap_or_default(),
-        })?;
-        Ok(match order {
-            // It has said what it came to. That cannot be saved any more.
-            Order::Stop(_) if self.result.is_some() => Order::GoOn,
-            order => order,
+        let findings = self.diagnosis.as_mut().map(BackgroundDiagnosis::findings);
+        let findings = findings.unwrap_or_default();
+        let state = trial.update(&Progress { step, planned, value, operations: 0.0, findings })?;
+        Ok(match state {
+            // Pruning a trial that has its final value saves nothing.
+            Some(TrialState::Pruned { .. }) if self.result.is_some() => None,
+            state => state,
         })
     }
 
-    /// Shows a line to the indicators. They begin with the first loss.
-    fn look_at(&mut self, line: &Line, diagnosis: &impl Fn(Facts) -> Option<Diagnosis>) {
-        if self.steps == 0 && line.loss.is_some() {
-            let per_epoch = match (line.steps, line.epochs) {
+    /// Shows a report to the indicators, from the first loss on.
+    fn observe(&mut self, line: &ReportLine, diagnosis: &impl Fn(Facts) -> Option<Diagnosis>) {
+        if self.observed == 0 && line.loss.is_some() {
+            let steps_per_epoch = match (line.steps, line.epochs) {
                 (Some(steps), Some(epochs)) => Some(steps.div_ceil(epochs.max(1))),
                 (Some(steps), None) => Some(steps),
-                // A report an epoch.
+                // One report an epoch.
                 (None, _) => line.step.is_none().then_some(1),
             };
             let facts = Facts {
-                steps_per_epoch: per_epoch,
+                steps_per_epoch,
                 epochs: line.epochs.or(line.steps.map(|_| 1)),
                 ..Facts::default()
             };
-            // Without a thread to spare the trial goes on unchecked.
-            self.checker = diagnosis(facts).and_then(|diagnosis| Checker::new(diagnosis).ok());
+            // If no thread can be started, the trial runs without diagnosis.
+            self.diagnosis =
+                diagnosis(facts).and_then(|diagnosis| BackgroundDiagnosis::new(diagnosis).ok());
         }
-        // Steps only go forward. Without any, epochs are what there is.
+        // Steps only increase. Epochs count as steps if there are none.
         if line.loss.is_some() {
-            self.steps = line.step.or(line.epoch).unwrap_or(0).max(self.steps + 1);
+            self.observed = line.step.or(line.epoch).unwrap_or(0).max(self.observed + 1);
         }
-        let Some(checker) = &mut self.checker else {
+        let Some(diagnosis) = &mut self.diagnosis else {
             return;
         };
-        // Many report losses by the step, and layers now and then.
+        // Losses are often reported every step and layers less often.
         if self.layers.is_empty() && !line.layers.0.is_empty() {
             self.layers = line.layer_infos();
-            checker.set_layers(self.layers.clone());
+            diagnosis.set_layers(self.layers.clone());
         }
-        // Before the step, so that a gain counts at once.
+        // Before the step, so that an improvement counts at once.
         if let Some(value) = line.value {
-            checker.evaluate(&Evaluation {
+            diagnosis.evaluate(&Evaluation {
                 epoch: line.epoch.unwrap_or(0),
-                step: self.steps,
+                step: self.observed,
                 split: Split::Validation,
                 loss: self.direction.cost(value),
                 metric: None,
             });
         }
-        if let Some(observation) = line.observation(self.steps, &self.layers) {
-            checker.observe(&observation);
+        if let Some(observation) = line.observation(self.observed, &self.layers) {
+            diagnosis.observe(&observation);
         }
     }
 }
 
-/// Makes the directory of a trial, or sees whose it is. False if there is something in it that is not this trial's.
-fn own(dir: &Path, owner: &str) -> std::io::Result<bool> {
+/// Creates the directory of a trial and marks it. Returns false if it contains anything else.
+fn take_ownership(dir: &Path, owner: &str) -> std::io::Result<bool> {
     std::fs::create_dir_all(dir)?;
     let (mark, partial) = (dir.join(OWNER), dir.join(format!("{OWNER}.partial")));
     if let Ok(found) = std::fs::read_to_string(&mark) {
@@ -316,13 +302,14 @@ fn own(dir: &Path, owner: &str) -> std::io::Result<bool> {
     Ok(true)
 }
 
-fn json(values: &std::collections::BTreeMap<String, Value>) -> String {
-    // Words and finite numbers, which have no way to fail.
+fn json(point: &Point) -> String {
+    // Text and finite numbers: this cannot fail.
+    let values: &std::collections::BTreeMap<String, Value> = &point.0;
     serde_json::to_string(values).unwrap_or_default()
 }
 
-/// The variable that a parameter is in: `SUREFOOT_PARAMETER_` and its name, in capitals, with `_` for what a
-/// variable cannot have.
+/// The environment variable of a parameter: `SUREFOOT_PARAMETER_` and the name in capitals, with `_`
+/// for every other character.
 pub fn variable(name: &str) -> String {
     let plain = |c: char| match c.is_ascii_alphanumeric() {
         true => c.to_ascii_uppercase(),

@@ -1,17 +1,15 @@
-//! What the system says of processes.
+//! Process information from `/proc`.
 //!
-//! Linux says it in `/proc`. Elsewhere less is known: processes that ended and that nobody asks for their status count as
-//! alive, and those of an earlier attempt are not found.
+//! On systems without it, zombies count as alive and processes of earlier attempts are not found.
 
 use rustix::process::{Pid, test_kill_process_group};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// The variable with the directory of a trial. What a command starts has it too, whatever becomes of its group and its
-/// files.
+/// Variable with the directory of a trial. Child processes inherit it, even in another process group.
 pub(super) const DIR: &str = "SUREFOOT_DIR";
 
-/// Whether any process of a group has not ended.
+/// Returns true if any process of a group is running.
 pub(super) fn is_alive(group: Pid) -> bool {
     if test_kill_process_group(group).is_err() {
         return false;
@@ -21,7 +19,7 @@ pub(super) fn is_alive(group: Pid) -> bool {
     known.peek().is_none() || known.any(|(_, place)| group_of_living(&place) == Some(id))
 }
 
-/// The processes of this machine that have the directory of a trial in their environment, and are those of a command.
+/// Running processes with the directory of a trial in their environment.
 pub(super) fn processes_of(dir: &Path) -> Vec<Pid> {
     let wanted = [DIR.as_bytes(), b"=", dir.as_os_str().as_bytes()].concat();
     let is_of = |place: &Path| {
@@ -32,7 +30,7 @@ pub(super) fn processes_of(dir: &Path) -> Vec<Pid> {
     processes().filter(|(_, place)| is_of(place)).map(|(id, _)| id).collect()
 }
 
-/// All processes, with the place where they are told of.
+/// All processes with their directories in `/proc`.
 fn processes() -> impl Iterator<Item = (Pid, PathBuf)> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| {
@@ -41,10 +39,10 @@ fn processes() -> impl Iterator<Item = (Pid, PathBuf)> {
     })
 }
 
-/// The group of a process; `None` if it has ended and only waits to be asked for its status.
+/// Group of a process; `None` for a zombie.
 fn group_of_living(place: &Path) -> Option<i32> {
     let stat = std::fs::read_to_string(place.join("stat")).ok()?;
-    // The name, in parentheses, may have anything in it.
+    // The name in parentheses may contain anything.
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     let state = fields.next().filter(|state| *state != "Z" && *state != "X");
@@ -59,12 +57,12 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn processes_are_known_by_the_directory_of_their_trial() {
+    fn processes_are_found_by_the_directory_of_their_trial() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut command = Command::new("sleep");
         let mut child = command.arg("60").env(DIR, dir.path()).spawn().expect("a process");
         let id = Pid::from_child(&child);
-        // It is begun before its environment can be seen.
+        // The environment is visible a moment after the start.
         let begun = Instant::now();
         while processes_of(dir.path()).is_empty() && begun.elapsed() < Duration::from_secs(10) {
             std::thread::yield_now();
@@ -72,7 +70,7 @@ mod tests {
         assert_eq!(processes_of(dir.path()), [id]);
         assert!(processes_of(&dir.path().join("other")).is_empty());
         child.kill().expect("there");
-        // One that has ended is none, though nobody has asked for its status.
+        // A zombie does not count.
         while !processes_of(dir.path()).is_empty() {
             std::thread::yield_now();
         }

@@ -48,11 +48,11 @@ mod tests {
             "\
 number,state,value,optimizer,rate,momentum,units,reason,message,epochs,planned,seconds,operations,attempts,run
 0,complete,0.25,adam,0.001,,16,,,3,3,1.5,30.0,1,runs/s/trial-00000
-1,stopped,0.9,sgd,0.1,0.5,32,median,\"It is worse than \"\"half\"\", at least.\",1,3,0.5,10.0,1,runs/s/trial-00001
+1,pruned,0.9,sgd,0.1,0.5,32,median,\"It is worse than \"\"half\"\", at least.\",1,3,0.5,10.0,1,runs/s/trial-00001
 2,failed,,adam,0.01,,16,,\"no
 disk\",0,3,0.25,0.0,1,runs/s/trial-00002
 3,complete,NaN,adam,0.01,,16,,,1,3,1.0,10.0,1,runs/s/trial-00003
-4,stopped,0.125,sgd,0.5,0.0,64,nmg,No more gain.,2,3,1.0,20.0,1,runs/s/trial-00004
+4,pruned,0.125,sgd,0.5,0.0,64,nmg,No more gain.,2,3,1.0,20.0,1,runs/s/trial-00004
 5,running,,sgd,0.25,0.75,32,,,2,3,,20.0,1,runs/s/trial-00005
 "
         );

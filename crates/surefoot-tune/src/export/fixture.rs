@@ -2,15 +2,17 @@
 
 use crate::pruner::PruneReason;
 use crate::space::{Condition, Domain, Parameter, Point, Space, Value};
-use crate::store::{Claimed, Effort, End, Limits, NewStudy, Start, Store, Study, View};
+use crate::storage::{
+    ClaimLimits, Claimed, NewStudy, Start, StepCost, Storage, StoredStudy, TrialState, View,
+};
 
 /// Six trials: complete, pruned, failed, complete with NaN, converged, running.
-pub(super) fn study() -> (Study, View) {
+pub(super) fn study() -> (StoredStudy, View) {
     let dir = tempfile::tempdir().expect("a directory");
     let url = dir.path().join("study.db").display().to_string();
-    let mut store = Store::open(&url).expect("a store");
-    let study = store.join(&new_study()).expect("a study");
-    let stopped = |value: f64, by: &str, message: &str, counts: bool| End::Stopped {
+    let mut storage = Storage::open(&url).expect("a storage");
+    let study = storage.join(&new_study()).expect("a study");
+    let stopped = |value: f64, by: &str, message: &str, counts: bool| TrialState::Pruned {
         value: Some(value),
         reason: PruneReason {
             by: by.to_owned(),
@@ -21,16 +23,21 @@ pub(super) fn study() -> (Study, View) {
     };
     let message = "no\ndisk".to_owned();
     let worse = "It is worse than \"half\", at least.";
-    let trials: [(Point, &[f64], Option<End>, f64); 6] = [
+    let trials: [(Point, &[f64], Option<TrialState>, f64); 6] = [
         (
             point("adam", 0.001, None, 16),
             &[0.75, 0.5, 0.25],
-            Some(End::Complete { value: 0.25 }),
+            Some(TrialState::Complete { value: 0.25 }),
             1.5,
         ),
         (point("sgd", 0.1, Some(0.5), 32), &[0.9], Some(stopped(0.9, "median", worse, false)), 0.5),
-        (point("adam", 0.01, None, 16), &[], Some(End::Failed { message }), 0.25),
-        (point("adam", 0.01, None, 16), &[f64::NAN], Some(End::Complete { value: f64::NAN }), 1.0),
+        (point("adam", 0.01, None, 16), &[], Some(TrialState::Failed { message }), 0.25),
+        (
+            point("adam", 0.01, None, 16),
+            &[f64::NAN],
+            Some(TrialState::Complete { value: f64::NAN }),
+            1.0,
+        ),
         (
             point("sgd", 0.5, Some(0.0), 64),
             &[0.125, 0.25],
@@ -40,7 +47,7 @@ pub(super) fn study() -> (Study, View) {
         (point("sgd", 0.25, Some(0.75), 32), &[0.5, 0.4], None, 0.0),
     ];
     for (number, (point, curve, end, seconds)) in trials.into_iter().enumerate() {
-        let claimed = store.claim(study.id, "worker", &Limits::default());
+        let claimed = storage.claim(study.id, "worker", &ClaimLimits::default());
         let Ok(Claimed::Trial(claim)) = claimed else {
             panic!("no trial: {claimed:?}");
         };
@@ -50,17 +57,17 @@ pub(super) fn study() -> (Study, View) {
             planned: Some(3),
             run: Some(format!("runs/s/trial-{number:05}")),
         };
-        store.start(&claim, &start).expect("a start");
+        storage.start(&claim, &start).expect("a start");
         for (step, value) in (1..).zip(curve) {
-            let effort = Effort { seconds: 0.5, operations: 10.0 };
-            store.report(&claim, step, *value, effort).expect("a report");
+            let effort = StepCost { seconds: 0.5, operations: 10.0 };
+            storage.report(&claim, step, *value, effort).expect("a report");
         }
         if let Some(end) = end {
-            store.finish(&claim, &end, seconds).expect("an end");
+            storage.finish(&claim, &end, seconds).expect("an end");
         }
     }
     let mut view = View::new(&study);
-    store.refresh_reports(&mut view).expect("a view");
+    storage.refresh_reports(&mut view).expect("a view");
     (study, view)
 }
 

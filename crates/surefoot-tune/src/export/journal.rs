@@ -6,7 +6,7 @@
 
 use crate::direction::Direction;
 use crate::space::{Domain, Parameter, Point, Value};
-use crate::store::{End, Millis, Report, State, Study, Trial, View};
+use crate::storage::{FrozenTrial, Millis, StoredStudy, TrialReport, TrialState, View};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ enum OptunaState {
     Waiting = 4,
 }
 
-pub(super) fn write(study: &Study, view: &View) -> Result<String, serde_json::Error> {
+pub(super) fn write(study: &StoredStudy, view: &View) -> Result<String, serde_json::Error> {
     let direction = match study.direction {
         Direction::Minimize => 1,
         Direction::Maximize => 2,
@@ -54,7 +54,11 @@ pub(super) fn write(study: &Study, view: &View) -> Result<String, serde_json::Er
 }
 
 /// The line that adds a trial.
-fn line(study: &Study, trial: &Trial, reports: &[Report]) -> Result<String, serde_json::Error> {
+fn line(
+    study: &StoredStudy,
+    trial: &FrozenTrial,
+    reports: &[TrialReport],
+) -> Result<String, serde_json::Error> {
     let (state, value) = state(trial);
     let empty = Point::default();
     let point = trial.point.as_ref().unwrap_or(&empty);
@@ -118,18 +122,18 @@ fn python(value: f64) -> String {
 ///
 /// A complete trial with a non-finite value is failed for Optuna, which rejects NaN. A converged trial is
 /// complete.
-fn state(trial: &Trial) -> (OptunaState, Option<f64>) {
+fn state(trial: &FrozenTrial) -> (OptunaState, Option<f64>) {
     let finite = trial.value().filter(|value| value.is_finite());
     match (&trial.state, finite) {
-        (State::Over(End::Complete { .. }), Some(_)) => (OptunaState::Complete, finite),
-        (State::Over(End::Complete { .. }), None) => (OptunaState::Fail, None),
-        (State::Over(End::Stopped { reason, .. }), Some(_)) if reason.counts => {
+        (TrialState::Complete { .. }, Some(_)) => (OptunaState::Complete, finite),
+        (TrialState::Complete { .. }, None) => (OptunaState::Fail, None),
+        (TrialState::Pruned { reason, .. }, Some(_)) if reason.counts => {
             (OptunaState::Complete, finite)
         }
-        (State::Over(End::Stopped { .. }), _) => (OptunaState::Pruned, finite),
-        (State::Over(End::Failed { .. }), _) => (OptunaState::Fail, None),
-        (State::Running | State::Lost, _) => (OptunaState::Running, None),
-        (State::Waiting, _) => (OptunaState::Waiting, None),
+        (TrialState::Pruned { .. }, _) => (OptunaState::Pruned, finite),
+        (TrialState::Failed { .. }, _) => (OptunaState::Fail, None),
+        (TrialState::Running | TrialState::Lost, _) => (OptunaState::Running, None),
+        (TrialState::Waiting, _) => (OptunaState::Waiting, None),
     }
 }
 
@@ -162,18 +166,18 @@ fn internal(parameter: &Parameter, value: &Value) -> Json {
 }
 
 /// User attributes for fields unknown to Optuna.
-fn attributes(trial: &Trial, reports: &[Report]) -> BTreeMap<String, Json> {
+fn attributes(trial: &FrozenTrial, reports: &[TrialReport]) -> BTreeMap<String, Json> {
     let mut attributes = BTreeMap::new();
     let mut put = |key: &str, value: Json| {
         attributes.insert(format!("surefoot:{key}"), value);
     };
-    put("state", json!(trial.state.word()));
+    put("state", json!(trial.state.name()));
     match &trial.state {
-        State::Over(End::Stopped { reason, .. }) => {
+        TrialState::Pruned { reason, .. } => {
             put("reason", json!(reason.by));
             put("message", json!(reason.message));
         }
-        State::Over(End::Failed { message }) => put("message", json!(message)),
+        TrialState::Failed { message } => put("message", json!(message)),
         _ => {}
     }
     if let Some(value) = trial.value().filter(|value| !value.is_finite()) {

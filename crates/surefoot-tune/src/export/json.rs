@@ -3,7 +3,7 @@
 
 use crate::pruner::PruneReason;
 use crate::space::Point;
-use crate::store::{Attempt, End, Millis, State, View};
+use crate::storage::{Millis, TrialAttempt, TrialState, View};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -22,7 +22,7 @@ struct Line<'a> {
     run: Option<&'a str>,
     created: Millis,
     ended: Option<Millis>,
-    attempts: &'a [Attempt],
+    attempts: &'a [TrialAttempt],
     reports: Vec<Reported>,
 }
 
@@ -39,8 +39,8 @@ pub(super) fn write(view: &View) -> Result<String, serde_json::Error> {
     let mut text = String::new();
     for trial in view.trials() {
         let (reason, message) = match &trial.state {
-            State::Over(End::Stopped { reason, .. }) => (Some(reason), None),
-            State::Over(End::Failed { message }) => (None, Some(message.as_str())),
+            TrialState::Pruned { reason, .. } => (Some(reason), None),
+            TrialState::Failed { message } => (None, Some(message.as_str())),
             _ => (None, None),
         };
         let reports = view.reports(trial.number).iter().map(|report| Reported {
@@ -51,7 +51,7 @@ pub(super) fn write(view: &View) -> Result<String, serde_json::Error> {
         });
         let line = Line {
             number: trial.number,
-            state: trial.state.word(),
+            state: trial.state.name(),
             value: trial.value(),
             parameters: trial.point.as_ref(),
             reason,
@@ -92,6 +92,6 @@ mod tests {
         assert_eq!(lines[2]["message"], json!("no\ndisk"));
         assert_eq!(lines[3]["value"], json!("NaN"));
         assert_eq!(lines[5]["value"], Value::Null);
-        assert_eq!(lines[5]["attempts"][0]["fate"], json!("running"));
+        assert_eq!(lines[5]["attempts"][0]["state"], json!("running"));
     }
 }

@@ -9,7 +9,7 @@ mod json;
 mod parquet;
 mod table;
 
-use crate::store::{Study, View};
+use crate::storage::{StoredStudy, View};
 use std::path::Path;
 
 pub use table::{Cell, Column, Kind, Table};
@@ -74,7 +74,7 @@ impl Format {
     }
 
     /// Serializes a study. The view must contain the reports.
-    pub fn write(self, study: &Study, view: &View) -> Result<Vec<u8>, ExportError> {
+    pub fn write(self, study: &StoredStudy, view: &View) -> Result<Vec<u8>, ExportError> {
         match self {
             Format::Csv => Ok(csv::write(&Table::of(study, view)).into_bytes()),
             Format::Parquet => Ok(parquet::write(&Table::of(study, view))?),

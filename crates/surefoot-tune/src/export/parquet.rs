@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_study_without_trials_is_a_table_without_rows() {
         let (study, _) = fixture::study();
-        let view = crate::store::View::new(&study);
+        let view = crate::storage::View::new(&study);
         assert!(rows(write(&Table::of(&study, &view)).expect("Parquet")).is_empty());
     }
 }

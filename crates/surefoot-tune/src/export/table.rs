@@ -1,7 +1,7 @@
 //! Study tables: a row per trial, a typed column per parameter.
 
 use crate::space::{Domain, Value};
-use crate::store::{End, State, Study, Trial, View};
+use crate::storage::{FrozenTrial, StoredStudy, TrialState, View};
 
 /// Type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ const AFTER: [(&str, Kind); 8] = [
 
 impl Table {
     /// The table of a study. The view must contain the reports.
-    pub fn of(study: &Study, view: &View) -> Table {
+    pub fn of(study: &StoredStudy, view: &View) -> Table {
         let trials = view.trials();
         let fixed = |(name, kind): (&str, Kind)| Column {
             name: name.to_owned(),
@@ -76,7 +76,7 @@ impl Table {
         };
         let parameters = study.space.parameters().iter().map(|parameter| {
             let kind = kind(&parameter.domain);
-            let value = |trial: &Trial| {
+            let value = |trial: &FrozenTrial| {
                 let value = trial.point.as_ref()?.get(&parameter.name)?;
                 Some(of_kind(kind, value))
             };
@@ -103,17 +103,17 @@ fn column_name(parameter: &str) -> String {
     }
 }
 
-fn cell(name: &str, trial: &Trial, view: &View) -> Cell {
+fn cell(name: &str, trial: &FrozenTrial, view: &View) -> Cell {
     let (reason, message) = match &trial.state {
-        State::Over(End::Stopped { reason, .. }) => (Some(&reason.by), Some(&reason.message)),
-        State::Over(End::Failed { message }) => (None, Some(message)),
+        TrialState::Pruned { reason, .. } => (Some(&reason.by), Some(&reason.message)),
+        TrialState::Failed { message } => (None, Some(message)),
         _ => (None, None),
     };
     let text = |text: Option<&String>| text.map_or(Cell::Empty, |text| Cell::Text(text.clone()));
     let float = |value: Option<f64>| value.map_or(Cell::Empty, Cell::Float);
     match name {
         "number" => Cell::Int(trial.number as i64),
-        "state" => Cell::Text(trial.state.word().to_owned()),
+        "state" => Cell::Text(trial.state.name().to_owned()),
         "value" => float(trial.value()),
         "reason" => text(reason),
         "message" => text(message),

@@ -265,7 +265,7 @@ mod tests {
     use crate::direction::Direction;
     use crate::pruner::PrunerConfig;
     use crate::sampler::SamplerConfig;
-    use crate::store::{Claimed, End, Limits, NewStudy, Start, Store, View};
+    use crate::storage::{ClaimLimits, Claimed, NewStudy, Start, Storage, TrialState, View};
     use std::sync::Mutex;
     use std::time::Duration;
 
@@ -372,7 +372,7 @@ mod tests {
     fn stored(ground: &Ground, searched: &[Searched]) -> History {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("study.db");
-        let mut store = Store::open(file.to_str().unwrap()).unwrap();
+        let mut storage = Storage::open(file.to_str().unwrap()).unwrap();
         let study = NewStudy {
             name: "curves".to_owned(),
             fingerprint: String::new(),
@@ -381,31 +381,35 @@ mod tests {
             direction: Direction::Minimize,
             seed: 7,
         };
-        let study = store.join(&study).unwrap();
-        let limits = Limits { trials: None, deaths: 1, grace: Duration::from_secs(3600) };
+        let study = storage.join(&study).unwrap();
+        let limits = ClaimLimits {
+            max_trials: None,
+            max_attempts: 1,
+            heartbeat_timeout: Duration::from_secs(3600),
+        };
         for trial in searched {
-            let Claimed::Trial(claim) = store.claim(study.id, "worker", &limits).unwrap() else {
+            let Claimed::Trial(claim) = storage.claim(study.id, "worker", &limits).unwrap() else {
                 panic!("there is always another trial");
             };
             let entry = &ground.entries[trial.trial];
             let start =
                 Start { point: entry.point.clone(), seen: None, planned: Some(10), run: None };
-            store.start(&claim, &start).unwrap();
+            storage.start(&claim, &start).unwrap();
             let costs = entry.record.epochs[..trial.epochs].iter();
             for (step, epoch) in (1..).zip(costs.clone()) {
-                store.report(&claim, step, epoch.cost, 1.0).unwrap();
+                storage.report(&claim, step, epoch.cost, 1.0).unwrap();
             }
             let end = match &trial.reason {
-                None => End::Complete { value: entry.truth },
-                Some(reason) => End::Stopped {
+                None => TrialState::Complete { value: entry.truth },
+                Some(reason) => TrialState::Pruned {
                     value: costs.last().map(|epoch| epoch.cost),
                     reason: reason.clone(),
                 },
             };
-            store.finish(&claim, &end, 1.0).unwrap();
+            storage.finish(&claim, &end, 1.0).unwrap();
         }
         let mut view = View::new(&study);
-        store.refresh_reports(&mut view).unwrap();
+        storage.refresh_reports(&mut view).unwrap();
         view.history()
     }
 

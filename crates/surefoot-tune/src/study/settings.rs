@@ -1,7 +1,7 @@
 //! Search configuration: `[tune]`.
 
 use crate::direction::Direction;
-use crate::store::Limits;
+use crate::storage::ClaimLimits;
 use crate::{pruner, sampler};
 use std::time::Duration;
 
@@ -96,8 +96,12 @@ impl StudyConfig {
         self.pruners.clone().for_sampler(self.sampler.learns())
     }
 
-    /// Limits for claiming trials from a store.
-    pub fn limits(&self) -> Limits {
-        Limits { trials: self.trials, deaths: self.attempts, grace: self.patience }
+    /// What a store has to know to give out trials.
+    pub fn limits(&self) -> ClaimLimits {
+        ClaimLimits {
+            max_trials: self.trials,
+            max_attempts: self.attempts,
+            heartbeat_timeout: self.patience,
+        }
     }
 }

@@ -1,6 +1,6 @@
-//! A PostgreSQL server of the system's packages, for as long as a test runs.
+//! A temporary PostgreSQL server for tests.
 
-#![allow(dead_code, reason = "no test wants all of it")]
+#![allow(dead_code, reason = "no test uses all of it")]
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// What shows who somebody is, and the key that proves it; in PEM.
+/// A certificate and its key, in PEM.
 pub(crate) struct Certificate {
     pub(crate) certificate: String,
     pub(crate) key: String,
 }
 
-/// Who is asked for a password by a server that encrypts, and who for a certificate.
+/// User that logs in with a password, and user that logs in with a certificate.
 pub(crate) const GUARDED: &str = "guarded";
 pub(crate) const CERTIFIED: &str = "certified";
 
-/// A server that listens on a socket in a directory of its own, and to this machine if it has a port.
+/// A server that listens on a socket in a temporary directory, and on localhost if it has a port.
 pub(crate) struct Server {
     binaries: PathBuf,
     dir: TempDir,
@@ -30,36 +30,37 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts a server, or says loudly why there is none.
-    pub(crate) fn start(test: &str) -> Option<Server> {
-        let server = Server::prepared(test)?;
-        server.control(&["start"]);
-        Some(server)
+    /// Returns true if PostgreSQL is installed.
+    pub(crate) fn is_installed() -> bool {
+        binaries().is_some()
     }
 
-    /// Starts one that listens to this machine.
-    pub(crate) fn start_listening(test: &str) -> Option<Server> {
-        let mut server = Server::prepared(test)?;
+    /// Starts a server on a socket.
+    pub(crate) fn start() -> Server {
+        let server = Server::prepared();
+        server.control(&["start"]);
+        server
+    }
+
+    /// Starts a server that also listens on localhost.
+    pub(crate) fn start_listening() -> Server {
+        let mut server = Server::prepared();
         server.port = Some(free_port());
         server.control(&["start"]);
-        Some(server)
+        server
     }
 
-    /// Starts one that listens to this machine and encrypts. There [`GUARDED`] needs a password, and [`CERTIFIED`] a
-    /// certificate of an authority.
-    pub(crate) fn start_encrypted(
-        test: &str,
-        certificate: &Certificate,
-        authority: &str,
-    ) -> Option<Server> {
-        let mut server = Server::prepared(test)?;
+    /// Starts a server that listens on localhost with TLS. [`GUARDED`] needs a password, [`CERTIFIED`] a
+    /// certificate.
+    pub(crate) fn start_encrypted(certificate: &Certificate, authority: &str) -> Server {
+        let mut server = Server::prepared();
         server.encrypts = true;
         for (name, text) in [
             ("server.crt", certificate.certificate.as_str()),
             ("server.key", &certificate.key),
             ("root.crt", authority),
         ] {
-            // A server insists on a key of its own that nobody else can read.
+            // The key must belong to the account of the server and be private.
             let (given, own) = (server.dir.path().join(name), server.data() + "/" + name);
             fs::write(&given, text).expect("a file");
             server.run("/bin/cp", &[&given.display().to_string(), &own]);
@@ -72,14 +73,11 @@ impl Server {
         fs::write(who, [guarded, certified, others].join("\n")).expect("a file");
         server.port = Some(free_port());
         server.control(&["start"]);
-        Some(server)
+        server
     }
 
-    fn prepared(test: &str) -> Option<Server> {
-        let Some(binaries) = binaries() else {
-            eprintln!("SKIPPED {test}: no PostgreSQL server is installed (pg_ctl not found)");
-            return None;
-        };
+    fn prepared() -> Server {
+        let binaries = binaries().expect("PostgreSQL is installed");
         let dir = tempfile::tempdir().expect("a directory");
         let server =
             Server { binaries, account: account(dir.path()), dir, port: None, encrypts: false };
@@ -90,7 +88,7 @@ impl Server {
             "initdb",
             &["-D", &data, "-A", "trust", "-U", "surefoot", "-E", "UTF8", "--no-sync"],
         );
-        Some(server)
+        server
     }
 
     /// The URL of a new, empty database.
@@ -113,13 +111,12 @@ impl Server {
         format!("postgres://surefoot@{host}:{port}/{database}")
     }
 
-    /// Kills the server in the middle of whatever it does and starts it again.
+    /// Kills the server and starts it again.
     pub(crate) fn restart(&self) {
         self.control(&["restart", "-m", "immediate"]);
     }
 
-    /// Stops all processes of the server until what is given back is dropped. They keep their connections and say
-    /// nothing.
+    /// Suspends all processes of the server until the result is dropped. Connections stay open.
     pub(crate) fn pause(&self) -> Paused {
         let about = fs::read_to_string(self.data() + "/postmaster.pid").expect("a server");
         let first = about.lines().next().expect("a process");
@@ -163,7 +160,7 @@ impl Server {
             }
             None => Command::new(&program),
         };
-        // A server inherits what it can write to, and a pipe that it holds would never end.
+        // A pipe would be inherited by the server and never close.
         command.args(arguments).current_dir("/").stdin(Stdio::null());
         let output = self.dir.path().join("output");
         let file = fs::File::create(&output).expect("a file");
@@ -182,13 +179,12 @@ impl Drop for Server {
     }
 }
 
-/// A server that says nothing.
+/// A suspended server.
 pub(crate) struct Paused(Vec<Pid>);
 
 impl Paused {
     fn signal(&self, signal: Signal) {
         for process in &self.0 {
-            // One that has ended by itself is as silent as the others.
             let _ = kill_process(*process, signal);
         }
     }
@@ -200,13 +196,13 @@ impl Drop for Paused {
     }
 }
 
-/// A port that nobody listens to.
+/// A free port.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     listener.local_addr().expect("an address").port()
 }
 
-/// Where the server's programs are.
+/// Directory of the server's programs.
 fn binaries() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = std::env::split_paths(&path).collect();
@@ -220,7 +216,7 @@ fn binaries() -> Option<PathBuf> {
     })
 }
 
-/// The account to run the server as, where root would be refused.
+/// Account to run the server as, because it refuses to run as root.
 fn account(dir: &Path) -> Option<&'static str> {
     use std::os::unix::fs::MetadataExt;
     let root = fs::metadata(dir).expect("a directory").uid() == 0;

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
-use surefoot_tune::store::{Store, Study, View};
+use surefoot_tune::storage::{Storage, StoredStudy, View};
 
 /// The store in the directory of a study.
 const FILE: &str = "study.db";
@@ -10,7 +10,7 @@ const FILE: &str = "study.db";
 /// A study with its trials and their courses.
 #[derive(Debug)]
 pub(super) struct Stored {
-    pub(super) study: Study,
+    pub(super) study: StoredStudy,
     pub(super) view: View,
     /// What the store is called: its file, or its URL without the password.
     pub(super) name: String,
@@ -30,7 +30,7 @@ pub(super) fn url(path: &str) -> Option<String> {
 
 /// Reads a study from its store: that of the name, or the only one.
 pub(super) fn open(url: &str, name: Option<&str>) -> Result<Stored, Failure> {
-    let mut store = Store::open_existing(url)?;
+    let mut store = Storage::open_existing(url)?;
     let study = match name {
         Some(name) => store.study(name)?,
         None => only(&mut store)?,
@@ -42,7 +42,7 @@ pub(super) fn open(url: &str, name: Option<&str>) -> Result<Stored, Failure> {
     Ok(Stored { study, view, file: is_file.then(|| PathBuf::from(&name)), name })
 }
 
-fn only(store: &mut Store) -> Result<Study, Failure> {
+fn only(store: &mut Storage) -> Result<StoredStudy, Failure> {
     let mut studies = store.studies()?;
     match (studies.pop(), studies.len()) {
         (Some(study), 0) => Ok(study),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use surefoot_diagnose::{Evaluation, Facts, Observation, Quantity};
 use surefoot_record::Record;
 use surefoot_tune::simulate::{RecordedEpoch, RecordedTrial, Task, read_taskset};
-use surefoot_tune::store::{End, Report, Trial};
+use surefoot_tune::storage::{FrozenTrial, TrialReport, TrialState};
 use surefoot_tune::{Space, Study};
 
 /// What is seen of a trial that trained a plan.
@@ -132,7 +132,8 @@ fn tell_apart(records: &mut [Recorded]) {
 /// Says so if what trials would have come to is not known of all.
 fn warn_of_stopped(stored: &Stored, arguments: &Arguments, console: &Console) {
     let trials = stored.view.trials();
-    let is_stopped = |trial: &&Trial| matches!(trial.end(), Some(End::Stopped { .. }));
+    let is_stopped =
+        |trial: &&FrozenTrial| matches!(trial.final_state(), Some(TrialState::Pruned { .. }));
     let stopped = trials.iter().filter(is_stopped).count();
     if stopped > 0 {
         let so = match arguments.sampler {
@@ -213,7 +214,7 @@ fn task(stored: &Stored) -> Task {
     }
 }
 
-fn recorded(trial: &Trial, stored: &Stored) -> RecordedTrial {
+fn recorded(trial: &FrozenTrial, stored: &Stored) -> RecordedTrial {
     let (view, direction) = (&stored.view, stored.study.direction);
     let reports = view.reports(trial.number);
     let curve = view.curve(trial.number).unwrap_or_default();
@@ -243,8 +244,8 @@ fn recorded(trial: &Trial, stored: &Stored) -> RecordedTrial {
         available,
         epochs,
         planned: curve.planned,
-        truth: match trial.end() {
-            Some(End::Complete { value }) => Some(direction.cost(*value)),
+        truth: match trial.final_state() {
+            Some(TrialState::Complete { value }) => Some(direction.cost(*value)),
             _ => None,
         },
     }
@@ -252,7 +253,7 @@ fn recorded(trial: &Trial, stored: &Stored) -> RecordedTrial {
 
 /// Where the run of a trial may be: where it was when it was recorded, which may be said relative to a directory that is
 /// not this one, and beside its store.
-fn places(trial: &Trial, stored: &Stored) -> Vec<PathBuf> {
+fn places(trial: &FrozenTrial, stored: &Stored) -> Vec<PathBuf> {
     let run = trial.run.as_deref().map(PathBuf::from);
     let beside = || Some(stored.file.as_ref()?.parent()?.join(run.as_ref()?.file_name()?));
     let beside = beside();
@@ -266,12 +267,12 @@ struct Seen {
 }
 
 impl Seen {
-    fn read(dir: &Path, reports: &[Report]) -> Option<Seen> {
+    fn read(dir: &Path, reports: &[TrialReport]) -> Option<Seen> {
         let run = Record::open(dir).ok()?;
         let mut evaluations = run.evaluations().ok()?;
         evaluations.truncate(reports.len());
         // That of another study may be in its place.
-        let is_reported = |(evaluation, report): (&Evaluation, &Report)| {
+        let is_reported = |(evaluation, report): (&Evaluation, &TrialReport)| {
             let values = [Some(evaluation.loss), evaluation.metric];
             let mut bits = values.iter().flatten().map(|value| value.to_bits());
             report.value.is_nan() || bits.any(|bits| bits == report.value.to_bits())

@@ -4,7 +4,7 @@
 //! from the store ([`worker`]), and shows what becomes of them ([`search`]). A worker that is killed takes
 //! nobody with it, and one on another machine is no different.
 
-mod crew;
+mod pool;
 mod search;
 mod training;
 mod worker;
@@ -21,7 +21,7 @@ use std::time::Duration;
 use surefoot_plan::Document;
 use surefoot_train::{Compute, Device, on_device};
 use surefoot_tune::Study;
-use surefoot_tune::store::{Error as StoreError, NewStudy, Store, View};
+use surefoot_tune::storage::{NewStudy, Storage, StorageError, View};
 use surefoot_tune::study::{Task, parse_duration};
 
 const EXAMPLES: &str = "\
@@ -168,8 +168,8 @@ impl Project {
     /// The store's name for people, and what it has of the study: `None` if the study is not there.
     /// Nothing is written.
     fn found(&self) -> Result<(String, Option<View>), Failure> {
-        let mut store = match Store::open_existing(&self.store) {
-            Err(StoreError::Missing { store }) => return Ok((store, None)),
+        let mut store = match Storage::open_existing(&self.store) {
+            Err(StorageError::Missing { storage }) => return Ok((storage, None)),
             store => store?,
         };
         let mut view = store.find(&self.entry())?.as_ref().map(View::new);

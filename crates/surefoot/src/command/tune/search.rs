@@ -1,6 +1,6 @@
 //! Looks after the workers of a search, and shows what becomes of the trials.
 
-use super::crew::{Crew, crew_name};
+use super::pool::{WorkerPool, pool_name};
 use super::{Arguments, Project};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -9,12 +9,12 @@ use crate::output::screen::Screen;
 use crate::output::tune::{Standing, Summary};
 use crate::output::{Console, to_stderr};
 use std::time::{Duration, Instant};
-use surefoot_tune::store::{Store, View};
+use surefoot_tune::storage::{Storage, View};
 
 /// How often the store is looked at.
 const GLANCE: Duration = Duration::from_millis(200);
-/// How long those who were asked to leave are waited for.
-const FAREWELL: Duration = Duration::from_secs(30);
+/// Time for workers to stop before they are killed.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) fn run(
     project: &Project,
@@ -23,13 +23,13 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     std::fs::create_dir_all(&project.dir)
         .map_err(|error| Failure::not_created(&project.dir, &error))?;
-    let mut store = Store::open(&project.store)?;
+    let mut store = Storage::open(&project.store)?;
     let study = store.join(&project.entry())?;
     let mut view = View::new(&study);
     store.refresh_reports(&mut view)?;
     let screen = Screen::new(console);
-    let crew = crew_name();
-    let mut standing = Standing::new(&project.study, &view, &crew);
+    let pool = pool_name();
+    let mut standing = Standing::new(&project.study, &view, &pool);
     let name = store.name().to_owned();
     standing.open(&name, &screen);
     let interrupt = {
@@ -42,50 +42,50 @@ pub(super) fn run(
         })?
     };
     let begun = Instant::now();
-    let mut crew = Crew::start(project, arguments, begun, crew)?;
+    let mut pool = WorkerPool::start(project, arguments, begun, pool)?;
     let (mut asked_to_leave, mut given_up) = (None, false);
-    let tell_warnings = |crew: &mut Crew<'_>| {
-        for warning in crew.warnings() {
+    let tell_warnings = |pool: &mut WorkerPool<'_>| {
+        for warning in pool.warnings() {
             if !arguments.quiet {
                 screen.above(|| to_stderr(&warning));
             }
         }
     };
-    while crew.look_after(asked_to_leave.is_some())? {
-        tell_warnings(&mut crew);
-        for (worker, status) in crew.killed() {
+    while pool.poll(asked_to_leave.is_some())? {
+        tell_warnings(&mut pool);
+        for (worker, status) in pool.killed() {
             let limits = project.study.settings.limits();
-            let trials = store.bury(study.id, &worker, &limits)?;
+            let trials = store.mark_dead(study.id, &worker, &limits)?;
             let trials: Vec<String> = trials.iter().map(|n| format!(" at trial {n}")).collect();
             if !arguments.quiet {
                 let text = format!("  a worker was killed ({status}){}", trials.join(","));
                 screen.above(|| to_stderr(&text));
             }
         }
-        crew.replace_killed()?;
+        pool.restart_killed()?;
         store.refresh_reports(&mut view)?;
         standing.update(&view, begun.elapsed(), &screen);
         match asked_to_leave {
             None if interrupt.asked() || standing.is_hopeless() => {
                 given_up = !interrupt.asked();
                 // At a terminal they were asked too; a signal to this process alone they do not see.
-                crew.signal(rustix::process::Signal::TERM);
+                pool.signal(rustix::process::Signal::TERM);
                 asked_to_leave = Some(Instant::now());
             }
-            Some(since) if since.elapsed() > FAREWELL => {
-                crew.signal(rustix::process::Signal::KILL);
+            Some(since) if since.elapsed() > SHUTDOWN_TIMEOUT => {
+                pool.signal(rustix::process::Signal::KILL);
             }
             _ => {}
         }
         std::thread::sleep(GLANCE);
     }
-    tell_warnings(&mut crew);
+    tell_warnings(&mut pool);
     store.refresh_reports(&mut view)?;
     standing.update(&view, begun.elapsed(), &screen);
     screen.clear();
     let summary = Summary::of(&project.study, &view, &name, begun.elapsed());
     summary.show(&project.dir, console);
-    if let Some(failure) = crew.failure() {
+    if let Some(failure) = pool.failure() {
         return Err(failure);
     }
     if interrupt.asked() {

@@ -1,4 +1,4 @@
-//! Trials that train a plan in this process, each with a run directory of its own.
+//! Trials that train a plan in this process, each in its own run directory.
 
 use crate::command::train::care::Care;
 use crate::command::train::job::Job;
@@ -17,44 +17,39 @@ use surefoot_record::{
     Status, StepDigest,
 };
 use surefoot_train::{Compute, Device, End, Flow, Journal, Outline, Report, Run, Watcher};
-use surefoot_tune::checker::Checker;
-use surefoot_tune::runner::{Assignment, Ended, Order, Progress, Runner, Supervisor, Trouble};
+use surefoot_tune::diagnosis::BackgroundDiagnosis;
 use surefoot_tune::study::ObjectiveKind;
-use surefoot_tune::{PruneReason, Study};
+use surefoot_tune::{Objective, Progress, PruneReason, Study, Trial, TrialState, WorkerError};
 
 /// Trains the plan of a trial.
-pub(super) struct Trainer<'a, B: Compute> {
+pub(super) struct PlanObjective<'a, B: Compute> {
     pub(super) study: &'a Study,
-    /// The folder that the plan's files are relative to.
+    /// Folder for relative paths in the plan.
     pub(super) base: PathBuf,
-    /// Threads that share the work of a step.
+    /// Threads of a training step.
     pub(super) threads: usize,
     pub(super) device: Device,
     pub(super) place: B::Device,
-    /// Makes the diagnosis of a trial; `None` if there is to be none.
+    /// Creates the diagnosis of a trial; returns `None` for no diagnosis.
     pub(super) diagnosis: &'a dyn Fn(Facts) -> Option<Diagnosis>,
-    /// What the last trial learned from. Most studies leave the data as they are.
+    /// Dataset of the last trial. Most studies use the same for all.
     pub(super) data: Option<(Data, u64, Arc<Dataset>)>,
 }
 
-impl<B: Compute> Runner for Trainer<'_, B> {
-    fn run(
-        &mut self,
-        trial: &Assignment<'_>,
-        supervisor: &mut dyn Supervisor,
-    ) -> Result<Ended, Trouble> {
+impl<B: Compute> Objective for PlanObjective<'_, B> {
+    fn run(&mut self, trial: &mut Trial<'_>) -> Result<TrialState, WorkerError> {
         let job = match self.job(trial) {
             Ok(job) => job,
-            Err(failure) => return Ok(Ended::Failed(failure.message().to_owned())),
+            Err(failure) => return failed(failure.message()),
         };
-        self.train(&job, trial, supervisor)
+        self.train(&job, trial)
     }
 }
 
-impl<B: Compute> Trainer<'_, B> {
-    /// What the trial trains.
-    fn job(&mut self, trial: &Assignment<'_>) -> Result<Job, Failure> {
-        let text = self.study.plan_text(trial.point).unwrap_or_default();
+impl<B: Compute> PlanObjective<'_, B> {
+    /// The plan and the data of a trial.
+    fn job(&mut self, trial: &Trial<'_>) -> Result<Job, Failure> {
+        let text = self.study.plan_text(trial.point()).unwrap_or_default();
         let document = Document::parse(text.as_str(), "the plan of the trial")?;
         let plan = document.plan()?;
         let data = match &self.data {
@@ -68,124 +63,114 @@ impl<B: Compute> Trainer<'_, B> {
         Job::with_data(document, plan, text, self.base.clone(), name, None, data)
     }
 
-    fn train(
-        &self,
-        job: &Job,
-        trial: &Assignment<'_>,
-        supervisor: &mut dyn Supervisor,
-    ) -> Result<Ended, Trouble> {
+    fn train(&self, job: &Job, trial: &mut Trial<'_>) -> Result<TrialState, WorkerError> {
+        let dir = trial.dir().to_owned();
         let run = Run::<B>::new(&job.plan, &job.data, &[], self.threads, self.place.clone());
         let mut run = match run {
             Ok(run) => run,
-            Err(error) => return Ok(Ended::Failed(job.explain(error).message().to_owned())),
+            Err(error) => return failed(job.explain(error).message()),
         };
         let outline = run.outline();
         let measure = Measure {
             objective: self.study.settings.objective,
             operations: outline.operations as f64,
-            // Without a validation split the training split is judged, once, at the end.
+            // Without a validation split the training split is evaluated once, at the end.
             evaluations: match job.data.validation.len {
                 0 => 1,
                 _ => job.plan.training.epochs,
             },
         };
         let found = self.found(job, &outline, trial)?;
-        // It ended, and whoever ran it died before that was in the store.
+        // The run ended, but its worker died before it stored the result.
         if let Found::Finished(events) = &found {
-            return measure.repeat(events, supervisor);
+            return measure.repeat(events, trial);
         }
-        let Some((recorder, checkpoint)) =
-            self.recorder(job, &outline, trial, &found, supervisor)?
-        else {
-            return Ok(Ended::Interrupted);
+        let Some((recorder, checkpoint)) = self.recorder(job, &outline, trial, &found)? else {
+            return Ok(TrialState::Waiting);
         };
         let diagnosis = (self.diagnosis)(outline.facts.clone());
-        let checker = match diagnosis.map(Checker::new).transpose() {
-            Ok(checker) => checker.map(RefCell::new).map(Rc::new),
-            Err(error) => return Err(Trouble::Machine(format!("no thread to check in: {error}"))),
-        };
+        let checker = diagnosis.map(BackgroundDiagnosis::new).transpose();
+        let checker = checker.map_err(|error| {
+            WorkerError::Machine(format!("cannot start the diagnosis thread: {error}"))
+        })?;
+        let checker = checker.map(RefCell::new).map(Rc::new);
         let mut journal = TrialJournal { recorder, checker: checker.clone() };
         let mut reported = 0;
         if let Some(checkpoint) = &checkpoint {
             if let Err(error) = run.restore(checkpoint) {
-                return Ok(Ended::Failed(error.to_string()));
+                return failed(&error.to_string());
             }
             for (evaluation, findings) in journal.catch_up(checkpoint.step).map_err(broken)? {
                 reported += 1;
-                // What the store knows of was judged then.
-                if reported <= trial.reported {
+                // Reported by an earlier attempt.
+                if reported <= trial.reported() {
                     continue;
                 }
-                match supervisor.report(&measure.progress(reported, &evaluation, findings))? {
-                    Order::GoOn => {}
-                    Order::Stop(reason) => {
-                        journal.note(&reason, evaluation.step).map_err(broken)?;
-                        return Ok(Ended::Stopped(reason));
+                let progress = measure.progress(reported, &evaluation, findings);
+                if let Some(state) = trial.update(&progress)? {
+                    if let TrialState::Pruned { reason, .. } = &state {
+                        journal.note(reason, evaluation.step).map_err(broken)?;
                     }
-                    Order::Interrupt => return Ok(Ended::Interrupted),
+                    return Ok(state);
                 }
             }
         }
         let mut overseer = Overseer {
-            supervisor,
+            trial,
             measure,
             reported,
             checker,
             flow: Cell::new(Flow::GoOn),
-            order: None,
-            trouble: None,
+            requested: None,
+            error: None,
         };
         let begun = Instant::now();
         let report = run.train(&mut journal, &mut overseer);
-        let (order, trouble) = (overseer.order, overseer.trouble);
-        if let Some(trouble) = trouble {
-            return Err(trouble);
+        let (requested, error) = (overseer.requested, overseer.error);
+        if let Some(error) = error {
+            return Err(error);
         }
-        let report = report.map_err(|error| Trouble::Machine(error.to_string()))?;
-        match (report.end, order) {
-            // It is not bad, only done, and may be the best: its model is what the search is for.
-            (_, Some(Order::Stop(reason))) if reason.counts => {
-                journal.note(&reason, report.steps).map_err(broken)?;
-                let summary = summary(&outline, &report, begun, trial.dir);
-                delivery::write(journal.recorder, &report, &job.text, &summary).map_err(broken)?;
-                Ok(Ended::Stopped(reason))
+        let report = report.map_err(|error| WorkerError::Machine(error.to_string()))?;
+        let deliver = |recorder: Recorder| {
+            let summary = summary(&outline, &report, begun, &dir);
+            delivery::write(recorder, &report, &job.text, &summary).map_err(broken)
+        };
+        match (report.end, requested) {
+            (_, Some(state)) => {
+                if let TrialState::Pruned { reason, .. } = &state {
+                    journal.note(reason, report.steps).map_err(broken)?;
+                    // A trial that has converged may be the best, so its model is kept.
+                    if reason.counts {
+                        deliver(journal.recorder)?;
+                    }
+                }
+                Ok(state)
             }
-            (_, Some(Order::Stop(reason))) => {
-                journal.note(&reason, report.steps).map_err(broken)?;
-                Ok(Ended::Stopped(reason))
-            }
-            (End::Interrupted | End::Paused, _) => Ok(Ended::Interrupted),
+            (End::Interrupted | End::Paused, _) => Ok(TrialState::Waiting),
             (End::Finished | End::Hopeless, _) => {
-                let summary = summary(&outline, &report, begun, trial.dir);
-                delivery::write(journal.recorder, &report, &job.text, &summary).map_err(broken)?;
-                Ok(Ended::Complete(None))
+                deliver(journal.recorder)?;
+                Ok(overseer.trial.complete(None))
             }
         }
     }
 
-    /// What is in the directory of the trial. What is of another study is not touched.
-    fn found(
-        &self,
-        job: &Job,
-        outline: &Outline,
-        trial: &Assignment<'_>,
-    ) -> Result<Found, Trouble> {
-        let dir = trial.dir;
+    /// Content of the trial directory. Fails if it belongs to another study.
+    fn found(&self, job: &Job, outline: &Outline, trial: &Trial<'_>) -> Result<Found, WorkerError> {
+        let dir = trial.dir();
         if !dir.exists() {
             return Ok(Found::Nothing);
         }
-        // Only a worker that died before there was a record leaves such a directory.
-        if trial.attempt > 1 && Recorder::is_hardly_begun(dir) {
-            return Ok(Found::Rest);
+        // Left by a worker that died before it created the record.
+        if trial.attempt() > 1 && Recorder::is_hardly_begun(dir) {
+            return Ok(Found::Remains);
         }
         let record = match Record::open(dir) {
             Ok(record) => record,
-            Err(surefoot_record::Error::NotARun { .. }) => return Err(Trouble::taken(dir)),
-            // What cannot be read now may be read by another version, or at another time.
+            Err(surefoot_record::Error::NotARun { .. }) => return Err(WorkerError::occupied(dir)),
             Err(error) => return Err(broken(error)),
         };
         if record.plan() != job.text || record.header().environment.data != Some(outline.data) {
-            return Err(Trouble::taken(dir));
+            return Err(WorkerError::occupied(dir));
         }
         match record.summary().map_err(broken)? {
             Some(_) => Ok(Found::Finished(record.events().map_err(broken)?)),
@@ -193,22 +178,21 @@ impl<B: Compute> Trainer<'_, B> {
         }
     }
 
-    /// The record of the trial: a new one, or that of an earlier attempt to go on with. `None` if the
-    /// worker is to leave first.
+    /// A new record, or that of an earlier attempt to continue. `None` if interrupted.
     fn recorder(
         &self,
         job: &Job,
         outline: &Outline,
-        trial: &Assignment<'_>,
+        trial: &Trial<'_>,
         found: &Found,
-        supervisor: &dyn Supervisor,
-    ) -> Result<Option<(Recorder, Option<Checkpoint>)>, Trouble> {
-        let dir = trial.dir;
+    ) -> Result<Option<(Recorder, Option<Checkpoint>)>, WorkerError> {
+        let dir = trial.dir();
         let now = environment::of(outline.data, self.threads, self.device);
         if !matches!(found, Found::Record) {
-            if matches!(found, Found::Rest) {
+            if matches!(found, Found::Remains) {
                 let removed = std::fs::remove_dir_all(dir);
-                let message = |e| Trouble::Machine(format!("cannot remove {}: {e}", dir.display()));
+                let message =
+                    |e| WorkerError::Machine(format!("cannot remove {}: {e}", dir.display()));
                 removed.map_err(message)?;
             }
             let header = record::header(job, outline, now, Care::Off);
@@ -218,15 +202,15 @@ impl<B: Compute> Trainer<'_, B> {
         let begun = Instant::now();
         loop {
             match Recorder::resume(dir, &now) {
-                // Whoever had it was thought dead and is not: after the machine slept, say. It finds
-                // out with its next sign of life.
+                // A worker with an overdue heartbeat may still hold it, for example after the machine slept.
+                // It stops at its next heartbeat.
                 Err(surefoot_record::Error::Locked { .. })
                     if begun.elapsed() < self.study.settings.patience =>
                 {
-                    if supervisor.interrupted() {
+                    if trial.is_interrupted() {
                         return Ok(None);
                     }
-                    std::thread::sleep(LOCKED);
+                    std::thread::sleep(RETRY);
                 }
                 resumed => return resumed.map(Some).map_err(broken),
             }
@@ -251,39 +235,43 @@ fn summary(outline: &Outline, report: &Report, begun: Instant, dir: &Path) -> Ru
     }
 }
 
-/// How long to wait for a record that somebody else has open.
-const LOCKED: Duration = Duration::from_millis(200);
+/// Interval at which a locked record is tried again.
+const RETRY: Duration = Duration::from_millis(200);
 
-/// What is in the directory of a trial.
+/// Content of a trial directory.
 enum Found {
-    /// It is not there.
+    /// No directory.
     Nothing,
-    /// What a worker left that died before there was a record.
-    Rest,
-    /// A record to go on with.
+    /// Remains of a worker that died before it created the record.
+    Remains,
+    /// A record to continue.
     Record,
-    /// One that is finished, with what happened.
+    /// A finished record, with its events.
     Finished(Vec<Event>),
 }
 
-fn broken(error: surefoot_record::Error) -> Trouble {
-    Trouble::Machine(error.to_string())
+fn failed(message: &str) -> Result<TrialState, WorkerError> {
+    Ok(TrialState::Failed { message: message.to_owned() })
 }
 
-/// How an evaluation becomes a report.
+fn broken(error: surefoot_record::Error) -> WorkerError {
+    WorkerError::Machine(error.to_string())
+}
+
+/// Converts evaluations to reports.
 #[derive(Clone, Copy)]
 struct Measure {
     objective: ObjectiveKind,
-    /// Of a step.
+    /// Multiplications of one step.
     operations: f64,
-    /// How many there will be.
+    /// Total number of evaluations.
     evaluations: u64,
 }
 
 impl Measure {
-    fn progress(&self, index: u64, evaluation: &Evaluation, findings: Vec<Finding>) -> Progress {
+    fn progress(&self, step: u64, evaluation: &Evaluation, findings: Vec<Finding>) -> Progress {
         Progress {
-            index,
+            step,
             planned: Some(self.evaluations),
             value: match self.objective {
                 ObjectiveKind::Loss => evaluation.loss,
@@ -294,34 +282,34 @@ impl Measure {
         }
     }
 
-    /// Reports what is recorded already.
-    fn repeat(&self, events: &[Event], supervisor: &mut dyn Supervisor) -> Result<Ended, Trouble> {
+    /// Reports the evaluations of a finished record.
+    fn repeat(&self, events: &[Event], trial: &mut Trial<'_>) -> Result<TrialState, WorkerError> {
         let evaluations = events.iter().filter_map(Event::evaluation);
         let judged = evaluations.filter(|e| e.split != Split::Test);
-        for (index, evaluation) in (1..).zip(judged) {
-            supervisor.report(&self.progress(index, &evaluation, Vec::new()))?;
+        for (step, evaluation) in (1..).zip(judged) {
+            trial.update(&self.progress(step, &evaluation, Vec::new()))?;
         }
-        // Of trials that were stopped only those are finished that were done.
+        // Of pruned trials only converged ones have a finished record.
         let done = events.iter().rev().find_map(|event| match event {
             Event::Finding(finding) => Some(finding.clone().warning()),
             _ => None,
         });
         Ok(match done {
-            Some(done) => Ended::Stopped(PruneReason::from(&done)),
-            None => Ended::Complete(None),
+            Some(done) => trial.pruned(PruneReason::from(&done)),
+            None => trial.complete(None),
         })
     }
 }
 
-/// Takes a trial down and shows it to the checker.
+/// Records a trial and passes it to the diagnosis.
 struct TrialJournal {
     recorder: Recorder,
-    checker: Option<Rc<RefCell<Checker>>>,
+    checker: Option<Rc<RefCell<BackgroundDiagnosis>>>,
 }
 
 impl TrialJournal {
-    /// Shows the checker what is recorded up to a step, as it saw it then. Gives the evaluations until then, each with what
-    /// was found up to it. What was found after the last is told with the next.
+    /// Diagnoses the recorded steps up to a checkpoint. Returns the evaluations with the findings up to
+    /// each.
     fn catch_up(&mut self, step: u64) -> Recorded<Vec<(Evaluation, Vec<Finding>)>> {
         let record = Record::open(self.recorder.dir())?;
         let mut evaluations = record.evaluations()?;
@@ -342,7 +330,7 @@ impl TrialJournal {
         Ok(seen)
     }
 
-    /// Records why the trial was ended.
+    /// Records why the trial was pruned.
     fn note(&mut self, reason: &PruneReason, step: u64) -> Recorded<()> {
         let mut finding = Finding::new(reason.by.clone().into(), step, reason.message.clone());
         finding.evidence.clone_from(&reason.evidence);
@@ -387,23 +375,23 @@ impl Journal for TrialJournal {
     }
 }
 
-/// Reports evaluations to the supervisor and does what it says.
-struct Overseer<'a> {
-    supervisor: &'a mut dyn Supervisor,
+/// Reports evaluations and stops the training when the trial is pruned.
+struct Overseer<'a, 't> {
+    trial: &'a mut Trial<'t>,
     measure: Measure,
-    /// How many evaluations were reported.
+    /// Number of reported evaluations.
     reported: u64,
-    checker: Option<Rc<RefCell<Checker>>>,
+    checker: Option<Rc<RefCell<BackgroundDiagnosis>>>,
     flow: Cell<Flow>,
-    order: Option<Order>,
-    trouble: Option<Trouble>,
+    requested: Option<TrialState>,
+    error: Option<WorkerError>,
 }
 
-impl Watcher for Overseer<'_> {
+impl Watcher for Overseer<'_, '_> {
     fn step(&mut self, _: &surefoot_train::Progress) {}
 
     fn evaluated(&mut self, evaluation: &Evaluation) {
-        // A trial that was told to stop is judged once more at its end.
+        // A pruned trial is evaluated once more at its end.
         if self.flow.get() != Flow::GoOn || evaluation.split == Split::Test {
             return;
         }
@@ -412,22 +400,22 @@ impl Watcher for Overseer<'_> {
         let findings = found.unwrap_or_default();
         self.reported += 1;
         let progress = self.measure.progress(self.reported, evaluation, findings);
-        match self.supervisor.report(&progress) {
-            Ok(Order::GoOn) => {}
-            Ok(Order::Interrupt) => self.flow.set(Flow::Interrupt),
-            Ok(stop) => {
-                self.order = Some(stop);
-                self.flow.set(Flow::GiveUp);
+        match self.trial.update(&progress) {
+            Ok(None) => {}
+            Ok(Some(state)) => {
+                let is_pruned = state.is_final();
+                self.flow.set(if is_pruned { Flow::GiveUp } else { Flow::Interrupt });
+                self.requested = is_pruned.then_some(state);
             }
-            Err(trouble) => {
-                self.trouble = Some(trouble);
+            Err(error) => {
+                self.error = Some(error);
                 self.flow.set(Flow::Interrupt);
             }
         }
     }
 
     fn flow(&self) -> Flow {
-        if self.flow.get() == Flow::GoOn && self.supervisor.interrupted() {
+        if self.flow.get() == Flow::GoOn && self.trial.is_interrupted() {
             self.flow.set(Flow::Interrupt);
         }
         self.flow.get()

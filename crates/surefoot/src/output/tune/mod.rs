@@ -11,7 +11,7 @@ pub(crate) use summary::Summary;
 
 use super::number;
 use serde::Serialize;
-use surefoot_tune::store::{End, State, Trial, View};
+use surefoot_tune::storage::{FrozenTrial, TrialState, View};
 use surefoot_tune::study::ObjectiveKind;
 use surefoot_tune::{Point, PruneReason, Study};
 
@@ -36,7 +36,7 @@ fn parameters(point: &Point) -> String {
 }
 
 /// The best trial that counts: one that came to its end, or that was ended because it was done.
-fn best<'v>(study: &Study, view: &'v View) -> Option<(&'v Trial, f64)> {
+fn best<'v>(study: &Study, view: &'v View) -> Option<(&'v FrozenTrial, f64)> {
     let direction = study.settings.direction;
     let trials = view.trials().iter();
     let counting = trials.filter_map(|trial| Some((trial, counting(trial)?)));
@@ -48,10 +48,10 @@ fn best<'v>(study: &Study, view: &'v View) -> Option<(&'v Trial, f64)> {
 }
 
 /// What a trial reached, if it counts and is a number.
-fn counting(trial: &Trial) -> Option<f64> {
-    let value = match trial.end()? {
-        End::Complete { value } => Some(*value),
-        End::Stopped { value, reason } if reason.counts => *value,
+fn counting(trial: &FrozenTrial) -> Option<f64> {
+    let value = match trial.final_state()? {
+        TrialState::Complete { value } => Some(*value),
+        TrialState::Pruned { value, reason } if reason.counts => *value,
         _ => None,
     };
     value.filter(|value| value.is_finite())
@@ -79,16 +79,16 @@ struct TrialEvent<'a> {
 }
 
 impl<'a> TrialEvent<'a> {
-    fn of(trial: &'a Trial, view: &View) -> Self {
+    fn of(trial: &'a FrozenTrial, view: &View) -> Self {
         let (reason, message) = match &trial.state {
-            State::Over(End::Stopped { reason, .. }) => (Some(reason), None),
-            State::Over(End::Failed { message }) => (None, Some(message.as_str())),
+            TrialState::Pruned { reason, .. } => (Some(reason), None),
+            TrialState::Failed { message } => (None, Some(message.as_str())),
             _ => (None, None),
         };
         Self {
             event: "trial",
             number: trial.number,
-            state: trial.state.word(),
+            state: trial.state.name(),
             value: trial.value(),
             epochs: view.reports(trial.number).len(),
             reason,

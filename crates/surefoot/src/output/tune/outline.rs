@@ -3,7 +3,7 @@
 use crate::output::{Console, Role, number};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use surefoot_tune::store::View;
+use surefoot_tune::storage::View;
 use surefoot_tune::study::Task;
 use surefoot_tune::{Condition, Domain, Parameter, Study, Value, pruner};
 
@@ -127,7 +127,7 @@ impl Outline<'_> {
 fn states(view: &View) -> BTreeMap<&str, usize> {
     let mut states = BTreeMap::new();
     for trial in view.trials() {
-        *states.entry(trial.state.word()).or_insert(0) += 1;
+        *states.entry(trial.state.name()).or_insert(0) += 1;
     }
     states
 }

@@ -5,7 +5,7 @@ use crate::output::screen::Screen;
 use crate::output::{Role, number};
 use std::time::Duration;
 use surefoot_tune::Study;
-use surefoot_tune::store::{End, State, Trial, View};
+use surefoot_tune::storage::{FrozenTrial, TrialState, View};
 
 /// After so many trials that have all failed, the next will fail as well.
 const HOPELESS_FROM_THE_START: usize = 10;
@@ -31,7 +31,7 @@ pub(crate) struct Standing<'a> {
 impl<'a> Standing<'a> {
     /// A search as it is found. What is over already is not told again.
     pub(crate) fn new(study: &'a Study, view: &View, crew: &str) -> Self {
-        let over = |trial: &Trial| trial.end().is_some();
+        let over = |trial: &FrozenTrial| trial.final_state().is_some();
         let told: Vec<bool> = view.trials().iter().map(over).collect();
         Self {
             study,
@@ -63,7 +63,7 @@ impl<'a> Standing<'a> {
         self.told.resize(view.trials().len(), false);
         for trial in view.trials() {
             let told = &mut self.told[trial.number as usize];
-            if trial.end().is_some() && !*told {
+            if trial.final_state().is_some() && !*told {
                 *told = true;
                 self.count(trial);
                 screen.event(&TrialEvent::of(trial, view));
@@ -78,13 +78,13 @@ impl<'a> Standing<'a> {
     }
 
     /// Those of other machines say nothing of this one.
-    fn count(&mut self, trial: &Trial) {
+    fn count(&mut self, trial: &FrozenTrial) {
         let worker = trial.attempts.last().map(|attempt| attempt.worker.as_str());
         if !worker.is_some_and(|worker| worker.starts_with(&self.crew)) {
             return;
         }
-        match trial.end() {
-            Some(End::Failed { .. }) => self.failed += 1,
+        match trial.final_state() {
+            Some(TrialState::Failed { .. }) => self.failed += 1,
             _ => (self.sound, self.failed) = (self.sound + 1, 0),
         }
     }
@@ -112,7 +112,7 @@ impl<'a> Standing<'a> {
 
     /// What is drawn below: the trials that run, and how far it is.
     fn lines(&self, view: &View, elapsed: Duration) -> Vec<String> {
-        let running = view.trials().iter().filter(|t| t.state == State::Running);
+        let running = view.trials().iter().filter(|t| t.state == TrialState::Running);
         let mut lines: Vec<String> = running
             .map(|trial| {
                 let reports = view.reports(trial.number);
@@ -159,7 +159,7 @@ impl<'a> Standing<'a> {
 }
 
 /// How many of its epochs a trial has done.
-fn epochs(trial: &Trial, view: &View) -> String {
+fn epochs(trial: &FrozenTrial, view: &View) -> String {
     let done = view.reports(trial.number).len();
     match trial.planned {
         Some(planned) => format!("{done}/{planned}"),
@@ -168,20 +168,26 @@ fn epochs(trial: &Trial, view: &View) -> String {
 }
 
 /// A trial that is over.
-fn line(study: &Study, trial: &Trial, view: &View, is_best: bool, width: Option<usize>) -> String {
+fn line(
+    study: &Study,
+    trial: &FrozenTrial,
+    view: &View,
+    is_best: bool,
+    width: Option<usize>,
+) -> String {
     let reached = trial.value().map(|reached| value(study, reached));
     let head = format!(
         "{:>5}  {:<8}  {:>7}  {:>9}",
         trial.number,
-        trial.state.word(),
+        trial.state.name(),
         epochs(trial, view),
         reached.unwrap_or_default()
     );
-    let (role, note) = match trial.end() {
-        Some(End::Stopped { reason, .. }) => {
+    let (role, note) = match trial.final_state() {
+        Some(TrialState::Pruned { reason, .. }) => {
             (Role::Quiet, format!("{}: {}", reason.by, reason.message))
         }
-        Some(End::Failed { message }) => {
+        Some(TrialState::Failed { message }) => {
             (Role::Warning, message.lines().collect::<Vec<_>>().join(" "))
         }
         _ if is_best => (Role::Good, "the best so far".to_owned()),

@@ -7,14 +7,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
-use surefoot_tune::store::{End, State, Trial, View};
+use surefoot_tune::storage::{FrozenTrial, TrialState, View};
 use surefoot_tune::study::Task;
 use surefoot_tune::{Point, Study};
 
 /// How a search ended.
 pub(crate) struct Summary<'a> {
     study: &'a Study,
-    best: Option<(&'a Trial, f64)>,
+    best: Option<(&'a FrozenTrial, f64)>,
     told: Told<'a>,
 }
 
@@ -52,10 +52,10 @@ impl<'a> Summary<'a> {
     /// What a study has come to.
     pub(crate) fn of(study: &'a Study, view: &'a View, store: &'a str, elapsed: Duration) -> Self {
         let trials = view.trials();
-        let count = |word: &str| trials.iter().filter(|t| t.state.word() == word).count();
+        let count = |word: &str| trials.iter().filter(|t| t.state.name() == word).count();
         let mut stopped_by = BTreeMap::new();
         for trial in trials {
-            if let State::Over(End::Stopped { reason, .. }) = &trial.state {
+            if let TrialState::Pruned { reason, .. } = &trial.state {
                 *stopped_by.entry(reason.by.as_str()).or_insert(0) += 1;
             }
         }
@@ -65,7 +65,7 @@ impl<'a> Summary<'a> {
             study: &study.name,
             trials: trials.len(),
             complete: count("complete"),
-            stopped: count("stopped"),
+            stopped: count("pruned"),
             failed: count("failed"),
             open: count("waiting") + count("running") + count("lost"),
             stopped_by,
@@ -84,7 +84,7 @@ impl<'a> Summary<'a> {
     }
 
     /// The best trial.
-    pub(crate) fn best(&self) -> Option<&'a Trial> {
+    pub(crate) fn best(&self) -> Option<&'a FrozenTrial> {
         self.best.map(|(trial, _)| trial)
     }
 
@@ -167,7 +167,7 @@ enum Spent {
 /// Which part of its budget a search has used up.
 fn spent(study: &Study, view: &View, elapsed: Duration) -> Option<Spent> {
     let settings = &study.settings;
-    let over = view.trials().iter().filter(|trial| trial.end().is_some());
+    let over = view.trials().iter().filter(|trial| trial.final_state().is_some());
     let over = over.count() as u64;
     if settings.trials.is_some_and(|trials| over >= trials) {
         return Some(Spent::Trials);
@@ -193,11 +193,11 @@ fn quoted(word: &str) -> Cow<'_, str> {
 fn saved(view: &View) -> f64 {
     let (mut planned, mut spared) = (0.0, 0.0);
     for trial in view.trials() {
-        let (Some(end), Some(curve)) = (trial.end(), view.curve(trial.number)) else {
+        let (Some(end), Some(curve)) = (trial.final_state(), view.curve(trial.number)) else {
             continue;
         };
         planned += curve.planned as f64;
-        if matches!(end, End::Stopped { .. }) {
+        if matches!(end, TrialState::Pruned { .. }) {
             spared += curve.planned.saturating_sub(curve.costs.len()) as f64;
         }
     }

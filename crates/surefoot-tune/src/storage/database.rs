@@ -1,0 +1,256 @@
+//! Database interface: statements in transactions that are retried.
+//!
+//! Statements are written once for both databases, with `?1` for the first parameter and words in
+//! braces where the dialects differ ([`Dialect`]).
+
+use super::StorageError;
+use std::fmt::Display;
+
+/// A parameter of a statement or a value of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Cell {
+    Null,
+    Int(i64),
+    /// Any number, including NaN.
+    Float(f64),
+    Text(String),
+}
+
+/// Text for NaN in a database without it.
+pub(super) const NAN: &str = "NaN";
+
+impl From<i64> for Cell {
+    fn from(value: i64) -> Cell {
+        Cell::Int(value)
+    }
+}
+
+impl From<u32> for Cell {
+    fn from(value: u32) -> Cell {
+        Cell::Int(value.into())
+    }
+}
+
+/// Counts of trials and changes stay far below 2^63.
+impl From<u64> for Cell {
+    fn from(value: u64) -> Cell {
+        Cell::Int(value as i64)
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(value: f64) -> Cell {
+        Cell::Float(value)
+    }
+}
+
+/// Replaces control characters ([`shown`]).
+impl From<&str> for Cell {
+    fn from(value: &str) -> Cell {
+        Cell::Text(shown(value))
+    }
+}
+
+/// Replaces control characters ([`shown`]).
+impl From<String> for Cell {
+    fn from(value: String) -> Cell {
+        Cell::from(value.as_str())
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Cell {
+        value.map_or(Cell::Null, Into::into)
+    }
+}
+
+/// Replaces control characters except tabs and line ends by U+FFFD. PostgreSQL cannot store U+0000,
+/// and both databases store the same text. JSON and TOML escape them.
+pub(super) fn shown(text: &str) -> String {
+    let is_control = |c: char| c < ' ' && !matches!(c, '\t' | '\n' | '\r');
+    text.replace(is_control, "\u{fffd}")
+}
+
+/// Parameters of a statement.
+macro_rules! cells {
+    ($($value:expr),* $(,)?) => { [$($crate::storage::database::Cell::from($value)),*] };
+}
+pub(super) use cells;
+
+/// SQL dialect of a database.
+pub(super) struct Dialect {
+    /// Replacements for the words in braces.
+    pub(super) words: &'static [(&'static str, &'static str)],
+    /// Query that returns a row if the tables exist.
+    pub(super) exists: &'static str,
+    /// Triggers that protect trials in a final state.
+    pub(super) guards: &'static [&'static str],
+}
+
+impl Dialect {
+    /// Translates a statement.
+    pub(super) fn render(&self, sql: &str) -> String {
+        let words = self.words.iter();
+        words.fold(sql.to_owned(), |sql, (word, meaning)| sql.replace(word, meaning))
+    }
+}
+
+/// A running transaction.
+pub(super) trait Session {
+    /// Name of the storage for messages.
+    fn storage(&self) -> &str;
+
+    /// SQL dialect.
+    fn dialect(&self) -> &'static Dialect;
+
+    /// Runs a query and passes its rows one by one.
+    fn each(&mut self, sql: &str, cells: &[Cell], take: Take<'_>) -> Result<(), StorageError>;
+
+    /// Runs a statement and returns the number of changed rows.
+    fn execute(&mut self, sql: &str, cells: &[Cell]) -> Result<u64, StorageError>;
+
+    /// Runs a query and returns its rows.
+    fn query(&mut self, sql: &str, cells: &[Cell]) -> Result<Vec<Vec<Cell>>, StorageError> {
+        let mut rows = Vec::new();
+        self.each(sql, cells, &mut |row| {
+            rows.push(row);
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    /// Reader for a row.
+    fn reader<'a>(&'a self, what: &'a str, row: Vec<Cell>) -> Reader<'a> {
+        Reader::new(self.storage(), what, row)
+    }
+}
+
+/// Receives a row.
+pub(super) type Take<'a> = &'a mut dyn FnMut(Vec<Cell>) -> Result<(), StorageError>;
+
+/// Body of a transaction. It may run again after a commit whose answer was lost, so it must detect
+/// its own earlier changes.
+pub(super) type Work<'a> = &'a mut dyn FnMut(&mut dyn Session) -> Result<(), StorageError>;
+
+/// A connection that reconnects when it breaks.
+pub(super) trait Database: Send {
+    /// Name of the storage for messages.
+    fn name(&self) -> &str;
+
+    /// Runs a read transaction on one snapshot.
+    fn read(&mut self, work: Work<'_>) -> Result<(), StorageError>;
+
+    /// Runs a write transaction.
+    fn write(&mut self, work: Work<'_>) -> Result<(), StorageError>;
+
+    /// Creates the tables, under a lock.
+    fn create_tables(&mut self) -> Result<(), StorageError>;
+}
+
+/// Reads the cells of a row in order.
+pub(super) struct Reader<'a> {
+    storage: &'a str,
+    what: &'a str,
+    cells: std::vec::IntoIter<Cell>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(storage: &'a str, what: &'a str, row: Vec<Cell>) -> Reader<'a> {
+        Reader { storage, what, cells: row.into_iter() }
+    }
+
+    /// Error for unexpected content.
+    pub(super) fn damaged(&self, message: impl Display) -> StorageError {
+        StorageError::Damaged {
+            storage: self.storage.to_owned(),
+            what: self.what.to_owned(),
+            message: message.to_string(),
+        }
+    }
+
+    fn next(&mut self) -> Result<Cell, StorageError> {
+        let cell = self.cells.next();
+        cell.ok_or_else(|| self.damaged("too few columns"))
+    }
+
+    fn optional<T>(
+        &mut self,
+        kind: &str,
+        want: impl Fn(Cell) -> Result<T, Cell>,
+    ) -> Result<Option<T>, StorageError> {
+        match self.next()? {
+            Cell::Null => Ok(None),
+            cell => {
+                want(cell).map(Some).map_err(|cell| self.damaged(format!("{cell:?} is not {kind}")))
+            }
+        }
+    }
+
+    fn required<T>(&self, value: Option<T>) -> Result<T, StorageError> {
+        value.ok_or_else(|| self.damaged("unexpected NULL"))
+    }
+
+    pub(super) fn optional_int(&mut self) -> Result<Option<i64>, StorageError> {
+        self.optional("an integer", |cell| match cell {
+            Cell::Int(value) => Ok(value),
+            other => Err(other),
+        })
+    }
+
+    pub(super) fn int(&mut self) -> Result<i64, StorageError> {
+        let value = self.optional_int()?;
+        self.required(value)
+    }
+
+    pub(super) fn optional_count<T: TryFrom<i64>>(&mut self) -> Result<Option<T>, StorageError> {
+        let value = self.optional_int()?;
+        let count = value.map(|value| {
+            T::try_from(value).map_err(|_| self.damaged(format!("{value} is not a count")))
+        });
+        count.transpose()
+    }
+
+    pub(super) fn count<T: TryFrom<i64>>(&mut self) -> Result<T, StorageError> {
+        let value = self.optional_count()?;
+        self.required(value)
+    }
+
+    pub(super) fn optional_float(&mut self) -> Result<Option<f64>, StorageError> {
+        self.optional("a number", |cell| match cell {
+            Cell::Float(value) => Ok(value),
+            // SQLite stores NaN as text.
+            Cell::Text(text) if text == NAN => Ok(f64::NAN),
+            other => Err(other),
+        })
+    }
+
+    pub(super) fn float(&mut self) -> Result<f64, StorageError> {
+        let value = self.optional_float()?;
+        self.required(value)
+    }
+
+    pub(super) fn optional_text(&mut self) -> Result<Option<String>, StorageError> {
+        self.optional("a text", |cell| match cell {
+            Cell::Text(value) => Ok(value),
+            other => Err(other),
+        })
+    }
+
+    pub(super) fn text(&mut self) -> Result<String, StorageError> {
+        let value = self.optional_text()?;
+        self.required(value)
+    }
+
+    pub(super) fn optional_json<T: serde::de::DeserializeOwned>(
+        &mut self,
+    ) -> Result<Option<T>, StorageError> {
+        let text = self.optional_text()?;
+        let value = text.map(|text| serde_json::from_str(&text).map_err(|e| self.damaged(e)));
+        value.transpose()
+    }
+
+    pub(super) fn json<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, StorageError> {
+        let value = self.optional_json()?;
+        self.required(value)
+    }
+}

@@ -1,0 +1,351 @@
+//! Views: an in-memory copy of a study, updated incrementally.
+
+use super::claim::deleted;
+use super::database::{Cell, Reader, Session, cells};
+use super::study::{StoredStudy, StudyId};
+use super::trial::{Change, ClaimState, FrozenTrial, TrialAttempt, TrialReport, TrialState};
+use super::{Storage, StorageError};
+use crate::direction::Direction;
+use crate::history::{History, TrialOutcome, TrialResult};
+use crate::imputation::{self, Finished, Imputation};
+use crate::learning_curve::LearningCurve;
+use std::collections::BTreeMap;
+
+/// In-memory copy of a study.
+///
+/// [`Storage::refresh`] and [`Storage::refresh_reports`] read only what has changed since the last
+/// call.
+#[derive(Clone, Debug)]
+pub struct View {
+    study: StudyId,
+    direction: Direction,
+    trials: Vec<FrozenTrial>,
+    change: Change,
+    reports: Vec<Vec<TrialReport>>,
+    reports_change: Change,
+}
+
+impl View {
+    /// An empty view.
+    pub fn new(study: &StoredStudy) -> View {
+        View {
+            study: study.id,
+            direction: study.direction,
+            trials: Vec::new(),
+            change: 0,
+            reports: Vec::new(),
+            reports_change: 0,
+        }
+    }
+
+    /// Last change of the trials: [`Start::seen`](super::Start::seen) for a sampler that gets
+    /// [`history`](Self::history).
+    pub fn change(&self) -> Change {
+        self.change
+    }
+
+    /// All trials; trial `n` has index `n`.
+    pub fn trials(&self) -> &[FrozenTrial] {
+        &self.trials
+    }
+
+    /// What a sampler is told. Trials without a point are not in it; those that wait, run or were
+    /// lost are pending; those that a pruner has ended cost what they would have come to, as far as
+    /// their reports tell ([`Store::refresh_reports`]).
+    pub fn history(&self) -> History {
+        self.history_at(self.change)
+    }
+
+    /// What a sampler was told that knew the study up to a change. With a trial's
+    /// [`seen`](Trial::seen), its number and the seed of the study, the sampler gives the same point
+    /// again: what a trial reported does not change any more when it is over.
+    pub fn history_at(&self, change: Change) -> History {
+        let result = self.trials.iter().filter_map(|trial| {
+            Some(TrialResult {
+                number: trial.number,
+                outcome: trial.outcome_at(change, self.direction)?,
+                point: trial.point.clone()?,
+            })
+        });
+        let mut result: Vec<TrialResult> = result.collect();
+        self.impute(&mut result);
+        History::new(result)
+    }
+
+    /// Reports of a trial in order. A step reported by several attempts has the last report.
+    pub fn reports(&self, number: u64) -> &[TrialReport] {
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        self.reports.get(index).map_or(&[], Vec::as_slice)
+    }
+
+    /// Multiplications of all trials, repeated steps counted once.
+    pub fn operations(&self) -> f64 {
+        let trials = 0..self.reports.len() as u64;
+        trials.map(|number| self.operations_of(number)).sum()
+    }
+
+    /// Multiplications of a trial.
+    pub fn operations_of(&self, number: u64) -> f64 {
+        let reports = self.reports(number).iter();
+        // Not `sum`, which returns -0 for no reports.
+        reports.fold(0.0, |sum, report| sum + report.operations)
+    }
+
+    /// The curve of a trial, in costs.
+    pub fn curve(&self, number: u64) -> Option<LearningCurve> {
+        let trial = self.trials.get(usize::try_from(number).ok()?)?;
+        let reports = self.reports(number);
+        let costs = reports.iter().map(|r| self.direction.cost(r.value));
+        Some(LearningCurve {
+            number,
+            costs: costs.collect(),
+            planned: self.planned(trial),
+            over: trial.final_state().is_some(),
+        })
+    }
+
+    /// How many stretches a trial will have. One that does not say so has as many as the longest that ran
+    /// to its end; until one has, nobody knows how far it is, and it may be at its end. One that was cut short
+    /// would have had at least one more.
+    fn planned(&self, trial: &FrozenTrial) -> usize {
+        let reported = |trial: &FrozenTrial| self.reports(trial.number).len();
+        match trial.planned {
+            Some(planned) => planned as usize,
+            None if matches!(trial.final_state(), Some(TrialState::Complete { .. })) => {
+                reported(trial)
+            }
+            None => {
+                let least = reported(trial) + usize::from(trial.final_state().is_some());
+                let complete = self.trials.iter().filter(|other| {
+                    matches!(other.final_state(), Some(TrialState::Complete { .. }))
+                        && other.planned.is_none()
+                });
+                complete.map(reported).fold(least, usize::max)
+            }
+        }
+    }
+
+    /// The curves of all other trials that have reported something, by number.
+    pub fn others(&self, number: u64) -> Vec<LearningCurve> {
+        let others = self.trials.iter().filter(|trial| trial.number != number);
+        let curves = others.filter_map(|trial| self.curve(trial.number));
+        curves.filter(|curve| !curve.costs.is_empty()).collect()
+    }
+
+    /// Puts what trials would have come to in the place of what they had reached when a pruner ended
+    /// them.
+    fn impute(&self, result: &mut [TrialResult]) {
+        let end = |result: &TrialResult| self.trials[result.number as usize].final_state();
+        let is_cut_short = |result: &TrialResult| match (end(result), result.outcome) {
+            (Some(TrialState::Pruned { reason, .. }), TrialOutcome::Cost(_)) => {
+                imputation::is_cut_short(reason)
+            }
+            _ => false,
+        };
+        if !result.iter().any(is_cut_short) {
+            return;
+        }
+        let finished = result.iter().filter_map(|result| match (end(result), result.outcome) {
+            (Some(TrialState::Complete { .. }), TrialOutcome::Cost(cost)) => {
+                Some(Finished { lowest: self.lowest(result.number).collect(), cost })
+            }
+            _ => None,
+        });
+        let mut imputation = Imputation::new(finished.collect());
+        for result in result {
+            if is_cut_short(result) {
+                let lowest = self.lowest(result.number).last();
+                if let Some(lowest) = lowest.filter(|lowest| lowest.is_finite()) {
+                    let stretches = self.reports(result.number).len();
+                    result.outcome = TrialOutcome::imputed(imputation.cost(lowest, stretches));
+                }
+            }
+        }
+    }
+
+    /// Lowest cost up to each report.
+    fn lowest(&self, number: u64) -> impl Iterator<Item = f64> {
+        let reports = self.reports(number).iter();
+        imputation::lowest(reports.map(|report| self.direction.cost(report.value)))
+    }
+
+    fn take_trials(
+        &mut self,
+        storage: &str,
+        change: Change,
+        trials: Vec<FrozenTrial>,
+    ) -> Result<(), StorageError> {
+        for trial in trials {
+            let index = trial.number as usize;
+            // Numbers have no gaps, and a change is visible with all earlier ones.
+            if index > self.trials.len() {
+                return Err(StorageError::Damaged {
+                    storage: storage.to_owned(),
+                    what: format!("trial {}", self.trials.len()),
+                    message: "it is not there, but later ones are".to_owned(),
+                });
+            }
+            match self.trials.get_mut(index) {
+                Some(known) => *known = trial,
+                None => self.trials.push(trial),
+            }
+        }
+        self.change = change;
+        Ok(())
+    }
+
+    /// Takes the reports of trials, each trial's in the order in which they were made. One for a stretch
+    /// that is known is of a later attempt, and what was known from there on holds no more.
+    fn take_reports(&mut self, change: Change, reports: BTreeMap<u64, Vec<TrialReport>>) {
+        self.reports_change = change;
+        self.reports.resize(self.trials.len(), Vec::new());
+        for (number, reports) in reports {
+            let Some(curve) = self.reports.get_mut(number as usize) else {
+                continue;
+            };
+            for report in reports {
+                curve.truncate(report.step.saturating_sub(1) as usize);
+                curve.push(report);
+            }
+        }
+    }
+}
+
+impl Storage {
+    /// Updates the trials of a view.
+    pub fn refresh(&mut self, view: &mut View) -> Result<(), StorageError> {
+        let (study, since) = (view.study, view.change);
+        let (change, trials) = self.read(|session| trials_since(session, study, since))?;
+        view.take_trials(self.name(), change, trials)
+    }
+
+    /// Updates the trials and reports of a view.
+    pub fn refresh_reports(&mut self, view: &mut View) -> Result<(), StorageError> {
+        let (study, since, reports_since) = (view.study, view.change, view.reports_change);
+        let (change, trials, reports) = self.read(|session| {
+            let (change, trials) = trials_since(session, study, since)?;
+            let reports = reports_since_change(session, study, reports_since)?;
+            Ok((change, trials, reports))
+        })?;
+        view.take_trials(self.name(), change, trials)?;
+        view.take_reports(change, reports);
+        Ok(())
+    }
+}
+
+fn trials_since(
+    session: &mut dyn Session,
+    study: StudyId,
+    since: Change,
+) -> Result<(Change, Vec<FrozenTrial>), StorageError> {
+    let rows = session.query(
+        "SELECT change FROM surefoot_study WHERE id = ?1 AND created = ?2",
+        &cells![study.id, study.created],
+    )?;
+    let row = rows.into_iter().next().ok_or_else(|| deleted(session))?;
+    let change: Change = session.reader("the study", row).count()?;
+    if change == since {
+        return Ok((change, Vec::new()));
+    }
+    let rows = session.query(
+        "SELECT number, state, point, seen, planned, run, value, seconds, reason, message, \
+         created, ended, point_change, end_change FROM surefoot_trial \
+         WHERE study = ?1 AND changed > ?2 ORDER BY number",
+        &cells![study.id, since],
+    )?;
+    let trials = rows.into_iter().map(|row| trial(session, row));
+    let mut trials = trials.collect::<Result<Vec<FrozenTrial>, StorageError>>()?;
+    let rows = session.query(
+        "SELECT number, attempt, worker, began, ended, state FROM surefoot_attempt \
+         WHERE study = ?1 AND number IN \
+         (SELECT number FROM surefoot_trial WHERE study = ?1 AND changed > ?2) \
+         ORDER BY number, attempt",
+        &cells![study.id, since],
+    )?;
+    for row in rows {
+        let (number, attempt) = attempt(session, row)?;
+        if let Ok(index) = trials.binary_search_by_key(&number, |trial| trial.number) {
+            trials[index].attempts.push(attempt);
+        }
+    }
+    Ok((change, trials))
+}
+
+/// Reports after a change, in order. There can be millions, so rows are converted one by one.
+fn reports_since_change(
+    session: &mut dyn Session,
+    study: StudyId,
+    since: Change,
+) -> Result<BTreeMap<u64, Vec<TrialReport>>, StorageError> {
+    let storage = session.storage().to_owned();
+    let mut reports: BTreeMap<u64, Vec<TrialReport>> = BTreeMap::new();
+    session.each(
+        "SELECT number, step, attempt, value, seconds, operations, reported FROM surefoot_report \
+         WHERE study = ?1 AND change > ?2 ORDER BY change",
+        &cells![study.id, since],
+        &mut |row| {
+            let mut row = Reader::new(&storage, "a report", row);
+            reports.entry(row.count()?).or_default().push(TrialReport {
+                step: row.count()?,
+                attempt: row.count()?,
+                value: row.float()?,
+                seconds: row.float()?,
+                operations: row.float()?,
+                at: row.int()?,
+            });
+            Ok(())
+        },
+    )?;
+    Ok(reports)
+}
+
+fn trial(session: &dyn Session, row: Vec<Cell>) -> Result<FrozenTrial, StorageError> {
+    let mut row = session.reader("a trial", row);
+    let number = row.count()?;
+    let name = row.text()?;
+    let point = row.optional_json()?;
+    let seen = row.optional_count()?;
+    let planned = row.optional_count()?;
+    let run = row.optional_text()?;
+    let value = row.optional_float()?;
+    let seconds = row.optional_float()?;
+    let reason = row.optional_json()?;
+    let message = row.optional_text()?;
+    let missing = |what: &str| row.damaged(format!("trial {number} is {name} without a {what}"));
+    let state = match name.as_str() {
+        "waiting" => TrialState::Waiting,
+        "running" => TrialState::Running,
+        "lost" => TrialState::Lost,
+        "complete" => TrialState::Complete { value: value.ok_or_else(|| missing("value"))? },
+        "pruned" => TrialState::Pruned { value, reason: reason.ok_or_else(|| missing("reason"))? },
+        "failed" => TrialState::Failed { message: message.ok_or_else(|| missing("message"))? },
+        other => return Err(row.damaged(format!("unknown state `{other}`"))),
+    };
+    Ok(FrozenTrial {
+        number,
+        state,
+        point,
+        seen,
+        planned,
+        run,
+        seconds,
+        attempts: Vec::new(),
+        created: row.int()?,
+        ended: row.optional_int()?,
+        point_change: row.optional_count()?,
+        end_change: row.optional_count()?,
+    })
+}
+
+fn attempt(session: &dyn Session, row: Vec<Cell>) -> Result<(u64, TrialAttempt), StorageError> {
+    let mut row = session.reader("an attempt", row);
+    let trial = row.count()?;
+    let number = row.count()?;
+    let worker = row.text()?;
+    let began = row.int()?;
+    let ended = row.optional_int()?;
+    let name = row.text()?;
+    let state = ClaimState::from_name(&name);
+    let state = state.ok_or_else(|| row.damaged(format!("unknown claim state `{name}`")))?;
+    Ok((trial, TrialAttempt { number, worker, began, ended, state }))
+}

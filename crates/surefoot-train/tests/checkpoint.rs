@@ -1,18 +1,21 @@
 //! The checkpoints of the trainer hold what the calculus says they must, and nothing in vain.
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
+mod training_loop;
+
 use std::collections::BTreeSet;
 
-use surefoot_check::calculus::{Label, Program, Save, infer, parse};
+use surefoot_check::calculus::{Label, Program, SaveSet, infer};
 use surefoot_data::Dataset;
 use surefoot_diagnose::{Evaluation, Observation};
 use surefoot_plan::Plan;
 use surefoot_record::{Array, Checkpoint, Digest, Event, StepDigest, Values};
 use surefoot_train::{Cpu, Flow, Journal, Progress, Report, Run, Watcher};
+use training_loop::training_loop;
 
 /// The trainer's loop in the calculus, and what its checkpoint must hold.
-fn derived() -> (Program, Save) {
-    let program = parse(include_str!("../src/loop.calculus")).unwrap();
+fn derived() -> (Program, SaveSet) {
+    let program = training_loop();
     let save = infer(&program).save(Label(0)).unwrap().clone();
     (program, save)
 }
@@ -167,7 +170,7 @@ fn a_checkpoint_holds_what_the_types_of_the_loop_derive() {
 
 #[test]
 fn the_loop_needs_no_generator_and_no_workers() {
-    let program = parse(include_str!("../src/loop.calculus")).unwrap();
+    let program = training_loop();
     let typing = infer(&program);
     assert_eq!(typing.worker_dependences(), []);
     assert_eq!(derived().1.fresh, []);

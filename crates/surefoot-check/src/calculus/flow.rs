@@ -1,18 +1,17 @@
-//! What each value of a program is made from: a graph with a node for every definition.
+//! Data-flow graph of a program: a node for every definition, in SSA form.
 //!
-//! One pass over the program makes it. Where a conditional or a loop may have written a variable, a
-//! node of its own stands for the outcome, so that what decided about it is among what it is made
-//! from. A value that a loop carries round makes a cycle.
+//! One pass over the program builds it. Conditionals and loops merge variables in nodes that also
+//! depend on the condition or the bound. A loop-carried value is a cycle.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::constants::propagate_constants;
 use super::outline::{Item, shared, written};
 use super::scoped::Scoped;
-use super::settle::settle;
 use super::syntax::{Label, Operand, Program, Reduction, Site, Statement, Symbol, Variable};
 
-/// A node: an index into [`Flow::nodes`].
+/// Index into [`Flow::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Node(pub(super) u32);
 
@@ -22,111 +21,113 @@ impl Node {
     }
 }
 
-/// What a node stands for. In parentheses its edges, where they are not the operands.
+/// Kind of a node. Its edges are in parentheses where they are not the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The value of a variable that was never written.
+    /// Variable that was never written.
     Unset,
     Constant(Symbol),
-    /// The number of the worker that executes an element of the map with this number, or what is
-    /// outside all maps.
+    /// Rank of the worker that executes an element of the numbered map, or the code outside maps.
     Rank(Option<u32>),
     Workers,
-    /// The number of the iteration of the loop with this number.
+    /// Iteration of the numbered loop.
     Counter(u32),
-    /// The number of the element of the map with this number.
+    /// Element of the numbered map.
     Element(u32),
     Apply(Symbol),
-    /// A function that counts.
+    /// Counting function.
     Count,
     Nondeterministic(Symbol),
     Read(Symbol),
     Seed,
-    /// The value (the generator, operands).
+    /// Drawn value (generator, operands).
     Draw,
-    /// The generator after a draw (the generator).
+    /// Generator after a draw (generator).
     Next,
     Fold,
     Keyed,
     Condition(Symbol),
-    /// How many iterations or elements (the operand).
+    /// Number of iterations or elements (operand).
     Bound,
     /// After a conditional (condition, then, otherwise).
     Either,
-    /// At the beginning of an iteration of the loop (before the loop, at the end of the body).
+    /// Start of an iteration of the loop (before the loop, end of the body).
     Head(u32),
-    /// After the loop (bound, before the loop, at the end of the body).
+    /// After the loop (bound, before the loop, end of the body).
     Exit(u32),
-    /// The result of the map (bound, result).
+    /// Result of the map (bound, result).
     Collect(u32, Reduction),
-    /// A shared generator in the map (before it, at the end of the body).
+    /// Shared generator in the map (before the map, end of the body).
     SharedHead,
-    /// The same after the map (bound, before it, at the end of the body).
+    /// Shared generator after the map (bound, before the map, end of the body).
     SharedExit,
-    /// Whether it is in a map (operands, everything that decides whether it is reached).
+    /// Output, inside a map or not (operands, conditions and bounds that control it).
     Output(bool),
 }
 
-/// What is known of a node besides its edges.
+/// Node of the graph.
 #[derive(Clone, Debug)]
 pub(super) struct Definition {
     pub(super) kind: Kind,
-    /// The number of the statement.
+    /// Number of the statement.
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by the interpreter of the tests"))]
     pub(super) statement: u32,
     pub(super) site: Site,
-    /// What is written, if it is a variable.
+    /// Variable that is written.
     pub(super) variable: Option<Variable>,
     edges: Range<u32>,
 }
 
-/// A checkpoint and what holds there.
-pub(super) struct Stop {
+/// State of the program at a checkpoint.
+pub(super) struct FlowCheckpoint {
     pub(super) label: Label,
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by the interpreter of the tests"))]
     pub(super) statement: u32,
-    /// The node of each variable.
+    /// Node of each variable.
     pub(super) state: Vec<Node>,
-    /// The loops around it, outermost first.
+    /// Enclosing loops, outermost first.
     pub(super) loops: Vec<Loop>,
 }
 
-/// A loop around a point.
+/// Enclosing loop of a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loop {
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by the interpreter of the tests"))]
     pub(super) statement: u32,
     pub(super) counter: Variable,
     pub(super) bound: Node,
-    /// What was made before its first iteration has a smaller number.
+    /// First node of the loop; earlier nodes have smaller numbers.
     pub(super) first: Node,
 }
 
-/// The graph.
+/// Data-flow graph.
 #[derive(Default)]
 pub(super) struct Flow {
     pub(super) nodes: Vec<Definition>,
     edges: Vec<Node>,
-    /// For each statement what makes its value, its bound or its condition; of a map the bound.
+    /// For each statement the node of its value, bound or condition; for a map, of its bound.
     pub(super) made: Vec<Node>,
-    /// For each draw the generator afterwards, for each map its result.
+    /// For each draw the node of the generator afterwards; for each map, of its result.
     pub(super) also: Vec<Node>,
     pub(super) outputs: Vec<Node>,
-    pub(super) stops: Vec<Stop>,
+    pub(super) checkpoints: Vec<FlowCheckpoint>,
 }
 
 impl Flow {
-    /// What the node is made from.
+    /// Returns the inputs of a node.
     pub(super) fn edges(&self, node: Node) -> &[Node] {
         let range = &self.nodes[node.index()].edges;
         &self.edges[range.start as usize..range.end as usize]
     }
 
-    /// Lets a node be something that is made from nothing.
+    /// Replaces a node by one without inputs.
     pub(super) fn replace(&mut self, node: Node, kind: Kind) {
         let definition = &mut self.nodes[node.index()];
         definition.kind = kind;
         definition.edges = 0..0;
     }
 
-    /// Reads a program of `statements` statements.
+    /// Builds the graph of a program with `statements` statements.
     pub(super) fn of(program: &Program, body: &[Item<'_>], statements: u32) -> Flow {
         let unset = Node(0);
         let mut reader = Reader {
@@ -139,17 +140,17 @@ impl Flow {
             state: Scoped::new(vec![unset; program.variables.len()]),
             loops: Vec::new(),
             maps: Vec::new(),
-            deciding: Vec::new(),
+            controlling: Vec::new(),
         };
         let nowhere = Place { statement: 0, site: Site::default() };
         reader.node(Kind::Unset, nowhere, None, &[]);
         reader.block(body);
-        settle(&mut reader.flow);
+        propagate_constants(&mut reader.flow);
         reader.flow
     }
 }
 
-/// Where a node comes from.
+/// Origin of a node.
 #[derive(Clone, Copy)]
 struct Place {
     statement: u32,
@@ -159,13 +160,13 @@ struct Place {
 struct Reader<'p> {
     program: &'p Program,
     flow: Flow,
-    /// The node of each variable, here.
+    /// Current node of each variable.
     state: Scoped<Node>,
     loops: Vec<Loop>,
-    /// The numbers of the maps around.
+    /// Numbers of the enclosing maps.
     maps: Vec<u32>,
-    /// Conditions and bounds that decide whether this is reached.
-    deciding: Vec<Node>,
+    /// Conditions and bounds of the enclosing statements.
+    controlling: Vec<Node>,
 }
 
 impl Reader<'_> {
@@ -219,7 +220,7 @@ impl Reader<'_> {
         edges
     }
 
-    /// A value that a statement gives to a variable.
+    /// Adds the node of an assignment.
     fn assign(&mut self, kind: Kind, place: Place, target: Variable, edges: &[Node]) {
         let node = self.node(kind, place, Some(target), edges);
         self.flow.made[place.statement as usize] = node;
@@ -290,7 +291,7 @@ impl Reader<'_> {
             }
             Statement::Checkpoint { label, .. } => {
                 if self.maps.is_empty() {
-                    self.flow.stops.push(Stop {
+                    self.flow.checkpoints.push(FlowCheckpoint {
                         label: *label,
                         statement: item.number,
                         state: self.state.values().to_vec(),
@@ -300,7 +301,7 @@ impl Reader<'_> {
             }
             Statement::Output { operands, site } => {
                 let mut edges = self.operands(None, operands, at(site));
-                edges.extend_from_slice(&self.deciding);
+                edges.extend_from_slice(&self.controlling);
                 let node = self.node(Kind::Output(!self.maps.is_empty()), at(site), None, &edges);
                 self.flow.made[item.number as usize] = node;
                 self.flow.outputs.push(node);
@@ -310,17 +311,17 @@ impl Reader<'_> {
 
     fn conditional(&mut self, item: &Item<'_>, condition: Node, place: Place) {
         self.flow.made[item.number as usize] = condition;
-        self.deciding.push(condition);
+        self.controlling.push(condition);
         let mark = self.state.branch();
         self.block(&item.blocks[0]);
-        let then = self.state.take_back(mark);
+        let then = self.state.roll_back(mark);
         let mark = self.state.branch();
         self.block(&item.blocks[1]);
-        let otherwise = self.state.take_back(mark);
-        self.deciding.pop();
+        let otherwise = self.state.roll_back(mark);
+        self.controlling.pop();
 
         let mut outcomes = Vec::new();
-        self.state.meet(then, otherwise, |at, a, b| {
+        self.state.merge(then, otherwise, |at, a, b| {
             outcomes.push((at, a, b));
             a
         });
@@ -344,9 +345,9 @@ impl Reader<'_> {
         let number = self.node(Kind::Counter(item.number), place, Some(counter), &[]);
         self.set(counter, number);
         self.loops.push(Loop { statement: item.number, counter, bound, first });
-        self.deciding.push(bound);
+        self.controlling.push(bound);
         self.block(body);
-        self.deciding.pop();
+        self.controlling.pop();
         self.loops.pop();
 
         for (variable, before, head) in heads {
@@ -371,13 +372,13 @@ impl Reader<'_> {
         let number = self.node(Kind::Element(item.number), place, Some(*element), &[]);
         self.set(*element, number);
         self.maps.push(item.number);
-        self.deciding.push(bound);
+        self.controlling.push(bound);
         self.block(body);
         let result = self.operand(*result, place);
-        self.deciding.pop();
+        self.controlling.pop();
         self.maps.pop();
         let ends: Vec<Node> = heads.iter().map(|(v, ..)| self.get(*v)).collect();
-        self.state.take_back(mark);
+        self.state.roll_back(mark);
 
         for ((variable, before, head), end) in heads.into_iter().zip(ends) {
             self.set_edge(head, 1, end);
@@ -391,8 +392,7 @@ impl Reader<'_> {
         self.set(*target, collected);
     }
 
-    /// Nodes for variables at the beginning of a body, with what they had before; what they have at
-    /// its end is not known yet.
+    /// Adds nodes for variables at the start of a body. Their second edge is set after the body is read.
     fn heads(
         &mut self,
         kind: Kind,
@@ -411,7 +411,6 @@ impl Reader<'_> {
     }
 }
 
-/// Numbers of statements and nodes are 32 bits wide: programs fit into memory.
 fn count(length: usize) -> u32 {
     u32::try_from(length).expect("a program has fewer parts than fit into memory")
 }

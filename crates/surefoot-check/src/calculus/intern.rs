@@ -1,22 +1,22 @@
-//! Types and sets of origins, each kept once.
+//! Interned types and sets of origins.
 //!
-//! A program has thousands of values and few types among them. Sets are bits while they are joined
-//! and become lists of origins only where a type is asked for.
+//! A program has thousands of values and few distinct types. Sets are bit sets while types are joined,
+//! and become lists of origins when a type is created.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::types::{Origin, Quality, Type, WorkerDependence};
 
-/// A set of origins.
+/// Interned set of origins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct SetId(u32);
 
-/// Sets of origins; the default one is empty.
+/// Interner of sets. [`SetId::default`] is the empty set.
 pub(super) struct Sets {
     origins: Vec<Origin>,
     numbers: HashMap<Origin, usize>,
-    /// The bits of each set, without zeros at the end.
+    /// Bits of each set, without trailing zero words.
     sets: Vec<Arc<[u64]>>,
     known: HashMap<Arc<[u64]>, SetId>,
     unions: HashMap<(SetId, SetId), SetId>,
@@ -44,7 +44,7 @@ impl Sets {
         })
     }
 
-    /// The set of one origin.
+    /// Returns the set of one origin.
     pub(super) fn single(&mut self, origin: Origin) -> SetId {
         let origins = &mut self.origins;
         let number = *self.numbers.entry(origin).or_insert_with(|| {
@@ -87,11 +87,11 @@ impl Sets {
     }
 }
 
-/// A type.
+/// Interned type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct TypeId(u32);
 
-/// What makes a type.
+/// Identity of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) quality: Quality,
@@ -99,7 +99,7 @@ pub(super) struct Key {
     pub(super) workers: Option<WorkerDependence>,
 }
 
-/// All types of a program.
+/// Interner of the types of a program.
 pub(super) struct Types {
     sets: Sets,
     lists: HashMap<SetId, Arc<[Origin]>>,
@@ -141,7 +141,7 @@ impl Types {
         id
     }
 
-    /// The type of what depends on both.
+    /// Returns the type of a value that depends on both.
     pub(super) fn join(&mut self, one: TypeId, other: TypeId) -> TypeId {
         if one == other {
             return one;

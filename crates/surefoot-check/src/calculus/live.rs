@@ -1,8 +1,7 @@
-//! Which variables matter at which checkpoint.
+//! Liveness of variables at checkpoints.
 //!
-//! A variable is live where its value can still reach an output, through data, or through a
-//! condition or a bound that decides about one. That it is read is not enough: what a log needs is
-//! not what a restart needs.
+//! A variable is live if its value can still reach an output, through data or through a condition or a
+//! bound that controls one. A variable that is only logged is not live.
 
 use super::flow::{Flow, Node};
 use super::outline::Item;
@@ -10,7 +9,7 @@ use super::scoped::{Mark, Scoped};
 use super::solve::origin;
 use super::syntax::{Operand, Site, Statement, Variable};
 
-/// For each node whether an output depends on it.
+/// Returns for each node whether an output depends on it.
 pub(super) fn relevant(flow: &Flow) -> Vec<bool> {
     let mut relevant = vec![false; flow.nodes.len()];
     let mut open: Vec<Node> = flow.outputs.clone();
@@ -22,25 +21,25 @@ pub(super) fn relevant(flow: &Flow) -> Vec<bool> {
     relevant
 }
 
-/// What is live at a checkpoint.
+/// Liveness at one checkpoint.
 pub(super) struct Live {
-    /// For each variable the site that needs it next, if any does.
+    /// Next use of each variable; `None` if it is dead.
     pub(super) variables: Vec<Option<Site>>,
-    /// Nodes that take something from outside, are still to come, and matter.
+    /// Nodes after the checkpoint that read external values and reach an output.
     pub(super) fresh: Vec<Node>,
 }
 
-/// What is live at each checkpoint, in the order of [`Flow::stops`].
+/// Returns the liveness at each checkpoint, in the order of [`Flow::checkpoints`].
 pub(super) fn live(
     flow: &Flow,
     relevant: &[bool],
     variables: usize,
     body: &[Item<'_>],
 ) -> Vec<Live> {
-    let takes_in = |at: &u32| {
+    let is_external = |at: &u32| {
         origin(flow, Node(*at)).is_some_and(|o| o.kind.is_external()) && relevant[*at as usize]
     };
-    let externals: Vec<Node> = (0..flow.nodes.len() as u32).filter(takes_in).map(Node).collect();
+    let externals: Vec<Node> = (0..flow.nodes.len() as u32).filter(is_external).map(Node).collect();
     let mut reader = Reader {
         flow,
         relevant,
@@ -56,16 +55,16 @@ pub(super) fn live(
     reader.found
 }
 
-/// Goes through the program backwards.
+/// Walks the program backwards.
 struct Reader<'f> {
     flow: &'f Flow,
     relevant: &'f [bool],
-    /// The next use of each variable, and after the variables of each of `externals`: nothing ever
-    /// ends those, so one is live as long as it is still to come.
+    /// Next use of each variable, then of each of `externals`, which stay live from their statement
+    /// back to the start.
     live: Scoped<Option<Site>>,
     variables: usize,
     externals: Vec<Node>,
-    /// Whether checkpoints are taken down; not while it is only asked what a body needs.
+    /// False during the first walk over a loop body, which only finds what the body needs.
     recording: bool,
     in_map: bool,
     found: Vec<Live>,
@@ -76,7 +75,7 @@ impl Reader<'_> {
         self.relevant[node.index()]
     }
 
-    fn end(&mut self, variable: Variable) {
+    fn kill(&mut self, variable: Variable) {
         self.live.set(variable.0 as usize, None);
     }
 
@@ -100,33 +99,33 @@ impl Reader<'_> {
         match item.statement {
             Statement::Compute { target, operands, site, .. }
             | Statement::Seed { generator: target, operands, site } => {
-                self.end(*target);
+                self.kill(*target);
                 if self.matters(made) {
                     self.need(operands, *site);
                 }
             }
             Statement::Nondeterministic { target, operands, site, .. } => {
-                self.end(*target);
+                self.kill(*target);
                 if self.matters(made) {
                     self.need(operands, *site);
                 }
-                self.take_in(made, *site);
+                self.mark_external(made, *site);
             }
             Statement::Read { target, site, .. } => {
-                self.end(*target);
-                self.take_in(made, *site);
+                self.kill(*target);
+                self.mark_external(made, *site);
             }
             Statement::Fold { target, key, operands, site }
             | Statement::Keyed { target, key, operands, site } => {
-                self.end(*target);
+                self.kill(*target);
                 if self.matters(made) {
                     self.need(operands, *site);
                     self.need(&[*key], *site);
                 }
             }
             Statement::Draw { target, generator, operands, site } => {
-                self.end(*target);
-                self.end(*generator);
+                self.kill(*target);
+                self.kill(*generator);
                 if self.matters(made) {
                     self.need(operands, *site);
                 }
@@ -137,11 +136,11 @@ impl Reader<'_> {
             Statement::If { operands, site, .. } => {
                 let mark = self.live.branch();
                 self.block(&item.blocks[1]);
-                let otherwise = self.live.take_back(mark);
+                let otherwise = self.live.roll_back(mark);
                 let mark = self.live.branch();
                 self.block(&item.blocks[0]);
-                let then = self.live.take_back(mark);
-                self.live.meet(then, otherwise, |_, a, b| a.or(b));
+                let then = self.live.roll_back(mark);
+                self.live.merge(then, otherwise, |_, a, b| a.or(b));
                 if self.matters(made) {
                     self.need(operands, *site);
                 }
@@ -153,17 +152,17 @@ impl Reader<'_> {
                 }
             }
             Statement::Map { target, element, bound, result, site, .. } => {
-                self.end(*target);
+                self.kill(*target);
                 let was = std::mem::replace(&mut self.in_map, true);
                 let mark = self.live.branch();
                 if self.matters(also) {
                     self.need(&[*result], *site);
                 }
                 self.block(&item.blocks[0]);
-                self.end(*element);
+                self.kill(*element);
                 self.add(mark);
                 self.in_map = was;
-                self.take_in(also, *site);
+                self.mark_external(also, *site);
                 if self.matters(made) {
                     self.need(&[*bound], *site);
                 }
@@ -185,17 +184,17 @@ impl Reader<'_> {
         }
     }
 
-    /// What a node takes from outside is still to come, if it takes in anything that matters.
-    fn take_in(&mut self, node: Node, site: Site) {
+    /// Marks an external node as live if it is one of `externals`.
+    fn mark_external(&mut self, node: Node, site: Site) {
         if let Ok(at) = self.externals.binary_search(&node) {
             self.live.set(self.variables + at, Some(site));
         }
     }
 
-    /// What the branch since the mark needs at its beginning is needed besides what is needed here:
-    /// it may not be executed, or more than once.
+    /// Adds what the branch since the mark needs at its start to what is live here: the branch may run
+    /// any number of times.
     fn add(&mut self, mark: Mark) {
-        for (at, site) in self.live.take_back(mark) {
+        for (at, site) in self.live.roll_back(mark) {
             if site.is_some() {
                 self.live.set(at, site);
             }
@@ -206,14 +205,14 @@ impl Reader<'_> {
         let was = std::mem::replace(&mut self.recording, false);
         let mark = self.live.branch();
         self.block(body);
-        self.end(counter);
+        self.kill(counter);
         self.add(mark);
         self.recording = was;
         if self.recording {
-            // Now everything is known that is needed at the end of the body.
+            // The second walk starts with everything that is live at the end of the body.
             let mark = self.live.branch();
             self.block(body);
-            self.live.take_back(mark);
+            self.live.roll_back(mark);
         }
     }
 }

@@ -1,62 +1,66 @@
-//! A language for the randomness of a training program.
+//! A small language for the randomness of training programs.
 //!
-//! A program says what it keeps, draws, reads and puts out. Its types say of every value what it is
-//! made of, and from them follows what a checkpoint must save. `docs/randomness.md` has the laws.
+//! A program states what it keeps, draws, reads and outputs. [`infer`] computes a type for every value,
+//! and from the types follows what a checkpoint must save. `docs/randomness.md` describes the language
+//! and its laws.
+//!
+//! The program of this example trains a model from a keyed initialization:
 //!
 //! ```
-//! use surefoot_check::calculus::{Label, infer, parse};
+//! use surefoot_check::calculus::{Operand, Program, Site, Statement, infer};
 //!
-//! let program = parse(
-//!     "g := seed 42
-//!      for epoch < epochs {
-//!          ckpt L
-//!          rate := schedule(epoch)
-//!          order := draw g
-//!          weights := step(weights, order, rate)
-//!      }
-//!      out weights",
-//! )?;
+//! let mut program = Program::default();
+//! let [weights, epoch] = ["weights", "epoch"].map(|name| program.variable(name));
+//! let [init, step, epochs] = ["init", "step", "epochs"].map(|name| program.symbol(name));
+//! let label = program.label("end_of_epoch");
+//! let compute = |function, operands: &[Operand], line| Statement::Compute {
+//!     target: weights,
+//!     function,
+//!     operands: operands.to_vec(),
+//!     site: Site(line),
+//! };
+//! // weights := init()
+//! // for epoch < epochs {
+//! //     weights := step(weights, epoch)
+//! //     ckpt end_of_epoch
+//! // }
+//! // out weights
+//! let body = vec![
+//!     compute(step, &[Operand::Variable(weights), Operand::Variable(epoch)], 3),
+//!     Statement::Checkpoint { label, site: Site(4) },
+//! ];
+//! let bound = Operand::Constant(epochs);
+//! program.body = vec![
+//!     compute(init, &[], 1),
+//!     Statement::For { counter: epoch, bound, body, site: Site(2) },
+//!     Statement::Output { operands: vec![Operand::Variable(weights)], site: Site(6) },
+//! ];
+//!
 //! let typing = infer(&program);
-//! let save = typing.save(Label(0)).expect("the checkpoint is reached");
-//! let why = save.members.iter().map(|member| {
-//!     let name = program.name(member.variable);
-//!     member.reason.sentence(name, &program, |site| format!("line {}", site.0))
-//! });
-//! assert_eq!(
-//!     why.collect::<Vec<_>>(),
-//!     [
-//!         "g is moved on by the draw at line 5 in the loop at line 2.",
-//!         "weights is carried round the loop at line 2.",
-//!     ]
-//! );
-//! # Ok::<(), surefoot_check::calculus::ParseError>(())
+//! let save = typing.save(label).expect("the checkpoint is reached");
+//! let members: Vec<_> = save.members.iter().map(|it| program.name(it.variable)).collect();
+//! assert_eq!(members, ["weights"]);
+//! assert_eq!(save.counters, [epoch]);
 //! ```
 
+mod constants;
 mod flow;
 mod intern;
-mod interpreter;
 mod live;
-mod meaning;
 mod outline;
-mod parse;
-mod print;
-mod recompute;
 mod scoped;
-mod settle;
 mod solve;
 mod syntax;
-mod token;
+#[cfg(test)]
+pub(crate) mod tests;
 mod types;
 mod typing;
 
-pub use interpreter::{Execution, Omission, Run, Snapshot, resume, run};
-pub use meaning::Interpretation;
-pub use parse::{ParseError, parse};
 pub use syntax::{
     Label, Operand, Program, Reduction, SUCCESSOR, Site, Statement, Symbol, Variable,
 };
 pub use types::{
-    Member, Origin, OriginKind, Quality, Reason, Recomputed, Save, Type, WorkerCause,
+    Origin, OriginKind, Quality, Recomputed, SaveReason, SaveSet, SavedVariable, Type, WorkerCause,
     WorkerDependence,
 };
 pub use typing::{Output, Typing, infer};

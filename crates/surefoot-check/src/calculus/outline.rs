@@ -1,93 +1,58 @@
-//! A program with its statements numbered, in the order in which they are written down.
+//! Statements numbered in the order of the text.
 
 use std::collections::BTreeSet;
 
 use super::syntax::{Statement, Variable};
 
-/// A statement and what is inside it.
+/// Statement with its number and its blocks.
 pub(super) struct Item<'p> {
     pub(super) number: u32,
     pub(super) statement: &'p Statement,
-    /// The branches of a conditional, the body of a loop or a map.
+    /// Branches of a conditional, or the body of a loop or a map.
     pub(super) blocks: Vec<Vec<Item<'p>>>,
 }
 
-/// Numbers statements, beginning with `next`.
+/// Numbers statements, starting at `next`.
 pub(super) fn outline<'p>(block: &'p [Statement], next: &mut u32) -> Vec<Item<'p>> {
     block
         .iter()
         .map(|statement| {
             let number = *next;
             *next += 1;
-            let blocks = match statement {
-                Statement::If { then, otherwise, .. } => {
-                    vec![outline(then, next), outline(otherwise, next)]
-                }
-                Statement::For { body, .. } | Statement::Map { body, .. } => {
-                    vec![outline(body, next)]
-                }
-                _ => Vec::new(),
-            };
+            let blocks = statement.blocks().map(|block| outline(block, next)).collect();
             Item { number, statement, blocks }
         })
         .collect()
 }
 
-/// Every variable that a block may write to.
+/// Collects the variables that a block may write. A map writes its result and shared generators.
 pub(super) fn written(block: &[Item<'_>], into: &mut BTreeSet<Variable>) {
     for item in block {
+        into.extend(item.statement.targets());
         match item.statement {
-            Statement::Compute { target, .. }
-            | Statement::Nondeterministic { target, .. }
-            | Statement::Fold { target, .. }
-            | Statement::Keyed { target, .. }
-            | Statement::Read { target, .. } => {
-                into.insert(*target);
-            }
-            Statement::Seed { generator, .. } => {
-                into.insert(*generator);
-            }
-            Statement::Draw { target, generator, .. } => {
-                into.insert(*target);
-                into.insert(*generator);
-            }
-            Statement::If { .. } => item.blocks.iter().for_each(|block| written(block, into)),
-            Statement::For { counter, .. } => {
-                into.insert(*counter);
-                written(&item.blocks[0], into);
-            }
-            Statement::Map { target, element, .. } => {
-                into.insert(*target);
-                into.extend(shared(*element, &item.blocks[0]));
-            }
-            Statement::Checkpoint { .. } | Statement::Output { .. } => {}
+            Statement::Map { element, .. } => into.extend(shared(*element, &item.blocks[0])),
+            _ => item.blocks.iter().for_each(|block| written(block, into)),
         }
     }
 }
 
-/// The generators that the elements of a map share: the body may draw from them before it has made
-/// them itself. Whatever else the body writes is its own.
+/// Returns the generators that the elements of a map share: the body may draw from them before it
+/// creates them. All other variables that the body writes are local to an element.
 pub(super) fn shared(element: Variable, body: &[Item<'_>]) -> BTreeSet<Variable> {
     let mut shared = BTreeSet::new();
-    drawn_unmade(body, &mut BTreeSet::from([element]), &mut shared);
+    drawn_before_made(body, &mut BTreeSet::from([element]), &mut shared);
     shared
 }
 
-/// Collects generators that are drawn from while they are not certainly in `made`, to which comes
-/// what the block certainly writes.
-fn drawn_unmade(block: &[Item<'_>], made: &mut BTreeSet<Variable>, drawn: &mut BTreeSet<Variable>) {
+/// Collects generators that are drawn from while they may not be in `made`. Adds to `made` what the
+/// block writes on every path.
+fn drawn_before_made(
+    block: &[Item<'_>],
+    made: &mut BTreeSet<Variable>,
+    drawn: &mut BTreeSet<Variable>,
+) {
     for item in block {
         match item.statement {
-            Statement::Compute { target, .. }
-            | Statement::Nondeterministic { target, .. }
-            | Statement::Fold { target, .. }
-            | Statement::Keyed { target, .. }
-            | Statement::Read { target, .. } => {
-                made.insert(*target);
-            }
-            Statement::Seed { generator, .. } => {
-                made.insert(*generator);
-            }
             Statement::Draw { target, generator, .. } => {
                 if !made.contains(generator) {
                     drawn.insert(*generator);
@@ -96,22 +61,22 @@ fn drawn_unmade(block: &[Item<'_>], made: &mut BTreeSet<Variable>, drawn: &mut B
             }
             Statement::If { .. } => {
                 let mut otherwise = made.clone();
-                drawn_unmade(&item.blocks[0], made, drawn);
-                drawn_unmade(&item.blocks[1], &mut otherwise, drawn);
+                drawn_before_made(&item.blocks[0], made, drawn);
+                drawn_before_made(&item.blocks[1], &mut otherwise, drawn);
                 made.retain(|variable| otherwise.contains(variable));
             }
-            // It may have no iteration.
+            // The loop may have no iteration.
             Statement::For { counter, .. } => {
                 let mut within = made.clone();
                 within.insert(*counter);
-                drawn_unmade(&item.blocks[0], &mut within, drawn);
+                drawn_before_made(&item.blocks[0], &mut within, drawn);
             }
             Statement::Map { target, element, .. } => {
                 let inner = shared(*element, &item.blocks[0]);
                 drawn.extend(inner.difference(made));
                 made.insert(*target);
             }
-            Statement::Checkpoint { .. } | Statement::Output { .. } => {}
+            statement => made.extend(statement.targets()),
         }
     }
 }

@@ -1,24 +1,23 @@
-//! An array with branches that can be taken back.
+//! Array with rollback, for walking the branches of a program.
 //!
-//! Programs branch far more often than they have variables worth copying: a branch costs what it
-//! writes, not what there is.
+//! A branch costs as much as it writes, not as much as the array holds.
 
-/// The array.
+/// Array whose writes can be rolled back to a mark.
 pub(super) struct Scoped<T> {
     values: Vec<T>,
-    /// What was there before each write, oldest first.
-    journal: Vec<(usize, T)>,
+    /// Overwritten values, oldest first.
+    undo: Vec<(usize, T)>,
 }
 
-/// The beginning of a branch.
+/// Start of a branch.
 pub(super) struct Mark(usize);
 
-/// What a branch wrote last into each place it wrote to, by place.
+/// Last value that a branch wrote to each index, sorted by index.
 pub(super) type Changes<T> = Vec<(usize, T)>;
 
 impl<T: Copy> Scoped<T> {
     pub(super) fn new(values: Vec<T>) -> Self {
-        Scoped { values, journal: Vec::new() }
+        Scoped { values, undo: Vec::new() }
     }
 
     pub(super) fn values(&self) -> &[T] {
@@ -30,30 +29,30 @@ impl<T: Copy> Scoped<T> {
     }
 
     pub(super) fn set(&mut self, at: usize, value: T) {
-        self.journal.push((at, self.values[at]));
+        self.undo.push((at, self.values[at]));
         self.values[at] = value;
     }
 
     pub(super) fn branch(&self) -> Mark {
-        Mark(self.journal.len())
+        Mark(self.undo.len())
     }
 
-    /// Everything is as it was at the mark.
-    pub(super) fn take_back(&mut self, mark: Mark) -> Changes<T> {
-        let mut changes = Vec::with_capacity(self.journal.len() - mark.0);
-        for (at, before) in self.journal.drain(mark.0..).rev() {
+    /// Restores the array as it was at the mark, and returns what was undone.
+    pub(super) fn roll_back(&mut self, mark: Mark) -> Changes<T> {
+        let mut changes = Vec::with_capacity(self.undo.len() - mark.0);
+        for (at, before) in self.undo.drain(mark.0..).rev() {
             changes.push((at, self.values[at]));
             self.values[at] = before;
         }
-        // The latest write to a place came off first, and the sort is stable.
+        // The latest write to an index comes first, and the sort is stable.
         changes.sort_by_key(|(at, _)| *at);
         changes.dedup_by_key(|(at, _)| *at);
         changes
     }
 
-    /// Calls `merge` with the place and both values for each place that one of two branches from
-    /// here wrote to.
-    pub(super) fn meet(
+    /// Merges two branches that start here: calls `merge` with the index and both values for each index
+    /// that one of them wrote.
+    pub(super) fn merge(
         &mut self,
         one: Changes<T>,
         other: Changes<T>,
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn branches_are_taken_back_and_met() {
+    fn branches_are_rolled_back_and_merged() {
         let mut array = Scoped::new(vec![1, 2, 3]);
         let outer = array.branch();
         array.set(2, 30);
@@ -88,15 +87,15 @@ mod tests {
         let mark = array.branch();
         array.set(0, 10);
         array.set(0, 11);
-        let one = array.take_back(mark);
+        let one = array.roll_back(mark);
         assert_eq!(one, [(0, 11)]);
         let mark = array.branch();
         array.set(1, 20);
-        let other = array.take_back(mark);
+        let other = array.roll_back(mark);
 
-        array.meet(one, other, |_, a, b| a + b);
+        array.merge(one, other, |_, a, b| a + b);
         assert_eq!(array.values(), [12, 22, 30]);
-        array.take_back(outer);
+        array.roll_back(outer);
         assert_eq!(array.values(), [1, 2, 3]);
     }
 }

@@ -1,24 +1,24 @@
-//! The types of all nodes, from what they are made of.
+//! Types of all nodes of a data-flow graph.
 //!
-//! Nodes that depend on each other have the same sources, so strongly connected components are
-//! visited, each after those it depends on.
+//! Nodes that depend on each other have the same type, so the solver visits strongly connected
+//! components, each after its dependencies.
 
 use super::flow::{Flow, Kind, Node};
 use super::intern::{Key, SetId, Sets, TypeId, Types};
 use super::syntax::Reduction;
 use super::types::{Origin, OriginKind, Quality, Type, WorkerCause, WorkerDependence};
 
-/// The types of nodes.
+/// Types of the nodes of a graph.
 pub(super) struct Solution {
     pub(super) types: Types,
-    /// For each node its type.
+    /// Type of each node.
     of: Vec<TypeId>,
-    /// For each node that is history, where that begins: a value that a loop carries round, or a
-    /// shared generator.
+    /// For each node with quality [`Quality::History`], the loop-carried value or shared generator that
+    /// makes it so.
     root: Vec<Option<Node>>,
-    /// For each node its component.
+    /// Component of each node.
     component: Vec<u32>,
-    /// The nodes of each component.
+    /// Nodes of each component.
     members: Vec<Vec<Node>>,
 }
 
@@ -53,18 +53,18 @@ impl Solution {
         self.of[node.index()]
     }
 
-    /// Where the history of a node begins.
+    /// Returns the loop-carried value or shared generator that a node depends on.
     pub(super) fn root(&self, node: Node) -> Option<Node> {
         self.root[node.index()]
     }
 
-    /// The nodes that depend on this one and on which it depends, itself among them.
-    pub(super) fn circle(&self, node: Node) -> &[Node] {
+    /// Returns the strongly connected component of a node.
+    pub(super) fn cycle(&self, node: Node) -> &[Node] {
         &self.members[self.component[node.index()] as usize]
     }
 }
 
-/// What a node is by itself, in the eyes of the workers.
+/// Returns the dependence on workers that a node introduces.
 pub(super) fn worker_cause(flow: &Flow, node: Node) -> Option<WorkerDependence> {
     let definition = &flow.nodes[node.index()];
     let cause = match definition.kind {
@@ -79,7 +79,7 @@ pub(super) fn worker_cause(flow: &Flow, node: Node) -> Option<WorkerDependence> 
     Some(WorkerDependence { site: definition.site, cause })
 }
 
-/// What a node takes from outside, or the seed that it is.
+/// Returns the origin that a node introduces.
 pub(super) fn origin(flow: &Flow, node: Node) -> Option<Origin> {
     let definition = &flow.nodes[node.index()];
     let (kind, symbol) = match definition.kind {
@@ -94,11 +94,11 @@ pub(super) fn origin(flow: &Flow, node: Node) -> Option<Origin> {
 
 #[derive(Clone, Copy)]
 struct Facts {
-    /// It can be computed from constants, seeds and the counters around it.
+    /// Can be computed from constants, seeds and the counters of enclosing loops.
     closed: bool,
-    /// More than constants are in it.
+    /// Depends on a seed, a key or a counter.
     keyed: bool,
-    /// Something from outside is in it.
+    /// Depends on an external value.
     external: bool,
     sources: SetId,
     workers: Option<WorkerDependence>,
@@ -149,7 +149,7 @@ impl Solver<'_> {
     fn component(&mut self, nodes: &[Node]) {
         let home = self.component[nodes[0].index()];
         let inside = |node: Node| self.component[node.index()] == home;
-        let is_circle = nodes.len() > 1 || self.flow.edges(nodes[0]).contains(&nodes[0]);
+        let is_cycle = nodes.len() > 1 || self.flow.edges(nodes[0]).contains(&nodes[0]);
         let mut facts = Facts::default();
         for node in nodes {
             let own = self.own(*node);
@@ -175,7 +175,7 @@ impl Solver<'_> {
                 facts.sources = self.sets.union(facts.sources, from.sources);
             }
         }
-        if is_circle && !nodes.iter().all(|node| self.only_counts(*node, home)) {
+        if is_cycle && !nodes.iter().all(|node| self.only_counts(*node, home)) {
             facts.closed = false;
             facts.root = nodes.iter().copied().filter(|node| self.is_head(*node)).min();
         }
@@ -188,7 +188,7 @@ impl Solver<'_> {
         matches!(self.flow.nodes[node.index()].kind, Kind::Head(_) | Kind::SharedHead)
     }
 
-    /// What the node brings in by itself.
+    /// Returns the facts that a node introduces, without those of its inputs.
     fn own(&self, node: Node) -> Facts {
         let mut facts = Facts { workers: worker_cause(self.flow, node), ..Facts::default() };
         match self.flow.nodes[node.index()].kind {
@@ -212,7 +212,7 @@ impl Solver<'_> {
         facts
     }
 
-    /// Whether the node, part of a circle, does no more to it than to count how often it is passed.
+    /// True if a node of a cycle does nothing but count iterations.
     fn only_counts(&self, node: Node, home: u32) -> bool {
         let inside = |node: Node| self.component[node.index()] == home;
         match self.flow.nodes[node.index()].kind {
@@ -223,8 +223,8 @@ impl Solver<'_> {
     }
 }
 
-/// Tarjan's algorithm, without recursion: each node's component, and the nodes of each component. A
-/// component comes after all it depends on.
+/// Finds strongly connected components with Tarjan's algorithm, without recursion. Returns the component
+/// of each node and the nodes of each component; a component follows its dependencies.
 fn components(flow: &Flow) -> (Vec<u32>, Vec<Vec<Node>>) {
     const UNSEEN: u32 = u32::MAX;
     let count = flow.nodes.len();
@@ -250,7 +250,7 @@ fn components(flow: &Flow) -> (Vec<u32>, Vec<Vec<Node>>) {
                 open.push(node);
             }
             let edges = flow.edges(node);
-            // Whatever was just left has its lowest reach; taking it in again does no harm.
+            // The edge visited last has its final `low`.
             if let Some(done) = edge.checked_sub(1).map(|last| edges[last].index())
                 && component[done] == UNSEEN
             {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! s ::= x := f(e..) | x := nd f(e..)          deterministic, nondeterministic operation
-//!     | g := seed e.. | x := draw g e..       generator with state; a draw writes g
+//!     | g := seed e.. | x := draw g e..       generator with state; a draw advances g
 //!     | k := fold k e.. | x := rnd(k, e..)    keyed draw: pure
 //!     | x := env w                            time, order of files, entropy
 //!     | s; s | if c(e..) s s | for i < e s
@@ -11,253 +11,288 @@
 //! e ::= x | constant | rank | workers
 //! ```
 
-use std::fmt;
-
-/// The name of the one function with a meaning of its own. `succ(x, c..)` is `x` and an amount that
-/// the constants `c..` determine, one if there are none. With other operands it is like any other.
+/// Name of the built-in function that counts. `succ(x, c..)` adds to `x` an amount that the constants
+/// `c..` determine, 1 if there are none. With other operands it is an ordinary function.
 pub const SUCCESSOR: &str = "succ";
 
-/// A variable of a program: an index into [`Program::variables`].
+/// Variable of a program: an index into [`Program::variables`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Variable(pub u32);
 
-/// The name of a function, a constant, a condition or a thing read from the environment: an index
-/// into [`Program::symbols`]. Symbols have no fixed meaning; an interpretation gives them one.
+/// Uninterpreted name of a function, a constant, a condition or an environment source: an index into
+/// [`Program::symbols`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Symbol(pub u32);
 
-/// The name of a checkpoint.
+/// Name of a checkpoint: an index into [`Program::labels`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label(pub u32);
 
-/// Where a statement comes from. What the number means is up to whoever wrote the program.
+/// Origin of a statement. The producer of the program defines what the number means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Site(pub u32);
 
-/// What operations are applied to.
+/// Operand of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operand {
-    /// The value of a variable.
+    /// Value of a variable.
     Variable(Variable),
-    /// A literal, a setting or the data: the same in every execution of the program.
+    /// Literal, setting or data set: the same in every execution of the program.
     Constant(Symbol),
-    /// The number of the worker that executes this.
+    /// Rank of the executing worker.
     Rank,
-    /// The number of workers.
+    /// Number of workers.
     Workers,
 }
 
-/// The order in which the results of a parallel map are combined.
+/// Order in which the results of a parallel map are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reduction {
-    /// Along one binary tree over the elements, however they are spread over workers.
+    /// Along one binary tree over the elements, independent of their distribution over workers.
     Tree,
-    /// First within each worker, then from worker to worker.
+    /// Within each worker first, then from worker to worker.
     Ring,
-    /// As they arrive.
+    /// In the order of arrival.
     Unordered,
 }
 
-/// A statement.
+/// Statement of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Statement {
-    /// `x := f(e..)`: the same operands give the same value. The function called
-    /// [`SUCCESSOR`] counts: its value is its first operand, more by a constant amount.
+    /// `x := f(e..)`: equal operands give equal values. The function named [`SUCCESSOR`] counts.
     Compute {
-        /// What is written.
+        /// Variable that is written.
         target: Variable,
-        /// What is applied.
+        /// Function.
         function: Symbol,
-        /// What it is applied to.
+        /// Operands.
         operands: Vec<Operand>,
-        /// Where it comes from.
+        /// Origin.
         site: Site,
     },
-    /// `x := nd f(e..)`: the same operands may give another value.
+    /// `x := nd f(e..)`: equal operands may give different values.
     Nondeterministic {
-        /// What is written.
+        /// Variable that is written.
         target: Variable,
-        /// What is applied.
+        /// Function.
         function: Symbol,
-        /// What it is applied to.
+        /// Operands.
         operands: Vec<Operand>,
-        /// Where it comes from.
+        /// Origin.
         site: Site,
     },
-    /// `g := seed e..`.
+    /// `g := seed e..`: creates or re-seeds a generator.
     Seed {
-        /// The generator that is made, or made anew.
+        /// Generator.
         generator: Variable,
-        /// What determines it.
+        /// Seed.
         operands: Vec<Operand>,
-        /// Where it comes from.
+        /// Origin.
         site: Site,
     },
-    /// `x := draw g e..`: depends on the generator, and moves it on. How far is a matter of the
-    /// statement, not of the operands.
+    /// `x := draw g e..`: reads the generator and advances it. The statement alone, not its operands,
+    /// determines how far.
     Draw {
-        /// What is written.
+        /// Variable that is written.
         target: Variable,
-        /// The generator.
+        /// Generator.
         generator: Variable,
-        /// What else the value depends on, its shape for instance.
+        /// Other inputs of the value, such as its shape.
         operands: Vec<Operand>,
-        /// Where it comes from.
+        /// Origin.
         site: Site,
     },
-    /// `k := fold k e..`: another key, from a key and numbers.
+    /// `k := fold k e..`: derives a key from a key and numbers.
     Fold {
-        /// What is written.
+        /// Variable that is written.
         target: Variable,
-        /// The key.
+        /// Key.
         key: Operand,
-        /// What is folded in.
+        /// Numbers that are folded in.
         operands: Vec<Operand>,
-        /// Where it comes from.
+        /// Origin.
         site: Site,
     },
     /// `x := rnd(k, e..)`: a pure function of the key and the numbers.
     Keyed {
-        /// What is written.
+        /// Variable that is written.
         target: Variable,
-        /// The key.
+        /// Key.
         key: Operand,
-        /// What tells this draw from others with the same key.
+        /// Numbers that distinguish draws with the same key.
         operands: Vec<Operand>,
-        /// Where it comes from.
+        /// Origin.
         site: Site,
     },
-    /// `x := env w`: another value in another execution.
+    /// `x := env w`: reads a value that differs between executions.
     Read {
-        /// What is written.
+        /// Variable that is written.
         target: Variable,
-        /// What is read: time, the order of files, entropy.
+        /// Environment source: time, order of files, entropy.
         what: Symbol,
-        /// Where it comes from.
+        /// Origin.
         site: Site,
     },
     /// `if c(e..) s s`.
     If {
-        /// The condition.
+        /// Condition.
         condition: Symbol,
-        /// What it depends on.
+        /// Operands of the condition.
         operands: Vec<Operand>,
-        /// Executed when it holds.
+        /// Executed if the condition holds.
         then: Vec<Statement>,
-        /// Executed when it does not.
+        /// Executed otherwise.
         otherwise: Vec<Statement>,
-        /// Where it comes from.
+        /// Origin.
         site: Site,
     },
-    /// `for i < e s`; the bound is taken once, before the first iteration. The counter is set at the
-    /// beginning of each iteration, and afterwards keeps what it had in the last.
+    /// `for i < e s`. The bound is evaluated once, before the first iteration. The counter is set at
+    /// the start of each iteration and keeps its last value after the loop.
     For {
-        /// Counts iterations, from zero.
+        /// 0-based iteration counter.
         counter: Variable,
-        /// How many there are.
+        /// Number of iterations.
         bound: Operand,
-        /// Executed in each.
+        /// Loop body.
         body: Vec<Statement>,
-        /// Where it comes from.
+        /// Origin.
         site: Site,
     },
-    /// `ckpt L`: here the program may be stopped, and started again.
+    /// `ckpt L`: the program may be stopped here and restarted.
     Checkpoint {
-        /// Its name.
+        /// Name.
         label: Label,
-        /// Where it comes from.
+        /// Origin.
         site: Site,
     },
-    /// `out e..`: what an execution is judged by.
+    /// `out e..`: result of the program. Executions are compared by their outputs.
     Output {
-        /// What is put out.
+        /// Values that are output.
         operands: Vec<Operand>,
-        /// Where it comes from.
+        /// Origin.
         site: Site,
     },
-    /// `x := map j < e { s; e } reduce T`. What the body writes is its own, but for generators that
-    /// it may draw from before it has made them itself: those are shared by all elements. Checkpoints
-    /// in the body are none.
+    /// `x := map j < e { s; e } reduce T`. Variables written by the body are local to an element,
+    /// except for generators that the body may draw from before it creates them: all elements share
+    /// those. Checkpoints in the body are ignored.
     Map {
-        /// What is written.
+        /// Variable that is written.
         target: Variable,
-        /// The number of the element, from zero.
+        /// 0-based element number.
         element: Variable,
-        /// How many elements there are.
+        /// Number of elements.
         bound: Operand,
-        /// Executed for each, on one of the workers.
+        /// Executed for each element on one of the workers.
         body: Vec<Statement>,
-        /// What is combined.
+        /// Result of an element.
         result: Operand,
-        /// In which order.
+        /// Order in which the results are combined.
         reduction: Reduction,
-        /// Where it comes from.
+        /// Origin.
         site: Site,
     },
 }
 
-/// A program.
+impl Statement {
+    /// Variables that the statement writes itself, without those its blocks write.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = Variable> {
+        let targets = match self {
+            Statement::Compute { target, .. }
+            | Statement::Nondeterministic { target, .. }
+            | Statement::Fold { target, .. }
+            | Statement::Keyed { target, .. }
+            | Statement::Read { target, .. }
+            | Statement::Seed { generator: target, .. }
+            | Statement::For { counter: target, .. }
+            | Statement::Map { target, .. } => [Some(*target), None],
+            Statement::Draw { target, generator, .. } => [Some(*target), Some(*generator)],
+            Statement::If { .. } | Statement::Checkpoint { .. } | Statement::Output { .. } => {
+                [None, None]
+            }
+        };
+        targets.into_iter().flatten()
+    }
+
+    /// Branches of a conditional, or the body of a loop or a map.
+    pub(crate) fn blocks(&self) -> impl DoubleEndedIterator<Item = &[Statement]> {
+        let blocks: [Option<&[Statement]>; 2] = match self {
+            Statement::If { then, otherwise, .. } => [Some(then), Some(otherwise)],
+            Statement::For { body, .. } | Statement::Map { body, .. } => [Some(body), None],
+            _ => [None, None],
+        };
+        blocks.into_iter().flatten()
+    }
+
+    /// Origin of the statement.
+    pub fn site(&self) -> Site {
+        match self {
+            Statement::Compute { site, .. }
+            | Statement::Nondeterministic { site, .. }
+            | Statement::Seed { site, .. }
+            | Statement::Draw { site, .. }
+            | Statement::Fold { site, .. }
+            | Statement::Keyed { site, .. }
+            | Statement::Read { site, .. }
+            | Statement::If { site, .. }
+            | Statement::For { site, .. }
+            | Statement::Checkpoint { site, .. }
+            | Statement::Output { site, .. }
+            | Statement::Map { site, .. } => *site,
+        }
+    }
+}
+
+/// Program of the calculus.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     /// Names of variables.
     pub variables: Vec<String>,
-    /// Names of functions, constants, conditions and things read.
+    /// Names of functions, constants, conditions and environment sources.
     pub symbols: Vec<String>,
     /// Names of checkpoints.
     pub labels: Vec<String>,
-    /// What it does.
+    /// Statements, in order of execution.
     pub body: Vec<Statement>,
 }
 
 impl Program {
-    /// A new variable. Two may have the same name.
+    /// Adds a variable. Names need not be unique.
     pub fn variable(&mut self, name: impl Into<String>) -> Variable {
         self.variables.push(name.into());
-        Variable(index(self.variables.len()))
+        Variable(last_index(&self.variables))
     }
 
-    /// A new symbol. Two may have the same name.
+    /// Adds a symbol. Names need not be unique.
     pub fn symbol(&mut self, name: impl Into<String>) -> Symbol {
         self.symbols.push(name.into());
-        Symbol(index(self.symbols.len()))
+        Symbol(last_index(&self.symbols))
     }
 
-    /// A new label.
+    /// Adds a label.
     pub fn label(&mut self, name: impl Into<String>) -> Label {
         self.labels.push(name.into());
-        Label(index(self.labels.len()))
+        Label(last_index(&self.labels))
     }
 
-    /// The name of a variable.
+    /// Returns the name of a variable.
     pub fn name(&self, variable: Variable) -> &str {
         &self.variables[variable.0 as usize]
     }
 
-    /// Whether a function applied to these operands adds a constant amount to the first.
+    /// Returns the name of a symbol.
+    pub fn symbol_name(&self, symbol: Symbol) -> &str {
+        &self.symbols[symbol.0 as usize]
+    }
+
+    /// True if a function applied to these operands adds a constant amount to the first.
     pub(super) fn counts(&self, function: Symbol, operands: &[Operand]) -> bool {
         let is_constant = |operand: &Operand| matches!(operand, Operand::Constant(_));
         self.symbol_name(function) == SUCCESSOR
             && !operands.is_empty()
             && operands[1..].iter().all(is_constant)
     }
-
-    /// The name of a symbol.
-    pub fn symbol_name(&self, symbol: Symbol) -> &str {
-        &self.symbols[symbol.0 as usize]
-    }
 }
 
-/// The index of the last of `count` things.
-fn index(count: usize) -> u32 {
-    u32::try_from(count - 1).expect("a program has fewer names than fit into memory")
-}
-
-impl fmt::Display for Reduction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Reduction::Tree => "tree",
-            Reduction::Ring => "ring",
-            Reduction::Unordered => "unordered",
-        })
-    }
+fn last_index(names: &[String]) -> u32 {
+    u32::try_from(names.len() - 1).expect("a program has fewer names than fit into memory")
 }

@@ -1,238 +1,183 @@
-//! What the types of the calculus say.
+//! Types of values, and save sets of checkpoints.
 
-use std::fmt;
 use std::sync::Arc;
 
-use super::syntax::{Program, Site, Symbol, Variable};
+use super::syntax::{Site, Symbol, Variable};
 
-/// What a value is made of. Of several things, the last in this order counts.
+/// Class of inputs that a value depends on. A value has the highest quality of its inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Quality {
-    /// Constants alone: literals, settings, the data.
+    /// Constants only: literals, settings, the data.
     Plan,
-    /// Also seeds, keys, and counters of the loops around it. It is recomputed from them.
+    /// Also seeds, keys, and counters of enclosing loops. A restart recomputes such a value.
     Key,
-    /// Also what an earlier iteration left: parameters, moments, generators that are drawn from.
+    /// Also state of an earlier iteration: parameters, optimizer moments, generators.
     History,
-    /// Also what is read from outside, or computed in a way that does not repeat.
+    /// Also external values and results of nondeterministic operations.
     External,
 }
 
 impl Quality {
-    /// Whether a restart can compute such a value from the program and the counters.
+    /// True if a restart can compute such a value from the program and the loop counters.
     pub fn is_recomputable(self) -> bool {
         self <= Quality::Key
     }
 }
 
-/// What an [`Origin`] is.
+/// Kind of an [`Origin`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OriginKind {
-    /// A generator was seeded.
+    /// Seeding of a generator.
     Seed,
-    /// The environment was read.
+    /// Read of the environment.
     Environment,
-    /// An operation that does not repeat.
+    /// Nondeterministic operation.
     Nondeterministic,
-    /// The order in which the results of workers arrived.
+    /// Order in which the results of workers arrive.
     Arrival,
 }
 
 impl OriginKind {
-    /// Whether another execution may find another value there.
+    /// True if the value differs between executions.
     pub fn is_external(self) -> bool {
         self != OriginKind::Seed
     }
 }
 
-/// A place where something comes into a program that its constants do not determine, and seeds.
+/// Statement that introduces a seed or a value that the constants do not determine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    /// What it is.
+    /// Kind.
     pub kind: OriginKind,
-    /// The statement.
+    /// Statement.
     pub site: Site,
-    /// What is read or applied there, if it has a name.
+    /// Environment source or function, if it has a name.
     pub symbol: Option<Symbol>,
 }
 
-/// Why a value differs with the workers.
+/// Reason why a value depends on the workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WorkerCause {
-    /// The number of the worker is read.
+    /// Reads the rank of the worker.
     Rank,
-    /// The number of workers is read.
+    /// Reads the number of workers.
     Workers,
-    /// A reduction within each worker, then from worker to worker.
+    /// Combines results within each worker, then from worker to worker.
     Ring,
-    /// A reduction in the order of arrival.
+    /// Combines results in the order of arrival.
     Unordered,
-    /// All elements of a map draw from this generator, in the order in which workers get to them.
+    /// All elements of a map draw from this generator, in the order in which workers process them.
     Shared(Variable),
-    /// An output in the body of a map.
+    /// Outputs in the body of a map.
     Output,
 }
 
-/// A dependence on the number, the ranks or the speed of workers.
+/// Dependence on the number, the ranks or the speed of workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerDependence {
-    /// Where it comes in.
+    /// Statement that introduces it.
     pub site: Site,
-    /// How.
+    /// Cause.
     pub cause: WorkerCause,
 }
 
-/// The type of a variable at a point.
+/// Type of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Type {
-    /// What its value is made of.
+    /// Class of inputs.
     pub quality: Quality,
-    /// Everything it depends on, through data and through conditions, sorted.
+    /// All origins that the value depends on, through data and conditions, sorted.
     pub sources: Arc<[Origin]>,
-    /// Why it differs with the workers, if it does; where there are several causes, one of them.
+    /// Dependence on the workers; one of them if there are several.
     pub workers: Option<WorkerDependence>,
 }
 
 impl Type {
-    /// Its sources that another execution may find otherwise.
+    /// Returns the sources that differ between executions.
     pub fn external(&self) -> impl Iterator<Item = &Origin> {
         self.sources.iter().filter(|origin| origin.kind.is_external())
     }
 }
 
-/// What a checkpoint must hold.
+/// State that a checkpoint must save.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Save {
-    /// Variables whose values cannot be recomputed and matter for what comes, in the order of the
-    /// program's variables.
-    pub members: Vec<Member>,
-    /// The counters of the loops around the checkpoint, outermost first.
+pub struct SaveSet {
+    /// Live variables that cannot be recomputed, in the order of the program's variables.
+    pub members: Vec<SavedVariable>,
+    /// Counters of the enclosing loops, outermost first.
     pub counters: Vec<Variable>,
-    /// Those of the counters beside which the number of iterations must be saved, because that
-    /// cannot be recomputed either.
+    /// Counters of enclosing loops whose number of iterations cannot be recomputed either and must be
+    /// saved.
     pub bounds: Vec<Variable>,
-    /// Variables that matter for what comes and change in the loops around the checkpoint, but
-    /// follow from the counters: a restart either saves them or computes them.
+    /// Live variables that change in the enclosing loops and follow from the counters. A restart saves
+    /// or recomputes them.
     pub recomputed: Vec<Recomputed>,
-    /// What the program takes from outside after the checkpoint, and lets reach an output. While
-    /// there is any, no checkpoint makes a restart repeat the run.
+    /// External values that the program reads after the checkpoint and that reach an output. If there
+    /// are any, no checkpoint makes a restart repeat the run.
     pub fresh: Vec<Origin>,
 }
 
-impl Save {
-    /// The member that is this variable.
-    pub fn member(&self, variable: Variable) -> Option<&Member> {
+impl SaveSet {
+    /// Returns the member for a variable.
+    pub fn member(&self, variable: Variable) -> Option<&SavedVariable> {
         self.members.iter().find(|member| member.variable == variable)
     }
 }
 
-/// A variable that a checkpoint must hold.
+/// Variable that a checkpoint must save.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
-    /// The variable.
+pub struct SavedVariable {
+    /// Variable.
     pub variable: Variable,
     /// [`Quality::History`] or [`Quality::External`].
     pub quality: Quality,
-    /// Why it cannot be recomputed.
-    pub reason: Reason,
-    /// The statement that needs it next.
+    /// Reason why it cannot be recomputed.
+    pub reason: SaveReason,
+    /// Next statement that uses it.
     pub used_at: Site,
 }
 
-/// A variable that a restart finds from the counters.
+/// Variable that a restart computes from the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recomputed {
-    /// The variable.
+    /// Variable.
     pub variable: Variable,
-    /// The statement that needs it next.
+    /// Next statement that uses it.
     pub used_at: Site,
 }
 
-/// Why a value cannot be recomputed.
+/// Reason why a value cannot be recomputed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Each iteration of a loop makes it from what the one before left.
+pub enum SaveReason {
+    /// Each iteration of a loop computes it from the previous one.
     Carried {
-        /// The loop.
+        /// Loop.
         around: Site,
     },
-    /// A generator that is drawn from in a loop.
+    /// Generator that a loop draws from.
     Moved {
-        /// The loop.
+        /// Loop.
         around: Site,
-        /// The draw.
+        /// Draw.
         drawn_at: Site,
     },
-    /// It is computed from a variable that a loop carries round.
+    /// Computed from a loop-carried variable.
     Derived {
-        /// That variable.
+        /// Loop-carried variable.
         from: Variable,
-        /// The loop.
+        /// Loop.
         around: Site,
     },
-    /// Workers draw from it, or from what it is made of, as they get to it.
+    /// Depends on the order in which workers draw from a generator.
     Shared {
-        /// The generator.
+        /// Generator.
         generator: Variable,
-        /// The map.
+        /// Map.
         site: Site,
     },
-    /// It depends on something outside.
+    /// Depends on an external value.
     External {
-        /// On what.
+        /// Origin of that value.
         origin: Origin,
     },
-}
-
-impl Reason {
-    /// One sentence about a variable called `it`. `place` names sites.
-    pub fn sentence(&self, it: &str, program: &Program, place: impl Fn(Site) -> String) -> String {
-        match *self {
-            Reason::Carried { around } => {
-                format!("{it} is carried round the loop at {}.", place(around))
-            }
-            Reason::Moved { around, drawn_at } => format!(
-                "{it} is moved on by the draw at {} in the loop at {}.",
-                place(drawn_at),
-                place(around)
-            ),
-            Reason::Derived { from, around } => format!(
-                "{it} is computed from {}, which is carried round the loop at {}.",
-                program.name(from),
-                place(around)
-            ),
-            Reason::Shared { generator, site } => format!(
-                "{it} depends on the order in which workers draw from {} at {}.",
-                program.name(generator),
-                place(site)
-            ),
-            Reason::External { origin } => {
-                let site = place(origin.site);
-                let what = origin.symbol.map_or("a value", |symbol| program.symbol_name(symbol));
-                match origin.kind {
-                    OriginKind::Environment => format!(
-                        "{it} depends on {what}, read from the environment at {site}; another execution reads something else."
-                    ),
-                    OriginKind::Nondeterministic => format!(
-                        "{it} depends on {what} at {site}, which need not give the same value again."
-                    ),
-                    OriginKind::Arrival => {
-                        format!("{it} depends on the order in which results arrive at {site}.")
-                    }
-                    OriginKind::Seed => format!("{it} depends on the seed at {site}."),
-                }
-            }
-        }
-    }
-}
-
-impl fmt::Display for Quality {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Quality::Plan => "plan",
-            Quality::Key => "key",
-            Quality::History => "history",
-            Quality::External => "external",
-        })
-    }
 }

@@ -1,44 +1,38 @@
-//! The types of a program, and what its checkpoints must save.
+//! Type inference, and what the checkpoints of a program must save.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 
-use super::flow::{Flow, Kind, Loop, Node, Stop};
-use super::intern::{TypeId, Types};
+use super::flow::{Flow, FlowCheckpoint, Kind, Loop, Node};
+use super::intern::TypeId;
 use super::live::{Live, live, relevant};
 use super::outline::outline;
 use super::solve::{Solution, origin, worker_cause};
 use super::syntax::{Label, Program, Site, Variable};
-use super::types::{Member, Reason, Recomputed, Save, Type, WorkerDependence};
+use super::types::{Recomputed, SaveReason, SaveSet, SavedVariable, Type, WorkerDependence};
 
-/// The types of a program.
+/// Types of a program, returned by [`infer`].
 pub struct Typing {
+    #[cfg_attr(not(test), expect(dead_code, reason = "read by the interpreter of the tests"))]
     pub(super) flow: Flow,
     pub(super) solution: Solution,
     outputs: Vec<Output>,
     states: Vec<TypeId>,
-    checkpoints: BTreeMap<Label, Checkpoint>,
+    saves: BTreeMap<Label, SaveSet>,
     worker_dependences: Vec<WorkerDependence>,
     reaching: Vec<bool>,
 }
 
-/// An output and what it depends on.
+/// Output of a program and its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// The statement.
+    /// Statement.
     pub site: Site,
-    /// The types of all that is put out, and of what decides whether it is, joined.
+    /// Joined type of the values and of the conditions that control the output.
     pub kind: Type,
 }
 
-struct Checkpoint {
-    save: Save,
-    /// The type of each variable.
-    types: Vec<TypeId>,
-}
-
-/// The types of a program. It costs one pass forwards, one backwards for each level of nested loops,
-/// and no search.
+/// Infers the types of a program, in one forward pass and one backward pass for each level of nested
+/// loops.
 pub fn infer(program: &Program) -> Typing {
     let mut statements = 0;
     let items = outline(&program.body, &mut statements);
@@ -65,18 +59,10 @@ pub fn infer(program: &Program) -> Typing {
         }
     }
 
-    let mut checkpoints: BTreeMap<Label, Checkpoint> = BTreeMap::new();
-    for (stop, live) in flow.stops.iter().zip(&live) {
-        let here = Checkpoint {
-            save: save(&flow, &solution, &relevant, stop, live),
-            types: stop.state.iter().map(|node| solution.id(*node)).collect(),
-        };
-        match checkpoints.entry(stop.label) {
-            Entry::Vacant(free) => {
-                free.insert(here);
-            }
-            Entry::Occupied(mut known) => known.get_mut().join(here, &mut solution.types),
-        }
+    let mut saves: BTreeMap<Label, SaveSet> = BTreeMap::new();
+    for (checkpoint, live) in flow.checkpoints.iter().zip(&live) {
+        let save = save_set(&flow, &solution, &relevant, checkpoint, live);
+        saves.entry(checkpoint.label).or_default().merge(save);
     }
 
     let worker_dependences = worker_dependences(&flow, &relevant);
@@ -86,152 +72,141 @@ pub fn infer(program: &Program) -> Typing {
             reaching[variable.0 as usize] |= relevant;
         }
     }
-    Typing { flow, solution, outputs, states, checkpoints, worker_dependences, reaching }
+    Typing { flow, solution, outputs, states, saves, worker_dependences, reaching }
 }
 
 impl Typing {
-    /// What a checkpoint must hold. A label that stands in several places has what any of them
-    /// needs; one that is never reached has nothing.
-    pub fn save(&self, label: Label) -> Option<&Save> {
-        self.checkpoints.get(&label).map(|known| &known.save)
+    /// Returns what a checkpoint must save: for a label in several places the union, for one that is
+    /// never reached `None`.
+    pub fn save(&self, label: Label) -> Option<&SaveSet> {
+        self.saves.get(&label)
     }
 
-    /// The outputs, in the order in which they are written down.
+    /// Returns the outputs in the order of the text.
     pub fn outputs(&self) -> &[Output] {
         &self.outputs
     }
 
-    /// The type of a variable at a checkpoint.
-    pub fn at(&self, label: Label, variable: Variable) -> Option<&Type> {
-        let known = self.checkpoints.get(&label)?;
-        let id = known.types.get(variable.0 as usize)?;
-        Some(self.solution.types.get(*id))
-    }
-
-    /// All that ever flows into a variable.
+    /// Returns the joined type of all values that a variable ever holds.
     pub fn state(&self, variable: Variable) -> &Type {
         self.solution.types.get(self.states[variable.0 as usize])
     }
 
-    /// Whether anything that is ever in a variable reaches an output.
+    /// True if any value of the variable reaches an output.
     pub fn reaches_output(&self, variable: Variable) -> bool {
         self.reaching[variable.0 as usize]
     }
 
-    /// Why outputs, and so what is saved, differ with the workers. If there is nothing, the program
-    /// gives the same for any number of them.
-    pub fn worker_dependences(&self) -> Vec<WorkerDependence> {
-        self.worker_dependences.clone()
+    /// Returns the dependences on workers that reach an output. A program without any computes the same
+    /// outputs on any number of workers.
+    pub fn worker_dependences(&self) -> &[WorkerDependence] {
+        &self.worker_dependences
     }
 }
 
-impl Checkpoint {
-    fn join(&mut self, other: Checkpoint, types: &mut Types) {
-        for (one, other) in self.types.iter_mut().zip(&other.types) {
-            *one = types.join(*one, *other);
-        }
-        let Save { members, counters, bounds, recomputed, fresh } = other.save;
-        let save = &mut self.save;
-        for member in members {
-            if save.member(member.variable).is_none() {
-                save.members.push(member);
-            }
-        }
-        save.members.sort_by_key(|member| member.variable);
-        for found in recomputed {
-            if save.recomputed.iter().all(|known| known.variable != found.variable) {
-                save.recomputed.push(found);
-            }
-        }
-        save.recomputed.sort_by_key(|known| known.variable);
-        for (into, from) in [(&mut save.counters, counters), (&mut save.bounds, bounds)] {
+impl SaveSet {
+    /// Adds the set of another checkpoint with the same label. Of two entries for one variable, the
+    /// first is kept.
+    fn merge(&mut self, other: SaveSet) {
+        self.members.extend(other.members);
+        self.members.sort_by_key(|member| member.variable);
+        self.members.dedup_by_key(|member| member.variable);
+        self.recomputed.extend(other.recomputed);
+        self.recomputed.sort_by_key(|known| known.variable);
+        self.recomputed.dedup_by_key(|known| known.variable);
+        for (into, from) in [(&mut self.counters, other.counters), (&mut self.bounds, other.bounds)]
+        {
             for counter in from {
                 if !into.contains(&counter) {
                     into.push(counter);
                 }
             }
         }
-        save.fresh.extend(fresh);
-        save.fresh.sort_unstable();
-        save.fresh.dedup();
+        self.fresh.extend(other.fresh);
+        self.fresh.sort_unstable();
+        self.fresh.dedup();
     }
 }
 
-fn save(flow: &Flow, solution: &Solution, relevant: &[bool], stop: &Stop, live: &Live) -> Save {
-    let mut save = Save {
-        counters: stop.loops.iter().map(|around| around.counter).collect(),
-        ..Save::default()
+fn save_set(
+    flow: &Flow,
+    solution: &Solution,
+    relevant: &[bool],
+    checkpoint: &FlowCheckpoint,
+    live: &Live,
+) -> SaveSet {
+    let mut save = SaveSet {
+        counters: checkpoint.loops.iter().map(|around| around.counter).collect(),
+        fresh: live.fresh.iter().filter_map(|node| origin(flow, *node)).collect(),
+        ..SaveSet::default()
     };
-    for around in &stop.loops {
+    for around in &checkpoint.loops {
         let open = !solution.get(around.bound).quality.is_recomputable();
         if open && relevant[around.bound.index()] {
             save.bounds.push(around.counter);
         }
     }
-    for (at, (node, used_at)) in stop.state.iter().zip(&live.variables).enumerate() {
+    for (at, (node, used_at)) in checkpoint.state.iter().zip(&live.variables).enumerate() {
         let Some(used_at) = *used_at else { continue };
         let variable = Variable(at as u32);
         let quality = solution.get(*node).quality;
         if !quality.is_recomputable() {
-            save.members.push(Member {
+            save.members.push(SavedVariable {
                 variable,
                 quality,
                 reason: reason(flow, solution, *node, variable),
                 used_at,
             });
-        } else if changes_around(flow, stop, *node) {
+        } else if changes_around(flow, checkpoint, *node) {
             save.recomputed.push(Recomputed { variable, used_at });
         }
     }
-    save.fresh = live.fresh.iter().filter_map(|node| origin(flow, *node)).collect();
-    save.fresh.sort_unstable();
-    save.fresh.dedup();
     save
 }
 
-/// Whether a node was made in the loops around a checkpoint, other than as one of their counters.
-fn changes_around(flow: &Flow, stop: &Stop, node: Node) -> bool {
+/// True if a node belongs to the loops around a checkpoint and is not one of their counters.
+fn changes_around(flow: &Flow, checkpoint: &FlowCheckpoint, node: Node) -> bool {
     let is_counter = matches!(flow.nodes[node.index()].kind, Kind::Counter(_));
     let inside = |outermost: &Loop| node >= outermost.first;
-    !is_counter && stop.loops.first().is_some_and(inside)
+    !is_counter && checkpoint.loops.first().is_some_and(inside)
 }
 
-/// Why a node that is history or external cannot be recomputed.
-fn reason(flow: &Flow, solution: &Solution, node: Node, variable: Variable) -> Reason {
+/// Returns why a node with quality history or external cannot be recomputed.
+fn reason(flow: &Flow, solution: &Solution, node: Node, variable: Variable) -> SaveReason {
     let definition = |node: Node| &flow.nodes[node.index()];
     if let Some(origin) = solution.get(node).external().next() {
-        return Reason::External { origin: *origin };
+        return SaveReason::External { origin: *origin };
     }
-    let begins = solution.root(node).unwrap_or(node);
-    let circle = solution.circle(begins);
+    let root = solution.root(node).unwrap_or(node);
+    let cycle = solution.cycle(root);
     let own = |kind: fn(Kind) -> bool| {
-        circle.iter().copied().find(|node| {
+        cycle.iter().copied().find(|node| {
             let definition = definition(*node);
             definition.variable == Some(variable) && kind(definition.kind)
         })
     };
-    let shared = circle
+    let shared = cycle
         .iter()
         .find(|node| matches!(definition(**node).kind, Kind::SharedHead | Kind::SharedExit));
     if let Some(shared) = shared {
         let shared = definition(*shared);
-        return Reason::Shared {
+        return SaveReason::Shared {
             generator: shared.variable.unwrap_or(variable),
             site: shared.site,
         };
     }
     let head = own(|kind| matches!(kind, Kind::Head(_)));
-    let around = definition(head.unwrap_or(begins)).site;
+    let around = definition(head.unwrap_or(root)).site;
     match head {
-        None => Reason::Derived { from: definition(begins).variable.unwrap_or(variable), around },
+        None => SaveReason::Derived { from: definition(root).variable.unwrap_or(variable), around },
         Some(_) => match own(|kind| kind == Kind::Next) {
-            Some(draw) => Reason::Moved { around, drawn_at: definition(draw).site },
-            None => Reason::Carried { around },
+            Some(draw) => SaveReason::Moved { around, drawn_at: definition(draw).site },
+            None => SaveReason::Carried { around },
         },
     }
 }
 
-/// All causes that reach an output. What is saved reaches one too, or it would not be saved.
+/// Collects the dependences on workers that reach an output.
 fn worker_dependences(flow: &Flow, relevant: &[bool]) -> Vec<WorkerDependence> {
     let causes = (0..flow.nodes.len() as u32)
         .map(Node)
@@ -245,10 +220,10 @@ fn worker_dependences(flow: &Flow, relevant: &[bool]) -> Vec<WorkerDependence> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{OriginKind, Quality, WorkerCause, parse};
+    use super::super::tests::parse;
+    use super::super::{OriginKind, Quality, WorkerCause};
     use super::*;
 
-    /// A program, its types, and the names of what its checkpoint `L` must hold.
     fn typed(text: &str) -> (Program, Typing) {
         let program = parse(text).unwrap();
         let typing = infer(&program);
@@ -269,23 +244,24 @@ mod tests {
 
     fn quality(text: &str, name: &str) -> Quality {
         let (program, typing) = typed(text);
-        typing.at(Label(0), named(&program, name)).unwrap().quality
+        let node = typing.flow.checkpoints[0].state[named(&program, name).0 as usize];
+        typing.solution.get(node).quality
     }
 
     #[test]
-    fn what_a_loop_carries_round_is_saved_and_the_counter_with_it() {
+    fn a_loop_carried_variable_and_the_counter_are_saved() {
         let text = "w := init()\nfor i < n {\n w := step(w)\n ckpt L\n}\nout w";
         let (program, typing) = typed(text);
         let save = typing.save(Label(0)).unwrap();
         assert_eq!(saved(text), ["w"]);
-        assert_eq!(save.members[0].reason, Reason::Carried { around: Site(2) });
+        assert_eq!(save.members[0].reason, SaveReason::Carried { around: Site(2) });
         assert_eq!(save.members[0].used_at, Site(3));
         assert_eq!(save.counters, [named(&program, "i")]);
         assert_eq!(save.fresh, []);
     }
 
     #[test]
-    fn a_value_that_follows_from_the_counter_is_recomputed() {
+    fn a_function_of_the_counter_is_recomputed() {
         let text = "for i < n {\n ckpt L\n out lr\n lr := schedule(i)\n}";
         assert_eq!(saved(text), [""; 0]);
         assert_eq!(quality(text, "lr"), Quality::Key);
@@ -298,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_of_recomputable_values_stay_so_and_exchanges_do_not() {
+    fn chains_are_recomputed_and_swaps_are_saved() {
         let chain = "for i < n {\n ckpt L\n out c\n c := f(b)\n b := f(a)\n a := f(i)\n}";
         assert_eq!(saved(chain), [""; 0]);
         let exchange = "a := 1()\nb := 2()\nfor i < n {\n out b\n ckpt L\n c := f(a)\n a := f(b)\n b := f(c)\n}";
@@ -306,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn counting_is_recomputable_also_in_nested_loops() {
+    fn counts_are_recomputed_in_nested_loops() {
         let text = "s := 0()\nfor i < n {\n for j < m {\n ckpt L\n s := succ(s)\n }\n}\nout s";
         assert_eq!(saved(text), [""; 0]);
         let other = "s := 0()\nfor i < n {\n for j < s {\n ckpt L\n s := succ(s)\n }\n}\nout s";
@@ -316,25 +292,21 @@ mod tests {
     }
 
     #[test]
-    fn draws_before_the_loop_are_recomputed_and_draws_in_it_are_history() {
+    fn a_generator_is_saved_only_if_the_loop_draws_from_it() {
         let text = "g := seed 42\nw := draw g\nfor i < n {\n ckpt L\n out w\n}";
         assert_eq!(saved(text), [""; 0]);
         assert_eq!(quality(text, "g"), Quality::Key);
         let drawn = "g := seed 42\nfor i < n {\n ckpt L\n w := draw g\n out w\n}";
-        let (program, typing) = typed(drawn);
+        let (_, typing) = typed(drawn);
         assert_eq!(saved(drawn), ["g"]);
         let member = &typing.save(Label(0)).unwrap().members[0];
-        assert_eq!(member.reason, Reason::Moved { around: Site(2), drawn_at: Site(4) });
-        assert_eq!(
-            member.reason.sentence("g", &program, |site| format!("line {}", site.0)),
-            "g is moved on by the draw at line 4 in the loop at line 2."
-        );
+        assert_eq!(member.reason, SaveReason::Moved { around: Site(2), drawn_at: Site(4) });
         let keyed = "for i < n {\n ckpt L\n w := rnd(42, i)\n out w\n}";
         assert_eq!(saved(keyed), [""; 0]);
     }
 
     #[test]
-    fn only_what_reaches_an_output_is_saved() {
+    fn only_variables_that_reach_an_output_are_saved() {
         let text = "for i < n {\n w := step(w)\n log := mean(log, w)\n ckpt L\n}\nout w";
         assert_eq!(saved(text), ["w"]);
         let decides = "for i < n {\n w := step(w)\n ckpt L\n if good(w) {\n out i\n }\n}";
@@ -342,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_overwritten_first_is_not_saved() {
+    fn a_variable_that_is_overwritten_first_is_not_saved() {
         let text =
             "for i < n {\n w := step(w)\n loss := f(w)\n ckpt L\n out loss\n loss := g(w)\n}";
         assert_eq!(saved(text), ["w", "loss"]);
@@ -352,27 +324,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_from_outside_is_external_wherever_it_flows() {
+    fn external_values_stay_external_through_seeds_and_draws() {
         let text = "t := env clock\ng := seed t\nfor i < n {\n x := draw g\n ckpt L\n out x\n}";
         let (program, typing) = typed(text);
         assert_eq!(saved(text), ["g", "x"]);
         let member = typing.save(Label(0)).unwrap().member(named(&program, "g")).unwrap();
         assert_eq!(member.quality, Quality::External);
-        let Reason::External { origin } = member.reason else { panic!("{:?}", member.reason) };
+        let SaveReason::External { origin } = member.reason else { panic!("{:?}", member.reason) };
         assert_eq!((origin.kind, origin.site), (OriginKind::Environment, Site(1)));
         let kinds: Vec<_> = typing.outputs()[0].kind.sources.iter().map(|o| o.kind).collect();
         assert_eq!(kinds, [OriginKind::Seed, OriginKind::Environment]);
     }
 
     #[test]
-    fn a_condition_is_a_source_of_what_is_written_under_it() {
+    fn a_condition_is_a_source_of_what_it_controls() {
         let text = "t := env clock\nx := 1()\nif late(t) {\n x := 2()\n}\nckpt L\nout x";
         assert_eq!(quality(text, "x"), Quality::External);
         assert_eq!(saved(text), ["x"]);
     }
 
     #[test]
-    fn what_is_still_to_come_from_outside_is_told() {
+    fn external_values_after_the_checkpoint_are_fresh() {
         let text = "x := env a\nfor i < n {\n ckpt L\n y := nd sum(x)\n out y\n}\nz := env b\nz := f()\nout z";
         let (_, typing) = typed(text);
         let fresh = &typing.save(Label(0)).unwrap().fresh;
@@ -381,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_that_cannot_be_recomputed_is_saved_beside_the_counter() {
+    fn a_bound_that_cannot_be_recomputed_is_saved() {
         let text = "n := env files\nfor i < n {\n n := f(i)\n ckpt L\n out i\n}";
         let (program, typing) = typed(text);
         assert_eq!(saved(text), [""; 0]);
@@ -395,13 +367,13 @@ mod tests {
     }
 
     #[test]
-    fn a_map_with_keys_and_a_tree_is_accepted() {
+    fn keyed_draws_and_a_tree_are_independent_of_workers() {
         let text = "k := fold 7 1\ns := map j < n {\n g := seed k j\n x := draw g\n x\n} reduce tree\nout s";
         assert_eq!(causes(text), []);
     }
 
     #[test]
-    fn ranks_rings_arrivals_and_shared_generators_are_not() {
+    fn ranks_rings_arrivals_and_shared_generators_depend_on_workers() {
         let body = |inner: &str, order: &str| {
             format!("g := seed 1\ns := map j < n {{\n {inner}\n x\n}} reduce {order}\nout s")
         };
@@ -417,19 +389,19 @@ mod tests {
     }
 
     #[test]
-    fn a_dependence_on_workers_that_reaches_no_output_is_none() {
+    fn a_dependence_that_reaches_no_output_is_ignored() {
         assert_eq!(causes("log := f(rank)\nout 1"), []);
         assert_eq!(causes("if first(rank) {\n out 1\n}"), [WorkerCause::Rank]);
     }
 
     #[test]
-    fn a_label_that_is_never_reached_has_no_set() {
+    fn an_unreachable_checkpoint_has_no_save_set() {
         let (_, typing) = typed("s := map j < n {\n ckpt L\n j\n} reduce tree\nout s");
         assert_eq!(typing.save(Label(0)), None);
     }
 
     #[test]
-    fn programs_may_be_long_and_deep() {
+    fn long_and_deep_programs_are_inferred() {
         let mut text = String::from("w := init()\n");
         for depth in 0..6 {
             text += &format!("for i{depth} < n {{\n");

@@ -78,7 +78,7 @@ impl Taken {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calculus::parse;
+    use crate::calculus::tests::parse;
 
     #[test]
     fn only_what_no_output_takes_decides() {

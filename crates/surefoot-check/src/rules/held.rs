@@ -123,7 +123,7 @@ fn is_copy(function: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calculus::parse;
+    use crate::calculus::tests::parse;
 
     fn named(program: &Program, name: &str) -> Variable {
         let at = program.variables.iter().position(|it| it == name);

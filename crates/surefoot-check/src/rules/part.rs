@@ -7,7 +7,7 @@ use super::position::{Position, positions};
 use super::written::{last_written_at, written_in};
 use super::{Script, generator_name};
 use crate::MemberKind;
-use crate::calculus::{Label, Member as Needed, Reason, Save as Needs, Site, Variable};
+use crate::calculus::{Label, SaveReason, SaveSet, SavedVariable, Site, Variable};
 use crate::lift::ObjectId;
 use crate::lift::facts::{Holdings, Kept, LoopId, Role, START, Save, Thing};
 
@@ -94,7 +94,7 @@ pub(super) fn parts(
 /// restart that does not save it would have to compute it.
 fn counts(
     script: &Script<'_>,
-    needed: &Needs,
+    needed: &SaveSet,
     names: &BTreeMap<ObjectId, String>,
     loops: &[LoopId],
     holdings: &Holdings,
@@ -143,14 +143,14 @@ fn name_seen(
 }
 
 /// Whether a member is one at the save itself too, and not only at the end of that round.
-fn is_needed_at_save(script: &Script<'_>, save: Option<&Save>, member: &Needed) -> bool {
+fn is_needed_at_save(script: &Script<'_>, save: Option<&Save>, member: &SavedVariable) -> bool {
     let at_save = save.and_then(|save| script.typing.save(save.label));
     at_save.is_none_or(|needed| needed.member(member.variable).is_some())
 }
 
 fn part_of(
     script: &Script<'_>,
-    member: &Needed,
+    member: &SavedVariable,
     names: &BTreeMap<ObjectId, String>,
     site: Site,
     loops: &[LoopId],
@@ -204,7 +204,7 @@ fn part_of(
 }
 
 /// Where something is needed next. What is only put out in the end is shown where it is written.
-fn used_at(script: &Script<'_>, member: &Needed) -> Option<Site> {
+fn used_at(script: &Script<'_>, member: &SavedVariable) -> Option<Site> {
     if member.used_at != START {
         return Some(member.used_at);
     }
@@ -220,7 +220,7 @@ fn is_named(script: &Script<'_>, thing: &Thing) -> bool {
 /// end before it.
 fn sentence(
     script: &Script<'_>,
-    member: &Needed,
+    member: &SavedVariable,
     shown: &str,
     site: Site,
     loops: &[LoopId],
@@ -231,14 +231,18 @@ fn sentence(
         sites.any(|site| site == at)
     };
     match member.reason {
-        Reason::Carried { around } | Reason::Derived { around, .. } if !is_around(around) => {
+        SaveReason::Carried { around } | SaveReason::Derived { around, .. }
+            if !is_around(around) =>
+        {
             format!("{shown} changes as the training goes on, and is needed again.")
         }
-        Reason::Moved { drawn_at, .. } => format!("{shown} is drawn from at {}.", line(drawn_at)),
-        Reason::Carried { around } => {
+        SaveReason::Moved { drawn_at, .. } => {
+            format!("{shown} is drawn from at {}.", line(drawn_at))
+        }
+        SaveReason::Carried { around } => {
             format!("{shown} is carried from round to round of the loop at {}.", line(around))
         }
-        Reason::Derived { from, around } => match script.lifted.named.contains_key(&from) {
+        SaveReason::Derived { from, around } => match script.lifted.named.contains_key(&from) {
             true => format!(
                 "{shown} is computed from `{}`, which the loop at {} carries from round to round.",
                 script.name_of(from),
@@ -246,10 +250,10 @@ fn sentence(
             ),
             false => format!("{shown} depends on earlier rounds of the loop at {}.", line(around)),
         },
-        Reason::Shared { site: at, .. } => {
+        SaveReason::Shared { site: at, .. } => {
             format!("{shown} depends on the order in which workers draw at {}.", line(at))
         }
-        Reason::External { .. } => {
+        SaveReason::External { .. } => {
             format!("{shown} changes as the training goes on, and is needed again.")
         }
     }

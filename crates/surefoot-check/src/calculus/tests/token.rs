@@ -1,8 +1,8 @@
-//! The words and signs of programs as text.
+//! Tokens of programs.
 
 use super::parse::ParseError;
 
-/// Words that cannot be names without backquotes.
+/// Reserved words.
 pub(super) const KEYWORDS: [&str; 18] = [
     "ckpt",
     "draw",
@@ -24,18 +24,18 @@ pub(super) const KEYWORDS: [&str; 18] = [
     "workers",
 ];
 
-/// What a token is.
+/// Kind of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Keyword(&'static str),
     Name(String),
     Sign(&'static str),
-    /// The end of a statement.
+    /// End of a statement.
     Stop,
     End,
 }
 
-/// A word or a sign, and where it stands.
+/// Token with its position.
 #[derive(Clone, Debug)]
 pub(super) struct Token {
     pub(super) what: What,
@@ -43,10 +43,9 @@ pub(super) struct Token {
     pub(super) column: u32,
 }
 
-/// `:=` before its parts.
 const SIGNS: [&str; 7] = [":=", "(", ")", ",", "{", "}", "<"];
 
-/// The words and signs of a text.
+/// Splits a text into tokens.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
     let mut tokens = Vec::new();
     let mut last = (1, 1);
@@ -107,7 +106,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
     Ok(tokens)
 }
 
-/// The name or number at the beginning of the text.
+/// Returns the name or number at the start of the text.
 pub(super) fn word(text: &str) -> &str {
     let signed = text.starts_with('-');
     let number = text[usize::from(signed)..].starts_with(|c: char| c.is_ascii_digit());

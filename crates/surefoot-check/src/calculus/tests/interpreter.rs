@@ -1,36 +1,35 @@
-//! Executes programs, stops them at checkpoints, and starts them again from what was saved.
+//! Interpreter: runs programs, and resumes them from checkpoints.
 
-use super::flow::Stop;
-use super::meaning::{Interpretation, hash};
-use super::outline::{Item, outline, shared};
+use super::interpretation::{Interpretation, hash};
 use super::recompute::{Recomputation, Within};
-use super::syntax::{Label, Operand, Program, Reduction, Statement, Variable};
-use super::typing::Typing;
+use crate::calculus::flow::FlowCheckpoint;
+use crate::calculus::outline::{Item, outline, shared};
+use crate::calculus::syntax::{Label, Operand, Program, Reduction, Statement, Variable};
+use crate::calculus::typing::Typing;
 
-/// What differs between executions of the same program with the same meaning.
+/// Conditions that differ between executions of a program in one interpretation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Execution {
-    /// Decides what is read from outside, how operations come out that do not repeat, and in which
-    /// order results arrive.
-    pub environment: u64,
-    /// How many workers there are, at least one.
-    pub workers: u64,
-    /// Decides which worker takes which element of a map, and when.
-    pub schedule: u64,
+pub(super) struct Execution {
+    /// Seed of external values, nondeterministic results and the order of arrival.
+    pub(super) environment: u64,
+    /// Number of workers, at least 1.
+    pub(super) workers: u64,
+    /// Seed of the assignment of elements to workers, and of their order.
+    pub(super) schedule: u64,
 }
 
 impl Execution {
-    /// The worker that executes what is outside of maps.
+    /// Worker that executes the code outside maps.
     pub(super) fn rank(&self) -> u64 {
         hash([self.schedule, 0]) % self.workers
     }
 
-    /// The worker that takes an element of a map.
+    /// Worker that executes an element of a map.
     pub(super) fn worker(&self, map: u32, element: u64) -> u64 {
         hash([self.schedule, 1, map.into(), element]) % self.workers
     }
 
-    /// Elements in the order in which workers get to them.
+    /// Elements in the order in which workers execute them.
     fn order(&self, map: u32, elements: u64) -> Vec<u64> {
         let mut order: Vec<u64> = (0..elements).collect();
         if self.workers > 1 {
@@ -40,58 +39,62 @@ impl Execution {
     }
 }
 
-/// What an execution did.
+/// Outputs and snapshots of an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
-    /// What it put out.
-    pub outputs: Vec<u64>,
-    /// A snapshot of every passage of a checkpoint, in order.
-    pub snapshots: Vec<Snapshot>,
+pub(super) struct Trace {
+    /// Outputs.
+    pub(super) outputs: Vec<u64>,
+    /// Snapshot of each visit of a checkpoint, in order.
+    pub(super) snapshots: Vec<Snapshot>,
 }
 
-/// The whole state of an execution at a checkpoint.
+/// State of an execution at a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
-    /// The checkpoint.
-    pub label: Label,
-    /// How much was put out before it.
-    pub outputs: usize,
-    /// The number of its statement.
+pub(super) struct Snapshot {
+    /// Checkpoint.
+    pub(super) label: Label,
+    /// Number of outputs before it.
+    pub(super) outputs: usize,
+    /// Number of its statement.
     statement: u32,
     values: Vec<u64>,
     positions: Vec<Position>,
 }
 
-/// Where an execution is in a loop.
+/// Position in a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Position {
     iteration: u64,
     bound: u64,
 }
 
-/// What is left out of what should be saved.
+/// Part of a save set that a restart does not restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Omission {
+pub(super) enum Omission {
     /// Nothing.
     Nothing,
     /// A member.
     Member(Variable),
-    /// The number of iterations of the loop with this counter.
+    /// Number of iterations of the loop with this counter.
     Bound(Variable),
 }
 
-/// Executes the program from its beginning.
-pub fn run(program: &Program, interpretation: Interpretation, execution: Execution) -> Run {
+/// Runs a program from its start.
+pub(super) fn run(
+    program: &Program,
+    interpretation: Interpretation,
+    execution: Execution,
+) -> Trace {
     let items = outline(&program.body, &mut 0);
     let mut machine = Machine::new(program, interpretation, execution);
     machine.block(&items);
-    Run { outputs: machine.outputs, snapshots: machine.snapshots }
+    Trace { outputs: machine.outputs, snapshots: machine.snapshots }
 }
 
-/// Executes the program from a checkpoint on, in another execution, and gives what it puts out. It
-/// has what the types say must be saved, but for the omission. What can be recomputed is recomputed,
-/// and everything else, the omission too, has arbitrary values.
-pub fn resume(
+/// Resumes a program from a checkpoint in another execution, and returns its outputs. Restores the save
+/// set except for the omission, recomputes what is recomputable, and sets everything else to arbitrary
+/// values.
+pub(super) fn resume(
     program: &Program,
     typing: &Typing,
     snapshot: &Snapshot,
@@ -101,17 +104,17 @@ pub fn resume(
 ) -> Vec<u64> {
     let items = outline(&program.body, &mut 0);
     let mut machine = Machine::new(program, interpretation, execution);
-    let stops = &typing.flow.stops;
-    let stop = stops.iter().find(|stop| stop.statement == snapshot.statement);
+    let mut checkpoints = typing.flow.checkpoints.iter();
+    let checkpoint = checkpoints.find(|it| it.statement == snapshot.statement);
     let path = path_to(&items, snapshot.statement);
-    if let (Some(stop), Some(path)) = (stop, path) {
-        machine.restore(typing, stop, snapshot, omission);
+    if let (Some(checkpoint), Some(path)) = (checkpoint, path) {
+        machine.restore(typing, checkpoint, snapshot, omission);
         machine.block_from(&items, &path);
     }
     machine.outputs
 }
 
-/// The numbers of the statements around one, outermost first, and its own.
+/// Numbers of the enclosing statements, outermost first, and of the statement.
 fn path_to(items: &[Item<'_>], number: u32) -> Option<Vec<u32>> {
     items.iter().find_map(|item| {
         if item.number == number {
@@ -129,11 +132,11 @@ struct Machine<'p> {
     values: Vec<u64>,
     outputs: Vec<u64>,
     snapshots: Vec<Snapshot>,
-    /// In the loops around, outermost first.
+    /// Positions in the enclosing loops, outermost first.
     positions: Vec<Position>,
-    /// The same for all loops and maps, to tell moments apart.
+    /// Iterations of the enclosing loops and elements of the enclosing maps.
     moment: Vec<u64>,
-    /// In the maps around, the worker.
+    /// Workers of the enclosing maps.
     ranks: Vec<u64>,
 }
 
@@ -152,20 +155,26 @@ impl<'p> Machine<'p> {
         }
     }
 
-    fn restore(&mut self, typing: &Typing, stop: &Stop, snapshot: &Snapshot, omission: Omission) {
+    fn restore(
+        &mut self,
+        typing: &Typing,
+        checkpoint: &FlowCheckpoint,
+        snapshot: &Snapshot,
+        omission: Omission,
+    ) {
         let mut recomputation =
             Recomputation::new(&typing.flow, self.interpretation, self.execution);
         let garbage = |what: usize| hash([self.execution.environment, 3, what as u64]);
         let recomputable = |node| typing.solution.get(node).quality.is_recomputable();
-        let save = typing.save(stop.label).cloned().unwrap_or_default();
-        let around = stop.loops.iter().zip(&snapshot.positions);
+        let save = typing.save(checkpoint.label).cloned().unwrap_or_default();
+        let around = checkpoint.loops.iter().zip(&snapshot.positions);
         let mut within: Within = around
             .clone()
             .map(|(around, position)| (around.statement, position.iteration))
             .collect();
         within.sort_unstable();
 
-        for (at, node) in stop.state.iter().enumerate() {
+        for (at, node) in checkpoint.state.iter().enumerate() {
             let variable = Variable(at as u32);
             self.values[at] = if omission == Omission::Member(variable) {
                 garbage(at)
@@ -209,8 +218,8 @@ impl<'p> Machine<'p> {
         self.values[variable.0 as usize] = value;
     }
 
-    /// What the environment has for a statement at this moment.
-    fn outside(&self, statement: u32, operands: &[u64]) -> u64 {
+    /// External value that a statement reads in the current iteration.
+    fn external(&self, statement: u32, operands: &[u64]) -> u64 {
         let head = [self.execution.environment, 4, statement.into()];
         let moment = self.moment.iter().copied();
         hash(head.into_iter().chain(moment).chain(operands.iter().copied()))
@@ -222,7 +231,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// From after the statement that `path` leads to.
+    /// Executes the statements after the one that `path` leads to.
     fn block_from(&mut self, items: &[Item<'_>], path: &[u32]) {
         let at = items.iter().position(|item| Some(&item.number) == path.first());
         let Some((at, item)) = at.map(|at| (at, &items[at])) else {
@@ -237,7 +246,6 @@ impl<'p> Machine<'p> {
                 self.moment.push(position.iteration);
                 self.block_from(block, inner);
                 self.moment.pop();
-                // Those of inner loops are gone by now.
                 self.positions.pop();
                 self.iterations(block, *counter, position.iteration + 1, position.bound);
             } else {
@@ -271,11 +279,11 @@ impl<'p> Machine<'p> {
                 self.set(*target, value);
             }
             Statement::Nondeterministic { target, operands, .. } => {
-                let value = self.outside(item.number, &self.operands(None, operands));
+                let value = self.external(item.number, &self.operands(None, operands));
                 self.set(*target, value);
             }
             Statement::Read { target, .. } => {
-                let value = self.outside(item.number, &[]);
+                let value = self.external(item.number, &[]);
                 self.set(*target, value);
             }
             Statement::Seed { generator, operands, .. } => {
@@ -321,7 +329,7 @@ impl<'p> Machine<'p> {
                 let elements = meaning.bound(self.operand(*bound));
                 let mut results = self.map(item, *element, elements, *result);
                 if *reduction == Reduction::Unordered && self.execution.workers > 1 {
-                    let arrival = self.outside(item.number, &[]);
+                    let arrival = self.external(item.number, &[]);
                     let mut order: Vec<usize> = (0..results.len()).collect();
                     order.sort_by_key(|j| hash([arrival, *j as u64]));
                     results = order.into_iter().map(|j| results[j]).collect();
@@ -334,7 +342,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// The results of all elements. Of what the body writes only shared generators remain.
+    /// Executes a map and returns the results. Only shared generators keep what the body writes.
     fn map(
         &mut self,
         item: &Item<'_>,

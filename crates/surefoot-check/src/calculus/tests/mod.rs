@@ -1,25 +1,35 @@
-//! The laws of the calculus, on random programs in random interpretations.
+//! Laws of the calculus, tested on random programs in random interpretations.
+//!
+//! The submodules hold the text form of programs and an interpreter, which only tests need.
 
+mod interpretation;
+mod interpreter;
+mod parse;
+mod print;
 mod programs;
+mod recompute;
+mod token;
 
 use std::cell::Cell;
 
 use programs::{Class, number, programs};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestError, TestRunner};
-use surefoot_check::calculus::{
-    Execution, Interpretation, Label, Omission, Program, Typing, WorkerCause, infer, parse, resume,
-    run,
-};
 
-/// Executes a law on programs of a class, and says how often it was put to the test.
+pub(crate) use self::parse::parse;
+
+use self::interpretation::Interpretation;
+use self::interpreter::{Execution, Omission, resume, run};
+use super::{Label, Program, Typing, WorkerCause, infer};
+
+/// Tests a law on random programs of a class, and returns how often it applied.
 fn hold(
     class: Class,
     cases: u32,
     law: impl Fn(&Program, &Cell<u32>) -> Result<(), TestCaseError>,
 ) -> u32 {
     let tested = Cell::new(0);
-    // The same programs every time: that a member is missed is found by a search with an end.
+    // A fixed seed: the search for an interpretation in which an omission shows is bounded.
     let config = Config {
         cases,
         rng_seed: RngSeed::Fixed(1),
@@ -33,7 +43,6 @@ fn hold(
             other => other,
         })
     });
-    // The program is in the message, as text.
     match outcome {
         Ok(()) => {}
         Err(TestError::Fail(why, _) | TestError::Abort(why)) => panic!("{why}"),
@@ -45,11 +54,11 @@ fn execution(environment: u64, workers: u64, schedule: u64) -> Execution {
     Execution { environment, workers, schedule }
 }
 
-/// Soundness: a restart from what is saved puts out what the uninterrupted run does, in another
-/// environment if nothing from outside is still to come, and with other workers if nothing depends
-/// on them.
+/// Soundness: a restart from the save set outputs what the uninterrupted run does; in another
+/// environment if no external value is read afterwards, and with other workers if no output depends on
+/// them.
 #[test]
-fn a_restart_from_what_is_saved_repeats_the_run() {
+fn a_restart_from_the_save_set_repeats_the_run() {
     let law = |program: &Program, tested: &Cell<u32>| {
         let typing = infer(program);
         let accepted = typing.worker_dependences().is_empty();
@@ -84,7 +93,7 @@ fn a_restart_from_what_is_saved_repeats_the_run() {
     assert!(hold(Class::Fresh, 1500, law) > 5000);
 }
 
-/// Whether leaving something out shows in some interpretation.
+/// True if an omission changes the outputs in some interpretation.
 fn is_missed(program: &Program, typing: &Typing, omission: Omission, label: &str) -> bool {
     (0..20_000).any(|seed| {
         let interpretation = Interpretation(seed);
@@ -102,9 +111,9 @@ fn is_missed(program: &Program, typing: &Typing, omission: Omission, label: &str
     })
 }
 
-/// Minimality: in free and liberal programs, leaving out any member changes what is put out.
+/// Minimality: in free and liberal programs, the omission of any member changes the outputs.
 #[test]
-fn nothing_is_saved_in_vain() {
+fn every_member_of_a_save_set_is_needed() {
     let law = |program: &Program, tested: &Cell<u32>| {
         let typing = infer(program);
         for (at, label) in (0..).zip(&program.labels) {
@@ -117,7 +126,7 @@ fn nothing_is_saved_in_vain() {
                 tested.set(tested.get() + 1);
                 prop_assert!(
                     is_missed(program, &typing, omission, label),
-                    "{:?} is not missed at {}",
+                    "{:?} has no effect at {}",
                     omission,
                     label
                 );
@@ -128,9 +137,9 @@ fn nothing_is_saved_in_vain() {
     assert!(hold(Class::Fresh, 1200, law) > 1500);
 }
 
-/// That a program computes the same thing twice can make a member idle.
+/// A program that computes the same value twice can have an unneeded member.
 #[test]
-fn members_of_programs_that_repeat_themselves_may_be_idle() {
+fn programs_that_repeat_a_computation_may_save_too_much() {
     let is_needed = |set: &str| {
         let program = parse(&format!(
             "for i < n {{\n if c(x) {{\n y := {set}\n ckpt L\n }}\n out y\n x := g(x)\n}}"
@@ -145,7 +154,7 @@ fn members_of_programs_that_repeat_themselves_may_be_idle() {
     assert!(is_needed("f(a, i)"));
 }
 
-/// What a program puts out on several numbers of workers, with several schedules.
+/// Returns the outputs on several numbers of workers, with several schedules.
 fn on_workers(program: &Program, interpretation: Interpretation) -> Vec<Vec<u64>> {
     let all = [1, 2, 3, 4, 8].into_iter();
     all.flat_map(|workers| {
@@ -163,7 +172,7 @@ fn is_same_on_all(program: &Program, interpretation: Interpretation) -> bool {
 }
 
 #[test]
-fn accepted_programs_are_the_same_on_any_number_of_workers() {
+fn programs_without_dependences_are_independent_of_workers() {
     let law = |program: &Program, tested: &Cell<u32>| {
         if !infer(program).worker_dependences().is_empty() {
             return Ok(());
@@ -177,12 +186,12 @@ fn accepted_programs_are_the_same_on_any_number_of_workers() {
     assert!(hold(Class::Any, 4000, law) > 1000);
 }
 
-/// A shared generator is left aside: where nothing is used of it but how far it was moved, the order
-/// of the draws does not show.
+/// Shared generators are excluded: if only the number of draws matters, their order has no effect.
 #[test]
-fn programs_that_are_not_accepted_differ_with_the_workers() {
+fn programs_with_dependences_differ_with_the_workers() {
     let law = |program: &Program, tested: &Cell<u32>| {
-        let found = infer(program).worker_dependences();
+        let typing = infer(program);
+        let found = typing.worker_dependences();
         if found.iter().all(|one| matches!(one.cause, WorkerCause::Shared(_))) {
             return Ok(());
         }
@@ -194,8 +203,7 @@ fn programs_that_are_not_accepted_differ_with_the_workers() {
     assert!(hold(Class::Fresh, 1000, law) > 200);
 }
 
-/// A draw by rank, a draw from a shared generator, a ring or an unordered reduction, with its
-/// result put out.
+/// Statements that make an output depend on the workers.
 const FAULTS: [&str; 5] = [
     "g := seed 1 rank\nx := draw g\nout x",
     "x := rnd(7, rank)\nout x",
@@ -204,7 +212,7 @@ const FAULTS: [&str; 5] = [
     "x := map j < n {\n y := rnd(7, j)\n y\n} reduce unordered\nout x",
 ];
 
-/// The program with the fault after it. They have no name in common.
+/// Appends a fault to a program. They have no name in common.
 fn with_fault(program: &Program, fault: &str) -> Program {
     let mut with = parse(&format!("{program}{fault}")).expect("programs print as programs");
     number(&mut with.body, &mut 0);
@@ -212,7 +220,7 @@ fn with_fault(program: &Program, fault: &str) -> Program {
 }
 
 #[test]
-fn a_fault_put_into_an_accepted_program_is_rejected_and_shows() {
+fn an_inserted_dependence_on_workers_is_found_and_changes_the_outputs() {
     let law = |program: &Program, tested: &Cell<u32>| {
         if !infer(program).worker_dependences().is_empty() {
             return Ok(());
@@ -221,7 +229,7 @@ fn a_fault_put_into_an_accepted_program_is_rejected_and_shows() {
             let faulty = with_fault(program, fault);
             prop_assert!(!infer(&faulty).worker_dependences().is_empty(), "{}", fault);
             let differs = (0..1000).any(|seed| !is_same_on_all(&faulty, Interpretation(seed)));
-            prop_assert!(differs, "{} does not show", fault);
+            prop_assert!(differs, "{} has no effect", fault);
             tested.set(tested.get() + 1);
         }
         Ok(())
@@ -230,7 +238,7 @@ fn a_fault_put_into_an_accepted_program_is_rejected_and_shows() {
 }
 
 #[test]
-fn printed_programs_read_as_the_same_programs() {
+fn printed_programs_parse_to_the_same_program() {
     let law = |program: &Program, _: &Cell<u32>| {
         let text = program.to_string();
         let read = parse(&text).map_err(|error| TestCaseError::fail(error.to_string()))?;

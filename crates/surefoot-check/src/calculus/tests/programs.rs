@@ -1,23 +1,22 @@
-//! Random programs of the calculus.
+//! Random programs.
 
 use proptest::prelude::*;
-use surefoot_check::calculus::{
-    Operand, Program, Reduction, SUCCESSOR, Site, Statement, Symbol, Variable,
-};
 
-/// What kind of programs.
+use crate::calculus::{Operand, Program, Reduction, SUCCESSOR, Site, Statement, Symbol, Variable};
+
+/// Class of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// Any. Few names, so that everything is used for everything: counters are overwritten, seeds
-    /// drawn, symbols meet the same operands again.
+    /// Any program, with few names: counters are overwritten, seeds drawn, symbols meet the same
+    /// operands again.
     Any,
-    /// Free and liberal: every path is that of an execution, and nothing is computed twice. Each
-    /// operation has a symbol of its own, with the counters of all loops around it among its
-    /// operands, and so has each bound.
+    /// Free and liberal: every path belongs to an execution, and nothing is computed twice. Each
+    /// operation and each bound has a unique symbol, and the counters of all enclosing loops among its
+    /// operands.
     Fresh,
 }
 
-/// Programs of a class.
+/// Generates programs of a class.
 pub(crate) fn programs(class: Class) -> impl Strategy<Value = Program> {
     proptest::collection::vec(any::<u16>(), 20..200).prop_map(move |choices| {
         let mut writer = Writer {
@@ -28,7 +27,7 @@ pub(crate) fn programs(class: Class) -> impl Strategy<Value = Program> {
             counters: Vec::new(),
             in_map: false,
         };
-        // The longer the way of a value, the rarer the interpretations in which it is gone.
+        // With more variables, omissions show in fewer interpretations.
         let variables = if class == Class::Any { 6 } else { 4 };
         writer.pool = (0..variables).map(|i| writer.program.variable(format!("v{i}"))).collect();
         if class == Class::Any {
@@ -46,7 +45,7 @@ pub(crate) fn programs(class: Class) -> impl Strategy<Value = Program> {
     })
 }
 
-/// Every statement gets a site of its own.
+/// Gives every statement a unique site.
 pub(crate) fn number(block: &mut [Statement], next: &mut u32) {
     for statement in block {
         *next += 1;
@@ -74,7 +73,7 @@ pub(crate) fn number(block: &mut [Statement], next: &mut u32) {
     }
 }
 
-/// Writes a program by taking one choice after the other; when there are no more, it ends.
+/// Generator of a program from a list of choices; ends with the list.
 struct Writer {
     choices: std::vec::IntoIter<u16>,
     class: Class,
@@ -115,7 +114,7 @@ impl Writer {
         }
     }
 
-    /// One or two, and what makes the operation a fresh one.
+    /// One or two operands, and the marks that make the operation unique.
     fn operands(&mut self) -> Vec<Operand> {
         let mut operands = vec![self.operand()];
         if self.choose(2) == 0 {
@@ -146,7 +145,7 @@ impl Writer {
         }
     }
 
-    /// How many iterations, and what has to be executed before.
+    /// Number of iterations; adds statements that compute it.
     fn bound(&mut self, before: &mut Vec<Statement>) -> Operand {
         if self.class == Class::Any {
             return self.operand();
@@ -260,7 +259,7 @@ impl Writer {
         Statement::Compute { target, function, operands, site: SITE }
     }
 
-    /// The result of a map, and what makes it.
+    /// Result of a map; adds statements that compute it.
     fn result(&mut self, body: &mut Vec<Statement>) -> Operand {
         if self.class == Class::Any {
             return self.operand();

@@ -1,16 +1,15 @@
-//! What the symbols of a program mean in one interpretation.
+//! Interpretations of the symbols of a program.
 //!
-//! Values are numbers, and every operation is a hash of its symbol and its operands. So values that
-//! are made differently differ, but for chance, and a law that holds for many seeds does not rest on
-//! what a function happens to be.
+//! Values are numbers, and every operation is a hash of its symbol and its operands: different
+//! computations give different values, except for collisions.
 
-use super::syntax::{Reduction, Symbol};
+use crate::calculus::syntax::{Reduction, Symbol};
 
-/// An interpretation: it gives each symbol a meaning. Another number, another meaning.
+/// Meaning of all symbols, determined by a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Interpretation(pub u64);
+pub(super) struct Interpretation(pub(super) u64);
 
-/// Iterations of a loop and elements of a map are fewer than this.
+/// Exclusive upper limit of iterations and elements.
 const MOST: u64 = 8;
 
 /// Mixes a number into a hash (the finalizer of SplitMix64).
@@ -21,12 +20,12 @@ pub(super) fn mix(hash: u64, number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A hash of numbers in their order.
+/// Hashes a sequence of numbers.
 pub(super) fn hash(numbers: impl IntoIterator<Item = u64>) -> u64 {
     numbers.into_iter().fold(0, mix)
 }
 
-/// The kinds of operations, so that none is mistaken for another.
+/// Operation, hashed with its operands.
 #[derive(Clone, Copy)]
 enum Operation {
     Constant,
@@ -55,7 +54,7 @@ impl Interpretation {
         self.make(Operation::Apply, function.0, operands)
     }
 
-    /// The first operand, and what the others come to.
+    /// Adds an amount, determined by the other operands, to the first.
     pub(super) fn count(self, operands: &[u64]) -> u64 {
         match operands {
             [] => 0,
@@ -70,12 +69,12 @@ impl Interpretation {
         self.make(Operation::Seed, 0, operands)
     }
 
-    /// The value of the draw that is the statement with this number; first the generator.
+    /// Value of the numbered draw. The first operand is the generator.
     pub(super) fn draw(self, statement: u32, operands: &[u64]) -> u64 {
         self.make(Operation::Draw, statement, operands)
     }
 
-    /// The generator after that draw.
+    /// Generator after the numbered draw.
     pub(super) fn next(self, statement: u32, generator: u64) -> u64 {
         self.make(Operation::Next, statement, &[generator])
     }
@@ -92,13 +91,12 @@ impl Interpretation {
         self.make(Operation::Condition, condition.0, operands) & 1 == 1
     }
 
-    /// How many iterations a value stands for.
+    /// Number of iterations for a value.
     pub(super) fn bound(self, value: u64) -> u64 {
         value % MOST
     }
 
-    /// The results of the map with this number, combined in the order of their elements, or first
-    /// within each of `workers`. Results that are taken as they arrive come in that order.
+    /// Combines the results of the numbered map: in the given order, or first within each worker.
     pub(super) fn collect(
         self,
         map: u32,

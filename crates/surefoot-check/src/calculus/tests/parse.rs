@@ -1,31 +1,32 @@
-//! Programs from text.
+//! Parser of programs.
 //!
-//! A statement a line, or several with `;` between them; `#` begins a comment. A name that is
-//! written somewhere in the program is a variable, any other is a constant. Names with other
-//! characters than letters, digits, `_`, `.` and `~` stand between backquotes. The site of a
-//! statement is its line.
+//! Statements end with a line or a `;`; `#` starts a comment. A name that the program writes is a
+//! variable, any other is a constant. Names with other characters than letters, digits, `_`, `.` and
+//! `~` are between backquotes. The site of a statement is its line.
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::syntax::{Label, Operand, Program, Reduction, Site, Statement, Symbol, Variable};
 use super::token::{Token, What, tokens};
+use crate::calculus::syntax::{
+    Label, Operand, Program, Reduction, Site, Statement, Symbol, Variable,
+};
 
-/// Text that is no program.
+/// Syntax error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: expected {expected}, found {found}")]
-pub struct ParseError {
-    /// The line, from one.
-    pub line: u32,
-    /// The column, from one, in characters.
-    pub column: u32,
-    /// What could have stood there.
-    pub expected: &'static str,
-    /// What stands there.
-    pub found: String,
+pub(crate) struct ParseError {
+    /// 1-based line.
+    pub(super) line: u32,
+    /// 1-based column, in characters.
+    pub(super) column: u32,
+    /// Expected token.
+    pub(super) expected: &'static str,
+    /// Token found.
+    pub(super) found: String,
 }
 
-/// Reads a program.
-pub fn parse(text: &str) -> Result<Program, ParseError> {
+/// Parses a program.
+pub(crate) fn parse(text: &str) -> Result<Program, ParseError> {
     let tokens = tokens(text)?;
     let written = written(&tokens);
     let mut parser = Parser {
@@ -45,7 +46,7 @@ pub fn parse(text: &str) -> Result<Program, ParseError> {
     Ok(parser.program)
 }
 
-/// The names that are written.
+/// Collects the names that the program writes.
 fn written(tokens: &[Token]) -> BTreeSet<String> {
     let mut written = BTreeSet::new();
     for (at, token) in tokens.iter().enumerate() {
@@ -151,7 +152,7 @@ impl Parser {
         })
     }
 
-    /// Operands up to the end of the statement.
+    /// Parses operands up to the end of the statement.
     fn operands(&mut self) -> Result<Vec<Operand>, ParseError> {
         let mut operands = Vec::new();
         while !matches!(self.peek(), What::Stop | What::End | What::Sign("}")) {
@@ -160,7 +161,7 @@ impl Parser {
         Ok(operands)
     }
 
-    /// `(e, ..)`.
+    /// Parses `(e, ..)`.
     fn arguments(&mut self) -> Result<Vec<Operand>, ParseError> {
         self.expect(What::Sign("("), "`(`")?;
         let mut operands = Vec::new();
@@ -173,7 +174,7 @@ impl Parser {
         Ok(operands)
     }
 
-    /// `{ s .. }`, and the result after the statements if there is to be one.
+    /// Parses `{ s .. }`, or `{ s ..; e }` for a map.
     fn braces(
         &mut self,
         with_result: bool,
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_somewhere_is_a_variable_and_all_else_a_constant() {
+    fn written_names_are_variables_and_others_constants() {
         let program = parse("out y x 1\nx := f(y)").unwrap();
         assert_eq!(program.variables, ["x"]);
         assert_eq!(program.symbols, ["y", "1", "f"]);
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_end_with_lines_or_semicolons_and_sites_are_lines() {
+    fn lines_and_semicolons_end_statements() {
         let program = parse("# nothing\n\nx := f(); y := g() # more\nout x").unwrap();
         let sites = program.body.iter().map(|statement| match statement {
             Statement::Compute { site, .. } | Statement::Output { site, .. } => site.0,
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_line_and_column_and_what_was_expected() {
+    fn errors_name_the_position_and_the_expected_token() {
         let cases = [
             ("x := f(a", "line 1, column 9: expected `,` or `)`, found the end of the statement"),
             ("x := f", "line 1, column 7: expected `(`, found the end of the statement"),

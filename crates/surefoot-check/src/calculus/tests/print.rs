@@ -1,13 +1,13 @@
-//! Programs as text, the way [`parse`](super::parse()) reads them.
+//! Text form of programs, as the parser reads it.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::outline::{outline, written};
-use super::syntax::{Label, Operand, Program, Statement, Symbol, Variable};
 use super::token::{KEYWORDS, word};
+use crate::calculus::outline::{outline, written};
+use crate::calculus::syntax::{Label, Operand, Program, Reduction, Statement, Symbol, Variable};
 
-/// Different things that have the same name get `~2`, `~3` and so on after it.
+/// Appends `~2`, `~3` and so on to names that are used twice.
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut found = BTreeSet::new();
@@ -16,7 +16,7 @@ impl fmt::Display for Program {
 
         let mut taken = BTreeSet::new();
         let variables = distinct(&self.variables, &mut taken);
-        // Only what is written keeps its name from being read as a constant's.
+        // The parser reads a name that is written anywhere as a variable.
         let mut taken =
             found.iter().map(|variable| variables[variable.0 as usize].clone()).collect();
         let mut printer = Printer {
@@ -30,7 +30,17 @@ impl fmt::Display for Program {
     }
 }
 
-/// The variables that are written in maps.
+impl fmt::Display for Reduction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reduction::Tree => "tree",
+            Reduction::Ring => "ring",
+            Reduction::Unordered => "unordered",
+        })
+    }
+}
+
+/// Collects the variables that maps write.
 fn elements(block: &[Statement], into: &mut BTreeSet<Variable>) {
     for statement in block {
         match statement {
@@ -49,7 +59,7 @@ fn elements(block: &[Statement], into: &mut BTreeSet<Variable>) {
     }
 }
 
-/// Names as they are written down, all different and different from those taken.
+/// Makes names unique and different from those taken.
 fn distinct(names: &[String], taken: &mut BTreeSet<String>) -> Vec<String> {
     let mut spelled = Vec::with_capacity(names.len());
     for name in names {
@@ -65,7 +75,7 @@ fn distinct(names: &[String], taken: &mut BTreeSet<String>) -> Vec<String> {
     spelled
 }
 
-/// The name between backquotes, if it needs them.
+/// Puts a name between backquotes if it requires them.
 fn spell(name: &str) -> String {
     if word(name) == name && !name.is_empty() && !KEYWORDS.contains(&name) {
         name.to_owned()
@@ -111,7 +121,7 @@ impl Printer<'_, '_> {
         names.join(between)
     }
 
-    /// ` e ..`.
+    /// Returns ` e ..`.
     fn tail(&self, operands: &[Operand]) -> String {
         operands.iter().fold(String::new(), |tail, o| tail + " " + self.operand(*o))
     }
@@ -121,7 +131,7 @@ impl Printer<'_, '_> {
         writeln!(self.out, "{:indent$}{text}", "")
     }
 
-    /// A line that opens a block, the block, and what closes it.
+    /// Prints a line that opens a block, and the block.
     fn braces(&mut self, opening: &str, body: &[Statement]) -> fmt::Result {
         self.line(opening)?;
         self.depth += 1;
@@ -212,7 +222,7 @@ mod tests {
     use super::super::parse;
 
     #[test]
-    fn a_printed_program_reads_as_the_same_program() {
+    fn a_printed_program_parses_to_the_same_text() {
         let text = "\
 g := seed 42
 key := fold 7 rank
@@ -239,7 +249,7 @@ out w `for`
     }
 
     #[test]
-    fn things_with_the_same_name_are_told_apart() {
+    fn duplicate_names_get_a_suffix() {
         let mut program = parse("a := f(c)\nout a\n").unwrap();
         program.variables[0] = "c".into();
         program.symbols[0] = "g".into();

@@ -1,15 +1,15 @@
-//! Values that a restart computes: those that follow from constants, seeds and counters.
+//! Recomputation of values from constants, seeds and counters, as a restart does it.
 
 use std::collections::HashMap;
 
-use super::flow::{Flow, Kind, Node};
+use super::interpretation::Interpretation;
 use super::interpreter::Execution;
-use super::meaning::Interpretation;
+use crate::calculus::flow::{Flow, Kind, Node};
 
-/// Where in loops and maps a value is asked for: their numbers, and those of iterations or elements.
+/// Numbers of the enclosing loops and maps, with the iteration or element.
 pub(super) type Within = Vec<(u32, u64)>;
 
-/// Computes values of nodes that are recomputable; others must not be asked for.
+/// Evaluator of recomputable nodes. Panics for others.
 pub(super) struct Recomputation<'f> {
     pub(super) flow: &'f Flow,
     pub(super) interpretation: Interpretation,

@@ -155,6 +155,5 @@ fn apply(
         return (Report::default(), functions);
     }
     let typing = infer(&lifted.program);
-    let script = rules::Script { lifted: &lifted, typing: &typing, project, settings: config };
-    (rules::apply(&script), functions)
+    (rules::apply(&lifted, &typing, project, config), functions)
 }

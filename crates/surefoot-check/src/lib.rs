@@ -1,16 +1,41 @@
-//! Static analysis of randomness in training scripts.
+//! Static checks of Python training scripts: determinism and complete checkpoints.
 //!
-//! [`calculus`] is a small language for it: state, generators, keyed draws, reads of the
-//! environment, loops, checkpoints. Its types say where each value comes from, and from them follows
-//! what a checkpoint must save.
+//! [`check`] reads scripts without running them, lifts each into a small language for randomness
+//! ([`calculus`]), infers its types, and applies the [`Rule`]s. It also derives what each training loop
+//! must save to be resumable ([`Checkpoint`]).
 //!
-//! Training scripts in Python are read into that language, and what its types show is reported as
-//! [`Finding`]s.
+//! ```
+//! use surefoot_check::{Rule, CheckConfig, check};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("train.py");
+//! std::fs::write(&path, "
+//! import time, torch
+//! torch.manual_seed(int(time.time()))
+//! model = torch.nn.Linear(10, 1)
+//! optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+//! for step in range(100):
+//!     optimizer.zero_grad()
+//!     model(torch.ones(64, 10)).mean().backward()
+//!     optimizer.step()
+//! ")?;
+//!
+//! let checked = check(&[path], &CheckConfig::default());
+//! assert_eq!(checked.findings.len(), 1);
+//! let finding = &checked.findings[0];
+//! assert_eq!(finding.rule, Rule::Clock);
+//! let source = checked.sources.get(finding.place.file);
+//! assert_eq!(source.line_and_column(finding.place.range.start), (3, 23));
+//! println!("{}\n{}", finding.message, finding.help);
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! A rule is one file in `src/rules`, with its documentation, its check and its messages.
 
+mod analysis;
 pub mod calculus;
 mod check;
 mod checkpoint;
-mod explain;
 mod finding;
 mod library;
 mod lift;
@@ -25,9 +50,9 @@ mod unreadable;
 
 pub use check::{CheckConfig, CheckReport, check};
 pub use checkpoint::{Checkpoint, Member, MemberKind};
-pub use explain::Explanation;
 pub use finding::{Finding, Note};
-pub use rule::{NoSuchRule, Rule};
+pub use rule::{Explanation, UnknownRule};
+pub use rules::Rule;
 pub use source::{FileId, Place, Source, Sources};
 pub use torch::{TorchListError, TorchOperations};
 pub use unreadable::{Reason, Unreadable};

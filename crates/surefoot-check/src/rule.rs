@@ -1,115 +1,54 @@
-//! The kinds of findings.
+//! Names and documentation of rules.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A kind of finding. Its id is what people write to suppress it or to have it explained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Rule {
-    /// State that later steps depend on is missing from what a checkpoint saves.
-    MissingState,
-    /// A generator that later steps draw from is missing from what a checkpoint saves.
-    MissingGenerator,
-    /// A checkpoint does not say how far the loops around it have come, or a resumed run makes no use of it.
-    MissingPosition,
-    /// Saved, but nothing restores it.
-    NotRestored,
-    /// Restored before something that draws from it or writes it anew.
-    RestoredEarly,
-    /// A generator that is never seeded reaches data or parameters.
-    UnseededGenerator,
-    /// The order of the data comes from a generator that others draw from, or that has no seed.
-    UnseededShuffle,
-    /// Processes that load data draw from generators that nobody seeds.
-    UnseededWorkers,
-    /// A generator is seeded by the rank of a worker, so results depend on their number.
-    RankKeyed,
-    /// An evaluation draws from the generator that training draws from.
-    EvaluationDraws,
-    /// The order of a set reaches data or parameters.
-    SetOrder,
-    /// The order in which a file system lists files reaches data or parameters.
-    FileOrder,
-    /// `hash` of a text reaches data or parameters.
-    HashOrder,
-    /// The clock, a process id or a random identifier reaches data or parameters.
-    Clock,
-    /// An operation that may give other bits for the same input.
-    NondeterministicOperation,
-    /// Results are combined in the order in which they arrive.
-    ArrivalOrder,
-    /// `cudnn.benchmark` picks algorithms by the clock.
-    CudnnBenchmark,
-    /// Nondeterministic operations are only warned of.
-    WarnOnly,
-    /// Kernels are picked by the clock.
-    Autotune,
-    /// Precision depends on the device.
-    Precision,
-    /// A call that cannot be resolved takes part in the training.
-    UnknownCall,
-    /// A comment that silences findings names a rule that does not exist.
-    UnknownSuppression,
+use crate::Rule;
+
+/// Documentation of a rule. Texts are Markdown with paragraphs and `code` only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// One-line summary.
+    pub title: String,
+    /// Description of what the rule finds.
+    pub what: String,
+    /// Consequences for a training run.
+    pub why: String,
+    /// Advice.
+    pub fix: String,
+    /// Script with a finding.
+    pub example: String,
+    /// The same script without it.
+    pub fixed: String,
+    /// The whole page.
+    pub markdown: String,
 }
 
 impl Rule {
-    /// All of them, in the order in which they are documented.
-    pub const ALL: [Rule; 22] = [
-        Rule::MissingState,
-        Rule::MissingGenerator,
-        Rule::MissingPosition,
-        Rule::NotRestored,
-        Rule::RestoredEarly,
-        Rule::UnseededGenerator,
-        Rule::UnseededShuffle,
-        Rule::UnseededWorkers,
-        Rule::RankKeyed,
-        Rule::EvaluationDraws,
-        Rule::SetOrder,
-        Rule::FileOrder,
-        Rule::HashOrder,
-        Rule::Clock,
-        Rule::NondeterministicOperation,
-        Rule::ArrivalOrder,
-        Rule::CudnnBenchmark,
-        Rule::WarnOnly,
-        Rule::Autotune,
-        Rule::Precision,
-        Rule::UnknownCall,
-        Rule::UnknownSuppression,
-    ];
-
-    /// Its name in suppressions, outputs and documents.
-    pub fn id(self) -> &'static str {
-        match self {
-            Rule::MissingState => "missing_state",
-            Rule::MissingGenerator => "missing_generator",
-            Rule::MissingPosition => "missing_position",
-            Rule::NotRestored => "not_restored",
-            Rule::RestoredEarly => "restored_early",
-            Rule::UnseededGenerator => "unseeded_generator",
-            Rule::UnseededShuffle => "unseeded_shuffle",
-            Rule::UnseededWorkers => "unseeded_workers",
-            Rule::RankKeyed => "rank_keyed",
-            Rule::EvaluationDraws => "evaluation_draws",
-            Rule::SetOrder => "set_order",
-            Rule::FileOrder => "file_order",
-            Rule::HashOrder => "hash_order",
-            Rule::Clock => "clock",
-            Rule::NondeterministicOperation => "nondeterministic_operation",
-            Rule::ArrivalOrder => "arrival_order",
-            Rule::CudnnBenchmark => "cudnn_benchmark",
-            Rule::WarnOnly => "warn_only",
-            Rule::Autotune => "autotune",
-            Rule::Precision => "precision",
-            Rule::UnknownCall => "unknown_call",
-            Rule::UnknownSuppression => "unknown_suppression",
-        }
+    /// True if the rule is reported as a warning, which does not count as a finding.
+    pub fn is_warning(self) -> bool {
+        self.definition().is_warning
     }
 
-    /// Whether it is told for completeness and does not count as a finding by itself.
-    pub fn is_remark(self) -> bool {
-        matches!(self, Rule::UnknownCall | Rule::UnknownSuppression)
+    /// Returns the documentation of the rule.
+    pub fn explanation(self) -> Explanation {
+        let lines = self.definition().documentation.lines();
+        let lines: Vec<&str> = lines.map(|it| it.strip_prefix(' ').unwrap_or(it)).collect();
+        let page = lines.join("\n");
+        let between = |start: &str, end: &str| {
+            let after = page.split_once(start).map(|(_, after)| after);
+            let found = after.and_then(|after| after.split_once(end));
+            found.map_or_else(String::new, |(found, _)| found.to_owned())
+        };
+        Explanation {
+            title: between("# ", "\n"),
+            what: between("## What it does\n", "\n\n## "),
+            why: between("## Why is this bad?\n", "\n\n## "),
+            example: between("## Example\n```python\n", "```"),
+            fix: between("## How to fix it\n", "\n\n```python"),
+            fixed: between("\n\n```python\n", "```"),
+            markdown: page,
+        }
     }
 }
 
@@ -119,18 +58,18 @@ impl fmt::Display for Rule {
     }
 }
 
-/// There is no rule of this name.
+/// Error for the name of a rule that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no rule `{0}`")]
-pub struct NoSuchRule(String);
+#[error("unknown rule `{0}`")]
+pub struct UnknownRule(String);
 
 impl FromStr for Rule {
-    type Err = NoSuchRule;
+    type Err = UnknownRule;
 
-    fn from_str(text: &str) -> Result<Rule, NoSuchRule> {
-        let written = text.replace('-', "_").to_ascii_lowercase();
-        let same = |rule: &Rule| rule.id() == written;
-        Rule::ALL.into_iter().find(same).ok_or_else(|| NoSuchRule(text.to_owned()))
+    fn from_str(text: &str) -> Result<Rule, UnknownRule> {
+        let id = text.replace('-', "_").to_ascii_lowercase();
+        let found = Rule::ALL.into_iter().find(|rule| rule.id() == id);
+        found.ok_or_else(|| UnknownRule(text.to_owned()))
     }
 }
 
@@ -139,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rule_is_known_by_its_id() {
+    fn rules_are_parsed_from_their_id() {
         for rule in Rule::ALL {
             assert_eq!(rule.id().parse(), Ok(rule));
         }
@@ -147,7 +86,28 @@ mod tests {
     }
 
     #[test]
-    fn hyphens_and_capitals_in_an_id_do_not_matter() {
+    fn hyphens_and_capitals_in_an_id_are_accepted() {
         assert_eq!("Missing-State".parse(), Ok(Rule::MissingState));
+    }
+
+    #[test]
+    fn every_rule_is_documented() {
+        for rule in Rule::ALL {
+            let it = rule.explanation();
+            let parts = [&it.title, &it.what, &it.why, &it.fix, &it.example, &it.fixed];
+            for part in parts {
+                assert!(!part.trim().is_empty(), "{rule}: {it:?}");
+                assert!(!part.contains("## "), "{rule}: {part}");
+            }
+            assert_ne!(it.example, it.fixed, "{rule}");
+            assert!(!it.title.ends_with('.'), "{rule}");
+        }
+    }
+
+    #[test]
+    fn titles_are_unique() {
+        let titles: std::collections::BTreeSet<_> =
+            Rule::ALL.map(|rule| rule.explanation().title).into();
+        assert_eq!(titles.len(), Rule::ALL.len());
     }
 }

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use crate::project::Script;
+use crate::rules::unknown_suppression;
 use crate::{FileId, Finding, Place, Rule};
 
 /// Suppressions of one file.
@@ -67,17 +68,10 @@ impl Suppressions {
         if text.is_empty() || text.starts_with('#') {
             return Some(Rules::All);
         }
+        let place = Place { file, range: comment.clone() };
         let list = text.strip_prefix('[').and_then(|it| it.split_once(']'));
         let Some((list, _)) = list else {
-            self.unknown.push(Finding {
-                rule: Rule::UnknownSuppression,
-                place: Place { file, range: comment.clone() },
-                message:
-                    "This comment silences nothing: expected rules in brackets after `ignore`."
-                        .to_owned(),
-                help: "Write `# surefoot: ignore` or `# surefoot: ignore[clock]`.".to_owned(),
-                notes: Vec::new(),
-            });
+            self.unknown.push(unknown_suppression::malformed(place));
             return None;
         };
         let mut rules = Vec::new();
@@ -85,14 +79,7 @@ impl Suppressions {
             match name.parse() {
                 Ok(rule) => rules.push(rule),
                 Err(error) => {
-                    let names: Vec<_> = Rule::ALL.iter().map(|rule| rule.id()).collect();
-                    self.unknown.push(Finding {
-                        rule: Rule::UnknownSuppression,
-                        place: Place { file, range: comment.clone() },
-                        message: format!("This comment silences nothing: {error}."),
-                        help: format!("The rules are {}.", names.join(", ")),
-                        notes: Vec::new(),
-                    });
+                    self.unknown.push(unknown_suppression::unknown_rule(place.clone(), &error));
                 }
             }
         }

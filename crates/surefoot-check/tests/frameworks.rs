@@ -1,5 +1,4 @@
-//! Keras, TensorFlow, JAX and Lightning: every rule that matters there, on a script that breaks it and on
-//! one that does not.
+//! Rules on faulty and fixed scripts of Keras, TensorFlow, JAX and Lightning.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
@@ -21,12 +20,12 @@ fn rules(text: &str) -> Vec<Rule> {
 }
 
 #[track_caller]
-fn tells_apart(expected: &[Rule], faulty: &str, sound: &str) {
+fn expect(expected: &[Rule], faulty: &str, fixed: &str) {
     assert_eq!(rules(faulty), expected, "in\n{faulty}");
-    assert_eq!(rules(sound), [], "in\n{sound}");
+    assert_eq!(rules(fixed), [], "in\n{fixed}");
 }
 
-/// A compiled model of Keras that is fitted to arrays.
+/// A compiled Keras model that is fitted to arrays.
 fn keras(before: &str, layers: &str, fit: &str) -> String {
     format!(
         "import keras\nimport numpy as np\nimport random\nfrom keras import layers\n{before}\n\
@@ -41,9 +40,9 @@ const BACKUP: &str =
     "model.fit(x, y, shuffle=False, callbacks=[keras.callbacks.BackupAndRestore('b')])";
 
 #[test]
-fn a_model_of_keras_that_nobody_seeds() {
+fn a_keras_model_without_a_seed() {
     let fit = "model.fit(x, y)";
-    tells_apart(&[Rule::UnseededGenerator], &keras("", "", fit), &keras(SEED, "", fit));
+    expect(&[Rule::UnseededGenerator], &keras("", "", fit), &keras(SEED, "", fit));
 }
 
 #[test]
@@ -55,7 +54,7 @@ fn other_seeds_do_not_reach_keras() {
 
 #[test]
 fn a_backup_holds_no_generator() {
-    tells_apart(
+    expect(
         &[Rule::MissingGenerator],
         &keras(SEED, "layers.Dropout(0.5), ", BACKUP),
         &keras(SEED, "", BACKUP),
@@ -63,12 +62,12 @@ fn a_backup_holds_no_generator() {
 }
 
 #[test]
-fn a_backup_does_not_hold_what_callbacks_remember() {
+fn a_backup_does_not_hold_the_state_of_callbacks() {
     let with = |callback: &str| {
         let fit = BACKUP.replace("('b')", &format!("('b'), keras.callbacks.{callback}"));
         keras(SEED, "", &fit)
     };
-    tells_apart(
+    expect(
         &[Rule::MissingState],
         &with("EarlyStopping(patience=2)"),
         &with("LearningRateScheduler(lambda epoch: 0.1 / (epoch + 1))"),
@@ -76,7 +75,7 @@ fn a_backup_does_not_hold_what_callbacks_remember() {
 }
 
 #[test]
-fn a_callback_of_the_script_has_a_state_too() {
+fn callbacks_of_the_script_have_state() {
     let with = |rate: &str| {
         let callback = format!(
             "{SEED}\nclass Warm(keras.callbacks.Callback):\n    def __init__(self):\n        super().__init__()\n        self.rate = 0.1\n    \
@@ -84,7 +83,7 @@ fn a_callback_of_the_script_has_a_state_too() {
         );
         keras(&callback, "", &BACKUP.replace("('b')", "('b'), Warm()"))
     };
-    tells_apart(&[Rule::MissingState], &with("self.rate * 0.9"), &with("0.1 / (epoch + 1)"));
+    expect(&[Rule::MissingState], &with("self.rate * 0.9"), &with("0.1 / (epoch + 1)"));
 }
 
 #[test]
@@ -96,7 +95,7 @@ fn weights_in_the_old_format_lack_the_optimizer() {
         );
         keras(SEED, "", &fit)
     };
-    tells_apart(
+    expect(
         &[Rule::MissingState],
         &with("last.h5", ", save_weights_only=True"),
         &with("last.keras", ""),
@@ -114,7 +113,7 @@ fn weights_read_before_compiling_lose_the_optimizer() {
              model.fit(np.zeros((8, 2)), np.zeros(8), shuffle=False, initial_epoch=2, callbacks=[keras.callbacks.ModelCheckpoint('{file}', save_weights_only=True)])\n"
         )
     };
-    tells_apart(
+    expect(
         &[Rule::RestoredEarly],
         &with(&format!("{load}{compile}"), "w.weights.h5"),
         &with(&format!("{compile}{build}{load}"), "w.weights.h5"),
@@ -125,9 +124,8 @@ fn weights_read_before_compiling_lose_the_optimizer() {
     assert_eq!(rules(&with(&format!("{load}{compile}"), "new.weights.h5")), []);
 }
 
-/// A pipeline that a model with fixed initial values is fitted to.
 #[test]
-fn a_model_that_is_read_again_begins_with_its_first_epoch() {
+fn a_loaded_model_starts_with_its_first_epoch() {
     let with = |more: &str| {
         format!(
             "import os, keras\nimport numpy as np\n{SEED}\nif os.path.exists('m.keras'):\n    model = keras.models.load_model('m.keras')\n\
@@ -135,7 +133,7 @@ fn a_model_that_is_read_again_begins_with_its_first_epoch() {
              model.fit(np.zeros((8, 2)), np.zeros(8), epochs=9, shuffle=False, {more}callbacks=[keras.callbacks.ModelCheckpoint('m.keras')])\n"
         )
     };
-    tells_apart(
+    expect(
         &[Rule::MissingPosition],
         &with(""),
         &with("initial_epoch=int(open('epoch.txt').read()), "),
@@ -153,11 +151,7 @@ fn seeds_of_tensorflow_do_not_reach_the_layers_of_keras_3() {
         )
     };
     let seed = "tf.random.set_seed(1)";
-    tells_apart(
-        &[Rule::UnseededGenerator],
-        &with("import keras", seed),
-        &with("import keras", SEED),
-    );
+    expect(&[Rule::UnseededGenerator], &with("import keras", seed), &with("import keras", SEED));
     let found = checked(&with("import keras", seed)).findings;
     let advice = "keras.utils.set_random_seed(seed)";
     assert!(found[0].help.contains(advice), "{}", found[0].help);
@@ -177,7 +171,7 @@ fn pipeline(stages: &str) -> String {
 
 #[test]
 fn a_pipeline_that_shuffles_without_a_seed() {
-    tells_apart(
+    expect(
         &[Rule::UnseededShuffle],
         &pipeline("data = data.shuffle(64)"),
         &pipeline("data = data.shuffle(64, seed=1)"),
@@ -185,8 +179,8 @@ fn a_pipeline_that_shuffles_without_a_seed() {
 }
 
 #[test]
-fn a_pipeline_that_passes_elements_on_as_they_come() {
-    tells_apart(
+fn a_pipeline_that_is_not_deterministic() {
+    expect(
         &[Rule::ArrivalOrder],
         &pipeline("data = data.map(prepare, num_parallel_calls=4, deterministic=False)"),
         &pipeline("data = data.map(prepare, num_parallel_calls=4)"),
@@ -199,7 +193,7 @@ fn a_pipeline_that_passes_elements_on_as_they_come() {
 fn draws_in_a_pipeline() {
     let with =
         |draw: &str| pipeline(&format!("data = data.map(lambda x, y: (x + tf.random.{draw}, y))"));
-    tells_apart(
+    expect(
         &[Rule::UnseededGenerator],
         &with("normal([4])"),
         &with("stateless_normal([4], seed=[1, 2])"),
@@ -221,17 +215,13 @@ fn tape(noise: &str, saved: &str, after: &str) -> String {
 }
 
 #[test]
-fn a_checkpoint_of_tensorflow_without_the_optimizer() {
-    tells_apart(
-        &[Rule::MissingState],
-        &tape("0.0", "", ""),
-        &tape("0.0", ", optimizer=optimizer", ""),
-    );
+fn a_tensorflow_checkpoint_without_the_optimizer() {
+    expect(&[Rule::MissingState], &tape("0.0", "", ""), &tape("0.0", ", optimizer=optimizer", ""));
 }
 
 #[test]
-fn a_checkpoint_of_tensorflow_without_its_generator() {
-    tells_apart(
+fn a_tensorflow_checkpoint_without_the_generator() {
+    expect(
         &[Rule::MissingGenerator],
         &tape("rng.normal([8, 4])", ", optimizer=optimizer", ""),
         &tape("rng.normal([8, 4])", ", optimizer=optimizer, rng=rng", ""),
@@ -239,9 +229,9 @@ fn a_checkpoint_of_tensorflow_without_its_generator() {
 }
 
 #[test]
-fn a_generator_of_tensorflow_that_is_restored_and_then_seeded() {
+fn a_tensorflow_generator_that_is_restored_and_then_seeded() {
     let saved = ", optimizer=optimizer, rng=rng";
-    tells_apart(
+    expect(
         &[Rule::RestoredEarly],
         &tape("rng.normal([8, 4])", saved, "rng.reset_from_seed(1)\n"),
         &tape("rng.normal([8, 4])", saved, ""),
@@ -249,22 +239,22 @@ fn a_generator_of_tensorflow_that_is_restored_and_then_seeded() {
 }
 
 #[test]
-fn reduced_precision_is_told_where_it_is_switched_on() {
+fn reduced_precision() {
     let with = |on: &str| {
         let switch = format!("tf.config.experimental.enable_tensor_float_32_execution({on})");
         tape("0.0", ", optimizer=optimizer", &format!("{switch}\n"))
     };
-    tells_apart(&[Rule::Precision], &with("True"), &with("False"));
+    expect(&[Rule::Precision], &with("True"), &with("False"));
 }
 
 #[test]
-fn kernels_that_are_picked_by_measuring_them() {
+fn autotuned_kernels() {
     let with = |flags: &str| {
         let set =
             format!("import os\nos.environ['XLA_FLAGS'] = '--xla_gpu_autotune_level={flags}'\n");
         tape("0.0", ", optimizer=optimizer", &set)
     };
-    tells_apart(&[Rule::Autotune], &with("4"), &with("0"));
+    expect(&[Rule::Autotune], &with("4"), &with("0"));
 }
 
 #[test]
@@ -278,7 +268,7 @@ fn a_resize_without_a_deterministic_gradient() {
         )
     };
     let import = "from tensorflow import keras";
-    tells_apart(
+    expect(
         &[Rule::NondeterministicOperation],
         &with(import),
         &with(&format!("{import}\ntf.config.experimental.enable_op_determinism()")),
@@ -286,7 +276,7 @@ fn a_resize_without_a_deterministic_gradient() {
 }
 
 #[test]
-fn processes_of_keras_that_nobody_seeds() {
+fn keras_worker_processes_without_a_seed() {
     let with = |draw: &str| {
         format!(
             "import keras\nimport numpy as np\n{SEED}\nclass Data(keras.utils.PyDataset):\n    def __init__(self, **kwargs):\n        \
@@ -295,7 +285,7 @@ fn processes_of_keras_that_nobody_seeds() {
              model.fit(Data(workers=2, use_multiprocessing=True), shuffle=False)\n"
         )
     };
-    tells_apart(
+    expect(
         &[Rule::UnseededWorkers],
         &with("np.random.rand(4, 1)"),
         &with("np.random.default_rng([1, index]).random((4, 1))"),
@@ -303,7 +293,7 @@ fn processes_of_keras_that_nobody_seeds() {
 }
 
 #[test]
-fn the_position_of_a_pipeline_is_in_its_iterator() {
+fn the_iterator_of_a_pipeline_holds_its_position() {
     let with = |saved: &str| {
         format!(
             "import tensorflow as tf\ntf.random.set_seed(1)\ndata = tf.data.Dataset.range(64).shuffle(64, seed=1).batch(8).repeat()\n\
@@ -314,7 +304,7 @@ fn the_position_of_a_pipeline_is_in_its_iterator() {
              step.assign_add(1)\n    checkpoint.save('run/ckpt')\n"
         )
     };
-    tells_apart(&[Rule::MissingPosition], &with(""), &with(", iterator=iterator"));
+    expect(&[Rule::MissingPosition], &with(""), &with(", iterator=iterator"));
 }
 
 /// Parameters trained with Optax, saved by pickle.
@@ -334,35 +324,35 @@ fn jax(order: &str, saved: &str) -> String {
 const SPLIT: &str = "key, use = jax.random.split(key)";
 
 #[test]
-fn a_checkpoint_without_the_memory_of_optax() {
+fn a_checkpoint_without_the_optax_state() {
     let folded = "use = jax.random.fold_in(key, epoch)";
-    tells_apart(&[Rule::MissingState], &jax(folded, ""), &jax(folded, ", 'opt_state': opt_state"));
+    expect(&[Rule::MissingState], &jax(folded, ""), &jax(folded, ", 'opt_state': opt_state"));
 }
 
 #[test]
-fn a_key_that_is_split_round_by_round_is_saved_and_one_that_is_folded_is_not() {
+fn a_key_must_be_saved_if_it_is_split_and_not_if_it_is_folded() {
     let faulty = jax(SPLIT, ", 'opt_state': opt_state");
     let sound = jax(SPLIT, ", 'opt_state': opt_state, 'key': key");
-    tells_apart(&[Rule::MissingGenerator], &faulty, &sound);
+    expect(&[Rule::MissingGenerator], &faulty, &sound);
     let folded = "use = jax.random.fold_in(key, epoch)";
     assert_eq!(rules(&jax(folded, ", 'opt_state': opt_state")), []);
 }
 
 #[test]
-fn converted_values_are_held_as_they_are() {
+fn converted_values_count_as_saved() {
     let saved = ", 'opt_state': jax.device_get(opt_state), 'key': key";
     assert_eq!(rules(&jax(SPLIT, saved)), []);
 }
 
 #[test]
-fn a_key_with_the_number_of_the_process_in_it() {
+fn a_key_that_depends_on_the_rank() {
     let by_process = "use = jax.random.fold_in(key, jax.process_index())";
     let by_epoch = "use = jax.random.fold_in(key, epoch)";
     let saved = ", 'opt_state': opt_state";
-    tells_apart(&[Rule::RankKeyed], &jax(by_process, saved), &jax(by_epoch, saved));
+    expect(&[Rule::RankKeyed], &jax(by_process, saved), &jax(by_epoch, saved));
 }
 
-/// A module of Lightning that a trainer fits, resumed from a checkpoint.
+/// A Lightning module that a trainer fits, resumed from a checkpoint.
 fn lightning(step: &str, hooks: &str, trainer: &str, fit: &str) -> String {
     format!(
         "import lightning as L\nimport torch\nfrom lightning.pytorch.callbacks import ModelCheckpoint\nfrom torch import nn\n\n\
@@ -382,7 +372,7 @@ fn lightning_saves_no_plain_attributes() {
          def on_load_checkpoint(self, checkpoint):\n        self.scale = checkpoint['scale']\n\n"
     );
     let resumed = ", ckpt_path='last.ckpt'";
-    tells_apart(
+    expect(
         &[Rule::MissingState],
         &lightning("pass", decay, "", resumed),
         &lightning("pass", &kept, "", resumed),
@@ -394,7 +384,7 @@ fn lightning_saves_no_plain_attributes() {
 #[test]
 fn lightning_saves_no_generators() {
     let resumed = ", ckpt_path='last.ckpt'";
-    tells_apart(
+    expect(
         &[Rule::MissingGenerator],
         &lightning("batch = batch + torch.randn(2, 4)", "", "", resumed),
         &lightning("pass", "", "", resumed),
@@ -403,7 +393,7 @@ fn lightning_saves_no_generators() {
 
 #[test]
 fn switches_of_a_trainer() {
-    tells_apart(
+    expect(
         &[Rule::CudnnBenchmark],
         &lightning("pass", "", ", benchmark=True", ""),
         &lightning("pass", "", ", deterministic=True", ""),
@@ -413,7 +403,7 @@ fn switches_of_a_trainer() {
 }
 
 #[test]
-fn checkpoints_are_written_the_way_of_the_framework() {
+fn generated_code_uses_the_checkpoints_of_the_framework() {
     let code = |text: &str| checked(text).checkpoints[0].code();
     let tensorflow = code(&tape("0.0", "", ""));
     assert!(
@@ -426,12 +416,12 @@ fn checkpoints_are_written_the_way_of_the_framework() {
 }
 
 #[test]
-fn code_for_fit_is_a_callback_and_uses_no_name_that_is_not_there() {
+fn generated_code_for_fit_is_a_callback_and_uses_only_bound_names() {
     let code = |text: &str| checked(text).checkpoints[0].code();
     let fit = "model.fit(x, y, callbacks=[keras.callbacks.EarlyStopping()])";
     let fitted = code(&keras(SEED, "", fit));
     assert!(fitted.starts_with("backup = keras.callbacks.BackupAndRestore("), "{fitted}");
-    assert!(fitted.contains("# Nothing saves what callbacks"), "{fitted}");
+    assert!(fitted.contains("# The state of callbacks is never saved"), "{fitted}");
     assert!(!fitted.contains("tf.train"), "{fitted}");
     let looped = code(&keras(SEED, "", "for epoch in range(3):\n    model.train_on_batch(x, y)"));
     assert!(looped.contains("optimizer=model.optimizer,"), "{looped}");
@@ -440,7 +430,7 @@ fn code_for_fit_is_a_callback_and_uses_no_name_that_is_not_there() {
 }
 
 #[test]
-fn code_for_lightning_is_what_the_trainer_does_not_save() {
+fn generated_code_for_lightning_saves_what_the_trainer_does_not() {
     let decay = "    def on_train_epoch_end(self):\n        self.scale = self.scale * 0.9\n\n";
     let text = lightning("pass", decay, "", ", ckpt_path='last.ckpt'");
     let checked = checked(&text);

@@ -1,4 +1,4 @@
-//! Idioms of training scripts as people write them: what is found in them, and what is not.
+//! Common idioms of training scripts, with and without findings.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
@@ -6,7 +6,7 @@ use std::fs;
 
 use surefoot_check::{CheckConfig, CheckReport, Finding, Rule, check};
 
-/// Checks `train.py` beside other files.
+/// Checks `train.py` in a folder with other files.
 fn checked_beside(text: &str, others: &[(&str, &str)]) -> CheckReport {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("train.py");
@@ -30,9 +30,9 @@ fn rules(text: &str) -> Vec<Rule> {
 }
 
 #[track_caller]
-fn tells_apart(rule: Rule, faulty: &str, sound: &str) {
+fn expect(rule: Rule, faulty: &str, fixed: &str) {
     assert!(rules(faulty).contains(&rule), "not found in\n{faulty}");
-    assert_eq!(rules(sound), [], "in\n{sound}");
+    assert_eq!(rules(fixed), [], "in\n{fixed}");
 }
 
 #[track_caller]
@@ -42,7 +42,7 @@ fn only(text: &str) -> Finding {
     findings.into_iter().next().unwrap()
 }
 
-/// A loop without an end that saves in its middle and is left in two places, after `end`.
+/// An endless loop that saves in its middle and is left in two places, after `end`.
 fn left_early(end: &str) -> String {
     format!(
         "
@@ -74,8 +74,8 @@ while True:
 }
 
 #[test]
-fn gradients_that_every_round_clears_need_no_saving_although_the_loop_may_be_left() {
-    tells_apart(
+fn cleared_gradients_need_not_be_saved_even_if_the_loop_is_left_early() {
+    expect(
         Rule::MissingState,
         &left_early("model(x).sum().backward()"),
         &left_early("optimizer.zero_grad(set_to_none=True)"),
@@ -83,7 +83,7 @@ fn gradients_that_every_round_clears_need_no_saving_although_the_loop_may_be_lef
 }
 
 #[test]
-fn what_is_cut_out_of_restored_parameters_is_not_written_anew() {
+fn slices_of_restored_parameters_are_not_overwritten() {
     let cropped = |weights: &str| {
         format!(
             "
@@ -112,14 +112,14 @@ for epoch in range(c['epoch'] + 1, 9):
 "
         )
     };
-    tells_apart(
+    expect(
         Rule::RestoredEarly,
         &cropped("torch.zeros(size, 4)"),
         &cropped("self.parts.words.weight[:size]"),
     );
 }
 
-/// A classifier of images with a loader that is made with these arguments.
+/// An image classifier with a loader created from these arguments.
 fn images(data: &str, loader: &str) -> String {
     format!(
         "
@@ -146,9 +146,9 @@ for epoch in range(c['epoch'] + 1, 9):
 }
 
 #[test]
-fn a_loader_shuffles_where_it_has_no_sampler() {
+fn a_loader_shuffles_unless_it_has_a_sampler() {
     let data = "data = datasets.MNIST('data', transform=transforms.ToTensor())";
-    tells_apart(
+    expect(
         Rule::MissingGenerator,
         &images(data, "shuffle=(sampler is None), sampler=sampler"),
         &images(data, "shuffle=False, sampler=sampler"),
@@ -156,14 +156,14 @@ fn a_loader_shuffles_where_it_has_no_sampler() {
 }
 
 #[test]
-fn a_transform_that_draws_in_one_branch_may_draw() {
+fn a_transform_that_draws_in_one_branch_draws() {
     let data = |transforms: &str| {
         format!(
             "if len(sys.argv) > 2:\n    data = datasets.FakeData(9, transform=transforms.ToTensor())\n\
              else:\n    data = datasets.ImageFolder('data', transforms.Compose([{transforms}transforms.ToTensor()]))"
         )
     };
-    tells_apart(
+    expect(
         Rule::MissingGenerator,
         &images(&data("transforms.RandomHorizontalFlip(), "), "shuffle=False"),
         &images(&data(""), "shuffle=False"),
@@ -171,7 +171,7 @@ fn a_transform_that_draws_in_one_branch_may_draw() {
 }
 
 #[test]
-fn a_transform_is_made_for_the_part_of_the_data_that_is_asked_for() {
+fn a_transform_belongs_to_the_requested_split() {
     let data = |part: &str| {
         format!(
             "def made(part):\n    if part == 'train':\n        steps = [transforms.RandomHorizontalFlip(), transforms.ToTensor()]\n    \
@@ -179,7 +179,7 @@ fn a_transform_is_made_for_the_part_of_the_data_that_is_asked_for() {
              data = made('{part}')"
         )
     };
-    tells_apart(
+    expect(
         Rule::MissingGenerator,
         &images(&data("train"), "shuffle=False"),
         &images(&data("test"), "shuffle=False"),
@@ -187,7 +187,7 @@ fn a_transform_is_made_for_the_part_of_the_data_that_is_asked_for() {
 }
 
 #[test]
-fn a_model_whose_name_is_made_while_running_is_not_known() {
+fn a_model_selected_at_run_time_is_unknown() {
     let text = |model: &str| {
         format!(
             "
@@ -203,25 +203,25 @@ for epoch in range(9):
 "
         )
     };
-    let told = |model: &str| {
+    let reported = |model: &str| {
         let zoo = "import torch\ndef small():\n    return torch.nn.Linear(4, 1)\n";
         let findings = checked_beside(&text(model), &[("zoo/__init__.py", zoo)]).findings;
-        let told = findings.into_iter().map(|it| (it.rule, it.message));
-        told.collect::<Vec<_>>()
+        let reported = findings.into_iter().map(|it| (it.rule, it.message));
+        reported.collect::<Vec<_>>()
     };
     for model in ["zoo.__dict__[sys.argv[1]]()", "getattr(zoo, sys.argv[1])()"] {
-        let told = told(model);
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert_eq!(told[0].0, Rule::UnknownCall);
-        assert!(told[0].1.starts_with("`zoo.__dict__[..]`"), "{told:?}");
+        let reported = reported(model);
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert_eq!(reported[0].0, Rule::UnknownCall);
+        assert!(reported[0].1.starts_with("`zoo.__dict__[..]`"), "{reported:?}");
     }
-    let torchvision = told("torchvision.models.__dict__[sys.argv[1]]()");
+    let torchvision = reported("torchvision.models.__dict__[sys.argv[1]]()");
     assert_eq!(torchvision[0].0, Rule::UnknownCall);
-    assert_eq!(told("zoo.small()"), []);
+    assert_eq!(reported("zoo.small()"), []);
 }
 
 #[test]
-fn a_seed_that_is_drawn_is_none() {
+fn a_random_seed_is_unseeded() {
     let seeded = |seed: &str| {
         format!(
             "
@@ -242,11 +242,11 @@ for epoch in range(9):
 "
         )
     };
-    tells_apart(Rule::UnseededGenerator, &seeded("random.randint(1, 10000)"), &seeded("17"));
+    expect(Rule::UnseededGenerator, &seeded("random.randint(1, 10000)"), &seeded("17"));
 }
 
 #[test]
-fn a_budget_of_seconds_is_one_finding_where_it_decides() {
+fn a_time_budget_is_one_finding_at_its_condition() {
     let bounded = |now: &str, most: &str| {
         format!(
             "
@@ -271,7 +271,7 @@ for step in range(1000):
 }
 
 #[test]
-fn operations_that_are_nondeterministic_with_some_arguments() {
+fn arguments_can_make_operations_nondeterministic() {
     let with = |layer: &str, loss: &str| {
         format!(
             "
@@ -302,7 +302,7 @@ for epoch in range(9):
         (of("y.median(dim=1).values.sum()"), of("y.median()")),
         (bag("max"), bag("mean")),
     ] {
-        tells_apart(Rule::NondeterministicOperation, &faulty, &sound);
+        expect(Rule::NondeterministicOperation, &faulty, &sound);
     }
     // Only older versions list it.
     assert_eq!(rules(&of("y.kthvalue(2).values.sum()")), []);
@@ -327,14 +327,11 @@ for epoch in range(9):
     torch.save({'epoch': epoch, 'model': model.state_dict(), 'optimizer': optimizer.state_dict()}, 'c.pt')
 ",
     );
-    assert_eq!(
-        found.notes[0].text,
-        "`means` changes as the training goes on, and is needed again."
-    );
+    assert_eq!(found.notes[0].text, "`means` changes during the training and is used again.");
 }
 
 #[test]
-fn what_nobody_reads_again_is_shown_where_it_is_written() {
+fn an_unread_file_is_reported_where_it_is_written() {
     let text = "
 import copy, torch
 torch.manual_seed(0)
@@ -363,7 +360,7 @@ for epoch in range(9):
 }
 
 #[test]
-fn containers_are_saved_as_what_they_are() {
+fn generated_code_copies_containers() {
     let code = |container: &str, change: &str| {
         let checked = checked(&format!(
             "
@@ -400,7 +397,7 @@ fn files_without_a_framework_are_counted() {
 }
 
 #[test]
-fn a_round_that_was_done_is_not_begun_again() {
+fn a_completed_epoch_must_not_be_repeated() {
     let resumed = |start: &str, saved: &str| {
         format!(
             "
@@ -431,7 +428,7 @@ for epoch in range(start, 9):
 }
 
 #[test]
-fn a_round_that_is_not_over_is_begun_again() {
+fn an_incomplete_epoch_is_repeated() {
     let saved_first = "
 import os, torch
 torch.manual_seed(0)

@@ -1,4 +1,4 @@
-//! Every rule on a script that breaks it and on one that does not.
+//! Each rule on a faulty and on a fixed script.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
@@ -6,7 +6,7 @@ use std::fs;
 
 use surefoot_check::{CheckConfig, CheckReport, Rule, check};
 
-/// A model and an optimizer on random data, in a loop; `before` comes first, `inside` in each round.
+/// A training loop; `before` comes first, `inside` at the end of each iteration.
 fn script(before: &str, inside: &str) -> String {
     format!(
         "import os, random, time\nimport numpy as np\nimport torch\nfrom torch import nn\nfrom torch.utils.data import DataLoader, Dataset\n\n\
@@ -30,9 +30,9 @@ fn rules(text: &str) -> Vec<Rule> {
 }
 
 #[track_caller]
-fn tells_apart(rule: Rule, faulty: &str, sound: &str) {
+fn expect(rule: Rule, faulty: &str, fixed: &str) {
     assert!(rules(faulty).contains(&rule), "not found in\n{faulty}");
-    assert_eq!(rules(sound), [], "in\n{sound}");
+    assert_eq!(rules(fixed), [], "in\n{fixed}");
 }
 
 const SEED: &str = "torch.manual_seed(0)";
@@ -48,11 +48,11 @@ fn missing_state() {
             ),
         )
     };
-    tells_apart(Rule::MissingState, &save(""), &save(", 'best': best"));
+    expect(Rule::MissingState, &save(""), &save(", 'best': best"));
 }
 
 #[test]
-fn gradient_descent_without_momentum_has_nothing_to_save() {
+fn an_optimizer_without_state_need_not_be_saved() {
     let resumed = |optimizer: &str| {
         format!(
             "import torch\ntorch.manual_seed(0)\nmodel = torch.nn.Linear(4, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1{optimizer})\n\
@@ -61,7 +61,7 @@ fn gradient_descent_without_momentum_has_nothing_to_save() {
              torch.save({{'epoch': epoch, 'model': model.state_dict()}}, 'last.pt')\n"
         )
     };
-    tells_apart(Rule::MissingState, &resumed(", momentum=0.9"), &resumed(""));
+    expect(Rule::MissingState, &resumed(", momentum=0.9"), &resumed(""));
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn missing_generator() {
             ),
         )
     };
-    tells_apart(Rule::MissingGenerator, &save(""), &save(", 'rng': torch.get_rng_state()"));
+    expect(Rule::MissingGenerator, &save(""), &save(", 'rng': torch.get_rng_state()"));
 }
 
 #[test]
@@ -88,11 +88,11 @@ fn missing_position() {
              torch.save({{'epoch': epoch, 'model': model.state_dict(), 'optimizer': optimizer.state_dict(){entries}}}, 'last.pt')\n"
         )
     };
-    tells_apart(Rule::MissingPosition, &save(""), &save(", 'batch': i"));
+    expect(Rule::MissingPosition, &save(""), &save(", 'batch': i"));
 }
 
 /// A loop over batches that saves in the middle of an epoch, and is resumed.
-fn amid(start: &str, batches: &str, skip: &str) -> String {
+fn saved_mid_epoch(start: &str, batches: &str, skip: &str) -> String {
     format!(
         "import os\nfrom itertools import islice\nimport torch\nfrom torch.utils.data import DataLoader, TensorDataset\ntorch.manual_seed(0)\n\
          loader = DataLoader(TensorDataset(torch.load('x.pt')), 8)\nmodel = torch.nn.Linear(4, 1)\noptimizer = torch.optim.Adam(model.parameters())\n\
@@ -105,28 +105,32 @@ fn amid(start: &str, batches: &str, skip: &str) -> String {
 }
 
 #[test]
-fn a_saved_count_is_a_position_only_if_what_is_done_is_skipped() {
-    let faulty = amid("", "(x,) in loader", "");
+fn a_saved_count_is_a_position_only_if_completed_batches_are_skipped() {
+    let faulty = saved_mid_epoch("", "(x,) in loader", "");
     let count = "done = step % len(loader)\n";
     let test = "        if i < done:\n            continue\n";
-    let sound = amid(count, "i, (x,) in enumerate(loader)", test);
-    tells_apart(Rule::MissingPosition, &faulty, &sound);
-    let sliced = amid(count, "(x,) in islice(loader, done, None)", "");
+    let sound = saved_mid_epoch(count, "i, (x,) in enumerate(loader)", test);
+    expect(Rule::MissingPosition, &faulty, &sound);
+    let sliced = saved_mid_epoch(count, "(x,) in islice(loader, done, None)", "");
     assert_eq!(rules(&sliced), [], "in\n{sliced}");
-    let seen = amid("", "(x,) in loader", "        if x.isnan().any():\n            continue\n");
+    let seen = saved_mid_epoch(
+        "",
+        "(x,) in loader",
+        "        if x.isnan().any():\n            continue\n",
+    );
     assert_eq!(rules(&seen), [Rule::MissingPosition], "in\n{seen}");
 }
 
 #[test]
-fn code_for_the_middle_of_an_epoch_comes_back_to_that_epoch() {
-    let code = checked(&amid("", "(x,) in loader", "")).checkpoints[0].code();
+fn generated_code_resumes_in_the_middle_of_an_epoch() {
+    let code = checked(&saved_mid_epoch("", "(x,) in loader", "")).checkpoints[0].code();
     assert!(code.contains("first_epoch = checkpoint[\"epoch\"]  #"), "{code}");
     assert!(code.contains("\"step\": step,"), "{code}");
     assert!(!code.contains("batch\"]"), "{code}");
 }
 
 #[test]
-fn a_round_that_is_not_saved_is_a_position() {
+fn an_unsaved_epoch_is_a_missing_position() {
     let save = |entries: &str| {
         let saved = format!(
             "    torch.save({{'model': model.state_dict(), 'optimizer': optimizer.state_dict(){entries}}}, 'last.pt')"
@@ -151,26 +155,26 @@ const RESTORE: &str = "import os\nif os.path.exists('last.pt'):\n    c = torch.l
 #[test]
 fn not_restored() {
     let sound = format!("{RESTORE}    optimizer.load_state_dict(c['optimizer'])\n");
-    tells_apart(Rule::NotRestored, &resumed(RESTORE), &resumed(&sound));
+    expect(Rule::NotRestored, &resumed(RESTORE), &resumed(&sound));
 }
 
 #[test]
 fn restored_early() {
     let sound = format!("{RESTORE}    optimizer.load_state_dict(c['optimizer'])\n");
     let faulty = format!("{sound}noise = torch.randn(4)\n");
-    tells_apart(Rule::RestoredEarly, &resumed(&faulty), &resumed(&sound));
+    expect(Rule::RestoredEarly, &resumed(&faulty), &resumed(&sound));
 }
 
 #[test]
 fn unseeded_generator() {
-    tells_apart(Rule::UnseededGenerator, &script("", ""), &script(SEED, ""));
+    expect(Rule::UnseededGenerator, &script("", ""), &script(SEED, ""));
     let own = |seed: &str| {
         script(
             &format!("{SEED}\nrng = np.random.default_rng({seed})"),
             "    x = x + torch.tensor(rng.normal())",
         )
     };
-    tells_apart(Rule::UnseededGenerator, &own(""), &own("7"));
+    expect(Rule::UnseededGenerator, &own(""), &own("7"));
 }
 
 #[test]
@@ -181,7 +185,7 @@ fn unseeded_shuffle() {
             "    x = x + rows[0]",
         )
     };
-    tells_apart(Rule::UnseededShuffle, &shuffle(""), &shuffle("random.seed(1)"));
+    expect(Rule::UnseededShuffle, &shuffle(""), &shuffle("random.seed(1)"));
 }
 
 #[test]
@@ -195,7 +199,7 @@ fn unseeded_workers() {
              model(x).sum().backward()\n        optimizer.step()\n"
         )
     };
-    tells_apart(Rule::UnseededWorkers, &workers(""), &workers(", worker_init_fn=init"));
+    expect(Rule::UnseededWorkers, &workers(""), &workers(", worker_init_fn=init"));
 }
 
 #[test]
@@ -203,7 +207,7 @@ fn rank_keyed() {
     let seed = |seed: &str| {
         script(&format!("rank = torch.distributed.get_rank()\ntorch.manual_seed({seed})"), "")
     };
-    tells_apart(Rule::RankKeyed, &seed("1 + rank"), &seed("1"));
+    expect(Rule::RankKeyed, &seed("1 + rank"), &seed("1"));
 }
 
 #[test]
@@ -214,7 +218,7 @@ fn evaluation_draws() {
             "    x = x + torch.randn(8, 4)\n    print(evaluate())",
         )
     };
-    tells_apart(Rule::EvaluationDraws, &evaluation("torch.randn(3)"), &evaluation("torch.ones(3)"));
+    expect(Rule::EvaluationDraws, &evaluation("torch.randn(3)"), &evaluation("torch.ones(3)"));
 }
 
 #[test]
@@ -225,11 +229,11 @@ fn orders_clocks_and_hashes() {
             &format!("    x = x + len(str({value}))\n    x = x + torch.tensor({value})"),
         )
     };
-    tells_apart(Rule::FileOrder, &data("os.listdir('d')[0]"), &data("sorted(os.listdir('d'))[0]"));
-    tells_apart(Rule::SetOrder, &data("list({'a', 'b'})[0]"), &data("sorted({'a', 'b'})[0]"));
-    tells_apart(Rule::HashOrder, &data("hash('a')"), &data("len('a')"));
-    tells_apart(Rule::Clock, &data("time.time()"), &data("time.sleep(1)"));
-    tells_apart(
+    expect(Rule::FileOrder, &data("os.listdir('d')[0]"), &data("sorted(os.listdir('d'))[0]"));
+    expect(Rule::SetOrder, &data("list({'a', 'b'})[0]"), &data("sorted({'a', 'b'})[0]"));
+    expect(Rule::HashOrder, &data("hash('a')"), &data("len('a')"));
+    expect(Rule::Clock, &data("time.time()"), &data("time.sleep(1)"));
+    expect(
         Rule::ArrivalOrder,
         &data("[r for r in pool.imap_unordered(f, d)]"),
         &data("[r for r in pool.imap(f, d)]"),
@@ -237,7 +241,7 @@ fn orders_clocks_and_hashes() {
 }
 
 #[test]
-fn a_clock_in_a_name_is_nothing() {
+fn a_time_in_a_file_name_is_not_found() {
     let text = script(
         SEED,
         "    start = time.time()\n    name = f'run-{start}.pt'\n    torch.save(model.state_dict(), name)",
@@ -253,7 +257,7 @@ fn nondeterministic_operation() {
             "    x = x.index_add(0, x.long(), x)\n    model(x).sum().backward()",
         )
     };
-    tells_apart(
+    expect(
         Rule::NondeterministicOperation,
         &operation(""),
         &operation("torch.use_deterministic_algorithms(True)"),
@@ -263,27 +267,27 @@ fn nondeterministic_operation() {
 #[test]
 fn switches() {
     let with = |switch: &str| script(&format!("{SEED}\n{switch}"), "");
-    tells_apart(
+    expect(
         Rule::CudnnBenchmark,
         &with("torch.backends.cudnn.benchmark = True"),
         &with("torch.backends.cudnn.benchmark = False"),
     );
-    tells_apart(
+    expect(
         Rule::WarnOnly,
         &with("torch.use_deterministic_algorithms(True, warn_only=True)"),
         &with("torch.use_deterministic_algorithms(True)"),
     );
-    tells_apart(
+    expect(
         Rule::Precision,
         &with("torch.set_float32_matmul_precision('high')"),
         &with("torch.set_float32_matmul_precision('highest')"),
     );
     let compiled = |mode: &str| script(SEED, &format!("    model = torch.compile(model{mode})"));
-    tells_apart(Rule::Autotune, &compiled(", mode='max-autotune'"), &compiled(""));
+    expect(Rule::Autotune, &compiled(", mode='max-autotune'"), &compiled(""));
 }
 
 #[test]
-fn unknown_calls_are_told_once() {
+fn unknown_calls_are_reported_once() {
     let text = script(
         &format!("import mystery\n{SEED}"),
         "    mystery.tune(model)\n    mystery.tune(model)",
@@ -292,7 +296,7 @@ fn unknown_calls_are_told_once() {
 }
 
 #[test]
-fn comments_silence_findings() {
+fn comments_suppress_findings() {
     let text = script("", "")
         .replace("nn.Linear(8, 1))", "nn.Linear(8, 1))  # surefoot: ignore[unseeded_generator]");
     let checked = checked(&text);
@@ -320,7 +324,7 @@ fn long_and_deep_files_are_checked() {
 }
 
 #[test]
-fn an_operation_in_place_is_as_nondeterministic() {
+fn in_place_operations_are_nondeterministic_too() {
     let with = |call: &str| {
         script(
             &format!("{SEED}\ny = torch.zeros(8, 4)\nindex = torch.arange(8)"),
@@ -329,7 +333,7 @@ fn an_operation_in_place_is_as_nondeterministic() {
             ),
         )
     };
-    tells_apart(
+    expect(
         Rule::NondeterministicOperation,
         &with("out.index_add_(0, index, model(x))"),
         &with("out.add_(model(x))"),
@@ -337,18 +341,18 @@ fn an_operation_in_place_is_as_nondeterministic() {
 }
 
 #[test]
-fn rows_sampled_by_pandas_without_a_state_are_unseeded() {
+fn pandas_sample_without_random_state_is_unseeded() {
     let with = |arguments: &str| {
         script(
             &format!("{SEED}\nimport pandas\ntable = pandas.read_csv('d.csv').sample({arguments})"),
             "    model(torch.tensor(table.values)).sum().backward()\n    optimizer.step()",
         )
     };
-    tells_apart(Rule::UnseededGenerator, &with("frac=1"), &with("frac=1, random_state=3"));
+    expect(Rule::UnseededGenerator, &with("frac=1"), &with("frac=1, random_state=3"));
 }
 
 #[test]
-fn folds_shuffled_without_a_state_are_unseeded() {
+fn kfold_without_random_state_is_unseeded() {
     let with = |folds: &str| {
         script(
             &format!(
@@ -360,12 +364,12 @@ fn folds_shuffled_without_a_state_are_unseeded() {
         )
     };
     let rule = Rule::UnseededGenerator;
-    tells_apart(rule, &with("KFold(5, shuffle=True)"), &with("KFold(5)"));
-    tells_apart(rule, &with("ShuffleSplit(5)"), &with("ShuffleSplit(5, random_state=0)"));
+    expect(rule, &with("KFold(5, shuffle=True)"), &with("KFold(5)"));
+    expect(rule, &with("ShuffleSplit(5)"), &with("ShuffleSplit(5, random_state=0)"));
 }
 
 #[test]
-fn a_model_of_an_unknown_library_is_told_once_where_it_is_trained() {
+fn a_model_of_an_unknown_library_is_reported_once() {
     let with = |rest: &str| {
         format!(
             "import mylib\nimport torch\ntorch.manual_seed(0)\nmodel = mylib.Net().to('cuda')\nx = mylib.load('x.pt')\n{rest}"
@@ -395,18 +399,18 @@ fn an_unseeded_shuffle_is_found_where_the_model_is_unknown() {
 }
 
 #[test]
-fn a_trainer_of_an_unknown_library_is_told() {
+fn a_trainer_of_an_unknown_library_is_reported() {
     let with = |call: &str| {
         format!(
             "from transformers import AutoModel, Trainer\nmodel = AutoModel.from_pretrained('bert')\n\
              trainer = Trainer(model=model)\ntrainer.{call}()\n"
         )
     };
-    tells_apart(Rule::UnknownCall, &with("train"), &with("evaluate"));
+    expect(Rule::UnknownCall, &with("train"), &with("evaluate"));
 }
 
 #[test]
-fn what_a_library_prepares_is_trained_all_the_same() {
+fn objects_prepared_by_a_library_are_still_trained() {
     let with = |seed: &str| {
         format!(
             "import torch\nfrom accelerate import Accelerator\nfrom accelerate.utils import set_seed\n{seed}\n\
@@ -423,7 +427,7 @@ fn what_a_library_prepares_is_trained_all_the_same() {
 }
 
 #[test]
-fn an_evaluation_that_draws_in_a_shared_function_is_told_where_it_calls_it() {
+fn an_evaluation_that_draws_in_a_shared_function_is_reported_at_its_call() {
     let with = |inside: &str| {
         format!(
             "import torch\ntorch.manual_seed(0)\ndata = torch.load('d.pt')\ndef get_batch():\n    return data[torch.randint(9, (4,))]\n\
@@ -442,7 +446,7 @@ fn an_evaluation_that_draws_in_a_shared_function_is_told_where_it_calls_it() {
 }
 
 #[test]
-fn what_is_not_restored_is_shown_by_its_keyword() {
+fn an_entry_that_is_not_restored_is_reported_at_its_keyword() {
     let with = |restore: &str| {
         format!(
             "import torch\ntorch.manual_seed(0)\nmodel = torch.nn.Linear(4, 1)\noptimizer = torch.optim.Adam(model.parameters(), lr=0.1)\n\

@@ -1,5 +1,4 @@
-//! `surefoot check`: what it says about scripts, and about what is none. What the rules find is
-//! theirs to test.
+//! Output and exit codes of `surefoot check`. The tests of the rules are in `surefoot-check`.
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
 mod support;
@@ -10,26 +9,25 @@ use support::{Folder, Outcome};
 use surefoot_check::Rule;
 
 /// A script with one finding: the clock is a seed.
-fn faulty() -> &'static str {
-    Rule::Clock.explanation().faulty
+fn faulty() -> String {
+    Rule::Clock.explanation().example
 }
 
-/// A script with none.
-fn sound() -> &'static str {
-    Rule::Clock.explanation().sound
+fn example(rule: Rule) -> String {
+    rule.explanation().example
 }
 
 fn check(folder: &Folder, arguments: &[&str]) -> Outcome {
     folder.run(&[&["check"], arguments].concat())
 }
 
-/// The lines of JSON of one kind.
+/// JSON lines of one kind.
 fn of(events: &[Value], event: &str) -> Vec<Value> {
     let same = events.iter().filter(|it| it["event"] == event);
     same.cloned().collect()
 }
 
-/// The last line of JSON.
+/// Last JSON line.
 fn last(folder: &Folder, arguments: &[&str]) -> Value {
     let events = check(folder, &[arguments, &["--json"]].concat()).events();
     let last = events.last().cloned().unwrap_or_default();
@@ -38,30 +36,30 @@ fn last(folder: &Folder, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn help_has_every_option_and_examples() {
+fn help_lists_options_and_examples() {
     assert_snapshot!(check(&Folder::new(), &["--help"]).shown());
 }
 
 #[test]
-fn a_finding_is_shown_with_its_line() {
-    let folder = Folder::with("train.py", faulty());
+fn a_finding_is_printed_with_its_line() {
+    let folder = Folder::with("train.py", &faulty());
     assert_snapshot!(check(&folder, &["train.py"]).shown());
 }
 
 #[test]
-fn a_checkpoint_that_lacks_something_is_shown_with_it() {
-    let folder = Folder::with("train.py", Rule::MissingState.explanation().faulty);
+fn an_incomplete_checkpoint_is_printed_with_the_missing_state() {
+    let folder = Folder::with("train.py", &example(Rule::MissingState));
     assert_snapshot!(check(&folder, &["train.py"]).shown());
 }
 
 #[test]
-fn the_derived_checkpoint_is_shown_with_the_code_to_write() {
-    let folder = Folder::with("train.py", Rule::MissingGenerator.explanation().faulty);
+fn the_required_checkpoint_is_printed_with_its_code() {
+    let folder = Folder::with("train.py", &example(Rule::MissingGenerator));
     assert_snapshot!(check(&folder, &["train.py", "--checkpoint"]).shown());
 }
 
 #[test]
-fn the_example_is_what_the_guide_shows() {
+fn the_guide_shows_the_output_for_the_example() {
     let script = include_str!("../../../examples/scripts/resume.py");
     let guide = include_str!("../../../docs/check.md");
     let folder = Folder::with("examples/scripts/resume.py", script);
@@ -74,13 +72,13 @@ fn the_example_is_what_the_guide_shows() {
 }
 
 #[test]
-fn nothing_found_is_one_line() {
-    let folder = Folder::with("train.py", sound());
+fn a_script_without_findings_prints_one_line() {
+    let folder = Folder::with("train.py", &Rule::Clock.explanation().fixed);
     assert_snapshot!(check(&folder, &["train.py"]).shown());
 }
 
 #[test]
-fn a_silenced_finding_is_counted() {
+fn suppressed_findings_are_counted() {
     let line = "torch.manual_seed(int(time.time()))";
     let text = faulty().replace(line, &format!("{line}  # surefoot: ignore[clock]"));
     let folder = Folder::with("train.py", &text);
@@ -88,17 +86,17 @@ fn a_silenced_finding_is_counted() {
 }
 
 #[test]
-fn unknown_calls_are_remarks_at_the_end() {
-    let folder = Folder::with("train.py", Rule::UnknownCall.explanation().faulty);
+fn unknown_calls_are_warnings_at_the_end() {
+    let folder = Folder::with("train.py", &example(Rule::UnknownCall));
     let outcome = check(&folder, &["train.py"]);
     assert_snapshot!(outcome.shown());
 }
 
 #[test]
-fn of_many_findings_of_a_rule_the_rest_is_told_by_place() {
+fn many_findings_of_a_rule_are_listed_by_place() {
     let folder = Folder::new();
     for number in 0..12 {
-        folder.write(&format!("train_{number:02}.py"), faulty());
+        folder.write(&format!("train_{number:02}.py"), &faulty());
     }
     let outcome = check(&folder, &[]);
     assert_eq!(outcome.code, Some(1));
@@ -108,7 +106,7 @@ fn of_many_findings_of_a_rule_the_rest_is_told_by_place() {
 }
 
 #[test]
-fn tabs_wide_characters_and_long_lines_keep_their_carets() {
+fn carets_match_tabs_wide_characters_and_long_lines() {
     let line = "torch.manual_seed(int(time.time()))";
     let padding = format!("x = [{}]; ", "1, ".repeat(100));
     let cases = [
@@ -125,10 +123,10 @@ fn tabs_wide_characters_and_long_lines_keep_their_carets() {
 }
 
 #[test]
-fn programs_are_told_a_line_each_and_the_summary_last() {
-    let folder = Folder::with("train.py", Rule::MissingState.explanation().faulty);
+fn json_has_one_object_per_line_and_the_summary_last() {
+    let folder = Folder::with("train.py", &example(Rule::MissingState));
     folder.write("old.py", "print \"x\"\n");
-    folder.write("other.py", Rule::UnknownCall.explanation().faulty);
+    folder.write("other.py", &example(Rule::UnknownCall));
     let outcome = check(&folder, &[".", "--json"]);
     let events = outcome.events();
     let finding = &of(&events, "finding")[0];
@@ -139,7 +137,7 @@ fn programs_are_told_a_line_each_and_the_summary_last() {
     }
     assert!(finding["help"].as_str().unwrap().contains("optimizer"));
     assert!(finding["notes"].is_array());
-    assert_eq!(of(&events, "unknown")[0]["rule"], "unknown_call");
+    assert_eq!(of(&events, "warning")[0]["rule"], "unknown_call");
     let checkpoints = of(&events, "checkpoint");
     let is_first = |it: &&Value| it["file"] == "train.py";
     let checkpoint = checkpoints.iter().find(is_first).unwrap();
@@ -162,8 +160,8 @@ fn programs_are_told_a_line_each_and_the_summary_last() {
 }
 
 #[test]
-fn quiet_leaves_the_exit_code_and_json() {
-    let folder = Folder::with("train.py", faulty());
+fn quiet_prints_only_json() {
+    let folder = Folder::with("train.py", &faulty());
     let outcome = check(&folder, &["train.py", "--quiet"]);
     assert_eq!((outcome.code, &*outcome.stdout), (Some(1), ""));
     assert_eq!(outcome.stderr, "");
@@ -173,7 +171,7 @@ fn quiet_leaves_the_exit_code_and_json() {
 }
 
 #[test]
-fn rules_are_explained_and_listed() {
+fn explain_prints_a_rule_or_the_list() {
     let folder = Folder::new();
     assert_snapshot!(check(&folder, &["--explain", "missing_generator"]).shown());
     assert_snapshot!(check(&folder, &["--explain"]).shown());
@@ -181,8 +179,8 @@ fn rules_are_explained_and_listed() {
 }
 
 #[test]
-fn the_list_of_the_named_pytorch_counts() {
-    let folder = Folder::with("train.py", Rule::NondeterministicOperation.explanation().faulty);
+fn the_list_of_the_given_pytorch_is_used() {
+    let folder = Folder::with("train.py", &example(Rule::NondeterministicOperation));
     let outcome = check(&folder, &["train.py", "--torch", "nowhere"]);
     assert_eq!(outcome.code, Some(2));
     assert!(outcome.stderr.contains("nowhere"), "{}", outcome.stderr);
@@ -192,11 +190,10 @@ fn the_list_of_the_named_pytorch_counts() {
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
 }
 
-/// What GitHub's code scanning asks of a document.
 #[test]
-fn sarif_has_what_code_scanning_needs() {
-    let folder = Folder::with("a dir/train.py", Rule::MissingState.explanation().faulty);
-    folder.write("a dir/other.py", Rule::SetOrder.explanation().faulty);
+fn sarif_has_the_fields_of_code_scanning() {
+    let folder = Folder::with("a dir/train.py", &example(Rule::MissingState));
+    folder.write("a dir/other.py", &example(Rule::SetOrder));
     folder.write("old.py", "print \"x\"\n");
     let outcome = check(&folder, &["--sarif"]);
     assert_eq!(outcome.code, Some(1));
@@ -244,8 +241,8 @@ fn sarif_has_what_code_scanning_needs() {
 }
 
 #[test]
-fn files_that_are_no_python_are_told_and_the_others_checked() {
-    let folder = Folder::with("train.py", faulty());
+fn files_that_are_not_python_are_reported_and_the_others_checked() {
+    let folder = Folder::with("train.py", &faulty());
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
     write("elf.py", b"\x7fELF\x02\x01\x01\x00\x00\x00\xff\xfe\xf0");
     let utf16: Vec<u8> = "import torch\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -258,13 +255,13 @@ fn files_that_are_no_python_are_told_and_the_others_checked() {
 }
 
 #[test]
-fn a_file_that_was_named_and_is_no_python_is_wrong_input() {
-    let folder = Folder::with("train.py", faulty());
+fn an_argument_that_is_not_python_is_wrong_input() {
+    let folder = Folder::with("train.py", &faulty());
     folder.write("old.py", "print \"x\"\n");
     let outcome = check(&folder, &["./old.py", "train.py"]);
     assert_eq!(outcome.code, Some(2));
     assert!(outcome.stderr.starts_with("error: old.py cannot be checked: it is Python 2"));
-    assert!(outcome.stdout.contains("train.py:"), "the other is checked");
+    assert!(outcome.stdout.contains("train.py:"), "the other file is checked");
     let outcome = check(&folder, &["."]);
     assert_eq!(outcome.code, Some(1));
     assert!(outcome.stderr.starts_with("warning: old.py"));
@@ -279,19 +276,19 @@ fn paths_without_python_are_wrong_input() {
 }
 
 #[test]
-fn an_empty_file_has_nothing_to_find() {
+fn an_empty_file_has_no_findings() {
     let folder = Folder::with("empty.py", "");
     let outcome = check(&folder, &["empty.py"]);
     assert_eq!(outcome.code, Some(0));
     assert_eq!(
         outcome.stdout,
-        "nothing found in 1 file (0 lines)\n  passed over   1 file without a known framework\n"
+        "nothing found in 1 file (0 lines)\n  skipped   1 file without a known framework\n"
     );
 }
 
 #[test]
 fn a_file_of_fifty_thousand_lines_is_checked() {
-    let mut text = faulty().to_owned();
+    let mut text = faulty();
     for number in 0..50_000 {
         text.push_str(&format!("value_{number} = {number}\n"));
     }
@@ -312,9 +309,9 @@ fn files_that_import_each_other_are_checked() {
 
 #[cfg(unix)]
 #[test]
-fn links_that_lead_nowhere_or_round_do_no_harm() {
+fn broken_and_circular_links_are_reported() {
     use std::os::unix::fs::symlink;
-    let folder = Folder::with("train.py", faulty());
+    let folder = Folder::with("train.py", &faulty());
     let at = |name: &str| folder.path().join(name);
     symlink("gone.py", at("broken.py")).unwrap();
     symlink("round.py", at("round.py")).unwrap();
@@ -322,7 +319,7 @@ fn links_that_lead_nowhere_or_round_do_no_harm() {
     let summary = last(&folder, &["."]);
     assert_eq!(summary["files"], 1);
     assert_eq!(summary["findings"], 1);
-    assert_eq!(summary["unreadable"], 2, "both links are told");
+    assert_eq!(summary["unreadable"], 2, "both links are reported");
     let refused = |name: &str| {
         let outcome = check(&folder, &[name]);
         assert_eq!(outcome.code, Some(2), "{name}");
@@ -336,14 +333,14 @@ fn links_that_lead_nowhere_or_round_do_no_harm() {
 
 #[cfg(unix)]
 #[test]
-fn what_may_not_be_read_is_told() {
+fn unreadable_files_are_reported() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = Folder::with("train.py", faulty());
+    let folder = Folder::with("train.py", &faulty());
     folder.write("secret.py", "x = 1\n");
     let secret = folder.path().join("secret.py");
     std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o000)).unwrap();
     if std::fs::read(&secret).is_ok() {
-        return; // Nothing is refused to the superuser.
+        return; // The superuser may read everything.
     }
     let outcome = check(&folder, &["."]);
     assert_eq!(outcome.code, Some(1));
@@ -351,8 +348,8 @@ fn what_may_not_be_read_is_told() {
 }
 
 #[test]
-fn colours_are_for_terminals() {
-    let folder = Folder::with("train.py", faulty());
+fn colours_are_only_for_terminals() {
+    let folder = Folder::with("train.py", &faulty());
     let plain = check(&folder, &["train.py"]).stdout;
     assert!(!plain.contains('\u{1b}'));
     let mut forced = folder.command(&["check", "train.py"]);

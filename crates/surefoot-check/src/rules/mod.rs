@@ -1,74 +1,230 @@
-//! From a lifted script and its types to findings. One file per family of rules.
+//! The rules, one file each: documentation, check and messages.
+//!
+//! A rule is a file with a [`define_rule!`] block, a `mod` line and a line in the [`register!`] list.
+//! Analyses that several rules use are in [`crate::analysis`].
 
-mod bound;
-mod checkpoints;
-mod code;
-mod deciding;
-mod environment;
-mod fitted;
-mod held;
-mod part;
-mod position;
-mod randomness;
-mod repeated;
-mod restoring;
-mod skipping;
-mod switches;
-mod written;
+use std::collections::BTreeSet;
 
+use crate::analysis::checkpoints::{self, AnalyzedCheckpoint};
+use crate::analysis::requirements::Requirement;
 use crate::calculus::{Origin, Site, Typing, Variable};
-use crate::library::{Family, Global};
-use crate::lift::facts::{Lifted, Role, Thing};
+use crate::library::Environment;
+use crate::lift::facts::{Lifted, Loop, LoopId, Read, Save};
 use crate::project::Project;
-use crate::{CheckConfig, Checkpoint, Finding, Note, Place, Rule};
+use crate::{CheckConfig, Checkpoint, Finding, Note, Place};
 
-/// What the rules look at.
-pub(crate) struct Script<'s> {
-    /// The script.
-    pub lifted: &'s Lifted,
-    /// Its types.
-    pub typing: &'s Typing,
-    /// All files.
-    pub project: &'s Project,
-    /// What is assumed.
-    pub settings: &'s CheckConfig,
+/// Defines the constant `RULE` of a rule's file. The doc comment is the documentation of the rule, as
+/// `surefoot check --explain` prints it.
+macro_rules! define_rule {
+    ($(#[doc = $line:literal])+ Definition { is_warning: $is_warning:literal, check }) => {
+        $(#[doc = $line])+
+        pub(super) const RULE: Definition = Definition {
+            documentation: concat!($($line, "\n"),+),
+            is_warning: $is_warning,
+            check,
+        };
+    };
 }
 
-/// What the rules say of a script.
+/// Declares the enum [`Rule`] from variants and the modules that define them.
+macro_rules! register {
+    ($($variant:ident => $module:ident,)+) => {
+        /// A kind of finding. Its id is used in suppression comments, in the output and in the
+        /// documentation.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Rule {
+            $(#[doc = concat!("`", stringify!($module), "`")] $variant,)+
+        }
+
+        impl Rule {
+            /// All rules, in the order of the documentation.
+            pub const ALL: [Rule; [$(Rule::$variant),+].len()] = [$(Rule::$variant),+];
+
+            /// Returns the name of the rule in suppression comments, output and documentation.
+            pub fn id(self) -> &'static str {
+                match self {
+                    $(Rule::$variant => stringify!($module),)+
+                }
+            }
+
+            pub(crate) fn definition(self) -> &'static Definition {
+                match self {
+                    $(Rule::$variant => &$module::RULE,)+
+                }
+            }
+        }
+    };
+}
+
+mod arrival_order;
+mod autotune;
+mod clock;
+mod cudnn_benchmark;
+mod evaluation_draws;
+mod file_order;
+mod hash_order;
+mod missing_generator;
+mod missing_position;
+mod missing_state;
+mod nondeterministic_operation;
+mod not_restored;
+mod precision;
+mod rank_keyed;
+mod restored_early;
+mod set_order;
+mod unknown_call;
+pub(crate) mod unknown_suppression;
+mod unseeded_generator;
+mod unseeded_shuffle;
+mod unseeded_workers;
+mod warn_only;
+
+register! {
+    MissingState => missing_state,
+    MissingGenerator => missing_generator,
+    MissingPosition => missing_position,
+    NotRestored => not_restored,
+    RestoredEarly => restored_early,
+    UnseededGenerator => unseeded_generator,
+    UnseededShuffle => unseeded_shuffle,
+    UnseededWorkers => unseeded_workers,
+    RankKeyed => rank_keyed,
+    EvaluationDraws => evaluation_draws,
+    SetOrder => set_order,
+    FileOrder => file_order,
+    HashOrder => hash_order,
+    Clock => clock,
+    NondeterministicOperation => nondeterministic_operation,
+    ArrivalOrder => arrival_order,
+    CudnnBenchmark => cudnn_benchmark,
+    WarnOnly => warn_only,
+    Autotune => autotune,
+    Precision => precision,
+    UnknownCall => unknown_call,
+    UnknownSuppression => unknown_suppression,
+}
+
+/// Contents of a rule's file.
+pub(crate) struct Definition {
+    /// Markdown; every line starts with a space.
+    pub documentation: &'static str,
+    /// True if the rule does not count as a finding.
+    pub is_warning: bool,
+    /// Adds the findings of a script.
+    pub check: fn(&RuleContext<'_>, &mut Report),
+}
+
+/// Findings and checkpoints of a script.
 #[derive(Default)]
 pub(crate) struct Report {
-    /// What is wrong with it.
     pub findings: Vec<Finding>,
-    /// What its checkpoints must hold.
     pub checkpoints: Vec<Checkpoint>,
-    /// What it calls that is not known, by name.
+    /// Warnings about unknown calls, with the name of the function. Each function is reported once for
+    /// all scripts.
     pub unknown: Vec<(String, Finding)>,
 }
 
-/// What is wrong with a script, and what its checkpoints must hold.
-pub(crate) fn apply(script: &Script<'_>) -> Report {
-    let mut findings = Vec::new();
-    let checkpoints = checkpoints::find(script, &mut findings);
-    restoring::find(script, &mut findings);
-    randomness::find(script, &mut findings);
-    environment::find(script, &mut findings);
-    switches::find(script, &mut findings);
-    Report { findings, checkpoints, unknown: switches::unknown(script) }
+/// Applies all rules to a script.
+pub(crate) fn apply(
+    lifted: &Lifted,
+    typing: &Typing,
+    project: &Project,
+    config: &CheckConfig,
+) -> Report {
+    let outputs = typing.outputs().iter();
+    let external = outputs.flat_map(|output| output.kind.external().copied()).collect();
+    let mut context =
+        RuleContext { lifted, typing, project, config, external, checkpoints: Vec::new() };
+    context.checkpoints = checkpoints::analyze(&context);
+    let mut report = Report::default();
+    for rule in Rule::ALL {
+        (rule.definition().check)(&context, &mut report);
+    }
+    let checkpoints = context.checkpoints.iter();
+    report.checkpoints = checkpoints.map(|it| it.describe(&context)).collect();
+    report
 }
 
-impl Script<'_> {
-    fn place(&self, site: Site) -> Place {
+/// Script and analyses that the rules use.
+pub(crate) struct RuleContext<'s> {
+    pub lifted: &'s Lifted,
+    pub typing: &'s Typing,
+    pub project: &'s Project,
+    pub config: &'s CheckConfig,
+    /// External values that reach an output.
+    pub external: BTreeSet<Origin>,
+    /// Checkpoints of training loops, and loops without one.
+    pub checkpoints: Vec<AnalyzedCheckpoint<'s>>,
+}
+
+impl<'s> RuleContext<'s> {
+    /// Creates a finding.
+    pub(crate) fn finding(&self, rule: Rule, site: Site, message: String, help: String) -> Finding {
+        Finding { rule, place: self.place(site), message, help, notes: Vec::new() }
+    }
+
+    /// Creates a note of a finding.
+    pub(crate) fn note(&self, site: Site, text: impl Into<String>) -> Note {
+        Note { place: self.place(site), text: text.into() }
+    }
+
+    /// Notes with the reason why a checkpoint must save each requirement.
+    fn requirement_notes(&self, requirements: &[&Requirement]) -> Vec<Note> {
+        let used = requirements.iter().filter_map(|it| Some((it.used_at?, it.reason.clone())));
+        used.map(|(site, reason)| self.note(site, reason)).collect()
+    }
+
+    /// Saves that a run can resume from.
+    fn saves(&self) -> impl Iterator<Item = &'s Save> {
+        self.checkpoints.iter().filter_map(|it| it.save)
+    }
+
+    /// Selected requirements that saves with known contents lack, for saves that lack any.
+    fn missing(
+        &self,
+        select: impl Fn(&Requirement) -> bool,
+    ) -> impl Iterator<Item = (&'s Save, Vec<&Requirement>)> {
+        self.checkpoints.iter().filter_map(move |checkpoint| {
+            let save = checkpoint.save.filter(|save| !save.holdings.is_open)?;
+            let required = checkpoint.requirements.iter();
+            let missing: Vec<_> = required.filter(|it| !it.saved && select(it)).collect();
+            (!missing.is_empty()).then_some((save, missing))
+        })
+    }
+
+    /// Reads of an environment source that reach an output.
+    fn reads(&self, what: Environment) -> impl Iterator<Item = &'s Read> {
+        let reads = self.lifted.reads.iter();
+        reads.filter(move |read| read.what == what && self.reaches_output(read.site))
+    }
+
+    /// True if an external value from this site reaches an output.
+    fn reaches_output(&self, site: Site) -> bool {
+        self.external.iter().any(|origin| origin.site == site)
+    }
+
+    /// Sites where a script that trains sets the switch of a rule.
+    fn switches(&self, rule: Rule) -> impl Iterator<Item = Site> {
+        let switches = self.lifted.switches.iter().filter(|_| self.lifted.trains);
+        switches.filter(move |switch| switch.rule == rule).map(|switch| switch.site)
+    }
+
+    pub(crate) fn looped(&self, id: LoopId) -> &'s Loop {
+        &self.lifted.loops[id.0 as usize]
+    }
+
+    pub(crate) fn place(&self, site: Site) -> Place {
         self.lifted.place(site)
     }
 
-    /// What stands at a place.
-    fn text(&self, place: &Place) -> &str {
+    /// Source text of a place.
+    pub(crate) fn text(&self, place: &Place) -> &'s str {
         let text = &self.project.script(place.file).source.text;
         text.get(place.range.clone()).unwrap_or_default()
     }
 
-    /// How people call a place: the line, with the file if it is another than `beside`.
-    fn line(&self, site: Site, beside: Site) -> String {
+    /// Line of a site, with the file if it differs from that of `beside`.
+    pub(crate) fn line(&self, site: Site, beside: Site) -> String {
         let place = self.place(site);
         let source = &self.project.script(place.file).source;
         let (line, _) = source.line_and_column(place.range.start);
@@ -79,67 +235,11 @@ impl Script<'_> {
         }
     }
 
-    fn finding(&self, rule: Rule, site: Site, message: String, help: String) -> Finding {
-        Finding { rule, place: self.place(site), message, help, notes: Vec::new() }
-    }
-
-    fn note(&self, site: Site, text: impl Into<String>) -> Note {
-        Note { place: self.place(site), text: text.into() }
-    }
-
-    /// Everything from outside that reaches an output.
-    fn reaching(&self) -> Vec<Origin> {
-        let mut origins: Vec<Origin> = self
-            .typing
-            .outputs()
-            .iter()
-            .flat_map(|output| output.kind.external().copied())
-            .collect();
-        origins.sort_unstable();
-        origins.dedup();
-        origins
-    }
-
-    /// Whether the script trains anything.
-    fn trains(&self) -> bool {
-        self.lifted.trains
-    }
-
-    fn symbol(&self, origin: &Origin) -> Option<&str> {
+    pub(crate) fn symbol(&self, origin: &Origin) -> Option<&str> {
         origin.symbol.map(|symbol| self.lifted.program.symbol_name(symbol))
     }
 
-    fn name_of(&self, variable: Variable) -> &str {
+    pub(crate) fn name_of(&self, variable: Variable) -> &'s str {
         self.lifted.program.name(variable)
-    }
-}
-
-/// What people call a generator.
-fn generator_name(thing: &Thing) -> String {
-    match thing.role {
-        Role::Global(global) | Role::Worker(global) => global_name(global).to_owned(),
-        Role::Generator(Family::Pipeline) => "the shuffled pipeline".to_owned(),
-        Role::Generator(Family::Torch | Family::NumPy | Family::Python | Family::TensorFlow) => {
-            format!("the generator `{}`", thing.name)
-        }
-        _ => thing.name.clone(),
-    }
-}
-
-fn global_name(global: Global) -> &'static str {
-    match global {
-        Global::Torch => "PyTorch's generator",
-        Global::NumPy => "NumPy's global generator",
-        Global::Python => "Python's global generator",
-        Global::TensorFlow => "the global generator of Keras and TensorFlow",
-    }
-}
-
-/// Names in a row: "a", "a and b", "a, b and c".
-fn listed(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [some @ .., last] => format!("{} and {last}", some.join(", ")),
     }
 }

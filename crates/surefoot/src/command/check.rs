@@ -1,49 +1,48 @@
-//! `surefoot check`: what keeps a training script from being repeated or resumed.
+//! `surefoot check`: determinism and checkpoints of training scripts.
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::check::{Report, Spot, Unread, explain, sarif};
+use crate::output::check::{CheckOutput, Spot, UnreadableFile, explain, sarif};
 use crate::output::{Console, to_stderr, to_stdout};
 use clap::Args;
 use std::path::{Component, Path, PathBuf};
-use surefoot_check::{CheckConfig, NoSuchRule, Rule, TorchOperations, Unreadable};
+use surefoot_check::{CheckConfig, Rule, TorchOperations, UnknownRule, Unreadable};
 
 const EXAMPLES: &str = "\
 Examples:
   surefoot check train.py
-      What keeps the script from being repeated bit for bit, or resumed to the same result.
+      Find what prevents the script from being repeated or resumed bit for bit.
 
   surefoot check
-      The same for all Python files below the current directory.
+      Check all Python files below the current directory.
 
   surefoot check train.py --checkpoint
-      What each training loop has to save, why, and the code that saves and restores it.
+      Print what each training loop must save, why, and the code to save and restore it.
 
   surefoot check --explain missing_state
-      What a rule means, with an example. Without a rule, all of them are listed.
+      Print the documentation of a rule. Without a rule, list all rules.
 
   surefoot check src --sarif > findings.sarif
-      For code scanning on GitHub and other viewers.
+      Write findings for GitHub code scanning.
 
-A comment silences findings on its line, or alone on a line, on the next:
+A comment suppresses findings on its line, or on a separate line, on the next:
   seed = int(time.time())  # surefoot: ignore[clock]
 
-Exit codes: 0 nothing found, 1 findings, 2 a path that was named cannot be checked, 3 something
-broke.";
+Exit codes: 0 no findings, 1 findings, 2 a given path cannot be checked, 3 internal error.";
 
-/// Look for what keeps Python training scripts from being repeated or resumed
+/// Check Python training scripts for determinism and complete checkpoints
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Python files, and directories to look for them [default: the current directory]
+    /// Python files and directories [default: the current directory]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Print what each training loop has to save, and the code to write, instead of the findings
+    /// Print what each training loop must save, and the code to write, instead of the findings
     #[arg(long, conflicts_with = "sarif")]
     checkpoint: bool,
 
-    /// Say what a rule means, with an example; without one, list them
+    /// Print the documentation of a rule; without RULE, list all rules
     #[arg(
         long,
         value_name = "RULE",
@@ -53,41 +52,41 @@ pub(crate) struct Arguments {
     )]
     explain: Option<String>,
 
-    /// The folder of the PyTorch whose nondeterministic operations count [default: that of the active
-    /// environment, else those of PyTorch 2.15]
+    /// Folder of the PyTorch installation whose list of nondeterministic operations is used [default: the
+    /// active environment, or the list of PyTorch 2.15]
     #[arg(long, value_name = "DIR")]
     torch: Option<PathBuf>,
 
-    /// Print one JSON object a line on stdout, the summary last
+    /// Print one JSON object per line on stdout, the summary last
     #[arg(long)]
     json: bool,
 
-    /// Print the findings on stdout in the format SARIF 2.1.0
+    /// Print the findings on stdout as SARIF 2.1.0
     #[arg(long, conflicts_with = "json")]
     sarif: bool,
 
-    /// Print nothing but errors (and JSON or SARIF if asked for)
+    /// Print only errors (and JSON or SARIF if requested)
     #[arg(long, short)]
     quiet: bool,
 }
 
-/// What `--explain` means without a rule.
+/// Value of `--explain` without a rule.
 const EVERY_RULE: &str = "";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(rule) = &arguments.explain {
         return explained(rule);
     }
-    // With SARIF too, stdout is for programs and people read stderr.
+    // With JSON and SARIF, text for people goes to stderr.
     let console = Console::new(arguments.json || arguments.sarif, arguments.quiet);
     let named = match arguments.paths.is_empty() {
         true => vec![PathBuf::from(".")],
         false => arguments.paths.clone(),
     };
-    let settings = CheckConfig { torch: operations(arguments)? };
-    let mut checked = surefoot_check::check(&named, &settings);
+    let config = CheckConfig { torch: operations(arguments)? };
+    let mut checked = surefoot_check::check(&named, &config);
     let unreadable = std::mem::take(&mut checked.unreadable);
-    let report = Report {
+    let report = CheckOutput {
         unread: unreadable.into_iter().map(|unreadable| unread(unreadable, &named)).collect(),
         checked,
         width: console.width(),
@@ -112,13 +111,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(exit(&report))
 }
 
-/// The nondeterministic operations of the PyTorch that was named, or that is installed.
+/// Nondeterministic operations of the given or the installed PyTorch.
 fn operations(arguments: &Arguments) -> Result<Option<TorchOperations>, Failure> {
     if let Some(folder) = &arguments.torch {
         return match TorchOperations::read(folder) {
             Ok(operations) => Ok(Some(operations)),
             Err(error) => Err(Failure::input(error.to_string())
-                .help("name the folder `torch` in the site-packages of your environment")),
+                .help("pass the folder `torch` in the site-packages of your environment")),
         };
     }
     let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter();
@@ -131,17 +130,16 @@ fn explained(rule: &str) -> Result<Exit, Failure> {
         to_stdout(&explain::list());
         return Ok(Exit::Done);
     }
-    let rule: Rule = rule.parse().map_err(|error: NoSuchRule| {
+    let rule: Rule = rule.parse().map_err(|error: UnknownRule| {
         Failure::input(error.to_string()).help(format!("the rules are\n{}", explain::list()))
     })?;
     to_stdout(&explain::page(rule));
     Ok(Exit::Done)
 }
 
-/// A path that was named and cannot be checked is wrong input, whatever was found elsewhere: who
-/// asks for a file wants to know about that file. One that was met in a directory is not, unless
-/// nothing else was there.
-fn exit(report: &Report) -> Exit {
+/// Returns the exit code. An argument that cannot be checked is wrong input, whatever was found
+/// elsewhere; a file in a directory is not, unless nothing could be checked.
+fn exit(report: &CheckOutput) -> Exit {
     let refused = report.unread.iter().any(|unread| unread.named);
     match report.counted_findings().next() {
         _ if refused || report.checked.files == 0 => Exit::WrongInput,
@@ -150,16 +148,16 @@ fn exit(report: &Report) -> Exit {
     }
 }
 
-/// Adds what people want to see of a file that cannot be checked.
-fn unread(unreadable: Unreadable, named: &[PathBuf]) -> Unread {
-    Unread {
+/// Adds the line with the error to a file that cannot be checked.
+fn unread(unreadable: Unreadable, named: &[PathBuf]) -> UnreadableFile {
+    UnreadableFile {
         named: named.iter().any(|path| is_same(path, &unreadable.path)),
         spot: unreadable.at.and_then(|at| spot(&unreadable.path, at)),
         unreadable,
     }
 }
 
-/// The line that is wrong, if the file can still be read. The end of a file is after its last line.
+/// Returns the line with the error, if the file is text. The end of a file counts to its last line.
 fn spot(path: &Path, (line, column): (usize, usize)) -> Option<Spot> {
     let text = std::fs::read_to_string(path).ok()?;
     let lines: Vec<&str> = text.lines().collect();
@@ -171,7 +169,7 @@ fn spot(path: &Path, (line, column): (usize, usize)) -> Option<Spot> {
     Some(Spot { line, column, text })
 }
 
-/// Whether two paths are spelt alike but for `.` in them.
+/// True if two paths are equal except for `.` components.
 fn is_same(one: &Path, other: &Path) -> bool {
     let parts = |path: &Path| -> Vec<_> {
         let parts = path.components();
@@ -186,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_the_same_with_a_dot_before_it() {
+    fn dot_components_are_ignored() {
         let same = |one: &str, other: &str| is_same(Path::new(one), Path::new(other));
         assert!(same("./a.py", "a.py"));
         assert!(same(".", ""));

@@ -1,19 +1,19 @@
-//! What a training loop has to save, and the code that does it.
+//! State that a training loop must save, and the code that does it.
 
 use super::excerpt;
 use crate::output::Role;
 use crate::output::facts::wrapped;
 use surefoot_check::{Checkpoint, MemberKind, Sources};
 
-/// For people.
+/// Text of a checkpoint.
 pub(super) fn text(checkpoint: &Checkpoint, sources: &Sources, width: usize) -> String {
     let missing = checkpoint.members.iter().filter(|it| !it.saved).count();
     let title = match (checkpoint.saves, checkpoint.members.len(), missing) {
-        (_, 0, _) => "nothing has to be saved here".to_owned(),
-        (false, ..) => "this loop saves no checkpoint; to be resumed, it has to".to_owned(),
-        (true, _, 0) => "this checkpoint saves all that it has to".to_owned(),
+        (_, 0, _) => "nothing must be saved here".to_owned(),
+        (false, ..) => "this loop saves no checkpoint and cannot be resumed".to_owned(),
+        (true, _, 0) => "this checkpoint is complete".to_owned(),
         (true, count, missing) => {
-            format!("this checkpoint lacks {missing} of {count} things that it has to save")
+            format!("this checkpoint lacks {missing} of {count} required members")
         }
     };
     let mut parts = vec![excerpt::place(&title, &checkpoint.place, sources, width)];
@@ -31,7 +31,7 @@ pub(super) fn text(checkpoint: &Checkpoint, sources: &Sources, width: usize) -> 
     parts.join("\n\n")
 }
 
-/// Each with whether it is saved and why it has to be.
+/// Lines of the members, with the reason why each must be saved.
 fn members(checkpoint: &Checkpoint, width: usize) -> Option<String> {
     let names = checkpoint.members.iter().map(|it| it.name.chars().count());
     let names = names.max()?;
@@ -51,10 +51,10 @@ fn members(checkpoint: &Checkpoint, width: usize) -> Option<String> {
     Some(lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// The longest of the kinds.
+/// Width of the longest kind.
 const KIND: usize = "generator".len();
 
-/// What people and programs call a kind.
+/// Name of a kind in text and JSON.
 pub(super) fn kind(kind: MemberKind) -> &'static str {
     match kind {
         MemberKind::State => "state",

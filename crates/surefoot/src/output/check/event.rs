@@ -1,25 +1,24 @@
-//! What programs are told of a check: a line of JSON each.
+//! JSON lines of a check.
 
 use super::checkpoint::kind;
-use super::{Report, Unread};
+use super::{CheckOutput, UnreadableFile};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use surefoot_check::{Checkpoint, Finding, Member, Place, Sources};
 
-/// A line.
+/// One line.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub(crate) enum Event<'a> {
-    /// Something that counts.
-    Finding(Told<'a>),
-    /// A call that could not be resolved, or another warning.
-    Unknown(Told<'a>),
+    Finding(FindingFields<'a>),
+    /// Finding of a rule that is a warning.
+    Warning(FindingFields<'a>),
     Checkpoint {
         #[serde(flatten)]
-        at: Where,
-        /// Whether the script saves there; if not, it is the place of the loop.
+        at: Location,
+        /// False if the script does not save there; the place is then that of the loop.
         saves: bool,
-        members: Vec<Needed<'a>>,
+        members: Vec<MemberFields<'a>>,
         save: &'a str,
         restore: &'a str,
     },
@@ -27,17 +26,17 @@ pub(crate) enum Event<'a> {
         file: String,
         line: Option<usize>,
         column: Option<usize>,
-        /// Whether it was named, and not met in a directory.
+        /// True if the file was an argument, false if it was found in a directory.
         named: bool,
         reason: String,
     },
     Check {
         files: usize,
-        passed_over: usize,
+        skipped: usize,
         lines: usize,
         findings: usize,
         by_rule: BTreeMap<&'static str, usize>,
-        unknown: usize,
+        warnings: usize,
         suppressed: usize,
         unreadable: usize,
         checkpoints: usize,
@@ -45,36 +44,35 @@ pub(crate) enum Event<'a> {
 }
 
 #[derive(Debug, Serialize)]
-pub(crate) struct Told<'a> {
+pub(crate) struct FindingFields<'a> {
     rule: &'static str,
     #[serde(flatten)]
-    at: Where,
+    at: Location,
     message: &'a str,
     help: &'a str,
-    notes: Vec<Beside<'a>>,
+    notes: Vec<NoteFields<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Beside<'a> {
+struct NoteFields<'a> {
     #[serde(flatten)]
-    at: Where,
+    at: Location,
     text: &'a str,
 }
 
-/// Something that a checkpoint has to save.
+/// Something that a checkpoint must save.
 #[derive(Debug, Serialize)]
-pub(crate) struct Needed<'a> {
+pub(crate) struct MemberFields<'a> {
     name: &'a str,
     kind: &'static str,
     saved: bool,
     reason: &'a str,
-    used_at: Option<Where>,
+    used_at: Option<Location>,
 }
 
-/// A stretch of a file. Lines and columns are from one, columns count characters, and the end is the
-/// column after the last.
+/// Range of a file, with 1-based lines and columns. Columns count characters; the end is exclusive.
 #[derive(Debug, Serialize)]
-pub(crate) struct Where {
+pub(crate) struct Location {
     file: String,
     pub(super) line: usize,
     pub(super) column: usize,
@@ -82,7 +80,7 @@ pub(crate) struct Where {
     pub(super) end_column: usize,
 }
 
-impl Where {
+impl Location {
     pub(super) fn new(place: &Place, sources: &Sources) -> Self {
         let source = sources.get(place.file);
         let (line, column) = source.line_and_column(place.range.start);
@@ -91,37 +89,36 @@ impl Where {
     }
 }
 
-impl Report {
-    /// For programs: the findings, what is not known, checkpoints, what could not be read, and the
-    /// summary.
+impl CheckOutput {
+    /// Findings, warnings, checkpoints, unreadable files, and the summary.
     pub(crate) fn events(&self) -> Vec<Event<'_>> {
-        let findings = self.counted_findings().map(|it| Event::Finding(self.told(it)));
-        let unknown = self.warnings().map(|it| Event::Unknown(self.told(it)));
+        let findings = self.counted_findings().map(|it| Event::Finding(self.fields(it)));
+        let warnings = self.warnings().map(|it| Event::Warning(self.fields(it)));
         let checkpoints = self.checked.checkpoints.iter().map(|it| self.checkpoint(it));
         let unreadable = self.unread.iter().map(unreadable);
         let check = Event::Check {
             files: self.checked.files,
-            passed_over: self.checked.passed_over,
+            skipped: self.checked.passed_over,
             lines: self.lines(),
             findings: self.counted_findings().count(),
             by_rule: self.by_rule().into_iter().map(|(rule, count)| (rule.id(), count)).collect(),
-            unknown: self.warnings().count(),
+            warnings: self.warnings().count(),
             suppressed: self.checked.suppressed,
             unreadable: self.unread.len(),
             checkpoints: self.checked.checkpoints.len(),
         };
-        findings.chain(unknown).chain(checkpoints).chain(unreadable).chain([check]).collect()
+        findings.chain(warnings).chain(checkpoints).chain(unreadable).chain([check]).collect()
     }
 
-    fn told<'a>(&self, finding: &'a Finding) -> Told<'a> {
+    fn fields<'a>(&self, finding: &'a Finding) -> FindingFields<'a> {
         let sources = &self.checked.sources;
         let notes = finding
             .notes
             .iter()
-            .map(|note| Beside { at: Where::new(&note.place, sources), text: &note.text });
-        Told {
+            .map(|note| NoteFields { at: Location::new(&note.place, sources), text: &note.text });
+        FindingFields {
             rule: finding.rule.id(),
-            at: Where::new(&finding.place, sources),
+            at: Location::new(&finding.place, sources),
             message: &finding.message,
             help: &finding.help,
             notes: notes.collect(),
@@ -130,24 +127,24 @@ impl Report {
 
     fn checkpoint<'a>(&self, checkpoint: &'a Checkpoint) -> Event<'a> {
         let sources = &self.checked.sources;
-        let needed = |member: &'a Member| Needed {
+        let fields = |member: &'a Member| MemberFields {
             name: &member.name,
             kind: kind(member.kind),
             saved: member.saved,
             reason: &member.reason,
-            used_at: member.used_at.as_ref().map(|it| Where::new(it, sources)),
+            used_at: member.used_at.as_ref().map(|it| Location::new(it, sources)),
         };
         Event::Checkpoint {
-            at: Where::new(&checkpoint.place, sources),
+            at: Location::new(&checkpoint.place, sources),
             saves: checkpoint.saves,
-            members: checkpoint.members.iter().map(needed).collect(),
+            members: checkpoint.members.iter().map(fields).collect(),
             save: &checkpoint.save,
             restore: &checkpoint.restore,
         }
     }
 }
 
-fn unreadable(unread: &Unread) -> Event<'_> {
+fn unreadable(unread: &UnreadableFile) -> Event<'_> {
     Event::Unreadable {
         file: unread.unreadable.path.display().to_string(),
         line: unread.unreadable.at.map(|(line, _)| line),

@@ -1,9 +1,6 @@
-//! Findings with the lines they are about.
-//!
-//! `annotate-snippets` draws them: tabs, wide characters, long lines and ranges over several lines
-//! are its business, and what it draws looks like the errors of plans.
+//! Findings with excerpts of the source, drawn by `annotate-snippets`.
 
-use super::{Spot, Unread};
+use super::{Spot, UnreadableFile};
 use crate::output::Role;
 use crate::output::facts::wrapped;
 use annotate_snippets::{
@@ -12,13 +9,13 @@ use annotate_snippets::{
 use std::ops::Range;
 use surefoot_check::{FileId, Finding, Note, Place, Source, Sources};
 
-/// A note longer than this goes below the lines.
+/// Longer notes are printed below the lines.
 const LABEL: usize = 72;
 
-/// Of a range over more lines, the body of a loop for instance, the first line says enough.
+/// Ranges over more lines, such as the body of a loop, show only their first line.
 const LINES: usize = 8;
 
-/// A finding: its rule and message, its line and those of its notes, and what to do.
+/// Text of a finding: rule, message, excerpt with notes, help.
 pub(super) fn finding(finding: &Finding, sources: &Sources, width: usize) -> String {
     let rule = finding.rule.id();
     let message = paragraphs(&finding.message, width - rule.len() - ": ".len());
@@ -48,7 +45,7 @@ pub(super) fn finding(finding: &Finding, sources: &Sources, width: usize) -> Str
     renderer(width).render(&[group])
 }
 
-/// A place without a finding.
+/// Text of a title with an excerpt.
 pub(super) fn place(title: &str, place: &Place, sources: &Sources, width: usize) -> String {
     let group = Level::INFO.no_name().primary_title(title).element(snippet(
         sources,
@@ -59,8 +56,8 @@ pub(super) fn place(title: &str, place: &Place, sources: &Sources, width: usize)
     renderer(width).render(&[group])
 }
 
-/// Why something cannot be checked, with the line that is wrong where there is one.
-pub(super) fn unread(unread: &Unread, width: usize) -> String {
+/// Text of why a file cannot be checked, with the line of the error.
+pub(super) fn unread(unread: &UnreadableFile, width: usize) -> String {
     let path = unread.unreadable.path.display().to_string();
     let (level, name) = match unread.named {
         true => (Level::ERROR, "error: "),
@@ -85,7 +82,7 @@ pub(super) fn unread(unread: &Unread, width: usize) -> String {
     renderer(width).render(&[group])
 }
 
-/// The files of notes, besides that of the finding, each once.
+/// Files of notes other than that of the finding, without duplicates.
 fn other_files(finding: &Finding) -> Vec<FileId> {
     let mut files = Vec::new();
     for note in &finding.notes {
@@ -97,7 +94,7 @@ fn other_files(finding: &Finding) -> Vec<FileId> {
     files
 }
 
-/// The lines of one file: those of a place, and of the notes that are in the file.
+/// Lines of one file: those of a place, and of the notes in the file.
 fn snippet<'a>(
     sources: &'a Sources,
     file: FileId,
@@ -111,7 +108,7 @@ fn snippet<'a>(
         .map(|place| shown(source, &place.range))
         .reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
         .unwrap_or(0..0);
-    // Only the lines in question: the drawing takes as long as the text it is given.
+    // Drawing takes time in proportion to the text, so pass only the lines that are shown.
     let text = &source.text;
     let start = text[..whole.start].rfind('\n').map_or(0, |at| at + 1);
     let end = text[whole.end..].find('\n').map_or(text.len(), |at| whole.end + at);
@@ -131,7 +128,7 @@ fn snippet<'a>(
         .annotations(primary.into_iter().chain(context))
 }
 
-/// The part of a range that is underlined; always within the text.
+/// Part of a range that is underlined, clamped to the text.
 fn shown(source: &Source, range: &Range<usize>) -> Range<usize> {
     let text = &source.text;
     let start = text.floor_char_boundary(range.start);
@@ -143,13 +140,13 @@ fn shown(source: &Source, range: &Range<usize>) -> Range<usize> {
     }
 }
 
-/// What is written beside the line of a note, unless it is too long for that.
+/// Text next to the line of a note, unless it is too long.
 fn label(note: &Note) -> Option<&str> {
     let text = note.text.as_str();
     (text.chars().count() <= LABEL && !text.contains('\n')).then_some(text)
 }
 
-/// Text below the lines, after `   = help: `.
+/// Wraps text below the lines, after `   = help: `.
 fn below(text: &str, width: usize) -> String {
     const INDENT: usize = 14;
     let lines: Vec<String> =
@@ -157,7 +154,7 @@ fn below(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// Sentences are broken to fit; lines of code, which are indented, stay as they are.
+/// Wraps sentences. Indented lines are code and stay unchanged.
 fn paragraphs(text: &str, width: usize) -> String {
     let lines = text.lines().flat_map(|line| {
         match line.trim().is_empty() || line.starts_with(char::is_whitespace) {
@@ -168,7 +165,7 @@ fn paragraphs(text: &str, width: usize) -> String {
     lines.collect::<Vec<String>>().join("\n")
 }
 
-/// In the colours of all other output.
+/// Renderer in the colours of the other output.
 fn renderer(width: usize) -> Renderer {
     Renderer::styled()
         .term_width(width)
@@ -199,7 +196,7 @@ mod tests {
         let it = Finding {
             rule: Rule::Clock,
             place: at(range),
-            message: "It is so.".into(),
+            message: "Something is wrong.".into(),
             help: "Write\n    seed = 1\ninstead.".into(),
             notes,
         };
@@ -208,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn any_range_of_any_text_can_be_drawn() {
+    fn any_range_of_any_text_is_drawn() {
         let text = "é\t日\r\n\n🙂x\u{7}\u{202e}\n";
         for start in 0..text.len() + 2 {
             for end in 0..text.len() + 2 {
@@ -219,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_range_the_first_line_is_shown() {
+    fn a_long_range_shows_its_first_line() {
         let text = format!("for x in y:\n{}", "    step(x)\n".repeat(20));
         let drawn = drawn(&text, 0..text.len(), Vec::new());
         assert!(drawn.contains("1 | for x in y:\n  | ^^^^^^^^^^^\n"));
@@ -227,25 +224,25 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_beside_its_line_or_below_if_it_is_long() {
+    fn long_notes_are_below_the_lines() {
         let note = |text: &str| Note { place: at(6..11), text: text.into() };
-        let short = drawn("seed\n\nmodel\n", 0..4, vec![note("It goes here.")]);
-        assert!(short.contains("3 | model\n  | ----- It goes here.\n"));
-        let long = "It goes here, ".repeat(8);
+        let short = drawn("seed\n\nmodel\n", 0..4, vec![note("Used here.")]);
+        assert!(short.contains("3 | model\n  | ----- Used here.\n"));
+        let long = "Used here, ".repeat(8);
         let long = drawn("seed\n\nmodel\n", 0..4, vec![note(&long)]);
         assert!(long.contains("3 | model\n  | -----\n"));
-        assert!(long.contains("= note: line 3: It goes here, It goes here,"));
+        assert!(long.contains("= note: line 3: Used here, Used here,"));
     }
 
     #[test]
-    fn code_in_a_help_keeps_its_lines() {
+    fn code_in_help_keeps_its_lines() {
         let drawn = drawn("seed\n", 0..4, Vec::new());
         let help = "= help: Write\n              seed = 1\n          instead.";
         assert!(drawn.contains(help), "{drawn}");
     }
 
     #[test]
-    fn text_cannot_steer_the_terminal() {
+    fn control_characters_are_removed() {
         let drawn = drawn("x = '\u{1b}[2J'\n", 0..1, Vec::new());
         assert!(!drawn.contains('\u{1b}'));
     }

@@ -1,28 +1,28 @@
-//! What rules mean, for people at a terminal.
+//! Documentation of rules at the terminal.
 
 use crate::output::Role;
 use crate::output::facts::{facts, wrapped};
 use surefoot_check::Rule;
 
-/// The width of a page: lines of prose longer than this are hard to read.
+/// Width of prose.
 const WIDTH: usize = 80;
 
-/// All rules, a line each.
+/// List of all rules, one per line.
 pub(crate) fn list() -> String {
-    let rows = Rule::ALL.map(|rule| (rule.id().to_owned(), rule.explanation().title.to_owned()));
+    let rows = Rule::ALL.map(|rule| (rule.id().to_owned(), rule.explanation().title));
     facts(&rows)
 }
 
-/// The page of a rule.
+/// Documentation of a rule.
 pub(crate) fn page(rule: Rule) -> String {
     let page = rule.explanation();
     let title = Role::Error.paint(rule);
     let sections = [
-        prose(page.meaning),
-        section("What can happen", &prose(page.consequences)),
-        section("Faulty", &code(page.faulty)),
-        section("Sound", &code(page.sound)),
-        section("How to silence it", &silence(rule)),
+        prose(&page.what),
+        section("Why is this bad?", &prose(&page.why)),
+        section("Example", &code(&page.example)),
+        section("How to fix it", &format!("{}\n\n{}", prose(&page.fix), code(&page.fixed))),
+        section("How to suppress it", &suppression(rule)),
     ];
     let first = format!("{title}: {}", page.title);
     format!("{first}\n\n{}", sections.join("\n\n"))
@@ -48,9 +48,9 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn silence(rule: Rule) -> String {
+fn suppression(rule: Rule) -> String {
     let comment = |what: &str| code(&format!("# surefoot: {what}[{rule}]"));
-    let line = "On the line of the finding, or alone on the line above it:";
-    let file = "For a whole file, anywhere in it:";
+    let line = "On the line of the finding, or on a separate line above it:";
+    let file = "For the whole file, on any line:";
     [prose(line), comment("ignore"), prose(file), comment("ignore-file")].join("\n\n")
 }

@@ -1,4 +1,4 @@
-//! What a check of scripts came to.
+//! Output of `surefoot check`.
 
 mod checkpoint;
 mod event;
@@ -11,35 +11,35 @@ use super::Role;
 use super::facts::wrapped;
 use surefoot_check::{CheckReport, Finding, Place, Rule, Unreadable};
 
-/// The width of text that nobody watches; messages about plans have it too.
+/// Width of text that does not go to a terminal.
 const PLAIN_WIDTH: usize = 100;
 
-/// Text is never set narrower or wider than this, however wide the terminal is.
+/// Limits of the width of text.
 const WIDTHS: std::ops::RangeInclusive<usize> = 60..=120;
 
-/// As many findings of one rule are shown with their lines; of the rest only the place is told.
+/// Findings of one rule that are printed with their lines; the rest is listed by place.
 const IN_FULL: usize = 8;
 
-/// What was checked and found.
+/// Result of a check, for printing.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct CheckOutput {
     pub(crate) checked: CheckReport,
-    pub(crate) unread: Vec<Unread>,
-    /// The width of the terminal, if a person watches.
+    pub(crate) unread: Vec<UnreadableFile>,
+    /// Width of the terminal, if there is one.
     pub(crate) width: Option<usize>,
 }
 
-/// What could not be checked.
+/// File that could not be checked.
 #[derive(Debug)]
-pub(crate) struct Unread {
+pub(crate) struct UnreadableFile {
     pub(crate) unreadable: Unreadable,
-    /// Whether it was asked for by its name, and not met in a directory.
+    /// True if it was an argument, false if it was found in a directory.
     pub(crate) named: bool,
-    /// What is wrong in it, where that is a line.
+    /// Line with the error, if there is one.
     pub(crate) spot: Option<Spot>,
 }
 
-/// A line that is wrong. It is none of the sources of a check: those are Python.
+/// Line of a file that is not valid Python.
 #[derive(Debug)]
 pub(crate) struct Spot {
     pub(crate) line: usize,
@@ -47,19 +47,19 @@ pub(crate) struct Spot {
     pub(crate) text: String,
 }
 
-impl Report {
-    /// Those that count.
+impl CheckOutput {
+    /// Findings without warnings.
     pub(crate) fn counted_findings(&self) -> impl Iterator<Item = &Finding> {
         let findings = self.checked.findings.iter();
-        findings.filter(|finding| !finding.rule.is_remark())
+        findings.filter(|finding| !finding.rule.is_warning())
     }
 
     fn warnings(&self) -> impl Iterator<Item = &Finding> {
         let findings = self.checked.findings.iter();
-        findings.filter(|finding| finding.rule.is_remark())
+        findings.filter(|finding| finding.rule.is_warning())
     }
 
-    /// For people: the findings with their lines, then the warnings, a line each.
+    /// Text of the findings with their lines, then of the warnings, one per line.
     pub(crate) fn findings(&self) -> String {
         let mut shown = [0; Rule::ALL.len()];
         let mut parts = Vec::new();
@@ -84,7 +84,7 @@ impl Report {
         parts.join("\n\n")
     }
 
-    /// Where else a rule has findings.
+    /// Text of the places of further findings of a rule.
     fn more(&self, rule: Rule, places: &[&Place]) -> String {
         let places: Vec<String> = places.iter().map(|place| self.place(place)).collect();
         let rule = Role::Error.paint(rule);
@@ -96,7 +96,7 @@ impl Report {
         )
     }
 
-    /// A warning in one line, or as few as it needs.
+    /// Text of a warning, wrapped.
     fn warning(&self, finding: &Finding) -> String {
         let head = Role::Warning.paint("warning:");
         let text = format!("{}: {}", self.place(&finding.place), finding.message);
@@ -104,7 +104,7 @@ impl Report {
         format!("{head} {}", lines.join("\n        "))
     }
 
-    /// For people: what each training loop has to save.
+    /// Text of what each training loop must save.
     pub(crate) fn checkpoints(&self) -> String {
         let checkpoints = self.checked.checkpoints.iter();
         let parts: Vec<String> = checkpoints
@@ -113,12 +113,12 @@ impl Report {
         parts.join("\n\n")
     }
 
-    /// For people: why something could not be checked.
-    pub(crate) fn unread(&self, unread: &Unread) -> String {
+    /// Text of why a file could not be checked.
+    pub(crate) fn unread(&self, unread: &UnreadableFile) -> String {
         excerpt::unread(unread, self.text_width())
     }
 
-    /// `train.py:12:5`.
+    /// Formats a place as `train.py:12:5`.
     fn place(&self, place: &Place) -> String {
         let source = self.checked.sources.get(place.file);
         let (line, column) = source.line_and_column(place.range.start);

@@ -1,15 +1,15 @@
-//! Findings in SARIF 2.1.0, the format of GitHub's code scanning and of many viewers.
+//! Findings in SARIF 2.1.0, the format of GitHub's code scanning.
 
-use super::event::Where;
-use super::{Report, Unread};
+use super::event::Location as Range;
+use super::{CheckOutput, UnreadableFile};
 use serde::Serialize;
 use std::path::{Component, Path};
 use surefoot_check::{Finding, Note, Place, Rule, Source};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
-/// A report as one SARIF document.
-pub(crate) fn document(report: &Report) -> String {
+/// Formats the result as a SARIF document.
+pub(crate) fn document(report: &CheckOutput) -> String {
     let findings = report.checked.findings.iter();
     let log = Log {
         schema: SCHEMA,
@@ -22,7 +22,6 @@ pub(crate) fn document(report: &Report) -> String {
                     rules: Rule::ALL.map(Descriptor::of),
                 },
             },
-            // Columns count characters, as the parser's do.
             column_kind: "unicodeCodePoints",
             invocations: [Invocation {
                 execution_successful: report.checked.files > 0,
@@ -31,7 +30,7 @@ pub(crate) fn document(report: &Report) -> String {
             results: findings.map(|it| result(it, report)).collect(),
         }],
     };
-    // All of it is strings and numbers, which have no way to fail.
+    // Strings and numbers always serialize.
     serde_json::to_string_pretty(&log).unwrap_or_default()
 }
 
@@ -77,9 +76,9 @@ struct Descriptor {
 
 #[derive(Serialize)]
 struct Help {
-    /// Viewers without Markdown show this.
-    text: &'static str,
-    markdown: &'static str,
+    /// For viewers without Markdown.
+    text: String,
+    markdown: String,
 }
 
 #[derive(Serialize)]
@@ -100,7 +99,7 @@ struct Invocation {
     notifications: Vec<Notification>,
 }
 
-/// Something that could not be checked.
+/// File that could not be checked.
 #[derive(Serialize)]
 struct Notification {
     level: &'static str,
@@ -142,7 +141,7 @@ struct Artifact {
     uri: String,
 }
 
-/// Lines and columns from one; the end is the column after the last.
+/// 1-based lines and columns; the end is exclusive.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Region {
@@ -161,22 +160,22 @@ impl Descriptor {
             |text: &str| Text { text: text.split_whitespace().collect::<Vec<_>>().join(" ") };
         Self {
             id: rule.id(),
-            short_description: sentence(page.title),
-            full_description: sentence(page.meaning),
-            help: Help { text: page.page, markdown: page.page },
+            short_description: sentence(&page.title),
+            full_description: sentence(&page.what),
+            help: Help { text: page.markdown.clone(), markdown: page.markdown },
             default_configuration: Configuration { level: level(rule) },
         }
     }
 }
 
 fn level(rule: Rule) -> &'static str {
-    match rule.is_remark() {
+    match rule.is_warning() {
         true => "note",
         false => "warning",
     }
 }
 
-fn result(finding: &Finding, report: &Report) -> Outcome {
+fn result(finding: &Finding, report: &CheckOutput) -> Outcome {
     let message = match finding.help.is_empty() {
         true => finding.message.clone(),
         false => format!("{}\n\n{}", finding.message, finding.help),
@@ -188,7 +187,7 @@ fn result(finding: &Finding, report: &Report) -> Outcome {
     };
     Outcome {
         rule_id: finding.rule.id(),
-        // The descriptors are in the order of the rules.
+        // Descriptors are in the order of the rules.
         rule_index: finding.rule as usize,
         level: level(finding.rule),
         message: Text { text: message },
@@ -201,10 +200,10 @@ fn result(finding: &Finding, report: &Report) -> Outcome {
     }
 }
 
-fn physical(place: &Place, report: &Report) -> Physical {
+fn physical(place: &Place, report: &CheckOutput) -> Physical {
     let sources = &report.checked.sources;
     let source: &Source = sources.get(place.file);
-    let at = Where::new(place, sources);
+    let at = Range::new(place, sources);
     Physical {
         artifact_location: Artifact { uri: uri(&source.path) },
         region: Some(Region {
@@ -216,7 +215,7 @@ fn physical(place: &Place, report: &Report) -> Physical {
     }
 }
 
-fn notification(unread: &Unread) -> Notification {
+fn notification(unread: &UnreadableFile) -> Notification {
     let it = &unread.unreadable;
     let region = it.at.map(|(line, column)| Region {
         start_line: line,
@@ -241,7 +240,7 @@ fn notification(unread: &Unread) -> Notification {
     }
 }
 
-/// A path as a URI: relative to the current directory where it lies below it, as viewers expect.
+/// Formats a path as a URI, relative to the current directory if it is below it.
 fn uri(path: &Path) -> String {
     let below = std::env::current_dir()
         .ok()
@@ -262,7 +261,7 @@ fn uri(path: &Path) -> String {
     }
 }
 
-/// A part of a path with everything escaped that a URI may not have in it.
+/// Percent-encodes a part of a path.
 fn escaped(part: &str) -> String {
     let mut text = String::new();
     for byte in part.bytes() {
@@ -290,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_a_rule_is_its_place_among_the_descriptors() {
+    fn rule_indices_match_the_descriptors() {
         for (index, rule) in Rule::ALL.into_iter().enumerate() {
             assert_eq!(rule as usize, index);
         }

@@ -1,16 +1,16 @@
-//! How a check ends: what was checked, and how much of what was found.
+//! Summary of a check.
 
-use super::Report;
+use super::CheckOutput;
 use crate::output::Role;
 use crate::output::facts::{facts, wrapped};
 use crate::output::number::{counted, grouped};
 use surefoot_check::{Finding, Rule};
 
-/// Where the values of the last lines begin, at the most.
+/// Column where the values start, at most.
 const INDENT: usize = "  not checked   ".len();
 
-impl Report {
-    /// How many findings each rule has, in the order of the rules; none that has none.
+impl CheckOutput {
+    /// Number of findings of each rule that has any, in the order of the rules.
     pub(super) fn by_rule(&self) -> Vec<(Rule, usize)> {
         let count = |rule: Rule| {
             let same = |finding: &&Finding| finding.rule == rule;
@@ -20,21 +20,21 @@ impl Report {
         all.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// How many lines the checked files have.
+    /// Number of lines of the checked files.
     pub(super) fn lines(&self) -> usize {
         let sources = self.checked.sources.0.iter().take(self.checked.files);
         sources.map(|source| source.text.lines().count()).sum()
     }
 
-    /// For people: the last lines.
+    /// Text of the summary.
     pub(crate) fn summary(&self) -> String {
         let files = counted(self.checked.files as u64, "file");
         let lines = counted(self.lines() as u64, "line");
         let by_rule = self.by_rule();
         let mut rows = Vec::new();
         if self.checked.suppressed > 0 {
-            let silenced = counted(self.checked.suppressed as u64, "finding");
-            rows.push(("suppressed", format!("{silenced}, by comments")));
+            let suppressed = counted(self.checked.suppressed as u64, "finding");
+            rows.push(("suppressed", format!("{suppressed}, by comments")));
         }
         let warnings = self.warnings().count();
         if warnings > 0 {
@@ -42,7 +42,7 @@ impl Report {
         }
         if self.checked.passed_over > 0 {
             let files = counted(self.checked.passed_over as u64, "file");
-            rows.push(("passed over", format!("{files} without a known framework")));
+            rows.push(("skipped", format!("{files} without a known framework")));
         }
         if !self.unread.is_empty() {
             rows.push(("not checked", counted(self.unread.len() as u64, "path")));

@@ -1,4 +1,4 @@
-"""Trains on a folder of arrays and can be resumed, or so it seems: try `surefoot check` on it."""
+"""Trains on a folder of arrays. Seems resumable, but is not: run `surefoot check` on it."""
 
 import os
 

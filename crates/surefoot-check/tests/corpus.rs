@@ -1,7 +1,6 @@
-//! The corpus: training scripts, each in a faulty and a sound form, held to what is expected of them.
+//! Findings and checkpoints of the corpus: training scripts, each in a faulty and a sound form.
 //!
-//! What `tests/corpus/README.md` says of `expected.toml` is read here; `tests/corpus/run.py` executes
-//! the scripts.
+//! `tests/corpus/README.md` describes `expected.toml`; `tests/corpus/run.py` executes the scripts.
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,20 +17,20 @@ struct Script {
     folder: PathBuf,
     framework: String,
     findings: Vec<Expected>,
-    /// What the sound form saves and restores; empty where that is not declared.
+    /// Members of the checkpoint of the sound form; empty if not declared.
     members: BTreeSet<String>,
 }
 
-/// A finding that the faulty form must have.
+/// Expected finding in the faulty form.
 struct Expected {
     rule: Rule,
-    /// The file it is in, for projects of several.
+    /// File, for projects of several files.
     file: Option<String>,
-    /// The line, without the space around it.
+    /// Text of the line, trimmed.
     at: String,
 }
 
-/// A finding in few words: the rule, the name of the file, the line.
+/// Finding as its rule, file name and line.
 type Spot = (Rule, String, usize);
 
 fn corpus() -> Vec<Script> {
@@ -82,7 +81,7 @@ impl Script {
         }
     }
 
-    /// One of the forms: a file, or a folder if the script is a project of several files.
+    /// Path of a form: a file, or a folder if the script has several files.
     fn form(&self, form: &str) -> PathBuf {
         let folder = self.folder.join(form);
         if folder.is_dir() { folder } else { folder.with_extension("py") }
@@ -94,7 +93,7 @@ impl Script {
         spots
     }
 
-    /// Where the one line is that a finding is expected at.
+    /// Location of the one line at which a finding is expected.
     fn spot(&self, expected: &Expected) -> Spot {
         let form = self.form("faulty");
         let path = expected.file.as_ref().map_or(form.clone(), |file| form.join(file));
@@ -122,7 +121,7 @@ fn spot(checked: &CheckReport, rule: Rule, place: &Place) -> Spot {
     (rule, file_name(&source.path), line)
 }
 
-/// What is found in a form, without warnings, sorted.
+/// Findings of a form without warnings, sorted.
 fn found(script: &Script, form: &str) -> Vec<Spot> {
     let checked = check(&[script.form(form)], &CheckConfig::default());
     assert!(checked.unreadable.is_empty(), "{}: {:?}", script.name, checked.unreadable);
@@ -136,8 +135,8 @@ fn found(script: &Script, form: &str) -> Vec<Spot> {
     spots
 }
 
-/// Those of the first list that the second has not got.
-fn less(left: &[Spot], right: &[Spot]) -> Vec<Spot> {
+/// Returns the elements of `left` that `right` lacks.
+fn difference(left: &[Spot], right: &[Spot]) -> Vec<Spot> {
     let mut rest = right.to_vec();
     left.iter()
         .filter(|spot| match rest.iter().position(|other| other == *spot) {
@@ -151,11 +150,11 @@ fn less(left: &[Spot], right: &[Spot]) -> Vec<Spot> {
         .collect()
 }
 
-/// A line for everything that is missing or superfluous; nothing if all is as expected.
+/// One line for each missing or unexpected finding.
 fn differences(script: &Script, form: &str, expected: &[Spot]) -> String {
     let found = found(script, form);
     let mut table = String::new();
-    let rows = [("missing", less(expected, &found)), ("superfluous", less(&found, expected))];
+    let rows = [("missing", difference(expected, &found)), ("unexpected", difference(&found, expected))];
     for (what, spots) in rows {
         for (rule, file, line) in spots {
             let name = format!("{}/{form}", script.name);
@@ -179,7 +178,7 @@ fn sound_scripts_have_no_findings() {
 }
 
 #[test]
-fn the_derived_checkpoint_is_what_sound_scripts_save() {
+fn sound_scripts_save_the_required_checkpoint() {
     let mut table = String::new();
     for script in corpus().iter().filter(|script| !script.members.is_empty()) {
         let checked = check(&[script.form("sound")], &CheckConfig::default());
@@ -194,11 +193,11 @@ fn the_derived_checkpoint_is_what_sound_scripts_save() {
             let unsaved = checkpoint.members.iter().filter(|it| !it.saved);
             let unsaved: Vec<&str> = unsaved.map(|it| it.name.as_str()).collect();
             let missing: Vec<_> = script.members.difference(&derived).collect();
-            let superfluous: Vec<_> = derived.difference(&script.members).collect();
-            if !(missing.is_empty() && superfluous.is_empty() && unsaved.is_empty()) {
+            let unexpected: Vec<_> = derived.difference(&script.members).collect();
+            if !(missing.is_empty() && unexpected.is_empty() && unsaved.is_empty()) {
                 writeln!(
                     table,
-                    "{:32} {file}:{line} missing {missing:?} superfluous {superfluous:?} unsaved {unsaved:?}",
+                    "{:32} {file}:{line} missing {missing:?} unexpected {unexpected:?} unsaved {unsaved:?}",
                     script.name
                 )
                 .unwrap();
@@ -209,7 +208,7 @@ fn the_derived_checkpoint_is_what_sound_scripts_save() {
 }
 
 #[test]
-fn the_corpus_has_enough_of_everything() {
+fn the_corpus_covers_all_rules_and_frameworks() {
     let scripts = corpus();
     let count = |frameworks: &[&str]| {
         let of_these = |script: &&Script| frameworks.contains(&script.framework.as_str());

@@ -1,5 +1,4 @@
-//! Training projects made up from a seed: scripts that train, models, data sets, and what else lies
-//! beside them.
+//! Training projects generated from a seed: training scripts, models, data sets and other modules.
 
 use std::path::PathBuf;
 use surefoot_random::{Key, Purpose};
@@ -8,13 +7,13 @@ const PROJECTS: u64 = 100;
 const FILES: u64 = 10;
 const LINES: usize = 500;
 
-/// A file.
+/// Generated file.
 pub(crate) struct Script {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
 }
 
-/// The files of all projects. In each, two scripts train and import from the others.
+/// Generates the files of all projects. In each, two scripts train and import from the others.
 pub(crate) fn scripts(seed: u64) -> impl Iterator<Item = Script> {
     (0..PROJECTS * FILES).map(move |file| {
         let (project, number) = (file / FILES, file % FILES);
@@ -32,7 +31,7 @@ pub(crate) fn scripts(seed: u64) -> impl Iterator<Item = Script> {
     })
 }
 
-/// Draws of one file, one after the other.
+/// Sequential draws of one file.
 struct Draw {
     key: Key,
     next: u64,
@@ -52,8 +51,8 @@ impl Draw {
         of[self.below(of.len() as u64) as usize]
     }
 
-    /// A template with every `#` a number, and every `$` the number of the fragment, so that no two
-    /// fragments of a file define the same name.
+    /// Fills a template: `#` becomes a number, and `$` the number of the fragment, so that names are
+    /// unique within a file.
     fn fill(&mut self, template: &str, fragment: usize) -> String {
         let mut text = String::new();
         for c in template.chars() {
@@ -67,7 +66,7 @@ impl Draw {
     }
 }
 
-/// More of what belongs to any file, until it has its lines.
+/// Adds fragments until a file has its number of lines.
 fn filled(mut text: String, draw: &mut Draw) -> String {
     let mut fragment = 100;
     loop {

@@ -58,11 +58,7 @@ fn check(context: &RuleContext<'_>, report: &mut Report) {
     for read in context.reads(Environment::SetOrder) {
         let message = "The order of this set affects the training, and the order of strings in a set differs between runs.".to_owned();
         let help = "Sort it first: `sorted(...)`.".to_owned();
-        report.findings.push(context.finding(
-            Rule::SetOrder,
-            read.taken_at.unwrap_or(read.site),
-            message,
-            help,
-        ));
+        let site = read.taken_at.unwrap_or(read.site);
+        report.findings.push(context.finding(Rule::SetOrder, site, message, help));
     }
 }

@@ -154,7 +154,8 @@ fn difference(left: &[Spot], right: &[Spot]) -> Vec<Spot> {
 fn differences(script: &Script, form: &str, expected: &[Spot]) -> String {
     let found = found(script, form);
     let mut table = String::new();
-    let rows = [("missing", difference(expected, &found)), ("unexpected", difference(&found, expected))];
+    let rows =
+        [("missing", difference(expected, &found)), ("unexpected", difference(&found, expected))];
     for (what, spots) in rows {
         for (rule, file, line) in spots {
             let name = format!("{}/{form}", script.name);

@@ -1,4 +1,4 @@
-"""Compares the time of trials that are looked into with that of the same trials alone. Called by `eval/bench/checking`.
+"""Measures the overhead of observation and indicators. Called by `eval/bench/checking`.
 
 Alone, layers are not even observed; observed, as every run is, nobody looks at it; checked, the indicators do.
 """
@@ -21,13 +21,13 @@ from tune import HERE, TASKS, Task, prepare, sized
 WAYS = {
     "alone": ["--pruner", "none", "--set", "watch.every=never"],
     "observed": ["--pruner", "none"],
-    # The indicators find what they find, but every trial is among so many best and goes on.
+    # Every trial is protected, so the indicators run but stop none.
     "checked": ["--pruner", "diagnosis", "--set", "tune.protect=1000000"],
 }
 
 
 def seconds(task: Task, study: Path, runs: Path, trials: int, workers: int, way: str) -> dict[int, float]:
-    """How long each trial took that ran to its end."""
+    """Seconds of each complete trial."""
     shutil.rmtree(runs, ignore_errors=True)
     command = [os.environ.get("SUREFOOT", "surefoot"), "tune", str(study), "--json", "--quiet", "--runs", str(runs)]
     command += ["--trials", str(trials), "--sampler", "random", "--seed", "1"]
@@ -41,7 +41,7 @@ def seconds(task: Task, study: Path, runs: Path, trials: int, workers: int, way:
 
 
 def together(times: dict[str, dict[int, float]]) -> dict[str, float]:
-    """How long the trials took that ran to their end in every way. One that comes to no number is always ended."""
+    """Seconds of the trials that completed in every variant. NaN trials are always pruned."""
     common = set.intersection(*(set(way) for way in times.values()))
     return {name: sum(way[number] for number in common) for name, way in times.items()}
 
@@ -53,11 +53,11 @@ def percent(ratios: list[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="eval/bench/checking", description=__doc__)
-    parser.add_argument("--data", type=Path, default=HERE / ".data", help="where eval/bench/data has written")
+    parser.add_argument("--data", type=Path, default=HERE / ".data", help="output of eval/bench/data")
     parser.add_argument("--task", action="append", choices=[t.name for t in TASKS])
     parser.add_argument("--trials", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=1, help="trials side by side")
+    parser.add_argument("--workers", type=int, default=1, help="parallel trials")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     rows: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""The functions that samplers are compared on, as `crates/surefoot-tune/examples/regret.rs` has them.
+"""Benchmark functions for samplers, equal to those in `crates/surefoot-tune/examples/regret.rs`.
 
 `functions.json` holds the space and the minimum of each. `samplers.py` holds both languages to
 the same values.
@@ -18,7 +18,7 @@ Point = dict[str, Any]
 
 @dataclass(frozen=True)
 class Function:
-    """A function, where it is defined, and the least it can be."""
+    """A function, its domain and its minimum."""
 
     name: str
     minimum: float
@@ -106,7 +106,7 @@ def network(p: Point) -> float:
 
 
 def conditional(p: Point) -> float:
-    """Parameters that are there for some optimizers and depths only."""
+    """Conditional parameters that depend on optimizer and depth."""
     rate = math.log10(p["rate"])
     if p["optimizer"] == "sgd":
         slow = 0.9 - p["momentum"]
@@ -119,7 +119,7 @@ def conditional(p: Point) -> float:
 
 
 def cliff(p: Point) -> float:
-    """NaN beyond a plane that the minimum is close to, and in a hole elsewhere."""
+    """NaN beyond a plane close to the minimum, and in a hole elsewhere."""
     x, y, z = p["x"], p["y"], p["z"]
     if x + y > 1.2 or (x - 0.2) ** 2 + (z - 0.8) ** 2 < 0.02:
         return math.nan
@@ -127,7 +127,7 @@ def cliff(p: Point) -> float:
 
 
 def diverging(p: Point) -> float:
-    """Rises to 1e30 where the steps are too large."""
+    """Rises to 1e30 for large steps."""
     step = math.log10(p["rate"] / (1 - p["momentum"]))
     clip = math.log10(p["clip"])
     value = (step + 0.5) ** 2 + 0.5 * (p["momentum"] - 0.8) ** 2 + 0.1 * clip**2
@@ -135,7 +135,7 @@ def diverging(p: Point) -> float:
 
 
 def functions() -> dict[str, Function]:
-    """All functions, by name."""
+    """All functions by name."""
     text = (Path(__file__).parent / "functions.json").read_text()
     return {
         name: Function(name, entry["minimum"], entry["parameters"], globals()[name])

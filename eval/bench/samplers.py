@@ -1,4 +1,4 @@
-"""Compares samplers by regret: how far the best trial of a study is from the minimum.
+"""Compares samplers by regret: the distance of the best trial from the minimum.
 
 Called by `eval/bench/samplers`, which makes the Python environment. Every sampler runs a study of each
 function for each seed, and the table has the medians over the seeds. Before that, the functions of both
@@ -32,10 +32,10 @@ OTHERS = {
     "SMAC3": "smac_sampler",
 }
 
-# Seeds below this are for development; what is reported is measured on others.
+# Seeds below this are for development; reported results use others.
 FIRST_SEED = 1000
 
-# Medians that differ by less than this share are a tie.
+# Relative difference below which medians tie.
 TIE = 0.05
 
 Regrets = dict[str, list[float]]
@@ -75,13 +75,13 @@ def parsed() -> argparse.Namespace:
         metavar="ERROR",
         help="impute the costs of all but the best fifth, with this error (our samplers only)",
     )
-    parser.add_argument("--kept-only", action="store_true", help="others' studies that are done")
+    parser.add_argument("--kept-only", action="store_true", help="only cached studies of other samplers")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
 
 def built() -> Path:
-    """The example that runs Surefoot's samplers."""
+    """Builds the example that runs Surefoot's samplers."""
     build = ["cargo", "build", "--release", "--quiet", "-p", "surefoot-tune", "--example", "regret"]
     subprocess.run(build, cwd=REPOSITORY, check=True)
     target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target"))
@@ -89,7 +89,7 @@ def built() -> Path:
 
 
 def check_values(regret: Path, known: dict[str, Function]) -> None:
-    """Ends the comparison if a function has another value in Rust than in Python."""
+    """Fails if a function differs between Rust and Python."""
     lines = subprocess.run([regret, "values"], check=True, capture_output=True, text=True).stdout
     compared = set()
     for line in lines.splitlines():
@@ -111,7 +111,7 @@ def studies(
     seeds: range,
     arguments: argparse.Namespace,
 ) -> Iterable[tuple[str, int, list[float | None]]]:
-    """The costs of every study of a sampler, by function and seed."""
+    """Costs of every study of a sampler, by function and seed."""
     if sampler in OURS:
         how = ["run"] if arguments.impute is None else ["impute", str(arguments.impute)]
         command = [regret, *how, sampler, str(seeds.start), str(seeds.stop), str(arguments.trials)]
@@ -121,7 +121,7 @@ def studies(
             study = json.loads(line)
             yield study["function"], study["seed"], study["costs"]
         return
-    # Seed after seed, so that a comparison that is broken off has as many of every function.
+    # Seed by seed, so that an interrupted comparison covers every function equally.
     for seed in seeds:
         for function in chosen:
             kept = KEPT / f"{sampler} {function.name} {arguments.trials} {seed}.json"
@@ -138,7 +138,7 @@ def studies(
 
 
 def table(results: dict[str, Regrets], names: list[str]) -> str:
-    """Medians, with the number of studies, and how each sampler does beside Surefoot's TPE."""
+    """Medians, numbers of studies, and each sampler compared with Surefoot's TPE."""
     lines = ["| function | " + " | ".join(results) + " |"]
     lines.append("| --- |" + " ---: |" * len(results))
     for name in names:
@@ -157,7 +157,7 @@ def median(regrets: list[float] | None) -> str:
 
 
 def against(tpe: Regrets, other: Regrets, names: list[str]) -> str:
-    """Functions on which TPE's median is lower, as low, and higher."""
+    """Numbers of functions on which TPE's median is lower, equal and higher."""
     if other is tpe:
         return ""
     wins = ties = losses = 0

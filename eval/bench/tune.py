@@ -25,18 +25,18 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Task:
-    """A search of the paper: its study, the data it needs, and its budget."""
+    """A search of the paper: study, data and budget."""
 
     name: str
     data: str
-    # Those that are trained with and those that trials are judged by, of those that `eval/bench/data` fetches by
-    # default. Few of the latter would make the best trial a lucky one, which no search can find sooner.
+    # Training and validation samples, out of those that `eval/bench/data` fetches by default. With a small
+    # validation split the best trial would be a matter of luck.
     train: int
     validation: int
     fetched: int
-    # Multiplications: those of about ninety trials of usual size that run to their end.
+    # Multiplications of about ninety complete trials of average size.
     operations: float
-    # The rule that the paper compares with (4.1).
+    # The paper's baseline rule (section 4.1).
     rule: str
     maximize: bool
 
@@ -47,30 +47,30 @@ TASKS = [
     Task("exchange-transformer", "exchange", 500, 500, 2000, 6e11, "median", False),
 ]
 SAMPLERS = ["random", "gp", "tpe", "smac"]
-# Without pruners, with the paper's rule, with the seven indicators, and as `surefoot tune` is by default.
+# No pruners, the paper's baseline rule, the seven indicators, and the default.
 VARIANTS = ["plain", "rule", "diagnosis", "surefoot"]
-# With all samples and the paper's epochs.
+# All samples and the paper's epochs.
 FULL_EPOCHS = 50
-# Shares of the budget at which Table 3 counts: 1, 3 and 6 hours in the paper.
+# Fractions of the budget in Table 3: 1, 3 and 6 hours in the paper.
 MOMENTS = [1 / 6, 1 / 2, 1.0]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial of a search that is over."""
+    """An ended trial."""
 
     number: int
     state: str
-    # None if it does not count: it failed, was stopped as hopeless, or came to no number.
+    # None if the trial failed, was pruned, or has no finite value.
     value: float | None
-    # The budget used when it ended.
+    # Budget used at its end.
     when: float
     reason: str | None
 
 
 @dataclass(frozen=True)
 class Search:
-    """One search: what it was, and its trials in the order of their end."""
+    """A search and its trials in the order of their end."""
 
     task: Task
     sampler: str
@@ -88,7 +88,7 @@ class Search:
         return min(counting, key=lambda t: (sign * (t.value or 0.0), t.number), default=None)
 
     def course(self) -> list[tuple[float, float]]:
-        """When there was a new best, and its value."""
+        """Times and values of successive bests."""
         course: list[tuple[float, float]] = []
         for trial in self.trials:
             if trial.value is None:
@@ -99,7 +99,7 @@ class Search:
         return course
 
     def reaches(self, value: float) -> float | None:
-        """When a trial as good as `value` had ended."""
+        """Time at which a trial reached `value`."""
         for trial in self.trials:
             if trial.value is not None and (trial.value >= value if self.task.maximize else trial.value <= value):
                 return trial.when
@@ -116,7 +116,7 @@ def variants(task: Task) -> dict[str, list[str]]:
 
 
 def prepare(task: Task, data: Path, work: Path, full: bool = False) -> Path:
-    """The study beside its data."""
+    """Copies the study to its data."""
     source = data / (f"{task.data}-full.npz" if full else f"{task.data}.npz")
     if not source.exists():
         option = " --full" if full else ""
@@ -130,9 +130,9 @@ def prepare(task: Task, data: Path, work: Path, full: bool = False) -> Path:
 
 
 def sized(task: Task) -> list[str]:
-    """Options with which a study uses as many samples as the task says."""
+    """Options that select the samples of the task."""
     validation = task.validation / task.fetched
-    # What is left over is a test split, which costs nothing until the end.
+    # The rest is a test split, which costs nothing until the end.
     left_over = 1 - (task.train + task.validation) / task.fetched
     return ["--set", f"data.split.validation={validation:.4f}", "--set", f"data.split.test={left_over:.4f}"]
 
@@ -140,13 +140,13 @@ def sized(task: Task) -> list[str]:
 def search(
     task: Task, sampler: str, variant: str, seed: int, study: Path, work: Path, budget: float, full: bool
 ) -> Search:
-    """Runs a search, or reads what an earlier call has run with the same study, data and options."""
+    """Runs a search, or reads the cached result for the same study, data and options."""
     name = f"{task.name}-{sampler}-{variant}-{seed}"
     result = work / f"{name}.jsonl"
     options = ["--workers", "1", "--threads", "1"]
     options += ["--sampler", sampler, "--seed", str(seed), "--set", f"tune.operations={budget:.0f}"]
     if variant == "rule":
-        # As others have it.
+        # Published rules have no protection.
         options += ["--set", "tune.protect=0"]
     for pruner in variants(task)[variant]:
         options += ["--pruner", pruner]
@@ -155,7 +155,7 @@ def search(
     heading = json.dumps({"event": "search", "study": study.read_text(), "data": data, "options": options})
     if not result.exists() or result.open().readline().strip() != heading:
         runs = work / "runs" / name
-        # A search that was cut off is begun again: what is in its store was not told to us.
+        # An interrupted search starts again, because its output is incomplete.
         shutil.rmtree(runs, ignore_errors=True)
         command = [os.environ.get("SUREFOOT", "surefoot"), "tune", str(study), "--json", "--quiet"]
         done = subprocess.run([*command, "--runs", str(runs), *options], capture_output=True, text=True)
@@ -180,9 +180,9 @@ def search(
 
 
 def hit_ratio(search: Search, plain: Search) -> float:
-    """Top10HR (Definition 3.3): the share of the ten best trials of both that are this search's."""
+    """Top10HR (Definition 3.3): fraction of the ten best trials of both searches found by this one."""
     pool = [(v, True) for v in search.top(10)] + [(v, False) for v in plain.top(10)]
-    # Those that are equally good are shared.
+    # Ties are shared.
     pool.sort(key=lambda entry: entry[0], reverse=search.task.maximize)
     if len(pool) <= 10:
         return mean(ours for _, ours in pool) if pool else 0.5
@@ -193,7 +193,7 @@ def hit_ratio(search: Search, plain: Search) -> float:
 
 
 def reaching(search: Search, plain: Search, budget: float) -> float:
-    """The budget used when the plain search's best was reached; all of it, which is too little, if it never was."""
+    """Budget used until the best value of the plain search was reached; all of it if never."""
     best = plain.best()
     if best is None or best.value is None:
         return budget
@@ -202,19 +202,19 @@ def reaching(search: Search, plain: Search, budget: float) -> float:
 
 
 def reaching_on_average(searches: list[Search], value: float, budget: float) -> float:
-    """The budget used when the average of the best values of searches was as good as `value`."""
+    """Budget used until the mean best value of the searches reached `value`."""
     courses = [s.course() for s in searches]
     sign = -1 if searches[0].task.maximize else 1
     for moment in sorted({when for course in courses for when, _ in course}):
         bests = [[best for when, best in course if when <= moment] for course in courses]
-        # Averages of the same numbers in another order may differ in their last bits.
+        # Tolerance for the order of summation.
         if all(bests) and sign * mean(b[-1] for b in bests) <= sign * value + 1e-12 * abs(value):
             return moment
     return budget
 
 
 def mean_or_none(values: Iterable[float]) -> float | None:
-    """The mean, or None of nothing."""
+    """Mean, or None without values."""
     known = list(values)
     return mean(known) if known else None
 
@@ -240,15 +240,15 @@ def tables(searches: list[Search], budgets: dict[str, float]) -> dict[str, Any]:
                     "top1": mean(s.top(1)[0] for s in group if s.top(1)),
                     "top10": mean(mean(s.top(10)) for s in group if s.top(10)),
                     "trials": counts,
-                    "stopped": mean(sum(t.state == "stopped" for t in s.trials) for s in group),
+                    "pruned": mean(sum(t.state == "pruned" for t in s.trials) for s in group),
                     "reached": mean(reaching(s, p, budget) for s, p in zip(group, plain)) / budget,
                 }
                 if variant != "plain":
                     row["top10hr"] = mean(hit_ratio(s, p) for s, p in zip(group, plain))
-                    # TSBA (Definition 3.4), of times that are averaged first, as in the paper's Table 4.
+                    # TSBA (Definition 3.4) of averaged times, as in the paper's Table 4.
                     before = mean(reaching(p, p, budget) for p in plain) / budget
                     row["tsba"] = 1 - row["reached"] / before
-                    # The same for the averages of all seeds: a single best is a matter of luck.
+                    # The same for the average over all seeds, which is less noisy.
                     bests = [p.best() for p in plain]
                     average = mean(best.value for best in bests if best is not None and best.value is not None)
                     theirs, plains = (reaching_on_average(s, average, budget) for s in (group, plain))
@@ -264,12 +264,12 @@ def tables(searches: list[Search], budgets: dict[str, float]) -> dict[str, Any]:
             "tsba_average": mean(row["tsba_average"] for row in group),
             "top10hr": mean(row["top10hr"] for row in group),
             "more": mean(row["more"][-1] for row in group),
-            # The paper has TSBA with SMAC alone, and counts trials with random draws alone.
+            # The paper reports TSBA with SMAC only, and numbers of trials with random sampling only.
             "tsba_smac": mean_or_none(row["tsba"] for row in group if row["sampler"] == "smac"),
             "more_random": mean_or_none(row["more"][-1] for row in group if row["sampler"] == "random"),
         }
-    # With independent draws the trial of a number has the same point in both searches: what was stopped is known in
-    # full from the plain one.
+    # With random sampling, trials of the same number have the same point, so the plain search shows the full
+    # curves of pruned trials.
     spared = {}
     for variant in compared:
         lost = total = 0
@@ -283,7 +283,7 @@ def tables(searches: list[Search], budgets: dict[str, float]) -> dict[str, Any]:
                 total += 1
                 twin = [t for t in by[task.name, "random", variant, seed].trials if t.number == best.number]
                 lost += any(t.value is None for t in twin)
-        spared[variant] = {"searches": total, "best_stopped": lost}
+        spared[variant] = {"searches": total, "best_pruned": lost}
     return {"rows": rows, "overall": overall, "true_best": spared, "seeds": seeds}
 
 
@@ -298,14 +298,14 @@ def show(result: dict[str, Any], out: Any) -> None:
         name = row["sampler"] if row["variant"] == "plain" else f"{row['sampler']}, {row['variant']}"
         print(f"| {row['task']} | {name} | {row['top1']:.4f} | {row['top10']:.4f} | {ratio} |", file=out)
     print("\nTable 3: trials in a sixth, a half and all of the budget\n", file=out)
-    print("| task | search | 1/6 | 1/2 | all | stopped |\n| --- | --- | --- | --- | --- | --- |", file=out)
+    print("| task | search | 1/6 | 1/2 | all | pruned |\n| --- | --- | --- | --- | --- | --- |", file=out)
     for row in result["rows"]:
         name = row["sampler"] if row["variant"] == "plain" else f"{row['sampler']}, {row['variant']}"
         cells = [
             f"{count:.0f}" + (f" ({more:+.0%})" if "more" in row else "")
             for count, more in zip(row["trials"], row.get("more", [0, 0, 0]))
         ]
-        print(f"| {row['task']} | {name} | {' | '.join(cells)} | {row['stopped']:.0f} |", file=out)
+        print(f"| {row['task']} | {name} | {' | '.join(cells)} | {row['pruned']:.0f} |", file=out)
     print("\nTable 4: the share of the budget until the best of the plain search was reached, and TSBA\n", file=out)
     compared = list(result["overall"])
     print(f"| task | sampler | plain | {' | '.join(compared)} |", file=out)
@@ -317,7 +317,7 @@ def show(result: dict[str, Any], out: Any) -> None:
     for (task, sampler), line in cells.items():
         print(f"| {task} | {sampler} | {' | '.join(line)} |", file=out)
     print("\nIn all\n", file=out)
-    head = "| | TSBA | of averages | with smac | Top10HR | trials in the budget | with random | best trial stopped |"
+    head = "| | TSBA | of averages | with smac | Top10HR | trials in the budget | with random | best trial pruned |"
     print(f"{head}\n{'| --- ' * 8}|", file=out)
     print("| target | 45% | | | 75% | +70% | | never |", file=out)
     print("| paper | | | 40% | 72% | | +69% | |", file=out)
@@ -327,21 +327,21 @@ def show(result: dict[str, Any], out: Any) -> None:
         random = "" if row["more_random"] is None else f"{row['more_random']:+.0%}"
         cells = [variant, percent(row["tsba"]), percent(row["tsba_average"]), smac, percent(row["top10hr"])]
         cells += [f"{row['more']:+.0%}", random]
-        print(f"| {' | '.join(cells)} | {best['best_stopped']} of {best['searches']} |", file=out)
+        print(f"| {' | '.join(cells)} | {best['best_pruned']} of {best['searches']} |", file=out)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="eval/bench/tune", description=__doc__)
-    parser.add_argument("--data", type=Path, default=HERE / ".data", help="where eval/bench/data has written")
+    parser.add_argument("--data", type=Path, default=HERE / ".data", help="output of eval/bench/data")
     kept = "where searches are kept; remove those that another version has made"
     parser.add_argument("--work", type=Path, default=HERE / ".tune", help=kept)
     parser.add_argument("--task", action="append", choices=[t.name for t in TASKS])
     parser.add_argument("--sampler", action="append", choices=SAMPLERS)
-    parser.add_argument("--variant", action="append", choices=VARIANTS, help="with `plain`, which is always run")
-    parser.add_argument("--seeds", type=int, default=3, help="how many seeds")
-    parser.add_argument("--first-seed", type=int, default=3000, help="those below 3000 were developed with")
-    parser.add_argument("--scale", type=float, default=1.0, help="how much of the budget")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="searches side by side")
+    parser.add_argument("--variant", action="append", choices=VARIANTS, help="compared with `plain`, which always runs")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
+    parser.add_argument("--first-seed", type=int, default=3000, help="seeds below 3000 were used in development")
+    parser.add_argument("--scale", type=float, default=1.0, help="fraction of the budget")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="parallel searches")
     parser.add_argument("--full", action="store_true", help="all samples and the paper's epochs")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()

@@ -1,15 +1,14 @@
-//! How far samplers stay from the minimum of known functions: `eval/bench/samplers` reads what this prints.
+//! Regret of samplers on benchmark functions, for `eval/bench/samplers`.
 //!
 //!     cargo run --release -p surefoot-tune --example regret -- values
 //!     cargo run --release -p surefoot-tune --example regret -- run SAMPLER SEED SEED TRIALS [FUNCTION]...
 //!     cargo run --release -p surefoot-tune --example regret -- impute ERROR SAMPLER SEED SEED TRIALS [FUNCTION]...
 //!
-//! `values` prints some points of every function with their values, one JSON object a line, so that
-//! the functions of other languages can be held to them. `run` prints the costs of the trials of a study for each
-//! function and each seed from the first up to, and without, the second. SAMPLER is a name or a
-//! JSON table, as in a study. `impute` does the same as if all trials that are behind a fifth of those before
-//! were stopped, so that their costs are only imputed: with a deviation of ERROR times
-//! the distance from the best to the median.
+//! `values` prints sample points with their values as JSON lines, to check implementations in other
+//! languages. `run` prints the costs of a study for each function and each seed from the first up to, but
+//! excluding, the second. SAMPLER is a name or a JSON table, as in a study. `impute` treats every trial
+//! behind a fifth of the earlier ones as pruned, with an imputation error of ERROR times the distance from
+//! the best to the median.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -22,7 +21,7 @@ use surefoot_tune::{History, Parameter, Point, Space, TrialOutcome, TrialResult,
 
 type Cost = fn(&Point) -> f64;
 
-/// All functions, by the names that `eval/bench/functions.json` has.
+/// Functions by their names in `eval/bench/functions.json`.
 const FUNCTIONS: [(&str, Cost); 12] = [
     ("sphere", sphere),
     ("branin", branin),
@@ -43,7 +42,7 @@ regret values
 regret run SAMPLER SEED SEED TRIALS [FUNCTION]...
 regret impute ERROR SAMPLER SEED SEED TRIALS [FUNCTION]...";
 
-/// Points of each function that are printed with their values.
+/// Sample points per function.
 const POINTS: u64 = 20;
 
 #[derive(Deserialize)]
@@ -82,7 +81,7 @@ fn values() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Runs what the words say, with costs that are measured or imputed with an error.
+/// Runs studies with measured costs, or with imputed costs and an error.
 fn run(error: Option<f64>, words: &[&str]) -> Result<(), Box<dyn Error>> {
     let [sampler, first, end, trials, functions @ ..] = words else {
         return Err(USAGE.into());
@@ -116,7 +115,7 @@ fn run(error: Option<f64>, words: &[&str]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The costs of the trials of a study.
+/// Costs of a study.
 fn study(
     settings: &SamplerConfig,
     space: &Space,
@@ -139,9 +138,8 @@ fn study(
     costs
 }
 
-/// What is imputed of a trial that is stopped because it is behind a fifth of those before, not to be
-/// among the better half of the others; `None` for one that is not. An error grows with how far away from
-/// the best a cost is.
+/// Imputed cost of a trial behind a fifth of the earlier ones; `None` for other trials. The error grows with
+/// the distance from the best cost.
 fn imputed(cost: f64, before: &[f64], error: f64) -> Option<f64> {
     let mut before: Vec<f64> = before.iter().copied().filter(|c| c.is_finite()).collect();
     before.sort_by(f64::total_cmp);
@@ -154,7 +152,7 @@ fn imputed(cost: f64, before: &[f64], error: f64) -> Option<f64> {
     Some((cost + error * (median - best).max(cost - median)).max(usual))
 }
 
-/// A number of a point, whole or not.
+/// Value of a numeric parameter.
 fn number(point: &Point, name: &str) -> f64 {
     match point.get(name) {
         Some(&Value::Float(value)) => value,

@@ -1,12 +1,12 @@
-//! Pruners side by side on recorded learning curves.
+//! Compares pruners on recorded learning curves.
 //!
 //! ```text
 //! cargo run --release -p surefoot-tune --example taskset -- FOLDER [SEEDS [KEY=VALUE]...]
 //! ```
 //!
-//! Reads every curve file of a folder, draws a study of 100 trials from each for every seed (`0..20`), and
-//! prints for each pruner how much of the steps it saves, how many of the true top ten it keeps and in how many studies
-//! the true best. Keys are those of the default rules: `plc=0.0005`, `prospect.quantile=0.15`.
+//! Draws a study of 100 trials from every curve file of a folder for each seed (default `0..20`), and prints
+//! the steps saved and the top-ten and best trials kept by each pruner. Keys change the default rules:
+//! `plc=0.0005`, `prospect.quantile=0.15`.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use surefoot_tune::simulate::{Order, Tally, Task, measure, read_taskset};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
-    let folder = arguments.next().ok_or("give the folder with the curve files")?;
+    let folder = arguments.next().ok_or("missing folder with curve files")?;
     let seeds = arguments.next().unwrap_or("0..20".to_owned());
     let (first, end) = seeds.split_once("..").ok_or("write seeds as FIRST..END")?;
     let order = Order::Drawn { trials: 100, seeds: (first.parse()?..end.parse()?).collect() };

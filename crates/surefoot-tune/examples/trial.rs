@@ -1,4 +1,4 @@
-//! A client for `surefoot tune`: a trial that is a Rust program.
+//! A trial of `surefoot tune` as a Rust program.
 //!
 //! In a study: `command = "cargo run --release --example trial"`.
 

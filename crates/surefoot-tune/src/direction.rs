@@ -1,9 +1,9 @@
-//! Which way is better.
+//! Direction of optimization.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Whether a study looks for the lowest value or for the highest.
+/// Direction of optimization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -15,7 +15,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// What a value costs. Lower is better, whatever the direction.
+    /// Converts a value to a cost, which is always minimized.
     pub fn cost(self, value: f64) -> f64 {
         match self {
             Direction::Minimize => value,
@@ -23,12 +23,12 @@ impl Direction {
         }
     }
 
-    /// The value of a cost.
+    /// Converts a cost back to a value.
     pub fn value(self, cost: f64) -> f64 {
         self.cost(cost)
     }
 
-    /// The name it has in studies.
+    /// Name in studies.
     pub fn name(self) -> &'static str {
         match self {
             Direction::Minimize => "minimize",
@@ -54,13 +54,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_better_value_costs_less_in_both_directions() {
+    fn better_values_cost_less_in_both_directions() {
         assert!(Direction::Minimize.cost(0.1) < Direction::Minimize.cost(0.2));
         assert!(Direction::Maximize.cost(0.2) < Direction::Maximize.cost(0.1));
     }
 
     #[test]
-    fn a_cost_leads_back_to_its_value_and_a_name_to_its_direction() {
+    fn costs_and_names_round_trip() {
         for direction in [Direction::Minimize, Direction::Maximize] {
             assert_eq!(direction.value(direction.cost(0.3)), 0.3);
             assert_eq!(Direction::named(direction.name()), Some(direction));

@@ -1,20 +1,20 @@
-//! What trials that were stopped would have come to, for samplers.
+//! Imputed final costs of pruned trials, for samplers.
 //!
-//! What a trial had reached when it was stopped, after a tenth of its time perhaps, says little of its
-//! point: it would have gone on to fall as the others did. A model that takes it as it is sees an
-//! abyss around every trial that ran to its end, and does not leave it.
+//! The cost of a trial pruned after a tenth of its time says little about its point, because it would have
+//! improved further. A model that used it as is would see a deep minimum at every completed trial and stay
+//! there.
 
 use crate::pruner::{NON_FINITE, PruneReason};
 use std::collections::BTreeMap;
 
-/// Whether a trial that was ended for this reason would have gone on to something else. What an indicator has
-/// ended is told as it is: its training had gone wrong.
+/// True if the final cost of a trial pruned for this reason must be imputed. Trials stopped by an indicator
+/// count with their last cost, because their training failed.
 pub(crate) fn is_cut_short(reason: &PruneReason) -> bool {
     let indicators = surefoot_diagnose::indicators::PROBLEMS;
     reason.by != NON_FINITE && indicators.iter().all(|problem| problem.id() != reason.by)
 }
 
-/// The lowest cost up to each epoch, infinite before the first that is a number.
+/// The lowest finite cost up to each epoch, infinite before the first.
 pub(crate) fn lowest(costs: impl Iterator<Item = f64>) -> impl Iterator<Item = f64> {
     costs.scan(f64::INFINITY, |lowest, cost| {
         if cost.is_finite() {
@@ -24,23 +24,23 @@ pub(crate) fn lowest(costs: impl Iterator<Item = f64>) -> impl Iterator<Item = f
     })
 }
 
-/// A trial that ran to its end.
+/// A completed trial.
 pub(crate) struct Finished {
-    /// Its [`lowest`] costs.
+    /// [`lowest`] costs by epoch.
     pub(crate) lowest: Vec<f64>,
-    /// What it came to.
+    /// Final cost.
     pub(crate) cost: f64,
 }
 
-/// How many trials, of those that ran to their end, say how one that was stopped would have fallen.
+/// Number of similar completed trials to impute from.
 const NEAREST: usize = 5;
 
-/// Trials that ran to their end, as a measure for those that did not.
+/// Imputes final costs from completed trials.
 pub(crate) struct Imputation {
     finished: Vec<Finished>,
-    /// What those came to in the middle.
+    /// Median final cost.
     usual: Option<f64>,
-    /// After so many epochs, the lowest cost of each, in order, and how much it fell from there.
+    /// By epoch: sorted pairs of the lowest cost and its further improvement.
     falls: BTreeMap<usize, Vec<(f64, f64)>>,
 }
 
@@ -53,9 +53,9 @@ impl Imputation {
         }
     }
 
-    /// The cost to expect at the end of a trial that had come down to `lowest` when it was stopped
-    /// after so many epochs: it would have fallen as those did that stood nearest to it then, but
-    /// not to among the better half of all. Otherwise it would not have been stopped.
+    /// Imputes the final cost of a trial that was pruned after `epochs` with a lowest cost of `lowest`: the
+    /// median further improvement of the most similar completed trials, but no better than the median
+    /// final cost, or the trial would not have been pruned.
     pub(crate) fn cost(&mut self, lowest: f64, epochs: usize) -> f64 {
         let Some(usual) = self.usual else {
             return lowest;
@@ -74,7 +74,7 @@ impl Imputation {
     }
 }
 
-/// Those that stood nearest, of which there are [`NEAREST`] at most.
+/// The [`NEAREST`] trials with the most similar lowest cost.
 fn nearest(falls: &[(f64, f64)], lowest: f64) -> &[(f64, f64)] {
     let distance = |index: usize| (falls[index].0 - lowest).abs();
     let place = falls.partition_point(|&(other, _)| other < lowest);
@@ -90,7 +90,7 @@ fn nearest(falls: &[(f64, f64)], lowest: f64) -> &[(f64, f64)] {
     &falls[from..to]
 }
 
-/// The upper of the two in the middle, if there are two.
+/// The upper median.
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_trial_falls_as_the_others_did() {
+    fn pruned_trials_improve_like_completed_ones() {
         let mut imputation = Imputation::new(vec![
             finished(&[1.0, 0.8, 0.2]),
             finished(&[1.0, 0.9, 0.4]),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_stood_nearest_say_how_it_would_have_fallen() {
+    fn similar_trials_determine_the_improvement() {
         let near = (0..5).map(|i| finished(&[2.0 + 0.01 * f64::from(i), 1.0]));
         let far = (0..9).map(|i| finished(&[9.0 + f64::from(i), 1.0]));
         let mut imputation = Imputation::new(near.chain(far).collect());
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_trial_is_never_among_the_better_half() {
+    fn imputed_costs_are_never_in_the_better_half() {
         let mut imputation = Imputation::new(vec![
             finished(&[1.0, 0.2]),
             finished(&[1.0, 0.4]),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_has_finished_the_lowest_stands() {
+    fn without_completed_trials_the_lowest_cost_is_used() {
         assert_eq!(Imputation::new(Vec::new()).cost(0.9, 1), 0.9);
     }
 }

@@ -1,26 +1,25 @@
-//! Learning curves: what trials report on their way.
+//! Learning curves.
 
 use serde::{Deserialize, Serialize};
 
-/// The curve of a trial: a cost after each of its epochs, usually epochs.
+/// The costs that a trial has reported, usually one per epoch.
 ///
-/// Lower is better, as in [`Outcome`](crate::Outcome). A cost may be NaN or infinite: that is what a
-/// trial that has gone wrong reports.
+/// Lower is better. A cost may be NaN or infinite.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LearningCurve {
-    /// The number of the trial in its study.
+    /// Trial number in the study.
     #[serde(default)]
     pub number: u64,
-    /// The costs, the first epoch's first.
+    /// Costs by epoch.
     pub costs: Vec<f64>,
-    /// How many epochs there will be, if it runs to its end.
+    /// Planned number of epochs.
     pub planned: usize,
-    /// Whether it is over, by itself or because it was stopped.
+    /// True once the trial has ended.
     pub over: bool,
 }
 
 impl LearningCurve {
-    /// The lowest cost that is a finite number. An infinite one is never the best, in either direction.
+    /// The lowest finite cost.
     pub fn best(&self) -> Option<f64> {
         let costs = self.costs.iter().copied();
         costs.filter(|cost| cost.is_finite()).reduce(f64::min)
@@ -37,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_infinite_is_never_the_best() {
+    fn non_finite_costs_are_never_the_best() {
         let best = |costs: &[f64]| {
             let curve = LearningCurve { costs: costs.to_vec(), ..LearningCurve::default() };
             curve.best()

@@ -103,7 +103,7 @@ impl Space {
         for parameter in &parameters {
             let fail = |message: String| SpaceError { parameter: parameter.name.clone(), message };
             if !names.insert(parameter.name.as_str()) {
-                return Err(fail("there are two parameters of this name".to_owned()));
+                return Err(fail("duplicate parameter name".to_owned()));
             }
             parameter.domain.check().map_err(fail)?;
         }
@@ -113,14 +113,14 @@ impl Space {
                     |message: String| SpaceError { parameter: parameter.name.clone(), message };
                 let Some(other) = parameters.iter().find(|p| p.name == condition.parameter) else {
                     return Err(fail(format!(
-                        "its condition names `{}`, which is not a parameter",
+                        "the condition refers to `{}`, which is not a parameter",
                         condition.parameter
                     )));
                 };
                 let never = condition.values.iter().find(|v| !other.domain.contains(v));
                 if let Some(never) = never {
                     return Err(fail(format!(
-                        "its condition wants `{}` to be {never}, which it never is",
+                        "the condition requires `{}` = {never}, which is not one of its values",
                         condition.parameter
                     )));
                 }
@@ -184,7 +184,7 @@ fn in_order(mut parameters: Vec<Parameter>) -> Result<Vec<Parameter>, SpaceError
             None => {
                 return Err(SpaceError {
                     parameter: parameters[0].name.clone(),
-                    message: "its condition depends on itself".to_owned(),
+                    message: "circular condition".to_owned(),
                 });
             }
         }
@@ -206,20 +206,20 @@ impl Domain {
     fn check(&self) -> Result<(), String> {
         let finite = |low: f64, high: f64| {
             if !(low.is_finite() && high.is_finite()) {
-                return Err("its bounds must be finite".to_owned());
+                return Err("bounds must be finite".to_owned());
             }
             if low > high {
-                return Err(format!("its lower bound {low} is above its upper {high}"));
+                return Err(format!("lower bound {low} is above upper bound {high}"));
             }
             // `at` interpolates, so the difference must be finite.
             if !(high - low).is_finite() {
-                return Err(format!("its bounds {low} and {high} are too far apart"));
+                return Err(format!("bounds {low} and {high} are too far apart"));
             }
             Ok(())
         };
         let ordered = |low: i64, high: i64| match low <= high {
             true => Ok(()),
-            false => Err(format!("its lower bound {low} is above its upper {high}")),
+            false => Err(format!("lower bound {low} is above upper bound {high}")),
         };
         match *self {
             Domain::Uniform(low, high) => finite(low, high),
@@ -238,11 +238,11 @@ impl Domain {
             }
             Domain::Choice(ref values) => {
                 if values.is_empty() {
-                    return Err("it has nothing to choose from".to_owned());
+                    return Err("no choices".to_owned());
                 }
                 let twice = (1..values.len()).find(|&i| values[..i].contains(&values[i]));
                 match twice {
-                    Some(i) => Err(format!("{} is there twice", values[i])),
+                    Some(i) => Err(format!("duplicate choice {}", values[i])),
                     None => Ok(()),
                 }
             }
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_is_there_only_if_its_conditions_hold() {
+    fn a_parameter_is_active_only_if_its_conditions_hold() {
         let space = conditional();
         let first = space.point(|p| p.domain.at(0.0));
         assert_eq!(first.get("momentum"), None);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_with_a_value_that_means_nothing_is_not_in_the_space() {
+    fn a_point_with_an_inactive_parameter_is_invalid() {
         let space = conditional();
         let mut point = space.point(|p| p.domain.at(0.0));
         point.0.insert("momentum".to_owned(), Value::Float(0.5));
@@ -355,14 +355,14 @@ mod tests {
     }
 
     #[test]
-    fn spaces_that_cannot_be_are_refused() {
+    fn invalid_domains_are_rejected() {
         let cases = [
-            (Domain::Uniform(2.0, 1.0), "its lower bound 2 is above its upper 1"),
-            (Domain::Uniform(0.0, f64::NAN), "its bounds must be finite"),
+            (Domain::Uniform(2.0, 1.0), "lower bound 2 is above upper bound 1"),
+            (Domain::Uniform(0.0, f64::NAN), "bounds must be finite"),
             (Domain::LogUniform(0.0, 1.0), "a logarithmic scale needs bounds above 0"),
             (Domain::LogInt(0, 8), "a logarithmic scale needs bounds above 0"),
-            (Domain::Choice(vec![]), "it has nothing to choose from"),
-            (Domain::Choice(vec![Value::Int(1), Value::Int(1)]), "1 is there twice"),
+            (Domain::Choice(vec![]), "no choices"),
+            (Domain::Choice(vec![Value::Int(1), Value::Int(1)]), "duplicate choice 1"),
         ];
         for (domain, message) in cases {
             let error = Space::new(vec![parameter("x", domain)]).expect_err("refused");
@@ -371,16 +371,19 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_on_what_never_is_is_refused() {
+    fn a_condition_that_never_holds_is_rejected() {
         let mut b = parameter("b", Domain::Uniform(0.0, 1.0));
         b.conditions.push(Condition { parameter: "a".to_owned(), values: vec![Value::Int(9)] });
         let a = parameter("a", Domain::Int(1, 3));
         let error = Space::new(vec![a, b]).expect_err("refused");
-        assert_eq!(error.to_string(), "b: its condition wants `a` to be 9, which it never is");
+        assert_eq!(
+            error.to_string(),
+            "b: the condition requires `a` = 9, which is not one of its values"
+        );
     }
 
     #[test]
-    fn conditions_in_a_circle_are_refused() {
+    fn circular_conditions_are_rejected() {
         let condition =
             |on: &str| Condition { parameter: on.to_owned(), values: vec![Value::Int(1)] };
         let mut a = parameter("a", Domain::Int(1, 3));
@@ -402,12 +405,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_place_has_a_value_of_the_domain(domain in domains(), place in 0.0..=1.0) {
+        fn every_place_has_a_valid_value(domain in domains(), place in 0.0..=1.0) {
             prop_assert!(domain.contains(&domain.at(place)));
         }
 
         #[test]
-        fn the_place_of_a_value_leads_back_to_it(domain in domains(), place in 0.0..=1.0) {
+        fn places_round_trip_to_values(domain in domains(), place in 0.0..=1.0) {
             let value = domain.at(place);
             let again = domain.at(domain.place(&value));
             match (value, again) {
@@ -419,7 +422,7 @@ mod tests {
         }
 
         #[test]
-        fn a_value_survives_being_written(domain in domains(), place in 0.0..=1.0) {
+        fn values_survive_a_round_trip_through_json(domain in domains(), place in 0.0..=1.0) {
             let value = domain.at(place);
             let text = serde_json::to_string(&value).expect("text");
             prop_assert_eq!(serde_json::from_str::<Value>(&text).expect("value"), value);

@@ -13,7 +13,7 @@ fn read(folder: &Folder, file: &str) -> String {
 }
 
 #[test]
-fn the_ending_of_the_file_says_what_to_write() {
+fn the_extension_selects_the_format() {
     let folder = searched();
     let outcome = folder.run(&["export", "runs/numbers", "-o", "numbers.csv"]);
     assert_snapshot!(outcome.shown());
@@ -42,7 +42,7 @@ fn the_ending_of_the_file_says_what_to_write() {
 }
 
 #[test]
-fn programs_are_told_the_file_and_the_trials() {
+fn json_output_has_file_and_trials() {
     let folder = searched();
     let arguments = ["export", "runs/numbers", "-o", "x", "--format", "jsonl", "--json"];
     let outcome = folder.run(&arguments);
@@ -51,7 +51,7 @@ fn programs_are_told_the_file_and_the_trials() {
 }
 
 #[test]
-fn what_is_no_store_and_no_format_is_refused() {
+fn invalid_stores_and_formats_are_rejected() {
     let folder = Folder::with("text.db", "This is a text, and no database.\n");
     let shown = [
         &["export", "elsewhere", "-o", "x.csv"][..],
@@ -103,7 +103,7 @@ assert len(study.get_trials()) == 7
 
 #[test]
 #[ignore = "needs Optuna; ./test runs it"]
-fn optuna_opens_the_journal_and_goes_on_with_it() {
+fn optuna_opens_and_continues_the_journal() {
     let folder = searched();
     for file in ["numbers.log", "numbers.jsonl"] {
         let outcome = folder.run(&["export", "runs/numbers", "-o", file]);
@@ -127,7 +127,7 @@ fn trials_can_go_to_stdout() {
 }
 
 #[test]
-fn a_store_is_not_written_over() {
+fn a_store_is_never_overwritten() {
     let folder = searched();
     let store = folder.path().join("runs/numbers/study.db");
     let before = std::fs::read(&store).unwrap();

@@ -67,7 +67,7 @@ fn a_trial_is_a_run_that_can_be_replayed() {
 }
 
 #[test]
-fn a_study_that_is_done_gets_more_trials_if_there_are_to_be_more() {
+fn a_finished_study_can_be_extended() {
     let folder = Folder::with("study.toml", STUDY);
     tune(&folder, &["--trials", "3"]);
     let done = tune(&folder, &["--trials", "3"]);
@@ -80,7 +80,7 @@ fn a_study_that_is_done_gets_more_trials_if_there_are_to_be_more() {
 }
 
 #[test]
-fn a_study_that_looks_for_something_else_is_not_joined() {
+fn a_different_study_of_the_same_name_is_rejected() {
     let folder = Folder::with("study.toml", STUDY);
     tune(&folder, &["--trials", "1"]);
     folder.write("study.toml", &STUDY.replace("[2, 16]", "[2, 32]"));
@@ -105,7 +105,7 @@ fn directories_of_another_study_are_neither_used_nor_removed() {
 }
 
 #[test]
-fn a_store_that_is_lost_is_made_again_from_the_records() {
+fn a_lost_store_is_rebuilt_from_run_directories() {
     let study = STUDY.replace("epochs = 12", "epochs = 12\ncheckpoint_every = 1");
     let folder = Folder::with("study.toml", &study);
     let once = tune(&folder, &[]);
@@ -118,7 +118,7 @@ fn a_store_that_is_lost_is_made_again_from_the_records() {
 }
 
 #[test]
-fn data_that_are_not_there_are_said_once_and_cost_no_trial() {
+fn missing_data_are_reported_before_the_first_trial() {
     let study = STUDY
         .replace("{ kind = \"circles\", samples = 200 }", "{ kind = \"csv\", path = \"no.csv\" }");
     let study = study.replace("scale =", "task = \"binary\"\nscale =");
@@ -130,7 +130,7 @@ fn data_that_are_not_there_are_said_once_and_cost_no_trial() {
 }
 
 #[test]
-fn hopeless_trials_are_ended_with_a_reason() {
+fn flat_trials_are_pruned_with_a_reason() {
     // A loss that does not move.
     let line = r#"{\"epoch\": $i, \"epochs\": 40, \"loss\": 0.7, \"value\": 0.7}"#;
     let study = command(&format!("for i in $(seq 1 40); do echo \"{line}\"; done"));
@@ -147,7 +147,7 @@ fn hopeless_trials_are_ended_with_a_reason() {
 }
 
 #[test]
-fn commands_that_do_not_say_their_epochs_are_ended_as_well() {
+fn commands_without_epochs_are_pruned() {
     // Every trial is worse than those before, and none moves.
     let count = "n=$(cat count 2>/dev/null || echo 0); n=$((n + 1)); echo $n > count";
     let line = r#"{\"epoch\": $i, \"value\": $n}"#;
@@ -161,7 +161,7 @@ fn commands_that_do_not_say_their_epochs_are_ended_as_well() {
 }
 
 #[test]
-fn a_budget_of_operations_is_the_same_everywhere() {
+fn a_budget_of_operations_is_machine_independent() {
     let folder = Folder::with("study.toml", &STUDY.replace("trials = 12\n", ""));
     let budget = ["--set", "tune.operations=2e6"];
     let once = tune(&folder, &[&budget[..], &["--runs", "a"]].concat());
@@ -190,7 +190,7 @@ fn a_command_gets_its_parameters_and_reports() {
 }
 
 #[test]
-fn a_command_is_run_beside_its_study() {
+fn a_command_runs_in_the_directory_of_its_study() {
     let folder = Folder::new();
     let path = folder.path().join("somewhere");
     std::fs::create_dir(&path).unwrap();
@@ -203,7 +203,7 @@ fn a_command_is_run_beside_its_study() {
 }
 
 #[test]
-fn a_command_that_is_to_end_can_save_its_work() {
+fn a_pruned_command_can_save_its_state() {
     // The shell dies of the signal at once, and what it has started goes on.
     let folder = Folder::with("study.toml", &command("sh trial.sh\n:"));
     let script = "trap 'sleep 1; touch $SUREFOOT_DIR/saved; exit' TERM\n\
@@ -215,7 +215,7 @@ fn a_command_that_is_to_end_can_save_its_work() {
 }
 
 #[test]
-fn commands_that_fail_or_report_nothing_have_failed_and_say_why() {
+fn failing_and_silent_commands_are_failed_trials() {
     let folder = Folder::with("study.toml", &command("echo no luck >&2\nexit 3"));
     let outcome = tune(&folder, &["--trials", "1"]);
     assert_eq!(outcome.code, Some(1));
@@ -228,7 +228,7 @@ fn commands_that_fail_or_report_nothing_have_failed_and_say_why() {
 }
 
 #[test]
-fn a_search_of_which_all_fails_is_given_up() {
+fn a_search_stops_if_all_trials_fail() {
     let folder = Folder::with("study.toml", &command("exit 3"));
     let outcome = folder.run(&["tune", "study.toml", "--trials", "1000"]);
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
@@ -238,7 +238,7 @@ fn a_search_of_which_all_fails_is_given_up() {
 }
 
 #[test]
-fn a_worker_that_is_killed_is_replaced_at_once() {
+fn a_killed_worker_is_replaced_at_once() {
     let study = STUDY.replace("epochs = 12", "epochs = 2000\ncheckpoint_every = 10");
     let folder = Folder::with("study.toml", &study);
     let begun = Instant::now();
@@ -258,7 +258,7 @@ fn a_worker_that_is_killed_is_replaced_at_once() {
 }
 
 #[test]
-fn a_value_that_is_no_number_is_kept_and_is_never_the_best() {
+fn nan_values_are_stored_and_never_the_best() {
     let script =
         "if [ $SUREFOOT_TRIAL = 1 ]\nthen echo '{\"value\": NaN}'\nelse echo '{\"value\": 5}'\nfi";
     let script = script.replace("then echo", "then :; echo").replace("]\nthen", "]; then");
@@ -374,7 +374,7 @@ fn a_hundred_kills_lose_no_trial_and_change_no_result() {
 }
 
 #[test]
-fn an_interrupted_search_is_gone_on_with() {
+fn an_interrupted_search_continues() {
     let study = STUDY.replace("epochs = 12", "epochs = 200");
     let folder = Folder::with("study.toml", &study);
     let child = folder.start(&["tune", "study.toml", "--json", "--pruner", "none"]);
@@ -398,7 +398,7 @@ fn an_interrupted_search_is_gone_on_with() {
 }
 
 #[test]
-fn what_was_found_before_an_interruption_counts_after_it() {
+fn findings_survive_an_interruption() {
     let study = r#"[tune]
 trials = 1
 workers = 1
@@ -454,7 +454,7 @@ learning_rate = { choice = [1e30] }
 }
 
 #[test]
-fn recorded_trials_are_judged_again_without_training() {
+fn recorded_trials_are_simulated_without_training() {
     let folder = Folder::with("study.toml", STUDY);
     tune(&folder, &["--pruner", "none"]);
     let outcome = folder.run(&["simulate", "runs/study", "--json"]);
@@ -465,12 +465,12 @@ fn recorded_trials_are_judged_again_without_training() {
     assert_eq!(rule("agv")["total"]["top"], 10);
     // What it would have done is what it does.
     let live = tune(&folder, &["--runs", "live"]);
-    let stopped = trials(&live).into_values().filter(|t| t["state"] == "pruned").count();
-    assert_eq!(rule("default")["total"]["stopped"], stopped);
+    let pruned = trials(&live).into_values().filter(|t| t["state"] == "pruned").count();
+    assert_eq!(rule("default")["total"]["pruned"], pruned);
 }
 
 #[test]
-fn whole_searches_are_run_among_recorded_trials() {
+fn searches_are_simulated_on_recorded_trials() {
     let folder = Folder::with("study.toml", STUDY);
     tune(&folder, &["--pruner", "none"]);
     tune(&folder, &["--pruner", "none", "--seed", "5", "--runs", "more"]);
@@ -502,14 +502,14 @@ fn whole_searches_are_run_among_recorded_trials() {
         outcome.stderr
     };
     assert!(fails(&["--sampler", "tpee"]).contains("available: random, sobol, tpe, gp, smac"));
-    assert!(fails(&["--sampler", "tpe", "--share", "0"]).contains("--share is 0"));
+    assert!(fails(&["--sampler", "tpe", "--share", "0"]).contains("--share must be above 0"));
     let tiny = fails(&["--sampler", "tpe", "--share", "0.001"]);
-    assert!(tiny.contains("a search finds nothing"), "{tiny}");
-    assert!(fails(&["./more/../more/study"]).contains("more/study is named twice"));
-    assert!(fails(&["--pruner", "none"]).contains("nothing to try"));
+    assert!(tiny.contains("completes no trial"), "{tiny}");
+    assert!(fails(&["./more/../more/study"]).contains("more/study is given twice"));
+    assert!(fails(&["--pruner", "none"]).contains("nothing to simulate"));
     assert!(fails(&["nowhere"]).contains("nowhere does not exist"));
     let folder_of_studies = fails(&["more"]);
-    assert!(folder_of_studies.contains("there are studies in it: more/study"));
+    assert!(folder_of_studies.contains("it contains studies: more/study"));
     assert!(fails(&["more/study/trial-00000"]).contains("is a run, not a study"));
     let twice = ["--sweep", "prospect.quantile=0.1,0.2", "--set", "prospect.quantile=0.3"];
     assert!(fails(&twice).contains("`prospect.quantile` is given twice"));
@@ -517,7 +517,7 @@ fn whole_searches_are_run_among_recorded_trials() {
 }
 
 #[test]
-fn what_would_be_searched_is_shown_and_nothing_is_tried() {
+fn a_dry_run_shows_the_search() {
     let folder = Folder::with("study.toml", STUDY);
     let dry = ["tune", "study.toml", "--threads", "1", "--dry-run"];
     let outcome = folder.run(&dry);
@@ -539,7 +539,7 @@ fn what_would_be_searched_is_shown_and_nothing_is_tried() {
 }
 
 #[test]
-fn what_is_wrong_on_the_command_line_is_not_blamed_on_the_file() {
+fn errors_of_overrides_point_to_the_command_line() {
     let folder = Folder::with("study.toml", STUDY);
     for (key, value) in [
         ("tune.sampler", "randon"),
@@ -564,7 +564,7 @@ fn what_is_wrong_on_the_command_line_is_not_blamed_on_the_file() {
 }
 
 #[test]
-fn whoever_trains_a_study_is_sent_to_tune() {
+fn training_a_study_suggests_tune() {
     let folder = Folder::with("study.toml", STUDY);
     let outcome = folder.run(&["train", "study.toml"]);
     assert_eq!(outcome.code, Some(2));
@@ -572,7 +572,7 @@ fn whoever_trains_a_study_is_sent_to_tune() {
 }
 
 #[test]
-fn a_search_says_what_it_found() {
+fn a_search_prints_its_trials_and_summary() {
     let folder = Folder::with("study.toml", STUDY);
     let outcome = folder.run(&["tune", "study.toml", "--trials", "5"]);
     with_settings!({filters => [(r"time       .*", "time       [time]")]}, {
@@ -581,7 +581,7 @@ fn a_search_says_what_it_found() {
 }
 
 #[test]
-fn mistakes_in_a_study_are_shown_with_their_line() {
+fn errors_in_a_study_show_their_line() {
     for (name, old, new) in [
         ("unknown_sampler", "\"random\"", "\"randon\""),
         ("unknown_pruner", "seed = 7", "seed = 7\npruner = [\"diagnosis\", \"mediam\"]"),

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complete_trial_has_its_distributions_and_course() {
+    fn a_complete_trial_has_distributions_and_values() {
         assert_eq!(
             timeless(&lines()[3]),
             r#"{"op_code":4,"worker_id":"surefoot","study_id":0,"datetime_start":"TIME","#
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_those_of_optuna_and_what_has_no_number_has_failed() {
+    fn states_match_optuna_and_nan_is_failed() {
         let lines = lines();
         let head = |line: &String| {
             let (_, rest) = line.split_once("\"state\":").expect("a state");
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_those_of_the_calendar() {
+    fn times_are_iso_8601() {
         assert_eq!(iso(0), "1970-01-01T00:00:00.000000+00:00");
         assert_eq!(iso(951_782_400_123), "2000-02-29T00:00:00.123000+00:00");
         assert_eq!(iso(4_107_542_399_999), "2100-02-28T23:59:59.999000+00:00");

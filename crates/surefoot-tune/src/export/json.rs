@@ -77,7 +77,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_line_has_a_trial_with_its_course() {
+    fn a_line_has_a_trial_with_its_learning_curve() {
         let (_, view) = fixture::study();
         let text = write(&view).expect("JSON");
         let lines = text.lines().map(|line| serde_json::from_str(line).expect("JSON"));

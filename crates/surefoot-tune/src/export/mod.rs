@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_known_by_name_and_by_the_ending_of_a_file() {
+    fn formats_are_found_by_name_and_extension() {
         for format in Format::ALL {
             assert_eq!(Format::named(format.name()), Some(format));
             let file = format!("a.b/study.{}", format.ending());

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_come_back_with_their_types() {
+    fn columns_keep_their_types() {
         let (study, view) = fixture::study();
         let rows = rows(write(&Table::of(&study, &view)).expect("Parquet"));
         assert_eq!(rows.len(), 6);

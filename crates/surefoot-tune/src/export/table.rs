@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn choices_have_the_narrowest_kind_that_holds_them() {
+    fn choices_have_the_narrowest_type() {
         let of = |values: &[Value]| kind(&Domain::Choice(values.to_vec()));
         assert_eq!(of(&[Value::Bool(true), Value::Bool(false)]), Kind::Bool);
         assert_eq!(of(&[Value::Int(1), Value::Int(2)]), Kind::Int);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_called_like_another_column_keeps_apart() {
+    fn a_parameter_named_like_a_column_is_prefixed() {
         assert_eq!(column_name("rate"), "rate");
         assert_eq!(column_name("value"), "parameter.value");
     }

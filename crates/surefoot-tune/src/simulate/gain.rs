@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reached_in_half_the_time_saves_half() {
+    fn reaching_the_best_in_half_the_time_saves_half() {
         let plain = [searched(&[(0.2, Some(3.0)), (0.8, Some(1.0)), (1.0, Some(2.0))])];
         let sooner = searched(&[(0.1, Some(3.0)), (0.2, None), (0.4, Some(1.0)), (0.5, Some(2.0))]);
         let gain = Gain::of(&plain, &[sooner]).unwrap();
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_reached_takes_the_whole_budget() {
+    fn a_best_never_reached_takes_the_whole_budget() {
         let plain = searched(&[(0.5, Some(1.0))]);
         let worse = searched(&[(0.5, Some(2.0)), (0.9, None)]);
         let plain = [plain];
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_average_is_taken_when_all_have_found_something() {
+    fn the_average_starts_when_all_searches_have_a_best() {
         let one = searched(&[(0.1, Some(4.0)), (0.5, Some(2.0))]);
         let other = searched(&[(0.3, Some(2.0)), (0.9, Some(0.0))]);
         let curves = curves(&[one, other]);

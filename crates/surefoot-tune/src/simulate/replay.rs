@@ -121,13 +121,13 @@ mod tests {
     }
 
     #[test]
-    fn without_rules_all_run_to_their_end() {
+    fn without_rules_all_trials_complete() {
         let ends = run(&[flat(0.7), falling(0.1)], &PruningConfig::none());
         assert!(ends.iter().all(|end| end.epochs == 50 && end.reason.is_none()));
     }
 
     #[test]
-    fn a_stopped_trial_is_seen_only_up_to_its_end() {
+    fn later_trials_see_a_pruned_trial_up_to_its_end() {
         let median =
             PruningConfig::only(PrunerConfig::new(Median { warmup: 0.2, n_startup_trials: 1 }));
         // The second trial is pruned at epoch 10, so later epochs compare with the first one only.
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn indicators_that_need_only_losses_look_at_losses() {
+    fn loss_indicators_work_on_losses_alone() {
         let settings =
             PruningConfig { pruners: Vec::new(), protect: 0, ..PruningConfig::default() };
         let ends = run(&[flat(0.7), falling(0.1)], &settings);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_in_a_protected_trial_is_dismissed() {
+    fn findings_in_protected_trials_are_dropped() {
         let settings =
             PruningConfig { pruners: Vec::new(), protect: 1, ..PruningConfig::default() };
         let ends = run(&[flat(0.7), flat(0.8)], &settings);

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_space_is_what_the_numbers_span() {
+    fn the_space_is_the_bounding_box() {
         let trials = [(1, "a", 3e-5), (2, "b", 0.1)].map(|(layers, word, rate)| {
             let (layers, word) = (Value::Int(layers), Value::Text(word.to_owned()));
             let rate = Value::Float(rate);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_curve_comes_to_its_lowest_cost() {
+    fn a_curve_counts_with_its_lowest_cost() {
         let values = [("x", Value::Float(0.5))];
         let other = [("x", Value::Float(0.7))];
         let trials = vec![trial(&values, &[0.5, 0.2, f64::NAN, 0.4]), trial(&other, &[f64::NAN])];
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_takes_each_trial_once_and_no_more_than_its_budget() {
+    fn a_search_uses_each_trial_once_within_the_budget() {
         let searched = search(&PruningConfig::none(), "random", 7);
         assert_eq!(searched.len(), 20);
         assert_eq!(searched.last().map(|trial| trial.when), Some(1.0));
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sampler_that_learns_goes_where_trials_are_good() {
+    fn a_learning_sampler_finds_good_trials() {
         let mean = |name: &str| {
             let costs = (0..5).flat_map(|seed| search(&PruningConfig::none(), name, seed));
             let late = costs.filter(|trial| trial.when > 0.6);
@@ -346,12 +346,12 @@ mod tests {
     }
 
     #[test]
-    fn more_trials_fit_in_the_budget_if_some_are_stopped() {
+    fn pruning_fits_more_trials_into_the_budget() {
         let median = PrunerConfig::named("median").unwrap();
         let searched = search(&PruningConfig::only(median), "tpe", 7);
         assert!(searched.len() > 22, "{}", searched.len());
-        let is_stopped = |trial: &Searched| trial.reason.is_some() && trial.cost.is_none();
-        assert!(searched.iter().any(is_stopped));
+        let is_pruned = |trial: &Searched| trial.reason.is_some() && trial.cost.is_none();
+        assert!(searched.iter().any(is_pruned));
     }
 
     /// Draws at random and records the history it received.
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sampler_is_told_what_a_store_tells() {
+    fn the_history_matches_that_of_a_store() {
         let mut trials: Vec<RecordedTrial> =
             ground().entries.into_iter().map(|e| e.record).collect();
         // Some trials report NaN, at their first epoch or later.

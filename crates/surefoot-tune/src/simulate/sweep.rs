@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_keeps_enough_that_is_said() {
+    fn an_unmet_floor_is_reported() {
         let base = PruningConfig::only(PrunerConfig::new(Median::default()));
         let axes = ["median.warmup=0.1,0.2".parse().unwrap()];
         let dev = [late_bloomer("a")];
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_that_is_none_is_refused() {
+    fn an_invalid_axis_is_rejected() {
         assert!("plc".parse::<Axis>().is_err());
         assert!("plc=1,much".parse::<Axis>().unwrap_err().to_string().contains("`much`"));
         let axes = ["plk=1".parse().unwrap()];

@@ -20,7 +20,7 @@ pub struct Tally {
     /// Trials.
     pub trials: usize,
     /// Pruned trials.
-    pub stopped: usize,
+    pub pruned: usize,
     /// Pruned trials by pruner or indicator.
     pub by: BTreeMap<String, usize>,
     /// Time of all trials without pruning, in any unit.
@@ -48,7 +48,7 @@ impl Tally {
             tally.planned += spent(trial.epochs.len());
             tally.spent += spent(end.epochs);
             if let Some(reason) = &end.reason {
-                tally.stopped += 1;
+                tally.pruned += 1;
                 *tally.by.entry(reason.by.clone()).or_default() += 1;
             }
         }
@@ -75,7 +75,7 @@ impl Tally {
     pub fn add(&mut self, other: &Tally) {
         self.studies += other.studies;
         self.trials += other.trials;
-        self.stopped += other.stopped;
+        self.pruned += other.pruned;
         for (by, count) in &other.by {
             *self.by.entry(by.clone()).or_default() += count;
         }
@@ -126,11 +126,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_and_kept_is_counted() {
+    fn savings_and_kept_trials_are_counted() {
         let trials = [trial(0.5), trial(0.1), trial(f64::NAN), trial(0.3)];
         let ends = [end(4, None), end(2, Some("median")), end(1, Some("agv")), end(3, Some("nmg"))];
         let tally = Tally::of(&trials.iter().collect::<Vec<_>>(), &ends);
-        assert_eq!((tally.trials, tally.stopped), (4, 3));
+        assert_eq!((tally.trials, tally.pruned), (4, 3));
         assert_eq!((tally.saved(), tally.by["agv"]), (6.0 / 16.0, 1));
         assert_eq!((tally.top, tally.top_kept, tally.top_done), (3, 1, 1));
         assert_eq!((tally.bests, tally.best_kept), (1, 0));
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_was_run_nothing_was_lost() {
+    fn an_empty_study_loses_nothing() {
         let nothing = Tally::default();
         assert_eq!((nothing.saved(), nothing.top_share()), (0.0, 1.0));
     }

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_that_are_no_numbers_are_read_however_they_are_written() {
+    fn all_spellings_of_nan_are_read() {
         let task = read(
             r#"[{"hp": {"rate": 0.1, "note": "a \"NaN\""}, "train": {"loss": [1.0, NaN, null]},
                  "valid": {"loss": [Infinity, -Infinity, "NaN"]}, "test": {"loss": []}}]"#,
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_file_and_entry() {
+    fn errors_name_file_and_entry() {
         let error = |text: &str| read(text).unwrap_err().to_string();
         let good = r#"{"train": {"loss": [1]}, "valid": {"loss": [1]}}"#;
         let short = r#"{"train": {"loss": [1, 2]}, "valid": {"loss": [1]}}"#;

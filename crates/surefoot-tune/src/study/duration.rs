@@ -1,10 +1,10 @@
-//! Lengths of time as people write them.
+//! Durations.
 
 use std::time::Duration;
 
 /// Reads `90s`, `30m`, `2h`, `1h30m`, `1d`; a bare number is seconds.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is no length of time; write 90s, 30m, 2h or 1h30m");
+    let wrong = || format!("invalid duration `{text}`; write 90s, 30m, 2h or 1h30m");
     let mut rest = text.trim();
     if let Ok(seconds) = rest.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).map_err(|_| wrong());
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_of_time_are_read_as_people_write_them() {
+    fn durations_are_parsed() {
         for (text, seconds) in [
             ("90s", 90.0),
             ("30m", 1800.0),
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_length_of_time_is_refused() {
+    fn invalid_durations_are_rejected() {
         for text in ["", "h", "5y", "1h30", "-5s", "nan", "1e999", "9999999999999999999999d"] {
             assert!(parse(text).is_err(), "{text}");
         }

@@ -154,7 +154,7 @@ impl Walk<'_> {
         let wrong = || {
             let expected = match kind {
                 "choice" => "a list of values".to_owned(),
-                "int" | "log_int" => "two whole numbers, such as [1, 8]".to_owned(),
+                "int" | "log_int" => "two integers, such as [1, 8]".to_owned(),
                 _ => "two numbers, such as [0.1, 1.0]".to_owned(),
             };
             reader.fault(&place, format!("`{kind}` must be {expected}"))
@@ -170,7 +170,7 @@ impl Walk<'_> {
                 let has_nul = |v: &Value| matches!(v, Value::Text(text) if text.contains('\0'));
                 if values.iter().any(has_nul) {
                     let name = own_name.as_deref().unwrap_or(name);
-                    let message = format!("`{name}`: a word must not have a NUL character");
+                    let message = format!("`{name}`: a string must not contain a NUL character");
                     return Err(reader.fault(&place, message));
                 }
                 Domain::Choice(values)

@@ -228,9 +228,7 @@ impl Reader<'_> {
         match item.as_integer() {
             Some(version) if version > i64::from(VERSION) => Err(self.document.error_at(
                 "tune.version",
-                format!(
-                    "the study was made for a newer Surefoot; this one reads version {VERSION}"
-                ),
+                format!("the study requires a newer Surefoot; this one reads version {VERSION}"),
                 Some("update Surefoot".to_owned()),
             )),
             Some(1..) => Ok(()),
@@ -279,7 +277,7 @@ impl Reader<'_> {
         Err(PlanError {
             label: match parameters.is_empty() {
                 true => None,
-                false => Some(format!("there are {}", names().collect::<Vec<_>>().join(", "))),
+                false => Some(format!("available: {}", names().collect::<Vec<_>>().join(", "))),
             },
             help: meant.map(|name| format!("did you mean `{name}`?")),
             ..self.fault(path, format!("`{name}` is not a parameter"))
@@ -298,7 +296,7 @@ impl Reader<'_> {
                 match item.as_str() {
                     Some(text) if text.contains('\0') => Err(self.fault(
                         &format!("{section}.{key}"),
-                        format!("`{key}` must not have a NUL character"),
+                        format!("`{key}` must not contain a NUL character"),
                     )),
                     Some(text) if !text.trim().is_empty() => Ok(Some(text.to_owned())),
                     Some(_) => {
@@ -319,7 +317,7 @@ impl Reader<'_> {
                 Some(number @ 1..) => Ok(Some(number.unsigned_abs())),
                 _ => Err(self.fault(
                     &format!("tune.{key}"),
-                    format!("`{key}` must be a whole number of at least 1"),
+                    format!("`{key}` must be an integer of at least 1"),
                 )),
             },
         }
@@ -376,7 +374,7 @@ impl Reader<'_> {
                 return Err(self.fault("tune.direction", message));
             }
             (None, ObjectiveKind::Value) => {
-                let message = "`direction` is missing: is a low value good, or a high one?";
+                let message = "`direction` is missing";
                 let help = "write `direction = \"minimize\"` or `direction = \"maximize\"`";
                 return Err(self.document.error_at("tune", message, Some(help.to_owned())));
             }
@@ -386,7 +384,7 @@ impl Reader<'_> {
             settings.seed = match item.as_integer() {
                 Some(seed @ 0..) => seed.unsigned_abs(),
                 _ => {
-                    return Err(self.fault("tune.seed", "`seed` must be a whole number, 0 or more"));
+                    return Err(self.fault("tune.seed", "`seed` must be an integer of at least 0"));
                 }
             };
         }
@@ -401,7 +399,7 @@ impl Reader<'_> {
             settings.pruners.protect = match item.as_integer().map(usize::try_from) {
                 Some(Ok(count)) => count,
                 _ => {
-                    let message = "`protect` must be a whole number, 0 or more";
+                    let message = "`protect` must be an integer of at least 0";
                     return Err(self.fault("tune.protect", message));
                 }
             };
@@ -427,7 +425,7 @@ impl Reader<'_> {
                     return Err(self.fault("tune.operations", message));
                 }
                 _ => {
-                    let message = "`operations` must be a number above 0";
+                    let message = "`operations` must be above 0";
                     return Err(self.fault("tune.operations", message));
                 }
             };
@@ -450,7 +448,7 @@ impl Reader<'_> {
             Item::Table(table) => Toml::InlineTable(table.clone().into_inline_table()),
             _ => return Err(self.fault(path, format!("`{path}` must be a string or a table"))),
         };
-        json(&value).ok_or_else(|| self.fault(path, format!("`{path}` must not have a date")))
+        json(&value).ok_or_else(|| self.fault(path, format!("`{path}` must not contain a date")))
     }
 
     /// Rejects conditions on unknown parameters and on continuous ranges, which never match exactly.
@@ -467,9 +465,8 @@ impl Reader<'_> {
                 (domain, values.as_slice())
                 && low < high
             {
-                let message = format!("`{parameter}` is never exactly {value}");
-                let help =
-                    "it is any number of its range; a condition needs a choice or a whole number";
+                let message = format!("`{parameter}` never equals {value} exactly");
+                let help = "it is continuous; a condition requires a choice or an integer";
                 return Err(self.document.error_at(&path, message, Some(help.to_owned())));
             }
         }
@@ -487,7 +484,8 @@ impl Reader<'_> {
         for condition in conditions {
             let other = self.parameter(&path, &condition.parameter, space.parameters())?;
             if let Some(never) = condition.values.iter().find(|v| !other.domain.contains(v)) {
-                let message = format!("`{}` is never {never}", condition.parameter);
+                let message =
+                    format!("`{}` = {never} is not one of its values", condition.parameter);
                 return Err(self.fault(&path, message));
             }
         }

@@ -46,7 +46,7 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn defaults_are_what_is_not_written() {
+fn omitted_keys_have_defaults() {
     let said = DEFAULTS.map(|(key, value)| format!("{key} = {value}\n"));
     let aloud = PLAN.replace("[tune]\n", &format!("[tune]\n{}", said.concat()));
     let (aloud, silent) = (study(&aloud).settings, study(PLAN).settings);
@@ -54,7 +54,7 @@ fn defaults_are_what_is_not_written() {
 }
 
 #[test]
-fn parameters_are_called_after_their_place_or_as_they_say() {
+fn parameters_are_named_by_path_or_name() {
     let study = study(PLAN);
     let names: Vec<&str> = study.space.parameters().iter().map(|p| p.name.as_str()).collect();
     let expected = [
@@ -80,7 +80,7 @@ fn a_point_fills_the_plan() {
 }
 
 #[test]
-fn what_is_not_there_at_a_point_is_not_in_its_plan() {
+fn inactive_parts_are_left_out_of_the_plan() {
     let study = study(PLAN);
     let point = study.space.point(|p| p.domain.at(0.0));
     let plan = study.plan(&point).expect("fits").expect("a plan");
@@ -90,7 +90,7 @@ fn what_is_not_there_at_a_point_is_not_in_its_plan() {
 }
 
 #[test]
-fn a_range_in_a_part_that_is_not_there_is_not_there() {
+fn ranges_in_inactive_parts_are_inactive() {
     let study = study(&PLAN.replace(
         "layer = \"dense\"\nunits = { use = \"units\" }",
         "layer = \"dense\"\nunits = { int = [3, 5] }",
@@ -101,7 +101,7 @@ fn a_range_in_a_part_that_is_not_there_is_not_there() {
 }
 
 #[test]
-fn parameters_of_a_command_that_share_a_variable_are_refused() {
+fn parameters_that_share_a_variable_are_rejected() {
     let text = "[tune]\ncommand = 'x'\ndirection = 'minimize'\n[parameters]\n\
                 a-b = { int = [0, 1] }\na_b = { int = [0, 1] }\n";
     let text = error(text);
@@ -109,7 +109,7 @@ fn parameters_of_a_command_that_share_a_variable_are_refused() {
 }
 
 #[test]
-fn a_command_has_its_parameters_to_itself() {
+fn a_command_has_only_its_parameters() {
     let study = study(
         "[tune]\ncommand = 'python train.py'\ndirection = 'minimize'\ntime = '1h30m'\n\
          [parameters]\nrate = { log_uniform = [0.001, 1.0] }\n",
@@ -122,7 +122,7 @@ fn a_command_has_its_parameters_to_itself() {
 }
 
 #[test]
-fn how_long_it_takes_is_not_part_of_what_is_searched() {
+fn the_fingerprint_ignores_the_budget() {
     let longer = PLAN.replace("trials = 20", "trials = 40\nworkers = 2 # more");
     assert_eq!(study(PLAN).fingerprint(), study(&longer).fingerprint());
     let other = PLAN.replace("[1, 2]", "[1, 3]").replace("layers = 2", "layers = 3");
@@ -130,7 +130,7 @@ fn how_long_it_takes_is_not_part_of_what_is_searched() {
 }
 
 #[test]
-fn how_it_is_searched_is_not_part_of_the_question() {
+fn comparability_ignores_the_search_keys() {
     let otherwise = PLAN.replace("trials = 20", "trials = 40\nsampler = \"gp\"\nprotect = 5");
     assert_ne!(study(PLAN).fingerprint(), study(&otherwise).fingerprint());
     assert_eq!(study(PLAN).comparable_text(), study(&otherwise).comparable_text());
@@ -151,20 +151,20 @@ fn the_noise_factor_depends_on_the_sampler() {
 }
 
 #[test]
-fn mistakes_are_shown_where_they_are() {
+fn errors_show_their_line() {
     let cases = [
         ("trials = 20", "trails = 20", "unknown key `trails`", 3),
         ("trials = 20", "trials = 0", "at least 1", 3),
-        ("trials = 20", "time = 'long'", "no length of time", 3),
+        ("trials = 20", "time = 'long'", "invalid duration", 3),
         ("trials = 20", "version = 9", "newer Surefoot", 3),
         ("trials = 20", "objective = 'speed'", "the objective is `metric`", 3),
         ("trials = 20", "objective = 'r2'", "the metric of this plan is `accuracy`", 3),
         ("trials = 20", "command = \"\\u0000\"", "a NUL character", 3),
         ("[1, 2]", "[2, 1]", "lower bound 2 is above", 6),
-        ("[2, 64]", "[2]", "two whole numbers", 13),
+        ("[2, 64]", "[2]", "two integers", 13),
         ("[2, 64], name", "[2, 64], size = 3, name", "unknown key `size`", 13),
         ("layers = 2", "layer = 2", "`layer` is not a parameter", 17),
-        ("layers = 2", "layers = 3", "`layers` is never 3", 17),
+        ("layers = 2", "layers = 3", "`layers` = 3 is not one of its values", 17),
         ("use = \"units\"", "use = \"unit\"", "`unit` is not a parameter", 19),
         ("epochs = 20", "epoch = 20", "unknown key `epoch`", 27),
         ("epochs = 20", "epochs = 20\nbatchsize = 4", "unknown key `batchsize`", 28),
@@ -181,7 +181,7 @@ fn mistakes_are_shown_where_they_are() {
 }
 
 #[test]
-fn what_was_meant_is_said() {
+fn errors_suggest_corrections() {
     let cases = [
         ("[tune]", "[tun]", "did you mean `tune`?"),
         ("[parameters]", "[parameter]", "did you mean `parameters`?"),
@@ -192,7 +192,7 @@ fn what_was_meant_is_said() {
         ("{ uniform = ", "{ unifrom = ", "did you mean `uniform`?"),
         ("{ uniform = ", "{ unifrom = ", "expected one of: uniform, log_uniform,"),
         ("use = \"units\"", "use = \"unit\"", "did you mean `units`?"),
-        ("use = \"units\"", "use = \"x\"", "there are layers, units,"),
+        ("use = \"units\"", "use = \"x\"", "available: layers, units,"),
         (
             "if = { training.optimizer.name",
             "if = { name",
@@ -211,7 +211,7 @@ fn what_was_meant_is_said() {
 }
 
 #[test]
-fn a_setting_that_belongs_to_the_search_is_pointed_there() {
+fn misplaced_search_keys_are_explained() {
     let mut document = Document::parse(PLAN, "circles.toml").expect("TOML");
     document.set("trials", "5").expect("set");
     let text = Study::of(document).expect_err("refused").to_string();
@@ -220,7 +220,7 @@ fn a_setting_that_belongs_to_the_search_is_pointed_there() {
 }
 
 #[test]
-fn a_condition_on_a_number_of_a_range_is_refused() {
+fn conditions_on_continuous_ranges_are_rejected() {
     let rate = "rate = { uniform = [0.0, 1.0] }\nlayers = ";
     let text = PLAN.replace("layers = { int", &format!("{rate}{{ int"));
     study(&text);
@@ -229,7 +229,7 @@ fn a_condition_on_a_number_of_a_range_is_refused() {
         ("if = { training.optimizer.name = \"sgd\" }", "if = { rate = [0.5, 1.0] }"),
     ] {
         let text = error(&text.replace(old, new));
-        assert!(text.contains("`rate` is never exactly 0.5"), "{text}");
+        assert!(text.contains("`rate` never equals 0.5 exactly"), "{text}");
     }
     // A range of width 0 is a constant.
     let fixed = text.replace("[0.0, 1.0]", "[0.5, 0.5]");
@@ -237,7 +237,7 @@ fn a_condition_on_a_number_of_a_range_is_refused() {
 }
 
 #[test]
-fn a_metric_may_be_named_if_it_is_the_one_of_the_plan() {
+fn the_objective_may_name_the_metric_of_the_plan() {
     let named = |metric: &str| PLAN.replace("trials = 20", &format!("objective = '{metric}'"));
     assert_eq!(study(&named("accuracy")).settings.objective, ObjectiveKind::Metric);
     let of_file = |loss: &str| {
@@ -265,13 +265,13 @@ fn invalid_sampler_options_are_named() {
 }
 
 #[test]
-fn a_study_without_a_range_is_refused() {
+fn a_study_without_ranges_is_rejected() {
     let text = error("[tune]\ncommand = 'x'\ndirection = 'minimize'\n");
     assert!(text.contains("nothing to search"), "{text}");
 }
 
 #[test]
-fn a_command_says_which_way_is_better() {
+fn a_command_requires_a_direction() {
     let text = error("[tune]\ncommand = 'x'\n[parameters]\nx = { int = [0, 1] }\n");
     assert!(text.contains("`direction` is missing"), "{text}");
 }

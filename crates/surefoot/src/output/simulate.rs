@@ -1,26 +1,26 @@
-//! What pruners would have done.
+//! Output of `surefoot simulate`.
 
 use crate::output::{Role, number};
 use serde::Serialize;
 use surefoot_tune::pruner::PruningConfig;
 use surefoot_tune::simulate::{Gain, Tally};
 
-/// What a set of rules did to recorded trials.
+/// Result of a set of rules.
 #[derive(Serialize)]
-pub(crate) struct Outcome {
+pub(crate) struct RuleResult {
     pub(crate) event: &'static str,
     pub(crate) rule: String,
     pub(crate) total: Tally,
     pub(crate) tasks: Vec<(String, Tally)>,
 }
 
-/// How a task is called in a row below that of the rules.
+/// Label of a task row.
 fn below(task: &str) -> String {
     format!("  {task}")
 }
 
-/// A table with a row for each, and one for each task below it if asked for.
-pub(crate) fn table(outcomes: &[Outcome], by_task: bool) -> String {
+/// One row per rule, optionally with one per task below.
+pub(crate) fn table(outcomes: &[RuleResult], by_task: bool) -> String {
     let rows = outcomes.iter().flat_map(|outcome| {
         let tasks = outcome.tasks.iter().filter(|_| by_task);
         let tasks = tasks.map(|(task, tally)| (below(task), &outcome.rule, tally));
@@ -32,17 +32,17 @@ pub(crate) fn table(outcomes: &[Outcome], by_task: bool) -> String {
     let width = names.max().unwrap_or(0).max(4);
     let head = format!(
         "  {:width$}  {:>14}  {:>6}  {:>12}  {:>9}",
-        "rule", "stopped", "saved", "top ten kept", "best kept"
+        "rule", "pruned", "saved", "top ten kept", "best kept"
     );
     let mut lines = vec![Role::Strong.paint(head)];
     for (name, rule, tally) in rows {
-        let stopped = format!("{} of {}", tally.stopped, tally.trials);
+        let pruned = format!("{} of {}", tally.pruned, tally.trials);
         let share = |share: f64, of: usize| match of {
             0 => "-".to_owned(),
             _ => format!("{:.1}%", 100.0 * share),
         };
         let mut line = format!(
-            "  {name:width$}  {stopped:>14}  {:>6}  {:>12}  {:>9}",
+            "  {name:width$}  {pruned:>14}  {:>6}  {:>12}  {:>9}",
             share(tally.saved(), tally.trials),
             share(tally.top_share(), tally.top),
             share(tally.best_share(), tally.bests)
@@ -57,19 +57,19 @@ pub(crate) fn table(outcomes: &[Outcome], by_task: bool) -> String {
     lines.join("\n")
 }
 
-/// What a set of rules gained searches, on average over all tasks and for each.
+/// Gain of a set of rules for searches, averaged over tasks and for each.
 #[derive(Serialize)]
 pub(crate) struct Gained<'a> {
     event: &'static str,
     rule: &'a str,
     sampler: &'static str,
-    /// How much a search may take of what all recorded trials took.
+    /// Budget as a fraction of the time of all recorded trials.
     share: f64,
-    /// How many trials a search has.
+    /// Mean number of trials of a search.
     trials: f64,
-    /// How many more than without the rules, as a share.
+    /// Relative increase over searches without pruning.
     more: f64,
-    /// Which share of the recorded trials a search takes.
+    /// Fraction of the recorded trials that a search uses.
     taken: f64,
     tsba: f64,
     average_tsba: f64,
@@ -77,7 +77,7 @@ pub(crate) struct Gained<'a> {
     tasks: Vec<(&'a str, Gain)>,
 }
 
-/// A task that was searched: its name, how many trials were recorded of it, and what was gained.
+/// Name, number of recorded trials and gain of a task.
 pub(crate) type SearchedTask<'a> = (&'a str, usize, Gain);
 
 impl<'a> Gained<'a> {
@@ -107,8 +107,7 @@ impl<'a> Gained<'a> {
     }
 }
 
-/// What is searched: the tasks, each with how many trials were recorded of it and how many a search without
-/// pruners has.
+/// Describes the tasks: name, recorded trials, and trials of a search without pruners.
 pub(crate) fn grounds_text(grounds: &[(&str, usize, f64)], seeds: usize, sampler: &str) -> String {
     let searches = match seeds {
         1 => "1 search".to_owned(),
@@ -117,13 +116,13 @@ pub(crate) fn grounds_text(grounds: &[(&str, usize, f64)], seeds: usize, sampler
     let lines = grounds.iter().map(|(task, size, plain)| {
         let recorded = number::counted(*size as u64, "recorded trial");
         format!(
-            "  {task}: {searches} with {sampler} among {recorded}; without pruners a search has {plain:.1}\n"
+            "  {task}: {searches} with {sampler} on {recorded}; {plain:.1} trials per search without pruners\n"
         )
     });
     lines.collect()
 }
 
-/// Which rules of the overview protect the best.
+/// Note on protection in the overview.
 pub(crate) fn protection(default: &PruningConfig) -> String {
     let best = match default.protect {
         0 => "none".to_owned(),
@@ -131,18 +130,18 @@ pub(crate) fn protection(default: &PruningConfig) -> String {
         n => format!("the {n} best trials"),
     };
     Role::Quiet.paint(format!(
-        "\n  Default protects {best}; the others have no protection unless it is set: --set protect=N"
+        "\n  The default protects {best}; the other rows protect none (change with --set protect=N)"
     ))
 }
 
-/// A table of gains, line by line: each takes a while.
+/// Table of gains, printed row by row as results arrive.
 pub(crate) struct Gains {
     width: usize,
     by_task: bool,
 }
 
 impl Gains {
-    /// A table of these rules, with a row for each of these tasks below each rule if asked for.
+    /// Sizes the columns for these rules and tasks.
     pub(crate) fn new<'a>(
         rules: impl Iterator<Item = &'a str>,
         tasks: impl Iterator<Item = &'a str>,
@@ -162,7 +161,7 @@ impl Gains {
         ))
     }
 
-    /// The row of a rule, and those of its tasks.
+    /// Row of a rule and of its tasks.
     pub(crate) fn rows(&self, gained: &Gained<'_>, tasks: &[SearchedTask<'_>]) -> String {
         let mut rows = vec![self.row(gained.rule, gained)];
         if self.by_task {
@@ -176,7 +175,7 @@ impl Gains {
 
     fn row(&self, name: &str, gained: &Gained<'_>) -> String {
         let width = self.width;
-        // What is rounded to nothing has no sign.
+        // Avoids "-0".
         let percent = |share: f64| (100.0 * share).round() + 0.0;
         format!(
             "  {name:width$}  {:>6.0}  {:>+5.0}%  {:>4.0}%  {:>+5.0}%  {:>+9.0}%  {:>6.0}%",
@@ -189,15 +188,15 @@ impl Gains {
         )
     }
 
-    /// What the columns mean.
+    /// Legend of the columns.
     pub(crate) fn foot(&self) -> String {
         let lines = [
-            "more        how many more trials a search has than without pruners",
-            "taken       how many of the recorded trials it takes: the fewer, the truer all this is",
-            "TSBA        how much sooner the best of the same search without pruners is found; if it is",
-            "            not found at all, how much sooner all time is used up, which is less than 0",
-            "on average  the same for the average of all searches, which depends less on luck",
-            "Top10HR     how many of the ten best trials of both it has found; 50% is no gain",
+            "more        increase of the number of trials over a search without pruners",
+            "taken       fraction of the recorded trials used; lower is more reliable",
+            "TSBA        time saved until the best value of the same search without pruners is found;",
+            "            negative if it is not found within the budget",
+            "on average  the same for the average over all searches, which is less noisy",
+            "Top10HR     fraction of the ten best trials of both searches that it found; 50% is no gain",
         ];
         Role::Quiet.paint(format!("\n  {}", lines.join("\n  ")))
     }

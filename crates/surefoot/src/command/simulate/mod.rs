@@ -1,4 +1,4 @@
-//! `surefoot simulate`: what other pruners would have done to recorded trials, and what that gains.
+//! `surefoot simulate`: replays recorded trials under other pruners.
 
 mod recorded;
 mod searches;
@@ -7,7 +7,7 @@ use self::recorded::Recorded;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Console;
-use crate::output::simulate::{Outcome, protection, table};
+use crate::output::simulate::{RuleResult, protection, table};
 use clap::Args;
 use serde_json::Value;
 use std::num::NonZeroUsize;
@@ -18,65 +18,61 @@ use surefoot_tune::simulate::{Axis, Floor, Order, Tally, Task, measure, split, s
 const EXAMPLES: &str = "\
 Examples:
   surefoot simulate runs/circles
-      For every pruner and indicator alone, and for the default ones together: how many trials it
-      would have stopped, what that saves, and how many of the truly best it keeps. Only trials
-      that ran to their end are known in full: record them with `surefoot tune --pruner none`.
+      Compare all pruners and indicators, and the default combination: trials pruned, time saved,
+      and best trials kept. Record complete trials with `surefoot tune --pruner none`.
 
   surefoot simulate runs/circles --pruner erg --pruner median --set median.n_startup_trials=10
-      Only these two together.
+      Two rules together.
 
   surefoot simulate runs/circles --set plc=0.01
-      With another threshold.
+      Another threshold.
 
   surefoot simulate runs/circles --sweep prospect.quantile=0.05,0.1,0.2
-      Chooses a value on every other trial, and reports on the rest.
+      Choose a value on every other trial and report on the rest.
 
   surefoot simulate taskset/ --trials 100 --seeds 20
-      Curve files of TaskSet: draws 20 studies of 100 trials from each.
+      Draw 20 studies of 100 trials from each TaskSet curve file.
 
   surefoot simulate first/circles second/circles --sampler tpe --share 0.2 --seeds 100
-      Whole searches: a point that the sampler asks for is answered by the nearest recorded trial.
-      For each rule: how much sooner they find what the same searches without it find. A search
-      may take a fifth of what all recorded trials took: with two studies of 30 trials each, that
-      is about 15 trials without pruners.
+      Simulate whole searches: each suggested point is answered with the nearest recorded trial. The
+      budget of a search is a fifth of the time of all recorded trials.
 
-Exit codes: 0 done, 2 the input is wrong, 3 something broke.";
+Exit codes: 0 success, 2 invalid input, 3 internal error.";
 
-/// Replay recorded trials through pruners and thresholds, or search among them, without training
+/// Replay recorded trials under other pruners, without training
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Stores, directories of studies, or curve files of TaskSet (JSON)
+    /// Stores, study directories, or TaskSet curve files (JSON)
     #[arg(required = true, value_name = "STORE")]
     stores: Vec<String>,
 
-    /// Which study, if a store has several
+    /// Study name, if a store has several
     #[arg(long, value_name = "NAME")]
     study: Option<String>,
 
-    /// Only these pruners or indicators, together; may be given several times
+    /// Use only this pruner or indicator; repeatable
     #[arg(long, value_name = "NAME")]
     pruner: Vec<String>,
 
-    /// Change a number: protect=N, the limit of an indicator (plc=0.01), or that of a pruner (median.n_startup_trials=10)
+    /// Set protect=N, a limit of an indicator (plc=0.01), or an option of a pruner (median.n_startup_trials=10)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = super::train::setting)]
     settings: Vec<(String, String)>,
 
-    /// Try these values on one part of the record and report on the rest with the one that saves most of those
-    /// that keep 92% of the top ten on every task and 99% of the best; may be given several times
+    /// Choose among these values on one part of the record and report on the rest: the one that saves most
+    /// and keeps 92% of the top ten on every task and 99% of the best; repeatable
     #[arg(long, value_name = "KEY=A,B,C")]
     sweep: Vec<Axis>,
 
-    /// Draw studies of so many trials, instead of replaying them in their order
+    /// Draw studies of N trials instead of replaying the recorded order
     #[arg(long, value_name = "N", group = "drawing")]
     trials: Option<NonZeroUsize>,
 
-    /// Search among the recorded trials with this sampler: random, sobol, tpe, gp or smac
+    /// Simulate searches with this sampler: random, sobol, tpe, gp or smac
     #[arg(long, value_name = "NAME", group = "drawing", conflicts_with = "sweep")]
     sampler: Option<String>,
 
-    /// How much a search may take, as a share of what all trials took that it searches among: the
-    /// more are recorded, the less it needs
+    /// Budget of a search, as a fraction of the time of all recorded trials
     #[arg(
         long,
         value_name = "SHARE",
@@ -86,7 +82,7 @@ pub(crate) struct Arguments {
     )]
     share: f64,
 
-    /// How many studies to draw, or searches to run, for each task
+    /// Number of studies to draw, or searches to run, for each task
     #[arg(
         long,
         value_name = "N",
@@ -96,15 +92,15 @@ pub(crate) struct Arguments {
     )]
     seeds: u64,
 
-    /// The seed of the first of them
+    /// First seed
     #[arg(long, value_name = "N", default_value_t = 0, requires = "drawing")]
     first_seed: u64,
 
-    /// Show each task by itself as well, which the JSON always has
+    /// Show each task; the JSON output always has them
     #[arg(long)]
     by_task: bool,
 
-    /// Print one JSON object a line on stdout
+    /// Print one JSON object per line on stdout
     #[arg(long)]
     json: bool,
 }
@@ -127,7 +123,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let rules = rules(&base.for_sampler(sampler.learns()), arguments)?;
         return searches::run(records, &sampler, &rules, arguments, &console);
     }
-    // Trials that are drawn are those of a random search, whoever asked for them.
+    // Drawn trials are a random search, whichever sampler suggested them.
     let is_drawn = arguments.trials.is_some();
     let learns = |recorded: &Recorded| recorded.learns && !is_drawn;
     let order = match arguments.trials {
@@ -149,7 +145,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let names = records.iter().map(|recorded| recorded.task.name.clone());
         let mut total = Tally::default();
         tallies.iter().for_each(|tally| total.add(tally));
-        let outcome = Outcome {
+        let outcome = RuleResult {
             event: "rule",
             rule: name.clone(),
             total,
@@ -165,7 +161,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The rules that are asked for: the default ones, or those that are named, with their numbers changed.
+/// The default rules or the named ones, with `--set` applied.
 fn settings(arguments: &Arguments) -> Result<PruningConfig, Failure> {
     let default = PruningConfig::default();
     let mut settings = match arguments.pruner.is_empty() {
@@ -180,7 +176,7 @@ fn settings(arguments: &Arguments) -> Result<PruningConfig, Failure> {
         }
     };
     for (key, value) in &arguments.settings {
-        // A pruner that is not among these may be one of those that are shown alone.
+        // Options of other pruners apply to their rows in the overview.
         if arguments.pruner.is_empty() && arguments.sweep.is_empty() && is_of_another(key) {
             continue;
         }
@@ -189,7 +185,7 @@ fn settings(arguments: &Arguments) -> Result<PruningConfig, Failure> {
     Ok(settings)
 }
 
-/// Whether a key belongs to a pruner that a study does not have by default.
+/// True for an option of a pruner that is not in the default rules.
 fn is_of_another(key: &str) -> bool {
     let name = key.split('.').next().unwrap_or(key);
     is_pruner(name) && is_missing(&PruningConfig::default(), name)
@@ -205,7 +201,7 @@ fn changed(settings: &PruningConfig, key: &str, value: &str) -> Result<PruningCo
         let failure = Failure::input(error.to_string());
         match key.split_once('.') {
             Some((name, _)) if is_pruner(name) && is_missing(settings, name) => {
-                failure.help(format!("name it: --pruner {name}"))
+                failure.help(format!("add --pruner {name}"))
             }
             _ => failure,
         }
@@ -220,7 +216,7 @@ fn is_missing(settings: &PruningConfig, name: &str) -> bool {
     settings.pruners.iter().all(|s| s.name() != name)
 }
 
-/// The rules that have a row each, by their names.
+/// One named set of rules per row.
 fn rules(
     base: &PruningConfig,
     arguments: &Arguments,
@@ -231,13 +227,13 @@ fn rules(
     }
 }
 
-/// Every rule alone as others have it, then the indicators together, then those of a study.
+/// Every rule alone, all indicators, and the default.
 fn each(
     base: &PruningConfig,
     arguments: &Arguments,
 ) -> Result<Vec<(String, PruningConfig)>, Failure> {
     let mut rules = Vec::new();
-    // As others have it, unless something else is said.
+    // Published rules have no protection.
     let is_set = arguments.settings.iter().any(|(key, _)| key == "protect");
     let protect = if is_set { base.protect } else { 0 };
     for default in PrunerConfig::all() {
@@ -262,7 +258,7 @@ fn each(
     Ok(rules)
 }
 
-/// Chooses thresholds on one part of the record, and reports on the rest.
+/// Chooses values on one part of the record and reports on the rest.
 fn calibrate(
     tasks: &[Task],
     order: &Order,
@@ -284,7 +280,7 @@ fn calibrate(
         let failure = Failure::input(error.to_string());
         let missing = keys().filter_map(|key| Some(key.split_once('.')?.0));
         match missing.into_iter().find(|name| is_missing(base, name)) {
-            Some(name) => failure.help(format!("name it: --pruner {name}")),
+            Some(name) => failure.help(format!("add --pruner {name}")),
             None => failure,
         }
     })?;
@@ -295,7 +291,7 @@ fn calibrate(
     };
     let mut rows = Vec::new();
     for tried in &swept.tried {
-        rows.push(Outcome {
+        rows.push(RuleResult {
             event: "tried",
             rule: named(&tried.values),
             total: tried.total(),
@@ -306,23 +302,23 @@ fn calibrate(
     let mut total = Tally::default();
     swept.rest.iter().for_each(|tally| total.add(tally));
     let names = rest.iter().map(|task| task.name.clone());
-    let on_the_rest = Outcome {
+    let held_out = RuleResult {
         event: "chosen",
         rule: chosen.clone(),
         total,
         tasks: names.zip(swept.rest.clone()).collect(),
     };
     rows.iter().for_each(|row| console.event(row));
-    console.event(&on_the_rest);
-    console.say(&format!("On the part for calibration:\n{}", table(&rows, false)));
+    console.event(&held_out);
+    console.say(&format!("Calibration part:\n{}", table(&rows, false)));
     if !swept.holds {
         console.warn(&format!(
-            "none of these keeps {:.0}% of the top ten on every task and {:.0}% of the best; {chosen} keeps most",
+            "no value keeps {:.0}% of the top ten on every task and {:.0}% of the best; {chosen} keeps most",
             100.0 * floor.top,
             100.0 * floor.best
         ));
     }
-    let rest = table(&[on_the_rest], arguments.by_task);
-    console.say(&format!("On the rest:\n{rest}"));
+    let rest = table(&[held_out], arguments.by_task);
+    console.say(&format!("Held-out part:\n{rest}"));
     Ok(Exit::Done)
 }

@@ -1,4 +1,4 @@
-//! Trials that were recorded, by `surefoot tune` or in curve files.
+//! Recorded trials from stores and curve files.
 
 use super::Arguments;
 use crate::command::stored::{self, Stored};
@@ -12,7 +12,7 @@ use surefoot_tune::simulate::{RecordedEpoch, RecordedTrial, Task, read_taskset};
 use surefoot_tune::storage::{FrozenTrial, TrialReport, TrialState};
 use surefoot_tune::{Space, Study};
 
-/// What is seen of a trial that trained a plan.
+/// Quantities recorded for a trial that trained a plan.
 const SEEN: [Quantity; 7] = [
     Quantity::Loss,
     Quantity::Metric,
@@ -23,18 +23,18 @@ const SEEN: [Quantity; 7] = [
     Quantity::Model,
 ];
 
-/// A task as it was recorded.
+/// A recorded task.
 pub(super) struct Recorded {
     pub(super) task: Task,
-    /// The path that it was named by, or the URL without its password.
+    /// Path as given, or the URL without its password.
     store: String,
-    /// What was searched, if it was a study.
+    /// Search problem of a study.
     pub(super) problem: Option<SearchProblem>,
-    /// Whether a sampler that learns gave the points.
+    /// True if the sampler learned from results.
     pub(super) learns: bool,
 }
 
-/// What has to be the same for trials to be comparable.
+/// Trials of equal problems are comparable.
 #[derive(PartialEq)]
 pub(super) struct SearchProblem {
     text: String,
@@ -42,7 +42,7 @@ pub(super) struct SearchProblem {
 }
 
 impl Recorded {
-    /// All that the arguments name.
+    /// Reads all stores and curve files.
     pub(super) fn read(arguments: &Arguments, console: &Console) -> Result<Vec<Recorded>, Failure> {
         let mut records = Vec::new();
         let mut places = BTreeSet::new();
@@ -50,7 +50,7 @@ impl Recorded {
             let path = Path::new(store);
             if Record::open(path).is_ok() {
                 let message = format!("{store} is a run, not a study");
-                return Err(Failure::input(message).help("name the study that it is a trial of"));
+                return Err(Failure::input(message).help("pass the study directory instead"));
             }
             let files = curve_files(path);
             if !files.is_empty() {
@@ -67,13 +67,13 @@ impl Recorded {
             let stored = stored::open(&url, arguments.study.as_deref())?;
             let file = stored.file.as_ref().and_then(|f| f.canonicalize().ok());
             let place = file.map_or_else(|| stored.name.clone(), |f| f.display().to_string());
-            // A URL may have a password, which its name has not.
+            // The URL may contain a password; the name does not.
             let shown = match stored.file {
                 Some(_) => store,
                 None => &stored.name,
             };
             if !places.insert((place, stored.study.name.clone())) {
-                return Err(Failure::input(format!("{shown} is named twice")));
+                return Err(Failure::input(format!("{shown} is given twice")));
             }
             records.push(Recorded::study(shown, &stored, arguments, console)?);
         }
@@ -93,7 +93,7 @@ impl Recorded {
     ) -> Result<Recorded, Failure> {
         let task = task(stored);
         if task.trials.is_empty() {
-            let message = format!("{} has no trials that reported anything", stored.name);
+            let message = format!("{} has no trials with reports", stored.name);
             return Err(Failure::input(message));
         }
         warn_of_stopped(stored, arguments, console);
@@ -102,7 +102,7 @@ impl Recorded {
         let study = Study::parse(document, stored.name.as_str());
         if study.is_err() {
             console.warn(&format!(
-                "{}: which sampler it had is not known; it is taken for one that does not learn",
+                "{}: unknown sampler; assuming one that does not learn",
                 stored.name
             ));
         }
@@ -119,7 +119,7 @@ impl Recorded {
     }
 }
 
-/// Names those after their store whose name another has already.
+/// Adds the store to duplicate names.
 fn tell_apart(records: &mut [Recorded]) {
     let mut names = BTreeSet::new();
     for Recorded { task, store, .. } in records {
@@ -129,7 +129,7 @@ fn tell_apart(records: &mut [Recorded]) {
     }
 }
 
-/// Says so if what trials would have come to is not known of all.
+/// Warns about pruned trials, whose final values are unknown.
 fn warn_of_stopped(stored: &Stored, arguments: &Arguments, console: &Console) {
     let trials = stored.view.trials();
     let is_stopped =
@@ -137,40 +137,38 @@ fn warn_of_stopped(stored: &Stored, arguments: &Arguments, console: &Console) {
     let stopped = trials.iter().filter(is_stopped).count();
     if stopped > 0 {
         let so = match arguments.sampler {
-            Some(_) => "they are left out",
-            None => "what is saved comes out too low",
+            Some(_) => "they are excluded",
+            None => "savings are underestimated",
         };
         console.warn(&format!(
-            "{}: {stopped} of {} trials were stopped when they were recorded: what they would have \
-             come to is not known, and {so}; record a study with --pruner none",
+            "{}: {stopped} of {} trials were pruned, so their final values are unknown and {so}; record a \
+             study with --pruner none",
             stored.name,
             trials.len()
         ));
     }
 }
 
-/// Says so if the indicators see nothing of trials: of commands no more is kept than what they were judged by, and a run
-/// may be elsewhere.
+/// Warns about trials without a run directory: indicators cannot inspect them.
 fn warn_of_unseen(stored: &Stored, task: &Task, console: &Console) {
     let trials = task.trials.iter();
     let unseen = trials.filter(|trial| trial.available.is_empty()).count();
     if unseen > 0 {
         console.warn(&format!(
-            "{}: the runs of {unseen} of {} trials are not here, or were commands: indicators see nothing of them, and \
-             stop none",
+            "{}: {unseen} of {} trials are commands or have no run directory here; indicators skip them",
             stored.name,
             task.trials.len()
         ));
     }
 }
 
-/// What is wrong with a path at which nothing was recorded.
+/// Error for a path without a record.
 fn not_there(path: &Path) -> Failure {
     let shown = path.display();
     if !path.exists() {
         return Failure::input(format!("{shown} does not exist"));
     }
-    let failure = Failure::input(format!("{shown} is no store, study or curve file"));
+    let failure = Failure::input(format!("{shown} is not a store, study or curve file"));
     let within = std::fs::read_dir(path).into_iter().flatten().flatten();
     let mut studies: Vec<String> = within
         .map(|entry| entry.path().display().to_string())
@@ -179,11 +177,11 @@ fn not_there(path: &Path) -> Failure {
     studies.sort();
     match studies.is_empty() {
         true => failure,
-        false => failure.help(format!("there are studies in it: {}", studies.join(", "))),
+        false => failure.help(format!("it contains studies: {}", studies.join(", "))),
     }
 }
 
-/// The curve files that a path names: itself, or those in it.
+/// The curve file at a path, or those in a directory.
 fn curve_files(path: &Path) -> Vec<PathBuf> {
     let is_json = |path: &Path| path.extension().is_some_and(|extension| extension == "json");
     if path.is_file() && is_json(path) {
@@ -196,14 +194,14 @@ fn curve_files(path: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The tasks of curve files.
+/// Reads curve files.
 fn curves(files: &[PathBuf]) -> Result<Vec<Task>, Failure> {
     let tasks = files.iter().map(|file| read_taskset(file));
     let tasks: Result<Vec<Task>, _> = tasks.collect();
     tasks.map_err(|error| Failure::input(error.to_string()))
 }
 
-/// The trials of a study. Those that never reported are left out.
+/// The trials of a study that have reports.
 fn task(stored: &Stored) -> Task {
     let view = &stored.view;
     let trials = view.trials().iter();
@@ -218,7 +216,7 @@ fn recorded(trial: &FrozenTrial, stored: &Stored) -> RecordedTrial {
     let (view, direction) = (&stored.view, stored.study.direction);
     let reports = view.reports(trial.number);
     let curve = view.curve(trial.number).unwrap_or_default();
-    // A run that was deleted, or that is on another machine, leaves what is in the store.
+    // Without the run directory only the reports in the store are available.
     let mut places = places(trial, stored).into_iter();
     let seen = places.find_map(|run| Seen::read(&run, reports));
     let (facts, available, mut epochs) = match seen {

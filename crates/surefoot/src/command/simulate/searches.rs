@@ -15,12 +15,12 @@ use surefoot_tune::simulate::{Gain, Ground, RecordedTrial, Searched};
 /// Searches with fewer trials than this are too short to compare.
 const FEW: f64 = 20.0;
 
-/// The sampler of a name.
+/// Looks up a sampler.
 pub(super) fn sampler(name: &str) -> Result<SamplerConfig, Failure> {
     SamplerConfig::named(name).map_err(|error| Failure::input(error.message))
 }
 
-/// Searches with each of the rules, and says what that gains.
+/// Compares searches under each rule with plain searches.
 pub(super) fn run(
     records: Vec<Recorded>,
     sampler: &SamplerConfig,
@@ -30,7 +30,7 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let share = arguments.share;
     if !(share > 0.0 && share <= 1.0) {
-        let message = format!("--share is {share}, not a share above 0 and up to 1");
+        let message = format!("--share must be above 0 and at most 1, not {share}");
         return Err(Failure::input(message));
     }
     let grounds = grounds(records)?;
@@ -43,13 +43,13 @@ pub(super) fn run(
     for (task, ground) in &grounds {
         let searched = searches(ground, &PruningConfig::none());
         let gain = Gain::of(&searched, &searched).ok_or_else(|| {
-            let message = format!("{task}: with --share {share} a search finds nothing");
-            Failure::input(message).help("give it more: --share SHARE")
+            let message = format!("{task}: a search with --share {share} completes no trial");
+            Failure::input(message).help("increase --share")
         })?;
         if gain.plain_trials < FEW {
             console.warn(&format!(
-                "{task}: a search without pruners has only {:.1} trials; give it more with --share, or \
-                 record more",
+                "{task}: a search without pruners has only {:.1} trials; increase --share or record \
+                 more trials",
                 gain.plain_trials
             ));
         }
@@ -79,7 +79,7 @@ pub(super) fn run(
     Ok(Exit::Done)
 }
 
-/// What can be searched. Studies that looked for the same are one ground.
+/// Groups records by search problem.
 fn grounds(records: Vec<Recorded>) -> Result<Vec<(String, Ground)>, Failure> {
     let mut joined: Vec<(String, Option<SearchProblem>, Vec<RecordedTrial>)> = Vec::new();
     for recorded in records {
@@ -98,15 +98,15 @@ fn grounds(records: Vec<Recorded>) -> Result<Vec<(String, Ground)>, Failure> {
                 .map_err(|error| Failure::input(format!("{name}: {error}")))?,
         };
         if ground.is_empty() {
-            let message = format!("{name}: none of its trials has a point and ran to its end");
+            let message = format!("{name}: no completed trial has a point");
             return Err(Failure::input(message));
         }
         if ground.spent() <= 0.0 {
-            let message = format!("{name}: how long its trials took was not recorded");
+            let message = format!("{name}: the time of its trials was not recorded");
             return Err(Failure::input(message));
         }
         if ground.space().parameters().is_empty() {
-            let message = format!("{name}: its trials have no parameters that differ");
+            let message = format!("{name}: no parameter differs between its trials");
             return Err(Failure::input(message));
         }
         Ok((name, ground))
@@ -114,7 +114,7 @@ fn grounds(records: Vec<Recorded>) -> Result<Vec<(String, Ground)>, Failure> {
     grounds.collect()
 }
 
-/// A search for each seed.
+/// Runs one search per seed.
 fn searches(
     ground: &Ground,
     sampler: &SamplerConfig,

@@ -1,8 +1,8 @@
-//! `surefoot tune`: searches for the settings of a training.
+//! `surefoot tune`: hyper-parameter search.
 //!
-//! The command itself trains nothing: it starts workers, each this program again, which take trials
-//! from the store ([`worker`]), and shows what becomes of them ([`search`]). A worker that is killed takes
-//! nobody with it, and one on another machine is no different.
+//! The command spawns worker processes of the same program, which claim trials from the store
+//! ([`worker`]), and shows their progress ([`search`]). A crashed worker affects only its trial, and workers
+//! on other machines work alike.
 
 mod pool;
 mod search;
@@ -27,108 +27,107 @@ use surefoot_tune::study::{Task, parse_duration};
 const EXAMPLES: &str = "\
 Examples:
   surefoot tune examples/tune/circles.toml
-      Searches, and keeps everything in runs/circles: the store study.db, and a run directory for
-      each trial. The same command goes on with a search that was interrupted or killed.
+      Search, with the store study.db and a run directory per trial in runs/circles. Run the same
+      command again to continue an interrupted search.
 
   surefoot tune circles.toml --trials 100 --workers 4
-      A hundred trials in all, four side by side.
+      Run 100 trials in total, four at a time.
 
   surefoot tune circles.toml --budget 30m --sampler gp --pruner diagnosis
-      Half an hour, with a Gaussian process, and only hopeless trials ended.
+      Search for half an hour with a Gaussian process; prune only trials with training problems.
 
   surefoot tune circles.toml --store postgres://me@host/tune
-      On any number of machines: all of them work at the same study.
+      Share the study among any number of machines.
 
   surefoot tune circles.toml --dry-run
-      Checks the study and the store, shows what would be searched and what is there already, and
-      tries nothing.
+      Check the study and the store, and show the search space and existing trials.
 
   surefoot tune circles.toml --json | tail -n 1
-      The best trial as one line of JSON.
+      Print the best trial as one line of JSON.
 
-Exit codes: 0 done, 1 no trial came to a result, 2 the input is wrong, 3 something broke,
+Exit codes: 0 success, 1 no trial produced a result, 2 invalid input, 3 internal error,
 130 interrupted.";
 
-/// Search for the settings of a training, and end trials that are hopeless
+/// Search for hyper-parameters and prune bad trials
 #[derive(Clone, Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The study: a TOML file, a plan with ranges where values were
+    /// Study file: a plan in TOML with ranges in place of values
     study: PathBuf,
 
-    /// Where the study is kept: a file, or postgres://USER@HOST/DATABASE [default: RUNS/NAME/study.db]
+    /// Store: a file or postgres://USER@HOST/DATABASE [default: RUNS/NAME/study.db]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 
-    /// Where the directories of studies are made
+    /// Parent of the study directories
     #[arg(long, value_name = "DIR", default_value = "runs")]
     runs: PathBuf,
 
-    /// How many trials there are in all; the same as --set tune.trials=N
+    /// Total number of trials; same as --set tune.trials=N
     #[arg(long, value_name = "N")]
     trials: Option<NonZeroUsize>,
 
-    /// How long to search: 90s, 30m, 1h30m; the same as --set tune.time=TIME
+    /// Time budget: 90s, 30m, 1h30m; same as --set tune.time=TIME
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     budget: Option<Duration>,
 
-    /// How many trials run side by side on this machine [default: the study's, or one for two cores]
+    /// Parallel trials on this machine [default: from the study, or one per two cores]
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
 
-    /// Threads that share the work of a trial [default: the cores divided by the workers]
+    /// Threads per trial [default: cores / workers]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
 
-    /// Which point to try next: random, sobol, tpe, gp or smac; the same as --set tune.sampler=NAME
+    /// Sampler: random, sobol, tpe, gp or smac; same as --set tune.sampler=NAME
     #[arg(long, value_name = "NAME")]
     sampler: Option<String>,
 
-    /// Who ends trials, or none; may be given several times
+    /// Pruner or indicator, or none; repeatable
     #[arg(long, value_name = "NAME")]
     pruner: Vec<String>,
 
-    /// The seed of the sampler; the same as --set tune.seed=N
+    /// Seed of the sampler; same as --set tune.seed=N
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: Option<u64>,
 
-    /// Change a setting of the study, such as training.epochs=5; may be given several times
+    /// Override a key of the study, such as training.epochs=5; repeatable
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = super::train::setting)]
     settings: Vec<(String, String)>,
 
-    /// Where to compute: cpu, cuda or cuda:N
+    /// Device: cpu, cuda or cuda:N
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: Device,
 
-    /// Print one JSON object a line on stdout, the summary last
+    /// Print one JSON object per line on stdout, the summary last
     #[arg(long)]
     json: bool,
 
-    /// Print nothing but errors (and JSON if asked for)
+    /// Print only errors (and JSON with --json)
     #[arg(long, short)]
     quiet: bool,
 
-    /// Check the study and the store, show what would be searched and try nothing
+    /// Check the study and the store without running trials
     #[arg(long)]
     dry_run: bool,
 
-    /// Be a worker of a search that another process looks after
+    /// Run as a worker of another process
     #[arg(long, value_name = "NAME", hide = true, requires = "parent")]
     worker: Option<String>,
 
-    /// The process that looks after this worker, which ends without it
+    /// Parent process; the worker ends with it
     #[arg(long, value_name = "ID", hide = true, value_parser = clap::value_parser!(i32).range(1..))]
     parent: Option<i32>,
 }
 
-/// A study that is ready to be worked at.
+/// A loaded study with its directories and resources.
 struct Project {
     study: Study,
-    /// The URL of its store.
+    /// URL of the store.
     store: String,
-    /// Where its trials have their directories.
+    /// Directory of the trials.
     dir: PathBuf,
-    /// The folder that the plan's files are relative to.
+    /// Directory for relative paths in the plan.
     base: PathBuf,
     workers: usize,
     threads: usize,
@@ -155,8 +154,7 @@ impl Project {
         })
     }
 
-    /// Loads the data once, so that what is wrong with them is said before the first trial and not by
-    /// every one.
+    /// Loads the data once to report errors before the first trial.
     fn check_data(&self) -> Result<(), Failure> {
         let middle = self.study.space.point(|parameter| parameter.domain.at(0.5));
         if let Some(plan) = self.study.plan(&middle)? {
@@ -165,8 +163,7 @@ impl Project {
         Ok(())
     }
 
-    /// The store's name for people, and what it has of the study: `None` if the study is not there.
-    /// Nothing is written.
+    /// Display name of the store and the trials in it; `None` for a new study. Read-only.
     fn found(&self) -> Result<(String, Option<View>), Failure> {
         let mut store = match Storage::open_existing(&self.store) {
             Err(StorageError::Missing { storage }) => return Ok((storage, None)),
@@ -179,7 +176,7 @@ impl Project {
         Ok((store.name().to_owned(), view))
     }
 
-    /// The study as the store takes it.
+    /// Entry of the study in the store.
     fn entry(&self) -> NewStudy {
         NewStudy {
             name: self.study.name.clone(),
@@ -217,12 +214,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     search::run(&project, arguments, &console)
 }
 
-/// A device that is not there has been refused before it comes here.
+/// `on_device!` has already rejected missing devices.
 fn found_device<B: Compute>(_device: &B::Device) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The study's document with the settings of the command line.
+/// The study with the overrides of the command line.
 fn document(arguments: &Arguments) -> Result<Document, Failure> {
     let mut document = Document::load(&arguments.study)?;
     let trials = arguments.trials.map(|n| n.to_string());
@@ -255,14 +252,14 @@ fn document(arguments: &Arguments) -> Result<Document, Failure> {
     Ok(document)
 }
 
-/// The name of a study as a folder or a file can have it.
+/// A study name as a file name.
 pub(super) fn folder_name(name: &str) -> String {
     let plain = |c: char| match c.is_alphanumeric() || "-_.".contains(c) {
         true => c,
         false => '-',
     };
     let name: String = name.chars().map(plain).collect();
-    // Not one that leads elsewhere.
+    // `..` must not leave the directory.
     match Path::new(&name).file_name() {
         Some(name) => name.to_string_lossy().into_owned(),
         None => "study".to_owned(),
@@ -274,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_study_stays_in_the_folder_of_runs() {
+    fn study_names_become_safe_file_names() {
         assert_eq!(folder_name("my study/2"), "my-study-2");
         assert_eq!(folder_name(".."), "study");
         assert_eq!(folder_name("circles"), "circles");

@@ -170,8 +170,8 @@ fn errors_show_their_line() {
         ("epochs = 20", "epochs = 20\nbatchsize = 4", "unknown key `batchsize`", 28),
         ("[1e-4, 1]", "[-1, 1]", "a logarithmic scale", 31),
         ("layer = \"dense\"\nunits = 1", "layer = \"dense\"\nunit = 1", "unknown key `unit`", 23),
-        ("\"sgd\"]", "\"sdg\"]", "to be sgd, which it never is", 32),
-        ("\"sgd\"]", "\"s\\u0000\", \"sgd\"]", "`training.optimizer.name`: a word", 30),
+        ("\"sgd\"]", "\"sdg\"]", "= sgd, which is not one of its values", 32),
+        ("\"sgd\"]", "\"s\\u0000\", \"sgd\"]", "`training.optimizer.name`: a string", 30),
     ];
     for (old, new, message, line) in cases {
         let text = error(&PLAN.replace(old, new));

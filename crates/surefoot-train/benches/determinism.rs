@@ -14,10 +14,9 @@ use std::hint::black_box;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use surefoot_data::{Dataset, Part, Targets};
-use surefoot_diagnose::{Evaluation, Observation};
 use surefoot_plan::{Document, ObserveEvery, Plan, Task};
-use surefoot_record::{Checkpoint, Event, Result, StepDigest};
-use surefoot_train::{Cpu, Flow, Journal, Progress, Run, Unrecorded, Watcher};
+use surefoot_record::StepDigest;
+use surefoot_train::{Callback, Cpu, RunContext, Step, StopReason, TrainError, TrainingRun};
 
 /// The plans, and how many epochs a round has.
 const CASES: [(&str, &str, u64); 4] = [
@@ -63,9 +62,9 @@ fn measure(name: &str, text: &str, epochs: u64, rounds: usize) {
     let mut times: [Vec<f64>; 4] = Default::default();
     let mut digest = Vec::new();
     for _ in 0..rounds {
-        times[0].push(train(&plan, &data, &mut Sealed));
-        times[1].push(train(&free, &data, &mut Unrecorded));
-        times[2].push(train(&watched, &data, &mut Sealed));
+        times[0].push(train(&plan, &data, true));
+        times[1].push(train(&free, &data, false));
+        times[2].push(train(&watched, &data, true));
         let (time, of_digest) = replay(&plan, &data);
         times[3].push(time);
         digest.push(of_digest);
@@ -113,13 +112,13 @@ impl Times {
 }
 
 /// The time of a step.
-fn train(plan: &Plan, data: &Dataset, journal: &mut dyn Journal) -> f64 {
+fn train(plan: &Plan, data: &Dataset, digests: bool) -> f64 {
     let mut run = start(plan, data);
     // Up to the last step but one: after the last there is an evaluation.
     let until = run.steps() - 1;
-    let mut pause = PauseAt { until, now: 0 };
+    let mut pause = PauseAt { until, digests };
     let time = timed(|| {
-        if let Err(error) = run.train(journal, &mut pause) {
+        if let Err(error) = run.train(&mut [&mut pause]) {
             panic!("{error}");
         }
     });
@@ -146,8 +145,8 @@ fn replay(plan: &Plan, data: &Dataset) -> (f64, f64) {
     (time / until as f64, digest)
 }
 
-fn start<'a>(plan: &'a Plan, data: &'a Dataset) -> Run<'a, Cpu> {
-    match Run::new(plan, data, &[], 1, Default::default()) {
+fn start<'a>(plan: &'a Plan, data: &'a Dataset) -> TrainingRun<'a, Cpu> {
+    match TrainingRun::new(plan, data, &[], 1, Default::default()) {
         Ok(run) => run,
         Err(error) => panic!("{error}"),
     }
@@ -181,56 +180,27 @@ fn sequences() -> Dataset {
     }
 }
 
-/// Pauses after a step.
+/// Pauses after step `until`; requests digests if `digests`.
 struct PauseAt {
     until: u64,
-    now: u64,
+    digests: bool,
 }
 
-impl Watcher for PauseAt {
-    fn step(&mut self, progress: &Progress) {
-        self.now = progress.step;
+impl Callback for PauseAt {
+    fn needs_state(&self) -> bool {
+        self.digests
     }
 
-    fn evaluated(&mut self, _: &Evaluation) {}
-
-    fn flow(&self) -> Flow {
-        match self.now == self.until {
-            true => Flow::Pause,
-            false => Flow::GoOn,
+    fn on_step(&mut self, step: &Step<'_>, run: &mut RunContext) -> Result<(), TrainError> {
+        black_box(step.observation);
+        if step.progress.step == self.until {
+            run.stop(StopReason::Paused);
         }
-    }
-}
-
-/// Wants digests and forgets them.
-struct Sealed;
-
-impl Journal for Sealed {
-    fn wants_digests(&self) -> bool {
-        true
+        Ok(())
     }
 
-    fn observe(&mut self, observation: &Observation) {
-        black_box(observation);
-    }
-
-    fn digest(&mut self, digest: &StepDigest) {
+    fn on_digest(&mut self, digest: &StepDigest, _: &mut RunContext) -> Result<(), TrainError> {
         black_box(digest);
-    }
-
-    fn event(&mut self, _: &Event) -> Result<()> {
-        Ok(())
-    }
-
-    fn evaluation(&mut self, _: &Evaluation) -> Result<()> {
-        Ok(())
-    }
-
-    fn checkpoint(&mut self, _: &Checkpoint) -> Result<()> {
-        Ok(())
-    }
-
-    fn sync(&mut self) -> Result<()> {
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What the layers need from a device, and how each device does it.
+//! Operations that layers need from a device, and their implementations.
 //!
 //! [`Compute`] adds to Burn's backend the few operations that are worth a kernel of their own. The
 //! provided bodies compose Burn's operations and run anywhere; the CPU replaces them with the
@@ -16,7 +16,7 @@ use surefoot_plan::Activation;
 
 /// Gradients of a product with a kernel: of a matrix or of a convolution.
 pub struct Gradients<B: Backend> {
-    /// With respect to the input, if asked for.
+    /// With respect to the input, if requested.
     pub x: Option<Tensor<B>>,
     /// With respect to the kernel.
     pub kernel: Tensor<B>,
@@ -24,7 +24,7 @@ pub struct Gradients<B: Backend> {
     pub bias: Tensor<B>,
 }
 
-/// Where the maxima of a pooling were found.
+/// Positions of the maxima of a pooling.
 pub enum Origin<B: Backend> {
     /// In a tensor of the device.
     Device(IntTensor<B>),
@@ -264,7 +264,7 @@ fn conv_options(window: &Window) -> ConvOptions<2> {
     ConvOptions::new(window.stride, [0, 0], window.dilation, 1)
 }
 
-/// What the mean of a full window is multiplied by to be the mean of its inside.
+/// Factor from the mean of a full window to the mean of its part inside the input.
 fn inside_factor<B: Compute>(x: &Tensor<B>, window: &Window) -> Tensor<B> {
     let inside = |axis: usize, at: usize| {
         (0..window.size[axis]).filter(|&tap| window.source(axis, at, tap).is_some()).count()

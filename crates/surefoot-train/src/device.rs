@@ -1,16 +1,16 @@
-//! Where to train, chosen at run time.
+//! The device to train on, chosen at run time.
 
 use crate::error::TrainError;
 use std::fmt;
 use std::str::FromStr;
 
-/// A device as it is named on the command line: `cpu`, `cuda` or `cuda:1`.
+/// A device: `cpu`, `cuda` or `cuda:1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Device {
-    /// This machine's processor.
+    /// The CPU.
     #[default]
     Cpu,
-    /// An NVIDIA GPU, by number.
+    /// An NVIDIA GPU by index.
     Cuda(usize),
 }
 
@@ -21,11 +21,10 @@ impl FromStr for Device {
         match name.split_once(':') {
             None if name == "cpu" => Ok(Self::Cpu),
             None if name == "cuda" => Ok(Self::Cuda(0)),
-            Some(("cuda", index)) => index
-                .parse()
-                .map(Self::Cuda)
-                .map_err(|_| format!("`{index}` is not the number of a GPU")),
-            _ => Err(format!("`{name}` is not a device; use cpu, cuda or cuda:N")),
+            Some(("cuda", index)) => {
+                index.parse().map(Self::Cuda).map_err(|_| format!("`{index}` is not a GPU index"))
+            }
+            _ => Err(format!("unknown device `{name}`; use cpu, cuda or cuda:N")),
         }
     }
 }
@@ -80,11 +79,11 @@ macro_rules! on_cuda {
     };
 }
 
-/// Says that this build has no GPU support.
+/// The error of a build without GPU support.
 #[doc(hidden)]
 pub fn no_cuda(index: usize) -> TrainError {
     TrainError::NoDevice(format!(
-        "cuda:{index} was asked for, but this build has no GPU support; \
+        "cuda:{index} is not available: this build has no GPU support; \
          build it with `cargo build --release --features cuda`"
     ))
 }
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn devices_are_read_as_they_are_printed() {
+    fn device_names_round_trip() {
         for device in [Device::Cpu, Device::Cuda(0), Device::Cuda(3)] {
             assert_eq!(device.to_string().parse(), Ok(device));
         }

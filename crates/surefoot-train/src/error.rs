@@ -1,14 +1,30 @@
-//! What can go wrong before or while training.
+//! Errors of preparing and training a plan.
 
+use std::path::PathBuf;
+use surefoot_data::DataError;
+use surefoot_plan::{PlanError, ShapeError};
 use thiserror::Error;
 
-/// Why a plan could not be trained.
+/// An error of preparing or training a plan.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TrainError {
     /// The record could not be written or read.
     #[error(transparent)]
     Record(#[from] surefoot_record::Error),
+    /// The plan is invalid.
+    #[error(transparent)]
+    Plan(#[from] Box<PlanError>),
+    /// The layers do not fit each other or the data.
+    #[error("{}", .0)]
+    Shape(#[from] Box<ShapeError>),
+    /// The data cannot be loaded.
+    #[error(transparent)]
+    Data(#[from] Box<DataError>),
+    /// The Keras file cannot be read.
+    #[cfg(feature = "keras")]
+    #[error(transparent)]
+    Keras(#[from] Box<surefoot_plan::keras::KerasError>),
     /// The model has no parameters.
     #[error("the model has nothing to learn: none of its layers has weights")]
     NothingToLearn,
@@ -41,7 +57,7 @@ pub enum TrainError {
     ForeignCheckpoint {
         /// Its step.
         step: u64,
-        /// What does not fit.
+        /// The mismatch.
         reason: String,
     },
     /// A capsule cannot be repeated.
@@ -50,4 +66,73 @@ pub enum TrainError {
     /// The device is not there.
     #[error("{0}")]
     NoDevice(String),
+    /// A Keras model expects samples of another shape.
+    #[error("the Keras model expects samples of shape {expected:?}, but the data have {found:?}")]
+    InputShape {
+        /// The shape that the model expects.
+        expected: Vec<usize>,
+        /// The shape of the data.
+        found: Vec<usize>,
+    },
+    /// The run started from a Keras file, which this build cannot read.
+    #[error("{} started from a Keras file, which this build cannot read", run.display())]
+    NoKeras {
+        /// The run directory.
+        run: PathBuf,
+    },
+    /// The data of a recorded run have changed.
+    #[error("the data differ from those that {} was started with", run.display())]
+    DataChanged {
+        /// The run directory.
+        run: PathBuf,
+    },
+    /// The plan names a remedy that does not exist.
+    #[error("`repair.{key}`: unknown remedy `{id}`; there are {known}")]
+    UnknownRemedy {
+        /// `forbid` or `order`.
+        key: &'static str,
+        /// The unknown id.
+        id: String,
+        /// The ids that exist.
+        known: String,
+    },
+    /// The plan's thresholds are invalid.
+    #[error("{0}")]
+    Thresholds(String),
+    /// The run has a summary already.
+    #[error("{} is finished", run.display())]
+    AlreadyFinished {
+        /// The run directory.
+        run: PathBuf,
+    },
+    /// The run asks before it tries a remedy.
+    #[error("this run was started with approval of remedies; set a repair mode")]
+    NeedsApproval,
+    /// A file operation failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// The operation.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A callback failed.
+    #[error(transparent)]
+    Callback(Box<dyn std::error::Error + Send + Sync>),
 }
+
+macro_rules! boxed {
+    ($($variant:ident($error:ty)),*) => {$(
+        impl From<$error> for TrainError {
+            fn from(error: $error) -> Self {
+                Self::$variant(Box::new(error))
+            }
+        }
+    )*};
+}
+
+boxed!(Plan(PlanError), Shape(ShapeError), Data(DataError));
+#[cfg(feature = "keras")]
+boxed!(Keras(surefoot_plan::keras::KerasError));

@@ -1,10 +1,10 @@
-//! What is known of a run before its first step, for its diagnosis.
+//! Facts about a run for its diagnosis.
 
 use surefoot_data::{Dataset, Part, Targets};
 use surefoot_diagnose::{Facts, LayerInfo, TaskKind};
 use surefoot_plan::{Loss, Plan};
 
-/// The facts of `plan` with `data` and the layers it comes to.
+/// The facts of `plan` with `data` and its layers.
 pub(crate) fn of(plan: &Plan, data: &Dataset, layers: Vec<LayerInfo>, steps: u64) -> Facts {
     let training = &plan.training;
     let (chance, baseline_loss) = blind(&data.train, data.classes, training.loss);

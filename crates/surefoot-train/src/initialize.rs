@@ -17,7 +17,7 @@ pub struct Fans {
 }
 
 // The standard deviation of a standard normal cut at two: Keras divides by it so that the
-// truncated values have the variance that was asked for.
+// truncated values have the requested variance.
 const TRUNCATED_STD: f64 = 0.879_625_661_034_239_8;
 
 /// The site of everything drawn for `name`: FNV-1a, 64 bits.

@@ -1,22 +1,25 @@
-//! Trains a plan with Burn, every layer watched, the same bits every time.
+//! Trains plans with Burn: observed, diagnosed, repaired, recorded, and bit-identical every time.
 //!
-//! The model is data: a plan's layers are compiled into a list of stages, each with its forward
-//! pass and its gradient written out over Burn's tensors, generic in the device. Parameters, their
-//! gradients and the optimizer's memory are flat arrays, so that watching, summing over shards,
-//! digests and checkpoints are single passes over memory.
+//! [`Trainer`] is the whole pipeline; everything that follows a run is a [`Callback`]. A
+//! [`TrainingRun`] is the training loop alone.
+//!
+//! A plan's layers are compiled into a list of stages with hand-written gradients over Burn's
+//! tensors, generic over the device. Parameters, gradients and optimizer state are flat arrays, so
+//! observing, summing over shards, digests and checkpoints are single passes over memory.
 
 mod activation;
+mod callback;
 mod compute;
 mod device;
 mod error;
 mod facts;
 mod initialize;
-mod journal;
 mod kernel;
 mod layer;
 mod loss;
 mod metric;
 mod network;
+mod observe;
 mod optimizer;
 mod parameters;
 #[cfg(test)]
@@ -26,23 +29,30 @@ mod run;
 mod schedule;
 mod shard;
 mod tensor;
-mod watch;
+mod trainer;
 mod worker_pool;
 
+pub use callback::{
+    AttemptEvent, Callback, DiagnosisCallback, RecordCallback, RunContext, Step, StopReason,
+    StopSignal,
+};
 pub use compute::Compute;
 pub use device::Device;
 #[doc(hidden)]
 pub use device::no_cuda;
 pub use error::TrainError;
-pub use journal::{Journal, Unrecorded};
 pub use metric::metric_name;
 pub use network::Network;
+pub use observe::ObserveSchedule;
 pub use parameters::Parameters;
-pub use repair::{Clerk, Delivered, Patient, Repaired, repair};
+pub use repair::{DeliveredAttempt, RepairResult};
 pub use run::capsule::{Origin, Repeated, repeat};
 pub use run::state::{CHECKPOINT_MEMBERS, Member};
-pub use run::{End, Flow, Outline, Progress, Report, Run, Watcher};
-pub use watch::Rhythm;
+pub use run::{Outline, Progress, TrainingResult, TrainingRun};
+pub use trainer::{
+    Approval, PreparedPlan, RepairMode, TrainSummary, Trainer, current_environment,
+    environment_differences, environment_warnings, is_plan_of, plan_folder, recorded_document,
+};
 
 /// Burn's CPU backend.
 pub use burn_flex::Flex as Cpu;
@@ -51,25 +61,25 @@ pub use burn_flex::Flex as Cpu;
 #[cfg(feature = "cuda")]
 pub use burn_cuda::Cuda;
 
-/// The libraries whose version decides the bits of a run, with their versions.
+/// Libraries whose versions influence the bits of a run.
 pub const LIBRARIES: [(&str, &str); 6] = [
     ("burn", "0.22.1"),
     ("cubecl", "0.11.3"),
     ("gemm", "0.19.0"),
     ("libm", "0.2.16"),
     ("pulp", "0.22.3"),
-    // Not a library, and it decides as much.
+    // The compiler has the same influence.
     ("rustc", env!("SUREFOOT_RUSTC")),
 ];
 
-/// The GPU of that number, if it is there and answers.
+/// The GPU with this index, if it responds.
 #[cfg(feature = "cuda")]
 #[doc(hidden)]
 pub fn cuda_device(
     index: usize,
 ) -> Result<<Cuda as burn_backend::BackendTypes>::Device, TrainError> {
     let device = burn_cuda::CudaDevice::new(index).into();
-    // Burn panics where there is no driver or no such GPU, and only at the first operation.
+    // Burn panics at the first operation if there is no driver or no such GPU.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let answer = std::panic::catch_unwind(|| {
@@ -79,7 +89,7 @@ pub fn cuda_device(
     match answer {
         Ok(values) if values == [1.0] => Ok(device),
         _ => Err(TrainError::NoDevice(format!(
-            "cuda:{index} does not answer: is there such a GPU, and NVIDIA's driver and NVRTC?"
+            "cuda:{index} does not respond; check that the GPU exists and that NVIDIA's driver and NVRTC are installed"
         ))),
     }
 }
@@ -87,7 +97,7 @@ pub fn cuda_device(
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_libraries_have_the_versions_that_are_built() {
+    fn library_versions_match_the_manifest() {
         let manifest = include_str!("../Cargo.toml");
         for (name, version) in super::LIBRARIES {
             if name == "rustc" {

@@ -7,7 +7,7 @@
 use surefoot_data::Targets;
 use surefoot_plan::{Loss, Task};
 
-// What Keras clips probabilities to. It computes in single precision, in which `1 - 1e-7` is the
+// Keras's clipping limit of probabilities. It computes in single precision, in which `1 - 1e-7` is the
 // second number below one.
 const EPSILON: f64 = 1e-7;
 const ALMOST_ONE: f64 = 1.0 - f32::EPSILON as f64;
@@ -43,7 +43,7 @@ impl<'a> TargetView<'a> {
         }
     }
 
-    /// What the samples are for.
+    /// The task.
     pub(crate) fn task(&self) -> Task {
         self.task
     }
@@ -153,7 +153,7 @@ impl Row {
         }
     }
 
-    /// Sums `pointwise`, which gives value and slope, over the outputs.
+    /// Sums `pointwise`, which returns value and slope, over the outputs.
     fn each(&mut self, pointwise: impl Fn(f64, f64) -> (f64, f64)) -> f64 {
         let mut total = 0.0;
         for ((&p, &y), slope) in self.output.iter().zip(&self.target).zip(&mut self.slope) {
@@ -171,7 +171,7 @@ impl Row {
         let weight: f64 = self.target.iter().sum();
         self.each(|p, y| {
             let log_p = p - log_sum;
-            // 0 * -inf must not make a NaN of an impossible class nobody asked for.
+            // 0 * -inf must not turn an impossible class into NaN.
             let value = if y == 0.0 && !log_p.is_nan() { 0.0 } else { -y * log_p };
             (value, weight * libm::exp(log_p) - y)
         })

@@ -3,14 +3,14 @@
 use crate::loss::TargetView;
 use surefoot_plan::{Loss, Task};
 
-/// What a metric needs of a batch; parts add up along any tree in the same order.
+/// Sums of a batch that a metric is computed from. Parts are merged in a fixed order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Tally {
     samples: u64,
     correct: u64,
-    /// How often each class was predicted.
+    /// Predictions per class.
     predicted: Vec<u64>,
-    /// One for each number that is predicted.
+    /// One per predicted value.
     columns: Vec<Column>,
     /// The sum of losses.
     pub(crate) loss: f64,
@@ -157,13 +157,13 @@ pub fn metric_name(task: Task) -> &'static str {
     }
 }
 
-/// The class a row of outputs means; none if it has a NaN.
+/// The predicted class of a row of outputs; `None` if it has a NaN.
 fn predicted_class(row: &[f32], loss: Loss) -> Option<usize> {
     if row.iter().any(|v| v.is_nan()) {
         return None;
     }
     if let [output] = row {
-        // Where a lone output turns from the first class to the second.
+        // Decision threshold of a single output.
         let boundary = match loss {
             Loss::BinaryCrossentropy { from_logits: true } | Loss::Hinge => 0.0,
             _ => 0.5,

@@ -37,7 +37,7 @@ impl Updater {
         Self { rule, slots, momentum_product: 1.0 }
     }
 
-    /// Whether there is a product of momentum coefficients to remember.
+    /// Returns true if the optimizer keeps a product of momentum coefficients.
     pub(crate) fn multiplies_momentum(&self) -> bool {
         matches!(self.rule.algorithm, Algorithm::Nadam { .. })
     }

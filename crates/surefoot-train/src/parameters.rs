@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 use std::ops::Range;
 use surefoot_plan::{Initializer, Regularizer, Weight};
 
-/// What a layer says about one of its arrays.
+/// Declaration of an array of a layer.
 #[derive(Clone, Debug)]
 pub struct Declaration {
     /// The layer it belongs to, by name.
@@ -19,7 +19,7 @@ pub struct Declaration {
     pub name: String,
     /// Its dimensions.
     pub shape: Vec<usize>,
-    /// How it starts.
+    /// Initial values.
     pub start: Start,
     /// Inputs and outputs of each unit.
     pub fans: Fans,
@@ -29,7 +29,7 @@ pub struct Declaration {
     pub role: Role,
 }
 
-/// How an array starts.
+/// Initial values of an array.
 #[derive(Clone, Copy, Debug)]
 pub enum Start {
     /// By an initializer.
@@ -38,10 +38,10 @@ pub enum Start {
     ForgetBias,
 }
 
-/// What an array is to its layer.
+/// Role of an array in its layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A kernel: what detectors look at.
+    /// A kernel, which detectors examine.
     Weight,
     /// A bias, or the factor and offset of a normalisation.
     Bias,
@@ -89,12 +89,12 @@ impl Parameters {
         &self.declarations
     }
 
-    /// Where the values of array `id` are.
+    /// Range of the values of array `id`.
     pub fn range(&self, id: usize) -> Range<usize> {
         self.ranges[id].clone()
     }
 
-    /// How many values learn; they come first.
+    /// Number of trainable values; they come first.
     pub fn learned(&self) -> usize {
         self.learned
     }
@@ -104,7 +104,7 @@ impl Parameters {
         self.declarations.iter().position(|d| d.layer == layer && d.name == name)
     }
 
-    /// Replaces the values of one array; false if there is none of that name and shape.
+    /// Replaces the values of one array; false if no array has that name and shape.
     pub fn load(&mut self, weight: &Weight) -> bool {
         match self.find(&weight.layer, &weight.name) {
             Some(id) if self.declarations[id].shape == weight.shape => {

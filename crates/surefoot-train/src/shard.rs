@@ -62,7 +62,7 @@ impl Examples {
     }
 }
 
-/// What a training step works on.
+/// Inputs of a training step.
 #[derive(Clone, Copy)]
 pub(crate) struct Batch<'a> {
     pub(crate) examples: &'a Examples,
@@ -76,20 +76,20 @@ pub(crate) struct Batch<'a> {
     pub(crate) loss: Loss,
 }
 
-/// What to note of the outputs on the way.
+/// Output statistics to collect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Look {
     pub(crate) outputs: bool,
     pub(crate) quartiles: bool,
 }
 
-/// What was noted of one layer's output.
+/// Statistics of one layer's output.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OutputNote {
     pub(crate) moments: Moments,
-    /// How many values of a bounded activation are at its bounds, and of how many.
+    /// Saturated values of a bounded activation, and all its values.
     pub(crate) saturated: Option<(u64, u64)>,
-    /// Some of the values, evenly spread, where quartiles were asked for.
+    /// An evenly spaced sample of the values, if quartiles were requested.
     pub(crate) sample: Vec<f32>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct Outcome {
     pub(crate) tally: Tally,
     /// The gradient of the mean loss, as long as the learned parameters.
     pub(crate) gradient: Vec<f32>,
-    /// The input, then one for every watched layer; empty if not asked for.
+    /// The input, then every observed layer; empty if not requested.
     pub(crate) notes: Vec<OutputNote>,
 }
 
@@ -181,7 +181,7 @@ pub(crate) fn compute<B: Compute>(
     (tree(outcomes, Outcome::merge), moving)
 }
 
-/// What all workers of a step share.
+/// Values shared by all workers of a step.
 struct Job<'a, B: Compute> {
     network: &'a Network<B>,
     parameters: &'a Parameters,
@@ -343,7 +343,7 @@ fn note<B: Compute>(x: &Tensor<B>, activation: Option<Activation>, look: Look) -
 /// All of a short output; of a long one about [`SAMPLE`] values, evenly spread. Quartiles of that
 /// many are off by less than a hundredth of the distribution, and cost no copy of the output.
 fn spread(values: &[f32]) -> Vec<f32> {
-    /// How many values of a shard's output are looked at for its quartiles.
+    /// Sample size for the quartiles of a shard's output.
     const SAMPLE: usize = 4096;
     let len = values.len();
     let mut stride = len.div_ceil(SAMPLE).max(1);
@@ -358,7 +358,7 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// How many outputs of a bounded activation are within 1% of its bounds, and of how many.
+/// Outputs of a bounded activation within 1% of its bounds, and all its outputs.
 fn saturated(activation: Activation, values: &[f32]) -> Option<(u64, u64)> {
     let (low, high) = match activation {
         Activation::Sigmoid | Activation::HardSigmoid { .. } => (0.01, 0.99),
@@ -372,7 +372,7 @@ fn saturated(activation: Activation, values: &[f32]) -> Option<(u64, u64)> {
     Some((count as u64, values.len() as u64))
 }
 
-/// Where the workers of a step meet to combine statistics.
+/// Combines statistics across the workers of a step.
 struct Exchange {
     barrier: Barrier,
     forward: Vec<Table>,
@@ -416,7 +416,7 @@ impl Exchange {
         self.barrier.wait();
     }
 
-    /// The updates of moving statistics that this step's batch asks for.
+    /// Updates of moving statistics from this step's batch.
     fn into_moving<B: Compute>(self, network: &Network<B>) -> Vec<MovingUpdate> {
         network
             .stages

@@ -1,4 +1,4 @@
-//! A tensor whose rank is known at run time, as a model that is data needs it.
+//! A tensor with a dynamic rank.
 //!
 //! A thin skin over Burn's primitives: Burn's own `Tensor<D>` carries the rank in its type.
 
@@ -42,12 +42,12 @@ impl<B: Backend> Tensor<B> {
         self.0.shape().iter().copied().collect()
     }
 
-    /// How many values it has.
+    /// Number of values.
     pub(crate) fn len(&self) -> usize {
         self.0.shape().num_elements()
     }
 
-    /// Where it lives.
+    /// Its device.
     pub(crate) fn device(&self) -> B::Device {
         self.0.device()
     }

@@ -1,15 +1,13 @@
-//! The threads that share the work of a step.
+//! Threads that share a step.
 
-/// Some workers, who live as long as the run.
-///
-/// A pool of its own: memory that a thread has used stays with it from step to step.
+/// Threads that live as long as the run and keep their memory from step to step.
 pub(crate) struct WorkerPool {
-    /// Absent where a single worker does everything on the caller's thread.
+    /// `None` if a single worker uses the caller's thread.
     pool: Option<rayon_core::ThreadPool>,
 }
 
 impl WorkerPool {
-    /// A worker_pool of `size`; of one, if the system has no threads to give.
+    /// A pool of `size` threads; a single worker if threads cannot be started.
     pub(crate) fn new(size: usize) -> Self {
         let pool = (size > 1).then(|| {
             rayon_core::ThreadPoolBuilder::new()
@@ -20,13 +18,12 @@ impl WorkerPool {
         Self { pool: pool.and_then(Result::ok) }
     }
 
-    /// How many workers there are.
+    /// Number of workers.
     pub(crate) fn size(&self) -> usize {
         self.pool.as_ref().map_or(1, |pool| pool.current_num_threads())
     }
 
-    /// Calls `work` once for each of `0..workers`, at the same time, and returns what each made of
-    /// it. At most [`WorkerPool::size`] can work at a time.
+    /// Calls `work` once for each of `0..workers`, in parallel, and returns the results. At most [`WorkerPool::size`] can work at a time.
     pub(crate) fn work<T: Send>(&self, workers: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
         match &self.pool {
             Some(pool) if workers > 1 => pool

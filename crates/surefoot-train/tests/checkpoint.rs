@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use surefoot_check::calculus::{Label, Program, SaveSet, infer};
 use surefoot_data::Dataset;
-use surefoot_diagnose::{Evaluation, Observation};
+use surefoot_diagnose::Evaluation;
 use surefoot_plan::Plan;
-use surefoot_record::{Array, Checkpoint, Digest, Event, StepDigest, Values};
-use surefoot_train::{Cpu, Flow, Journal, Progress, Report, Run, Watcher};
+use surefoot_record::{Array, Checkpoint, Digest, StepDigest, Values};
+use surefoot_train::{Callback, Cpu, RunContext, TrainError, TrainingResult, TrainingRun};
 use training_loop::training_loop;
 
 /// The trainer's loop in the calculus, and what its checkpoint must hold.
@@ -66,54 +66,35 @@ struct Kept {
     digests: Vec<(u64, Digest)>,
 }
 
-impl Journal for Kept {
-    fn wants_digests(&self) -> bool {
+impl Callback for Kept {
+    fn needs_state(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, _: &Observation) {}
-
-    fn digest(&mut self, step: &StepDigest) {
+    fn on_digest(&mut self, step: &StepDigest, _: &mut RunContext) -> Result<(), TrainError> {
         self.digests.push((step.step, step.digest));
-    }
-
-    fn event(&mut self, _: &Event) -> surefoot_record::Result<()> {
         Ok(())
     }
 
-    fn evaluation(&mut self, _: &Evaluation) -> surefoot_record::Result<()> {
-        Ok(())
-    }
-
-    fn checkpoint(&mut self, checkpoint: &Checkpoint) -> surefoot_record::Result<()> {
+    fn on_checkpoint(
+        &mut self,
+        checkpoint: &Checkpoint,
+        _: &mut RunContext,
+    ) -> Result<(), TrainError> {
         self.checkpoints.push(checkpoint.clone());
         Ok(())
-    }
-
-    fn sync(&mut self) -> surefoot_record::Result<()> {
-        Ok(())
-    }
-}
-
-struct Patient;
-
-impl Watcher for Patient {
-    fn step(&mut self, _: &Progress) {}
-    fn evaluated(&mut self, _: &Evaluation) {}
-    fn flow(&self) -> Flow {
-        Flow::GoOn
     }
 }
 
 /// Trains to the end, from a checkpoint or from the beginning.
-fn train(from: Option<&Checkpoint>) -> (Report, Kept) {
+fn train(from: Option<&Checkpoint>) -> (TrainingResult, Kept) {
     let (plan, data) = (plan(), data());
-    let mut run = Run::<Cpu>::new(&plan, &data, &[], 1, Default::default()).unwrap();
+    let mut run = TrainingRun::<Cpu>::new(&plan, &data, &[], 1, Default::default()).unwrap();
     if let Some(checkpoint) = from {
         run.restore(checkpoint).unwrap();
     }
     let mut kept = Kept::default();
-    let report = run.train(&mut kept, &mut Patient).unwrap();
+    let report = run.train(&mut [&mut kept]).unwrap();
     (report, kept)
 }
 
@@ -126,7 +107,7 @@ struct Outputs {
     last: Option<Evaluation>,
 }
 
-fn outputs((report, kept): &(Report, Kept), after: u64) -> Outputs {
+fn outputs((report, kept): &(TrainingResult, Kept), after: u64) -> Outputs {
     let digests = kept.digests.iter().filter(|(step, _)| *step > after);
     Outputs {
         digests: digests.copied().collect(),
@@ -137,7 +118,7 @@ fn outputs((report, kept): &(Report, Kept), after: u64) -> Outputs {
 }
 
 /// A run, and a checkpoint of it in the middle of an epoch, when the best model is already known.
-fn interrupted() -> ((Report, Kept), Checkpoint) {
+fn interrupted() -> ((TrainingResult, Kept), Checkpoint) {
     let whole = train(None);
     let best = whole.0.best.as_ref().unwrap().step;
     let is_wanted = |c: &&Checkpoint| c.step > best && !c.step.is_multiple_of(steps_per_epoch());

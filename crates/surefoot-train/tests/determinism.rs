@@ -3,10 +3,11 @@
 
 use std::path::Path;
 use surefoot_data::Dataset;
-use surefoot_diagnose::{Evaluation, Observation};
 use surefoot_plan::{Document, Plan};
-use surefoot_record::{Checkpoint, Digest, Event, Result, StepDigest};
-use surefoot_train::{Cpu, End, Flow, Journal, Progress, Report, Run, Watcher};
+use surefoot_record::{Checkpoint, Digest, StepDigest};
+use surefoot_train::{
+    Callback, Cpu, RunContext, Step, StopReason, TrainError, TrainingResult, TrainingRun,
+};
 
 /// Dropout, batch statistics over shards, and an optimizer with every kind of memory.
 const MLP: &str = r#"
@@ -86,82 +87,54 @@ fn load(text: &str) -> (Plan, Dataset) {
     (plan, data)
 }
 
-/// Keeps the digests and the checkpoint of a run.
+/// Keeps the digests and the checkpoint of a run, and interrupts it after a step.
 #[derive(Default)]
 struct Memory {
+    stop_at: u64,
     digests: Vec<(u64, Digest)>,
     checkpoint: Option<Checkpoint>,
 }
 
-impl Journal for Memory {
-    fn wants_digests(&self) -> bool {
+impl Callback for Memory {
+    fn needs_state(&self) -> bool {
         true
     }
 
-    fn observe(&mut self, _: &Observation) {}
+    fn on_step(&mut self, step: &Step<'_>, run: &mut RunContext) -> Result<(), TrainError> {
+        if step.progress.step == self.stop_at {
+            run.stop(StopReason::Interrupted);
+        }
+        Ok(())
+    }
 
-    fn digest(&mut self, step: &StepDigest) {
+    fn on_digest(&mut self, step: &StepDigest, _: &mut RunContext) -> Result<(), TrainError> {
         self.digests.push((step.step, step.digest));
-    }
-
-    fn event(&mut self, _: &Event) -> Result<()> {
         Ok(())
     }
 
-    fn evaluation(&mut self, _: &Evaluation) -> Result<()> {
-        Ok(())
-    }
-
-    fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<()> {
+    fn on_checkpoint(
+        &mut self,
+        checkpoint: &Checkpoint,
+        _: &mut RunContext,
+    ) -> Result<(), TrainError> {
         self.checkpoint = Some(checkpoint.clone());
         Ok(())
     }
-
-    fn sync(&mut self) -> Result<()> {
-        Ok(())
-    }
 }
 
-/// Interrupts a run after a step.
-struct StopAt {
-    step: u64,
-    now: u64,
-}
-
-impl StopAt {
-    fn new(step: u64) -> Self {
-        Self { step, now: 0 }
-    }
-}
-
-impl Watcher for StopAt {
-    fn step(&mut self, progress: &Progress) {
-        self.now = progress.step;
-    }
-
-    fn evaluated(&mut self, _: &Evaluation) {}
-
-    fn flow(&self) -> Flow {
-        match self.now == self.step {
-            true => Flow::Interrupt,
-            false => Flow::GoOn,
-        }
-    }
-}
-
-/// Trains from a checkpoint, or from the start, until after a step, or to the end.
+/// Trains from a checkpoint or from the start, to step `until` or to the end.
 fn train(
     (plan, data): &(Plan, Dataset),
     workers: usize,
     from: Option<&Checkpoint>,
     until: u64,
-) -> (Memory, Report) {
-    let mut run = Run::<Cpu>::new(plan, data, &[], workers, Default::default()).unwrap();
+) -> (Memory, TrainingResult) {
+    let mut run = TrainingRun::<Cpu>::new(plan, data, &[], workers, Default::default()).unwrap();
     if let Some(checkpoint) = from {
         run.restore(checkpoint).unwrap();
     }
-    let mut memory = Memory::default();
-    let report = run.train(&mut memory, &mut StopAt::new(until)).unwrap();
+    let mut memory = Memory { stop_at: until, ..Memory::default() };
+    let report = run.train(&mut [&mut memory]).unwrap();
     (memory, report)
 }
 
@@ -206,26 +179,27 @@ fn an_interruption_after_any_step_changes_no_bit() {
         let steps = delivered.steps;
         for step in 1..steps {
             let (first, report) = train(&job, 2, None, step);
-            assert_eq!(report.end, End::Interrupted);
+            assert_eq!(report.reason, StopReason::Interrupted);
             let checkpoint = first.checkpoint.unwrap();
             assert_eq!(checkpoint.step, step);
             let (rest, report) = train(&job, 1, Some(&checkpoint), u64::MAX);
             let joined = [first.digests, rest.digests].concat();
             assert_eq!(joined, whole.digests, "interrupted after step {step}");
             assert_eq!(report.digest, delivered.digest, "after step {step}");
-            let best = |report: &Report| report.best.as_ref().map(|best| (best.step, best.loss));
+            let best =
+                |report: &TrainingResult| report.best.as_ref().map(|best| (best.step, best.loss));
             assert_eq!(best(&report), best(&delivered), "after step {step}");
         }
     }
 }
 
 #[test]
-fn a_replay_comes_to_the_same_digests_from_any_checkpoint() {
+fn a_replay_has_the_same_digests_from_any_checkpoint() {
     let job = load(MLP);
     let (whole, _) = train(&job, 2, None, u64::MAX);
     for from in [0, 1, 8, 13] {
         let (plan, data) = &job;
-        let mut run = Run::<Cpu>::new(plan, data, &[], 3, Default::default()).unwrap();
+        let mut run = TrainingRun::<Cpu>::new(plan, data, &[], 3, Default::default()).unwrap();
         if from > 0 {
             let (first, _) = train(&job, 1, None, from);
             run.restore(&first.checkpoint.unwrap()).unwrap();

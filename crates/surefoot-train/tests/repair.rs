@@ -1,20 +1,15 @@
-//! Plans with a fault are given up, judged and repaired.
+//! Problems are found and repaired by the trainer.
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
-use std::sync::Arc;
-use surefoot_data::Dataset;
-use surefoot_diagnose::{
-    Diagnosis, Evaluation, Finding, Observation, Severity, Thresholds, detectors,
-};
+use std::path::Path;
 use surefoot_plan::Plan;
-use surefoot_record::{Attempt, AttemptOutcome, AttemptState};
-use surefoot_repair::{Proposal, RepairSearch, remedies, thresholds};
+use surefoot_record::{AttemptState, Event, Record, Status};
 use surefoot_train::{
-    Clerk, Cpu, End, Flow, Journal, Outline, Patient, Progress, Repaired, Report, Run, Unrecorded,
-    Watcher, repair,
+    AttemptEvent, Callback, RepairMode, RunContext, Step, StopReason, TrainError, TrainSummary,
+    Trainer,
 };
 
-/// Sigmoids so deep that no gradient reaches the first of them.
+/// Sigmoid layers so deep that no gradient reaches the first of them.
 fn plan() -> Plan {
     let layer = "[[model]]\nlayer = \"dense\"\nunits = 8\nactivation = \"sigmoid\"\n";
     let text = format!(
@@ -25,151 +20,116 @@ fn plan() -> Plan {
     Plan::parse(&text, "deep").unwrap()
 }
 
-fn data_of(plan: &Plan) -> Arc<Dataset> {
-    Arc::new(surefoot_data::load(&plan.data, plan.seed, ".".as_ref()).unwrap())
-}
-
-/// Gives up at the first problem, or at a step.
-struct Critic {
-    diagnosis: Diagnosis,
-    at: u64,
-    step: u64,
-}
-
-impl Critic {
-    fn problem(&self) -> Option<&Finding> {
-        let mut findings = self.diagnosis.findings().iter();
-        findings.find(|finding| finding.severity == Severity::Problem)
-    }
-}
-
-impl Watcher for Critic {
-    fn step(&mut self, progress: &Progress) {
-        self.step = progress.step;
-    }
-
-    fn observed(&mut self, observation: &Observation) {
-        self.diagnosis.observe(observation);
-    }
-
-    fn evaluated(&mut self, _: &Evaluation) {}
-
-    fn flow(&self) -> Flow {
-        match self.problem().is_some() || self.step == self.at {
-            true => Flow::GiveUp,
-            false => Flow::GoOn,
-        }
-    }
-}
-
-/// Trains until it is given up.
-fn give_up(plan: &Plan, data: &Dataset, at: u64) -> (Report, Critic) {
-    let mut run = Run::<Cpu>::new(plan, data, &[], 1, Default::default()).unwrap();
-    let mut critic = Critic {
-        diagnosis: Diagnosis::new(
-            run.outline().facts,
-            thresholds(plan, &detectors::all()).unwrap(),
-        ),
-        at,
-        step: 0,
-    };
-    let report = run.train(&mut Unrecorded, &mut critic).unwrap();
-    assert_eq!(report.end, End::Hopeless);
-    (report, critic)
-}
-
-/// Notes how attempts end, and asks to stop when that many have begun.
+/// Notes how attempts end, and interrupts the repair when `stop_after` of them have started.
 struct Notes {
-    outcomes: Vec<(u32, AttemptState)>,
-    begun: u32,
+    states: Vec<(u32, AttemptState)>,
+    started: u32,
     stop_after: u32,
 }
 
-impl Clerk for Notes {
-    fn propose(&mut self, _: &Proposal) -> bool {
-        true
+impl Notes {
+    fn new(stop_after: u32) -> Self {
+        Self { states: Vec::new(), started: 0, stop_after }
     }
+}
 
-    fn open(
+impl Callback for Notes {
+    fn on_attempt(
         &mut self,
-        _: &Attempt,
-        _: &Plan,
-        _: &Outline,
-    ) -> surefoot_record::Result<Box<dyn Journal + Send>> {
-        self.begun += 1;
-        Ok(Box::new(Unrecorded))
-    }
-
-    fn close(
-        &mut self,
-        _: &Attempt,
-        outcome: &AttemptOutcome,
-        _: &Plan,
-        _: &Report,
-        journal: Box<dyn Journal + Send>,
-    ) -> surefoot_record::Result<()> {
-        assert!(journal.into_recorder().is_none());
-        self.outcomes.push((outcome.number, outcome.state));
+        event: &AttemptEvent<'_>,
+        run: &mut RunContext,
+    ) -> Result<(), TrainError> {
+        match event {
+            AttemptEvent::Start(_) => self.started += 1,
+            AttemptEvent::End { outcome, .. } => self.states.push((outcome.number, outcome.state)),
+        }
+        if self.started >= self.stop_after {
+            run.stop(StopReason::Interrupted);
+        }
         Ok(())
     }
+}
 
-    fn interrupted(&self) -> bool {
-        self.begun >= self.stop_after
+fn train(stop_after: u32) -> (TrainSummary, Notes) {
+    let mut notes = Notes::new(stop_after);
+    let trained = Trainer::new(plan()).workers(2).callback(&mut notes).train().unwrap();
+    (trained, notes)
+}
+
+#[test]
+fn the_repaired_attempt_ends_last_and_is_delivered() {
+    let (trained, notes) = train(u32::MAX);
+    assert_eq!(trained.summary.status, Status::Repaired);
+    let delivered = trained.repair.unwrap().delivered.unwrap();
+    assert_eq!(*notes.states.last().unwrap(), (delivered.number, AttemptState::Repaired));
+    assert!(delivered.result.best.unwrap().metric.unwrap() > 0.9);
+}
+
+#[test]
+fn a_callback_can_interrupt_a_repair() {
+    let (trained, notes) = train(2);
+    assert_eq!(trained.reason, StopReason::Interrupted);
+    assert!(trained.repair.unwrap().delivered.is_none() && notes.states.is_empty());
+}
+
+#[test]
+fn without_repair_a_problem_is_reported_and_training_continues() {
+    let trained = Trainer::new(plan()).repair(RepairMode::Off).train().unwrap();
+    assert_eq!(trained.reason, StopReason::Finished);
+    assert_eq!(trained.summary.problems, ["vanishing_gradient"]);
+    assert!(trained.repair.is_none());
+}
+
+/// Interrupts a run after a step.
+struct InterruptAt(u64);
+
+impl Callback for InterruptAt {
+    fn on_step(&mut self, step: &Step<'_>, run: &mut RunContext) -> Result<(), TrainError> {
+        if step.progress.step == self.0 {
+            run.stop(StopReason::Interrupted);
+        }
+        Ok(())
     }
 }
 
-fn repaired(plan: &Plan, stop_after: u32) -> (Repaired, Notes) {
-    let data = data_of(plan);
-    let (report, critic) = give_up(plan, &data, u64::MAX);
-    let finding = critic.problem().unwrap().clone();
-    let facts = critic.diagnosis.facts().clone();
-    let search = RepairSearch::new(plan.clone(), finding.clone(), facts.clone(), remedies::all());
-    let patient = Patient {
-        plan,
-        finding,
-        facts,
-        stopped: report.steps,
-        report: &report,
-        load: &|plan| Ok(data_of(plan)),
-        detectors: &detectors::all,
-        weights: &[],
-        workers: 2,
-    };
-    let mut notes = Notes { outcomes: Vec::new(), begun: 0, stop_after };
-    let thresholds = Thresholds::default();
-    let device = Default::default();
-    let repaired = repair::<Cpu>(&patient, search, &thresholds, &device, &mut notes).unwrap();
-    (repaired, notes)
+fn findings(dir: &Path) -> Vec<Event> {
+    let events = Record::open(dir).unwrap().events().unwrap();
+    events.into_iter().filter(|event| matches!(event, Event::Finding(_))).collect()
 }
 
 #[test]
-fn the_one_that_goes_on_is_closed_after_those_it_outdid() {
-    let (repaired, notes) = repaired(&plan(), u32::MAX);
-    assert!(repaired.solved && !repaired.interrupted);
-    let delivered = repaired.delivered.unwrap();
-    let last = notes.outcomes.last().unwrap();
-    assert_eq!(*last, (delivered.number, AttemptState::Repaired));
-    assert!(delivered.report.best.unwrap().metric.unwrap() > 0.9);
+fn a_resumed_run_has_the_result_of_an_uninterrupted_one() {
+    let runs = tempfile::tempdir().unwrap();
+    let whole = Trainer::new(plan()).runs(runs.path()).train().unwrap();
+    let mut interrupt = InterruptAt(20);
+    let first = Trainer::new(plan()).runs(runs.path()).callback(&mut interrupt).train().unwrap();
+    assert_eq!(first.reason, StopReason::Interrupted);
+    let dir = Path::new(&first.summary.run);
+    let resumed = Trainer::resume(dir).unwrap().train().unwrap();
+    assert_eq!(resumed.summary.digest, whole.summary.digest);
+    assert_eq!(resumed.summary.remedies, whole.summary.remedies);
+    assert_eq!(findings(dir), findings(Path::new(&whole.summary.run)));
+    let again = Trainer::resume(dir).unwrap().train();
+    assert!(matches!(again, Err(TrainError::AlreadyFinished { .. })));
 }
 
 #[test]
-fn attempts_on_probation_stop_when_asked_to() {
-    let mut long = plan();
-    long.training.epochs = 2_000;
-    let (repaired, notes) = repaired(&long, 2);
-    assert!(repaired.interrupted && !repaired.solved);
-    assert!(repaired.delivered.is_none() && notes.outcomes.is_empty());
-}
-
-#[test]
-fn a_run_that_is_given_up_is_judged_even_without_a_validation_split() {
+fn a_stopped_run_is_evaluated_even_without_a_validation_split() {
     let mut plan = plan();
     plan.data.split.validation = 0.0;
     plan.diagnose.off = vec!["vanishing_gradient".to_owned()];
-    let data = data_of(&plan);
-    // The end of the first epoch, at which nothing is judged otherwise.
-    let (report, _) = give_up(&plan, &data, 13);
-    assert_eq!(report.steps, 13);
-    assert_eq!(report.last.map(|last| last.step), Some(13));
-    assert!(report.best.is_some());
+    struct StopAt(u64);
+    impl Callback for StopAt {
+        fn on_step(&mut self, step: &Step<'_>, run: &mut RunContext) -> Result<(), TrainError> {
+            if step.progress.step == self.0 {
+                run.stop(StopReason::Early);
+            }
+            Ok(())
+        }
+    }
+    // The end of the first epoch, at which nothing is evaluated otherwise.
+    let trained = Trainer::new(plan).callback(&mut StopAt(13)).train().unwrap();
+    assert_eq!(trained.given.steps, 13);
+    assert_eq!(trained.given.last.map(|last| last.step), Some(13));
+    assert!(trained.given.best.is_some());
 }

@@ -2,7 +2,6 @@
 
 use crate::command::{
     capsule, check, compare, completions, diagnose, export, replay, report, simulate, train, tune,
-    zoo,
 };
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -47,7 +46,6 @@ pub(crate) enum Command {
     Simulate(simulate::Arguments),
     Report(report::Arguments),
     Export(export::Arguments),
-    Zoo(zoo::Arguments),
     Completions(completions::Arguments),
 }
 
@@ -64,7 +62,6 @@ impl Command {
             Self::Simulate(arguments) => simulate::run(&arguments),
             Self::Report(arguments) => report::run(&arguments),
             Self::Export(arguments) => export::run(&arguments),
-            Self::Zoo(arguments) => zoo::run(&arguments),
             Self::Completions(arguments) => Ok(completions::run(&arguments)),
         }
     }

@@ -152,6 +152,14 @@ impl From<TrainError> for Failure {
     fn from(error: TrainError) -> Self {
         match error {
             TrainError::Record(error) => error.into(),
+            TrainError::Plan(error) => (*error).into(),
+            TrainError::Shape(error) => {
+                let failure = Self::input(error.to_string());
+                error.help.into_iter().fold(failure, Self::help)
+            }
+            TrainError::DataChanged { .. } => Self::input(error.to_string())
+                .help("restore them, or start a new run from its plan.toml"),
+            TrainError::Io { .. } | TrainError::Callback(_) => Self::broken(error.to_string()),
             error => Self::input(error.to_string()),
         }
     }

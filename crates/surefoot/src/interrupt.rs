@@ -2,22 +2,21 @@
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use surefoot_train::StopSignal;
 
 /// Flag that Ctrl-C or a termination signal sets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interrupt {
-    asked: Arc<AtomicBool>,
+    signal: StopSignal,
 }
 
 impl Interrupt {
     /// Installs the signal handler. Calls `say` at the first signal.
     pub(crate) fn listen(say: impl Fn() + Send + 'static) -> Result<Self, Failure> {
         let interrupt = Self::default();
-        let asked = Arc::clone(&interrupt.asked);
+        let signal = interrupt.signal();
         set_handler(move || {
-            if asked.swap(true, Ordering::Relaxed) {
+            if signal.request() {
                 std::process::exit(Exit::Interrupted as i32);
             }
             say();
@@ -30,14 +29,21 @@ impl Interrupt {
     /// its trial first.
     pub(crate) fn listen_patiently() -> Result<Self, Failure> {
         let interrupt = Self::default();
-        let asked = Arc::clone(&interrupt.asked);
-        set_handler(move || asked.store(true, Ordering::Relaxed))?;
+        let signal = interrupt.signal();
+        set_handler(move || {
+            signal.request();
+        })?;
         Ok(interrupt)
     }
 
     /// True once a stop was requested. Costs one relaxed load.
     pub(crate) fn asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        self.signal.is_requested()
+    }
+
+    /// The flag, for a trainer.
+    pub(crate) fn signal(&self) -> StopSignal {
+        self.signal.clone()
     }
 }
 

@@ -49,12 +49,12 @@ fn of_kind<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn a_repaired_run_says_what_was_wrong_and_what_helped() {
+fn a_repair_prints_findings_attempts_and_summary() {
     stable!(train(&faulty(), &ONE).shown());
 }
 
 #[test]
-fn without_repair_problems_are_told_and_nothing_is_tried() {
+fn no_repair_reports_problems_only() {
     let folder = faulty();
     stable!(train(&folder, &["--no-repair"]).shown());
     assert!(!folder.path().join("runs/deep-001/attempts").exists());
@@ -68,14 +68,14 @@ fn a_run_that_cannot_be_repaired_has_failed() {
 }
 
 #[test]
-fn quiet_says_nothing_of_a_repair() {
+fn quiet_prints_nothing_of_a_repair() {
     let outcome = train(&faulty(), &["--quiet"]);
     let said = (outcome.stdout.as_str(), outcome.stderr.as_str());
     assert_eq!((outcome.code, said), (Some(0), ("", "")));
 }
 
 #[test]
-fn programs_are_told_what_happens_in_order_and_the_record_has_the_same() {
+fn json_events_match_the_record() {
     let folder = faulty();
     let outcome = train(&folder, &[&["--json"][..], &ONE].concat());
     let told = outcome.events();
@@ -123,7 +123,7 @@ fn an_attempt_is_a_run_that_can_be_read_and_trained_again() {
 }
 
 #[test]
-fn a_diagnosis_of_the_record_says_what_was_said_live() {
+fn diagnosing_the_record_finds_the_live_findings() {
     let folder = faulty();
     let settings = ["--set", "diagnose.beta_2=0.00001"];
     let live = train(&folder, &[&["--json"][..], &settings].concat());
@@ -147,14 +147,14 @@ fn the_plan_as_given_is_delivered_if_nothing_is_better() {
 }
 
 #[test]
-fn any_number_of_workers_repairs_to_the_same_bits() {
+fn workers_do_not_change_a_repair() {
     let folder = faulty();
     let digests = ["1", "2", "5"].map(|n| folder.digest(&["deep.toml", "--workers", n]));
     assert!(digests.iter().all(|d| *d == digests[0]), "{digests:?}");
 }
 
 #[test]
-fn a_finished_repair_is_told_again_with_the_epoch_of_what_was_delivered() {
+fn resuming_a_finished_repair_prints_its_summary() {
     let folder = faulty();
     let first = train(&folder, &[]).stdout;
     let again = folder.run(&["train", "--resume", "runs/deep-001"]).stdout;
@@ -163,7 +163,7 @@ fn a_finished_repair_is_told_again_with_the_epoch_of_what_was_delivered() {
 }
 
 #[test]
-fn wishes_that_cannot_be_met_are_named_before_anything_runs() {
+fn invalid_repair_settings_are_rejected_first() {
     let folder = Folder::with("circles.toml", CIRCLES);
     for (name, arguments) in [
         ("forbid", &["--set", "repair.forbid=['activation', 'S20']"][..]),
@@ -202,7 +202,7 @@ fn the_example_of_every_problem_is_found_and_repaired() {
 }
 
 #[test]
-fn a_keras_model_is_repaired_like_any_other() {
+fn a_keras_model_is_repaired() {
     let plan = r#"
 [data]
 source = { kind = "blobs", samples = 400, centers = 2, features = 3, spread = 1.0 }

@@ -12,7 +12,7 @@ use support::{BATCH_NORM, CIRCLES, FAULTY, Folder, KERAS_FILE, KERAS_PLAN, LONG,
 const FILTERS: [(&str, &str); 3] = [
     (r"in \d[\d.]* s", "in [time]"),
     (r"[\d,]+ bytes", "[size] bytes"),
-    (r"(?m)^note: \d+ workers of .*\n", ""),
+    (r"(?m)^note: recorded with \d+ workers .*\n", ""),
 ];
 
 macro_rules! shown {
@@ -67,7 +67,7 @@ fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn a_run_is_repeated_to_the_same_bits_and_left_as_it_is() {
+fn a_replay_agrees_and_writes_nothing() {
     let folder = circles();
     let before = contents(folder.path());
     let outcome = folder.run(&["replay", "runs/circles-001/"]);
@@ -83,7 +83,7 @@ fn a_run_is_repeated_to_the_same_bits_and_left_as_it_is() {
 }
 
 #[test]
-fn a_stretch_begins_at_the_nearest_checkpoint() {
+fn a_range_starts_at_the_nearest_checkpoint() {
     let folder = circles();
     let cases = [
         (&["--from", "25"][..], 20, 8),
@@ -103,7 +103,7 @@ fn a_stretch_begins_at_the_nearest_checkpoint() {
 }
 
 #[test]
-fn the_first_digest_that_does_not_agree_is_named_with_its_layer() {
+fn the_first_mismatch_names_step_and_layer() {
     let folder = circles();
     let run = folder.path().join("runs/circles-001");
     change_digest(&run, 17, 4);
@@ -124,7 +124,7 @@ fn the_first_digest_that_does_not_agree_is_named_with_its_layer() {
 }
 
 #[test]
-fn a_checkpoint_that_is_not_the_runs_is_noticed() {
+fn a_foreign_checkpoint_is_detected() {
     let folder = circles();
     train(&folder, &["--seed", "9"]);
     let checkpoint = |run: &str| {
@@ -134,15 +134,11 @@ fn a_checkpoint_that_is_not_the_runs_is_noticed() {
     std::fs::copy(checkpoint("circles-002"), checkpoint("circles-001")).unwrap();
     let outcome = folder.run(&["replay", "runs/circles-001", "--from", "32"]);
     assert_eq!(outcome.code, Some(1));
-    assert!(
-        outcome.stdout.contains("the checkpoint at step 30 does not agree"),
-        "{}",
-        outcome.stdout
-    );
+    assert!(outcome.stdout.contains("the checkpoint at step 30 differs"), "{}", outcome.stdout);
 }
 
 #[test]
-fn a_damaged_checkpoint_gives_way_to_an_earlier_one() {
+fn a_damaged_checkpoint_is_skipped() {
     let folder = circles();
     let path = "runs/circles-001/checkpoints/step-000000030.ckpt";
     std::fs::write(folder.path().join(path), "torn").unwrap();
@@ -153,7 +149,7 @@ fn a_damaged_checkpoint_gives_way_to_an_earlier_one() {
 }
 
 #[test]
-fn attempts_of_a_repair_are_repeated_too() {
+fn attempts_can_be_replayed() {
     let folder = Folder::with("deep.toml", FAULTY);
     folder.digest(&["deep.toml"]);
     for run in ["runs/deep-001", "runs/deep-001/attempts/attempt-001"] {
@@ -172,7 +168,7 @@ fn a_run_of_a_keras_file_is_repeated_from_its_weights() {
 }
 
 #[test]
-fn another_environment_is_told_before_anything_is_computed() {
+fn another_environment_is_reported_first() {
     let folder = circles();
     let path = folder.path().join("runs/circles-001/header.json");
     let header = std::fs::read_to_string(&path).unwrap();
@@ -211,12 +207,12 @@ fn tables() -> Folder {
 }
 
 #[test]
-fn data_that_changed_or_moved_are_told_apart() {
+fn changed_and_moved_data_have_different_errors() {
     let folder = tables();
     folder.write("table.csv", &rows(42));
     let changed = folder.run(&["replay", "runs/table-001"]);
     assert_eq!(changed.code, Some(2));
-    assert!(changed.stderr.contains("the data are not those"), "{}", changed.stderr);
+    assert!(changed.stderr.contains("the data differ from those"), "{}", changed.stderr);
 
     folder.write("moved/table.csv", &rows(40));
     std::fs::remove_file(folder.path().join("table.csv")).unwrap();
@@ -280,12 +276,12 @@ fn equal_runs_compare_as_equal() {
     let json = folder.run(&["compare", "runs/circles-001", "runs/circles-002", "--json"]);
     let result = result(&json);
     assert_eq!(result["equal"], true);
-    assert!(result["parting"].is_null());
+    assert!(result["divergence"].is_null());
     assert_eq!(result["steps"], serde_json::json!([32, 32]));
 }
 
 #[test]
-fn runs_that_part_say_where_and_in_what() {
+fn the_first_divergence_names_step_and_layer() {
     let folder = circles();
     train(&folder, &["--set", "training.optimizer.learning_rate=0.03"]);
     train(&folder, &["--seed", "4"]);
@@ -298,26 +294,26 @@ fn runs_that_part_say_where_and_in_what() {
     let seed = compare("runs/circles-003").stdout;
     assert!(seed.contains("they part before the first step"), "{seed}");
     let json = folder.run(&["compare", "runs/circles-001", "runs/circles-002", "--json"]);
-    let parting = &result(&json)["parting"];
-    assert_eq!(parting["step"], 1);
-    assert_eq!(parting["quantity"], "parameters");
-    assert_eq!(parting["layer"], "dense_1");
+    let divergence = &result(&json)["divergence"];
+    assert_eq!(divergence["step"], 1);
+    assert_eq!(divergence["quantity"], "parameters");
+    assert_eq!(divergence["layer"], "dense_1");
 }
 
 #[test]
-fn runs_that_part_late_are_equal_until_then() {
+fn a_late_divergence_is_found() {
     let folder = circles();
     let schedule = r#"training.schedule={decay="step",decay_steps=16,decay_rate=0.5}"#;
     train(&folder, &["--set", schedule]);
     let outcome = folder.run(&["compare", "runs/circles-001", "runs/circles-002", "--json"]);
     let result = result(&outcome);
-    assert_eq!(result["parting"]["step"], 17, "{}", outcome.stdout);
-    assert_eq!(result["parting"]["quantity"], "parameters");
-    assert_eq!(result["parting"]["observed"]["what"], "weight");
+    assert_eq!(result["divergence"]["step"], 17, "{}", outcome.stdout);
+    assert_eq!(result["divergence"]["quantity"], "parameters");
+    assert_eq!(result["divergence"]["observed"]["what"], "weight");
 }
 
 #[test]
-fn layers_of_other_plans_are_paired_by_their_names() {
+fn layers_of_different_plans_are_matched_by_name() {
     let folder = circles();
     let dropout = CIRCLES.replacen(
         "[[model]]\nlayer = \"dense\"\nunits = 1",
@@ -327,7 +323,7 @@ fn layers_of_other_plans_are_paired_by_their_names() {
     folder.write("circles.toml", &dropout);
     train(&folder, &[]);
     let outcome = folder.run(&["compare", "runs/circles-001", "runs/circles-002", "--json"]);
-    let observed = &result(&outcome)["parting"]["observed"];
+    let observed = &result(&outcome)["divergence"]["observed"];
     assert_eq!(observed["layer"], "dense_2", "{}", outcome.stdout);
     // The output is sixteen or more sigmoids, whose norm is at most the root of the batch.
     let norms = observed["norms"].as_array().unwrap();
@@ -336,7 +332,7 @@ fn layers_of_other_plans_are_paired_by_their_names() {
 }
 
 #[test]
-fn a_shorter_run_is_equal_as_far_as_it_goes() {
+fn a_shorter_run_is_compared_to_its_end() {
     let folder = circles();
     train(&folder, &["--set", "training.epochs=4"]);
     let outcome = folder.run(&["compare", "runs/circles-001", "runs/circles-002"]);
@@ -345,7 +341,7 @@ fn a_shorter_run_is_equal_as_far_as_it_goes() {
 }
 
 #[test]
-fn runs_whose_data_are_gone_are_compared_all_the_same() {
+fn comparing_runs_needs_no_data() {
     let folder = tables();
     folder.write("table.csv", &rows(42));
     folder.run(&["train", "table.toml", "--no-repair"]);
@@ -358,7 +354,7 @@ fn runs_whose_data_are_gone_are_compared_all_the_same() {
 }
 
 #[test]
-fn a_capsule_repeats_its_step_without_run_and_data() {
+fn a_capsule_needs_neither_run_nor_data() {
     let folder = Folder::with("cnn.toml", BATCH_NORM);
     // 48 samples: the third batch of an epoch is short, and has shards that are smaller still.
     let short = ["--set", "training.batch_size=20"];
@@ -395,7 +391,7 @@ fn exploding() -> Folder {
 }
 
 #[test]
-fn the_step_that_went_nan_is_packed_by_default_and_says_where_it_began() {
+fn the_first_nan_step_is_packed_by_default() {
     let folder = exploding();
     let packed = folder.run(&["capsule", "runs/circles-001", "--json"]);
     assert_eq!(packed.code, Some(0), "{}", packed.stderr);
@@ -410,7 +406,7 @@ fn the_step_that_went_nan_is_packed_by_default_and_says_where_it_began() {
 }
 
 #[test]
-fn a_capsule_of_another_version_or_a_damaged_one_is_refused() {
+fn damaged_and_foreign_capsules_are_rejected() {
     let folder = circles();
     folder.run(&["capsule", "runs/circles-001", "--step", "3", "-o", "x.capsule"]);
     let whole = std::fs::read(folder.path().join("x.capsule")).unwrap();
@@ -431,7 +427,7 @@ fn a_capsule_of_another_version_or_a_damaged_one_is_refused() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_ends_a_replay_and_two_may_go_on_at_once() {
+fn a_replay_can_be_interrupted_and_runs_in_parallel() {
     let folder = Folder::with("long.toml", &LONG.replace("epochs = 150", "epochs = 600"));
     folder.digest(&["long.toml"]);
     let first = folder.start(&["replay", "runs/long-001", "--json"]);
@@ -453,7 +449,7 @@ fn ctrl_c_ends_a_replay_and_two_may_go_on_at_once() {
 
 #[cfg(unix)]
 #[test]
-fn a_run_that_goes_on_is_repeated_as_far_as_it_is_recorded() {
+fn an_unfinished_run_is_replayed_to_its_last_step() {
     let folder = Folder::with("long.toml", &LONG.replace("epochs = 150", "epochs = 100000"));
     let mut child = folder.start(&["train", "long.toml", "--no-repair", "--quiet"]);
     let digests = folder.path().join("runs/long-001/digests.bin");

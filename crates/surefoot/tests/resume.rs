@@ -59,7 +59,7 @@ fn assert_same_record(folder: &Folder, run: &str, whole: &str) {
 }
 
 #[test]
-fn a_run_killed_at_any_instant_goes_on_to_the_same_bits() {
+fn a_killed_run_resumes_with_the_same_bits() {
     let folder = Folder::with("long.toml", &LONG.replace("epochs = 150", "epochs = 300"));
     let whole = folder.digest(&["long.toml"]);
     assert_eq!(folder.runs(), ["long-001"]);
@@ -83,7 +83,7 @@ fn a_run_killed_at_any_instant_goes_on_to_the_same_bits() {
 }
 
 #[test]
-fn ctrl_c_leaves_a_run_that_goes_on_to_the_same_bits() {
+fn an_interrupted_run_resumes_with_the_same_bits() {
     let folder = Folder::with("long.toml", LONG);
     let plan = ["long.toml", "--set", "training.checkpoint_every=100000"];
     let whole = folder.digest(&plan);
@@ -99,7 +99,7 @@ fn ctrl_c_leaves_a_run_that_goes_on_to_the_same_bits() {
         assert!(outcome.stderr.contains(&command), "{}", outcome.stderr);
 
         let resumed = folder.run(&["train", "--resume", &format!("runs/{run}"), "--json"]);
-        assert!(resumed.stderr.contains("goes on from step"), "{}", resumed.stderr);
+        assert!(resumed.stderr.contains("continues from step"), "{}", resumed.stderr);
         assert_eq!(resumed.events()[0]["event"], "resumed");
         assert!(resumed.events()[0]["step"].as_u64().unwrap() > 0);
         assert_eq!(resumed.summary()["digest"], whole.as_str());
@@ -108,7 +108,7 @@ fn ctrl_c_leaves_a_run_that_goes_on_to_the_same_bits() {
 }
 
 #[test]
-fn a_finished_run_says_so() {
+fn resuming_a_finished_run_prints_its_summary() {
     let folder = Folder::with("circles.toml", CIRCLES);
     let digest = folder.digest(&["circles.toml"]);
     let outcome = folder.run(&["train", "--resume", "runs/circles-001/", "--json"]);
@@ -131,7 +131,7 @@ fn a_run_has_one_process_at_a_time() {
 }
 
 #[test]
-fn a_run_of_a_keras_file_goes_on_from_its_weights() {
+fn a_run_of_a_keras_file_resumes_from_its_weights() {
     let folder = Folder::with("plan.toml", KERAS_PLAN);
     folder.write("model.h5", "");
     std::fs::copy(KERAS_FILE, folder.path().join("model.h5")).unwrap();
@@ -158,7 +158,7 @@ fn promised(outcome: &Outcome) -> Value {
 }
 
 #[test]
-fn a_repair_killed_at_any_instant_starts_over_to_the_same_bits() {
+fn a_killed_repair_starts_over_with_the_same_bits() {
     let folder = Folder::with("deep.toml", FAULTY);
     let whole = folder.run(&["train", "deep.toml", "--json"]);
     assert_eq!(whole.summary()["status"], "repaired", "{}", whole.stderr);
@@ -195,7 +195,7 @@ fn a_repair_killed_at_any_instant_starts_over_to_the_same_bits() {
 }
 
 #[test]
-fn ctrl_c_in_a_repair_leaves_a_run_that_goes_on_to_the_same_bits() {
+fn an_interrupted_repair_resumes_with_the_same_bits() {
     let folder = Folder::with("deep.toml", &FAULTY.replace("epochs = 20", "epochs = 60"));
     let whole = folder.run(&["train", "deep.toml", "--json"]);
     let child = folder.start(&["train", "deep.toml"]);
@@ -203,8 +203,7 @@ fn ctrl_c_in_a_repair_leaves_a_run_that_goes_on_to_the_same_bits() {
     signal(&child, "INT");
     let outcome = Outcome::from(child.wait_with_output().unwrap());
     assert_eq!(outcome.code, Some(130), "{}", outcome.stderr);
-    for part in ["interrupted while looking for a remedy", "surefoot train --resume runs/deep-002"]
-    {
+    for part in ["interrupted during the repair", "surefoot train --resume runs/deep-002"] {
         assert!(outcome.stderr.contains(part), "{}", outcome.stderr);
     }
     let resumed = folder.run(&["train", "--resume", "runs/deep-002", "--json"]);
@@ -213,7 +212,7 @@ fn ctrl_c_in_a_repair_leaves_a_run_that_goes_on_to_the_same_bits() {
 }
 
 #[test]
-fn a_run_that_was_not_to_be_repaired_goes_on_like_that() {
+fn a_resumed_run_keeps_its_repair_mode() {
     let plan = FAULTY.replace("epochs = 20", "epochs = 300");
     let folder = Folder::with("deep.toml", &plan);
     let child = folder.start(&["train", "deep.toml", "--no-repair"]);
@@ -238,7 +237,7 @@ fn killed(folder: &Folder, plan: &str) {
 }
 
 #[test]
-fn another_plan_is_not_the_runs() {
+fn another_plan_is_rejected() {
     let folder = Folder::with("circles.toml", CIRCLES);
     killed(&folder, "circles.toml");
     for arguments in [&["circles.toml"][..], &["--seed", "8"]] {
@@ -283,7 +282,7 @@ fn interrupted_table() -> Folder {
 }
 
 #[test]
-fn a_resumed_run_finds_its_data_from_anywhere() {
+fn a_run_can_be_resumed_from_any_folder() {
     let folder = interrupted_table();
     let run = folder.path().join("runs/table-001");
     let elsewhere = Folder::new();
@@ -298,16 +297,16 @@ fn a_resumed_run_finds_its_data_from_anywhere() {
 }
 
 #[test]
-fn data_that_changed_are_refused() {
+fn changed_data_are_rejected() {
     let folder = interrupted_table();
     folder.write("data/table.csv", &table(42));
     let outcome = folder.run(&["train", "--resume", "runs/table-001"]);
     assert_eq!(outcome.code, Some(2));
-    assert!(outcome.stderr.contains("the data are not those"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("the data differ from those"), "{}", outcome.stderr);
 }
 
 #[test]
-fn data_that_moved_are_found_by_their_plan() {
+fn moved_data_are_found_by_their_plan() {
     let folder = interrupted_table();
     std::fs::create_dir(folder.path().join("new")).unwrap();
     for name in ["plans", "data"] {
@@ -325,7 +324,7 @@ fn data_that_moved_are_found_by_their_plan() {
 }
 
 #[test]
-fn another_environment_is_warned_of() {
+fn another_environment_causes_a_warning() {
     let folder = interrupted_table();
     let path = folder.path().join("runs/table-001/header.json");
     let header = std::fs::read_to_string(&path).unwrap();

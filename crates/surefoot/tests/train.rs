@@ -28,7 +28,7 @@ fn help_has_every_option_and_examples() {
 }
 
 #[test]
-fn the_summary_says_how_it_ended() {
+fn the_summary_is_printed() {
     let folder = Folder::with("circles.toml", CIRCLES);
     stable!(folder.run(&["train", "circles.toml"]).shown());
 }
@@ -76,7 +76,7 @@ fn the_last_line_of_json_is_the_summary_of_the_contract() {
 }
 
 #[test]
-fn quiet_says_nothing() {
+fn quiet_prints_nothing() {
     let folder = Folder::with("circles.toml", CIRCLES);
     let outcome = folder.run(&["train", "circles.toml", "--quiet"]);
     assert_eq!((outcome.code, outcome.stdout, outcome.stderr), (Some(0), "".into(), "".into()));
@@ -84,7 +84,7 @@ fn quiet_says_nothing() {
 }
 
 #[test]
-fn a_run_directory_has_everything_the_contract_names() {
+fn a_run_directory_has_all_files_of_the_contract() {
     let folder = Folder::with("circles.toml", CIRCLES);
     folder.digest(&["circles.toml", "--set", "training.epochs=2"]);
     let run = folder.path().join("runs/circles-001");
@@ -110,7 +110,7 @@ fn a_run_directory_has_everything_the_contract_names() {
 }
 
 #[test]
-fn the_same_plan_gives_the_same_digest_and_another_seed_another() {
+fn digests_depend_on_the_seed_only() {
     let folder = Folder::with("circles.toml", CIRCLES);
     let first = folder.digest(&["circles.toml"]);
     assert_eq!(folder.digest(&["circles.toml"]), first);
@@ -122,7 +122,7 @@ fn the_same_plan_gives_the_same_digest_and_another_seed_another() {
 }
 
 #[test]
-fn any_number_of_workers_gives_the_same_digest() {
+fn workers_do_not_change_the_digest() {
     for (plan, settings) in [(BATCH_NORM, &[][..]), (LONG, &["--set", "training.epochs=6"])] {
         let folder = Folder::with("plan.toml", plan);
         let digests = ["1", "2", "3", "4", "8"].map(|workers| {
@@ -133,7 +133,7 @@ fn any_number_of_workers_gives_the_same_digest() {
 }
 
 #[test]
-fn numbers_that_are_none_fail_and_are_recorded() {
+fn a_nan_loss_fails_and_is_recorded() {
     let folder = Folder::with("circles.toml", CIRCLES);
     let explode = "training.optimizer={ name = 'sgd', learning_rate = 1e30 }";
     let outcome = folder.run(&[
@@ -155,7 +155,7 @@ fn numbers_that_are_none_fail_and_are_recorded() {
 }
 
 #[test]
-fn output_that_nobody_reads_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let folder = Folder::with("circles.toml", CIRCLES);
     let mut child = folder.start(&["train", "circles.toml", "--json"]);
     drop(child.stdout.take());
@@ -164,7 +164,7 @@ fn output_that_nobody_reads_is_no_error() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn output_that_cannot_be_written_is_said() {
+fn a_failed_write_to_stdout_is_reported() {
     let folder = Folder::with("circles.toml", CIRCLES);
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command = folder.command(&["train", "circles.toml"]);
@@ -175,7 +175,7 @@ fn output_that_cannot_be_written_is_said() {
 }
 
 #[test]
-fn every_example_trains_well_and_without_a_problem() {
+fn every_example_trains_without_a_problem() {
     for plan in examples() {
         let folder = Folder::new();
         let plan = plan.to_str().unwrap();
@@ -188,7 +188,7 @@ fn every_example_trains_well_and_without_a_problem() {
 }
 
 #[test]
-fn a_keras_file_brings_layers_and_weights() {
+fn a_keras_file_provides_layers_and_weights() {
     let folder = Folder::with("plan.toml", KERAS_PLAN);
     let train = ["plan.toml", "--model", KERAS_FILE, "--no-repair"];
     let first = folder.digest(&train);

@@ -1,37 +1,37 @@
 //! The cases of the zoo.
 
-use crate::dice::Dice;
-use crate::fault::{Degree, Fault, Spoiled};
-use crate::habitat::{self, Habitat};
+use crate::dataset::{self, DatasetKind};
+use crate::fault::{Corruption, Degree, Fault};
+use crate::rng::Rng;
 use surefoot_plan::Plan;
 
 /// A plan of the zoo.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its number in the zoo.
+    /// Case number.
     pub number: u64,
-    /// What it is about.
-    pub habitat: Habitat,
+    /// Its data.
+    pub dataset: DatasetKind,
     /// The plan without a fault.
     pub twin: Plan,
-    /// What was done to it.
+    /// The injected fault.
     pub injected: Option<Injected>,
 }
 
-/// What was done to a plan.
+/// A fault injected into a plan.
 #[derive(Clone, Debug)]
 pub struct Injected {
-    /// In which way.
+    /// Kind of the fault.
     pub fault: Fault,
-    /// How much.
+    /// Degree of the fault.
     pub degree: Degree,
     /// The plan with the fault.
     pub plan: Plan,
-    /// What is done to its data.
-    pub spoiled: Option<Spoiled>,
+    /// Corruption of its data.
+    pub corruption: Option<Corruption>,
 }
 
-/// How many cases in ten have a fault.
+/// Cases in ten that have a fault.
 const FAULTY_IN_TEN: u64 = 6;
 
 /// The first `count` cases of the zoo of `seed`.
@@ -40,31 +40,36 @@ pub fn cases(seed: u64, count: u64) -> Vec<Case> {
 }
 
 fn case(seed: u64, number: u64) -> Case {
-    let dice = Dice::new(seed, number);
-    let habitat = Habitat::ALL[(number % Habitat::ALL.len() as u64) as usize];
-    let mut twin = habitat::plan(habitat, &dice);
+    let rng = Rng::new(seed, number);
+    let dataset = DatasetKind::ALL[(number % DatasetKind::ALL.len() as u64) as usize];
+    let mut twin = dataset::plan(dataset, &rng);
     twin.name = Some(format!("zoo-{number:03}"));
     let is_faulty = number % 10 < FAULTY_IN_TEN;
     if is_faulty {
         Fault::ALL[turn(number) % Fault::ALL.len()].suit(&mut twin);
     }
-    let injected = is_faulty.then(|| inject(&twin, habitat, number, &dice));
-    Case { number, habitat, twin, injected: injected.flatten() }
+    let injected = is_faulty.then(|| inject(&twin, dataset, number, &rng));
+    Case { number, dataset, twin, injected: injected.flatten() }
 }
 
-/// How many faulty cases come before that of `number`.
+/// Number of faulty cases before case `number`.
 fn turn(number: u64) -> usize {
     (number / 10 * FAULTY_IN_TEN + number % 10) as usize
 }
 
-/// The next fault in turn that can be done to the plan.
-pub(crate) fn inject(twin: &Plan, habitat: Habitat, number: u64, dice: &Dice) -> Option<Injected> {
-    let degree = dice.pick(&[Degree::Mild, Degree::Severe]);
+/// Injects the next fault in turn that applies to the plan.
+pub(crate) fn inject(
+    twin: &Plan,
+    dataset: DatasetKind,
+    number: u64,
+    rng: &Rng,
+) -> Option<Injected> {
+    let degree = rng.pick(&[Degree::Mild, Degree::Severe]);
     (0..Fault::ALL.len()).find_map(|skipped| {
         let fault = Fault::ALL[(turn(number) + skipped) % Fault::ALL.len()];
         let mut plan = twin.clone();
-        let spoiled = fault.inject(&mut plan, habitat, degree, dice)?;
-        Some(Injected { fault, degree, plan, spoiled })
+        let corruption = fault.inject(&mut plan, dataset, degree, rng)?;
+        Some(Injected { fault, degree, plan, corruption })
     })
 }
 
@@ -73,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_zoo_and_every_plan_is_sound() {
+    fn the_same_seed_generates_the_same_valid_plans() {
         let (a, b) = (cases(1, 120), cases(1, 120));
         for (a, b) in a.iter().zip(&b) {
             assert_eq!(a.twin, b.twin);
@@ -85,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn about_six_in_ten_have_a_fault_and_every_fault_occurs() {
+    fn six_in_ten_cases_have_a_fault_and_every_fault_occurs() {
         let cases = cases(2, 400);
         let faults: Vec<Fault> = cases
             .iter()

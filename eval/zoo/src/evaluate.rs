@@ -1,109 +1,101 @@
-//! What becomes of the cases: trained plainly, then with diagnosis and repair.
+//! Evaluates the cases: trained without, then with diagnosis and repair.
 //!
-//! Ground truth is not our detectors. Every case is trained without them on three seeds, with its
+//! Ground truth does not come from the detectors. Every case is trained without them on three seeds, with its
 //! fault and without. It is *buggy* if a fault was injected and its final metric falls short of its
 //! twin's by more than 5 points, in the mean of the seeds; its twin is *healthy* if it ends within 2
 //! points of its own best epoch, in the mean of the seeds, and has learned on each of them. Only
 //! cases with a healthy twin count.
 
 use crate::case::Case;
+use crate::corruption::corrupt;
+use crate::dataset::DatasetKind;
 use crate::fault::{Degree, Fault};
-use crate::habitat::Habitat;
-use crate::spoil::spoil;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-use surefoot_data::Dataset;
-use surefoot_diagnose::{Diagnosis, Evaluation, Facts, Finding, Observation, Severity, Thresholds};
+use surefoot_diagnose::{Evaluation, Finding};
 use surefoot_plan::Plan;
-use surefoot_record::{Attempt, AttemptOutcome, Result as RecordResult};
-use surefoot_repair::{Proposal, RepairSearch, remedies};
-use surefoot_train::{
-    Clerk, Cpu, End, Flow, Journal, Outline, Patient, Progress, Report, Run, Unrecorded, Watcher,
-    repair,
-};
+use surefoot_train::{RepairMode, Trainer};
 
 /// The seeds of every case.
 const SEEDS: [u64; 3] = [1, 2, 3];
-/// By how much a buggy plan falls short of its twin, at least.
+/// Minimum difference between a buggy plan and its twin.
 const SHORT: f64 = 0.05;
-/// How near to its best epoch a healthy plan ends.
+/// Maximum difference of a healthy plan to its best epoch.
 const NEAR: f64 = 0.02;
-/// How near to its best seed a healthy plan ends on every seed.
+/// Maximum difference of a healthy plan to its best seed.
 const STEADY: f64 = 0.1;
-/// What a healthy plan reaches at least, as a share of the way from guessing to perfection.
+/// Minimum skill of a healthy plan: 0 is guessing, 1 is perfect.
 const LEARNED: f64 = 0.3;
 
-/// What became of a case.
+/// Result of a case.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// Always `case`.
     pub event: &'static str,
-    /// Its number.
+    /// Case number.
     pub case: u64,
-    /// What it is about.
-    pub data: Habitat,
-    /// What was done to it.
+    /// Its data.
+    pub data: DatasetKind,
+    /// The injected fault.
     pub fault: Option<Fault>,
-    /// How much.
+    /// Degree of the fault.
     pub degree: Option<Degree>,
-    /// Whether its twin is healthy; a case with a twin that is not does not count.
+    /// True if its twin is healthy; other cases do not count.
     pub healthy: bool,
-    /// The twin's final metric, of each seed.
+    /// Final metric of the twin, per seed.
     pub twin: Vec<f64>,
-    /// Problems that were found in the healthy twin, of each seed: false alarms.
+    /// Problems found in the healthy twin, per seed: false alarms.
     pub alarms: Vec<String>,
-    /// Everything that was found in the twin on any seed, warnings too.
+    /// All findings in the twin on any seed, with warnings.
     pub findings: BTreeSet<String>,
-    /// What is known of the plan with the fault.
+    /// Result of the plan with the fault.
     pub faulty: Option<Faulty>,
 }
 
-/// What became of a plan with a fault.
+/// Result of a plan with a fault.
 #[derive(Clone, Debug, Serialize)]
 pub struct Faulty {
-    /// Its final metric without repair, of each seed.
+    /// Final metric without repair, per seed.
     pub plain: Vec<f64>,
-    /// Whether it is buggy.
+    /// True if it is buggy.
     pub buggy: bool,
-    /// The treatment of the first seed that falls short; only for buggy plans.
+    /// Repair on the first seed that falls short; only for buggy plans.
     pub treated: Option<Treated>,
 }
 
-/// What diagnosis and repair made of a run.
+/// Result of diagnosis and repair.
 #[derive(Clone, Debug, Serialize)]
 pub struct Treated {
     /// The seed.
     pub seed: u64,
-    /// The first problem that was found.
+    /// The first problem found.
     pub problem: Option<String>,
-    /// Whether that is a right name for the fault.
+    /// True if that problem matches the fault.
     pub right: bool,
-    /// The step it was found at, and of how many.
+    /// The step at which it was found, and the total steps.
     pub delay: Option<[u64; 2]>,
-    /// Whether it was repaired.
+    /// True if it was repaired.
     pub repaired: bool,
     /// The remedies of the delivered plan.
     pub remedies: Vec<String>,
-    /// How many remedies were tried.
+    /// Number of attempts.
     pub attempts: u64,
-    /// The metric without repair, of the delivered model, and of the twin.
+    /// Metric without repair.
     pub before: f64,
-    /// Of the delivered model.
+    /// Metric of the delivered model.
     pub after: f64,
-    /// Of the twin with the same seed.
+    /// Metric of the twin with the same seed.
     pub twin: f64,
-    /// The time with diagnosis and repair by that of the plain training.
+    /// Time with diagnosis and repair, relative to training without.
     pub time: f64,
 }
 
-/// Trains all `cases`, first plainly, on `workers` threads, then those that are buggy with diagnosis
-/// and repair, one at a time: so that the times compare as they do for somebody who has the machine
-/// to himself. `done` is called with each row when it is complete.
+/// Trains all `cases` without repair on `workers` threads, then the buggy ones with diagnosis and
+/// repair, one at a time so that their times are comparable. Calls `done` with each complete row.
 pub fn evaluate(
     cases: &[Case],
     dir: &Path,
@@ -150,7 +142,7 @@ struct Short {
     twin: f64,
 }
 
-/// Trains a case plainly: what it is, and the run that is to be treated if it is buggy.
+/// Trains a case without repair. Returns the run to repair if it is buggy.
 fn look_at(case: &Case, dir: &Path) -> Result<(Row, Option<Short>), String> {
     let mut twins = Vec::new();
     for seed in SEEDS {
@@ -160,7 +152,7 @@ fn look_at(case: &Case, dir: &Path) -> Result<(Row, Option<Short>), String> {
     let mut row = Row {
         event: "case",
         case: case.number,
-        data: case.habitat,
+        data: case.dataset,
         fault: case.injected.as_ref().map(|injected| injected.fault),
         degree: case.injected.as_ref().map(|injected| injected.degree),
         healthy,
@@ -176,8 +168,8 @@ fn look_at(case: &Case, dir: &Path) -> Result<(Row, Option<Short>), String> {
     let mut plans = Vec::new();
     for seed in SEEDS {
         let mut plan = seeded(&injected.plan, seed);
-        if let Some(how) = injected.spoiled {
-            plan = spoil(&plan, how, dir, &format!("case-{}-{seed}", case.number))?;
+        if let Some(how) = injected.corruption {
+            plan = corrupt(&plan, how, dir, &format!("case-{}-{seed}", case.number))?;
         }
         plains.push(plain(&plan, dir, false)?);
         plans.push(plan);
@@ -211,198 +203,67 @@ fn seeded(plan: &Plan, seed: u64) -> Plan {
     plan
 }
 
-/// What a plain training came to.
+/// Result of a training without repair.
 struct Plain {
     last: f64,
     best: f64,
     /// The metric of a guess.
     chance: f64,
-    /// The first problem found in it, if it was diagnosed.
+    /// The first problem found, if it was diagnosed.
     alarm: Option<String>,
-    /// Everything found in it.
+    /// All findings.
     findings: Vec<String>,
 }
 
 impl Plain {
-    /// How far from guessing to perfection it came.
+    /// Skill: 0 is guessing, 1 is perfect.
     fn skill(&self) -> f64 {
         (self.last - self.chance) / (1.0 - self.chance).max(1e-9)
     }
 }
 
-/// The metric as a share: what is no number, or below guessing, is nothing.
+/// The metric; 0 if it is missing, NaN or negative.
 fn share(evaluation: Option<&Evaluation>) -> f64 {
     let metric = evaluation.and_then(|evaluation| evaluation.metric);
     metric.filter(|metric| metric.is_finite()).unwrap_or(0.0).max(0.0)
 }
 
-fn load(plan: &Plan, dir: &Path) -> Result<Dataset, String> {
-    surefoot_data::load(&plan.data, plan.seed, dir).map_err(|error| error.to_string())
-}
-
 fn plain(plan: &Plan, dir: &Path, diagnose: bool) -> Result<Plain, String> {
-    let data = load(plan, dir)?;
-    let mut run = Run::<Cpu>::new(plan, &data, &[], 1, Default::default())
-        .map_err(|error| error.to_string())?;
-    let mut examiner = Examiner {
-        diagnosis: diagnose.then(|| Diagnosis::new(run.outline().facts, Thresholds::default())),
-        stops: false,
-    };
-    let report = run.train(&mut Unrecorded, &mut examiner).map_err(|error| error.to_string())?;
-    if let Some(diagnosis) = &mut examiner.diagnosis {
-        diagnosis.finish();
-    }
+    let trainer = Trainer::new(plan.clone()).base(dir).workers(1).repair(RepairMode::Off);
+    let trainer = if diagnose { trainer } else { trainer.no_diagnosis() };
+    let trained = trainer.train().map_err(|error| error.to_string())?;
+    let id = |finding: &Finding| finding.problem.id().to_owned();
     Ok(Plain {
-        last: share(report.last.as_ref()),
-        best: share(report.best.as_ref()),
-        chance: run.outline().facts.chance.unwrap_or(0.0),
-        alarm: examiner.problem().map(|finding| finding.problem.id().to_owned()),
-        findings: examiner
-            .diagnosis
-            .iter()
-            .flat_map(Diagnosis::findings)
-            .map(|finding| finding.problem.id().to_owned())
-            .collect(),
+        last: share(trained.given.last.as_ref()),
+        best: share(trained.given.best.as_ref()),
+        chance: trained.outline.facts.chance.unwrap_or(0.0),
+        alarm: trained.problem().map(id),
+        findings: trained.findings.iter().map(id).collect(),
     })
 }
 
-/// Trains `plan` plainly and then with diagnosis and repair, and compares. Files are relative to
+/// Trains `plan` without and then with diagnosis and repair, and compares. Files are relative to
 /// `dir`.
 pub fn treat(plan: &Plan, dir: &Path, workers: usize) -> Result<Treated, String> {
     let begun = Instant::now();
     let before = plain(plan, dir, false)?.last;
     let plain_time = begun.elapsed();
     let begun = Instant::now();
-    let data = Arc::new(load(plan, dir)?);
-    let mut run = Run::<Cpu>::new(plan, &data, &[], 1, Default::default())
-        .map_err(|error| error.to_string())?;
-    let outline = run.outline();
-    let facts: Facts = outline.facts.clone();
-    let mut examiner = Examiner {
-        diagnosis: Some(Diagnosis::new(facts.clone(), Thresholds::default())),
-        stops: true,
-    };
-    let report = run.train(&mut Unrecorded, &mut examiner).map_err(|error| error.to_string())?;
-    if report.end == End::Finished
-        && let Some(diagnosis) = &mut examiner.diagnosis
-    {
-        diagnosis.finish();
-    }
-    let mut treated = Treated {
+    let trainer = Trainer::new(plan.clone()).base(dir).workers(workers);
+    let trained = trainer.train().map_err(|error| error.to_string())?;
+    let total = trained.outline.facts.total_steps();
+    let problem = trained.problem();
+    Ok(Treated {
         seed: plan.seed,
-        problem: None,
+        problem: problem.map(|finding| finding.problem.id().to_owned()),
         right: false,
-        delay: None,
-        repaired: false,
-        remedies: Vec::new(),
-        attempts: 0,
+        delay: problem.and_then(|finding| Some([finding.step, total?])),
+        repaired: trained.repair.as_ref().is_some_and(|repair| repair.solved),
+        remedies: trained.summary.remedies.clone(),
+        attempts: trained.repair.as_ref().map_or(0, |repair| repair.attempts),
         before,
-        after: share(report.best.as_ref()),
+        after: share(trained.delivered().best.as_ref()),
         twin: 0.0,
-        time: 1.0,
-    };
-    if let Some(finding) = examiner.problem().cloned() {
-        treated.problem = Some(finding.problem.id().to_owned());
-        treated.delay = facts.total_steps().map(|total| [finding.step, total]);
-        let given = &data;
-        let reload = |other: &Plan| -> Result<Arc<Dataset>, String> {
-            if other.data == plan.data {
-                return Ok(Arc::clone(given));
-            }
-            load(other, dir).map(Arc::new)
-        };
-        let patient = Patient {
-            plan,
-            finding: finding.clone(),
-            facts: facts.clone(),
-            stopped: report.steps,
-            report: &report,
-            load: &reload,
-            detectors: &surefoot_diagnose::detectors::all,
-            weights: &[],
-            workers,
-        };
-        let search = RepairSearch::new(plan.clone(), finding, facts, remedies::all());
-        let mut clerk = Silent { attempts: 0 };
-        let device = Default::default();
-        let repaired = repair::<Cpu>(&patient, search, &Thresholds::default(), &device, &mut clerk)
-            .map_err(|error| error.to_string())?;
-        treated.repaired = repaired.solved;
-        treated.attempts = clerk.attempts;
-        if let Some(delivered) = repaired.delivered {
-            treated.remedies = delivered.remedies;
-            treated.after = share(delivered.report.best.as_ref());
-        }
-    }
-    treated.time = begun.elapsed().as_secs_f64() / plain_time.as_secs_f64().max(1e-9);
-    Ok(treated)
-}
-
-/// Diagnoses a run, and stops it at a problem if it is to.
-struct Examiner {
-    diagnosis: Option<Diagnosis>,
-    stops: bool,
-}
-
-impl Examiner {
-    fn problem(&self) -> Option<&Finding> {
-        let findings = self.diagnosis.as_ref()?.findings();
-        findings.iter().find(|finding| finding.severity == Severity::Problem)
-    }
-}
-
-impl Watcher for Examiner {
-    fn step(&mut self, _: &Progress) {}
-
-    fn observed(&mut self, observation: &Observation) {
-        if let Some(diagnosis) = &mut self.diagnosis {
-            diagnosis.observe(observation);
-        }
-    }
-
-    fn evaluated(&mut self, evaluation: &Evaluation) {
-        if let Some(diagnosis) = &mut self.diagnosis {
-            diagnosis.evaluate(evaluation);
-        }
-    }
-
-    fn flow(&self) -> Flow {
-        if self.stops && self.problem().is_some() { Flow::GiveUp } else { Flow::GoOn }
-    }
-}
-
-/// Counts attempts and keeps nothing.
-struct Silent {
-    attempts: u64,
-}
-
-impl Clerk for Silent {
-    fn propose(&mut self, _: &Proposal) -> bool {
-        true
-    }
-
-    fn open(
-        &mut self,
-        _: &Attempt,
-        _: &Plan,
-        _: &Outline,
-    ) -> RecordResult<Box<dyn Journal + Send>> {
-        self.attempts += 1;
-        Ok(Box::new(Unrecorded))
-    }
-
-    fn close(
-        &mut self,
-        _: &Attempt,
-        _: &AttemptOutcome,
-        _: &Plan,
-        _: &Report,
-        _: Box<dyn Journal + Send>,
-    ) -> RecordResult<()> {
-        Ok(())
-    }
-
-    fn interrupted(&self) -> bool {
-        false
-    }
+        time: begun.elapsed().as_secs_f64() / plain_time.as_secs_f64().max(1e-9),
+    })
 }

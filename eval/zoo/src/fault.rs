@@ -1,24 +1,24 @@
-//! Faults: what is done to a healthy plan to make it stumble.
+//! Faults that are injected into healthy plans.
 
-use crate::dice::Dice;
-use crate::habitat::Habitat;
+use crate::dataset::DatasetKind;
+use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
 use surefoot_diagnose::Problem;
 use surefoot_plan::{
     Activation, Algorithm, Decay, Initializer, Layer, Loss, Optimizer, Plan, Schedule, walk_mut,
 };
 
-/// A way of spoiling a plan.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// Every hidden activation is a sigmoid, nothing normalises.
+    /// Every hidden activation is a sigmoid, without normalization.
     SigmoidsEverywhere,
-    /// All initial weights are tiny, nothing normalises.
+    /// All initial weights are tiny, without normalization.
     TinyInitialWeights,
-    /// All initial weights are huge, nothing normalises.
+    /// All initial weights are huge, without normalization.
     HugeInitialWeights,
-    /// Plain gradient descent with a rate far too high.
+    /// Plain SGD with a rate far too high.
     ExplodingRate,
     /// ReLUs that start far below zero.
     NegativeBiases,
@@ -26,51 +26,51 @@ pub enum Fault {
     KillingRate,
     /// A rate too high to settle.
     RestlessRate,
-    /// One or two samples a step, with much momentum.
+    /// Batches of one or two samples with high momentum.
     NervousBatches,
     /// A rate far too low.
     LowRate,
-    /// An optimizer that hardly moves.
+    /// An optimizer with tiny updates.
     SluggishOptimizer,
-    /// A rate that decays to nothing at once.
+    /// A rate that decays to zero at once.
     EarlyDecay,
     /// A ReLU as output.
     ReluOutput,
-    /// An output that is no probability, or bounded where numbers are asked for.
+    /// An output activation that does not match the task.
     UnfitOutput,
-    /// A loss made for another task.
+    /// A loss for another task.
     ForeignLoss,
-    /// Inputs that nobody scaled.
+    /// Unscaled inputs.
     UnscaledInputs,
     /// Inputs far from zero.
     ShiftedInputs,
-    /// A few inputs that are absurdly large.
+    /// A few extreme outliers.
     Outliers,
 }
 
-/// How much is done.
+/// Degree of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Degree {
-    /// As it happens to people who are nearly right.
+    /// Slightly wrong settings.
     Mild,
-    /// As it happens to the others.
+    /// Completely wrong settings.
     Severe,
 }
 
-/// What is done to the features of the data before anybody sees them.
+/// Corruption of the features.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spoiled {
-    /// Every value times this,
+pub struct Corruption {
+    /// Factor of every value.
     pub factor: f64,
-    /// plus this;
+    /// Offset of every value.
     pub offset: f64,
-    /// and this share of them times ten thousand.
+    /// Share of values that are multiplied by 10,000.
     pub outliers: f64,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Fault; 17] = [
         Fault::SigmoidsEverywhere,
         Fault::HugeInitialWeights,
@@ -103,7 +103,7 @@ impl Fault {
         name
     }
 
-    /// The problem it is made to cause.
+    /// The problem that it causes.
     pub fn problem(self) -> Problem {
         match self {
             Fault::SigmoidsEverywhere | Fault::TinyInitialWeights => Problem::VANISHING_GRADIENT,
@@ -121,11 +121,11 @@ impl Fault {
         }
     }
 
-    /// Whether `problem` is a right name for what it does.
+    /// Returns true if `problem` is a right diagnosis.
     ///
-    /// A rate that is too high shows in a ReLU network as dead units, elsewhere as a loss that
-    /// jumps or explodes; weights too large explode, or saturate what is bounded so that gradients
-    /// vanish. Those are names for one cause.
+    /// A rate that is too high shows as dead units in a ReLU network and as an oscillating or exploding
+    /// loss elsewhere; large weights explode, or saturate bounded activations so that gradients
+    /// vanish.
     pub fn is(self, problem: &str) -> bool {
         let also: &[Problem] = match self {
             Fault::HugeInitialWeights => {
@@ -137,15 +137,15 @@ impl Fault {
             Fault::NervousBatches => &[Problem::EXPLODING_GRADIENT, Problem::DYING_RELU],
             Fault::NegativeBiases => &[Problem::VANISHING_GRADIENT],
             Fault::TinyInitialWeights | Fault::SigmoidsEverywhere => &[Problem::SLOW_CONVERGENCE],
-            // A rectified output that is dead is a dead ReLU, too.
+            // A dead ReLU output is a dying ReLU, too.
             Fault::ReluOutput => &[Problem::DYING_RELU],
             _ => &[],
         };
         problem == self.problem().id() || also.iter().any(|other| other.id() == problem)
     }
 
-    /// Makes of a healthy plan another one that it can be done to: only ReLUs can die, and few plans
-    /// would have them otherwise. Layers of other kinds than dense and convolutional stay.
+    /// Prepares a healthy plan for the fault: dying ReLUs need ReLU activations in dense and
+    /// convolutional layers.
     pub(crate) fn suit(self, plan: &mut Plan) {
         if self.problem() != Problem::DYING_RELU {
             return;
@@ -163,14 +163,14 @@ impl Fault {
         });
     }
 
-    /// Does it to `plan`, if it can be done to it; says what is to be done to its data.
+    /// Injects the fault into `plan`; `None` if it does not apply. Returns the corruption of its data.
     pub(crate) fn inject(
         self,
         plan: &mut Plan,
-        habitat: Habitat,
+        dataset: DatasetKind,
         degree: Degree,
-        dice: &Dice,
-    ) -> Option<Option<Spoiled>> {
+        rng: &Rng,
+    ) -> Option<Option<Corruption>> {
         let severe = degree == Degree::Severe;
         let by = |mild: f64, much: f64| if severe { much } else { mild };
         match self {
@@ -275,38 +275,38 @@ impl Fault {
             }
             Fault::ReluOutput => set_output(plan, Activation::Relu)?,
             Fault::UnfitOutput => {
-                let unfit = if habitat.is_regression() {
-                    dice.pick(&[Activation::Sigmoid, Activation::Tanh])
+                let unfit = if dataset.is_regression() {
+                    rng.pick(&[Activation::Sigmoid, Activation::Tanh])
                 } else if plan.training.loss == (Loss::BinaryCrossentropy { from_logits: false }) {
-                    dice.pick(&[Activation::Tanh, Activation::Linear, Activation::Softmax])
+                    rng.pick(&[Activation::Tanh, Activation::Linear, Activation::Softmax])
                 } else {
-                    dice.pick(&[Activation::Linear, Activation::Tanh])
+                    rng.pick(&[Activation::Linear, Activation::Tanh])
                 };
                 set_output(plan, unfit)?;
             }
             Fault::ForeignLoss => {
-                plan.training.loss = if habitat.is_regression() {
-                    dice.pick(&[Loss::Hinge, Loss::Poisson])
+                plan.training.loss = if dataset.is_regression() {
+                    rng.pick(&[Loss::Hinge, Loss::Poisson])
                 } else if plan.training.loss == (Loss::BinaryCrossentropy { from_logits: false }) {
-                    dice.pick(&[Loss::Poisson, Loss::KlDivergence, Loss::Mae, Loss::Hinge])
+                    rng.pick(&[Loss::Poisson, Loss::KlDivergence, Loss::Mae, Loss::Hinge])
                 } else {
-                    dice.pick(&[Loss::Mae, Loss::Hinge, Loss::Mse])
+                    rng.pick(&[Loss::Mae, Loss::Hinge, Loss::Mse])
                 };
             }
             Fault::UnscaledInputs | Fault::ShiftedInputs | Fault::Outliers => {
-                if !habitat.has_amounts() {
+                if !dataset.has_amounts() {
                     return None;
                 }
                 plan.data.scale = surefoot_plan::Scale::None;
                 unprotect(plan);
                 return Some(Some(match self {
                     Fault::UnscaledInputs => {
-                        Spoiled { factor: by(255.0, 5000.0), offset: 0.0, outliers: 0.0 }
+                        Corruption { factor: by(255.0, 5000.0), offset: 0.0, outliers: 0.0 }
                     }
                     Fault::ShiftedInputs => {
-                        Spoiled { factor: 1.0, offset: by(100.0, 2000.0), outliers: 0.0 }
+                        Corruption { factor: 1.0, offset: by(100.0, 2000.0), outliers: 0.0 }
                     }
-                    _ => Spoiled { factor: 1.0, offset: 0.0, outliers: by(0.01, 0.05) },
+                    _ => Corruption { factor: 1.0, offset: 0.0, outliers: by(0.01, 0.05) },
                 }));
             }
         }
@@ -338,7 +338,7 @@ fn each_hidden(plan: &mut Plan, mut change: impl FnMut(&mut Layer)) {
     });
 }
 
-/// Takes away what would hide the fault: normalisation, shortcuts, clipping.
+/// Removes normalization, shortcuts and clipping, which would hide the fault.
 fn unprotect(plan: &mut Plan) {
     fn bare(layers: Vec<Layer>) -> Vec<Layer> {
         layers
@@ -363,7 +363,7 @@ fn has_relu(plan: &Plan) -> bool {
     found
 }
 
-/// Whether there are enough layers for a gradient to die in.
+/// Returns true if the network is deep enough for vanishing gradients.
 fn is_deep(plan: &Plan) -> bool {
     let mut plan = plan.clone();
     let mut depth = 0;

@@ -1,17 +1,18 @@
-//! The zoo: plans made from a seed, some with a fault, and what becomes of them.
+//! The zoo: plans generated from a seed, some with an injected fault, to evaluate detectors and
+//! remedies.
 
 mod case;
-mod dice;
+mod corruption;
+mod dataset;
 mod evaluate;
 mod fault;
-mod habitat;
 mod real;
-mod spoil;
+mod rng;
 mod table;
 
 pub use case::{Case, Injected, cases};
+pub use dataset::DatasetKind;
 pub use evaluate::{Faulty, Row, Treated, evaluate, treat};
-pub use fault::{Degree, Fault, Spoiled};
-pub use habitat::Habitat;
+pub use fault::{Corruption, Degree, Fault};
 pub use real::{motivating, real_cases};
 pub use table::{Line, Tables};

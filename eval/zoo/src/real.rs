@@ -1,53 +1,53 @@
 //! Cases on real data, from the files that `eval/bench/data` writes.
 
 use crate::case::{Case, inject};
-use crate::dice::Dice;
-use crate::habitat::{self, Habitat};
+use crate::dataset::{self, DatasetKind};
+use crate::rng::Rng;
 use std::path::Path;
 use surefoot_plan::{
     Activation, Conv2d, Data, Dense, Dropout, Embedding, Flatten, GlobalPool, Gru, Initializer,
     Layer, Loss, Lstm, Optimizer, Padding, Plan, Pool2d, Scale, Source, Task, Training,
 };
 
-/// The numbers of real cases start here, so that they are told from generated ones.
+/// First case number of real data, to distinguish them from generated cases.
 const FIRST: u64 = 10_000;
 
 /// `count` cases on each of the real data sets that are in `dir`.
 pub fn real_cases(seed: u64, dir: &Path, count: u64) -> Vec<Case> {
-    let sets = Habitat::REAL.into_iter().zip(0..);
-    sets.filter(|(habitat, _)| file(*habitat, dir).exists())
-        .flat_map(|(habitat, set)| {
-            (0..count).map(move |i| case(seed, habitat, FIRST + 1000 * set + i, dir))
+    let sets = DatasetKind::REAL.into_iter().zip(0..);
+    sets.filter(|(dataset, _)| file(*dataset, dir).exists())
+        .flat_map(|(dataset, set)| {
+            (0..count).map(move |i| case(seed, dataset, FIRST + 1000 * set + i, dir))
         })
         .collect()
 }
 
 /// The file of a data set.
-fn file(habitat: Habitat, dir: &Path) -> std::path::PathBuf {
-    dir.join(format!("{}.npz", habitat.name()))
+fn file(dataset: DatasetKind, dir: &Path) -> std::path::PathBuf {
+    dir.join(format!("{}.npz", dataset.name()))
 }
 
-fn case(seed: u64, habitat: Habitat, number: u64, dir: &Path) -> Case {
-    let dice = Dice::new(seed, number);
+fn case(seed: u64, dataset: DatasetKind, number: u64, dir: &Path) -> Case {
+    let rng = Rng::new(seed, number);
     let source =
-        Source::Npz { path: file(habitat, dir), features: "x".to_owned(), labels: "y".to_owned() };
+        Source::Npz { path: file(dataset, dir), features: "x".to_owned(), labels: "y".to_owned() };
     let mut data = Data::new(source);
-    data.task = Some(match habitat {
-        Habitat::Imdb => Task::Binary,
+    data.task = Some(match dataset {
+        DatasetKind::Imdb => Task::Binary,
         _ => Task::MultiClass,
     });
-    let mut twin = match habitat {
-        Habitat::Imdb | Habitat::Reuters => text(habitat, data, &dice),
-        _ => images(data, &dice),
+    let mut twin = match dataset {
+        DatasetKind::Imdb | DatasetKind::Reuters => text(dataset, data, &rng),
+        _ => images(data, &rng),
     };
     twin.name = Some(format!("zoo-{number}"));
-    let injected = (number % 10 < 6).then(|| inject(&twin, habitat, number, &dice));
-    Case { number, habitat, twin, injected: injected.flatten() }
+    let injected = (number % 10 < 6).then(|| inject(&twin, dataset, number, &rng));
+    Case { number, dataset, twin, injected: injected.flatten() }
 }
 
-fn images(mut data: Data, dice: &Dice) -> Plan {
+fn images(mut data: Data, rng: &Rng) -> Plan {
     data.scale = Scale::Standardise;
-    let (act, init) = habitat::activation(dice);
+    let (act, init) = dataset::activation(rng);
     let mut layers = Vec::new();
     for (filters, size) in [(6, 5), (16, 5)] {
         layers.push(Layer::Conv2d(Conv2d {
@@ -66,25 +66,25 @@ fn images(mut data: Data, dice: &Dice) -> Plan {
             ..Dense::new(units)
         }));
     }
-    if dice.chance(0.3) {
+    if rng.chance(0.3) {
         layers.push(Layer::Dropout(Dropout::new(0.2)));
     }
     layers.push(Layer::Dense(Dense { activation: Activation::Softmax, ..Dense::new(10) }));
     let loss = Loss::SparseCategoricalCrossentropy { from_logits: false };
     let training = Training {
-        batch_size: dice.pick(&[32, 64]),
-        optimizer: habitat::optimizer(dice, dice.log(0.0008, 0.002)),
+        batch_size: rng.pick(&[32, 64]),
+        optimizer: dataset::optimizer(rng, rng.log(0.0008, 0.002)),
         ..Training::new(6, loss)
     };
     Plan::new(data, layers, training)
 }
 
-fn text(habitat: Habitat, data: Data, dice: &Dice) -> Plan {
+fn text(dataset: DatasetKind, data: Data, rng: &Rng) -> Plan {
     let mut layers = vec![Layer::Embedding(Embedding {
         embeddings_initializer: Initializer::RandomUniform { minval: -0.1, maxval: 0.1 },
         ..Embedding::new(502, 16)
     })];
-    match dice.pick(&["lstm", "gru", "pool"]) {
+    match rng.pick(&["lstm", "gru", "pool"]) {
         "lstm" => layers.push(Layer::Lstm(Lstm::new(24))),
         "gru" => layers.push(Layer::Gru(Gru::new(24))),
         _ => layers.push(Layer::GlobalAveragePool(GlobalPool::default())),
@@ -96,8 +96,8 @@ fn text(habitat: Habitat, data: Data, dice: &Dice) -> Plan {
             ..Dense::new(24)
         }));
     }
-    let (units, activation, loss) = match habitat {
-        Habitat::Imdb => {
+    let (units, activation, loss) = match dataset {
+        DatasetKind::Imdb => {
             let loss = Loss::BinaryCrossentropy { from_logits: false };
             (1, Activation::Sigmoid, loss)
         }
@@ -110,7 +110,7 @@ fn text(habitat: Habitat, data: Data, dice: &Dice) -> Plan {
     let training = Training {
         batch_size: 32,
         optimizer: Optimizer {
-            learning_rate: dice.log(0.001, 0.003),
+            learning_rate: rng.log(0.001, 0.003),
             global_clipnorm: Some(1.0),
             ..Optimizer::adam()
         },
@@ -122,7 +122,7 @@ fn text(habitat: Habitat, data: Data, dice: &Dice) -> Plan {
 /// The paper's two motivating networks (section 3): 34 and 20 layers of 128 ReLUs on MNIST, Adam at
 /// its default rate.
 pub fn motivating(dir: &Path, depth: usize) -> Option<Plan> {
-    let path = file(Habitat::Mnist, dir);
+    let path = file(DatasetKind::Mnist, dir);
     if !path.exists() {
         return None;
     }

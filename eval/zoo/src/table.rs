@@ -1,4 +1,4 @@
-//! The tables: what became of the cases, beside what the paper reports.
+//! The result tables, with the paper's values.
 
 use crate::evaluate::{Row, Treated};
 use serde::Serialize;
@@ -6,32 +6,32 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use surefoot_diagnose::detectors;
 
-/// What became of some cases together.
+/// Aggregated results of several cases.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Line {
     /// Buggy plans.
     pub plans: u64,
-    /// Those in which a problem was found.
+    /// Plans with a detected problem.
     pub detected: u64,
-    /// Those in which it has a right name.
+    /// Plans with the right problem.
     pub right: u64,
-    /// Those that were repaired.
+    /// Repaired plans.
     pub repaired: u64,
-    /// The mean share of the steps done when it was found.
+    /// Mean share of steps until detection.
     pub delay: f64,
-    /// The same in steps.
+    /// Mean number of steps until detection.
     pub delay_steps: f64,
-    /// The mean metric without repair.
+    /// Mean metric without repair.
     pub before: f64,
-    /// Of the delivered models.
+    /// Mean metric of the delivered models.
     pub after: f64,
-    /// Of the twins.
+    /// Mean metric of the twins.
     pub twin: f64,
-    /// The mean time with diagnosis and repair by that without.
+    /// Mean time with diagnosis and repair, relative to without.
     pub time: f64,
-    /// How many remedies were tried, in the mean.
+    /// Mean number of attempts.
     pub attempts: f64,
-    /// How often each remedy is in a plan that was delivered as repaired.
+    /// Number of repaired plans with each remedy.
     pub remedies: BTreeMap<String, u64>,
 }
 
@@ -46,14 +46,14 @@ pub struct Tables {
     pub cases: u64,
     /// Healthy plans, each trained on three seeds.
     pub healthy: u64,
-    /// Healthy plans in which a problem was found on any seed.
+    /// Healthy plans with a problem found on any seed.
     pub false_alarms: u64,
-    /// In how many healthy plans each detector found something on any seed. Warnings are not false
-    /// by that: a sound run may have a spike.
+    /// Healthy plans with a finding of each detector on any seed. Warnings are not necessarily false:
+    /// a healthy run can have a spike.
     pub found_in_healthy: BTreeMap<String, u64>,
     /// All buggy plans.
     pub all: Line,
-    /// By the problem that the fault was made to cause.
+    /// By the problem that the fault causes.
     pub problems: BTreeMap<String, Line>,
     /// By data set.
     pub data: BTreeMap<&'static str, Line>,
@@ -73,14 +73,14 @@ const PAPER_GAIN: [(&str, f64); 8] = [
 
 /// AutoTrainer's remedies that worked, by problem (Table 2).
 const PAPER_REMEDIES: [(&str, &str); 8] = [
-    ("vanishing_gradient", "S2 37, S1 12 of 53"),
-    ("exploding_gradient", "S2 47, S1 2, S3 1 of 54"),
-    ("dying_relu", "S2 16, S1 7, S4 1 of 24"),
-    ("oscillating_loss", "S7 20, S6 10 of 30"),
-    ("slow_convergence", "S7 154, S6 13 of 167"),
-    ("improper_output_activation", "S2 66 of 66"),
-    ("improper_loss", "S8 65 of 65"),
-    ("abnormal_data", "S9 47 of 47"),
+    ("vanishing_gradient", "activation 37, batch_norm 12 of 53"),
+    ("exploding_gradient", "activation 47, batch_norm 2, clip_gradient 1 of 54"),
+    ("dying_relu", "activation 16, batch_norm 7, initializer 1 of 24"),
+    ("oscillating_loss", "optimizer 20, learning_rate 10 of 30"),
+    ("slow_convergence", "optimizer 154, learning_rate 13 of 167"),
+    ("improper_output_activation", "activation 66 of 66"),
+    ("improper_loss", "loss 65 of 65"),
+    ("abnormal_data", "normalize_data 47 of 47"),
 ];
 
 impl Tables {
@@ -211,7 +211,7 @@ impl Line {
         let count = |what: &dyn Fn(&Treated) -> bool| treated.iter().filter(|t| what(t)).count();
         let mean = |what: &dyn Fn(&Treated) -> Option<f64>| {
             let values: Vec<f64> = treated.iter().filter_map(|t| what(t)).collect();
-            // The sum of nothing is -0.
+            // An empty sum is -0.
             (0.0 + values.iter().sum::<f64>()) / values.len().max(1) as f64
         };
         let mut remedies = BTreeMap::new();
@@ -244,15 +244,15 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::DatasetKind;
     use crate::evaluate::Faulty;
     use crate::fault::{Degree, Fault};
-    use crate::habitat::Habitat;
 
     fn row(case: u64, repaired: bool) -> Row {
         Row {
             event: "case",
             case,
-            data: Habitat::Circles,
+            data: DatasetKind::Circles,
             fault: Some(Fault::LowRate),
             degree: Some(Degree::Mild),
             healthy: true,

@@ -1,26 +1,26 @@
-//! Premature decay: a detector from outside.
+//! A detector for learning rates that decay too early.
 
 use surefoot_diagnose::{Context, Detector, Finding, Problem, Quantity};
 
-/// The loss stands still, far from done, since the learning rate has decayed.
+/// The loss stagnates after the learning rate has decayed, before the training has converged.
 ///
-/// Surefoot's own `slow_convergence` speaks when less than a hundredth of the rate is left before half
-/// of the training. Schedules copied from a shorter training are often not so drastic. They leave a
-/// few percent, the steps are of a sound size, and the loss does not move any more.
+/// Surefoot's `slow_convergence` reports rates below 1% in the first half of the training. Schedules
+/// copied from a shorter training often keep a few percent: the updates look normal, but the loss
+/// stagnates.
 ///
-/// A loss that stands still at a constant rate is none of its business.
+/// A loss that stagnates at a constant rate is not reported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PrematureDecay {
-    /// The share of the highest learning rate that is little.
+    /// Share of the highest learning rate below which the rate is low.
     pub(crate) little_rate: f64,
-    /// The change of the loss, as a share of it, that is none.
+    /// Relative change of the loss below which it stagnates.
     pub(crate) little_change: f64,
-    /// The skill of a run that is nearly done.
+    /// Skill of a run that has nearly converged.
     pub(crate) nearly_done: f64,
 }
 
 impl PrematureDecay {
-    /// What it looks for.
+    /// The reported problem.
     pub(crate) const PROBLEM: Problem = Problem::new("premature_decay");
 }
 
@@ -29,15 +29,15 @@ impl Default for PrematureDecay {
         Self {
             // Below the usual drops, to a half, a fifth or a tenth, after which runs still learn.
             little_rate: 0.05,
-            // The mean of a tenth of the training is that steady, whatever its batches do.
+            // The mean over a tenth of the training is that stable in spite of batch noise.
             little_change: 0.02,
-            // The last of it is what a decay is for.
+            // A decay is meant for the last part of the training.
             nearly_done: 0.9,
         }
     }
 }
 
-/// How many blocks the loss is averaged over: a tenth of the training, if it has 200 steps.
+/// Blocks that the loss is averaged over: a tenth of a training of 200 steps.
 const TENTH: usize = 20;
 
 impl Detector for PrematureDecay {
@@ -52,7 +52,7 @@ impl Detector for PrematureDecay {
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
         let curve = context.curve;
         let left = curve.learning_rate_fraction();
-        // Near the end a low rate is as it should be.
+        // A low rate is normal near the end.
         if left > self.little_rate || curve.progress(context.facts) > 0.75 {
             return None;
         }
@@ -65,7 +65,7 @@ impl Detector for PrematureDecay {
         let since = curve.recent(2 * TENTH).first()?.first;
         let sentence = format!(
             "The learning rate has decayed to {:.1}% of what it was, and since step {since} the \
-             loss stands still at {loss:.3}.",
+             loss stagnates at {loss:.3}.",
             100.0 * left
         );
         Some(
@@ -83,8 +83,7 @@ mod tests {
     use super::*;
     use surefoot_diagnose::{Diagnosis, Facts, Observation, TaskKind, Thresholds};
 
-    /// What is found in a run of 200 steps with these losses and learning rates, by its progress
-    /// from 0 to 1.
+    /// Finds problems in a run of 200 steps, with loss and learning rate by progress from 0 to 1.
     fn find(loss: impl Fn(f64) -> f64, rate: impl Fn(f64) -> f64) -> Option<Finding> {
         let facts = Facts {
             task: Some(TaskKind::Binary),
@@ -100,7 +99,7 @@ mod tests {
             diagnosis.observe(&Observation {
                 step,
                 epoch: (step - 1) / 20 + 1,
-                // Batches differ.
+                // Batch noise.
                 loss: loss(progress) * (1.0 + 0.1 * (step as f64).sin()),
                 metric: None,
                 mae: None,
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_stands_still_since_the_rate_decayed_is_found() {
+    fn a_loss_that_stagnates_after_a_decay_is_found() {
         let found = find(|p| (1.0 - 2.0 * p).max(0.6), decayed).unwrap();
         assert_eq!(found.problem, PrematureDecay::PROBLEM);
         assert!((70..=90).contains(&found.step) && found.since >= 30, "{found:?}");
@@ -127,22 +126,22 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_falls_is_left_alone() {
+    fn a_falling_loss_is_not_a_problem() {
         assert_eq!(find(|p| 1.0 - 0.5 * p, decayed), None);
     }
 
     #[test]
-    fn a_run_that_is_nearly_done_is_left_alone() {
+    fn a_converged_run_is_not_a_problem() {
         assert_eq!(find(|p| (1.0 - 9.0 * p).max(0.05), decayed), None);
     }
 
     #[test]
-    fn a_rate_that_falls_at_the_end_is_left_alone() {
+    fn a_decay_at_the_end_is_not_a_problem() {
         assert_eq!(find(|_| 0.6, |p| if p < 0.8 { 0.1 } else { 0.001 }), None);
     }
 
     #[test]
-    fn a_loss_that_stands_still_at_a_constant_rate_is_none_of_its_business() {
+    fn a_constant_rate_is_not_a_problem() {
         assert_eq!(find(|_| 0.6, |_| 0.1), None);
     }
 }

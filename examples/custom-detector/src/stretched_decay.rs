@@ -1,11 +1,11 @@
-//! Stretched decay: a remedy from outside.
+//! A remedy that stretches the decay of the learning rate.
 
 use crate::premature_decay::PrematureDecay;
 use surefoot_diagnose::Problem;
 use surefoot_plan::{Decay, Plan};
 use surefoot_repair::{Change, Remedy, RemedyContext};
 
-/// Lets the learning rate fall along a cosine that ends with the run, then not at all.
+/// Replaces the schedule with a cosine over the whole run, then with a constant rate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StretchedDecay;
 
@@ -31,13 +31,13 @@ impl Remedy for StretchedDecay {
         let (decay, sentence) = match variant {
             0 => (
                 Decay::Cosine { decay_steps: None, alpha },
-                "Lets the learning rate fall along a cosine that ends with the run.",
+                "Decays the learning rate along a cosine over the whole run.",
             ),
-            1 => (Decay::Constant, "Keeps the learning rate where it starts."),
+            1 => (Decay::Constant, "Keeps the learning rate constant."),
             _ => return Err("all schedules were tried".to_owned()),
         };
         let mut changed = plan.clone();
-        // The warm-up stays as it is: it is not what was wrong.
+        // The warm-up stays.
         changed.training.schedule.decay = decay;
         Change::new(plan, changed, sentence)
     }
@@ -49,7 +49,7 @@ mod tests {
     use surefoot_diagnose::{Facts, Finding};
 
     fn apply(decay: Decay, variant: usize) -> Result<Change, String> {
-        let mut plan = crate::plan().unwrap();
+        let mut plan = crate::tests::plan();
         plan.training.schedule.decay = decay;
         plan.training.schedule.warmup_steps = 5;
         let context = RemedyContext {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_why_it_does_not_apply() {
+    fn reasons_for_not_applying_are_given() {
         let reason = |decay, variant| apply(decay, variant).unwrap_err();
         let constant = reason(Decay::Constant, 0);
         assert_eq!(constant, "the learning rate does not decay");
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn it_answers_no_problem_but_its_own() {
+    fn it_answers_only_its_problem() {
         assert!(StretchedDecay.answers(&PrematureDecay::PROBLEM));
         assert!(!StretchedDecay.answers(&Problem::SLOW_CONVERGENCE));
     }

@@ -10,9 +10,8 @@ use surefoot_plan::Activation;
 pub(crate) const SELU_ALPHA: f32 = 1.673_263_2;
 pub(crate) const SELU_SCALE: f32 = 1.050_701;
 
-/// Whether the gradient of `activation` can be had from its output alone.
-///
-/// Where it can, the input need not be kept for the backward pass.
+/// Returns true if the gradient of `activation` can be computed from its output, so that the input
+/// need not be kept for the backward pass.
 pub(crate) fn gradient_from_output(activation: Activation) -> bool {
     !matches!(activation, Activation::Gelu { .. } | Activation::Silu | Activation::Softplus)
 }

@@ -21,7 +21,7 @@ const IMAGES: usize = 8;
 /// Values readable past the end of a plane, for whole vectors.
 const SLACK: usize = 64;
 
-/// Whether this way of computing pays for `window`.
+/// Returns true if direct convolution is faster for `window`.
 pub(crate) fn suits(window: &Window) -> bool {
     let within_reach = |padding: [usize; 2]| (0..2).all(|axis| padding[axis] < span(window, axis));
     window.stride == [1, 1]
@@ -59,7 +59,7 @@ impl Layout {
         }
     }
 
-    /// Where each tap is, from the start of its window's plane.
+    /// Offset of each tap from the start of its window's plane.
     fn taps(&self, window: &Window) -> Vec<usize> {
         let mut taps = Vec::with_capacity(window.size[0] * window.size[1]);
         for ky in 0..window.size[0] {

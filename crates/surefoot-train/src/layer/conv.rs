@@ -13,7 +13,7 @@ pub(crate) struct Conv {
     pub(crate) activation: Activation,
     pub(crate) window: Window,
     pub(crate) sequence: bool,
-    /// Whether anything before this stage learns.
+    /// True if an earlier stage has parameters.
     pub(crate) with_input_gradient: bool,
 }
 

@@ -10,7 +10,7 @@ pub(crate) struct Dense {
     pub(crate) kernel: ParameterId,
     pub(crate) bias: Option<ParameterId>,
     pub(crate) activation: Activation,
-    /// Whether anything before this stage learns.
+    /// True if an earlier stage has parameters.
     pub(crate) with_input_gradient: bool,
 }
 

@@ -2,10 +2,10 @@
 //!
 //! A model is compiled into a list of [`Stage`]s. Composite layers (a residual block, a
 //! transformer block) become several stages, so that the list is flat and every stage can be
-//! watched, sharded and synchronised the same way.
+//! observed, sharded and synchronized the same way.
 //!
 //! Between stages a vector is `[batch, features]`, a sequence `[batch, steps, features]`, and an
-//! image `[batch, channels, height, width]`, which is what convolutions want. Where a layer is
+//! image `[batch, channels, height, width]`, the layout of convolutions. Where a layer is
 //! defined on the last dimension of a channels-last image, it permutes and says so.
 
 pub(crate) mod attention;
@@ -76,16 +76,16 @@ pub(crate) struct MovingUpdate {
     pub(crate) batch: Vec<f64>,
 }
 
-/// Why a pass is made.
+/// Purpose of a pass.
 #[derive(Clone, Copy)]
 pub(crate) enum Mode<'a> {
-    /// To learn: dropout is on, and drawn by the key of each sample.
+    /// Training: dropout is on, drawn by the key of each sample.
     Training { seed: u64, epoch: u64, samples: &'a [u64] },
-    /// To judge: dropout is off, batch normalisation uses its moving statistics.
+    /// Evaluation: dropout is off, batch normalization uses its moving statistics.
     Inference,
 }
 
-/// What a stage keeps for its backward pass.
+/// Values that a stage keeps for its backward pass.
 pub(crate) enum Kept<B: Compute> {
     Tensor(Tensor<B>),
     Origin(Origin<B>),
@@ -121,7 +121,7 @@ impl<'a, B: Compute> Pass<'a, B> {
         &self.parameters[id]
     }
 
-    /// Keeps `tensor` for the backward pass; nothing is kept when judging.
+    /// Keeps `tensor` for the backward pass; nothing is kept in an evaluation.
     pub(crate) fn keep(&mut self, tensor: &Tensor<B>) {
         if self.training() {
             self.tape.push(Kept::Tensor(tensor.clone()));
@@ -134,7 +134,7 @@ impl<'a, B: Compute> Pass<'a, B> {
         }
     }
 
-    /// Takes back what was kept last.
+    /// Returns the value that was kept last.
     pub(crate) fn take(&mut self) -> Tensor<B> {
         match self.tape.pop() {
             Some(Kept::Tensor(tensor)) => tensor,
@@ -219,7 +219,7 @@ pub(crate) fn channels_first<B: Compute>(x: Tensor<B>) -> Tensor<B> {
     x.permute(&[0, 3, 1, 2])
 }
 
-/// An activation as a layer of its own.
+/// An activation as a separate layer.
 pub(crate) struct Activate(pub(crate) Activation);
 
 impl<B: Compute> Stage<B> for Activate {

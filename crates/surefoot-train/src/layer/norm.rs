@@ -314,7 +314,7 @@ impl GroupNorm {
     }
 }
 
-/// Whether a tensor of this shape has its channels last and positions before them.
+/// Returns true if a tensor of this shape has positions followed by channels.
 fn channels_run_fastest(shape: &[usize]) -> bool {
     !matches!(shape.len(), 2 | 4)
 }

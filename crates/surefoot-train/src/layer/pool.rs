@@ -6,7 +6,7 @@ use crate::compute::Compute;
 use crate::kernel::conv::Window;
 use crate::tensor::Tensor;
 
-/// What a pool makes of a window.
+/// Reduction of a pooling window.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Summary {
     Max,

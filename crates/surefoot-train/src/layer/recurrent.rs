@@ -32,7 +32,7 @@ pub(crate) struct Recurrent {
     /// Of the gates; unused by the simple cell.
     pub(crate) recurrent_activation: Activation,
     pub(crate) return_sequences: bool,
-    /// Whether anything before this stage learns.
+    /// True if an earlier stage has parameters.
     pub(crate) with_input_gradient: bool,
     /// One, or two whose outputs are concatenated.
     pub(crate) directions: Vec<Direction>,
@@ -198,7 +198,7 @@ impl Recurrent {
     }
 }
 
-/// What a direction's steps have in common.
+/// Values shared by the steps of a direction.
 struct Step<'a, B: Compute> {
     layer: &'a Recurrent,
     recurrent: &'a Tensor<B>,
@@ -248,7 +248,7 @@ impl<B: Compute> Step<'_, B> {
         }
     }
 
-    /// Where inputs and state are simply added: both have the gradient of the sum.
+    /// Inputs and state are added: both have the gradient of the sum.
     fn through_state(
         &self,
         d_sum: Tensor<B>,
@@ -261,7 +261,7 @@ impl<B: Compute> Step<'_, B> {
         (d_sum, d_hidden)
     }
 
-    /// Whether the fused cell applies.
+    /// Returns true if the fused cell can be used.
     fn is_standard(&self) -> bool {
         self.layer.activation == Activation::Tanh
             && self.layer.recurrent_activation == Activation::Sigmoid

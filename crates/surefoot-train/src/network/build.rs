@@ -15,7 +15,7 @@ use crate::parameters::{Declaration, Role, Start};
 use surefoot_diagnose::LayerInfo;
 use surefoot_plan::{Initializer, Layer, Regularizer};
 
-/// What all arrays of a layer have in common while it is being compiled.
+/// Settings shared by all arrays of a layer.
 pub(super) struct Frame {
     pub(super) name: String,
     pub(super) first: ParameterId,
@@ -87,7 +87,7 @@ impl<B: Compute> Builder<B> {
         self.network.stages.push(Box::new(stage));
     }
 
-    /// Whether anything before the next stage learns.
+    /// True if a stage before the next one has parameters.
     pub(super) fn learns_before(&self, frame: &Frame) -> bool {
         frame.first > 0
     }

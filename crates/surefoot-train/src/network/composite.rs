@@ -266,7 +266,7 @@ impl<B: Compute> Builder<B> {
     }
 }
 
-/// What the two convolutions have in common.
+/// Settings shared by both convolutions.
 pub(super) struct ConvPlan {
     pub(super) geometry: Geometry,
     pub(super) sequence: bool,
@@ -276,7 +276,7 @@ pub(super) struct ConvPlan {
     pub(super) bias: Option<(Initializer, Regularizer)>,
 }
 
-/// What the three recurrent layers have in common.
+/// Settings shared by the recurrent layers.
 pub(super) struct RecurrentPlan {
     pub(super) cell: Cell,
     pub(super) units: usize,
@@ -289,7 +289,7 @@ pub(super) struct RecurrentPlan {
     pub(super) bidirectional: bool,
 }
 
-/// What attention alone and in a transformer have in common.
+/// Settings shared by attention and transformer layers.
 pub(super) struct AttentionPlan {
     pub(super) heads: usize,
     pub(super) key_dim: usize,

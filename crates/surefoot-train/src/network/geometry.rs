@@ -3,7 +3,7 @@
 use crate::kernel::conv::Window;
 use surefoot_plan::Padding;
 
-/// A window before it knows its input.
+/// A window whose input shape is not yet known.
 pub(super) struct Geometry {
     pub(super) size: [usize; 2],
     pub(super) stride: [usize; 2],

@@ -15,7 +15,7 @@ use surefoot_plan::{Activation, Layer, layer_names};
 /// A compiled model.
 pub struct Network<B: Compute> {
     pub(crate) stages: Vec<Box<dyn Stage<B>>>,
-    /// What is watched, in order: one for every layer of the plan.
+    /// Observed layers, one for every layer of the plan.
     pub(crate) subjects: Vec<Subject>,
     pub(crate) declarations: Vec<Declaration>,
     /// Multiplications of one sample's forward pass, roughly.
@@ -28,7 +28,7 @@ pub struct Network<B: Compute> {
     pub(crate) first_learning: Option<usize>,
 }
 
-/// A layer as it is watched.
+/// An observed layer.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
     pub(crate) info: LayerInfo,
@@ -36,12 +36,12 @@ pub(crate) struct Subject {
     pub(crate) stage: usize,
     /// Its arrays.
     pub(crate) arrays: Range<ParameterId>,
-    /// How the units lie in the first array, if it has units.
+    /// Layout of the units in the first array, if it has units.
     pub(crate) units: Option<Units>,
     pub(crate) activation: Option<Activation>,
 }
 
-/// How units lie in a kernel.
+/// Layout of units in a kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Units {
     Columns(usize),
@@ -71,12 +71,12 @@ impl<B: Compute> Network<B> {
         network
     }
 
-    /// The static facts about the watched layers.
+    /// Static facts about the observed layers.
     pub fn layers(&self) -> Vec<LayerInfo> {
         self.subjects.iter().map(|s| s.info.clone()).collect()
     }
 
-    /// How many parameters the model learns.
+    /// Number of trainable parameters.
     pub fn parameters(&self) -> u64 {
         self.subjects.iter().map(|s| s.info.parameters).sum()
     }

@@ -1,6 +1,6 @@
-//! Packs one step, and repeats it from what was packed.
+//! Packs one step into a capsule, and repeats it.
 
-use super::Run;
+use super::TrainingRun;
 use crate::compute::Compute;
 use crate::error::TrainError;
 use serde::{Deserialize, Serialize};
@@ -9,33 +9,33 @@ use surefoot_diagnose::{LayerInfo, Observation};
 use surefoot_plan::{ObserveEvery, Plan, Task, Watch};
 use surefoot_record::{Array, Capsule, CapsuleFacts, Checkpoint, StepDigest, Values};
 
-/// What stands before the names of a checkpoint's arrays.
+/// Prefix of a checkpoint's arrays.
 const STATE: &str = "state.";
 
-/// What a step depends on besides the plan, the state and the batch.
+/// Inputs of a step besides the plan, the state and the batch.
 #[derive(Debug, Serialize, Deserialize)]
 struct Training {
-    /// Steps in all, which the learning rate follows.
+    /// Total steps, for the learning rate schedule.
     steps: u64,
-    /// Into how many parts a full batch is cut.
+    /// Shards per full batch.
     shards: usize,
     input_shape: Vec<usize>,
-    /// One more than the largest symbol, 0 if the features are none.
+    /// One more than the largest symbol; 0 if the features are not symbols.
     symbols: usize,
     task: String,
     classes: usize,
     target_width: usize,
 }
 
-impl<B: Compute> Run<'_, B> {
-    /// Packs the next step; `facts` has what is recorded of it, and is completed. The batch is
-    /// packed as it enters the network: cleaned, scaled, channels last.
+impl<B: Compute> TrainingRun<'_, B> {
+    /// Packs the next step and completes `facts`. The batch is packed as the network receives it:
+    /// cleaned, scaled, channels last.
     pub fn pack(&mut self, facts: CapsuleFacts) -> Result<Capsule, TrainError> {
         let ids = self.next_batch();
         let part = &self.data.train;
         let width = part.features.len() / part.len.max(1);
         let mut arrays = self.checkpoint().arrays;
-        // What is delivered at the end is no matter of one step.
+        // A step does not depend on the best model.
         arrays.retain(|array| !array.name.starts_with("best."));
         for array in &mut arrays {
             array.name.insert_str(0, STATE);
@@ -86,33 +86,33 @@ impl<B: Compute> Run<'_, B> {
     }
 }
 
-/// Where in a step the first value came up that is NaN or infinite.
+/// Origin of the first NaN or infinite value in a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The parameters of a layer had one before the step.
+    /// The parameters of a layer, before the step.
     Before(String),
-    /// It was in the samples.
+    /// The samples.
     Input,
-    /// It came up in the output of a layer.
+    /// The output of a layer.
     Output(String),
-    /// All outputs were finite, and the loss was not.
+    /// The loss, with finite outputs.
     Loss,
-    /// It came up in the gradient of a layer, on the way back.
+    /// The gradient of a layer.
     Gradient(String),
-    /// It came up when the optimizer moved the parameters of a layer.
+    /// The optimizer's update of a layer.
     Update(String),
 }
 
-/// A step that was repeated.
+/// A repeated step.
 #[derive(Clone, Debug)]
 pub struct Repeated {
     /// The layers.
     pub layers: Vec<LayerInfo>,
-    /// What was observed of them.
+    /// Their observation.
     pub observation: Observation,
     /// The digest of the state after the step.
     pub digest: StepDigest,
-    /// Where the first value came up that is not finite, if there is one.
+    /// Origin of the first non-finite value, if there is one.
     pub origin: Option<Origin>,
 }
 
@@ -124,14 +124,14 @@ pub fn repeat<B: Compute>(
     device: B::Device,
 ) -> Result<Repeated, TrainError> {
     let mut plan = plan.clone();
-    // Watching changes no bit of the state, and here it is what is asked for.
+    // Observing does not change the state.
     plan.watch = Watch {
         every: ObserveEvery::Every(std::num::NonZeroU64::MIN),
         quartiles: ObserveEvery::Never,
         ..Watch::default()
     };
     let (training, data) = unpack(&plan, capsule)?;
-    let mut run = Run::<B>::new(&plan, &data, &[], workers, device)?;
+    let mut run = TrainingRun::<B>::new(&plan, &data, &[], workers, device)?;
     run.steps = training.steps;
     run.shards = training.shards;
     run.set_workers(workers);
@@ -146,7 +146,7 @@ pub fn repeat<B: Compute>(
 }
 
 /// The first layer with a parameter that is not finite.
-fn first_stale<B: Compute>(run: &Run<'_, B>) -> Option<String> {
+fn first_stale<B: Compute>(run: &TrainingRun<'_, B>) -> Option<String> {
     let declarations = run.parameters.declarations().iter().enumerate();
     let mut stale = declarations.filter(|(id, _)| {
         let values = &run.parameters.values[run.parameters.range(*id)];
@@ -155,7 +155,7 @@ fn first_stale<B: Compute>(run: &Run<'_, B>) -> Option<String> {
     stale.next().map(|(_, array)| array.layer.clone())
 }
 
-/// Where the first value came up that is not finite, in the order of a step.
+/// Origin of the first non-finite value, in the order of a step.
 fn origin(layers: &[LayerInfo], seen: &Observation) -> Option<Origin> {
     let finite = |summary: &Option<surefoot_stats::Summary>| {
         summary.as_ref().is_none_or(|s| s.nan == 0 && s.inf == 0)
@@ -193,15 +193,16 @@ fn state(capsule: &Capsule) -> Checkpoint {
     }
 }
 
-/// The batch as a data set of its own.
+/// The batch as a data set.
 fn unpack(plan: &Plan, capsule: &Capsule) -> Result<(Training, Dataset), TrainError> {
     let foreign = |reason: &str| TrainError::ForeignCapsule(reason.to_owned());
     let training: Training = serde_json::from_value(capsule.facts.training.clone())
         .map_err(|error| TrainError::ForeignCapsule(error.to_string()))?;
     let tasks = [Task::Binary, Task::MultiClass, Task::Regression];
     let task = tasks.into_iter().find(|task| task.name() == training.task);
-    let task = task.ok_or_else(|| foreign("its task is not known"))?;
-    let lacks = |name: &str| TrainError::ForeignCapsule(format!("it has no `{name}` that fits"));
+    let task = task.ok_or_else(|| foreign("unknown task"))?;
+    let lacks =
+        |name: &str| TrainError::ForeignCapsule(format!("`{name}` is missing or has another size"));
     let ids = match capsule.array("batch.samples").map(|array| &array.data) {
         Some(Values::U64(ids)) if !ids.is_empty() => ids.clone(),
         _ => return Err(lacks("batch.samples")),

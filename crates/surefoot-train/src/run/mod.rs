@@ -1,9 +1,8 @@
-//! A run: a plan with its data on a device, on its way from the first step to the last.
+//! A plan being trained on one device.
 //!
-//! What can be done with it is a file each: [`training`] has the loop, with validation, the best
-//! model and checkpoints; [`step`] one step of it; [`state`] what a run is between two steps, its
-//! checkpoint and its digest; [`replay`] repeats steps that were done before; [`capsule`] packs one
-//! step so that it can be repeated anywhere.
+//! [`training`] is the loop with validation, the best model and checkpoints; [`step`] a single step;
+//! [`state`] the checkpoint and the digest; [`replay`] repeats recorded steps; [`capsule`] packs a step
+//! into a file.
 
 pub(crate) mod capsule;
 mod replay;
@@ -13,76 +12,37 @@ mod training;
 
 pub(crate) use training::better;
 
+use crate::callback::StopReason;
 use crate::compute::Compute;
 use crate::error::TrainError;
 use crate::metric::metric_name;
 use crate::network::Network;
+use crate::observe::{ObserveSchedule, main_arrays};
 use crate::optimizer::Updater;
 use crate::parameters::Parameters;
 use crate::shard::Examples;
-use crate::watch::{Rhythm, main_arrays};
 use crate::worker_pool::WorkerPool;
 use state::Seal;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 use step::Order;
 use surefoot_data::{Dataset, Part};
-use surefoot_diagnose::{Evaluation, Facts, LayerInfo, LayerObservation, Observation};
+use surefoot_diagnose::{Evaluation, Facts, LayerInfo, LayerObservation};
 use surefoot_plan::{Layer, Plan, Weight, layer_names};
 use surefoot_record::{Digest, Part as DigestPart};
 use training::Best;
 
-/// What happens while a run trains, for whoever looks on.
-pub trait Watcher {
-    /// A step was done. `loss` and `metric` are those of its batch.
-    fn step(&mut self, progress: &Progress);
-
-    /// The step was observed, with its layers if their turn had come.
-    fn observed(&mut self, _observation: &Observation) {}
-
-    /// A part of the data was evaluated.
-    fn evaluated(&mut self, evaluation: &Evaluation);
-
-    /// What to do after this step.
-    fn flow(&self) -> Flow;
-}
-
-/// What to do after a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// The next one.
-    GoOn,
-    /// Wait: [`Run::train`] may be called again.
-    Pause,
-    /// Stop, so that it can be gone on with later, in another process.
-    Interrupt,
-    /// Stop for good: the run is not worth going on with.
-    GiveUp,
-}
-
-/// Why a run is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// All steps were done.
-    Finished,
-    /// It waits.
-    Paused,
-    /// Somebody asked to stop; it can be gone on with.
-    Interrupted,
-    /// It was not worth going on with.
-    Hopeless,
-}
-
-/// How far a run is.
+/// Position of a run, with the loss and metric of its last batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     /// Steps done.
     pub step: u64,
-    /// Steps in all.
+    /// Total steps.
     pub steps: u64,
-    /// The epoch of this step, from 1.
+    /// 1-based epoch of this step.
     pub epoch: u64,
-    /// Epochs in all.
+    /// Total epochs.
     pub epochs: u64,
     /// The loss of this step's batch.
     pub loss: f64,
@@ -90,58 +50,60 @@ pub struct Progress {
     pub metric: Option<f64>,
 }
 
-/// What a plan comes to with its data, known before anything runs.
+/// Facts about a run that are fixed before its first step.
 #[derive(Clone, Debug)]
 pub struct Outline {
-    /// The layers that are watched.
+    /// Observed layers.
     pub layers: Vec<LayerInfo>,
-    /// Parameters that learn.
+    /// Trainable parameters.
     pub parameters: u64,
-    /// Steps of an epoch.
+    /// Steps per epoch.
     pub steps_per_epoch: u64,
-    /// Multiplications of a step, forward and backward, counted rather than measured.
+    /// Multiplications per step, forward and backward.
     pub operations: u64,
-    /// Into how many shards a batch is cut.
+    /// Shards per batch.
     pub shards: usize,
-    /// How often it is observed.
-    pub rhythm: Rhythm,
-    /// What the metric is called.
+    /// Steps at which layers are observed.
+    pub schedule: ObserveSchedule,
+    /// Name of the metric.
     pub metric: &'static str,
-    /// The digest of the data.
+    /// Digest of the data.
     pub data: Digest,
-    /// What the parts of a step's digest cover.
+    /// Parts of a step's digest.
     pub digest_parts: Vec<DigestPart>,
-    /// What a diagnosis reasons with.
+    /// Facts for the diagnosis.
     pub facts: Facts,
 }
 
-/// How a run ended.
+/// Result of a training run.
 #[derive(Clone, Debug)]
-pub struct Report {
-    /// Why it ended.
-    pub end: End,
-    /// Steps done in all.
+pub struct TrainingResult {
+    /// Reason why it ended.
+    pub reason: StopReason,
+    /// Loss of the last step's batch; NaN before the first step.
+    pub last_loss: f64,
+    /// Total steps done.
     pub steps: u64,
-    /// Time that this call took: steps, evaluations, checkpoints.
+    /// Duration of the last call, with evaluations and checkpoints.
     pub training: Duration,
-    /// The delivered model's evaluation: the best so far by the validation split. Where there is
-    /// none, the last model is delivered, and judged by the training split.
+    /// Evaluation of the delivered model: the best on the validation split, or without one the last
+    /// model on the training split.
     pub best: Option<Evaluation>,
-    /// The evaluation of the model as it was at the end.
+    /// Evaluation of the last model.
     pub last: Option<Evaluation>,
-    /// The delivered model on the test split, if there is one.
+    /// Evaluation of the delivered model on the test split.
     pub test: Option<Evaluation>,
-    /// The digest of the delivered model.
+    /// Digest of the delivered model.
     pub digest: Digest,
     /// The delivered model.
     pub model: Vec<Weight>,
 }
 
-/// Workers that are of use in judging, however few the shards.
-const JUDGES: usize = 8;
+/// Workers that speed up an evaluation, however few the shards.
+const EVALUATION_WORKERS: usize = 8;
 
-/// A run in the making, on one device.
-pub struct Run<'a, B: Compute> {
+/// A plan being trained on one device.
+pub struct TrainingRun<'a, B: Compute> {
     plan: &'a Plan,
     data: &'a Dataset,
     device: B::Device,
@@ -154,25 +116,26 @@ pub struct Run<'a, B: Compute> {
     updater: Updater,
     shards: usize,
     worker_pool: WorkerPool,
-    rhythm: Rhythm,
+    schedule: ObserveSchedule,
     step: u64,
     /// Steps in all.
     steps: u64,
     best: Option<Best>,
     last: Option<Evaluation>,
-    /// The order of samples in the epoch that a step was last done of.
+    last_loss: f64,
+    outline: Arc<Outline>,
+    /// Order of samples in the current epoch.
     order: Option<Order>,
-    /// The numbers of the samples of the last step, which its digest covers.
+    /// Sample ids of the last step, for its digest.
     samples: Vec<u64>,
     seal: Seal,
-    /// The layers as last observed, and the weights before the step: kept for their memory.
+    // Buffers that are reused.
     layers: Vec<LayerObservation>,
     before: Vec<f32>,
 }
 
-impl<'a, B: Compute> Run<'a, B> {
-    /// A run before its first step. `weights` replace initial values, `workers` threads share the
-    /// work of a step.
+impl<'a, B: Compute> TrainingRun<'a, B> {
+    /// Builds the network. `weights` replace initial values; `workers` threads share a step.
     pub fn new(
         plan: &'a Plan,
         data: &'a Dataset,
@@ -199,12 +162,28 @@ impl<'a, B: Compute> Run<'a, B> {
         let batch = batch_size(plan, data);
         let shards = shards(plan, &network, batch).min(batch);
         let steps = steps_per_epoch(plan, data).saturating_mul(plan.training.epochs);
+        let schedule = ObserveSchedule::new(&plan.watch, &network, batch, steps);
+        let seal = Seal::new(&parameters);
+        let outline = Outline {
+            layers: network.layers(),
+            parameters: network.parameters(),
+            steps_per_epoch: steps_per_epoch(plan, data),
+            // Each weight is used once in the forward pass and twice in the backward pass.
+            operations: 3 * network.work * batch as u64,
+            shards,
+            schedule,
+            metric: metric_name(data.task),
+            data: Digest(data.digest),
+            digest_parts: seal.parts().to_vec(),
+            facts: crate::facts::of(plan, data, network.layers(), steps_per_epoch(plan, data)),
+        };
         Ok(Self {
             updater: Updater::new(plan.training.optimizer, parameters.learned()),
             steps,
-            seal: Seal::new(&parameters),
+            seal,
             shards,
-            rhythm: Rhythm::new(&plan.watch, &network, batch, steps),
+            schedule,
+            outline: Arc::new(outline),
             train: examples(&data.train),
             validation: examples(&data.validation),
             test: examples(&data.test),
@@ -214,11 +193,12 @@ impl<'a, B: Compute> Run<'a, B> {
             device,
             network,
             parameters,
-            // More workers than shards would have nothing to do but judge.
-            worker_pool: WorkerPool::new(workers.min(shards.max(JUDGES))),
+            // Workers beyond the shards help in evaluations only.
+            worker_pool: WorkerPool::new(workers.min(shards.max(EVALUATION_WORKERS))),
             step: 0,
             best: None,
             last: None,
+            last_loss: f64::NAN,
             order: None,
             samples: Vec::new(),
             layers: Vec::new(),
@@ -226,49 +206,28 @@ impl<'a, B: Compute> Run<'a, B> {
         })
     }
 
-    /// Shares the work of a step among so many threads from now on. The bits stay the same.
+    /// Changes the number of threads that share a step. The bits stay the same.
     pub fn set_workers(&mut self, workers: usize) {
-        let workers = workers.min(self.shards.max(JUDGES));
+        let workers = workers.min(self.shards.max(EVALUATION_WORKERS));
         if workers != self.worker_pool.size() {
             self.worker_pool = WorkerPool::new(workers);
         }
     }
 
-    /// Takes for the initial values those of `weights` that fit a parameter by name and shape.
+    /// Loads those `weights` that match a parameter by name and shape.
     pub fn adopt(&mut self, weights: &[Weight]) {
         for weight in weights {
             self.parameters.load(weight);
         }
     }
 
-    /// What is known of the run before it starts.
-    pub fn outline(&self) -> Outline {
-        Outline {
-            layers: self.network.layers(),
-            parameters: self.network.parameters(),
-            steps_per_epoch: self.steps_per_epoch(),
-            // Each weight is used once on the way forward and twice on the way back.
-            operations: 3 * self.network.work * self.batch_size() as u64,
-            shards: self.shards,
-            rhythm: self.rhythm,
-            metric: metric_name(self.data.task),
-            data: Digest(self.data.digest),
-            digest_parts: self.seal.parts().to_vec(),
-            facts: crate::facts::of(
-                self.plan,
-                self.data,
-                self.network.layers(),
-                self.steps_per_epoch(),
-            ),
-        }
+    /// Facts about the run that are fixed before its first step.
+    pub fn outline(&self) -> &Arc<Outline> {
+        &self.outline
     }
 
     fn steps_per_epoch(&self) -> u64 {
         steps_per_epoch(self.plan, self.data)
-    }
-
-    fn batch_size(&self) -> usize {
-        batch_size(self.plan, self.data)
     }
 }
 
@@ -280,10 +239,10 @@ fn steps_per_epoch(plan: &Plan, data: &Dataset) -> u64 {
     data.train.len.div_ceil(plan.training.batch_size) as u64
 }
 
-/// Into how many shards a batch is cut: enough to share among workers, and not so many that each
-/// is too small to compute well. Depends on the plan alone.
+/// Shards per batch: enough to share among workers, each large enough to compute efficiently.
+/// Depends on the plan alone.
 fn shards<B: Compute>(plan: &Plan, network: &Network<B>, batch: usize) -> usize {
-    /// Samples that a shard should have at least.
+    /// Minimum samples per shard.
     const SAMPLES: usize = 32;
     /// Multiplications below which sharing a step costs more than it gains.
     const WORTH_SHARING: u64 = 4_000_000;
@@ -314,7 +273,7 @@ fn check_symbols(plan: &Plan, data: &Dataset) -> Result<(), TrainError> {
     Ok(())
 }
 
-/// The layers that do something themselves, in the order of [`layer_names`].
+/// Layers without residual blocks around them, in the order of [`layer_names`].
 fn leaves(layers: &[Layer]) -> Vec<&Layer> {
     layers
         .iter()

@@ -1,42 +1,34 @@
-//! Repeats steps that were done before.
+//! Repeats recorded steps.
 
-use super::{Progress, Run};
+use super::{Progress, TrainingRun};
 use crate::compute::Compute;
 use surefoot_record::StepDigest;
 
-impl<B: Compute> Run<'_, B> {
-    /// How many steps are done.
+impl<B: Compute> TrainingRun<'_, B> {
+    /// Steps done.
     pub fn step(&self) -> u64 {
         self.step
     }
 
-    /// How many steps there are in all.
+    /// Total steps.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Does the steps up to `until`, and nothing else: layers are not watched and nothing is
-    /// evaluated, neither of which changes a bit of the state. `look` sees the digest of each step,
-    /// and says whether to go on.
-    pub fn replay(&mut self, until: u64, mut look: impl FnMut(&Progress, &StepDigest) -> bool) {
-        let watched = self.rhythm;
-        self.rhythm.every = None;
-        self.rhythm.quartiles = None;
+    /// Repeats the steps up to `until` without observing layers or evaluating the model, neither of
+    /// which changes the state. `check` receives the digest of each step and returns false to stop.
+    pub fn replay(&mut self, until: u64, mut check: impl FnMut(&Progress, &StepDigest) -> bool) {
+        let schedule = self.schedule;
+        self.schedule.every = None;
+        self.schedule.quartiles = None;
         while self.step < until.min(self.steps) {
             let observation = self.execute();
-            let progress = Progress {
-                step: self.step,
-                steps: self.steps,
-                epoch: observation.epoch,
-                epochs: self.plan.training.epochs,
-                loss: observation.loss,
-                metric: observation.metric,
-            };
+            let progress = self.progress(&observation);
             self.layers = observation.layers;
-            if !look(&progress, self.step_digest(observation.loss)) {
+            if !check(&progress, self.step_digest(observation.loss)) {
                 break;
             }
         }
-        self.rhythm = watched;
+        self.schedule = schedule;
     }
 }

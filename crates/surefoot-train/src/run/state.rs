@@ -1,6 +1,6 @@
-//! What a run is between two steps: what a checkpoint saves of it, and what a digest covers.
+//! The state of a run between two steps: its checkpoint and its digest.
 
-use super::Run;
+use super::TrainingRun;
 use super::training::Best;
 use crate::compute::Compute;
 use crate::error::TrainError;
@@ -12,16 +12,16 @@ use surefoot_record::{
     Array, Checkpoint, Digest, Part as DigestPart, Quantity, StepDigest, Values,
 };
 
-/// Something that a checkpoint holds.
+/// A part of a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Member {
     /// Its name in the checkpoint.
     pub name: &'static str,
-    /// What would go wrong without it.
+    /// Consequence of leaving it out.
     pub why: &'static str,
 }
 
-/// Everything that a checkpoint holds: what a later step or the delivered model depends on and what
+/// The parts of a checkpoint: everything that a later step or the delivered model depends on and that
 /// does not follow from the plan and the data.
 ///
 /// The epoch, the order of samples, the learning rate and all random draws follow from the number
@@ -30,16 +30,13 @@ pub struct Member {
 pub const CHECKPOINT_MEMBERS: [Member; 8] = [
     Member {
         name: "step",
-        why: "training would go on with other samples, draws and learning rates",
+        why: "training would continue with other samples, draws and learning rates",
     },
     Member {
         name: "parameters",
         why: "what was learned would be lost, and the moving statistics of normalisations",
     },
-    Member {
-        name: "optimizer.N",
-        why: "the optimizer would begin without the gradients it has seen",
-    },
+    Member { name: "optimizer.N", why: "the optimizer would restart without its gradient history" },
     Member {
         name: "optimizer.momentum_product",
         why: "Nadam would correct its momentum as in its first step",
@@ -48,7 +45,7 @@ pub const CHECKPOINT_MEMBERS: [Member; 8] = [
         name: "best.parameters",
         why: "a model that was better than all later ones could not be delivered",
     },
-    Member { name: "best.step", why: "it would not be known which step the delivered model is of" },
+    Member { name: "best.step", why: "the step of the delivered model would be unknown" },
     Member {
         name: "best.loss",
         why: "of two models with the same metric the wrong one could be delivered",
@@ -56,8 +53,8 @@ pub const CHECKPOINT_MEMBERS: [Member; 8] = [
     Member { name: "best.metric", why: "a worse model could take the place of the best" },
 ];
 
-impl<B: Compute> Run<'_, B> {
-    /// Goes on from `checkpoint`.
+impl<B: Compute> TrainingRun<'_, B> {
+    /// Restores the state of `checkpoint`.
     pub fn restore(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
         let saved = Saved(checkpoint);
         let all = self.parameters.values.len();
@@ -77,7 +74,7 @@ impl<B: Compute> Run<'_, B> {
                     evaluation: Evaluation {
                         step,
                         epoch: step.div_ceil(self.steps_per_epoch()),
-                        split: self.judged_split(),
+                        split: self.evaluated_split(),
                         loss: saved.double("best.loss")?,
                         // A metric that is not defined is stored as NaN, which no metric is.
                         metric: Some(saved.double("best.metric")?).filter(|m| !m.is_nan()),
@@ -89,7 +86,7 @@ impl<B: Compute> Run<'_, B> {
         Ok(())
     }
 
-    /// All of [`CHECKPOINT_MEMBERS`] as they are now.
+    /// The current state: all of [`CHECKPOINT_MEMBERS`].
     pub fn checkpoint(&self) -> Checkpoint {
         let flat = |name: &str, values: &[f32]| Array::new(name, &[values.len()], values.to_vec());
         let double = |name: &str, value: f64| Array::new(name, &[], vec![value]);
@@ -116,19 +113,18 @@ impl<B: Compute> Run<'_, B> {
         }
     }
 
-    /// The digest of the step that was done last, given its loss.
+    /// The digest of the last step, given its loss.
     pub(super) fn step_digest(&mut self, loss: f64) -> &StepDigest {
         self.seal.seal(self.step, (&self.samples, loss), &self.parameters, &self.updater)
     }
 
-    /// The digest of the state alone, as it is before the first step: of no batch, and of a loss of
-    /// zero.
+    /// The digest of the state alone, with an empty batch and a loss of zero.
     pub fn standing_digest(&mut self) -> &StepDigest {
         self.seal.seal(self.step, (&[], 0.0), &self.parameters, &self.updater)
     }
 }
 
-/// A checkpoint that is read.
+/// Reads a checkpoint.
 struct Saved<'a>(&'a Checkpoint);
 
 impl Saved<'_> {
@@ -163,15 +159,15 @@ impl Saved<'_> {
     }
 }
 
-/// Makes the digests of steps.
+/// Computes the digests of steps.
 ///
 /// Everything is hashed at every step. That is a pass over parameters and optimizer memory that
 /// have just been written, so they are in the cache if they fit in it at all.
 pub(super) struct Seal {
     parts: Vec<DigestPart>,
-    /// Where the values of each part are that is a layer's.
+    /// Parameter ranges of the parts that belong to layers.
     ranges: Vec<Range<usize>>,
-    /// What the parts come to; kept for their memory, like the next.
+    // Buffers that are reused.
     digests: Vec<Digest>,
     sealed: StepDigest,
 }
@@ -208,7 +204,7 @@ impl Seal {
         Self { parts, ranges, digests: Vec::new(), sealed: StepDigest::default() }
     }
 
-    /// What the parts cover.
+    /// The parts of a digest.
     pub(super) fn parts(&self) -> &[DigestPart] {
         &self.parts
     }
@@ -249,8 +245,8 @@ fn digest_of(updater: &Updater) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{End, Flow, Progress, Watcher};
-    use crate::{Cpu, Unrecorded};
+    use crate::Cpu;
+    use crate::callback::{Callback, RunContext, Step, StopReason};
     use std::path::Path;
     use surefoot_data::Dataset;
     use surefoot_plan::{Document, Plan};
@@ -285,24 +281,14 @@ optimizer = { name = "nadam", learning_rate = 0.3 }
         (plan, data)
     }
 
-    fn start<'a>((plan, data): &'a (Plan, Dataset)) -> Run<'a, Cpu> {
-        Run::new(plan, data, &[], 1, Default::default()).unwrap()
+    fn start<'a>((plan, data): &'a (Plan, Dataset)) -> TrainingRun<'a, Cpu> {
+        TrainingRun::new(plan, data, &[], 1, Default::default()).unwrap()
     }
 
-    struct Nobody;
-
-    impl Watcher for Nobody {
-        fn step(&mut self, _: &Progress) {}
-        fn evaluated(&mut self, _: &Evaluation) {}
-        fn flow(&self) -> Flow {
-            Flow::GoOn
-        }
-    }
-
-    /// What a run comes to: all that is promised of it.
-    fn outcome(mut run: Run<'_, Cpu>) -> String {
-        let report = run.train(&mut Unrecorded, &mut Nobody).unwrap();
-        assert_eq!(report.end, End::Finished);
+    /// Everything a run promises.
+    fn outcome(mut run: TrainingRun<'_, Cpu>) -> String {
+        let report = run.train(&mut []).unwrap();
+        assert_eq!(report.reason, StopReason::Finished);
         let last = run.standing_digest().digest;
         format!("{:?} {:?} {last} {}", report.best, report.last, report.digest)
     }
@@ -310,30 +296,26 @@ optimizer = { name = "nadam", learning_rate = 0.3 }
     /// A checkpoint in the middle of an epoch, after the best model of all.
     fn interrupted(job: &(Plan, Dataset)) -> Checkpoint {
         let mut best = start(job);
-        let whole = best.train(&mut Unrecorded, &mut Nobody).unwrap();
+        let whole = best.train(&mut []).unwrap();
         let after = whole.best.unwrap().step + 2;
         assert!(after < whole.steps, "the best model is the last");
-        struct Until(u64, u64);
-        impl Watcher for Until {
-            fn step(&mut self, progress: &Progress) {
-                self.1 = progress.step;
-            }
-            fn evaluated(&mut self, _: &Evaluation) {}
-            fn flow(&self) -> Flow {
-                match self.1 == self.0 {
-                    true => Flow::Pause,
-                    false => Flow::GoOn,
+        struct PauseAt(u64);
+        impl Callback for PauseAt {
+            fn on_step(&mut self, step: &Step<'_>, run: &mut RunContext) -> Result<(), TrainError> {
+                if step.progress.step == self.0 {
+                    run.stop(StopReason::Paused);
                 }
+                Ok(())
             }
         }
         let mut run = start(job);
-        run.train(&mut Unrecorded, &mut Until(after, 0)).unwrap();
+        run.train(&mut [&mut PauseAt(after)]).unwrap();
         assert_ne!(run.step % run.steps_per_epoch(), 0);
         run.checkpoint()
     }
 
     /// What a checkpoint holds under a name, made what it is in a run that has just begun.
-    fn forget(run: &mut Run<'_, Cpu>, member: &str, fresh: Run<'_, Cpu>) {
+    fn forget(run: &mut TrainingRun<'_, Cpu>, member: &str, fresh: TrainingRun<'_, Cpu>) {
         let best = run.best.as_mut().unwrap();
         match member {
             "step" => run.step = 0,
@@ -415,9 +397,9 @@ optimizer = { name = "nadam", learning_rate = 0.3 }
         let mut run = start(&job);
         run.execute();
         let parts = run.seal.parts().to_vec();
-        let digest = |run: &mut Run<'_, Cpu>, loss: f64| run.step_digest(loss).clone();
+        let digest = |run: &mut TrainingRun<'_, Cpu>, loss: f64| run.step_digest(loss).clone();
         let before = digest(&mut run, 0.5);
-        let changed = |change: &dyn Fn(&mut Run<'_, Cpu>), part: DigestPart| {
+        let changed = |change: &dyn Fn(&mut TrainingRun<'_, Cpu>), part: DigestPart| {
             let mut other = start(&job);
             other.execute();
             change(&mut other);
@@ -450,9 +432,9 @@ optimizer = { name = "nadam", learning_rate = 0.3 }
                 );
             }
         }
-        let product = |run: &mut Run<'_, Cpu>| run.updater.momentum_product *= 0.5;
+        let product = |run: &mut TrainingRun<'_, Cpu>| run.updater.momentum_product *= 0.5;
         changed(&product, DigestPart::of(Quantity::Optimizer));
-        let swap = |run: &mut Run<'_, Cpu>| run.samples.swap(0, 1);
+        let swap = |run: &mut TrainingRun<'_, Cpu>| run.samples.swap(0, 1);
         changed(&swap, DigestPart::of(Quantity::Batch));
         assert_ne!(digest(&mut run, 0.25).digest, before.digest);
         run.step += 1;

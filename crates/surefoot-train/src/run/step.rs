@@ -1,14 +1,14 @@
 //! One step: the batch, its gradient, the optimizer.
 
-use super::Run;
+use super::TrainingRun;
 use crate::compute::Compute;
 use crate::layer::MovingUpdate;
 use crate::loss::TargetView;
+use crate::observe::Observer;
 use crate::optimizer::Updater;
 use crate::parameters::{Parameters, Role};
 use crate::schedule::learning_rate;
 use crate::shard::{self, Batch};
-use crate::watch::Observer;
 use surefoot_diagnose::Observation;
 use surefoot_random::{Key, Permutation, Purpose};
 
@@ -19,7 +19,7 @@ pub(super) struct Order {
     permutation: Option<Permutation>,
 }
 
-impl<B: Compute> Run<'_, B> {
+impl<B: Compute> TrainingRun<'_, B> {
     /// Does the next step.
     pub(super) fn execute(&mut self) -> Observation {
         let epoch = self.step / self.steps_per_epoch();
@@ -76,15 +76,15 @@ impl<B: Compute> Run<'_, B> {
             &self.parameters,
             batch,
             (self.shards, &self.worker_pool),
-            self.rhythm.look(step, watch),
+            self.schedule.look(step, watch),
             &self.device,
         );
         let Some(outcome) = outcome else { unreachable!("an epoch has no empty batch") };
         let mut gradient = outcome.gradient;
-        let observer = self.rhythm.observes(step).then(|| Observer {
+        let observer = self.schedule.observes(step).then(|| Observer {
             watch,
             arrays: &self.arrays,
-            quartiles: self.rhythm.takes_quartiles(step),
+            quartiles: self.schedule.takes_quartiles(step),
         });
         let mut layers = std::mem::take(&mut self.layers);
         layers.clear();

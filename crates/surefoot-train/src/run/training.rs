@@ -1,15 +1,16 @@
 //! The training loop: epochs of steps, validation, the best model, checkpoints.
 
 use super::step::penalize;
-use super::{End, Flow, Progress, Report, Run, Watcher};
+use super::{Progress, TrainingResult, TrainingRun};
+use crate::callback::{Callback, Callbacks, RunContext, Step, StopReason};
 use crate::compute::Compute;
 use crate::error::TrainError;
-use crate::journal::Journal;
 use crate::loss::TargetView;
 use crate::metric::{Tally, metric_name};
 use crate::shard::{self, Batch};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use surefoot_diagnose::{Evaluation, Split};
+use surefoot_diagnose::{Evaluation, Observation, Split};
 use surefoot_plan::Weight;
 use surefoot_record::{Event, StateDigest};
 
@@ -20,115 +21,139 @@ pub(super) struct Best {
     pub(super) values: Vec<f32>,
 }
 
-impl<B: Compute> Run<'_, B> {
-    /// Trains to the end, or until the watcher asks to stop, writing the record on the way.
+impl<B: Compute> TrainingRun<'_, B> {
+    /// Trains to the end, or until a callback requests a stop.
+    ///
+    /// After [`StopReason::Paused`] the run can be trained further.
     pub fn train(
         &mut self,
-        journal: &mut dyn Journal,
-        watcher: &mut dyn Watcher,
-    ) -> Result<Report, TrainError> {
-        let begun = Instant::now();
-        let per_epoch = self.steps_per_epoch();
-        let total = self.steps;
-        let mut end = End::Finished;
-        if self.step == 0 && journal.wants_digests() {
-            journal.digest(self.standing_digest());
+        callbacks: &mut [&mut dyn Callback],
+    ) -> Result<TrainingResult, TrainError> {
+        let mut list: Vec<&mut dyn Callback> = Vec::new();
+        for callback in callbacks {
+            list.push(&mut **callback);
         }
-        while self.step < total {
+        let context = RunContext::new(Arc::clone(&self.outline));
+        self.train_with(u64::MAX, &mut Callbacks::new(list, context))
+    }
+
+    /// As [`train`](Self::train), with a pause after step `until`.
+    pub(crate) fn train_with(
+        &mut self,
+        until: u64,
+        callbacks: &mut Callbacks<'_>,
+    ) -> Result<TrainingResult, TrainError> {
+        let begun = Instant::now();
+        let first = self.step;
+        callbacks.start()?;
+        let saves = callbacks.need_state();
+        if self.step == 0 && saves {
+            callbacks.digest(self.standing_digest())?;
+        }
+        let reason = self.train_steps(until, saves, callbacks)?;
+        let evaluated = self.last.as_ref().map(|last| last.step);
+        let stopped = !reason.is_resumable() && self.step > first;
+        if stopped && evaluated != Some(self.step) {
+            self.evaluate_model(self.step.div_ceil(self.steps_per_epoch()), callbacks)?;
+        }
+        let result = self.result(reason, begun.elapsed());
+        if reason != StopReason::Paused {
+            callbacks.end(&result)?;
+        }
+        Ok(result)
+    }
+
+    fn train_steps(
+        &mut self,
+        until: u64,
+        saves: bool,
+        callbacks: &mut Callbacks<'_>,
+    ) -> Result<StopReason, TrainError> {
+        let per_epoch = self.steps_per_epoch();
+        if let Some(reason) = callbacks.run.stop_requested().filter(|r| !r.is_resumable()) {
+            return Ok(reason);
+        }
+        while self.step < self.steps {
             let epoch = self.step / per_epoch;
-            let within = self.step % per_epoch;
+            let ends_epoch = self.step % per_epoch + 1 == per_epoch;
             let observation = self.execute();
-            watcher.step(&Progress {
-                step: self.step,
-                steps: total,
-                epoch: epoch + 1,
-                epochs: self.plan.training.epochs,
-                loss: observation.loss,
-                metric: observation.metric,
-            });
-            if journal.wants_digests() {
-                journal.digest(self.step_digest(observation.loss));
+            self.last_loss = observation.loss;
+            if saves {
+                callbacks.digest(self.step_digest(observation.loss))?;
             }
-            journal.observe(&observation);
-            watcher.observed(&observation);
+            let progress = self.progress(&observation);
+            callbacks.step(&Step { progress, observation: &observation })?;
             self.layers = observation.layers;
-            let epoch_ends = within + 1 == per_epoch;
-            if epoch_ends {
-                self.close_epoch(epoch, journal, watcher)?;
+            if ends_epoch {
+                self.end_epoch(epoch, callbacks)?;
+            }
+            let stop = callbacks.run.stop_requested();
+            if let Some(reason) = stop.filter(|reason| !reason.is_resumable()) {
+                return Ok(reason);
+            }
+            // The state of the last step is delivered as the model; it needs no checkpoint.
+            if self.step == self.steps {
+                break;
             }
             let due = match self.plan.training.checkpoint_every {
                 Some(every) => self.step.is_multiple_of(every),
-                None => epoch_ends && self.rhythm.saves(self.step - per_epoch, self.step),
+                None => ends_epoch && self.schedule.saves(self.step - per_epoch, self.step),
             };
-            let flow = watcher.flow();
-            if flow == Flow::GiveUp {
-                end = End::Hopeless;
-                break;
+            let interrupted = stop == Some(StopReason::Interrupted);
+            if saves && (due || interrupted) {
+                callbacks.checkpoint(&self.checkpoint())?;
             }
-            // The last step's state is delivered as the model; it needs no checkpoint.
-            if self.step == total {
-                break;
+            if interrupted {
+                return Ok(StopReason::Interrupted);
             }
-            if due || flow == Flow::Interrupt {
-                journal.checkpoint(&self.checkpoint())?;
-            }
-            if flow == Flow::Interrupt {
-                journal.event(&Event::Interrupted { step: self.step })?;
-                journal.sync()?;
-                end = End::Interrupted;
-                break;
-            }
-            if flow == Flow::Pause {
-                end = End::Paused;
-                break;
+            if self.step >= until || stop == Some(StopReason::Paused) {
+                return Ok(StopReason::Paused);
             }
         }
-        // What was learned since the last evaluation is judged too.
-        let judged = self.last.as_ref().map(|last| last.step);
-        if end == End::Hopeless && judged != Some(self.step) {
-            self.judge(self.step.div_ceil(per_epoch), journal, watcher)?;
-        }
-        Ok(self.report(end, begun.elapsed()))
+        Ok(StopReason::Finished)
     }
 
-    /// Validates after an epoch.
-    fn close_epoch(
-        &mut self,
-        epoch: u64,
-        journal: &mut dyn Journal,
-        watcher: &mut dyn Watcher,
-    ) -> Result<(), TrainError> {
+    pub(super) fn progress(&self, observation: &Observation) -> Progress {
+        Progress {
+            step: self.step,
+            steps: self.steps,
+            epoch: observation.epoch,
+            epochs: self.plan.training.epochs,
+            loss: observation.loss,
+            metric: observation.metric,
+        }
+    }
+
+    fn end_epoch(&mut self, epoch: u64, callbacks: &mut Callbacks<'_>) -> Result<(), TrainError> {
         let last = epoch + 1 == self.plan.training.epochs;
-        // Without a validation split the training split is judged once, at the end.
-        if self.judged_split() == Split::Train && !last {
+        // Without a validation split the training split is evaluated once, at the end.
+        if self.evaluated_split() == Split::Train && !last {
             return Ok(());
         }
-        self.judge(epoch + 1, journal, watcher)
+        self.evaluate_model(epoch + 1, callbacks)
     }
 
     /// Evaluates the model and keeps it if it is the best.
-    fn judge(
+    fn evaluate_model(
         &mut self,
         epoch: u64,
-        journal: &mut dyn Journal,
-        watcher: &mut dyn Watcher,
+        callbacks: &mut Callbacks<'_>,
     ) -> Result<(), TrainError> {
-        let evaluation = self.evaluate(self.judged_split(), epoch);
-        journal.evaluation(&evaluation)?;
-        watcher.evaluated(&evaluation);
+        let evaluation = self.evaluate(self.evaluated_split(), epoch);
+        callbacks.evaluation(&evaluation)?;
         self.last = Some(evaluation.clone());
         if self.best.as_ref().is_none_or(|best| better(&evaluation, &best.evaluation)) {
             let (by, value) = match evaluation.metric {
                 Some(metric) => (metric_name(self.data.task), metric),
                 None => ("loss", evaluation.loss),
             };
-            journal.event(&Event::Best { step: self.step, epoch, by: by.to_owned(), value })?;
+            callbacks.event(&Event::Best { step: self.step, epoch, by: by.to_owned(), value })?;
             self.best = Some(Best { evaluation, values: self.parameters.values.clone() });
         }
         Ok(())
     }
 
-    pub(super) fn judged_split(&self) -> Split {
+    pub(super) fn evaluated_split(&self) -> Split {
         if self.data.validation.len > 0 { Split::Validation } else { Split::Train }
     }
 
@@ -160,16 +185,16 @@ impl<B: Compute> Run<'_, B> {
         }
     }
 
-    fn report(&mut self, end: End, training: Duration) -> Report {
+    fn result(&mut self, reason: StopReason, training: Duration) -> TrainingResult {
         let best = self.best.as_ref().map(|best| best.evaluation.clone());
         let delivered = match &self.best {
             Some(best) => best.values.clone(),
             None => self.parameters.values.clone(),
         };
-        // The delivered model stands in for the last one while it is looked at.
+        // The test split is evaluated with the delivered parameters.
         let last = std::mem::replace(&mut self.parameters.values, delivered);
         let epoch = best.as_ref().map_or(0, |best| best.epoch);
-        let test = (end == End::Finished && self.data.test.len > 0)
+        let test = (reason == StopReason::Finished && self.data.test.len > 0)
             .then(|| self.evaluate(Split::Test, epoch));
         let model: Vec<Weight> = self.parameters.weights().collect();
         self.parameters.values = last;
@@ -177,8 +202,9 @@ impl<B: Compute> Run<'_, B> {
         for weight in &model {
             digest.update_f32(&format!("{}.{}", weight.layer, weight.name), &weight.values);
         }
-        Report {
-            end,
+        TrainingResult {
+            reason,
+            last_loss: self.last_loss,
             steps: self.step,
             training,
             best,
@@ -190,8 +216,8 @@ impl<B: Compute> Run<'_, B> {
     }
 }
 
-/// Whether `new` is better than `old`: by the metric, then by the loss. What cannot be measured is
-/// worse than anything that can.
+/// Returns true if `new` is better than `old`: by the metric, then by the loss. A missing metric and
+/// a NaN loss are worse than any number.
 pub(crate) fn better(new: &Evaluation, old: &Evaluation) -> bool {
     let metric = |e: &Evaluation| e.metric.unwrap_or(f64::NEG_INFINITY);
     let loss = |e: &Evaluation| {
@@ -218,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_measured_is_worse_than_anything() {
+    fn missing_metrics_and_nan_losses_are_worse_than_any_number() {
         let nan = evaluation(Some(0.1), f64::NAN);
         assert!(better(&evaluation(Some(0.1), 9.0), &nan));
         assert!(!better(&nan, &evaluation(Some(0.1), 9.0)));

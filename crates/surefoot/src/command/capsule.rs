@@ -1,10 +1,7 @@
-//! `surefoot capsule`: packs one step of a run into a file that repeats it anywhere.
+//! `surefoot capsule`: packs one step of a run into a file.
 
 use super::replay::original::Original;
-use super::replay::stretch;
-use super::train::environment;
-use super::train::job::Job;
-use super::train::recorded::Recorded;
+use super::replay::range;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -14,33 +11,36 @@ use crate::output::{Console, Role, to_stderr};
 use clap::Args;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use surefoot_diagnose::LayerObservation;
 use surefoot_record::{Capsule, CapsuleFacts, Checkpoint, DigestLog, Quantity, Record};
-use surefoot_train::{Compute, Device, Run, on_device};
+use surefoot_train::{Compute, Device, PreparedPlan, current_environment, on_device};
 
 const EXAMPLES: &str = "\
 Examples:
   surefoot capsule runs/circles-001 --step 17
       Packs step 17 into circles-001-step-17.capsule: the plan, the state before the step, its
-      samples, and the digest that it should come to.
+      samples and the expected digest.
 
   surefoot capsule runs/exploding-001
-      Packs the first step in which something was NaN or infinite.
+      Packs the first step with a NaN or infinite value.
 
   surefoot replay circles-001-step-17.capsule
-      Repeats the step, here or elsewhere, without the run and without the data.
+      Repeats the step on any machine, without the run and its data.
 
-Exit codes: 0 done, 1 the run could not be repeated up to that step, 2 the input is wrong,
-3 something broke, 130 interrupted.";
+A capsule contains training data; share it with care.
 
-/// Pack one step of a run into a file that repeats it anywhere
+Exit codes: 0 done, 1 the run could not be repeated up to that step, 2 wrong input, 3 internal or
+system error, 130 interrupted.";
+
+/// Pack one step of a run into a file that can be repeated anywhere
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The run directory
     run: PathBuf,
 
-    /// The step [default: the first in which something was NaN or infinite]
+    /// The step [default: the first with a NaN or infinite value]
     #[arg(long, value_name = "STEP")]
     step: Option<u64>,
 
@@ -52,11 +52,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
 
-    /// Threads that share the work of a step [default: all cores]
+    /// Threads that share a step [default: all cores]
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
 
-    /// Where to compute: cpu, cuda or cuda:N
+    /// Device to compute on: cpu, cuda or cuda:N
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: Device,
 
@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let console = Console::new(arguments.json, false);
-    // Without a slash at its end, so that it can be printed with one.
+    // Removes a trailing slash.
     let dir: PathBuf = arguments.run.components().collect();
     let record = Record::open(&dir)?;
     let log = record.digests()?;
@@ -89,20 +89,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(folder) = file.parent().filter(|it| !it.as_os_str().is_empty())
         && !folder.is_dir()
     {
-        let message = format!("there is no folder {} to write to", folder.display());
+        let message = format!("the folder {} does not exist", folder.display());
         return Err(Failure::input(message));
     }
-    let job = Recorded::read(&record)?.job(&record, arguments.base.clone());
-    let job = job.map_err(|failure| match &arguments.base {
-        Some(_) => failure,
-        None => failure.help("if the plan's files have moved, say where they are: --base DIR"),
+    let prepared = PreparedPlan::from_record(&record, arguments.base.as_deref());
+    let prepared = prepared.map_err(|error| match &arguments.base {
+        Some(_) => Failure::from(error),
+        None => Failure::from(error)
+            .help("if the plan's files have moved, give their folder: --base DIR"),
     })?;
     let packing = Packing {
         console: &console,
         original: Original { record: &record, log: &log },
-        job: &job,
+        prepared: &prepared,
         device: arguments.device,
-        begin: stretch::nearest(&record, step - 1, &console)?,
+        begin: range::nearest(&record, step - 1, &console)?,
         step,
         workers: super::workers(arguments.workers),
     };
@@ -134,8 +135,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The first step in which something is no number to go on with: the loss, or what was observed of
-/// the layers, which may show it a step earlier.
+/// The first step with a non-finite loss or layer statistic.
 fn first_non_finite(record: &Record, log: &DigestLog) -> Result<u64, Failure> {
     let parts = &record.header().digest_parts;
     let place = parts.iter().position(|part| part.quantity == Quantity::Loss);
@@ -153,8 +153,8 @@ fn first_non_finite(record: &Record, log: &DigestLog) -> Result<u64, Failure> {
     }
     lost.ok_or_else(|| {
         let name = record.dir().display();
-        Failure::input(format!("every loss of {name} is finite"))
-            .help("say which step to pack: --step STEP")
+        Failure::input(format!("all losses of {name} are finite"))
+            .help("choose a step: --step STEP")
     })
 }
 
@@ -170,14 +170,14 @@ fn default_name(run: &Path, step: u64) -> PathBuf {
 
 enum Packed {
     Capsule(Box<Capsule>),
-    /// Why not has been said.
+    /// Not packed; the reason was printed.
     Not(Exit),
 }
 
 struct Packing<'a> {
     console: &'a Console,
     original: Original<'a>,
-    job: &'a Job,
+    prepared: &'a PreparedPlan,
     device: Device,
     begin: Option<Checkpoint>,
     step: u64,
@@ -186,15 +186,12 @@ struct Packing<'a> {
 
 impl Packing<'_> {
     fn pack<B: Compute>(&self, device: B::Device) -> Result<Packed, Failure> {
-        let job = self.job;
-        let mut run = Run::<B>::new(&job.plan, &job.data, &job.weights, self.workers, device)
-            .map_err(|error| job.explain(error))?;
-        run.adopt(&job.adopted);
-        let outline = run.outline();
+        let mut run = self.prepared.start::<B>(self.workers, device)?;
+        let outline = Arc::clone(run.outline());
         let original = &self.original;
         original.check_parts(&outline.digest_parts)?;
-        let now = environment::of(outline.data, self.workers, self.device);
-        original.tell_environments(&now, self.console)?;
+        let now = current_environment(outline.data, self.workers, self.device);
+        original.print_environments(&now, self.console)?;
         if let Some(checkpoint) = &self.begin {
             run.restore(checkpoint)?;
         }
@@ -216,10 +213,10 @@ impl Packing<'_> {
         }
         if let Some(found) = found {
             let name = original.name();
-            let head = Role::Error.paint(format!("step {} does not agree", found.step));
+            let head = Role::Error.paint(format!("step {} differs", found.step));
             let what = found.what("now, recorded as");
             self.console.say(&format!(
-                "{name}: {head}: {what}\n  the state before step {} cannot be had here",
+                "{name}: {head}: {what}\n  the state before step {} cannot be reproduced here",
                 self.step
             ));
             self.console.event(&found.event());

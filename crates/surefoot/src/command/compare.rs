@@ -1,40 +1,38 @@
-//! `surefoot compare`: where two runs part.
+//! `surefoot compare`: finds where two runs diverge.
 
-use super::train::{environment, recorded};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Console;
-use crate::output::compare::{Comparison, Observed, Parting};
+use crate::output::compare::{Comparison, Divergence, Observed};
 use crate::output::replay::Disagreement;
 use clap::Args;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{Observation, Summary};
 use surefoot_plan::Plan;
 use surefoot_record::{DigestLog, Part, Record};
+use surefoot_train::{environment_differences, recorded_document};
 
 const EXAMPLES: &str = "\
 Examples:
   surefoot compare runs/circles-001 runs/circles-002
-      Says whether the runs are equal, or the first step where they part, and there the first
-      layer and quantity that differs.
+      Shows the first step where the runs diverge, and its first layer and quantity that differs.
 
   surefoot compare runs/circles-001 runs/circles-002 --json
       The same as one line of JSON.
 
-Nothing is trained: both are read from the records, so neither needs its data. If the plans or the
-environments differ, that is told first. Of runs of different length the steps that both have are
-compared.
+Reads both records; neither run needs its data. Differences between the plans or the environments are
+shown first. Runs of different length are compared up to the end of the shorter one.
 
-Exit codes: 0 equal, 1 they part, 2 the input is wrong, 3 something broke.";
+Exit codes: 0 equal, 1 diverged, 2 wrong input, 3 internal or system error.";
 
-/// Find the first step and layer where two runs part
+/// Find the first step and layer where two runs diverge
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// A run directory
     one: PathBuf,
 
-    /// Another
+    /// Another run directory
     other: PathBuf,
 
     /// Print one JSON object on stdout
@@ -42,7 +40,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// One of the two.
+/// One of the two runs.
 struct Side {
     name: String,
     run: Record,
@@ -57,12 +55,12 @@ impl Side {
         run.check_plan()?;
         let log = run.digests()?;
         if log.is_empty() {
-            let message = format!("{} has no step that could be compared", dir.display());
+            let message = format!("{} has no recorded steps", dir.display());
             return Err(Failure::input(message));
         }
         Ok(Self {
             name: dir.display().to_string(),
-            plan: recorded::document(&run)?.plan()?,
+            plan: recorded_document(&run)?.plan()?,
             run,
             log,
         })
@@ -72,7 +70,7 @@ impl Side {
         &self.run.header().digest_parts
     }
 
-    /// What was observed of a step, if it was.
+    /// The observation of a step, if there is one.
     fn observation(&self, step: u64) -> Result<Option<Observation>, Failure> {
         for observation in self.run.observations()? {
             let observation = observation?;
@@ -87,16 +85,16 @@ impl Side {
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let console = Console::new(arguments.json, false);
     let (one, other) = (Side::open(&arguments.one)?, Side::open(&arguments.other)?);
-    let parting = first_difference(&one, &other)?;
+    let divergence = first_difference(&one, &other)?;
     let environments = [&one, &other].map(|side| &side.run.header().environment);
-    let mut surroundings = environment::parting(environments[0], environments[1]);
+    let mut environment = environment_differences(environments[0], environments[1]);
     let data = environments.map(|environment| match environment.data {
         Some(data) => data.to_string(),
         None => "unknown".to_owned(),
     });
     if data[0] != data[1] {
         let [a, b] = data;
-        surroundings.push(("the digest of the data".to_owned(), a, b));
+        environment.push(("the digest of the data".to_owned(), a, b));
     }
     let last = |side: &Side| side.log.last_step().unwrap_or(0);
     let delivered = match (one.run.summary()?, other.run.summary()?) {
@@ -105,11 +103,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let comparison = Comparison {
         plan_diff: surefoot_repair::diff(&one.plan, &other.plan),
-        surroundings,
+        environment,
         last: [last(&one), last(&other)],
         delivered,
         runs: [one.name, other.name],
-        parting,
+        divergence,
     };
     console.say(&comparison.text());
     console.event(&comparison.event());
@@ -119,8 +117,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     })
 }
 
-/// Where the digests of two runs first differ.
-fn first_difference(one: &Side, other: &Side) -> Result<Option<Parting>, Failure> {
+/// The first step whose digests differ.
+fn first_difference(one: &Side, other: &Side) -> Result<Option<Divergence>, Failure> {
     let mut common = 0;
     let mut steps = one.log.iter().filter_map(|(step, digest)| {
         let pair = (digest, other.log.digest_at(step)?);
@@ -139,7 +137,7 @@ fn first_difference(one: &Side, other: &Side) -> Result<Option<Parting>, Failure
     };
     let at = |side: &Side| side.log.at(step).map(|(_, parts)| parts).unwrap_or_default();
     let (mine, theirs) = (at(one), at(other));
-    // Plans with other layers have other parts: those that both have are compared.
+    // Plans with different layers have different parts; common parts are compared.
     let both: Vec<(&Part, u64, u64)> = one
         .parts()
         .iter()
@@ -164,15 +162,15 @@ fn first_difference(one: &Side, other: &Side) -> Result<Option<Parting>, Failure
             _ => None,
         },
     };
-    Ok(Some(Parting {
+    Ok(Some(Divergence {
         disagreement: Disagreement::new(step, &names, &mine, &theirs),
         alone,
         observed,
     }))
 }
 
-/// The first number that was observed to differ, in the order of a step: forward through the layers,
-/// back through them, then what was learned. Layers are the same if their names are.
+/// The first observed statistic that differs, in the order of a step: outputs, gradients, weights.
+/// Layers are matched by name.
 fn first_observed(
     (a, one): (&Observation, &Side),
     (b, other): (&Observation, &Side),

@@ -12,7 +12,6 @@ pub(crate) mod simulate;
 mod stored;
 pub(crate) mod train;
 pub(crate) mod tune;
-pub(crate) mod zoo;
 
 use std::num::NonZeroUsize;
 

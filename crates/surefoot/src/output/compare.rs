@@ -1,4 +1,4 @@
-//! How two runs compare.
+//! The comparison of two runs.
 
 use super::Role;
 use super::number::{grouped, short};
@@ -6,32 +6,32 @@ use super::replay::{Disagreement, value, words};
 use serde_json::{Value, json};
 use surefoot_record::{Part, Quantity};
 
-/// Two runs beside each other.
+/// The comparison of two runs.
 #[derive(Debug)]
 pub(crate) struct Comparison {
     pub(crate) runs: [String; 2],
-    /// The last step that each has.
+    /// The last step of each.
     pub(crate) last: [u64; 2],
     /// The lines in which their plans differ.
     pub(crate) plan_diff: String,
-    /// In which their environments differ: a name, and what it is in each.
-    pub(crate) surroundings: Vec<(String, String, String)>,
-    /// Whether they delivered the same model, if both delivered one.
+    /// Differences of their environments: a name and both values.
+    pub(crate) environment: Vec<(String, String, String)>,
+    /// True if both delivered the same model; `None` unless both delivered one.
     pub(crate) delivered: Option<bool>,
-    pub(crate) parting: Option<Parting>,
+    pub(crate) divergence: Option<Divergence>,
 }
 
-/// Where they part.
+/// The first step that differs.
 #[derive(Debug)]
-pub(crate) struct Parting {
+pub(crate) struct Divergence {
     pub(crate) disagreement: Disagreement,
-    /// Parts that only one of them has.
+    /// Parts that only one run has.
     pub(crate) alone: [Vec<Part>; 2],
-    /// What was observed to differ in that step.
+    /// The first observed statistic that differs in that step.
     pub(crate) observed: Option<Observed>,
 }
 
-/// A statistic that was observed of both, and differs.
+/// A statistic that differs.
 #[derive(Debug)]
 pub(crate) struct Observed {
     /// `input`, `output`, `gradient` or `weight`.
@@ -41,13 +41,13 @@ pub(crate) struct Observed {
 }
 
 impl Comparison {
-    /// Whether nothing differs that both have.
+    /// Returns true if all common steps are equal.
     pub(crate) fn is_equal(&self) -> bool {
-        self.parting.is_none() && !self.delivers_others()
+        self.divergence.is_none() && !self.delivers_different_models()
     }
 
-    /// Whether other models were delivered after the same steps, as repairs can do.
-    fn delivers_others(&self) -> bool {
+    /// Returns true if equal steps delivered different models, as after a repair.
+    fn delivers_different_models(&self) -> bool {
         self.delivered == Some(false) && self.last[0] == self.last[1]
     }
 
@@ -58,19 +58,19 @@ impl Comparison {
             lines.push("the plans differ:".to_owned());
             lines.extend(self.plan_diff.lines().map(|line| format!("    {line}")));
         }
-        for (what, one, other) in &self.surroundings {
+        for (what, one, other) in &self.environment {
             lines.push(format!("{what} differs: {one} and {other}"));
         }
-        match &self.parting {
-            None => self.tell_equal(&mut lines),
-            Some(parting) => self.tell_parting(parting, &mut lines),
+        match &self.divergence {
+            None => self.describe_equal(&mut lines),
+            Some(divergence) => self.describe_divergence(divergence, &mut lines),
         }
         let [one, other] = self.runs.each_ref().map(|run| Role::Strong.paint(run));
         let lines: Vec<String> = lines.iter().map(|line| format!("  {line}")).collect();
         format!("{one} and {other}\n{}", lines.join("\n"))
     }
 
-    fn tell_equal(&self, lines: &mut Vec<String>) {
+    fn describe_equal(&self, lines: &mut Vec<String>) {
         let [one, other] = self.last;
         let equal = Role::Good.paint("equal");
         lines.push(match one == other {
@@ -79,25 +79,25 @@ impl Comparison {
                 let shorter = &self.runs[usize::from(other < one)];
                 let (end, longer) = (grouped(one.min(other)), grouped(one.max(other)));
                 format!(
-                    "{equal} up to step {end}, where {shorter} ends; the other goes on to {longer}"
+                    "{equal} up to step {end}, where {shorter} ends; the other continues to {longer}"
                 )
             }
         });
-        if self.delivers_others() {
+        if self.delivers_different_models() {
             lines.push(Role::Error.paint("and the delivered models differ"));
         }
     }
 
-    fn tell_parting(&self, parting: &Parting, lines: &mut Vec<String>) {
-        let found = &parting.disagreement;
+    fn describe_divergence(&self, divergence: &Divergence, lines: &mut Vec<String>) {
+        let found = &divergence.disagreement;
         let where_from = match found.step {
-            0 => Role::Error.paint("they part before the first step"),
+            0 => Role::Error.paint("they diverge before the first step"),
             step => {
                 lines.push(match step {
                     1 => "equal before the first step".to_owned(),
                     _ => format!("equal up to step {}", grouped(step - 1)),
                 });
-                Role::Error.paint(format!("at step {} they part", grouped(step)))
+                Role::Error.paint(format!("they diverge at step {}", grouped(step)))
             }
         };
         let what = match (found.parts.first(), found.losses) {
@@ -110,33 +110,32 @@ impl Comparison {
         if let Some(rest) = found.rest() {
             lines.push(format!("  also {rest}"));
         }
-        for (run, parts) in self.runs.iter().zip(&parting.alone) {
+        for (run, parts) in self.runs.iter().zip(&divergence.alone) {
             if !parts.is_empty() {
                 let parts: Vec<String> = parts.iter().map(words).collect();
                 lines.push(format!("  only {run} has {}", parts.join(", ")));
             }
         }
-        if let Some(observed) = &parting.observed {
+        if let Some(observed) = &divergence.observed {
             let what = match &observed.layer {
                 None => format!("the {}", observed.what),
                 Some(layer) => format!("the {} of {layer}", observed.what),
             };
             let [one, other] = observed.norms.map(short);
-            lines.push(format!(
-                "  of what was observed, {what} is the first to differ: norm {one} and {other}"
-            ));
+            lines
+                .push(format!("  the first observed difference is {what}: norm {one} and {other}"));
         }
     }
 
     /// For programs.
     pub(crate) fn event(&self) -> Value {
-        let parting = self.parting.as_ref().map(|parting| {
-            let mut event = parting.disagreement.event();
+        let divergence = self.divergence.as_ref().map(|divergence| {
+            let mut event = divergence.disagreement.event();
             if let Some(event) = event.as_object_mut() {
                 event.remove("event");
             }
-            event["only"] = json!(parting.alone);
-            event["observed"] = parting.observed.as_ref().map_or(Value::Null, |observed| {
+            event["only"] = json!(divergence.alone);
+            event["observed"] = divergence.observed.as_ref().map_or(Value::Null, |observed| {
                 json!({
                     "what": observed.what,
                     "layer": observed.layer,
@@ -145,7 +144,7 @@ impl Comparison {
             });
             event
         });
-        let environment = self.surroundings.iter();
+        let environment = self.environment.iter();
         let environment =
             environment.map(|(what, one, other)| json!({"what": what, "values": [one, other]}));
         json!({
@@ -153,7 +152,7 @@ impl Comparison {
             "runs": self.runs,
             "equal": self.is_equal(),
             "steps": self.last,
-            "parting": parting,
+            "divergence": divergence,
             "plan_diff": self.plan_diff,
             "environment": environment.collect::<Vec<_>>(),
             "delivered_equal": self.delivered,

@@ -9,7 +9,7 @@ use surefoot_record::Event as Recorded;
 
 /// Subject, checks and findings of a diagnosis.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct DiagnosisReport {
     pub(crate) path: String,
     /// Amount and kind of the data.
     pub(crate) description: String,
@@ -50,7 +50,7 @@ pub(crate) enum Other<'a> {
     },
 }
 
-impl Report {
+impl DiagnosisReport {
     /// Findings that are problems.
     pub(crate) fn problems(&self) -> impl Iterator<Item = &Finding> {
         self.of(Severity::Problem)

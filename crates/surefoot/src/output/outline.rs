@@ -1,4 +1,4 @@
-//! What is known of a run before it starts: the data, the model table, the rhythm.
+//! The overview of a run before it starts: data, layers and schedule.
 
 use super::facts::{facts, table};
 use super::number::{counted, grouped, interval};
@@ -7,7 +7,7 @@ use surefoot_data::Dataset;
 use surefoot_plan::{LayerShape, Plan};
 use surefoot_train::{Device, Outline};
 
-/// What a plan comes to with its data.
+/// The overview of a plan with its data.
 #[derive(Debug)]
 pub(crate) struct Overview<'a> {
     pub(crate) plan: &'a Plan,
@@ -78,8 +78,8 @@ impl Overview<'_> {
             steps_per_epoch: outline.steps_per_epoch,
             batch_size: plan.training.batch_size,
             shards: outline.shards,
-            observe_every: outline.rhythm.every.unwrap_or(0),
-            quartiles_every: outline.rhythm.quartiles.unwrap_or(0),
+            observe_every: outline.schedule.every.unwrap_or(0),
+            quartiles_every: outline.schedule.quartiles.unwrap_or(0),
             metric: outline.metric,
             device: self.device.to_string(),
             workers: self.workers,
@@ -120,8 +120,8 @@ impl Overview<'_> {
                 "observed",
                 format!(
                     "{}, with quartiles {}",
-                    interval(outline.rhythm.every),
-                    interval(outline.rhythm.quartiles)
+                    interval(outline.schedule.every),
+                    interval(outline.schedule.quartiles)
                 ),
             ),
             ("device", format!("{}, {}", self.device, counted(self.workers as u64, "worker"))),
@@ -131,7 +131,7 @@ impl Overview<'_> {
     }
 }
 
-/// A layer; what is inside a residual block is indented.
+/// The row of a layer; layers inside a residual block are indented.
 fn row(shape: &LayerShape) -> [String; 4] {
     let depth = shape.path.len().saturating_sub(1);
     let name = shape.name.rsplit('/').next().unwrap_or(&shape.name);

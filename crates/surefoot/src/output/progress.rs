@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use surefoot_diagnose::Evaluation;
 use surefoot_train::Progress;
 
-/// How often the bar is drawn; more is not seen.
+/// Interval of redrawing the bar.
 const REDRAW: Duration = Duration::from_millis(50);
 
 /// A bar on stderr.
@@ -82,7 +82,7 @@ impl Bar {
         self.bar.finish_and_clear();
     }
 
-    /// What matters most comes first: a narrow terminal cuts off the end.
+    /// The most important values come first, because a narrow terminal cuts off the end.
     fn message(&self, progress: &Progress, first: u64, now: Instant) -> String {
         let mut parts = Vec::new();
         let done = progress.step - first;

@@ -1,4 +1,4 @@
-//! What is found while a run trains, and what is tried about it.
+//! Findings and repair attempts of a run.
 
 use super::Role;
 use super::facts::wrapped;
@@ -7,10 +7,10 @@ use surefoot_diagnose::{Finding, Severity};
 use surefoot_record::{Attempt, AttemptOutcome, AttemptState};
 use surefoot_repair::{Proposal, remedies};
 
-/// Lines of text that are longer are hard to read.
+/// Maximum width of wrapped text.
 const READABLE: usize = 96;
 
-/// What stands before that which belongs to a numbered line.
+/// Indent below a numbered line.
 const INDENT: &str = "       ";
 
 /// What was found at a step of so many. Below a `width` it is a paragraph for whoever watches, and
@@ -36,7 +36,6 @@ pub(crate) fn finding(finding: &Finding, steps: u64, width: Option<usize>) -> St
     let warning = finding.severity == Severity::Warning;
     add(&finding.message, warning);
     if !warning {
-        // The rest is for the report.
         let beyond = finding.evidence.iter().filter_map(|evidence| {
             let (value, limit) = (short(evidence.value), short(evidence.limit?));
             Some(format!("{} {value} (limit {limit})", evidence.name))
@@ -47,24 +46,24 @@ pub(crate) fn finding(finding: &Finding, steps: u64, width: Option<usize>) -> St
     lines.join("\n")
 }
 
-/// How an attempt stands.
+/// State of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Standing<'a> {
-    /// It is on probation.
-    Tried,
-    /// It was the best of its round.
-    GoesOn,
-    /// It is over.
-    Over(&'a AttemptOutcome),
+    /// On probation.
+    Trying,
+    /// The best of its round, trained further.
+    Continuing,
+    /// Ended.
+    Ended(&'a AttemptOutcome),
 }
 
 /// An attempt as a line: its remedy, how it stands and what it changes. `metric` is what the metric
 /// is called.
 pub(crate) fn attempt(attempt: &Attempt, standing: Standing<'_>, metric: &str) -> Line {
     let (mark, role) = match standing {
-        Standing::Tried => ("→", Role::Quiet),
-        Standing::GoesOn => ("→", Role::Good),
-        Standing::Over(outcome) => match outcome.state {
+        Standing::Trying => ("→", Role::Quiet),
+        Standing::Continuing => ("→", Role::Good),
+        Standing::Ended(outcome) => match outcome.state {
             AttemptState::Repaired => ("✓", Role::Good),
             AttemptState::Persists | AttemptState::NewProblem => ("✗", Role::Error),
             AttemptState::NoBetter | AttemptState::Outperformed => ("·", Role::Quiet),
@@ -80,7 +79,7 @@ pub(crate) fn attempt(attempt: &Attempt, standing: Standing<'_>, metric: &str) -
     }
 }
 
-/// A line about an attempt.
+/// The line of an attempt.
 #[derive(Debug)]
 pub(crate) struct Line {
     number: u32,
@@ -116,9 +115,9 @@ impl Line {
 
 fn result(standing: Standing<'_>, metric: &str) -> String {
     let outcome = match standing {
-        Standing::Tried => return "trying".to_owned(),
-        Standing::GoesOn => return "goes on".to_owned(),
-        Standing::Over(outcome) => outcome,
+        Standing::Trying => return "trying".to_owned(),
+        Standing::Continuing => return "continues".to_owned(),
+        Standing::Ended(outcome) => outcome,
     };
     let title = outcome.state.title();
     match (outcome.state, &outcome.finding) {
@@ -131,7 +130,7 @@ fn result(standing: Standing<'_>, metric: &str) -> String {
     }
 }
 
-/// That none of so many attempts repaired it, and what is delivered instead.
+/// The message of a failed repair.
 pub(crate) fn failure(tried: u64, delivered: Option<u32>) -> String {
     let none = match tried {
         0 => "no remedy was tried".to_owned(),
@@ -145,14 +144,14 @@ pub(crate) fn failure(tried: u64, delivered: Option<u32>) -> String {
     }
 }
 
-/// What a person calls a remedy.
+/// The title of a remedy.
 pub(crate) fn title(id: &str) -> &'static str {
     let all = remedies::all();
     let remedy = all.iter().find(|remedy| remedy.id() == id);
     remedy.map_or("", |remedy| remedy.title())
 }
 
-/// What a proposal changes, for whoever has to say yes or no to it.
+/// Describes a proposal that needs approval.
 pub(crate) fn proposal(proposal: &Proposal) -> String {
     let number = proposal.number;
     let heading = Role::Strong.paint(name(&proposal.remedies));
@@ -247,16 +246,16 @@ mod tests {
         let mut repaired = outcome.clone();
         repaired.state = AttemptState::Repaired;
         let lines = [
-            attempt(&tried, Standing::Tried, "accuracy").plain(Some(50)),
-            attempt(&tried, Standing::GoesOn, "accuracy").plain(Some(50)),
-            attempt(&tried, Standing::Over(&outcome), "accuracy").plain(Some(50)),
-            attempt(&tried, Standing::Over(&repaired), "accuracy").plain(None),
+            attempt(&tried, Standing::Trying, "accuracy").plain(Some(50)),
+            attempt(&tried, Standing::Continuing, "accuracy").plain(Some(50)),
+            attempt(&tried, Standing::Ended(&outcome), "accuracy").plain(Some(50)),
+            attempt(&tried, Standing::Ended(&repaired), "accuracy").plain(None),
         ];
         assert_snapshot!(lines.join("\n"), @r"
         2 → batch_norm+optimizer substitute the optimizer   trying
             Trains with adam at its default rate of
             0.001.
-        2 → batch_norm+optimizer substitute the optimizer   goes on
+        2 → batch_norm+optimizer substitute the optimizer   continues
             Trains with adam at its default rate of
             0.001.
         2 ✗ batch_norm+optimizer substitute the optimizer   now vanishing gradient

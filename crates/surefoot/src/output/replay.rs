@@ -1,22 +1,22 @@
-//! What a repetition came to.
+//! The result of a replay.
 
 use super::Role;
 use super::number::{counted, grouped, time};
 use serde_json::{Value, json};
 use surefoot_record::{Part, Quantity};
 
-/// A step that did not come to its digest.
+/// A step whose digest differs.
 #[derive(Debug)]
 pub(crate) struct Disagreement {
     pub(crate) step: u64,
-    /// The parts that differ, the one that says most first.
+    /// The parts that differ, the most informative first.
     pub(crate) parts: Vec<Part>,
     /// The losses, recorded and repeated, if they differ.
     pub(crate) losses: Option<(f64, f64)>,
 }
 
 impl Disagreement {
-    /// Between the parts of two digests.
+    /// Compares the parts of two digests.
     pub(crate) fn new(step: u64, names: &[Part], then: &[u64], now: &[u64]) -> Self {
         let differing = names.iter().zip(then.iter().zip(now));
         let differing = differing.filter(|(_, (then, now))| then != now);
@@ -33,10 +33,10 @@ impl Disagreement {
         Self { step, parts, losses }
     }
 
-    /// What differs, in words; the losses with `verb` between them.
+    /// Describes the first difference; `verb` stands between the losses.
     pub(crate) fn what(&self, verb: &str) -> String {
         let Some(first) = self.parts.first() else {
-            return "in something that its parts do not cover".to_owned();
+            return "outside the parts of the digest".to_owned();
         };
         let mut text = format!("first in {}", words(first));
         if let (Quantity::Loss, Some((then, now))) = (first.quantity, self.losses) {
@@ -45,7 +45,7 @@ impl Disagreement {
         text
     }
 
-    /// The rest of what differs, in words; none if there is no more.
+    /// Describes the other differences.
     pub(crate) fn rest(&self) -> Option<String> {
         let rest = self.parts.get(1..).filter(|rest| !rest.is_empty())?;
         let mut groups: Vec<(Quantity, Vec<&str>)> = Vec::new();
@@ -78,7 +78,7 @@ impl Disagreement {
     }
 }
 
-/// A number for programs, whether JSON has it or not.
+/// A number as JSON; non-finite numbers are strings.
 pub(crate) fn value(number: f64) -> Value {
     surefoot_diagnose::number::serialize(&number, serde_json::value::Serializer)
         .unwrap_or(Value::Null)
@@ -90,11 +90,11 @@ fn title(quantity: Quantity) -> &'static str {
         Quantity::Loss => "the loss",
         Quantity::Parameters => "the parameters",
         Quantity::Statistics => "the moving statistics",
-        Quantity::Optimizer => "the optimizer's memory",
+        Quantity::Optimizer => "the optimizer state",
     }
 }
 
-/// A part in words.
+/// Describes a part.
 pub(crate) fn words(part: &Part) -> String {
     match &part.layer {
         None => title(part.quantity).to_owned(),
@@ -102,24 +102,24 @@ pub(crate) fn words(part: &Part) -> String {
     }
 }
 
-/// What the repetition of a run came to.
+/// The result of replaying a run.
 #[derive(Debug)]
-pub(crate) struct Verdict {
+pub(crate) struct ReplayResult {
     pub(crate) run: String,
-    /// Where it began, in words.
+    /// Description of the start.
     pub(crate) beginning: String,
     pub(crate) start: u64,
     pub(crate) from: u64,
     pub(crate) to: u64,
     /// Digests that agree.
     pub(crate) checked: u64,
-    /// Steps that were done.
+    /// Repeated steps.
     pub(crate) repeated: u64,
     pub(crate) seconds: f64,
     pub(crate) disagreement: Option<Disagreement>,
 }
 
-impl Verdict {
+impl ReplayResult {
     /// For people.
     pub(crate) fn text(&self) -> String {
         let run = Role::Strong.paint(&self.run);
@@ -130,16 +130,16 @@ impl Verdict {
             time(self.seconds)
         ));
         let Some(found) = &self.disagreement else {
-            let agree = Role::Good.paint("every digest agrees");
+            let agree = Role::Good.paint("all digests agree");
             let (from, to) = (grouped(self.from), grouped(self.to));
             return format!("{run}: {agree}, step {from} to {to}\n  {effort}");
         };
         let head = match found.step {
             step if step == self.start && step > 0 => {
-                format!("the checkpoint at step {} does not agree", grouped(step))
+                format!("the checkpoint at step {} differs", grouped(step))
             }
-            0 => "the state before the first step does not agree".to_owned(),
-            step => format!("step {} does not agree", grouped(step)),
+            0 => "the state before the first step differs".to_owned(),
+            step => format!("step {} differs", grouped(step)),
         };
         let head = Role::Error.paint(head);
         let mut lines = vec![format!("{run}: {head}: {}", found.what("now, recorded as"))];
@@ -193,10 +193,10 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_says_more_than_the_optimizer() {
+    fn layers_come_before_the_optimizer() {
         let found = Disagreement::new(7, &parts(), &[1, 2, 3, 4, 5], &[1, 2, 9, 4, 9]);
         assert_eq!(found.what("was"), "first in the parameters of dense_2");
-        assert_eq!(found.rest().as_deref(), Some("the optimizer's memory"));
+        assert_eq!(found.rest().as_deref(), Some("the optimizer state"));
         assert_eq!(found.event()["layer"], "dense_2");
     }
 
@@ -209,10 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn what_no_part_tells_is_not_made_up() {
+    fn an_unknown_difference_has_no_quantity() {
         let found = Disagreement::new(7, &parts(), &[1, 2, 3, 4, 5], &[1, 2, 3, 4, 5]);
         assert!(found.parts.is_empty());
-        assert!(found.what("was").contains("do not cover"));
+        assert!(found.what("was").contains("outside the parts"));
         assert!(found.event()["quantity"].is_null());
     }
 }

@@ -1,4 +1,4 @@
-//! One step, layer by layer.
+//! One step with the statistics of every layer.
 
 use super::Role;
 use super::facts::table;
@@ -9,7 +9,7 @@ use surefoot_diagnose::Summary;
 use surefoot_record::CapsuleFacts;
 use surefoot_train::{Origin, Repeated};
 
-/// A step that was repeated from a capsule.
+/// A step repeated from a capsule.
 pub(crate) struct Step<'a> {
     pub(crate) file: String,
     pub(crate) facts: &'a CapsuleFacts,
@@ -36,7 +36,7 @@ impl Step<'_> {
         lines.push(match &self.disagreement {
             None => format!("  {}", Role::Good.paint("the digest agrees")),
             Some(found) => {
-                let no = Role::Error.paint("the digest does not agree");
+                let no = Role::Error.paint("the digest differs");
                 format!("  {no}: {}", found.what("here, recorded as"))
             }
         });
@@ -90,7 +90,7 @@ impl Step<'_> {
     }
 }
 
-/// The norm of an array, and how much of it is no number.
+/// The norm of an array and its non-finite values.
 fn size(summary: Option<&Summary>) -> String {
     let Some(summary) = summary else {
         return String::new();
@@ -126,14 +126,14 @@ fn sentence(origin: &Origin) -> String {
         Origin::Before(layer) => {
             format!("the parameters of {layer} were NaN or infinite before the step")
         }
-        Origin::Input => "NaN or infinity is in the samples".to_owned(),
-        Origin::Output(layer) => format!("NaN or infinity first comes up in the output of {layer}"),
-        Origin::Loss => "all outputs are finite, and the loss is not".to_owned(),
+        Origin::Input => "the samples contain NaN or infinity".to_owned(),
+        Origin::Output(layer) => format!("NaN or infinity first appears in the output of {layer}"),
+        Origin::Loss => "the loss is not finite, although all outputs are".to_owned(),
         Origin::Gradient(layer) => {
-            format!("NaN or infinity first comes up in the gradient of {layer}, on the way back")
+            format!("NaN or infinity first appears in the gradient of {layer}")
         }
         Origin::Update(layer) => {
-            format!("NaN or infinity first comes up when the weights of {layer} are moved")
+            format!("NaN or infinity first appears in the weight update of {layer}")
         }
     }
 }

@@ -7,7 +7,7 @@ use super::repair::title;
 use surefoot_diagnose::detectors;
 use surefoot_record::{RunSummary, Status};
 
-/// A summary with what is known besides.
+/// A summary with facts that are not recorded in it.
 #[derive(Debug)]
 pub(crate) struct Ending<'a> {
     pub(crate) summary: &'a RunSummary,
@@ -69,7 +69,7 @@ impl Ending<'_> {
         remedies.join(", ")
     }
 
-    /// What to do next.
+    /// Suggested next commands.
     pub(crate) fn next(&self) -> String {
         let run = &self.summary.run;
         let model = Role::Strong.paint(format!("{run}/model.safetensors"));

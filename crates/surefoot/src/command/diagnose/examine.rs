@@ -3,7 +3,7 @@
 use super::settings::Settings;
 use super::subject::Subject;
 use crate::failure::Failure;
-use crate::output::diagnosis::Report;
+use crate::output::diagnosis::DiagnosisReport;
 use surefoot_diagnose::{Detector, Diagnosis, Finding};
 
 /// Replays all steps and evaluations to the detectors, as in live training.
@@ -11,7 +11,7 @@ pub(super) fn examine(
     mut subject: Subject,
     settings: Settings,
     detectors: Vec<Box<dyn Detector>>,
-) -> Result<Report, Failure> {
+) -> Result<DiagnosisReport, Failure> {
     subject.complete(&settings.given);
     let facts = subject.facts().clone();
     let mut diagnosis = Diagnosis::with(facts, settings.thresholds, detectors);
@@ -28,7 +28,7 @@ pub(super) fn examine(
         since: subject.at(finding.since),
         ..finding.clone()
     };
-    Ok(Report {
+    Ok(DiagnosisReport {
         path: subject.path().display().to_string(),
         description: subject.description(replay)?,
         unit: subject.unit().name(),

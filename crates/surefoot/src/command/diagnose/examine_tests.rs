@@ -74,7 +74,7 @@ fn detectors() -> Vec<Box<dyn Detector>> {
     ]
 }
 
-fn report_of(csv: &str, settings: &[(&str, &str)]) -> Report {
+fn report_of(csv: &str, settings: &[(&str, &str)]) -> DiagnosisReport {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("history.csv");
     std::fs::write(&path, csv).unwrap();
@@ -89,7 +89,7 @@ fn report_of(csv: &str, settings: &[(&str, &str)]) -> Report {
 
 const BAD: &str = "epoch,loss,val_loss\n10,0.9,0.9\n11,0.8,3\n12,1.5,4\n";
 
-fn text(report: &Report) -> String {
+fn text(report: &DiagnosisReport) -> String {
     anstream::adapter::strip_str(&report.text()).to_string()
 }
 

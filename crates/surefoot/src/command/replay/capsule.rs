@@ -1,7 +1,6 @@
 //! Repeats the step in a capsule.
 
-use super::{Arguments, tell_differences};
-use crate::command::train::environment;
+use super::{Arguments, print_differences};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Console;
@@ -9,7 +8,7 @@ use crate::output::replay::Disagreement;
 use crate::output::step::Step;
 use surefoot_plan::Document;
 use surefoot_record::{Capsule, Digest};
-use surefoot_train::{on_device, repeat};
+use surefoot_train::{current_environment, on_device, repeat};
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Failure> {
     let capsule = Capsule::read(&arguments.path)?;
@@ -18,8 +17,8 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Fail
     let plan = Document::parse(facts.plan.clone(), file.clone())?.plan()?;
     let workers = arguments.workers();
     let data = facts.environment.data.unwrap_or(Digest(0));
-    let now = environment::of(data, workers, arguments.device);
-    tell_differences(&facts.environment, &now, console);
+    let now = current_environment(data, workers, arguments.device);
+    print_differences(&facts.environment, &now, console);
     let repeated = on_device!(arguments.device, |B, device| {
         repeat::<B>(&plan, &capsule, workers, device).map_err(Failure::from)
     })?;

@@ -2,7 +2,7 @@
 
 mod capsule;
 pub(crate) mod original;
-pub(super) mod stretch;
+pub(super) mod range;
 mod verify;
 
 use crate::exit::Exit;
@@ -12,33 +12,31 @@ use clap::Args;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use surefoot_record::Environment;
-use surefoot_train::Device;
-
-use super::train::environment;
+use surefoot_train::{Device, environment_warnings};
 
 const EXAMPLES: &str = "\
 Examples:
   surefoot replay runs/circles-001
-      Repeats the run from its start, and says whether every step comes to the recorded digest.
+      Repeats the run from its start and checks the digest of every step.
 
   surefoot replay runs/circles-001 --from 1200
-      From step 1200 on; begins at the nearest checkpoint before it.
+      Checks from step 1200, starting at the nearest checkpoint before it.
 
   surefoot replay runs/deep-001/attempts/attempt-002 --to 50
-      The first 50 steps of an attempt of a repair.
+      Checks the first 50 steps of a repair attempt.
 
   surefoot replay step-17.capsule
-      Repeats the step that `surefoot capsule` packed, and shows the numbers of every layer.
+      Repeats the step of a capsule and shows the statistics of every layer.
 
   surefoot replay runs/circles-001 --json | tail -n 1
-      The result as one line of JSON.
+      Prints the result as one line of JSON.
 
-Nothing is written. A run that was killed or still goes on is repeated as far as it is recorded.
+Writes nothing. An unfinished run is repeated up to its last recorded step.
 
-Exit codes: 0 every digest agrees, 1 one does not, 2 the input is wrong, 3 something broke,
+Exit codes: 0 all digests agree, 1 a digest differs, 2 wrong input, 3 internal or system error,
 130 interrupted.";
 
-/// Repeat a run and check that every step comes to the same bits
+/// Repeat a run and check that every step has the same bits
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -57,15 +55,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
 
-    /// Threads that share the work of a step [default: all cores]
+    /// Threads that share a step [default: all cores]
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
 
-    /// Where to compute: cpu, cuda or cuda:N
+    /// Device to compute on: cpu, cuda or cuda:N
     #[arg(long, value_name = "DEVICE", default_value_t)]
     device: Device,
 
-    /// Print one JSON object a line on stdout, the result last
+    /// Print JSON lines on stdout, the result last
     #[arg(long)]
     json: bool,
 }
@@ -85,7 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             ("--base", arguments.base.is_some()),
         ];
         if let Some((option, _)) = choice.iter().find(|(_, given)| *given) {
-            let message = format!("{option} is for runs, and a capsule has one step");
+            let message = format!("{option} applies to runs; a capsule has a single step");
             return Err(Failure::input(message));
         }
         return capsule::run(arguments, &console);
@@ -93,20 +91,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     verify::run(arguments, &console)
 }
 
-/// Tells how the environment is not that of the record, before anything is computed in it.
-fn tell_differences(then: &Environment, now: &Environment, console: &Console) {
-    let differences = environment::differences(then, now);
+/// Prints how the environment differs from that of the record.
+fn print_differences(then: &Environment, now: &Environment, console: &Console) {
+    let differences = environment_warnings(then, now);
     for difference in &differences {
         console.warn(&format!("{difference}; the digests may differ"));
     }
-    let crew = |environment: &Environment| (environment.workers, environment.threads);
-    if crew(then) != crew(now) {
+    let workers = |environment: &Environment| (environment.workers, environment.threads);
+    if workers(then) != workers(now) {
         console.note(&format!(
-            "{} workers of {} threads then, {} of {} now, which changes no bit",
+            "recorded with {} workers on {} threads, now {} on {}; this does not change the result",
             then.workers, then.threads, now.workers, now.threads
         ));
     }
-    if !differences.is_empty() || crew(then) != crew(now) {
+    if !differences.is_empty() || workers(then) != workers(now) {
         console.event(&serde_json::json!({
             "event": "environment",
             "differences": differences,

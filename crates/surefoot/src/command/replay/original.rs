@@ -1,11 +1,11 @@
-//! The recorded run that is repeated, and how a repetition differs from it.
+//! The recorded run, and differences of a replay from it.
 
-use super::tell_differences;
-use crate::command::train::environment;
+use super::print_differences;
 use crate::failure::Failure;
 use crate::output::Console;
 use crate::output::replay::Disagreement;
 use surefoot_record::{DigestLog, Environment, Event, Part, Quantity, Record, StepDigest};
+use surefoot_train::environment_warnings;
 
 /// A record and its digests.
 pub(crate) struct Original<'a> {
@@ -18,19 +18,19 @@ impl Original<'_> {
         self.record.dir().display().to_string()
     }
 
-    /// What was executed elsewhere is told first, with the step since which it was.
-    pub(crate) fn tell_environments(
+    /// Prints differences of the environment, with the step since which they apply.
+    pub(crate) fn print_environments(
         &self,
         now: &Environment,
         console: &Console,
     ) -> Result<(), Failure> {
         let then = &self.record.header().environment;
-        tell_differences(then, now, console);
+        print_differences(then, now, console);
         for event in self.record.events()? {
             let Event::Resumed { step, environment } = event else {
                 continue;
             };
-            for difference in environment::differences(then, &environment) {
+            for difference in environment_warnings(then, &environment) {
                 let when = format!("since it was resumed after step {step}");
                 console.warn(&format!("{difference} {when}"));
             }
@@ -38,18 +38,18 @@ impl Original<'_> {
         Ok(())
     }
 
-    /// The digests have to cover what this version's cover.
+    /// Checks that the recorded digests cover the same parts.
     pub(crate) fn check_parts(&self, parts: &[Part]) -> Result<(), Failure> {
         if self.record.header().digest_parts == parts {
             return Ok(());
         }
         let message =
-            format!("the digests of {} do not cover what this version's cover", self.name());
+            format!("the digests of {} cover other parts than those of this version", self.name());
         Err(Failure::input(message).help("replay it with the surefoot that recorded it"))
     }
 
-    /// Whether the state that it begins with is the recorded one. Of a checkpoint neither the batch
-    /// nor the loss is known.
+    /// Compares the initial state with the recorded one. The batch and the loss of a checkpoint are
+    /// unknown.
     pub(crate) fn standing(&self, digest: &StepDigest) -> Option<Disagreement> {
         let mut found = self.disagreement(digest)?;
         if digest.step > 0 {
@@ -60,7 +60,7 @@ impl Original<'_> {
         (!found.parts.is_empty() || digest.step == 0).then_some(found)
     }
 
-    /// How a step differs from the recorded one. One that is not recorded has nothing to differ from.
+    /// Compares a step with the recorded one, if it is recorded.
     pub(crate) fn disagreement(&self, digest: &StepDigest) -> Option<Disagreement> {
         let (recorded, parts) = self.log.at(digest.step)?;
         if recorded == digest.digest {

@@ -2,38 +2,37 @@
 
 use super::Arguments;
 use super::original::Original;
-use super::stretch::Stretch;
-use crate::command::train::environment;
-use crate::command::train::job::Job;
-use crate::command::train::recorded::Recorded;
+use super::range::StepRange;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Console;
-use crate::output::replay::Verdict;
+use crate::output::replay::ReplayResult;
 use crate::output::screen::Screen;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 use surefoot_record::Record;
-use surefoot_train::{Compute, Run, on_device};
+use surefoot_train::{Compute, PreparedPlan, current_environment, on_device};
 
 pub(super) fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Failure> {
-    // Without a slash at its end, so that it can be printed with one.
+    // Removes a trailing slash.
     let dir: PathBuf = arguments.path.components().collect();
     let record = Record::open(&dir)?;
     let log = record.digests()?;
-    let stretch = Stretch::choose(&record, &log, (arguments.from, arguments.to), console)?;
-    let job = Recorded::read(&record)?.job(&record, arguments.base.clone());
-    let job = job.map_err(|failure| match &arguments.base {
-        Some(_) => failure,
-        None => failure.help("if the plan's files have moved, say where they are: --base DIR"),
+    let range = StepRange::choose(&record, &log, (arguments.from, arguments.to), console)?;
+    let prepared = PreparedPlan::from_record(&record, arguments.base.as_deref());
+    let prepared = prepared.map_err(|error| match &arguments.base {
+        Some(_) => Failure::from(error),
+        None => Failure::from(error)
+            .help("if the plan's files have moved, give their folder: --base DIR"),
     })?;
     let replay = Replay {
         arguments,
         console,
         original: Original { record: &record, log: &log },
-        stretch,
-        job: &job,
+        range,
+        prepared: &prepared,
     };
     on_device!(arguments.device, |B, device| replay.run::<B>(device))
 }
@@ -42,87 +41,85 @@ struct Replay<'a> {
     arguments: &'a Arguments,
     console: &'a Console,
     original: Original<'a>,
-    stretch: Stretch,
-    job: &'a Job,
+    range: StepRange,
+    prepared: &'a PreparedPlan,
 }
 
 impl Replay<'_> {
     fn run<B: Compute>(&self, device: B::Device) -> Result<Exit, Failure> {
-        let (job, stretch) = (self.job, &self.stretch);
+        let range = &self.range;
         let workers = self.arguments.workers();
-        let mut run = Run::<B>::new(&job.plan, &job.data, &job.weights, workers, device)
-            .map_err(|error| job.explain(error))?;
-        run.adopt(&job.adopted);
-        let outline = run.outline();
+        let mut run = self.prepared.start::<B>(workers, device)?;
+        let outline = Arc::clone(run.outline());
         self.original.check_parts(&outline.digest_parts)?;
-        let now = environment::of(outline.data, workers, self.arguments.device);
-        self.original.tell_environments(&now, self.console)?;
+        let now = current_environment(outline.data, workers, self.arguments.device);
+        self.original.print_environments(&now, self.console)?;
         if self.original.record.summary()?.is_none() {
             let steps = self.original.log.last_step().unwrap_or(0);
             let name = self.original.name();
             self.console
-                .note(&format!("{name} is not finished; it is recorded up to step {steps}"));
+                .note(&format!("{name} is not finished; its last recorded step is {steps}"));
         }
         let screen = Screen::new(self.console);
         let interrupt = Interrupt::listen(|| {})?;
         self.console.event(&serde_json::json!({
             "event": "replaying",
             "run": self.original.name(),
-            "start": stretch.start(),
-            "from": stretch.from,
-            "to": stretch.to,
+            "start": range.start(),
+            "from": range.from,
+            "to": range.to,
         }));
 
         let begun = Instant::now();
-        if let Some(checkpoint) = &stretch.begin {
+        if let Some(checkpoint) = &range.begin {
             run.restore(checkpoint)?;
         }
         let mut checked = 0;
         let mut found = self.original.standing(run.standing_digest());
-        // The state before the first step is one that is checked, a checkpoint's is known.
-        if found.is_none() && stretch.start() == 0 && stretch.from == 0 {
+        // The state before the first step counts as checked; a checkpoint does not.
+        if found.is_none() && range.start() == 0 && range.from == 0 {
             checked += 1;
         }
         if found.is_none() {
             let mut bar = screen.bar(outline.metric, None);
-            run.replay(stretch.to, |progress, digest| {
+            run.replay(range.to, |progress, digest| {
                 if let Some(bar) = &mut bar {
                     bar.step(progress);
                 }
                 found = self.original.disagreement(digest);
-                checked += u64::from(found.is_none() && digest.step >= stretch.from);
+                checked += u64::from(found.is_none() && digest.step >= range.from);
                 found.is_none() && !interrupt.asked()
             });
             if let Some(bar) = bar {
                 bar.clear();
             }
         }
-        let verdict = Verdict {
+        let result = ReplayResult {
             run: self.original.name(),
-            beginning: stretch.beginning(),
-            start: stretch.start(),
-            from: stretch.from,
-            to: stretch.to,
+            beginning: range.beginning(),
+            start: range.start(),
+            from: range.from,
+            to: range.to,
             checked,
-            repeated: run.step() - stretch.start(),
+            repeated: run.step() - range.start(),
             seconds: begun.elapsed().as_secs_f64(),
             disagreement: found,
         };
-        if verdict.disagreement.is_none() && run.step() < stretch.to {
+        if result.disagreement.is_none() && run.step() < range.to {
             self.console.event(&serde_json::json!({
                 "event": "interrupted",
                 "step": run.step(),
                 "run": self.original.name(),
             }));
-            let (step, to) = (run.step(), stretch.to);
+            let (step, to) = (run.step(), range.to);
             crate::output::to_stderr(&format!(
-                "interrupted after step {step} of {to}; the steps before agree"
+                "interrupted after step {step} of {to}; all digests so far agree"
             ));
             return Ok(Exit::Interrupted);
         }
-        self.console.say(&verdict.text());
-        self.console.event(&verdict.event());
-        Ok(match verdict.disagreement {
+        self.console.say(&result.text());
+        self.console.event(&result.event());
+        Ok(match result.disagreement {
             None => Exit::Done,
             Some(_) => Exit::No,
         })

@@ -1,46 +1,32 @@
-//! Asks somebody whether a remedy may be tried.
+//! `--approve`: asks on the terminal before a remedy is tried.
 
-use crate::interrupt::Interrupt;
 use crate::output::{repair, to_stderr, to_stderr_inline};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 use surefoot_repair::Proposal;
+use surefoot_train::{Approval, StopSignal};
 
-/// How often it is looked whether to stop while waiting for an answer.
+/// Interval at which a stop request is checked while waiting for an answer.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What somebody says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// Try it.
-    Yes,
-    /// Try another.
-    No,
-    /// Try nothing more.
-    Quit,
-}
-
-impl Answer {
-    fn parse(text: &str) -> Option<Self> {
-        match text.trim().to_ascii_lowercase().as_str() {
-            "y" | "yes" => Some(Self::Yes),
-            "n" | "no" => Some(Self::No),
-            "q" | "quit" => Some(Self::Quit),
-            _ => None,
-        }
+fn parse(text: &str) -> Option<Approval> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Some(Approval::Yes),
+        "n" | "no" => Some(Approval::No),
+        "q" | "quit" => Some(Approval::Quit),
+        _ => None,
     }
 }
 
-/// Shows a proposal on stderr and waits for the answer, or to be interrupted.
-pub(super) fn ask(proposal: &Proposal, interrupt: &Interrupt) -> Answer {
+/// Shows a proposal on stderr and waits for an answer or a stop request.
+pub(super) fn ask(proposal: &Proposal, signal: &StopSignal) -> Approval {
     to_stderr(&repair::proposal(proposal));
     loop {
         to_stderr_inline(&repair::question(proposal));
-        match line(interrupt) {
-            // The end of the input is no answer that will come.
-            None => return Answer::Quit,
+        match line(signal) {
+            None => return Approval::Quit,
             Some(text) => {
-                if let Some(answer) = Answer::parse(&text) {
+                if let Some(answer) = parse(&text) {
                     return answer;
                 }
             }
@@ -48,10 +34,10 @@ pub(super) fn ask(proposal: &Proposal, interrupt: &Interrupt) -> Answer {
     }
 }
 
-/// A line from stdin; none at its end or when interrupted.
-fn line(interrupt: &Interrupt) -> Option<String> {
+/// Reads a line from stdin; `None` at its end or on a stop request.
+fn line(signal: &StopSignal) -> Option<String> {
     let (sender, receiver) = channel();
-    // Reading cannot be interrupted, so it is left to a thread that may wait for ever.
+    // Reading cannot be interrupted, so a detached thread does it.
     std::thread::spawn(move || {
         let mut text = String::new();
         let read = std::io::stdin().read_line(&mut text);
@@ -61,7 +47,7 @@ fn line(interrupt: &Interrupt) -> Option<String> {
         match receiver.recv_timeout(LOOK_EVERY) {
             Ok(text) => return text,
             Err(RecvTimeoutError::Disconnected) => return None,
-            Err(RecvTimeoutError::Timeout) if interrupt.asked() => return None,
+            Err(RecvTimeoutError::Timeout) if signal.is_requested() => return None,
             Err(RecvTimeoutError::Timeout) => {}
         }
     }
@@ -72,11 +58,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_a_letter_or_a_word_and_nothing_else() {
-        assert_eq!(Answer::parse("y\n"), Some(Answer::Yes));
-        assert_eq!(Answer::parse(" No "), Some(Answer::No));
-        assert_eq!(Answer::parse("Q"), Some(Answer::Quit));
-        assert_eq!(Answer::parse("\n"), None);
-        assert_eq!(Answer::parse("why"), None);
+    fn answers_are_letters_or_words() {
+        assert_eq!(parse("y\n"), Some(Approval::Yes));
+        assert_eq!(parse(" No "), Some(Approval::No));
+        assert_eq!(parse("Q"), Some(Approval::Quit));
+        assert_eq!(parse("\n"), None);
+        assert_eq!(parse("why"), None);
     }
 }

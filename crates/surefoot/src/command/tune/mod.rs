@@ -9,7 +9,6 @@ mod search;
 mod training;
 mod worker;
 
-use crate::command::train::job::folder_of;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Console;
@@ -19,7 +18,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use surefoot_plan::Document;
-use surefoot_train::{Compute, Device, on_device};
+use surefoot_train::{Compute, Device, on_device, plan_folder};
 use surefoot_tune::Study;
 use surefoot_tune::storage::{NewStudy, Storage, StorageError, View};
 use surefoot_tune::study::{Task, parse_duration};
@@ -147,7 +146,7 @@ impl Project {
                 None => dir.join("study.db").display().to_string(),
             },
             dir,
-            base: folder_of(&arguments.study)?,
+            base: plan_folder(&arguments.study)?,
             workers,
             threads: threads.unwrap_or((cores / workers).max(1)),
             study,

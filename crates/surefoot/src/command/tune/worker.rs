@@ -7,7 +7,6 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use std::time::Duration;
 use surefoot_diagnose::{Diagnosis, Facts, Thresholds};
-use surefoot_train::on_device;
 use surefoot_tune::command::CommandObjective;
 use surefoot_tune::storage::Storage;
 use surefoot_tune::study::Task;
@@ -45,18 +44,17 @@ pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Resul
             };
             worker.run(&mut storage, &study, &mut objective)
         }
-        Task::Plan(_) => on_device!(arguments.device, |B, device| {
-            let mut objective = PlanObjective::<B> {
+        Task::Plan(_) => {
+            let mut objective = PlanObjective {
                 study: &project.study,
                 base: project.base.clone(),
                 threads: project.threads,
                 device: arguments.device,
-                place: device,
                 diagnosis: &diagnosis,
                 data: None,
             };
-            Ok::<_, Failure>(worker.run(&mut storage, &study, &mut objective))
-        })?,
+            worker.run(&mut storage, &study, &mut objective)
+        }
     };
     Ok(match exit.map_err(broken)? {
         WorkerExit::StudyDone | WorkerExit::BudgetSpent => Exit::Done,

@@ -1,18 +1,22 @@
-//! Writes the data of a case to files, spoiled: abnormal data reach a plan as files that nobody
-//! looked at, so that is how they are given here.
+//! Writes corrupted data of a case to files.
 
-use crate::fault::Spoiled;
+use crate::fault::Corruption;
 use std::io;
 use std::path::Path;
 use surefoot_data::Targets;
 use surefoot_plan::{Plan, Source, Split};
 use surefoot_random::{Key, Purpose};
 
-/// How much larger an outlier is than what it was.
+/// Factor of an outlier.
 const ABSURD: f32 = 1e4;
 
-/// The plan with its data spoiled, in files under `dir` that are named after `name`.
-pub(crate) fn spoil(plan: &Plan, how: Spoiled, dir: &Path, name: &str) -> Result<Plan, String> {
+/// Returns the plan with corrupted data, written to files in `dir` whose names start with `name`.
+pub(crate) fn corrupt(
+    plan: &Plan,
+    how: Corruption,
+    dir: &Path,
+    name: &str,
+) -> Result<Plan, String> {
     let mut whole = plan.data.clone();
     whole.split = Split { validation: 0.0, test: 0.0 };
     let data = surefoot_data::load(&whole, plan.seed, dir).map_err(|error| error.to_string())?;
@@ -41,11 +45,11 @@ pub(crate) fn spoil(plan: &Plan, how: Spoiled, dir: &Path, name: &str) -> Result
     write(&dir.join(&files[0]), "<f4", &shape, &bytes)
         .and_then(|()| write(&dir.join(&files[1]), labels.0, &[data.train.len], &labels.1))
         .map_err(|error| format!("{}: {error}", dir.display()))?;
-    let mut spoiled = plan.clone();
-    spoiled.data.task = Some(data.task);
-    spoiled.data.source =
+    let mut corrupted = plan.clone();
+    corrupted.data.task = Some(data.task);
+    corrupted.data.source =
         Source::Npy { features: files[0].clone().into(), labels: files[1].clone().into() };
-    Ok(spoiled)
+    Ok(corrupted)
 }
 
 /// NumPy's format: a magic number, a header that is a Python literal, the values.
@@ -70,13 +74,13 @@ mod tests {
     use surefoot_plan::{Data, Loss, Training};
 
     #[test]
-    fn spoiled_data_are_those_of_the_plan_but_for_what_was_done_to_them() {
+    fn corruption_scales_and_shifts_the_features() {
         let dir = tempfile::tempdir().unwrap();
         let plan = Plan::new(Data::new(Source::circles()), Vec::new(), Training::new(1, Loss::Mse));
-        let how = Spoiled { factor: 100.0, offset: 7.0, outliers: 0.0 };
-        let spoiled = spoil(&plan, how, dir.path(), "a").unwrap();
+        let how = Corruption { factor: 100.0, offset: 7.0, outliers: 0.0 };
+        let corrupted = corrupt(&plan, how, dir.path(), "a").unwrap();
         let before = surefoot_data::load(&plan.data, 0, dir.path()).unwrap();
-        let after = surefoot_data::load(&spoiled.data, 0, dir.path()).unwrap();
+        let after = surefoot_data::load(&corrupted.data, 0, dir.path()).unwrap();
         assert_eq!(before.train.targets, after.train.targets);
         let (x, y) = (before.train.features[3], after.train.features[3]);
         assert!((x * 100.0 + 7.0 - y).abs() < 1e-3, "{x} {y}");

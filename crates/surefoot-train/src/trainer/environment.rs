@@ -1,11 +1,12 @@
-//! What a run is executed on.
+//! The environment of a run, and differences between two.
 
+use crate::LIBRARIES;
+use crate::device::Device;
 use std::collections::{BTreeMap, BTreeSet};
 use surefoot_record::{Digest, Environment};
-use surefoot_train::{Device, LIBRARIES};
 
-/// This process, with some workers on a device.
-pub(crate) fn of(data: Digest, workers: usize, device: Device) -> Environment {
+/// The environment of this process with `workers` threads on `device`.
+pub fn current_environment(data: Digest, workers: usize, device: Device) -> Environment {
     Environment {
         workers,
         device: device.to_string(),
@@ -18,26 +19,28 @@ pub(crate) fn of(data: Digest, workers: usize, device: Device) -> Environment {
     }
 }
 
-/// What may make a run go on to other bits than it would have, a sentence each. The number of
-/// workers and threads does not.
-pub(crate) fn differences(then: &Environment, now: &Environment) -> Vec<String> {
-    let parting = parting(then, now).into_iter();
-    let sentences = parting.map(|(what, then, now)| {
+/// Differences that may change the bits of a result, a sentence each. The number of workers and
+/// threads has no influence.
+pub fn environment_warnings(then: &Environment, now: &Environment) -> Vec<String> {
+    let differences = environment_differences(then, now).into_iter();
+    let sentences = differences.map(|(what, then, now)| {
         format!("{what} was {then} when the run was started and is {now}")
     });
     sentences.collect()
 }
 
-/// What differs between two environments and may make for other bits: a name, and what it is in
-/// each.
-pub(crate) fn parting(one: &Environment, other: &Environment) -> Vec<(String, String, String)> {
+/// Differences that may change the bits of a result: a name and both values.
+pub fn environment_differences(
+    one: &Environment,
+    other: &Environment,
+) -> Vec<(String, String, String)> {
     let facts = |environment: &Environment| {
         let mut facts: BTreeMap<String, String> = environment.libraries.clone();
         let more = [
             ("surefoot", environment.surefoot.clone()),
             ("the platform", environment.platform.clone()),
             ("the device", environment.device.clone()),
-            ("the processor's kind", list(&environment.cpu_features)),
+            ("the CPU feature set", list(&environment.cpu_features)),
         ];
         facts.extend(more.map(|(name, fact)| (name.to_owned(), fact)));
         facts
@@ -67,10 +70,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_change_the_result_is_no_difference() {
+    fn workers_and_threads_are_not_a_difference() {
         let then = Environment::detect();
         let now = Environment { workers: 7, threads: 64, ..then.clone() };
-        assert!(differences(&then, &now).is_empty());
+        assert!(environment_warnings(&then, &now).is_empty());
     }
 
     #[test]
@@ -87,11 +90,11 @@ mod tests {
             ..then.clone()
         };
         assert_eq!(
-            differences(&then, &now),
+            environment_warnings(&then, &now),
             [
                 "burn was 0.22.1 when the run was started and is 0.23.0",
                 "the device was cpu when the run was started and is cuda:0",
-                "the processor's kind was avx2 when the run was started and is no vector instructions",
+                "the CPU feature set was avx2 when the run was started and is no vector instructions",
             ]
         );
     }

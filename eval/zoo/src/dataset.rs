@@ -1,6 +1,6 @@
-//! Healthy plans: varied, and made as a person who knows the trade would make them.
+//! Data sets, and healthy plans that follow common practice.
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use serde::{Deserialize, Serialize};
 use surefoot_plan::{
     Activation, ActivationLayer, Algorithm, BatchNorm, Conv2d, Data, Decay, Dense, Dropout,
@@ -9,11 +9,11 @@ use surefoot_plan::{
     Training, Transformer,
 };
 
-/// What a plan of the zoo is about.
+/// The data of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs)] // the names of the data
-pub enum Habitat {
+pub enum DatasetKind {
     Circles,
     Blobs,
     Moons,
@@ -30,72 +30,80 @@ pub enum Habitat {
     Reuters,
 }
 
-impl Habitat {
-    /// Those that are real data, in files.
-    pub(crate) const REAL: [Habitat; 5] =
-        [Habitat::Mnist, Habitat::FashionMnist, Habitat::Cifar10, Habitat::Imdb, Habitat::Reuters];
+impl DatasetKind {
+    /// Real data sets, in files.
+    pub(crate) const REAL: [DatasetKind; 5] = [
+        DatasetKind::Mnist,
+        DatasetKind::FashionMnist,
+        DatasetKind::Cifar10,
+        DatasetKind::Imdb,
+        DatasetKind::Reuters,
+    ];
 
-    /// Those that are generated, each as often as it occurs in the zoo.
-    pub(crate) const ALL: [Habitat; 13] = [
-        Habitat::Circles,
-        Habitat::Blobs,
-        Habitat::Shapes,
-        Habitat::Moons,
-        Habitat::Copy,
-        Habitat::Spirals,
-        Habitat::Circles,
-        Habitat::Friedman,
-        Habitat::Shapes,
-        Habitat::Blobs,
-        Habitat::Parity,
-        Habitat::Linear,
-        Habitat::Moons,
+    /// Generated data sets, each as often as it occurs in the zoo.
+    pub(crate) const ALL: [DatasetKind; 13] = [
+        DatasetKind::Circles,
+        DatasetKind::Blobs,
+        DatasetKind::Shapes,
+        DatasetKind::Moons,
+        DatasetKind::Copy,
+        DatasetKind::Spirals,
+        DatasetKind::Circles,
+        DatasetKind::Friedman,
+        DatasetKind::Shapes,
+        DatasetKind::Blobs,
+        DatasetKind::Parity,
+        DatasetKind::Linear,
+        DatasetKind::Moons,
     ];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Habitat::Circles => "circles",
-            Habitat::Blobs => "blobs",
-            Habitat::Moons => "moons",
-            Habitat::Spirals => "spirals",
-            Habitat::Shapes => "shapes",
-            Habitat::Copy => "copy",
-            Habitat::Parity => "parity",
-            Habitat::Linear => "linear",
-            Habitat::Friedman => "friedman",
-            Habitat::Mnist => "mnist",
-            Habitat::FashionMnist => "fashion_mnist",
-            Habitat::Cifar10 => "cifar10",
-            Habitat::Imdb => "imdb",
-            Habitat::Reuters => "reuters",
+            DatasetKind::Circles => "circles",
+            DatasetKind::Blobs => "blobs",
+            DatasetKind::Moons => "moons",
+            DatasetKind::Spirals => "spirals",
+            DatasetKind::Shapes => "shapes",
+            DatasetKind::Copy => "copy",
+            DatasetKind::Parity => "parity",
+            DatasetKind::Linear => "linear",
+            DatasetKind::Friedman => "friedman",
+            DatasetKind::Mnist => "mnist",
+            DatasetKind::FashionMnist => "fashion_mnist",
+            DatasetKind::Cifar10 => "cifar10",
+            DatasetKind::Imdb => "imdb",
+            DatasetKind::Reuters => "reuters",
         }
     }
 
-    /// Whether it is to predict numbers.
+    /// Returns true for a regression.
     pub fn is_regression(self) -> bool {
-        matches!(self, Habitat::Linear | Habitat::Friedman)
+        matches!(self, DatasetKind::Linear | DatasetKind::Friedman)
     }
 
-    /// Whether its inputs are amounts, which can be scaled; those of the others are symbols.
+    /// Returns true if its inputs are numbers, which can be scaled, and not symbols.
     pub(crate) fn has_amounts(self) -> bool {
-        !matches!(self, Habitat::Copy | Habitat::Parity | Habitat::Imdb | Habitat::Reuters)
+        !matches!(
+            self,
+            DatasetKind::Copy | DatasetKind::Parity | DatasetKind::Imdb | DatasetKind::Reuters
+        )
     }
 }
 
 /// A healthy plan on generated data.
-pub(crate) fn plan(habitat: Habitat, dice: &Dice) -> Plan {
-    match habitat {
-        Habitat::Shapes => shapes(dice),
-        Habitat::Copy | Habitat::Parity => sequence(habitat, dice),
-        Habitat::Linear | Habitat::Friedman => regression(habitat, dice),
-        _ => plane(habitat, dice),
+pub(crate) fn plan(dataset: DatasetKind, rng: &Rng) -> Plan {
+    match dataset {
+        DatasetKind::Shapes => shapes(rng),
+        DatasetKind::Copy | DatasetKind::Parity => sequence(dataset, rng),
+        DatasetKind::Linear | DatasetKind::Friedman => regression(dataset, rng),
+        _ => plane(dataset, rng),
     }
 }
 
-/// An activation with the initializer that suits it.
-pub(crate) fn activation(dice: &Dice) -> (Activation, Initializer) {
-    dice.pick(&[
+/// An activation with a suitable initializer.
+pub(crate) fn activation(rng: &Rng) -> (Activation, Initializer) {
+    rng.pick(&[
         (Activation::Relu, Initializer::HeNormal),
         (Activation::Relu, Initializer::HeUniform),
         (Activation::LeakyRelu { negative_slope: 0.1 }, Initializer::HeNormal),
@@ -108,12 +116,12 @@ pub(crate) fn activation(dice: &Dice) -> (Activation, Initializer) {
 }
 
 /// Dense hidden layers: plain ones up to nine deep, with normalisation or shortcuts beyond.
-fn hidden(depth: usize, width: usize, dice: &Dice) -> Vec<Layer> {
-    let (activation, kernel_initializer) = activation(dice);
+fn hidden(depth: usize, width: usize, rng: &Rng) -> Vec<Layer> {
+    let (activation, kernel_initializer) = activation(rng);
     let dense = |activation| Dense { activation, kernel_initializer, ..Dense::new(width) };
     let style = match depth {
-        0..=9 => dice.pick(&["plain", "plain", "plain", "batch_norm", "residual"]),
-        _ => dice.pick(&["batch_norm", "residual"]),
+        0..=9 => rng.pick(&["plain", "plain", "plain", "batch_norm", "residual"]),
+        _ => rng.pick(&["batch_norm", "residual"]),
     };
     let mut layers = Vec::new();
     for i in 0..depth {
@@ -136,11 +144,11 @@ fn hidden(depth: usize, width: usize, dice: &Dice) -> Vec<Layer> {
     layers
 }
 
-pub(crate) fn optimizer(dice: &Dice, rate: f64) -> Optimizer {
+pub(crate) fn optimizer(rng: &Rng, rate: f64) -> Optimizer {
     let with = |optimizer: Optimizer, learning_rate: f64| Optimizer { learning_rate, ..optimizer };
     let momentum =
-        Optimizer::new(Algorithm::Sgd { momentum: 0.9, nesterov: dice.chance(0.5) }, rate * 4.0);
-    dice.pick(&[
+        Optimizer::new(Algorithm::Sgd { momentum: 0.9, nesterov: rng.chance(0.5) }, rate * 4.0);
+    rng.pick(&[
         with(Optimizer::adam(), rate),
         with(Optimizer::adam(), rate),
         with(Optimizer::adamw(), rate),
@@ -150,9 +158,9 @@ pub(crate) fn optimizer(dice: &Dice, rate: f64) -> Optimizer {
     ])
 }
 
-fn schedule(dice: &Dice, steps: u64) -> Schedule {
+fn schedule(rng: &Rng, steps: u64) -> Schedule {
     let plain = Schedule::default();
-    dice.pick(&[
+    rng.pick(&[
         plain,
         plain,
         plain,
@@ -165,7 +173,7 @@ fn schedule(dice: &Dice, steps: u64) -> Schedule {
     ])
 }
 
-/// Ends the model as the task asks for.
+/// Adds the output layer of the task.
 fn output(layers: &mut Vec<Layer>, classes: usize) -> Loss {
     let (units, activation, loss) = if classes == 2 {
         let loss = Loss::BinaryCrossentropy { from_logits: false };
@@ -178,28 +186,28 @@ fn output(layers: &mut Vec<Layer>, classes: usize) -> Loss {
     loss
 }
 
-fn training(dice: &Dice, loss: Loss, samples: usize, epochs: usize, rate: f64) -> Training {
-    let batch_size = dice.pick(&[16, 32, 32, 64]);
+fn training(rng: &Rng, loss: Loss, samples: usize, epochs: usize, rate: f64) -> Training {
+    let batch_size = rng.pick(&[16, 32, 32, 64]);
     // The validation split takes a fifth.
     let steps = (samples * 4 / 5).div_ceil(batch_size) * epochs;
     Training {
         batch_size,
-        optimizer: optimizer(dice, rate),
-        schedule: schedule(dice, steps as u64),
+        optimizer: optimizer(rng, rate),
+        schedule: schedule(rng, steps as u64),
         ..Training::new(epochs as u64, loss)
     }
 }
 
-fn plane(habitat: Habitat, dice: &Dice) -> Plan {
-    let samples = dice.pick(&[600, 800, 1000]);
-    let (source, classes, epochs) = match habitat {
-        Habitat::Blobs => {
-            let centers = dice.between(3, 5);
+fn plane(dataset: DatasetKind, rng: &Rng) -> Plan {
+    let samples = rng.pick(&[600, 800, 1000]);
+    let (source, classes, epochs) = match dataset {
+        DatasetKind::Blobs => {
+            let centers = rng.between(3, 5);
             let source = Source::Blobs { samples, centers, features: 2, spread: 1.0 };
             (source, centers, 30)
         }
-        Habitat::Moons => (Source::Moons { samples, noise: 0.1 }, 2, 40),
-        Habitat::Spirals => {
+        DatasetKind::Moons => (Source::Moons { samples, noise: 0.1 }, 2, 40),
+        DatasetKind::Spirals => {
             let source = Source::Spirals { samples, classes: 2, turns: 0.75, noise: 0.05 };
             (source, 2, 60)
         }
@@ -208,31 +216,30 @@ fn plane(habitat: Habitat, dice: &Dice) -> Plan {
             (source, 2, 40)
         }
     };
-    let depth = dice.between(5, 18);
-    let mut layers = hidden(depth, dice.pick(&[8, 12, 16, 24]), dice);
-    if depth < 10 && dice.chance(0.2) {
+    let depth = rng.between(5, 18);
+    let mut layers = hidden(depth, rng.pick(&[8, 12, 16, 24]), rng);
+    if depth < 10 && rng.chance(0.2) {
         layers.push(Layer::Dropout(Dropout::new(0.1)));
     }
     let loss = output(&mut layers, classes);
-    let rate = dice.log(0.002, 0.006);
-    let mut plan =
-        Plan::new(Data::new(source), layers, training(dice, loss, samples, epochs, rate));
-    plan.data.scale = match habitat {
-        Habitat::Blobs => Scale::Standardise,
-        _ => dice.pick(&[Scale::Standardise, Scale::None]),
+    let rate = rng.log(0.002, 0.006);
+    let mut plan = Plan::new(Data::new(source), layers, training(rng, loss, samples, epochs, rate));
+    plan.data.scale = match dataset {
+        DatasetKind::Blobs => Scale::Standardise,
+        _ => rng.pick(&[Scale::Standardise, Scale::None]),
     };
     plan
 }
 
-fn shapes(dice: &Dice) -> Plan {
-    let samples = dice.pick(&[600, 800]);
-    let size = dice.pick(&[12, 14]);
-    let classes = dice.between(3, 6);
+fn shapes(rng: &Rng) -> Plan {
+    let samples = rng.pick(&[600, 800]);
+    let size = rng.pick(&[12, 14]);
+    let classes = rng.between(3, 6);
     let source = Source::Shapes { samples, size, channels: 1, classes, noise: 0.05 };
-    let (act, init) = activation(dice);
-    let norm = dice.chance(0.4);
+    let (act, init) = activation(rng);
+    let norm = rng.chance(0.4);
     let mut layers = Vec::new();
-    for filters in [dice.pick(&[6, 8]), dice.pick(&[12, 16])] {
+    for filters in [rng.pick(&[6, 8]), rng.pick(&[12, 16])] {
         layers.push(Layer::Conv2d(Conv2d {
             padding: Padding::Same,
             activation: if norm { Activation::Linear } else { act },
@@ -246,47 +253,47 @@ fn shapes(dice: &Dice) -> Plan {
         layers.push(Layer::MaxPool2d(Pool2d::default()));
     }
     layers.push(Layer::Flatten(Flatten::default()));
-    for units in [dice.pick(&[32, 48]), dice.pick(&[16, 24])] {
+    for units in [rng.pick(&[32, 48]), rng.pick(&[16, 24])] {
         layers.push(Layer::Dense(Dense {
             activation: act,
             kernel_initializer: init,
             ..Dense::new(units)
         }));
     }
-    if dice.chance(0.3) {
+    if rng.chance(0.3) {
         layers.push(Layer::Dropout(Dropout::new(0.2)));
     }
     let loss = output(&mut layers, classes);
-    let rate = dice.log(0.001, 0.004);
-    let mut plan = Plan::new(Data::new(source), layers, training(dice, loss, samples, 15, rate));
-    plan.data.scale = dice.pick(&[Scale::Standardise, Scale::MinMax]);
+    let rate = rng.log(0.001, 0.004);
+    let mut plan = Plan::new(Data::new(source), layers, training(rng, loss, samples, 15, rate));
+    plan.data.scale = rng.pick(&[Scale::Standardise, Scale::MinMax]);
     plan
 }
 
-fn sequence(habitat: Habitat, dice: &Dice) -> Plan {
+fn sequence(dataset: DatasetKind, rng: &Rng) -> Plan {
     let samples = 800;
-    let (source, symbols, classes) = match habitat {
-        Habitat::Parity => {
-            let length = dice.between(4, 5);
+    let (source, symbols, classes) = match dataset {
+        DatasetKind::Parity => {
+            let length = rng.between(4, 5);
             (Source::Parity { samples, length }, 2, 2)
         }
         _ => {
-            let symbols = dice.between(4, 6);
-            let length = dice.between(6, 9);
+            let symbols = rng.between(4, 6);
+            let length = rng.between(6, 9);
             let source = Source::Copy { samples, length, symbols };
             (source, symbols, symbols)
         }
     };
-    let units = dice.pick(&[12, 16, 24]);
+    let units = rng.pick(&[12, 16, 24]);
     let mut layers = vec![Layer::Embedding(Embedding {
         embeddings_initializer: Initializer::RandomUniform { minval: -0.5, maxval: 0.5 },
-        ..Embedding::new(symbols, dice.pick(&[8, 12, 16]))
+        ..Embedding::new(symbols, rng.pick(&[8, 12, 16]))
     })];
-    let kind = match habitat {
-        Habitat::Parity => dice.pick(&["lstm", "gru"]),
-        _ => dice.pick(&["rnn", "lstm", "gru", "transformer"]),
+    let kind = match dataset {
+        DatasetKind::Parity => rng.pick(&["lstm", "gru"]),
+        _ => rng.pick(&["rnn", "lstm", "gru", "transformer"]),
     };
-    let deep = dice.chance(0.3);
+    let deep = rng.chance(0.3);
     match kind {
         "rnn" => {
             layers
@@ -316,31 +323,30 @@ fn sequence(habitat: Habitat, dice: &Dice) -> Plan {
             layers.push(Layer::GlobalAveragePool(GlobalPool::default()));
         }
     }
-    if dice.chance(0.5) {
+    if rng.chance(0.5) {
         layers.push(Layer::Dense(Dense { activation: Activation::Tanh, ..Dense::new(16) }));
     }
     let loss = output(&mut layers, classes);
-    let rate = dice.log(0.006, 0.01);
-    let epochs = if habitat == Habitat::Parity { 40 } else { 25 };
-    let mut plan =
-        Plan::new(Data::new(source), layers, training(dice, loss, samples, epochs, rate));
+    let rate = rng.log(0.006, 0.01);
+    let epochs = if dataset == DatasetKind::Parity { 40 } else { 25 };
+    let mut plan = Plan::new(Data::new(source), layers, training(rng, loss, samples, epochs, rate));
     plan.training.optimizer.global_clipnorm = Some(1.0);
     plan
 }
 
-fn regression(habitat: Habitat, dice: &Dice) -> Plan {
-    let samples = dice.pick(&[600, 800]);
-    let features = dice.between(5, 10);
-    let source = match habitat {
-        Habitat::Linear => Source::Linear { samples, features, noise: 0.5 },
+fn regression(dataset: DatasetKind, rng: &Rng) -> Plan {
+    let samples = rng.pick(&[600, 800]);
+    let features = rng.between(5, 10);
+    let source = match dataset {
+        DatasetKind::Linear => Source::Linear { samples, features, noise: 0.5 },
         _ => Source::Friedman { samples, features, noise: 0.5 },
     };
-    let depth = dice.between(2, 8);
-    let mut layers = hidden(depth, dice.pick(&[16, 24, 32]), dice);
+    let depth = rng.between(2, 8);
+    let mut layers = hidden(depth, rng.pick(&[16, 24, 32]), rng);
     layers.push(Layer::Dense(Dense::new(1)));
-    let loss = dice.pick(&[Loss::Mse, Loss::Mse, Loss::Mae, Loss::Huber { delta: 1.0 }]);
-    let rate = dice.log(0.002, 0.005);
-    let mut plan = Plan::new(Data::new(source), layers, training(dice, loss, samples, 60, rate));
+    let loss = rng.pick(&[Loss::Mse, Loss::Mse, Loss::Mae, Loss::Huber { delta: 1.0 }]);
+    let rate = rng.log(0.002, 0.005);
+    let mut plan = Plan::new(Data::new(source), layers, training(rng, loss, samples, 60, rate));
     plan.data.scale = Scale::Standardise;
     plan
 }

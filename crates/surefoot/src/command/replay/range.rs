@@ -1,4 +1,4 @@
-//! Which steps are repeated, and from where.
+//! The steps to repeat, and the checkpoint to start from.
 
 use crate::failure::Failure;
 use crate::output::Console;
@@ -6,17 +6,17 @@ use crate::output::number::grouped;
 use std::io::ErrorKind;
 use surefoot_record::{Checkpoint, DigestLog, Error, Record};
 
-/// The steps to check, and the checkpoint to begin at.
+/// The steps to check, and the checkpoint to start from.
 #[derive(Debug)]
-pub(crate) struct Stretch {
+pub(crate) struct StepRange {
     pub(crate) from: u64,
     pub(crate) to: u64,
-    /// None is the start of the run.
+    /// `None` for the start of the run.
     pub(crate) begin: Option<Checkpoint>,
 }
 
-impl Stretch {
-    /// What was asked for, if it is in the record.
+impl StepRange {
+    /// The requested steps, if they are recorded.
     pub(crate) fn choose(
         run: &Record,
         log: &DigestLog,
@@ -24,8 +24,8 @@ impl Stretch {
         console: &Console,
     ) -> Result<Self, Failure> {
         let Some(last) = log.last_step() else {
-            let message = format!("{} has no step that could be checked", run.dir().display());
-            return Err(Failure::input(message).help("a run has, once it has begun to train"));
+            let message = format!("{} has no recorded steps", run.dir().display());
+            return Err(Failure::input(message).help("it must have trained at least one step"));
         };
         let (from, to) = (from.unwrap_or(0), to.unwrap_or(last));
         if from.max(to) > last {
@@ -38,7 +38,7 @@ impl Stretch {
         }
         if from > to {
             return Err(Failure::input(format!(
-                "there is no step from {} to {}",
+                "--from {} is after --to {}",
                 grouped(from),
                 grouped(to)
             )));
@@ -46,12 +46,12 @@ impl Stretch {
         Ok(Self { from, to, begin: nearest(run, from.saturating_sub(1), console)? })
     }
 
-    /// The number of steps done where it begins.
+    /// Steps done at the start.
     pub(crate) fn start(&self) -> u64 {
         self.begin.as_ref().map_or(0, |checkpoint| checkpoint.step)
     }
 
-    /// Where it begins, in words.
+    /// Describes the start.
     pub(crate) fn beginning(&self) -> String {
         match &self.begin {
             None => "from the start".to_owned(),
@@ -60,7 +60,7 @@ impl Stretch {
     }
 }
 
-/// The newest checkpoint that is whole and not after `step`; none if there is none but the start.
+/// The newest intact checkpoint that is not after `step`.
 pub(crate) fn nearest(
     run: &Record,
     step: u64,
@@ -72,10 +72,10 @@ pub(crate) fn nearest(
         }
         match run.checkpoint_at(saved) {
             Ok(checkpoint) => return Ok(Some(checkpoint)),
-            // The run goes on, and has removed it in this very moment.
+            // The run is still training and has just removed it.
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
             Err(error @ Error::Damaged { .. }) => {
-                console.warn(&format!("{error}; an earlier one is used"));
+                console.warn(&format!("{error}; using an earlier one"));
             }
             Err(error) => return Err(error.into()),
         }

@@ -1,4 +1,4 @@
-//! How often a run is observed, and what an observation is made of.
+//! The observation schedule, and the statistics of an observation.
 
 use crate::compute::Compute;
 use crate::kernel::vectorized;
@@ -10,18 +10,18 @@ use surefoot_diagnose::LayerObservation;
 use surefoot_plan::{ObserveEvery, Watch};
 use surefoot_stats::{Moments, Summary};
 
-/// The shares of the training time that moments and quartiles may cost by default.
+/// Default share of the training time for moments and quartiles.
 const BUDGET_MOMENTS: f64 = 0.025;
 const BUDGET_QUARTILES: f64 = 0.005;
-/// The share that moments may cost where a step is short: there they are never cheap.
+/// Share for moments in short steps, where they are relatively expensive.
 const BUDGET_MOMENTS_SMALL: f64 = 0.1;
-/// The multiplications below which a step is short.
+/// Multiplications below which a step is short.
 const SMALL: f64 = 1e6;
-/// Those below which a short training, and the beginning of any, may be watched beyond the budget.
+/// Multiplications below which short trainings, and the first steps, are observed beyond the budget.
 const MEDIUM: f64 = 1e7;
 
-// What the automatic cadence reckons with, in nanoseconds: rough (`docs/speed.md` has what it comes
-// to). They are constants, not timings of this run: the clock must not decide what is recorded.
+// Cost model of the automatic schedule, in nanoseconds (see `docs/speed.md`). Constants instead of
+// timings: the clock must not influence what is recorded.
 const NS_PER_MULTIPLICATION: f64 = 0.035;
 const NS_PER_STEP: f64 = 8_000.0;
 const NS_PER_LAYER: f64 = 2_500.0;
@@ -31,26 +31,26 @@ const NS_PER_SUBJECT_MOMENTS: f64 = 300.0;
 const NS_PER_SUBJECT_QUARTILES: f64 = 3_000.0;
 const NS_BETWEEN_CHECKPOINTS: f64 = 1e9;
 
-/// How many first steps are observed one by one by default, unless the network is large: how a plan
-/// was set up shows in them.
+/// Number of first steps that are all observed by default, unless the network is large. Setup faults
+/// show in them.
 const OPENING: u64 = 16;
 
-/// How often things are observed and saved: every so many steps, or never.
+/// Steps at which layers are observed and checkpoints are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rhythm {
-    /// Layers are observed at these steps.
+pub struct ObserveSchedule {
+    /// Interval of layer observations.
     pub every: Option<u64>,
-    /// So are all of the first steps, up to this one.
+    /// The first steps, up to this one, are all observed.
     pub opening: u64,
-    /// And their quartiles at these.
+    /// Interval of quartiles.
     pub quartiles: Option<u64>,
-    /// By default a checkpoint is written at the end of the epoch in which another so many steps
-    /// are full: about a second's work.
+    /// Minimum steps between default checkpoints, which are written at the end of an epoch: about a
+    /// second of computation.
     pub checkpoints: u64,
 }
 
-impl Rhythm {
-    /// The rhythm of a plan's `[watch]` in a training of `steps` steps. Where it says `auto`, the
+impl ObserveSchedule {
+    /// The schedule of a plan's `[watch]` in a training of `steps` steps. Where it says `auto`, the
     /// densest within the budget. Of a network that is not large, each block of the diagnosis is looked
     /// into once: in a short training a few steps decide, and the costs are small.
     pub fn new<B: Compute>(watch: &Watch, network: &Network<B>, batch: usize, steps: u64) -> Self {
@@ -98,12 +98,12 @@ impl Rhythm {
         }
     }
 
-    /// Whether to save at the end of the epoch that took the steps from `before` to `after`.
+    /// Returns true if the epoch from step `before` to `after` ends with a checkpoint.
     pub(crate) fn saves(&self, before: u64, after: u64) -> bool {
         before / self.checkpoints < after / self.checkpoints
     }
 
-    /// Whether step `step` (from 1) is observed; the first always is.
+    /// Returns true if the 1-based `step` is observed.
     pub(crate) fn observes(&self, step: u64) -> bool {
         self.every.is_some_and(|n| step <= self.opening || (step - 1).is_multiple_of(n))
     }
@@ -118,15 +118,15 @@ impl Rhythm {
     }
 }
 
-/// The least number of steps over which `cost` is within `budget` a step.
+/// Minimum interval at which `cost` stays within `budget` per step.
 fn steps_for(cost: f64, budget: f64) -> u64 {
     ((cost / budget).ceil() as u64).max(1)
 }
 
-/// The observation of a step's layers, taken in two looks: before the parameters move, and after.
+/// Observes the layers before and after the parameter update.
 pub(crate) struct Observer<'a> {
     pub(crate) watch: &'a Watch,
-    /// Of each layer, as [`main_arrays`] gives them.
+    /// Arrays per layer, from [`main_arrays`].
     pub(crate) arrays: &'a [Vec<Range<usize>>],
     pub(crate) quartiles: bool,
 }
@@ -159,7 +159,7 @@ impl Observer<'_> {
         notes.first().map(summary_of_note)
     }
 
-    /// Adds the weights, and how far the step moved them.
+    /// Adds weights and the size of their update.
     pub(crate) fn after(&self, layers: &mut [LayerObservation], before: &[f32], after: &[f32]) {
         for (seen, arrays) in layers.iter_mut().zip(self.arrays) {
             if arrays.is_empty() {
@@ -196,14 +196,13 @@ impl Observer<'_> {
 
 fn dead_units(units: Units, kernel: &[f32], gradient: &Summary) -> f64 {
     match units {
-        // Without a zero there is no unit of zeros.
         _ if gradient.zeros == 0 => 0.0,
         Units::Columns(n) => surefoot_stats::zero_columns(kernel, n),
         Units::Rows(n) => surefoot_stats::zero_rows(kernel, n),
     }
 }
 
-/// What is watched of each layer: where its kernels are, or whatever it learns if it has none.
+/// Ranges of the observed arrays of each layer: its kernels, or its biases if it has none.
 pub(crate) fn main_arrays<B: Compute>(
     network: &Network<B>,
     parameters: &Parameters,
@@ -262,33 +261,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distances_are_those_of_the_definition() {
+    fn squared_distance_matches_its_definition() {
         let a: Vec<f32> = (0..37).map(|i| i as f32 * 0.5).collect();
         let b: Vec<f32> = a.iter().map(|v| v + 2.0).collect();
         assert_eq!(squared_distance(&a, &b), 4.0 * 37.0);
     }
 
     #[test]
-    fn the_first_steps_are_observed_one_by_one() {
-        let rhythm = Rhythm { every: Some(7), opening: 3, quartiles: None, checkpoints: 100 };
-        let observed: Vec<u64> = (1..20).filter(|&s| rhythm.observes(s)).collect();
+    fn all_opening_steps_are_observed() {
+        let schedule =
+            ObserveSchedule { every: Some(7), opening: 3, quartiles: None, checkpoints: 100 };
+        let observed: Vec<u64> = (1..20).filter(|&s| schedule.observes(s)).collect();
         assert_eq!(observed, [1, 2, 3, 8, 15]);
     }
 
     #[test]
     fn the_first_step_is_always_observed() {
-        let rhythm = Rhythm { every: Some(7), opening: 0, quartiles: None, checkpoints: 100 };
-        let observed: Vec<u64> = (1..20).filter(|&s| rhythm.observes(s)).collect();
+        let schedule =
+            ObserveSchedule { every: Some(7), opening: 0, quartiles: None, checkpoints: 100 };
+        let observed: Vec<u64> = (1..20).filter(|&s| schedule.observes(s)).collect();
         assert_eq!(observed, [1, 8, 15]);
-        assert!(!rhythm.takes_quartiles(1));
+        assert!(!schedule.takes_quartiles(1));
     }
 
     #[test]
     fn short_epochs_share_a_checkpoint() {
-        let rhythm = Rhythm { every: None, opening: 0, quartiles: None, checkpoints: 100 };
+        let schedule =
+            ObserveSchedule { every: None, opening: 0, quartiles: None, checkpoints: 100 };
         let saved: Vec<u64> = (1..=10)
             .map(|epoch| epoch * 30)
-            .filter(|&step| rhythm.saves(step - 30, step))
+            .filter(|&step| schedule.saves(step - 30, step))
             .collect();
         assert_eq!(saved, [120, 210, 300]);
     }

@@ -1,0 +1,73 @@
+//! Keras files to start from.
+
+use super::prepared::{InitialModel, KERAS_COPY, PreparedPlan, load_data};
+use crate::error::TrainError;
+use std::path::Path;
+use surefoot_plan::keras::{self, KerasModel};
+use surefoot_plan::{Document, Plan};
+use surefoot_record::Record;
+
+impl PreparedPlan {
+    /// Takes layers and weights from a Keras file, and the loss and optimizer that it was compiled
+    /// with where `document` has none.
+    pub fn from_keras(
+        document: Document,
+        file: &Path,
+        keras: KerasModel,
+        base: &Path,
+    ) -> Result<Self, TrainError> {
+        let plan = plan(&document, &keras)?;
+        let data = load_data(&plan, base)?;
+        let text = plan.to_toml();
+        let initial = Some(InitialModel::from(keras));
+        let mut prepared = Self::assemble(plan, text, base, data, initial, Some(document))?;
+        prepared.keras_file = Some(file.to_owned());
+        Ok(prepared)
+    }
+}
+
+impl From<KerasModel> for InitialModel {
+    fn from(keras: KerasModel) -> Self {
+        Self { weights: keras.weights, input_shape: keras.input_shape }
+    }
+}
+
+/// The plan of `document` with the model of a Keras file.
+fn plan(document: &Document, keras: &KerasModel) -> Result<Plan, TrainError> {
+    let mut plan = document.plan_with_model(keras.layers.clone())?;
+    if let Some(loss) = keras.loss
+        && !document.contains("training.loss")
+    {
+        plan.training.loss = loss;
+    }
+    if let Some(optimizer) = keras.optimizer
+        && !document.contains("training.optimizer")
+    {
+        plan.training.optimizer = optimizer;
+        if !document.contains("training.schedule") {
+            plan.training.schedule = keras.schedule.unwrap_or(plan.training.schedule);
+        }
+    }
+    plan.validate()?;
+    Ok(plan)
+}
+
+/// Returns true if `document` with the Keras file of `record` is `expected`.
+pub(super) fn is_plan_of(
+    document: &Document,
+    record: &Record,
+    expected: &Plan,
+) -> Result<bool, TrainError> {
+    let keras = load(record, KERAS_COPY)?;
+    Ok(keras.is_some_and(|keras| plan(document, &keras).is_ok_and(|given| given == *expected)))
+}
+
+/// The model that the header of `record` names under `key`.
+pub(super) fn recorded(record: &Record, key: &str) -> Result<Option<InitialModel>, TrainError> {
+    Ok(load(record, key)?.map(InitialModel::from))
+}
+
+fn load(record: &Record, key: &str) -> Result<Option<KerasModel>, TrainError> {
+    let name = record.header().more.get(key).and_then(|name| name.as_str());
+    Ok(name.map(|name| keras::load(&record.dir().join(name))).transpose()?)
+}

@@ -1,20 +1,23 @@
-//! The course of a run so far, in blocks: what every detector looks at.
+//! Learning curve of a run, averaged over blocks of steps.
 //!
-//! A run of a hundred steps and one of a million are looked at the same way: in some two hundred
-//! blocks, each the mean of its steps. That takes the noise of single batches out, keeps the state
-//! small, and makes "for a twentieth of the training" a number of blocks.
+//! A run of a hundred steps and one of a million are both divided into about two hundred blocks. That
+//! averages out the noise of single batches, bounds the state, and turns "a twentieth of the training"
+//! into a number of blocks. If the number of steps is unknown, blocks start with ten steps and are
+//! merged in pairs whenever there are four hundred.
 
 use crate::facts::Facts;
 use crate::observation::{Evaluation, LayerInfo, LayerObservation, Observation};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// Into how many blocks a training is cut, if it has that many steps.
+/// Number of blocks of a training with at least that many steps.
 const BLOCKS: u64 = 200;
-/// Of how many recent blocks the layers are kept.
+/// Steps of a training whose length is unknown, for limits that are shares of the training.
+const NOMINAL_STEPS: u64 = 10 * BLOCKS;
+/// Number of recent blocks whose layers are kept.
 pub(crate) const KEPT: usize = 8;
 
-/// The course of a run so far.
+/// Learning curve of a run so far.
 #[derive(Clone, Debug)]
 pub struct Curve {
     block_steps: u64,
@@ -22,18 +25,22 @@ pub struct Curve {
     layers: VecDeque<Vec<LayerBlock>>,
     open: Open,
     evaluations: Vec<Evaluation>,
-    opening: Opening,
-    /// The largest middle update ratio of any step, and that step.
+    initial: InitialState,
+    /// Largest median update ratio of any step, and that step.
     peak_update: (f64, u64),
-    /// The highest learning rate so far, and the last.
-    rate: (f64, f64),
-    /// The best means of skills so far, for each number of blocks that was asked for.
+    /// Highest learning rate so far, and the last.
+    rate: Option<(f64, f64)>,
+    /// True if the number of steps is unknown.
+    open_ended: bool,
+    /// Observations so far.
+    observed: u64,
+    /// Best mean skills so far, by number of blocks.
     peaks: RefCell<Vec<Peak>>,
-    /// The step of the last observation.
+    /// Step of the last observation.
     step: u64,
 }
 
-/// The best mean skill of so many consecutive blocks, among the first `seen`.
+/// Best mean skill of `window` consecutive blocks among the first `seen`.
 #[derive(Clone, Copy, Debug)]
 struct Peak {
     window: usize,
@@ -41,57 +48,57 @@ struct Peak {
     best: Option<f64>,
 }
 
-/// Some consecutive steps.
+/// Means over consecutive steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block {
-    /// The first step.
+    /// First step.
     pub first: u64,
-    /// The last step.
+    /// Last step.
     pub last: u64,
-    /// The mean loss; NaN if one of them was.
+    /// Mean loss; NaN if any loss is NaN.
     pub loss: f64,
-    /// The standard deviation of the losses of its steps.
+    /// Standard deviation of the losses.
     pub loss_spread: f64,
-    /// The mean metric of its batches.
+    /// Mean metric.
     pub metric: Option<f64>,
-    /// The mean share of the most predicted class.
+    /// Mean share of the most predicted class.
     pub top_class_share: Option<f64>,
-    /// How much better than a prediction that does not look at the input: 0 is no better, 1 is
-    /// perfect. By the metric or by the loss, whichever is better; where neither can be judged, how
-    /// far the loss has come down since the first block.
+    /// Improvement over the best constant prediction: 0 is none, 1 is perfect. By the metric or by the
+    /// loss, whichever is higher; if the facts allow neither, the relative decrease of the loss since
+    /// the first block.
     pub skill: Option<f64>,
 }
 
-/// What was seen of a layer in a block: means over the steps at which it was observed.
+/// Means of a layer over the observed steps of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LayerBlock {
-    /// The L2 norm of the gradient.
+    /// L2 norm of the gradient.
     pub gradient: Option<f64>,
-    /// The root mean square of the gradient.
+    /// Root mean square of the gradient.
     pub gradient_rms: Option<f64>,
-    /// The L2 norm of the weights.
+    /// L2 norm of the weights.
     pub weight: Option<f64>,
-    /// The largest output in size.
+    /// Largest absolute output.
     pub output: Option<f64>,
-    /// The share of dead units.
+    /// Share of dead units.
     pub dead: Option<f64>,
-    /// How far a step moved the weights.
+    /// Relative change of the weights in a step.
     pub update_ratio: Option<f64>,
-    /// The share of saturated outputs.
+    /// Share of saturated outputs.
     pub saturated: Option<f64>,
 }
 
-/// What the first steps of a run looked like: how it was set up shows before it has learned.
+/// Measurements of the first observed steps.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Opening {
-    /// For each layer the gain of its weights after the first step: their root mean square times
-    /// the root of how many of them a unit sums over. About 1 keeps the size of what goes through.
+pub struct InitialState {
+    /// Gain of each layer's weights after the first step: their root mean square times the square root
+    /// of the inputs per unit. A gain of 1 preserves the scale of activations.
     pub gains: Vec<Option<f64>>,
-    /// The root mean square of the input.
+    /// Largest root mean square of the input.
     pub input: Option<f64>,
 }
 
-/// The block that is being filled.
+/// The incomplete block.
 #[derive(Clone, Debug, Default)]
 struct Open {
     first: u64,
@@ -123,28 +130,34 @@ impl Mean {
 }
 
 impl Curve {
-    /// The course of a run that has not begun.
+    /// Creates the curve of a run that has not started.
     pub fn new(facts: &Facts) -> Curve {
         Curve {
-            block_steps: block_steps(facts.total_steps().unwrap_or(10 * BLOCKS)),
+            block_steps: block_steps(facts.total_steps().unwrap_or(NOMINAL_STEPS)),
             blocks: Vec::new(),
             layers: VecDeque::with_capacity(KEPT),
             open: Open::default(),
             evaluations: Vec::new(),
-            opening: Opening::default(),
+            initial: InitialState::default(),
             peak_update: (0.0, 0),
-            rate: (0.0, 0.0),
+            rate: None,
+            open_ended: facts.total_steps().is_none_or(|total| total == 0),
+            observed: 0,
             peaks: RefCell::default(),
             step: 0,
         }
     }
 
-    /// Adds a step; says whether it completed a block.
+    /// Adds a step; returns true if it completed a block.
     pub(crate) fn push(&mut self, seen: &Observation, facts: &Facts) -> bool {
         self.step = seen.step;
-        self.rate = (self.rate.0.max(seen.learning_rate), seen.learning_rate);
+        self.observed += 1;
+        if let Some(rate) = seen.learning_rate.filter(|rate| !rate.is_nan()) {
+            let highest = self.rate.map_or(rate, |(highest, _)| highest.max(rate));
+            self.rate = Some((highest, rate));
+        }
         if !seen.layers.is_empty() {
-            self.look_at_layers(seen, facts);
+            self.push_layers(seen, facts);
         }
         let open = &mut self.open;
         if open.steps == 0 {
@@ -178,21 +191,21 @@ impl Curve {
         full
     }
 
-    fn look_at_layers(&mut self, seen: &Observation, facts: &Facts) {
-        if self.opening.gains.is_empty() {
+    fn push_layers(&mut self, seen: &Observation, facts: &Facts) {
+        if self.initial.gains.is_empty() {
             let gain = |(layer, info): (&LayerObservation, &LayerInfo)| {
                 let (weight, units) = (layer.weight.as_ref()?, info.units? as f64);
                 Some(weight.l2 / units.max(1.0).sqrt())
             };
-            self.opening.gains = seen.layers.iter().zip(&facts.layers).map(gain).collect();
+            self.initial.gains = seen.layers.iter().zip(&facts.layers).map(gain).collect();
         }
         if let Some(input) = &seen.input {
             let size = (input.mean * input.mean + input.variance).sqrt();
-            let largest = self.opening.input.unwrap_or(0.0).max(size);
-            self.opening.input = Some(largest);
+            let largest = self.initial.input.unwrap_or(0.0).max(size);
+            self.initial.input = Some(largest);
         }
         let ratios = || seen.layers.iter().filter_map(|layer| layer.update_ratio);
-        // Most steps are below the peak: counting tells, and needs no sorting.
+        // Most steps are below the peak, and counting is cheaper than sorting.
         let peak = self.peak_update.0;
         let not_above = ratios().filter(|ratio| ratio.total_cmp(&peak).is_le());
         if 2 * not_above.count() < ratios().count()
@@ -232,10 +245,35 @@ impl Curve {
             });
             self.layers.push_back(layers.collect());
         }
+        if self.open_ended && self.blocks.len() as u64 == 2 * BLOCKS {
+            self.merge_blocks();
+        }
     }
 
-    /// How far the loss has come down from where it began: what stands in for the skill where nothing
-    /// is known of the task, as in the logs of others.
+    /// Merges pairs of blocks, so that the curve of a run of unknown length stays bounded.
+    fn merge_blocks(&mut self) {
+        let both = |a: Option<f64>, b: Option<f64>| Some(0.5 * (a? + b?));
+        let merge = |pair: &[Block]| {
+            let (a, b) = (pair[0], pair[1]);
+            let loss = 0.5 * (a.loss + b.loss);
+            let square = |block: Block| block.loss_spread.powi(2) + block.loss.powi(2);
+            Block {
+                first: a.first,
+                last: b.last,
+                loss,
+                loss_spread: (0.5 * (square(a) + square(b)) - loss * loss).max(0.0).sqrt(),
+                metric: both(a.metric, b.metric),
+                top_class_share: both(a.top_class_share, b.top_class_share),
+                skill: both(a.skill, b.skill),
+            }
+        };
+        self.blocks = self.blocks.chunks_exact(2).map(merge).collect();
+        self.block_steps *= 2;
+        self.peaks.get_mut().clear();
+    }
+
+    /// Relative decrease of the loss since the first block: replaces the skill for runs of an unknown
+    /// task, such as imported logs.
     fn gain_since_start(&self, loss: f64) -> Option<f64> {
         let first = self.blocks.first().map_or(loss, |block| block.loss);
         (first > 0.0).then(|| 1.0 - loss / first)
@@ -246,57 +284,60 @@ impl Curve {
         self.step
     }
 
-    /// What the first steps looked like.
-    pub fn opening(&self) -> &Opening {
-        &self.opening
+    /// Measurements of the first observed steps.
+    pub fn initial(&self) -> &InitialState {
+        &self.initial
     }
 
-    /// The largest update ratio of any step, that of the middle layer, and the step it was at.
+    /// Largest update ratio of any step (median over the layers), and that step.
     pub fn peak_update(&self) -> (f64, u64) {
         self.peak_update
     }
 
-    /// The learning rate as a share of the highest so far.
+    /// Last learning rate as a fraction of the highest so far; 1 if unknown.
     pub fn learning_rate_fraction(&self) -> f64 {
-        if self.rate.0 > 0.0 { self.rate.1 / self.rate.0 } else { 1.0 }
+        match self.rate {
+            Some((highest, last)) if highest > 0.0 => last / highest,
+            _ => 1.0,
+        }
     }
 
-    /// The update ratio of the middle layer in the last block.
+    /// Update ratio in the last block (median over the layers).
     pub fn update_ratio(&self) -> Option<f64> {
         median(self.last_layers()?.iter().filter_map(|layer| layer.update_ratio))
     }
 
-    /// How many steps a block has.
+    /// Steps per block.
     pub fn block_steps(&self) -> u64 {
         self.block_steps
     }
 
-    /// The blocks that are complete.
+    /// Complete blocks.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 
-    /// The layers in the most recent blocks in which they were observed, the newest last.
+    /// Layers in the most recent blocks in which they were observed, newest last.
     pub fn layers(&self) -> impl DoubleEndedIterator<Item = &[LayerBlock]> + ExactSizeIterator {
         self.layers.iter().map(Vec::as_slice)
     }
 
-    /// The layers in the last block in which they were observed.
+    /// Layers in the last block in which they were observed.
     pub fn last_layers(&self) -> Option<&[LayerBlock]> {
         self.layers.back().map(Vec::as_slice)
     }
 
-    /// What was evaluated, in order.
+    /// Evaluations, in order.
     pub fn evaluations(&self) -> &[Evaluation] {
         &self.evaluations
     }
 
-    /// The last `n` blocks, or all there are.
+    /// The last `n` blocks, or all if there are fewer.
     pub fn recent(&self, n: usize) -> &[Block] {
         &self.blocks[self.blocks.len().saturating_sub(n)..]
     }
 
-    /// The mean skill of the last `n` blocks; `None` before there are so many, or if one has none.
+    /// Mean skill of the last `n` blocks; `None` if there are fewer, or if one has no skill.
     pub fn recent_skill(&self, n: usize) -> Option<f64> {
         let recent = self.recent(n);
         if recent.len() < n {
@@ -305,9 +346,9 @@ impl Curve {
         mean(recent.iter().map(|block| block.skill))
     }
 
-    /// The best mean skill of any `n` consecutive blocks.
+    /// Best mean skill of any `n` consecutive blocks.
     pub fn best_skill(&self, n: usize) -> Option<f64> {
-        // Every detector asks at every block, so only what is new is looked at.
+        // Called by every detector for every block, so only new blocks are visited.
         let mut peaks = self.peaks.borrow_mut();
         let known = match peaks.iter().position(|peak| peak.window == n) {
             Some(known) => known,
@@ -326,36 +367,41 @@ impl Curve {
         peak.best
     }
 
-    /// The mean loss of the last `n` blocks and that of the `n` before; `None` before there are so
-    /// many.
+    /// Mean losses of the last `n` blocks and of the `n` before; `None` if there are fewer.
     pub fn recent_losses(&self, n: usize) -> Option<(f64, f64)> {
         let recent = self.recent(2 * n);
         let loss = |blocks: &[Block]| mean(blocks.iter().map(|block| Some(block.loss)));
         (recent.len() == 2 * n).then(|| Some((loss(&recent[n..])?, loss(&recent[..n])?)))?
     }
 
-    /// The share of the planned steps that are done; by blocks where the plan is not known.
-    pub fn progress(&self, facts: &Facts) -> f64 {
-        match facts.total_steps() {
-            Some(total) if total > 0 => self.step as f64 / total as f64,
-            _ => self.blocks.len() as f64 / BLOCKS as f64,
-        }
+    /// Completed share of the planned steps; `None` if their number is unknown.
+    pub fn progress(&self, facts: &Facts) -> Option<f64> {
+        let total = facts.total_steps().filter(|total| *total > 0)?;
+        Some(self.step as f64 / total as f64)
+    }
+
+    /// Completed share of the planned steps, or of 2,000 observations if their number is unknown.
+    ///
+    /// For limits such as "not in the first 5% of the training", which make sense for any run. May
+    /// exceed 1 without a known number of steps.
+    pub fn elapsed(&self, facts: &Facts) -> f64 {
+        self.progress(facts).unwrap_or(self.observed as f64 / NOMINAL_STEPS as f64)
     }
 }
 
-/// How many steps a block of a training of `total` steps has.
+/// Steps per block in a training of `total` steps.
 pub fn block_steps(total: u64) -> u64 {
     (total / BLOCKS).max(1)
 }
 
-/// The middle one; the lower of two.
+/// The median; the lower of two.
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut values: Vec<f64> = values.collect();
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
-/// The mean of values that are all there.
+/// Mean of the values; `None` if any is missing.
 pub(crate) fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0.0);
     for value in values {
@@ -365,7 +411,7 @@ pub(crate) fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     (count > 0.0).then(|| sum / count)
 }
 
-/// How much better than a prediction that does not look at the input.
+/// Improvement over the best constant prediction.
 pub(crate) fn skill(facts: &Facts, loss: f64, metric: Option<f64>) -> Option<f64> {
     let by_metric = match (metric, facts.chance) {
         (Some(metric), Some(chance)) if chance < 1.0 => Some((metric - chance) / (1.0 - chance)),
@@ -386,21 +432,11 @@ mod tests {
     use super::*;
 
     fn step(step: u64, loss: f64) -> Observation {
-        Observation {
-            step,
-            epoch: 1,
-            loss,
-            metric: Some(0.75),
-            mae: None,
-            learning_rate: 0.1,
-            top_class_share: None,
-            layers: Vec::new(),
-            input: None,
-        }
+        Observation::new(step, loss).with_metric(0.75).with_learning_rate(0.1)
     }
 
     #[test]
-    fn a_long_training_is_cut_into_two_hundred_blocks() {
+    fn a_long_training_has_two_hundred_blocks() {
         let facts = Facts {
             steps_per_epoch: Some(100),
             epochs: Some(10),
@@ -416,11 +452,11 @@ mod tests {
         assert_eq!((first.first, first.last, first.loss), (1, 5, 3.0));
         assert!((first.loss_spread - 2.0_f64.sqrt()).abs() < 1e-12);
         assert_eq!(curve.recent_skill(3), Some(0.5));
-        assert_eq!(curve.progress(&facts), 1.0);
+        assert_eq!(curve.progress(&facts), Some(1.0));
     }
 
     #[test]
-    fn the_best_skill_is_the_same_however_often_it_is_asked_for() {
+    fn the_best_skill_does_not_depend_on_earlier_calls() {
         let facts = Facts {
             steps_per_epoch: Some(100),
             epochs: Some(1),
@@ -446,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_known_the_loss_is_measured_by_its_beginning() {
+    fn without_facts_the_skill_is_the_decrease_of_the_loss() {
         let facts = Facts::default();
         let mut curve = Curve::new(&facts);
         for i in 1..=20 {
@@ -457,10 +493,34 @@ mod tests {
     }
 
     #[test]
-    fn skill_is_measured_from_the_best_blind_prediction() {
+    fn skill_is_measured_from_the_best_constant_prediction() {
         let facts = Facts { chance: Some(0.9), baseline_loss: Some(2.0), ..Facts::default() };
         assert_eq!(skill(&facts, 2.0, Some(0.9)), Some(0.0));
         assert_eq!(skill(&facts, 1.0, Some(0.0)), Some(0.5));
         assert_eq!(skill(&Facts::default(), 1.0, Some(1.0)), None);
+    }
+
+    #[test]
+    fn a_run_of_unknown_length_has_a_bounded_number_of_blocks() {
+        let facts = Facts::default();
+        let mut curve = Curve::new(&facts);
+        for i in 1..=100_000 {
+            curve.push(&step(i, 1.0), &facts);
+        }
+        assert!((200..400).contains(&curve.blocks().len()), "{}", curve.blocks().len());
+        assert!(curve.blocks().windows(2).all(|pair| pair[0].last + 1 == pair[1].first));
+        assert_eq!(curve.progress(&facts), None);
+        assert_eq!(curve.elapsed(&facts), 50.0);
+    }
+
+    #[test]
+    fn an_unknown_learning_rate_has_not_decayed() {
+        let facts = Facts::default();
+        let mut curve = Curve::new(&facts);
+        curve.push(&Observation::new(1, 1.0), &facts);
+        assert_eq!(curve.learning_rate_fraction(), 1.0);
+        curve.push(&step(2, 1.0).with_learning_rate(0.5), &facts);
+        curve.push(&step(3, 1.0).with_learning_rate(0.125), &facts);
+        assert_eq!(curve.learning_rate_fraction(), 0.25);
     }
 }

@@ -1,4 +1,4 @@
-//! What a detector is.
+//! The detector trait.
 
 use crate::curve::Curve;
 use crate::facts::Facts;
@@ -6,74 +6,114 @@ use crate::finding::{Finding, Problem};
 use crate::observation::{Evaluation, Observation};
 use crate::thresholds::Thresholds;
 
-/// Reads a run as it comes and says when something is wrong with it.
+/// Looks for one problem in the observations of a run.
 ///
-/// A detector sees no framework, no file and no clock: the same observations give the same
-/// findings, live or from a record. One that has found something is not asked again.
+/// A detector has no access to frameworks, files or clocks: the same observations yield the same
+/// findings, live or from a record. After its first finding it is not called again.
+///
+/// # Add a detector
+///
+/// Implement the trait in one file and pass it to [`Builder::detector`](crate::Builder::detector). A
+/// built-in detector also takes one line in [`detectors::all`](crate::detectors::all).
+///
+/// ```
+/// use surefoot_diagnose::{Context, Detector, Finding, Measure, Problem, Quantity};
+/// use surefoot_diagnose::{Diagnosis, Observation};
+///
+/// /// The loss is negative, which no cross-entropy is.
+/// struct NegativeLoss;
+///
+/// impl Detector for NegativeLoss {
+///     fn problem(&self) -> Problem {
+///         Problem::new("negative_loss")
+///     }
+///
+///     fn needs(&self) -> &'static [Quantity] {
+///         &[Quantity::Loss]
+///     }
+///
+///     fn observe(&mut self, seen: &Observation, _: &Context<'_>) -> Option<Finding> {
+///         (seen.loss < 0.0).then(|| {
+///             Finding::new(self.problem(), seen.step, "The loss is negative.")
+///                 .with(Measure::Loss, seen.loss, 0.0)
+///         })
+///     }
+/// }
+///
+/// let mut diagnosis = Diagnosis::builder().detector(NegativeLoss).build();
+/// diagnosis.observe(&Observation::new(1, 0.3));
+/// let findings = diagnosis.observe(&Observation::new(2, -0.1));
+/// assert_eq!(findings[0].problem.id(), "negative_loss");
+/// ```
 pub trait Detector: Send {
-    /// What it looks for.
+    /// The problem it looks for.
     fn problem(&self) -> Problem;
 
-    /// What it cannot do without.
+    /// Quantities that it requires.
     fn needs(&self) -> &'static [Quantity];
 
-    /// Looks at a step. Called for every one, so it should cost well under a microsecond.
+    /// Called for every step; should take well under a microsecond.
     fn observe(&mut self, _seen: &Observation, _context: &Context<'_>) -> Option<Finding> {
         None
     }
 
-    /// Looks at the course of the run, whenever another two-hundredth of it is done.
+    /// Called after every block of steps, a two-hundredth of the training.
     fn review(&mut self, _context: &Context<'_>) -> Option<Finding> {
         None
     }
 
-    /// Looks at an evaluation of a split.
+    /// Called for every evaluation of a split.
     fn evaluate(&mut self, _evaluation: &Evaluation, _context: &Context<'_>) -> Option<Finding> {
         None
     }
 
-    /// Looks back when all steps are done.
+    /// Called once after the last step.
     fn finish(&mut self, _context: &Context<'_>) -> Option<Finding> {
         None
     }
 }
 
-/// What a detector is told besides the step.
+/// State of the run that detectors read besides the step.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// What is known of the run.
+    /// Static facts of the run.
     pub facts: &'a Facts,
-    /// Its course so far.
+    /// Learning curve so far.
     pub curve: &'a Curve,
-    /// Where symptoms become problems.
+    /// Limits of the detectors.
     pub thresholds: &'a Thresholds,
 }
 
 impl Context<'_> {
-    /// The step that was observed last.
+    /// The last observed step.
     pub fn step(&self) -> u64 {
         self.curve.step()
     }
 
-    /// Whether the learning rate is still on its way up, when nothing can be said of how the run
-    /// learns.
+    /// Returns true during the warm-up of the learning rate, when slow learning is expected.
     pub fn warming_up(&self) -> bool {
         self.step() <= self.facts.warmup_steps
     }
+
+    /// Returns true once `share` of the training is done. If the number of steps is unknown, it counts
+    /// as 2,000 observations.
+    pub fn has_run_for(&self, share: f64) -> bool {
+        self.curve.elapsed(self.facts) >= share
+    }
 }
 
-/// What may or may not be seen of a run.
+/// A kind of observation that a run may or may not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quantity {
-    /// The loss of every step.
+    /// Loss of every step.
     Loss,
-    /// The metric of every step.
+    /// Metric of every step.
     Metric,
-    /// The statistics of gradients.
+    /// Statistics of gradients.
     Gradients,
-    /// The statistics of weights.
+    /// Statistics of weights.
     Weights,
-    /// The statistics of outputs and of the input.
+    /// Statistics of layer outputs and of the input.
     Outputs,
     /// Evaluations of a validation split.
     Validation,
@@ -82,7 +122,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// What a person calls it.
+    /// Name for people.
     pub fn name(self) -> &'static str {
         match self {
             Quantity::Loss => "the loss",

@@ -1,4 +1,4 @@
-//! All detectors together on one run.
+//! Runs detectors on the observations of one run.
 
 use crate::curve::Curve;
 use crate::detector::{Context, Detector, Quantity};
@@ -11,35 +11,101 @@ use std::any::Any;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The diagnosis of a run: takes observations as they come and gives findings as they are made.
+/// Diagnosis of one run: feeds observations to detectors and collects their findings.
 pub struct Diagnosis {
     facts: Facts,
     thresholds: Thresholds,
     curve: Curve,
-    /// Those that have not found anything yet.
+    /// Detectors without a finding so far.
     detectors: Vec<Box<dyn Detector>>,
     findings: Vec<Finding>,
     panics: Vec<DetectorPanic>,
 }
 
-/// A detector that panicked. It is asked no more; the run and the other detectors go on.
+/// A detector that panicked. It is removed; the run and the other detectors continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DetectorPanic {
-    /// What it looked for.
+    /// The problem it looked for.
     pub problem: Problem,
-    /// The step at which it broke.
+    /// Step of the panic.
     pub step: u64,
-    /// What it said.
+    /// Message of the panic.
     pub message: String,
 }
 
+/// Configures a [`Diagnosis`]. Everything has a default.
+#[derive(Default)]
+pub struct Builder {
+    facts: Facts,
+    thresholds: Thresholds,
+    detectors: Option<Vec<Box<dyn Detector>>>,
+    added: Vec<Box<dyn Detector>>,
+}
+
+impl Builder {
+    /// Sets all facts of the run.
+    #[must_use]
+    pub fn facts(mut self, facts: Facts) -> Builder {
+        self.facts = facts;
+        self
+    }
+
+    /// Sets the layers of the model, in the order of [`Observation::layers`].
+    #[must_use]
+    pub fn layers(mut self, layers: Vec<LayerInfo>) -> Builder {
+        self.facts.layers = layers;
+        self
+    }
+
+    /// Sets the number of planned optimizer steps. Without it, detectors that depend on the end of
+    /// the training are more cautious or silent.
+    #[must_use]
+    pub fn total_steps(mut self, steps: u64) -> Builder {
+        (self.facts.steps_per_epoch, self.facts.epochs) = (Some(steps), Some(1));
+        self
+    }
+
+    /// Sets the limits of the detectors.
+    #[must_use]
+    pub fn thresholds(mut self, thresholds: Thresholds) -> Builder {
+        self.thresholds = thresholds;
+        self
+    }
+
+    /// Replaces [all detectors](detectors::all) by these.
+    #[must_use]
+    pub fn detectors(mut self, detectors: Vec<Box<dyn Detector>>) -> Builder {
+        self.detectors = Some(detectors);
+        self
+    }
+
+    /// Adds a detector.
+    #[must_use]
+    pub fn detector(mut self, detector: impl Detector + 'static) -> Builder {
+        self.added.push(Box::new(detector));
+        self
+    }
+
+    /// Creates the diagnosis.
+    pub fn build(self) -> Diagnosis {
+        let mut detectors = self.detectors.unwrap_or_else(detectors::all);
+        detectors.extend(self.added);
+        Diagnosis::with(self.facts, self.thresholds, detectors)
+    }
+}
+
 impl Diagnosis {
-    /// A diagnosis by all [`detectors`](detectors::all) that are not switched off.
+    /// Configures a diagnosis with defaults for everything.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// Creates a diagnosis with [all detectors](detectors::all) that are not switched off.
     pub fn new(facts: Facts, thresholds: Thresholds) -> Diagnosis {
         Diagnosis::with(facts, thresholds, detectors::all())
     }
 
-    /// A diagnosis by the given detectors, but those that are switched off.
+    /// Creates a diagnosis with those of `detectors` that are not switched off.
     pub fn with(
         facts: Facts,
         thresholds: Thresholds,
@@ -56,67 +122,68 @@ impl Diagnosis {
         }
     }
 
-    /// Dismisses the detectors that need what is not `available`; says what each of them misses.
+    /// Removes the detectors that need more than the `available` quantities. Returns their problems
+    /// with the missing quantities.
     pub fn restrict_to(&mut self, available: &BTreeSet<Quantity>) -> Vec<(Problem, Vec<Quantity>)> {
-        let mut dismissed = Vec::new();
+        let mut removed = Vec::new();
         self.detectors.retain(|detector| {
             let needs = detector.needs().iter().copied();
             let missing: Vec<Quantity> = needs.filter(|need| !available.contains(need)).collect();
             let stays = missing.is_empty();
             if !stays {
-                dismissed.push((detector.problem(), missing));
+                removed.push((detector.problem(), missing));
             }
             stays
         });
-        dismissed
+        removed
     }
 
-    /// Takes what is known of the layers, for a run that did not say so when it began.
+    /// Sets the layers of a run that did not describe them at its start.
     pub fn set_layers(&mut self, layers: Vec<LayerInfo>) {
         self.facts.layers = layers;
     }
 
-    /// What is looked for and not found so far.
+    /// Problems that detectors still look for.
     pub fn active_problems(&self) -> Vec<Problem> {
         self.detectors.iter().map(|d| d.problem()).collect()
     }
 
-    /// Looks at a step; gives what was found in it.
+    /// Processes a step and returns its findings.
     pub fn observe(&mut self, seen: &Observation) -> &[Finding] {
         let block_ends = self.curve.push(seen, &self.facts);
-        self.ask(|detector, context| {
+        self.call(|detector, context| {
             let found = detector.observe(seen, context);
             found.or_else(|| block_ends.then(|| detector.review(context)).flatten())
         })
     }
 
-    /// Looks at an evaluation; gives what was found by it.
+    /// Processes an evaluation and returns its findings.
     pub fn evaluate(&mut self, evaluation: &Evaluation) -> &[Finding] {
         self.curve.evaluate(evaluation);
-        self.ask(|detector, context| detector.evaluate(evaluation, context))
+        self.call(|detector, context| detector.evaluate(evaluation, context))
     }
 
-    /// Looks back when all steps are done; gives what was found then.
+    /// Ends a run whose steps are all done and returns the last findings.
     pub fn finish(&mut self) -> &[Finding] {
-        self.ask(|detector, context| detector.finish(context))
+        self.call(|detector, context| detector.finish(context))
     }
 
-    fn ask(
+    fn call(
         &mut self,
-        question: impl Fn(&mut dyn Detector, &Context<'_>) -> Option<Finding>,
+        call: impl Fn(&mut dyn Detector, &Context<'_>) -> Option<Finding>,
     ) -> &[Finding] {
         let before = self.findings.len();
         let context =
             Context { facts: &self.facts, curve: &self.curve, thresholds: &self.thresholds };
         let (findings, panics) = (&mut self.findings, &mut self.panics);
         self.detectors.retain_mut(|detector| {
-            // What one that panics leaves behind is its own state, and it is dropped.
-            let answer = catch_unwind(AssertUnwindSafe(|| question(detector.as_mut(), &context)));
-            match answer {
+            // A detector that panics is dropped with its state.
+            let result = catch_unwind(AssertUnwindSafe(|| call(detector.as_mut(), &context)));
+            match result {
                 Ok(found) => {
-                    let go_on = found.is_none();
+                    let stays = found.is_none();
                     findings.extend(found);
-                    go_on
+                    stays
                 }
                 Err(panic) => {
                     panics.push(DetectorPanic {
@@ -131,27 +198,27 @@ impl Diagnosis {
         &self.findings[before..]
     }
 
-    /// What was found so far, in order.
+    /// Findings so far, in order.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// The detectors that panicked so far, in order.
+    /// Detectors that panicked so far, in order.
     pub fn panics(&self) -> &[DetectorPanic] {
         &self.panics
     }
 
-    /// The course of the run so far.
+    /// Learning curve so far.
     pub fn curve(&self) -> &Curve {
         &self.curve
     }
 
-    /// The facts it reasons with.
+    /// Facts of the run.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// Whether something of that name was found.
+    /// Returns true if `problem` was found.
     pub fn found(&self, problem: &Problem) -> bool {
         self.findings.iter().any(|finding| finding.problem == *problem)
     }
@@ -187,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn detectors_that_cannot_see_are_dismissed() {
+    fn detectors_without_their_quantities_are_removed() {
         let mut diagnosis = Diagnosis::with(
             Facts::default(),
             Thresholds::default(),
@@ -199,11 +266,12 @@ mod tests {
                 )),
             ],
         );
-        let dismissed = diagnosis.restrict_to(&BTreeSet::from([Quantity::Loss]));
+        let removed = diagnosis.restrict_to(&BTreeSet::from([Quantity::Loss]));
         let missing = vec![Quantity::Gradients, Quantity::Model];
-        assert_eq!(dismissed, [(Problem::DYING_RELU, missing)]);
+        assert_eq!(removed, [(Problem::DYING_RELU, missing)]);
         assert_eq!(diagnosis.active_problems(), [Problem::LOSS_SPIKE]);
     }
+
     struct Panicking;
 
     impl Detector for Panicking {
@@ -221,23 +289,12 @@ mod tests {
     }
 
     #[test]
-    fn a_detector_that_panics_is_reported_once_and_left_out() {
+    fn a_panicking_detector_is_reported_once_and_removed() {
         let detectors: Vec<Box<dyn Detector>> =
             vec![Box::new(Panicking), Box::new(Needing(Problem::LOSS_SPIKE, &[]))];
         let mut diagnosis = Diagnosis::with(Facts::default(), Thresholds::default(), detectors);
         for step in 1..=3 {
-            let seen = Observation {
-                step,
-                epoch: 1,
-                loss: 1.0,
-                metric: None,
-                mae: None,
-                learning_rate: 0.1,
-                top_class_share: None,
-                layers: Vec::new(),
-                input: None,
-            };
-            assert_eq!(diagnosis.observe(&seen), []);
+            assert_eq!(diagnosis.observe(&Observation::new(step, 1.0)), []);
         }
         let panic = DetectorPanic {
             problem: Problem::new("panicking"),

@@ -1,56 +1,58 @@
-//! What is known of a run before its first step.
+//! Static facts of a run.
 
+use crate::layer::Activation;
 use crate::observation::LayerInfo;
 use serde::{Deserialize, Serialize};
 
-/// The static facts of a run that detectors reason with. What is not known is `None`.
+/// Static facts of a run, available before its first step. Unknown facts are `None`.
+///
+/// All are optional: each detector uses the facts that it finds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
-    /// The observed layers in the order of [`Observation::layers`](crate::Observation::layers).
+    /// Observed layers in the order of [`Observation::layers`](crate::Observation::layers).
     pub layers: Vec<LayerInfo>,
-    /// What the targets are.
+    /// Kind of task.
     pub task: Option<TaskKind>,
-    /// The loss as plans write it.
+    /// Name of the loss, such as `binary_crossentropy` or `mse`.
     pub loss: Option<String>,
-    /// Whether the loss takes the model's outputs for logits.
+    /// True if the loss expects logits.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub from_logits: bool,
-    /// The optimizer as plans write it.
+    /// Name of the optimizer, such as `adam`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<String>,
-    /// The name of the metric.
+    /// Name of the metric, such as `accuracy` or `r2`.
     pub metric: Option<String>,
-    /// How many classes there are, if the task is to tell classes apart.
+    /// Number of classes of a classification.
     pub classes: Option<usize>,
-    /// The number of samples of a batch.
+    /// Samples per batch.
     pub batch_size: Option<usize>,
-    /// The number of optimizer steps of an epoch.
+    /// Optimizer steps per epoch.
     pub steps_per_epoch: Option<u64>,
-    /// The number of epochs planned.
+    /// Number of planned epochs.
     pub epochs: Option<u64>,
-    /// Steps in which the learning rate rises to its base.
+    /// Steps of learning-rate warm-up.
     #[serde(skip_serializing_if = "is_zero")]
     pub warmup_steps: u64,
-    /// The metric of the best prediction that does not look at the input: the share of the most
-    /// frequent class, or an R² of 0.
+    /// Metric of the best constant prediction: the share of the most frequent class, or an R² of 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chance: Option<f64>,
-    /// The loss of that prediction, where it is known.
+    /// Loss of the best constant prediction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline_loss: Option<f64>,
-    /// The least and the largest number to be predicted, for a regression.
+    /// Smallest and largest target of a regression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_range: Option<[f64; 2]>,
-    /// The share of input features that are the same in every training sample.
+    /// Share of input features with the same value in every training sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constant_inputs: Option<f64>,
-    /// The largest, over the features, of the standard deviation in the training samples.
+    /// Largest standard deviation of any input feature over the training samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_spread: Option<f64>,
 }
 
-/// What the targets are.
+/// Kind of task, by its targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskKind {
@@ -63,28 +65,30 @@ pub enum TaskKind {
 }
 
 impl Facts {
-    /// All steps that are planned, if that is known.
+    /// Number of planned optimizer steps, if known.
     pub fn total_steps(&self) -> Option<u64> {
         Some(self.steps_per_epoch?.saturating_mul(self.epochs?))
     }
 
-    /// The activation that ends the model, as plans write it.
-    pub fn output_activation(&self) -> Option<&str> {
-        // Layers that only arrange values keep what came before them.
-        let arranging = ["flatten", "reshape", "dropout"];
-        let last = self.layers.iter().rfind(|layer| !arranging.contains(&layer.kind.as_str()))?;
-        Some(last.activation.as_deref().unwrap_or("linear"))
+    /// Activation function of the model's output, if known.
+    pub fn output_activation(&self) -> Option<Activation> {
+        let last = self.layers.iter().rfind(|layer| !layer.kind.only_arranges())?;
+        match &last.activation {
+            None if last.kind.may_activate() => None,
+            None => Some(Activation::Linear),
+            known => known.clone(),
+        }
     }
 
-    /// The layer that ends the model.
+    /// The last layer of the model.
     pub fn output_layer(&self) -> Option<&LayerInfo> {
         self.layers.last()
     }
 
-    /// Whether there is a ReLU in the model before its last layer.
+    /// Returns true if a layer before the last one ends in a ReLU.
     pub fn has_relu(&self) -> bool {
         let hidden = self.layers.len().saturating_sub(1);
-        self.layers[..hidden].iter().any(|layer| layer.activation.as_deref() == Some("relu"))
+        self.layers[..hidden].iter().any(|layer| layer.activation == Some(Activation::Relu))
     }
 }
 
@@ -95,27 +99,27 @@ fn is_zero(steps: &u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layer::LayerKind;
 
-    fn layer(kind: &str, activation: Option<&str>) -> LayerInfo {
-        LayerInfo {
-            kind: kind.to_owned(),
-            activation: activation.map(str::to_owned),
-            ..LayerInfo::default()
-        }
+    fn layer(kind: LayerKind, activation: Option<Activation>) -> LayerInfo {
+        LayerInfo { kind, activation, ..LayerInfo::default() }
+    }
+
+    fn output(layers: Vec<LayerInfo>) -> Option<Activation> {
+        Facts { layers, ..Facts::default() }.output_activation()
     }
 
     #[test]
     fn the_output_activation_is_that_of_the_last_layer_that_computes() {
-        let facts = Facts {
-            layers: vec![layer("dense", Some("relu")), layer("flatten", None)],
-            ..Facts::default()
-        };
-        assert_eq!(facts.output_activation(), Some("relu"));
-        assert!(facts.has_relu());
-        let facts = Facts {
-            layers: vec![layer("dense", Some("relu")), layer("batch_norm", None)],
-            ..Facts::default()
-        };
-        assert_eq!(facts.output_activation(), Some("linear"));
+        let relu = || layer(LayerKind::Dense, Some(Activation::Relu));
+        assert_eq!(output(vec![relu(), layer(LayerKind::Flatten, None)]), Some(Activation::Relu));
+        let norm = layer(LayerKind::BatchNorm, None);
+        assert_eq!(output(vec![relu(), norm]), Some(Activation::Linear));
+    }
+
+    #[test]
+    fn an_unknown_output_activation_is_not_linear() {
+        assert_eq!(output(vec![layer(LayerKind::Dense, None)]), None);
+        assert_eq!(output(vec![layer(LayerKind::default(), None)]), None);
     }
 }

@@ -1,33 +1,34 @@
-//! What a detector says.
+//! Findings of detectors.
 
 use crate::detector::Context;
+use crate::measure::Measure;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Something that goes wrong in training, by its id.
+/// A training problem, identified by its id.
 ///
-/// The set is open: a detector from elsewhere brings its own with [`Problem::new`].
+/// The set is open: other detectors define their own with [`Problem::new`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Problem(Cow<'static, str>);
 
 impl Problem {
-    /// Gradients die away on their way to the first layers.
+    /// Gradients shrink on their way back to the first layers.
     pub const VANISHING_GRADIENT: Problem = Problem::new("vanishing_gradient");
-    /// Gradients grow on their way to the first layers, or are no numbers any more.
+    /// Gradients grow on their way back to the first layers, or are NaN or infinite.
     pub const EXPLODING_GRADIENT: Problem = Problem::new("exploding_gradient");
-    /// Most ReLU units put out zero for every sample and cannot learn.
+    /// Most ReLU units output zero for every sample and cannot learn.
     pub const DYING_RELU: Problem = Problem::new("dying_relu");
-    /// The loss goes up and down instead of down.
+    /// The loss oscillates instead of decreasing.
     pub const OSCILLATING_LOSS: Problem = Problem::new("oscillating_loss");
-    /// The loss hardly moves.
+    /// The loss hardly decreases.
     pub const SLOW_CONVERGENCE: Problem = Problem::new("slow_convergence");
-    /// The last activation does not suit the task.
+    /// The output activation does not fit the task.
     pub const IMPROPER_OUTPUT_ACTIVATION: Problem = Problem::new("improper_output_activation");
-    /// The loss does not suit the task.
+    /// The loss function does not fit the task.
     pub const IMPROPER_LOSS: Problem = Problem::new("improper_loss");
-    /// The input is far from what a network can start from.
+    /// The input contains NaN or is not scaled.
     pub const ABNORMAL_DATA: Problem = Problem::new("abnormal_data");
     /// The loss is NaN or infinite.
     pub const NON_FINITE_LOSS: Problem = Problem::new("non_finite_loss");
@@ -35,44 +36,44 @@ impl Problem {
     pub const LOSS_SPIKE: Problem = Problem::new("loss_spike");
     /// Bounded activations are at their bounds.
     pub const SATURATED_ACTIVATION: Problem = Problem::new("saturated_activation");
-    /// Weights that should learn stay as they are.
+    /// Trainable weights do not change.
     pub const UNCHANGED_WEIGHTS: Problem = Problem::new("unchanged_weights");
     /// A step changes the weights by too much or too little.
     pub const UPDATE_RATIO: Problem = Problem::new("update_ratio");
-    /// The training split gets better and the validation split worse.
+    /// The training loss decreases while the validation loss increases.
     pub const OVER_FITTING: Problem = Problem::new("over_fitting");
-    /// The model predicts one class for everything.
+    /// The model predicts the same class for every sample.
     pub const ONE_CLASS_PREDICTED: Problem = Problem::new("one_class_predicted");
     /// All labels, or some input features, are the same in every sample.
     pub const CONSTANT_DATA: Problem = Problem::new("constant_data");
     /// Input features are large, or on very different scales.
     pub const INPUT_SCALE: Problem = Problem::new("input_scale");
-    /// The indicator of abnormal gradient values.
+    /// Indicator of abnormal gradient values.
     pub const AGV: Problem = Problem::new("agv");
-    /// The indicator of exponentially amplified gradients.
+    /// Indicator of exponentially amplified gradients.
     pub const EAG: Problem = Problem::new("eag");
-    /// The indicator of exponentially reduced gradients.
+    /// Indicator of exponentially reduced gradients.
     pub const ERG: Problem = Problem::new("erg");
-    /// The indicator of passive loss changes.
+    /// Indicator of passive loss changes.
     pub const PLC: Problem = Problem::new("plc");
-    /// The indicator of a low activation ratio.
+    /// Indicator of a low activation ratio.
     pub const LAR: Problem = Problem::new("lar");
-    /// The indicator of unexpected loss changes.
+    /// Indicator of unexpected loss changes.
     pub const ULC: Problem = Problem::new("ulc");
-    /// The indicator that there is no more to gain.
+    /// Indicator of no more gain.
     pub const NMG: Problem = Problem::new("nmg");
 
-    /// The problem of that id.
+    /// Creates a problem from its id.
     pub const fn new(id: &'static str) -> Problem {
         Problem(Cow::Borrowed(id))
     }
 
-    /// The id, as it stands in records and on the command line.
+    /// The id used in records and on the command line.
     pub fn id(&self) -> &str {
         &self.0
     }
 
-    /// What a person calls it: the id with spaces.
+    /// Name for people: the id with spaces.
     pub fn title(&self) -> String {
         self.0.replace('_', " ").replace("relu", "ReLU")
     }
@@ -90,50 +91,50 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What a finding asks for.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
-    /// Worth knowing.
+    /// Does not prevent the training from succeeding.
     Warning,
-    /// The training is not going to succeed like this.
+    /// The training will not succeed without a change.
     Problem,
 }
 
-/// Something that a detector saw.
+/// A problem or warning found by a detector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What it is.
+    /// The problem.
     pub problem: Problem,
-    /// What it asks for.
+    /// Problem or warning.
     pub severity: Severity,
-    /// The step at which it was certain.
+    /// Step at which the detector was certain.
     pub step: u64,
-    /// The step since which it is so.
+    /// First step with the symptom.
     pub since: u64,
-    /// The names of the layers where it is; empty if it is nowhere in particular.
+    /// Names of the affected layers; empty if it concerns the run as a whole.
     pub layers: Vec<String>,
-    /// The numbers that show it.
+    /// Measurements that show it.
     pub evidence: Vec<Evidence>,
-    /// One message for people.
+    /// One or two sentences for people.
     pub message: String,
 }
 
-/// A number that shows a problem, and the limit that it is beyond.
+/// A measurement that shows a problem, and the limit that it exceeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// What was measured.
-    pub name: String,
-    /// What it came to.
+    /// The measured quantity.
+    pub measure: Measure,
+    /// The measured value.
     #[serde(with = "crate::number")]
     pub value: f64,
-    /// The limit that it is beyond, if it is that kind of number.
+    /// The exceeded limit; `None` for context.
     #[serde(with = "crate::number::optional", default)]
     pub limit: Option<f64>,
 }
 
 impl Finding {
-    /// A finding of `problem` at `step`, without layers and evidence.
+    /// Creates a finding of `problem` at `step` without layers and evidence.
     pub fn new(problem: Problem, step: u64, message: impl Into<String>) -> Finding {
         Finding {
             problem,
@@ -146,43 +147,48 @@ impl Finding {
         }
     }
 
-    /// The same as a warning.
+    /// Turns it into a warning.
     #[must_use]
     pub fn warning(self) -> Finding {
         Finding { severity: Severity::Warning, ..self }
     }
 
-    /// The same, true since `step`.
+    /// Sets the first step with the symptom.
     #[must_use]
     pub fn since(self, step: u64) -> Finding {
         Finding { since: step, ..self }
     }
 
-    /// The same in these layers.
+    /// Sets the affected layers.
     #[must_use]
     pub fn within(self, layers: Vec<String>) -> Finding {
         Finding { layers, ..self }
     }
 
-    /// The same with a number that shows it.
+    /// Adds a measurement. A string is the id of a [`Measure`], known or not.
     #[must_use]
-    pub fn with(mut self, name: &str, value: f64, limit: impl Into<Option<f64>>) -> Finding {
-        self.evidence.push(Evidence { name: name.to_owned(), value, limit: limit.into() });
+    pub fn with(
+        mut self,
+        measure: impl Into<Measure>,
+        value: f64,
+        limit: impl Into<Option<f64>>,
+    ) -> Finding {
+        self.evidence.push(Evidence { measure: measure.into(), value, limit: limit.into() });
         self
     }
 
-    /// The same with how much the run has learned so far, if that is known.
+    /// Adds the skill of the last four blocks, if known.
     #[must_use]
     pub(crate) fn with_skill(self, context: &Context<'_>) -> Finding {
         match context.curve.recent_skill(4) {
-            Some(skill) => self.with("skill", skill, None),
+            Some(skill) => self.with(Measure::Skill, skill, None),
             None => self,
         }
     }
 
-    /// The number of that name among the evidence.
-    pub fn number(&self, name: &str) -> Option<f64> {
-        let evidence = self.evidence.iter().find(|evidence| evidence.name == name);
+    /// Returns the value of `measure` in the evidence.
+    pub fn value(&self, measure: &Measure) -> Option<f64> {
+        let evidence = self.evidence.iter().find(|evidence| evidence.measure == *measure);
         evidence.map(|evidence| evidence.value)
     }
 }
@@ -192,13 +198,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_finding_survives_json_with_numbers_that_are_none() {
+    fn a_finding_with_an_infinite_value_is_read_back_from_json() {
         let finding = Finding::new(Problem::EXPLODING_GRADIENT, 12, "The gradients explode.")
             .since(10)
             .within(vec!["dense_1".to_owned()])
-            .with("gradient norm", f64::INFINITY, 70.0);
+            .with(Measure::FirstToLastGradient, f64::INFINITY, 70.0);
         let text = serde_json::to_string(&finding).unwrap();
         assert!(text.contains(r#""problem":"exploding_gradient""#), "{text}");
+        assert!(text.contains(r#""measure":"first_to_last_gradient""#), "{text}");
         assert_eq!(serde_json::from_str::<Finding>(&text).unwrap(), finding);
     }
 

@@ -1,42 +1,51 @@
-//! What is seen of a run while it trains.
+//! Observations of a run while it trains.
 
+use crate::layer::{Activation, LayerKind};
 use serde::{Deserialize, Serialize};
 use surefoot_stats::Summary;
 
-/// The numbers of one optimizer step.
+/// Measurements of one optimizer step. Unobserved quantities are `None`.
+///
+/// ```
+/// use surefoot_diagnose::Observation;
+///
+/// let seen = Observation::new(1, 0.7).with_metric(0.5).with_learning_rate(1e-3);
+/// assert_eq!((seen.epoch, seen.learning_rate), (1, Some(1e-3)));
+/// ```
 #[derive(Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Observation {
-    /// The number of the optimizer step just done; the first is 1.
+    /// 1-based number of the optimizer step.
     pub step: u64,
-    /// The epoch the step belongs to; the first is 1.
+    /// 1-based epoch of the step.
     pub epoch: u64,
-    /// The loss of this training batch, regularisation included.
+    /// Loss of this training batch, including regularization.
     pub loss: f64,
-    /// The metric of this training batch: accuracy, or R² for a regression.
+    /// Metric of this training batch: accuracy, or R² for a regression.
     pub metric: Option<f64>,
-    /// The mean absolute error of this training batch, for a regression.
+    /// Mean absolute error of this training batch, for a regression.
     pub mae: Option<f64>,
-    /// The learning rate the step was taken with.
-    pub learning_rate: f64,
-    /// The share of the batch predicted as the most predicted class.
+    /// Learning rate of the step.
+    pub learning_rate: Option<f64>,
+    /// Share of the batch predicted as the most predicted class.
     pub top_class_share: Option<f64>,
-    /// One entry for each [`LayerInfo`] of the run, in its order; empty when the layers were not
+    /// One entry for each [`LayerInfo`] of the run, in the same order. Empty if layers were not
     /// observed at this step.
     pub layers: Vec<LayerObservation>,
-    /// The batch that was fed in.
+    /// Statistics of the input batch.
     pub input: Option<Summary>,
 }
 
-impl Observation {
-    /// A step of which nothing is known but its loss.
-    pub fn of_loss(step: u64, epoch: u64, loss: f64) -> Observation {
-        Observation {
-            step,
-            epoch,
-            loss,
+/// Step 1 of epoch 1 with a loss of NaN.
+impl Default for Observation {
+    fn default() -> Self {
+        Self {
+            step: 1,
+            epoch: 1,
+            loss: f64::NAN,
             metric: None,
             mae: None,
-            learning_rate: 0.0,
+            learning_rate: None,
             top_class_share: None,
             layers: Vec::new(),
             input: None,
@@ -44,7 +53,49 @@ impl Observation {
     }
 }
 
-/// By hand, because the derived `clone_from` would not reuse the memory of the layers.
+impl Observation {
+    /// Creates the observation of a step in epoch 1 with only its loss.
+    pub fn new(step: u64, loss: f64) -> Observation {
+        Observation { step, loss, ..Observation::default() }
+    }
+
+    /// Sets the epoch.
+    #[must_use]
+    pub fn with_epoch(mut self, epoch: u64) -> Observation {
+        self.epoch = epoch;
+        self
+    }
+
+    /// Sets the metric.
+    #[must_use]
+    pub fn with_metric(mut self, metric: impl Into<Option<f64>>) -> Observation {
+        self.metric = metric.into();
+        self
+    }
+
+    /// Sets the learning rate.
+    #[must_use]
+    pub fn with_learning_rate(mut self, rate: impl Into<Option<f64>>) -> Observation {
+        self.learning_rate = rate.into();
+        self
+    }
+
+    /// Sets the statistics of the layers.
+    #[must_use]
+    pub fn with_layers(mut self, layers: Vec<LayerObservation>) -> Observation {
+        self.layers = layers;
+        self
+    }
+
+    /// Sets the statistics of the input.
+    #[must_use]
+    pub fn with_input(mut self, input: impl Into<Option<Summary>>) -> Observation {
+        self.input = input.into();
+        self
+    }
+}
+
+/// Implemented by hand because the derived `clone_from` would not reuse the memory of the layers.
 impl Clone for Observation {
     fn clone(&self) -> Self {
         Self { layers: self.layers.clone(), ..*self }
@@ -57,35 +108,35 @@ impl Clone for Observation {
     }
 }
 
-/// What is seen of one layer at one step. What was not observed is `None`.
+/// Statistics of one layer at one step. Unobserved quantities are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LayerObservation {
-    /// The gradient of the loss by the layer's weights.
+    /// Gradient of the loss with respect to the weights.
     pub gradient: Option<Summary>,
-    /// The layer's weights after the step.
+    /// Weights after the step.
     pub weight: Option<Summary>,
-    /// What the layer put out for this batch.
+    /// Outputs for this batch.
     pub output: Option<Summary>,
-    /// The share of units whose gradient is exactly zero.
+    /// Share of units whose gradient is exactly zero.
     pub dead_units: Option<f64>,
-    /// How far the step moved the weights: the L2 norm of the change by that of the weights.
+    /// L2 norm of the weight change divided by the L2 norm of the weights.
     pub update_ratio: Option<f64>,
-    /// The share of the outputs of a bounded activation that are at its bounds.
+    /// Share of the outputs of a bounded activation that are at its bounds.
     pub saturated: Option<f64>,
 }
 
-/// The loss and metric of a whole split of the data.
+/// Loss and metric of a whole split of the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
-    /// The epoch after which the split was evaluated; 0 is before the first.
+    /// Epoch after which the split was evaluated; 0 is before the first.
     pub epoch: u64,
-    /// The number of optimizer steps done by then.
+    /// Optimizer steps completed before the evaluation.
     pub step: u64,
-    /// What was evaluated.
+    /// The evaluated split.
     pub split: Split,
-    /// The mean loss over the split, regularisation included.
+    /// Mean loss over the split, including regularization.
     pub loss: f64,
-    /// The metric over the split.
+    /// Metric over the split.
     pub metric: Option<f64>,
 }
 
@@ -93,11 +144,11 @@ pub struct Evaluation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Split {
-    /// What the weights are fitted to.
+    /// Samples that the weights are fitted to.
     Train,
-    /// What models are chosen by.
+    /// Samples that models are selected by.
     Validation,
-    /// What nothing is decided by.
+    /// Samples that no decision depends on.
     Test,
 }
 
@@ -118,26 +169,57 @@ impl std::fmt::Display for Split {
     }
 }
 
-/// The static facts about an observed layer, so that a record can be diagnosed without its plan.
+/// Static description of an observed layer, stored with the record of a run.
 ///
 /// The layers of a run and their order are fixed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LayerInfo {
-    /// A name that no other layer of the run has.
+    /// Unique name within the run.
     pub name: String,
-    /// The kind of layer as plans write it: `dense`, `conv2d`, `lstm`.
-    pub kind: String,
-    /// How many trainable parameters it has.
+    /// Kind of layer.
+    pub kind: LayerKind,
+    /// Number of trainable parameters.
     pub parameters: u64,
-    /// How many units (neurons, channels) it has, if that is a notion it knows.
+    /// Number of units (neurons, channels), if the layer has any.
     pub units: Option<usize>,
-    /// The activation that ends it, as plans write it.
-    pub activation: Option<String>,
-    /// The shape of one sample of its output, without the batch.
+    /// Activation function at its end; `None` if unknown or if its kind has none.
+    pub activation: Option<Activation>,
+    /// Shape of its output for one sample, without the batch dimension.
     pub output_shape: Vec<usize>,
-    /// Whether its weights are left as they are.
+    /// True if its weights are not trained.
     pub frozen: bool,
+}
+
+impl LayerInfo {
+    /// Describes a trainable layer by its name and kind.
+    ///
+    /// ```
+    /// use surefoot_diagnose::{Activation, LayerInfo, LayerKind};
+    ///
+    /// let layer = LayerInfo::new("hidden", LayerKind::Dense)
+    ///     .with_units(64)
+    ///     .with_activation(Activation::Relu);
+    /// assert_eq!(layer.units, Some(64));
+    /// ```
+    pub fn new(name: impl Into<String>, kind: LayerKind) -> LayerInfo {
+        LayerInfo { name: name.into(), kind, parameters: 1, ..LayerInfo::default() }
+    }
+
+    /// Sets the number of units.
+    #[must_use]
+    pub fn with_units(mut self, units: usize) -> LayerInfo {
+        self.units = Some(units);
+        self.output_shape = vec![units];
+        self
+    }
+
+    /// Sets the activation function.
+    #[must_use]
+    pub fn with_activation(mut self, activation: Activation) -> LayerInfo {
+        self.activation = Some(activation);
+        self
+    }
 }
 
 #[cfg(test)]
@@ -145,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_split_is_displayed_as_it_is_named() {
+    fn a_split_is_displayed_by_its_name() {
         for split in [Split::Train, Split::Validation, Split::Test] {
             assert_eq!(split.to_string(), split.name());
         }

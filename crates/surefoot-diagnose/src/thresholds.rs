@@ -1,54 +1,50 @@
-//! Where a symptom becomes a problem.
+//! Limits of the detectors.
 
 use crate::finding::Problem;
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::Error as NotAProblem;
 
-/// The limits of all detectors.
+/// Limits of all detectors.
 ///
-/// The first group are those of AutoTrainer (section 5.4), with its names and values.
+/// The first group has the names and values of AutoTrainer (section 5.4).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thresholds {
-    /// β1: the gradient of the first layer by that of the last, below which it vanishes.
+    /// β1: first-layer gradient / last-layer gradient below which gradients vanish.
     pub beta_1: f64,
-    /// β2: the norm of the first layer's gradient, below which it vanishes.
+    /// β2: norm of the first-layer gradient below which gradients vanish.
     pub beta_2: f64,
-    /// β3: the gradient of the first layer by that of the last, above which it explodes.
+    /// β3: first-layer gradient / last-layer gradient above which gradients explode.
     pub beta_3: f64,
-    /// γ: the share of units with a gradient of zero, above which ReLUs are dying.
+    /// γ: share of units with zero gradient above which ReLUs are dying.
     pub gamma: f64,
-    /// ζ: the swing of the accuracy that is large.
+    /// ζ: change of the accuracy that counts as a large swing.
     pub zeta: f64,
-    /// η: the share of time with a large swing, above which the loss oscillates.
+    /// η: share of blocks with a large swing above which the loss oscillates.
     pub eta: f64,
-    /// δ: the change of the accuracy in an iteration, below which it hardly moves.
+    /// δ: increase of the accuracy per block below which convergence is slow.
     pub delta: f64,
-    /// ω: the size of an input or output that is too large.
+    /// ω: root mean square of the input that is too large.
     pub omega: f64,
-    /// Θ: the accuracy below which a model has learned next to nothing. It is read as that of two
-    /// classes of equal size, as the paper's 0.6 was, and turned into a skill: 0.6 is a fifth of the
-    /// way from guessing to perfection.
+    /// Θ: accuracy below which a model has learned nothing. Refers to two classes of equal size, as
+    /// in the paper, and is converted to a skill: 0.6 is a fifth of the way from guessing to perfect.
     pub theta: f64,
-    /// α: for how many blocks more than the first a symptom has to last. The paper has 0, in
-    /// epochs: a block is a two-hundredth of the training, so some are needed to be sure.
+    /// α: number of additional blocks that a symptom has to last. The paper uses 0 epochs; a block is a
+    /// two-hundredth of the training, so several are needed.
     pub alpha: usize,
 
-    /// The metric that the user is content with: nothing is wrong with a model that has it.
+    /// Metric from which on no problem is reported.
     pub good_enough: f64,
-    /// The share of the training in which nothing is said to be slow: it has only begun.
+    /// Share of the training before which convergence is never called slow.
     pub patience: f64,
-    /// A step that moves the weights by less than this part of them leads nowhere.
+    /// Update ratio below which steps are too small to learn.
     pub least_update: f64,
-    /// A step that moves the weights by more than this part of them destroys what they were.
+    /// Update ratio above which steps destroy the weights.
     pub largest_update: f64,
-    /// How many standard deviations a loss jumps in a spike (OLMo-core and Levanter use 6).
+    /// Standard deviations above the mean that make a loss spike (OLMo-core and Levanter use 6).
     pub spike: f64,
-    /// The share of outputs at the bounds of their activation that is too much.
+    /// Share of outputs at the bounds of their activation that is too large.
     pub saturated: f64,
-    /// How much the validation loss may rise above its best before it is called over-fitting.
+    /// Relative rise of the validation loss above its best that counts as over-fitting.
     pub over_fitting: f64,
-    /// Problems that are not looked for.
+    /// Problems that are switched off.
     pub off: Vec<Problem>,
 }
 
@@ -83,8 +79,8 @@ impl Thresholds {
         2.0 * self.theta - 1.0
     }
 
-    /// Sets the one that is called `key`, as in `diagnose.theta`, to `value`. The problems that are
-    /// switched off are a list: `["slow_convergence", "dying_relu"]`.
+    /// Sets the threshold `key`, such as `diagnose.theta`. The value of `diagnose.off` is a list:
+    /// `["slow_convergence", "dying_relu"]`.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
         let name = key.strip_prefix("diagnose.").unwrap_or(key);
         let value = value.trim();
@@ -92,25 +88,30 @@ impl Thresholds {
             "off" => self.off = problems(value),
             "alpha" => {
                 let count = value.parse();
-                self.alpha = count.map_err(|_| format!("`{key}` is a count, not `{value}`"))?;
+                self.alpha = count.map_err(|_| {
+                    format!("`{key}` must be a non-negative integer, not `{value}`")
+                })?;
             }
             _ => {
                 let mut numbers = self.numbers();
                 let names = || numbers.iter().map(|(name, _)| *name).chain(["alpha", "off"]);
                 let keys: Vec<String> = names().map(|name| format!("diagnose.{name}")).collect();
                 let Some((_, number)) = numbers.iter_mut().find(|(known, _)| *known == name) else {
-                    return Err(format!("there is no `{key}`; there are {}", keys.join(", ")));
+                    return Err(format!(
+                        "unknown key `{key}`; expected one of {}",
+                        keys.join(", ")
+                    ));
                 };
                 **number = match value.parse::<f64>() {
                     Ok(value) if !value.is_nan() => value,
-                    _ => return Err(format!("`{key}` is a number, not `{value}`")),
+                    _ => return Err(format!("`{key}` must be a number, not `{value}`")),
                 };
             }
         }
         Ok(())
     }
 
-    /// Those that are numbers, by their names. Every field is named, so that none is forgotten.
+    /// Numeric thresholds by name. The pattern is exhaustive so that no field is forgotten.
     fn numbers(&mut self) -> Vec<(&'static str, &mut f64)> {
         let Thresholds {
             beta_1,
@@ -153,7 +154,7 @@ impl Thresholds {
     }
 }
 
-/// The problems of a list, with or without brackets and quotes.
+/// Problems of a list, with or without brackets and quotes.
 fn problems(text: &str) -> Vec<Problem> {
     let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     inner
@@ -161,11 +162,7 @@ fn problems(text: &str) -> Vec<Problem> {
         .split(',')
         .map(|id| id.trim().trim_matches(['"', '\'']))
         .filter(|id| !id.is_empty())
-        .filter_map(|id| {
-            let id: serde::de::value::StringDeserializer<NotAProblem> =
-                id.to_owned().into_deserializer();
-            Problem::deserialize(id).ok()
-        })
+        .map(|id| Problem::from(id.to_owned()))
         .collect()
 }
 
@@ -198,10 +195,10 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_set_is_said() {
+    fn invalid_keys_and_values_are_rejected() {
         let mut thresholds = Thresholds::default();
         let unknown = thresholds.set("diagnose.thetta", "1").unwrap_err();
-        assert!(unknown.contains("there are diagnose.beta_1, "), "{unknown}");
+        assert!(unknown.contains("expected one of diagnose.beta_1, "), "{unknown}");
         assert!(unknown.ends_with("diagnose.alpha, diagnose.off"), "{unknown}");
         for (key, value) in [("theta", "much"), ("theta", "NaN"), ("alpha", "-1")] {
             assert!(thresholds.set(key, value).is_err(), "{key}={value}");

@@ -44,17 +44,14 @@ fn observation(step: u64) -> Observation {
         update_ratio: Some(1e-3),
         saturated: None,
     };
-    Observation {
-        step,
-        epoch: step / 32 + 1,
-        loss: x,
-        metric: Some(0.5),
-        learning_rate: 0.01,
-        mae: None,
-        top_class_share: Some(0.5),
-        layers: vec![layer; LAYERS],
-        input: Some(summary),
-    }
+    let mut observation = Observation::new(step, x)
+        .with_epoch(step / 32 + 1)
+        .with_metric(0.5)
+        .with_learning_rate(0.01)
+        .with_layers(vec![layer; LAYERS])
+        .with_input(summary);
+    observation.top_class_share = Some(0.5);
+    observation
 }
 
 fn begin(runs: &std::path::Path) -> Recorder {

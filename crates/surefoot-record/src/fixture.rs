@@ -22,7 +22,7 @@ const LAYERS: [&str; 3] = ["dense_1", "dense_2", "out"];
 pub(crate) fn header() -> Header {
     let layers = LAYERS.map(|name| LayerInfo {
         name: name.to_owned(),
-        kind: "dense".to_owned(),
+        kind: surefoot_diagnose::LayerKind::Dense,
         parameters: 20,
         units: Some(4),
         ..LayerInfo::default()
@@ -75,17 +75,16 @@ pub(crate) fn observation(step: u64) -> Observation {
         update_ratio: step.is_multiple_of(3).then_some(f64::NAN),
         saturated: None,
     };
-    Observation {
-        step,
-        epoch: step / 10 + 1,
-        loss: if step.is_multiple_of(11) { f64::NAN } else { 1.0 / step as f64 },
-        metric: (step % 2 == 1).then_some(0.5),
-        learning_rate: 0.1,
-        mae: step.is_multiple_of(5).then_some(0.25),
-        top_class_share: step.is_multiple_of(7).then_some(1.0),
-        layers: if step % 6 == 5 { Vec::new() } else { (0..3).map(layer).collect() },
-        input: (step % 4 == 1).then(|| summary(step, 9)),
-    }
+    let loss = if step.is_multiple_of(11) { f64::NAN } else { 1.0 / step as f64 };
+    let mut observation = Observation::new(step, loss)
+        .with_epoch(step / 10 + 1)
+        .with_metric((step % 2 == 1).then_some(0.5))
+        .with_learning_rate((step % 8 != 3).then_some(0.1))
+        .with_layers(if step % 6 == 5 { Vec::new() } else { (0..3).map(layer).collect() })
+        .with_input((step % 4 == 1).then(|| summary(step, 9)));
+    observation.mae = step.is_multiple_of(5).then_some(0.25);
+    observation.top_class_share = step.is_multiple_of(7).then_some(1.0);
+    observation
 }
 
 /// A training that is over at once: the state after a step is a function of the one before.

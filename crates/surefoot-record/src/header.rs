@@ -123,10 +123,10 @@ mod tests {
             facts: Facts {
                 layers: vec![LayerInfo {
                     name: "dense_1".to_owned(),
-                    kind: "dense".to_owned(),
+                    kind: surefoot_diagnose::LayerKind::Dense,
                     parameters: 30,
                     units: Some(10),
-                    activation: Some("relu".to_owned()),
+                    activation: Some(surefoot_diagnose::Activation::Relu),
                     output_shape: vec![10],
                     frozen: false,
                 }],

@@ -8,10 +8,7 @@
 //! use surefoot_record::{Array, Checkpoint, Environment, Header, Recorder, Record, StepDigest};
 //! # use surefoot_diagnose::Observation;
 //! # fn observation(step: u64) -> Observation {
-//! #     Observation {
-//! #         step, epoch: 1, loss: 1.0, metric: None, learning_rate: 0.1,
-//! #         mae: None, top_class_share: None, layers: Vec::new(), input: None,
-//! #     }
+//! #     Observation::new(step, 1.0)
 //! # }
 //! # fn digest(step: u64) -> StepDigest {
 //! #     let mut digest = StepDigest::default();

@@ -59,7 +59,7 @@ fn lightning_spreads_a_step_over_rows() {
     assert_eq!(metrics, [Some(0.6), Some(0.6), Some(0.7), Some(0.7)]);
     let evaluations: Vec<_> = log.evaluations.iter().map(|e| (e.step, e.epoch, e.loss)).collect();
     assert_eq!(evaluations, [(2, 1, 0.7), (4, 2, 0.75)]);
-    assert_eq!(log.steps[3].learning_rate, 0.1);
+    assert_eq!(log.steps[3].learning_rate, Some(0.1));
     assert_eq!((log.facts.epochs, log.facts.steps_per_epoch), (Some(2), Some(2)));
 }
 
@@ -71,7 +71,7 @@ fn an_export_of_weights_and_biases_names_the_run() {
     );
     assert_eq!(losses(&log), [2.0, 1.5]);
     assert_eq!(log.at(2), 10);
-    assert!(log.steps[0].learning_rate.is_nan());
+    assert_eq!(log.steps[0].learning_rate, None);
 }
 
 #[test]

@@ -25,17 +25,11 @@ fn observation(step: u64, weights: &[f32]) -> Observation {
         ..Summary::default()
     };
     let layer = LayerObservation { gradient: Some(summary), ..LayerObservation::default() };
-    Observation {
-        step,
-        epoch: step / 100 + 1,
-        loss: f64::from(weights[1]),
-        metric: None,
-        learning_rate: 0.1,
-        mae: None,
-        top_class_share: None,
-        layers: vec![layer; 4],
-        input: Some(summary),
-    }
+    Observation::new(step, f64::from(weights[1]))
+        .with_epoch(step / 100 + 1)
+        .with_learning_rate(0.1)
+        .with_layers(vec![layer; 4])
+        .with_input(summary)
 }
 
 fn digest(step: u64, weights: &[f32]) -> StepDigest {

@@ -1,6 +1,6 @@
 //! Which remedies answer a problem, and in which order.
 
-use surefoot_diagnose::{Finding, Problem};
+use surefoot_diagnose::{Finding, Measure, Problem};
 use surefoot_plan::Repair;
 
 /// The ids of the remedies that answer `finding`, the most promising first.
@@ -49,10 +49,10 @@ fn by_problem(problem: &Problem) -> &'static [&'static str] {
 
 /// What the evidence points at.
 fn by_evidence(finding: &Finding) -> Vec<&'static str> {
-    let number = |name: &str| finding.number(name).unwrap_or(f64::NAN);
-    let gain = number("gain of the initial weights");
-    let update = number("largest update ratio");
-    let batch = number("batch size");
+    let value = |measure: Measure| finding.value(&measure).unwrap_or(f64::NAN);
+    let gain = value(Measure::InitialGain);
+    let update = value(Measure::LargestUpdateRatio);
+    let batch = value(Measure::BatchSize);
     let mut ids = Vec::new();
     // Weights several times too large or too small for their layers.
     let (huge, tiny) = (gain >= 3.0, gain < 0.3);
@@ -60,7 +60,7 @@ fn by_evidence(finding: &Finding) -> Vec<&'static str> {
         ids.push("initializer");
     }
     // Very deep networks need a way around their layers, whatever else they need.
-    if number("depth") >= 20.0 && !huge {
+    if value(Measure::Depth) >= 20.0 && !huge {
         ids.push("residual");
     }
     // A few samples a step are noise, to batch normalisation above all.
@@ -92,13 +92,12 @@ mod tests {
 
     #[test]
     fn evidence_of_a_cause_puts_its_remedy_first() {
-        let torn = found(Problem::DYING_RELU).with("largest update ratio", 0.5, None);
+        let torn = found(Problem::DYING_RELU).with(Measure::LargestUpdateRatio, 0.5, None);
         assert_eq!(
             order(&torn, &Repair::default())[..3],
             ["learning_rate", "optimizer", "activation"]
         );
-        let huge =
-            found(Problem::EXPLODING_GRADIENT).with("gain of the initial weights", 9.0, None);
+        let huge = found(Problem::EXPLODING_GRADIENT).with(Measure::InitialGain, 9.0, None);
         assert_eq!(order(&huge, &Repair::default())[0], "initializer");
     }
 

@@ -131,9 +131,9 @@ fn evidence(evidence: &[Evidence]) -> Markup {
         table {
             thead { tr { th scope="col" { "Measured" } th.figure scope="col" { "Value" } th.figure scope="col" { "Threshold" } } }
             tbody {
-                @for Evidence { name, value, limit } in evidence {
+                @for Evidence { measure, value, limit } in evidence {
                     tr {
-                        th scope="row" { (name) }
+                        th scope="row" { (measure.label()) }
                         td.figure { (format::number(*value)) }
                         td.figure { @if let Some(limit) = limit { (format::number(*limit)) } @else { "–" } }
                     }

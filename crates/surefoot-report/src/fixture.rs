@@ -1,6 +1,8 @@
 //! Records for tests.
 
-use surefoot_diagnose::{LayerInfo, LayerObservation, Observation, Problem, Split, Summary};
+use surefoot_diagnose::{
+    LayerInfo, LayerKind, LayerObservation, Observation, Problem, Split, Summary,
+};
 use surefoot_record::{
     Attempt, AttemptOutcome, AttemptState, Digest, Event, MetricSummary, RunSummary, Status,
 };
@@ -9,7 +11,7 @@ use surefoot_record::{
 pub(crate) fn layers(count: usize) -> Vec<LayerInfo> {
     let layer = |i: usize| LayerInfo {
         name: format!("dense_{i}"),
-        kind: "dense".to_owned(),
+        kind: LayerKind::Dense,
         parameters: 20,
         ..LayerInfo::default()
     };
@@ -27,17 +29,10 @@ pub(crate) fn observation(
         gradient: norm(i).map(|l2| Summary { count: 20, l2, ..Summary::default() }),
         ..LayerObservation::default()
     };
-    Observation {
-        step,
-        epoch: step / 40 + 1,
-        loss,
-        metric: None,
-        mae: None,
-        learning_rate: 0.1,
-        top_class_share: None,
-        layers: (0..layers.unwrap_or(0)).map(layer).collect(),
-        input: None,
-    }
+    Observation::new(step, loss)
+        .with_epoch(step / 40 + 1)
+        .with_learning_rate(0.1)
+        .with_layers((0..layers.unwrap_or(0)).map(layer).collect())
 }
 
 pub(crate) fn evaluation(epoch: u64, step: u64, split: Split, metric: Option<f64>) -> Event {

@@ -49,7 +49,7 @@ impl Gradients {
     pub(crate) fn new(layers: &[LayerInfo], every: u64) -> Gradients {
         let row = |info: &LayerInfo| Row {
             layer: info.name.clone(),
-            kind: info.kind.clone(),
+            kind: info.kind.to_string(),
             columns: Vec::new(),
         };
         Gradients { width: every.max(1), rows: layers.iter().map(row).collect() }

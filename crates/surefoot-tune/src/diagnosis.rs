@@ -151,7 +151,7 @@ mod tests {
     }
 
     fn observation(step: u64) -> Observation {
-        Observation::of_loss(step, 1, 1.0)
+        Observation::new(step, 1.0)
     }
 
     fn diagnosis(step: u64) -> BackgroundDiagnosis {

@@ -1,6 +1,6 @@
 //! A detector for learning rates that decay too early.
 
-use surefoot_diagnose::{Context, Detector, Finding, Problem, Quantity};
+use surefoot_diagnose::{Context, Detector, Finding, Measure, Problem, Quantity};
 
 /// The loss stagnates after the learning rate has decayed, before the training has converged.
 ///
@@ -53,7 +53,7 @@ impl Detector for PrematureDecay {
         let curve = context.curve;
         let left = curve.learning_rate_fraction();
         // A low rate is normal near the end.
-        if left > self.little_rate || curve.progress(context.facts) > 0.75 {
+        if left > self.little_rate || curve.progress(context.facts).is_none_or(|p| p > 0.75) {
             return None;
         }
         let (loss, before) = curve.recent_losses(TENTH)?;
@@ -71,9 +71,9 @@ impl Detector for PrematureDecay {
         Some(
             Finding::new(self.problem(), context.step(), sentence)
                 .since(since)
-                .with("learning rate left", left, self.little_rate)
-                .with("change of the loss", change, self.little_change)
-                .with("skill", skill, self.nearly_done),
+                .with(Measure::LearningRateFraction, left, self.little_rate)
+                .with(Measure::LossChange, change, self.little_change)
+                .with(Measure::Skill, skill, self.nearly_done),
         )
     }
 }
@@ -96,18 +96,12 @@ mod tests {
         let mut diagnosis = Diagnosis::with(facts, Thresholds::default(), own);
         for step in 1..=200 {
             let progress = step as f64 / 200.0;
-            diagnosis.observe(&Observation {
-                step,
-                epoch: (step - 1) / 20 + 1,
-                // Batch noise.
-                loss: loss(progress) * (1.0 + 0.1 * (step as f64).sin()),
-                metric: None,
-                mae: None,
-                learning_rate: rate(progress),
-                top_class_share: None,
-                layers: Vec::new(),
-                input: None,
-            });
+            // Batch noise.
+            let loss = loss(progress) * (1.0 + 0.1 * (step as f64).sin());
+            let seen = Observation::new(step, loss)
+                .with_epoch((step - 1) / 20 + 1)
+                .with_learning_rate(rate(progress));
+            diagnosis.observe(&seen);
         }
         diagnosis.finish();
         diagnosis.findings().first().cloned()
@@ -122,7 +116,7 @@ mod tests {
         let found = find(|p| (1.0 - 2.0 * p).max(0.6), decayed).unwrap();
         assert_eq!(found.problem, PrematureDecay::PROBLEM);
         assert!((70..=90).contains(&found.step) && found.since >= 30, "{found:?}");
-        assert_eq!(found.number("learning rate left"), Some(0.01));
+        assert_eq!(found.value(&Measure::LearningRateFraction), Some(0.01));
     }
 
     #[test]

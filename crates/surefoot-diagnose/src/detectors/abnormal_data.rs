@@ -3,6 +3,8 @@
 use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::layer::LayerKind;
+use crate::measure::Measure;
 use crate::observation::Observation;
 
 /// The training data are not prepared: values too large, or no numbers at all.
@@ -27,7 +29,7 @@ pub(super) fn is_suspect(context: &Context<'_>) -> bool {
 }
 
 fn size(context: &Context<'_>) -> Option<f64> {
-    let seen = context.curve.opening().input;
+    let seen = context.curve.initial().input;
     let spread = context.facts.input_spread;
     match (seen, spread) {
         // Symbols are numbered, not measured.
@@ -39,7 +41,7 @@ fn size(context: &Context<'_>) -> Option<f64> {
 
 fn reads_symbols(context: &Context<'_>) -> bool {
     let first = context.facts.layers.first();
-    first.is_some_and(|layer| layer.kind == "embedding")
+    first.is_some_and(|layer| layer.kind == LayerKind::Embedding)
 }
 
 impl Detector for AbnormalData {
@@ -62,7 +64,7 @@ impl Detector for AbnormalData {
                     "The input has values that are not numbers, and they spread to everything \
                      that is computed from them.",
                 )
-                .with("inputs that are no numbers", count, 0.0),
+                .with(Measure::NonFiniteInputs, count, 0.0),
             );
         }
         if !seen.loss.is_finite() && self.broken.is_none() {
@@ -88,7 +90,7 @@ fn finding(context: &Context<'_>) -> Finding {
         ),
     )
     .since(1)
-    .with("size of the input", size, context.thresholds.omega)
+    .with(Measure::InputSize, size, context.thresholds.omega)
     .with_skill(context)
 }
 

@@ -1,15 +1,16 @@
-//! When a run may be said not to learn, and whether there is a plain reason for it.
+//! Conditions shared by detectors: learning too little, and causes that explain other symptoms.
 //!
-//! AutoTrainer's second symptom, everywhere, is an accuracy that "remains low": `max(Acc) ≤ Θ`. That
-//! is put here in a form that needs no accuracy and knows what low is: *skill*, which is 0 for the
-//! best prediction that does not look at the input and 1 for a perfect one. With classes of unequal
-//! size, or more than two, 60% can be excellent or worse than nothing; a skill cannot.
+//! AutoTrainer's second symptom is always an accuracy that "remains low": `max(Acc) ≤ Θ`. Here it is
+//! expressed as *skill*: 0 for the best constant prediction, 1 for a perfect one. With unbalanced
+//! classes, or more than two, an accuracy of 60% may be excellent or worse than guessing; a skill is
+//! comparable.
 
 use super::{abnormal_data, improper_loss, improper_output_activation};
 use crate::detector::Context;
+use crate::layer::LayerKind;
 
-/// How many blocks a skill is averaged over: four, and as many as have so many samples together
-/// that their accuracy is not luck.
+/// Number of blocks over which skill is averaged: at least four, and enough that their samples
+/// average out chance.
 pub(super) fn window(context: &Context<'_>) -> usize {
     const SAMPLES: u64 = 256;
     let batch = context.facts.batch_size.unwrap_or(32).max(1) as u64;
@@ -17,38 +18,43 @@ pub(super) fn window(context: &Context<'_>) -> usize {
     (SAMPLES.div_ceil(block) as usize).max(4)
 }
 
-/// Whether the run has so far learned little, by what may be asked of it by now: little after the
-/// first steps, most of it later.
+/// Returns true if the run has learned too little for its progress: less than half after the first
+/// 3% of the training, less than 90% after 15%.
+///
+/// If the number of steps is unknown, the run may be at its very beginning at any time, so only half
+/// is expected.
 pub(super) fn is_behind(context: &Context<'_>) -> bool {
-    let progress = context.curve.progress(context.facts);
     let Some(best) = best_skill(context) else {
         return false;
     };
-    match progress {
-        p if p < 0.03 => false,
-        p if p < 0.15 => best < 0.5,
-        _ => best < 0.9 || has_relapsed(context, LASTING),
+    let horizon = context.curve.progress(context.facts).is_some();
+    if !context.has_run_for(0.03) {
+        false
+    } else if !context.has_run_for(0.15) {
+        best < 0.5
+    } else {
+        best < if horizon { 0.9 } else { 0.5 } || has_relapsed(context, LASTING)
     }
 }
 
-/// How many blocks a relapse has to last that has no other sign.
+/// Number of blocks after which a relapse counts without other symptoms.
 pub(super) const LASTING: usize = 40;
-/// How much skill is lost in a relapse.
+/// Loss of skill that counts as a relapse.
 pub(super) const RELAPSE: f64 = 0.3;
 
-/// Whether the run had learned and has lost much of it again, for so many blocks.
+/// Returns true if the mean skill of the last `blocks` is far below the best.
 pub(super) fn has_relapsed(context: &Context<'_>, blocks: usize) -> bool {
     let recent = context.curve.recent_skill(blocks);
     let best = context.curve.best_skill(blocks);
     recent.zip(best).is_some_and(|(recent, best)| best - recent >= RELAPSE)
 }
 
-/// Whether the run has learned next to nothing: no block of it was better than guessing.
+/// Returns true if the run never did better than guessing.
 pub(super) fn has_learned_nothing(context: &Context<'_>) -> bool {
     best_skill(context).is_some_and(|best| best < context.thresholds.low_skill())
 }
 
-/// The best skill so far. An accuracy that the user calls good enough is good enough.
+/// Best skill so far; 1 if the metric is at least `good_enough`.
 fn best_skill(context: &Context<'_>) -> Option<f64> {
     let best = context.curve.best_skill(window(context))?;
     let user = context.thresholds.good_enough;
@@ -60,8 +66,8 @@ fn best_skill(context: &Context<'_>) -> Option<f64> {
     Some(if good { 1.0 } else { best })
 }
 
-/// Whether there is a plain reason for a run not to learn: unfit data, output or loss. Then what
-/// gradients do is an effect of it and not worth a finding of its own.
+/// Returns true if the data, the output activation or the loss function explains the symptoms. Then
+/// those of gradients are a consequence and not reported.
 pub(super) fn has_plain_cause(context: &Context<'_>) -> bool {
     let off = |problem| context.thresholds.off.contains(&problem);
     (abnormal_data::is_suspect(context) && !off(crate::Problem::ABNORMAL_DATA))
@@ -70,72 +76,107 @@ pub(super) fn has_plain_cause(context: &Context<'_>) -> bool {
         || (improper_loss::is_suspect(context.facts) && !off(crate::Problem::IMPROPER_LOSS))
 }
 
-/// The layers that have weights to watch: normalisation is left out, whose few weights have
-/// gradients of another size, and so are embeddings, of whose rows a batch meets only some.
+/// Indices of trainable layers. Excludes normalization, whose gradients have another scale, and
+/// embeddings, of which a batch updates only some rows.
 pub(crate) fn weighted(context: &Context<'_>) -> Vec<usize> {
     let layers = context.facts.layers.iter().enumerate();
     layers
         .filter(|(_, layer)| {
             layer.parameters > 0
                 && !layer.frozen
-                && !layer.kind.ends_with("_norm")
-                && !layer.kind.ends_with("embedding")
+                && !layer.kind.is_norm()
+                && !layer.kind.is_embedding()
         })
         .map(|(i, _)| i)
         .collect()
 }
 
-/// The gain of the initial weights, that of the middle layer; NaN if it was not seen, as after a
-/// first step that has torn them.
+/// Gain of the initial weights (median over the hidden layers); NaN if it was not observed or if the
+/// first step changed the weights too much.
 pub(super) fn gain(context: &Context<'_>) -> f64 {
     let (update, at) = context.curve.peak_update();
-    if at == 1 && update >= TEARING {
+    if at == 1 && update >= DESTRUCTIVE {
         return f64::NAN;
     }
-    let gains = &context.curve.opening().gains;
+    let gains = &context.curve.initial().gains;
     let weighted = weighted(context);
-    // The output layer is often narrow, and what it puts out is not passed on.
+    // The output layer is often narrow, and no layer follows it.
     let hidden = weighted.split_last().map_or(&[][..], |(_, hidden)| hidden);
     let gains = hidden.iter().filter_map(|&i| gains.get(i).copied().flatten());
     crate::curve::median(gains).unwrap_or(f64::NAN)
 }
 
-/// So few samples are no average, and nothing to normalise over.
-const FEW_SAMPLES: usize = 4;
+/// Batch sizes up to this are too small for batch statistics.
+const TINY_BATCH: usize = 4;
 
-/// Whether there is batch normalisation over batches of a few samples.
-pub(super) fn normalises_few(context: &Context<'_>) -> bool {
+/// Returns true for batch normalization over batches of a few samples.
+pub(super) fn normalizes_tiny_batches(context: &Context<'_>) -> bool {
     let mut layers = context.facts.layers.iter();
-    has_few_samples(context) && layers.any(|layer| layer.kind == "batch_norm")
+    has_tiny_batches(context) && layers.any(|layer| layer.kind == LayerKind::BatchNorm)
 }
 
-/// Whether a step sees only a few samples.
-fn has_few_samples(context: &Context<'_>) -> bool {
+/// Returns true for batches of a few samples.
+fn has_tiny_batches(context: &Context<'_>) -> bool {
     let size = context.facts.batch_size;
-    size.is_some_and(|size| size <= FEW_SAMPLES)
+    size.is_some_and(|size| size <= TINY_BATCH)
 }
 
-/// The gain below which weights are tiny.
+/// Gain below which initial weights are tiny.
 pub(super) const SMALL_GAIN: f64 = 0.3;
 
-/// What share of the weights a step moves that tears them out of shape.
-pub(super) const TEARING: f64 = 0.08;
+/// Update ratio of a step that destroys the weights.
+pub(super) const DESTRUCTIVE: f64 = 0.08;
 
-/// What share of the weights a step of a few samples moves that throws a run, if it lies still
-/// afterwards.
-const THROWING: f64 = 0.01;
-/// How many times smaller than the largest step those of a run are that lies still.
+/// Update ratio of a step on a tiny batch that destroys the weights, if updates are small afterwards.
+const DESTRUCTIVE_TINY_BATCH: f64 = 0.01;
+/// Ratio of the largest to the current update beyond which updates are small.
 const STILL: f64 = 50.0;
 
-/// Whether some step tore the weights out of shape, or a few samples, which are no average of
-/// anything, threw them where nothing moves any more. Weights that were tiny to begin with do not
-/// count: any step is large beside them.
-pub(super) fn was_torn(context: &Context<'_>) -> bool {
+/// Returns true if a step destroyed the weights: by a large update, or by a smaller one on a tiny
+/// batch after which the updates became small. Tiny initial weights do not count, because any update
+/// is large compared to them.
+pub(super) fn was_destroyed_by_a_step(context: &Context<'_>) -> bool {
     let gain = gain(context);
     let (peak, _) = context.curve.peak_update();
-    // As large as the steps would be now at the rate of then.
+    // Compare at the same learning rate.
     let now = context.curve.update_ratio();
     let still = now.is_some_and(|now| now * STILL <= peak * context.curve.learning_rate_fraction());
-    let thrown = has_few_samples(context) && peak >= THROWING && still;
-    (peak >= TEARING || thrown) && (gain.is_nan() || gain >= SMALL_GAIN)
+    let displaced = has_tiny_batches(context) && peak >= DESTRUCTIVE_TINY_BATCH && still;
+    (peak >= DESTRUCTIVE || displaced) && (gain.is_nan() || gain >= SMALL_GAIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::all;
+    use super::super::fixture::{Course, facts};
+    use crate::facts::Facts;
+    use crate::finding::Problem;
+
+    /// The same run without a known number of steps.
+    fn open_ended() -> Facts {
+        Facts { steps_per_epoch: None, epochs: None, ..facts() }
+    }
+
+    fn problems(course: &Course) -> Vec<Problem> {
+        course.run_all(all()).into_iter().map(|finding| finding.problem).collect()
+    }
+
+    #[test]
+    fn a_healthy_run_of_unknown_length_has_no_findings() {
+        let course = Course::of_length(open_ended(), 4000).skill(|p| 0.95 * p.sqrt());
+        assert_eq!(problems(&course), []);
+    }
+
+    #[test]
+    fn dead_units_are_found_in_a_run_of_unknown_length() {
+        let mut course = Course::of_length(open_ended(), 1000).skill(|_| 0.0);
+        course.change(|_, seen| seen.layers[1].dead_units = Some(1.0));
+        assert_eq!(problems(&course), [Problem::DYING_RELU, Problem::SLOW_CONVERGENCE]);
+    }
+
+    #[test]
+    fn unscaled_inputs_are_found_in_a_run_of_unknown_length() {
+        let course = Course::of_length(open_ended(), 1000).input(200.0, 80.0).skill(|_| 0.0);
+        assert!(problems(&course).contains(&Problem::ABNORMAL_DATA));
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 use crate::observation::Observation;
 
 /// All labels are the same, or so are some input features: there is nothing to learn, or nothing to
@@ -32,7 +33,7 @@ impl Detector for ConstantData {
                 "{:.0}% of the input features are the same in every sample.",
                 100.0 * share
             );
-            finding(message).with("constant features", share, 0.5)
+            finding(message).with(Measure::ConstantFeatures, share, 0.5)
         })
     }
 }

@@ -3,6 +3,7 @@
 use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 
 /// A large share of the units put out zero whatever comes in, so their gradient is zero and they
 /// never learn again.
@@ -39,8 +40,8 @@ impl Detector for DyingRelu {
             return None;
         }
         // Next to nothing goes through tiny weights, and what does is rounded to zero.
-        let tiny =
-            conditions::gain(context) < conditions::SMALL_GAIN && !conditions::was_torn(context);
+        let tiny = conditions::gain(context) < conditions::SMALL_GAIN
+            && !conditions::was_destroyed_by_a_step(context);
         if conditions::has_plain_cause(context) || tiny {
             return None;
         }
@@ -82,11 +83,11 @@ impl Detector for DyingRelu {
             Finding::new(self.problem(), context.step(), message)
                 .since(first)
                 .within(layers)
-                .with("dead units", share, gamma)
-                .with("dead units in the worst layer", worst, WHOLE)
-                .with("largest update ratio", context.curve.peak_update().0, None)
-                .with("gain of the initial weights", conditions::gain(context), None)
-                .with("depth", conditions::weighted(context).len() as f64, None)
+                .with(Measure::DeadUnits, share, gamma)
+                .with(Measure::DeadUnitsInWorstLayer, worst, WHOLE)
+                .with(Measure::LargestUpdateRatio, context.curve.peak_update().0, None)
+                .with(Measure::InitialGain, conditions::gain(context), None)
+                .with(Measure::Depth, conditions::weighted(context).len() as f64, None)
                 .with_skill(context),
         )
     }
@@ -111,7 +112,7 @@ mod tests {
     fn a_network_of_dead_units_is_found() {
         let found = course(0.8, 0.0).run(DyingRelu).unwrap();
         assert_eq!(found.layers, ["dense_1", "dense_2", "dense_3"]);
-        assert!(found.number("dead units").is_some_and(|share| (share - 0.8).abs() < 1e-9));
+        assert!(found.value(&Measure::DeadUnits).is_some_and(|share| (share - 0.8).abs() < 1e-9));
     }
 
     #[test]

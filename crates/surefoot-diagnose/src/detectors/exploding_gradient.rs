@@ -3,6 +3,7 @@
 use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 use crate::observation::Observation;
 
 /// The gradient grows on its way back to the first layers, or is no number any more.
@@ -58,10 +59,10 @@ impl Detector for ExplodingGradient {
         Some(
             Finding::new(self.problem(), seen.step, message)
                 .within(names.into_iter().collect())
-                .with("loss", seen.loss, None)
-                .with("gradients that are no numbers", nonfinite as f64, 0.0)
-                .with("largest update ratio", context.curve.peak_update().0, None)
-                .with("gain of the initial weights", conditions::gain(context), None),
+                .with(Measure::Loss, seen.loss, None)
+                .with(Measure::NonFiniteGradients, nonfinite as f64, 0.0)
+                .with(Measure::LargestUpdateRatio, context.curve.peak_update().0, None)
+                .with(Measure::InitialGain, conditions::gain(context), None),
         )
     }
 
@@ -120,11 +121,11 @@ impl Detector for ExplodingGradient {
         Some(
             Finding::new(self.problem(), context.step(), message)
                 .since(context.curve.recent(needed).first()?.first)
-                .with("first layer by last layer", ratio, context.thresholds.beta_3)
-                .with("gain of the initial weights", gain, GAIN)
-                .with("loss by that of a blind guess", beyond, BEYOND)
-                .with("largest update ratio", context.curve.peak_update().0, None)
-                .with("depth", conditions::weighted(context).len() as f64, None)
+                .with(Measure::FirstToLastGradient, ratio, context.thresholds.beta_3)
+                .with(Measure::InitialGain, gain, GAIN)
+                .with(Measure::LossToBaseline, beyond, BEYOND)
+                .with(Measure::LargestUpdateRatio, context.curve.peak_update().0, None)
+                .with(Measure::Depth, conditions::weighted(context).len() as f64, None)
                 .with_skill(context),
         )
     }

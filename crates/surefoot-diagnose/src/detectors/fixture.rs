@@ -1,30 +1,31 @@
-//! Runs made up for the tests of detectors.
+//! Synthetic runs for the tests of detectors.
 
 use crate::detector::Detector;
 use crate::diagnosis::Diagnosis;
 use crate::facts::{Facts, TaskKind};
 use crate::finding::Finding;
+use crate::layer::{Activation, LayerKind};
 use crate::observation::{LayerInfo, LayerObservation, Observation};
 use crate::thresholds::Thresholds;
 use surefoot_stats::Summary;
 
 /// Three dense ReLU layers and a sigmoid, two hundred steps on two classes of equal size.
 pub(crate) fn facts() -> Facts {
-    let layer = |name: &str, units: usize, activation: &str| LayerInfo {
+    let layer = |name: &str, units: usize, activation: Activation| LayerInfo {
         name: name.to_owned(),
-        kind: "dense".to_owned(),
+        kind: LayerKind::Dense,
         parameters: 64,
         units: Some(units),
-        activation: Some(activation.to_owned()),
+        activation: Some(activation),
         output_shape: vec![units],
         frozen: false,
     };
     Facts {
         layers: vec![
-            layer("dense_1", 16, "relu"),
-            layer("dense_2", 16, "relu"),
-            layer("dense_3", 16, "relu"),
-            layer("dense_4", 1, "sigmoid"),
+            layer("dense_1", 16, Activation::Relu),
+            layer("dense_2", 16, Activation::Relu),
+            layer("dense_3", 16, Activation::Relu),
+            layer("dense_4", 1, Activation::Sigmoid),
         ],
         task: Some(TaskKind::Binary),
         loss: Some("binary_crossentropy".to_owned()),
@@ -38,10 +39,10 @@ pub(crate) fn facts() -> Facts {
     }
 }
 
-/// The same with another activation at the end.
-pub(crate) fn with_output(mut facts: Facts, activation: &str) -> Facts {
+/// Replaces the output activation.
+pub(crate) fn with_output(mut facts: Facts, activation: Activation) -> Facts {
     if let Some(last) = facts.layers.last_mut() {
-        last.activation = Some(activation.to_owned());
+        last.activation = Some(activation);
     }
     facts
 }
@@ -51,7 +52,7 @@ pub(crate) fn gradient(norm: f64) -> Summary {
     Summary { count: 64, l2: norm, ..Summary::default() }
 }
 
-/// The observations of a run.
+/// Observations of a run.
 pub(crate) struct Course {
     facts: Facts,
     steps: Vec<Observation>,
@@ -60,6 +61,12 @@ pub(crate) struct Course {
 impl Course {
     /// A healthy run that learns nothing yet; see [`Course::skill`].
     pub(crate) fn new(facts: Facts) -> Course {
+        let steps = facts.total_steps().unwrap_or(200);
+        Course::of_length(facts, steps)
+    }
+
+    /// The same with this number of steps.
+    pub(crate) fn of_length(facts: Facts, steps: u64) -> Course {
         let layer = LayerObservation {
             gradient: Some(gradient(0.1)),
             weight: Some(gradient(4.0)),
@@ -68,13 +75,13 @@ impl Course {
             update_ratio: Some(0.002),
             saturated: None,
         };
-        let steps = (1..=facts.total_steps().unwrap_or(200)).map(|step| Observation {
+        let steps = (1..=steps).map(|step| Observation {
             step,
             epoch: (step - 1) / 20 + 1,
             loss: 0.0,
             metric: None,
             mae: None,
-            learning_rate: 0.001,
+            learning_rate: Some(0.001),
             top_class_share: Some(0.5),
             layers: vec![layer; facts.layers.len()],
             input: Some(Summary { count: 64, variance: 1.0, ..Summary::default() }),
@@ -82,7 +89,7 @@ impl Course {
         Course { steps: steps.collect(), facts }
     }
 
-    /// Gives the run this skill, by its progress from 0 to 1.
+    /// Sets the skill as a function of the progress from 0 to 1.
     pub(crate) fn skill(mut self, skill: impl Fn(f64) -> f64) -> Course {
         let total = self.steps.len() as f64;
         for seen in &mut self.steps {
@@ -93,7 +100,7 @@ impl Course {
         self
     }
 
-    /// Gives the input this mean and standard deviation.
+    /// Sets the mean and standard deviation of the input.
     pub(crate) fn input(mut self, mean: f64, deviation: f64) -> Course {
         for seen in &mut self.steps {
             if let Some(input) = &mut seen.input {
@@ -111,17 +118,17 @@ impl Course {
         }
     }
 
-    /// What was observed.
+    /// The observations.
     pub(crate) fn steps(&self) -> &[Observation] {
         &self.steps
     }
 
-    /// What `detector` finds in the run.
+    /// First finding of `detector`.
     pub(crate) fn run(&self, detector: impl Detector + 'static) -> Option<Finding> {
         self.run_all(vec![Box::new(detector)]).into_iter().next()
     }
 
-    /// What these detectors find in the run, in order.
+    /// Findings of `detectors`, in order.
     pub(crate) fn run_all(&self, detectors: Vec<Box<dyn Detector>>) -> Vec<Finding> {
         let thresholds = Thresholds::default();
         let mut diagnosis = Diagnosis::with(self.facts.clone(), thresholds, detectors);

@@ -4,6 +4,7 @@ use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::facts::{Facts, TaskKind};
 use crate::finding::{Finding, Problem};
+use crate::layer::Activation;
 
 /// The loss does not suit the task: `L ∉ LossSet(T)`, and `max(Acc) ≤ Θ`.
 ///
@@ -26,19 +27,24 @@ fn expected(facts: &Facts) -> Option<&'static str> {
     match facts.task? {
         TaskKind::Binary if width.is_none_or(|width| width == 1) => match loss {
             "binary_crossentropy" => None,
-            "hinge" if matches!(activation, Some("linear" | "tanh")) => None,
+            "hinge" if matches!(activation, Some(Activation::Linear | Activation::Tanh)) => None,
             _ => Some("`binary_crossentropy`"),
         },
         TaskKind::Binary | TaskKind::MultiClass => match loss {
             "categorical_crossentropy" | "sparse_categorical_crossentropy" => None,
             // Of one-hot targets it is the cross-entropy.
             "kl_divergence" => None,
-            "binary_crossentropy" if activation == Some("sigmoid") => None,
+            "binary_crossentropy" if activation == Some(Activation::Sigmoid) => None,
             _ => Some("`sparse_categorical_crossentropy`"),
         },
         TaskKind::Regression => match loss {
             "mse" | "mae" | "huber" => None,
-            "poisson" if positive && matches!(activation, Some("softplus" | "relu")) => None,
+            "poisson"
+                if positive
+                    && matches!(activation, Some(Activation::Softplus | Activation::Relu)) =>
+            {
+                None
+            }
             _ => Some("`mse`"),
         },
     }

@@ -4,6 +4,7 @@ use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::facts::{Facts, TaskKind};
 use crate::finding::{Finding, Problem};
+use crate::layer::Activation;
 
 /// The activation of the last layer does not suit the task: `σ_n ∉ ActSet(T)`, and `max(Acc) ≤ Θ`.
 ///
@@ -31,32 +32,34 @@ fn mismatch(facts: &Facts) -> Option<String> {
     match facts.task? {
         TaskKind::Binary if loss == "hinge" => match activation {
             // With a sigmoid it is the loss that does not suit.
-            "linear" | "tanh" | "sigmoid" => None,
+            Activation::Linear | Activation::Tanh | Activation::Sigmoid => None,
             _ => why("`linear` or `tanh`"),
         },
         TaskKind::Binary | TaskKind::MultiClass if facts.from_logits => match activation {
-            "linear" => None,
+            Activation::Linear => None,
             _ => why("`linear` (the loss takes logits)"),
         },
         TaskKind::Binary if width.is_none_or(|width| width == 1) => match activation {
-            "sigmoid" | "hard_sigmoid" => None,
+            Activation::Sigmoid | Activation::HardSigmoid => None,
             _ => why("`sigmoid`"),
         },
         TaskKind::Binary | TaskKind::MultiClass => match activation {
-            "softmax" => None,
-            "sigmoid" if loss == "binary_crossentropy" => None,
+            Activation::Softmax => None,
+            Activation::Sigmoid if loss == "binary_crossentropy" => None,
             _ => why("`softmax`"),
         },
         TaskKind::Regression => match activation {
-            "sigmoid" | "hard_sigmoid" | "softmax" if !within(0.0, 1.0) => {
+            Activation::Sigmoid | Activation::HardSigmoid | Activation::Softmax
+                if !within(0.0, 1.0) =>
+            {
                 why("an output that reaches all targets")
             }
-            "tanh" if !within(-1.0, 1.0) => why("an output that reaches all targets"),
-            "relu" | "softplus" if !within(0.0, f64::INFINITY) => {
+            Activation::Tanh if !within(-1.0, 1.0) => why("an output that reaches all targets"),
+            Activation::Relu | Activation::Softplus if !within(0.0, f64::INFINITY) => {
                 why("an output that reaches all targets")
             }
             // Once it is below zero for every sample it never comes back.
-            "relu" => why("`linear`"),
+            Activation::Relu => why("`linear`"),
             _ => None,
         },
     }
@@ -102,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_relu_for_a_probability_is_found_when_it_does_not_learn() {
-        let facts = with_output(facts(), "relu");
+        let facts = with_output(facts(), Activation::Relu);
         let found =
             Course::new(facts.clone()).skill(|_| 0.1).run(ImproperOutputActivation::default());
         assert!(found.is_some_and(|f| f.message.contains("`sigmoid`")));
@@ -112,7 +115,7 @@ mod tests {
 
     #[test]
     fn logits_are_right_where_the_loss_takes_them() {
-        let facts = Facts { from_logits: true, ..with_output(facts(), "linear") };
+        let facts = Facts { from_logits: true, ..with_output(facts(), Activation::Linear) };
         assert_eq!(mismatch(&facts), None);
     }
 
@@ -122,7 +125,7 @@ mod tests {
             task: Some(TaskKind::Regression),
             loss: Some("mse".to_owned()),
             target_range: Some(range),
-            ..with_output(facts(), "sigmoid")
+            ..with_output(facts(), Activation::Sigmoid)
         };
         assert_eq!(mismatch(&regression([0.0, 1.0])), None);
         assert!(mismatch(&regression([0.0, 25.0])).is_some());

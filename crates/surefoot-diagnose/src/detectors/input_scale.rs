@@ -2,6 +2,8 @@
 
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::layer::LayerKind;
+use crate::measure::Measure;
 
 /// The input is large. That is worth knowing even where the run learns all the same; where it does
 /// not, it is abnormal data.
@@ -19,10 +21,10 @@ impl Detector for InputScale {
 
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
         let first = context.facts.layers.first();
-        if first.is_some_and(|layer| layer.kind == "embedding") {
+        if first.is_some_and(|layer| layer.kind == LayerKind::Embedding) {
             return None;
         }
-        let size = context.curve.opening().input?;
+        let size = context.curve.initial().input?;
         let limit = context.thresholds.omega;
         (size >= limit).then(|| {
             Finding::new(
@@ -35,7 +37,7 @@ impl Detector for InputScale {
             )
             .warning()
             .since(1)
-            .with("size of the input", size, limit)
+            .with(Measure::InputSize, size, limit)
         })
     }
 }

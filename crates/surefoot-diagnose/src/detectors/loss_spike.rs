@@ -2,6 +2,7 @@
 
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 use crate::observation::Observation;
 
 /// The loss of a step is far above those before it: six standard deviations above the mean of the
@@ -57,8 +58,8 @@ impl Detector for LossSpike {
                     ),
                 )
                 .warning()
-                .with("loss", loss, limit)
-                .with("mean of those before", mean, None),
+                .with(Measure::Loss, loss, limit)
+                .with(Measure::MeanLossBefore, mean, None),
             );
         }
         if self.recent.len() == WINDOW

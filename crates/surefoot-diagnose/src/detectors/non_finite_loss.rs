@@ -2,6 +2,7 @@
 
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 use crate::observation::Observation;
 
 /// The loss is NaN or infinite. Says which layer was the first to put out such a value, if outputs
@@ -34,13 +35,14 @@ impl Detector for NonFiniteLoss {
             Some(name) => format!("The loss is no number; it began in `{name}`."),
             None => "The loss is no number.".to_owned(),
         };
-        Some(
-            Finding::new(self.problem(), seen.step, message)
-                .warning()
-                .within(first.into_iter().collect())
-                .with("loss", seen.loss, None)
-                .with("learning rate", seen.learning_rate, None),
-        )
+        let finding = Finding::new(self.problem(), seen.step, message)
+            .warning()
+            .within(first.into_iter().collect())
+            .with(Measure::Loss, seen.loss, None);
+        Some(match seen.learning_rate {
+            Some(rate) => finding.with(Measure::LearningRate, rate, None),
+            None => finding,
+        })
     }
 }
 

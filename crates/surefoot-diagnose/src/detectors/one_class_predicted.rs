@@ -3,6 +3,7 @@
 use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 
 /// The model predicts the same class for everything, for a twentieth of the training, and is no
 /// better than that.
@@ -36,7 +37,7 @@ impl Detector for OneClassPredicted {
             )
             .warning()
             .since(recent.first()?.first)
-            .with("share of the most predicted class", 1.0, 1.0)
+            .with(Measure::TopClassShare, 1.0, 1.0)
             .with_skill(context),
         )
     }

@@ -3,6 +3,7 @@
 use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 use crate::observation::{Evaluation, Split};
 
 /// The loss goes up and down in large swings for a long time instead of down.
@@ -45,8 +46,7 @@ impl Detector for OscillatingLoss {
 
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
         let curve = context.curve;
-        let progress = curve.progress(context.facts);
-        if context.warming_up() || progress < 0.05 || curve.blocks().len() < 10 {
+        if context.warming_up() || !context.has_run_for(0.05) || curve.blocks().len() < 10 {
             return None;
         }
         if conditions::has_plain_cause(context) {
@@ -56,9 +56,9 @@ impl Detector for OscillatingLoss {
         Some(
             Finding::new(self.problem(), context.step(), message)
                 .since(since)
-                .with("share of large swings", swinging_share(context), context.thresholds.eta)
-                .with("largest update ratio", curve.peak_update().0, conditions::TEARING)
-                .with("batch size", context.facts.batch_size.unwrap_or(0) as f64, None)
+                .with(Measure::SwingShare, swinging_share(context), context.thresholds.eta)
+                .with(Measure::LargestUpdateRatio, curve.peak_update().0, conditions::DESTRUCTIVE)
+                .with(Measure::BatchSize, context.facts.batch_size.unwrap_or(0) as f64, None)
                 .with_skill(context),
         )
     }
@@ -87,10 +87,14 @@ impl Detector for OscillatingLoss {
                 ),
             )
             .since(best.1.step)
-            .with("skill lost", lost, conditions::RELAPSE)
-            .with("largest update ratio", context.curve.peak_update().0, conditions::TEARING)
-            .with("batch size", context.facts.batch_size.unwrap_or(0) as f64, None)
-            .with("skill", skill, None),
+            .with(Measure::SkillLost, lost, conditions::RELAPSE)
+            .with(
+                Measure::LargestUpdateRatio,
+                context.curve.peak_update().0,
+                conditions::DESTRUCTIVE,
+            )
+            .with(Measure::BatchSize, context.facts.batch_size.unwrap_or(0) as f64, None)
+            .with(Measure::Skill, skill, None),
         )
     }
 }
@@ -107,7 +111,7 @@ impl OscillatingLoss {
         let (peak, at) = curve.peak_update();
         let behind = conditions::is_behind(context);
         let start = curve.blocks().first()?.first;
-        if conditions::normalises_few(context) && behind {
+        if conditions::normalizes_tiny_batches(context) && behind {
             let count = context.facts.batch_size?;
             let message = format!(
                 "Batch normalisation over {count} samples leaves little but noise of what goes \
@@ -115,7 +119,8 @@ impl OscillatingLoss {
             );
             return Some((message, start));
         }
-        if conditions::was_torn(context) && conditions::has_learned_nothing(context) {
+        if conditions::was_destroyed_by_a_step(context) && conditions::has_learned_nothing(context)
+        {
             let message = format!(
                 "A step changed the weights by {:.0}% of their size: the run jumps about instead \
                  of going downhill.",
@@ -124,7 +129,11 @@ impl OscillatingLoss {
             return Some((message, at));
         }
         // Torn weights explain a relapse; without them it has to last to be one.
-        let lasting = if conditions::was_torn(context) { LASTING } else { conditions::LASTING };
+        let lasting = if conditions::was_destroyed_by_a_step(context) {
+            LASTING
+        } else {
+            conditions::LASTING
+        };
         if conditions::has_relapsed(context, lasting) {
             let (recent, best) = (curve.recent_skill(lasting)?, curve.best_skill(lasting)?);
             let message = format!(
@@ -134,7 +143,7 @@ impl OscillatingLoss {
             return Some((message, curve.recent(lasting).first()?.first));
         }
         let (loss, before) = curve.recent_losses(2 * LASTING)?;
-        if conditions::was_torn(context) && behind && loss > 0.9 * before {
+        if conditions::was_destroyed_by_a_step(context) && behind && loss > 0.9 * before {
             let message = format!(
                 "A step changed the weights by {:.0}% of their size, and the run has come to a \
                  halt where it has learned little.",

@@ -2,6 +2,7 @@
 
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 use crate::observation::{Evaluation, Split};
 
 /// The validation loss has risen far above its best while the training loss went on falling, and the
@@ -61,9 +62,9 @@ impl Detector for OverFitting {
             )
             .warning()
             .since(best.step)
-            .with("validation loss", evaluation.loss, limit)
-            .with("best validation loss", best.loss, None)
-            .with("training loss", now.loss, None),
+            .with(Measure::ValidationLoss, evaluation.loss, limit)
+            .with(Measure::BestValidationLoss, best.loss, None)
+            .with(Measure::TrainingLoss, now.loss, None),
         )
     }
 }
@@ -80,17 +81,8 @@ mod tests {
         let mut diagnosis =
             Diagnosis::with(facts(), Thresholds::default(), vec![Box::new(OverFitting)]);
         for step in 1..=200 {
-            diagnosis.observe(&Observation {
-                step,
-                epoch: step.div_ceil(20),
-                loss: 1.0 / step as f64,
-                metric: None,
-                mae: None,
-                learning_rate: 0.1,
-                top_class_share: None,
-                layers: Vec::new(),
-                input: None,
-            });
+            let loss = 1.0 / step as f64;
+            diagnosis.observe(&Observation::new(step, loss).with_epoch(step.div_ceil(20)));
             if step % 20 == 0 {
                 diagnosis.evaluate(&Evaluation {
                     epoch: step / 20,

@@ -2,6 +2,7 @@
 
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 
 /// Nearly all outputs of a hidden layer with a bounded activation are at its bounds, where it has no
 /// slope, for several blocks. The output layer is left out: a sure classifier is saturated there.
@@ -47,7 +48,7 @@ impl Detector for SaturatedActivation {
             .warning()
             .since(context.curve.recent(needed).first()?.first)
             .within(saturated.iter().map(name).collect())
-            .with("saturated outputs", worst, limit),
+            .with(Measure::SaturatedOutputs, worst, limit),
         )
     }
 }

@@ -3,6 +3,7 @@
 use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 
 /// The loss is high and hardly gets lower.
 ///
@@ -40,8 +41,10 @@ impl Detector for SlowConvergence {
         let thresholds = context.thresholds;
         let progress = curve.progress(context.facts);
         let needed = thresholds.alpha + 1;
+        let nearly_over = progress.is_some_and(|progress| progress >= 0.8);
         if context.warming_up()
-            || !(thresholds.patience..0.8).contains(&progress)
+            || nearly_over
+            || !context.has_run_for(thresholds.patience)
             || curve.layers().len() < needed
         {
             return None;
@@ -56,21 +59,23 @@ impl Detector for SlowConvergence {
             fastest = fastest.max(crate::curve::median(ratios)?);
         }
         let skill = curve.recent_skill(needed)?;
-        // At this speed, where will it be in the end?
+        // Extrapolates to the last step; without a known one, to twice the steps so far.
         let before = curve.blocks().len().checked_sub(3 * needed)?;
         let earlier = mean_skill(context, before, before + needed)?;
         let slope = (skill - earlier) / (2 * needed) as f64;
-        let left = (1.0 - progress) / progress * curve.blocks().len() as f64;
+        let left = progress.map_or(1.0, |progress| (1.0 - progress) / progress);
+        let left = left * curve.blocks().len() as f64;
         let projected = skill + slope.max(0.0) * left;
-        let leniency = if progress > 0.12 { 2.0 } else { 1.0 };
+        let leniency = if curve.elapsed(context.facts) > 0.12 { 2.0 } else { 1.0 };
         let limit = thresholds.least_update * leniency;
-        let decayed = curve.learning_rate_fraction() < DECAYED && progress < 0.5;
+        let decayed = curve.learning_rate_fraction() < DECAYED
+            && progress.is_some_and(|progress| progress < 0.5);
         let left_behind = curve.best_skill(needed)? < NEARLY_DONE
             && projected < NEARLY_DONE
             && slope <= thresholds.delta;
         if !(left_behind && (fastest < limit || decayed))
-            || conditions::was_torn(context)
-            || conditions::normalises_few(context)
+            || conditions::was_destroyed_by_a_step(context)
+            || conditions::normalizes_tiny_batches(context)
         {
             return None;
         }
@@ -85,9 +90,9 @@ impl Detector for SlowConvergence {
                         100.0 * curve.learning_rate_fraction()
                     ),
                 )
-                .with("learning rate left", curve.learning_rate_fraction(), DECAYED)
-                .with("update ratio", fastest, None)
-                .with("skill", skill, None),
+                .with(Measure::LearningRateFraction, curve.learning_rate_fraction(), DECAYED)
+                .with(Measure::UpdateRatio, fastest, None)
+                .with(Measure::Skill, skill, None),
             );
         }
         Some(
@@ -101,10 +106,10 @@ impl Detector for SlowConvergence {
                 ),
             )
             .since(curve.recent(needed).first()?.first)
-            .with("update ratio", fastest, limit)
-            .with("learning rate left", curve.learning_rate_fraction(), None)
-            .with("skill at the end at this pace", projected, NEARLY_DONE)
-            .with("skill", skill, None),
+            .with(Measure::UpdateRatio, fastest, limit)
+            .with(Measure::LearningRateFraction, curve.learning_rate_fraction(), None)
+            .with(Measure::ProjectedSkill, projected, NEARLY_DONE)
+            .with(Measure::Skill, skill, None),
         )
     }
 
@@ -121,7 +126,7 @@ impl Detector for SlowConvergence {
                 "All steps are done, and the model predicts hardly better than a blind guess.",
             )
             .since(1)
-            .with("skill", skill, low),
+            .with(Measure::Skill, skill, low),
         )
     }
 }

@@ -3,6 +3,7 @@
 use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 
 /// Weights that are meant to learn stay exactly as they are for several blocks: a layer that is cut
 /// off from the loss, or an optimizer that does nothing.
@@ -42,7 +43,7 @@ impl Detector for UnchangedWeights {
             .warning()
             .since(context.curve.recent(needed).first()?.first)
             .within(layers.iter().map(name).collect())
-            .with("layers that stand still", count, 0.0),
+            .with(Measure::UnchangedLayers, count, 0.0),
         )
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 
 /// The steps move the weights by too much of themselves, for several blocks; too little is slow
 /// convergence, and only if the run is not done. A thousandth is usual, up to a tenth is seen in
@@ -43,7 +44,7 @@ impl Detector for UpdateRatio {
             )
             .warning()
             .since(context.curve.recent(needed).first()?.first)
-            .with("update ratio", least, limit),
+            .with(Measure::UpdateRatio, least, limit),
         )
     }
 }

@@ -3,6 +3,9 @@
 use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::layer::Activation;
+use crate::measure::Measure;
+use crate::observation::LayerInfo;
 
 /// The gradient dies away on its way back to the first layers, which then do not learn.
 ///
@@ -37,9 +40,11 @@ const GROWTH: f64 = 1.5;
 
 fn has_sigmoids(context: &Context<'_>) -> bool {
     let hidden = context.facts.layers.len().saturating_sub(1);
-    let sigmoid = |name: &str| matches!(name, "sigmoid" | "hard_sigmoid");
+    let sigmoid = |layer: &&LayerInfo| {
+        matches!(layer.activation, Some(Activation::Sigmoid | Activation::HardSigmoid))
+    };
     let layers = context.facts.layers[..hidden].iter();
-    layers.filter(|layer| layer.activation.as_deref().is_some_and(sigmoid)).count() >= 2
+    layers.filter(sigmoid).count() >= 2
 }
 
 impl Detector for VanishingGradient {
@@ -54,22 +59,24 @@ impl Detector for VanishingGradient {
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
         let thresholds = context.thresholds;
         let needed = 2 * (thresholds.alpha + 1);
-        let progress = context.curve.progress(context.facts);
-        if context.warming_up() || progress < 0.04 || context.curve.layers().len() < needed {
+        if context.warming_up()
+            || !context.has_run_for(0.04)
+            || context.curve.layers().len() < needed
+        {
             return None;
         }
         if !conditions::has_learned_nothing(context)
             || conditions::has_plain_cause(context)
-            || conditions::was_torn(context)
-            || conditions::normalises_few(context)
+            || conditions::was_destroyed_by_a_step(context)
+            || conditions::normalizes_tiny_batches(context)
         {
             return None;
         }
         let weighted = conditions::weighted(context);
         let (&first, &last) = (weighted.first()?, weighted.last()?);
         let leniency = match has_sigmoids(context) {
-            true if progress >= SOON => 30.0,
-            false if progress >= LATE => 10.0,
+            true if context.has_run_for(SOON) => 30.0,
+            false if context.has_run_for(LATE) => 10.0,
             _ => 1.0,
         };
         let beta_1 = thresholds.beta_1 * leniency;
@@ -87,7 +94,7 @@ impl Detector for VanishingGradient {
         let vanishes = (norm <= beta_2 && ratio <= beta_1) || norm <= 0.1 * thresholds.beta_2;
         let (newest, oldest) = (course.first()?, course.last()?);
         let gain = conditions::gain(context);
-        let starved = gain <= STARVING && progress >= SOON;
+        let starved = gain <= STARVING && context.has_run_for(SOON);
         if !(starved || vanishes && *newest <= GROWTH * oldest) {
             return None;
         }
@@ -116,10 +123,10 @@ impl Detector for VanishingGradient {
             Finding::new(self.problem(), context.step(), message)
                 .since(context.curve.recent(needed).first()?.first)
                 .within(weak)
-                .with("gradient of the first layer", norm, beta_2)
-                .with("first layer by last layer", ratio, beta_1)
-                .with("gain of the initial weights", gain, STARVING)
-                .with("depth", conditions::weighted(context).len() as f64, None)
+                .with(Measure::FirstGradient, norm, beta_2)
+                .with(Measure::FirstToLastGradient, ratio, beta_1)
+                .with(Measure::InitialGain, gain, STARVING)
+                .with(Measure::Depth, conditions::weighted(context).len() as f64, None)
                 .with_skill(context),
         )
     }

@@ -5,6 +5,7 @@ use super::limits::Limits;
 use super::stage::Stage;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 use crate::observation::Observation;
 use surefoot_stats::Summary;
 
@@ -83,15 +84,15 @@ impl Detector for Agv {
                     "Gradients are larger than any that lead somewhere, and the run does not learn.",
                 )
                 .since(self.large.1)
-                .with("largest gradient", largest, self.limits.agv)
+                .with(Measure::LargestGradient, largest, self.limits.agv)
             });
         };
         let since = if self.broken.0 > 0 { self.broken.1 } else { seen.step };
-        Some(
-            Finding::new(self.problem(), seen.step, what)
-                .since(since)
-                .with("loss", seen.loss, None),
-        )
+        Some(Finding::new(self.problem(), seen.step, what).since(since).with(
+            Measure::Loss,
+            seen.loss,
+            None,
+        ))
     }
 }
 

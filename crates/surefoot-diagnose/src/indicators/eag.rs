@@ -5,6 +5,7 @@ use super::stage::Stage;
 use super::{adjacent, learning};
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 
 /// The gradient grows from layer to layer on its way back: an early sign that it will explode.
 ///
@@ -55,7 +56,7 @@ impl Detector for Eag {
                 ),
             )
             .since(context.curve.recent(limits.lasting).first()?.first)
-            .with("gradient by that of the next layer", least, limits.eag)
+            .with(Measure::GradientAmplification, least, limits.eag)
             .with_skill(context),
         )
     }

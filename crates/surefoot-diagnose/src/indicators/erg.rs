@@ -5,6 +5,7 @@ use super::stage::Stage;
 use super::{adjacent, learning};
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 
 /// The gradient dies away from layer to layer on its way back: an early sign that it vanishes.
 ///
@@ -62,7 +63,7 @@ impl Detector for Erg {
                 ),
             )
             .since(context.curve.recent(middles.len()).first()?.first)
-            .with("gradient by that of the next layer", largest, limits.erg)
+            .with(Measure::GradientAmplification, largest, limits.erg)
             .with_skill(context),
         )
     }

@@ -5,6 +5,8 @@ use super::limits::Limits;
 use super::stage::Stage;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::layer::Activation;
+use crate::measure::Measure;
 use crate::observation::Observation;
 
 /// Hardly a unit of some layer is active.
@@ -46,7 +48,7 @@ impl Detector for Lar {
         self.least.resize(hidden.max(self.least.len()), f64::NAN);
         let layers = seen.layers[..hidden].iter().zip(&context.facts.layers);
         for (least, (layer, info)) in self.least.iter_mut().zip(layers) {
-            let activated = info.activation.as_deref().is_some_and(|name| name != "linear");
+            let activated = info.activation.as_ref().is_some_and(|a| *a != Activation::Linear);
             let output = layer.output.filter(|output| activated && output.count > 0);
             if let Some(output) = output {
                 // The least of NaN and a number is the number.
@@ -86,7 +88,7 @@ impl Detector for Lar {
             )
             .since(context.curve.recent(limits.lasting).first()?.first)
             .within(names)
-            .with("outputs that are zero", worst, limits.lar)
+            .with(Measure::ZeroOutputs, worst, limits.lar)
             .with_skill(context),
         )
     }
@@ -144,7 +146,7 @@ mod tests {
     #[test]
     fn layers_that_only_pass_zeros_on_do_not_count() {
         let mut facts = facts();
-        facts.layers[1].kind = "dropout".to_owned();
+        facts.layers[1].kind = crate::LayerKind::Dropout;
         facts.layers[1].activation = None;
         let mut course = Course::new(facts).skill(|_| 0.0);
         course.change(|_, seen| {

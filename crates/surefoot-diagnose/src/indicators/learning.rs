@@ -12,7 +12,7 @@ const SKILLED: f64 = 0.2;
 pub(super) fn learns(context: &Context<'_>, limits: &Limits) -> bool {
     let blocks = context.curve.blocks();
     let window = limits.lasting.max(blocks.len() / 8);
-    let begun = context.curve.progress(context.facts) < limits.patience;
+    let begun = !context.has_run_for(limits.patience);
     let Some(first) = blocks.first().filter(|_| !begun && blocks.len() >= window) else {
         return true;
     };

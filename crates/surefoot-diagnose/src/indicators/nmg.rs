@@ -5,6 +5,7 @@ use super::stage::Stage;
 use super::ulc::window;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 use crate::observation::{Evaluation, Split};
 
 /// The training is done: it has been some time since the loss was at its lowest.
@@ -61,8 +62,8 @@ impl Detector for Nmg {
             )
             .warning()
             .since(since)
-            .with("lowest loss", best, None)
-            .with("lowest loss since", now, best),
+            .with(Measure::LowestLoss, best, None)
+            .with(Measure::LowestRecentLoss, now, best),
         )
     }
 }

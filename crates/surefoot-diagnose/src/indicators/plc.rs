@@ -6,6 +6,7 @@ use super::stage::Stage;
 use crate::curve::mean;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 
 /// The loss hardly moves: the steps have no effect.
 ///
@@ -76,7 +77,7 @@ impl Detector for Plc {
                 ),
             )
             .since(1)
-            .with("mean change of the loss", change, limits.plc)
+            .with(Measure::LossChange, change, limits.plc)
             .with_skill(context)
         })
     }

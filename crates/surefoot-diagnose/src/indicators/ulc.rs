@@ -4,6 +4,7 @@ use super::limits::Limits;
 use super::stage::Stage;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::measure::Measure;
 
 /// Late in the training the loss rises, or swings without getting anywhere.
 ///
@@ -72,8 +73,8 @@ impl Detector for Ulc {
         Some(
             Finding::new(self.problem(), context.step(), message)
                 .since(context.curve.recent(window).first()?.first)
-                .with("rise by what was gained", rise, limits.ulc)
-                .with("swing by what was gained", swing, limits.ulc),
+                .with(Measure::LossRise, rise, limits.ulc)
+                .with(Measure::LossSwing, swing, limits.ulc),
         )
     }
 }

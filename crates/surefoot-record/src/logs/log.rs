@@ -173,23 +173,14 @@ impl From<Table> for Log {
         let mut steps: Vec<Observation> = Vec::new();
         let mut evaluations = Vec::new();
         let mut kept = Vec::new();
-        let mut learning_rate = f64::NAN;
+        let mut learning_rate = None;
         let mut without_metric = 0;
         for (row, epoch) in table.rows.iter().zip(&epochs) {
             let get = |place: Option<usize>| place.and_then(|place| row.cells[place]);
-            learning_rate = get(rate).unwrap_or(learning_rate);
+            learning_rate = get(rate).or(learning_rate);
             if let Some(loss) = get(loss) {
-                steps.push(Observation {
-                    step: steps.len() as u64 + 1,
-                    epoch: *epoch,
-                    loss,
-                    metric: None,
-                    mae: None,
-                    learning_rate,
-                    top_class_share: None,
-                    layers: Vec::new(),
-                    input: None,
-                });
+                let seen = Observation::new(steps.len() as u64 + 1, loss).with_epoch(*epoch);
+                steps.push(seen.with_learning_rate(learning_rate));
                 kept.push(row);
             }
             // A metric that is logged less often than the loss applies to all rows since it was

@@ -12,7 +12,7 @@ pub(super) fn schema() -> Schema {
             field("loss", Kind::Float, false),
             field("metric", Kind::Float, true),
             field("mae", Kind::Float, true),
-            field("learning_rate", Kind::Float, false),
+            field("learning_rate", Kind::Float, true),
             field("top_class_share", Kind::Float, true),
             // Number of the step's rows in the other table, so that a reader detects missing ones
             // after a crash.
@@ -40,16 +40,13 @@ pub(crate) fn push(batch: &mut Batch, observation: &Observation, layer_rows: usi
 /// `None` if a value is missing that every row has.
 pub(crate) fn read(batch: &Batch, row: usize) -> Option<(Observation, u64)> {
     let mut row = batch.read(row);
-    let observation = Observation {
-        step: row.int()?,
-        epoch: row.int()?,
-        loss: row.float()?,
-        metric: row.float(),
-        mae: row.float(),
-        learning_rate: row.float()?,
-        top_class_share: row.float(),
-        layers: Vec::new(),
-        input: None,
-    };
+    let mut observation = Observation::default();
+    observation.step = row.int()?;
+    observation.epoch = row.int()?;
+    observation.loss = row.float()?;
+    observation.metric = row.float();
+    observation.mae = row.float();
+    observation.learning_rate = row.float();
+    observation.top_class_share = row.float();
     Some((observation, row.int()?))
 }

@@ -1,6 +1,7 @@
 //! `normalize_data` (S9): process the input data.
 
 use crate::remedy::{Change, Remedy, RemedyContext};
+use surefoot_diagnose::LayerKind;
 use surefoot_plan::{Missing, Outliers, Plan, Scale};
 
 /// `normalize_data` (S9): standardises every feature, cuts off what sticks out far, and fills in what is missing.
@@ -23,7 +24,7 @@ impl Remedy for InputData {
         variant: usize,
     ) -> Result<Change, String> {
         let first = context.facts.layers.first();
-        if first.is_some_and(|layer| layer.kind == "embedding") {
+        if first.is_some_and(|layer| layer.kind == LayerKind::Embedding) {
             return Err("the inputs are symbols, which cannot be scaled".to_owned());
         }
         let mut changed = plan.clone();
@@ -59,7 +60,7 @@ mod tests {
         assert_eq!(change.plan.data.scale, Scale::Standardise);
         assert_eq!(change.plan.data.outliers, Outliers::Clip);
         let symbols = Facts {
-            layers: vec![LayerInfo { kind: "embedding".to_owned(), ..LayerInfo::default() }],
+            layers: vec![LayerInfo { kind: LayerKind::Embedding, ..LayerInfo::default() }],
             ..facts.clone()
         };
         let context = RemedyContext { facts: &symbols, ..context };

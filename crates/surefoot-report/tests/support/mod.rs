@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{
-    Evaluation, Facts, Finding, LayerInfo, LayerObservation, Observation, Problem, Split, Summary,
+    Evaluation, Facts, Finding, LayerInfo, LayerKind, LayerObservation, Observation, Problem,
+    Split, Summary,
 };
 use surefoot_record::{
     Attempt, AttemptOutcome, AttemptState, Digest, Environment, Event, Header, MetricSummary,
@@ -85,7 +86,7 @@ impl Script {
     pub(crate) fn header(&self) -> Header {
         let layer = |name: &String| LayerInfo {
             name: name.clone(),
-            kind: "dense".to_owned(),
+            kind: LayerKind::Dense,
             parameters: 272,
             units: Some(16),
             ..LayerInfo::default()
@@ -147,19 +148,12 @@ impl Script {
             ..LayerObservation::default()
         };
         let seen = (step - 1).is_multiple_of(self.every);
-        Observation {
-            step,
-            epoch: (step - 1) / STEPS_PER_EPOCH + 1,
-            loss: (self.loss)(step),
-            metric: None,
-            mae: None,
-            learning_rate: 0.01,
-            top_class_share: None,
-            layers: match seen {
-                true => (0..self.layers.len()).map(layer).collect(),
-                false => Vec::new(),
-            },
-            input: None,
+        let observation = Observation::new(step, (self.loss)(step))
+            .with_epoch((step - 1) / STEPS_PER_EPOCH + 1)
+            .with_learning_rate(0.01);
+        match seen {
+            true => observation.with_layers((0..self.layers.len()).map(layer).collect()),
+            false => observation,
         }
     }
 

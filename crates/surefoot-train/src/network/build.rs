@@ -67,12 +67,12 @@ impl<B: Compute> Builder<B> {
         network.subjects.push(Subject {
             info: LayerInfo {
                 name: frame.name,
-                kind: layer.kind().to_owned(),
+                kind: layer.kind().into(),
                 parameters,
                 units: units.map(|units| match units {
                     Units::Columns(n) | Units::Rows(n) => n,
                 }),
-                activation: activation.map(|a| a.name().to_owned()),
+                activation: activation.map(|a| a.name().into()),
                 output_shape: self.shape.clone(),
                 frozen: false,
             },

@@ -106,17 +106,15 @@ impl<B: Compute> TrainingRun<'_, B> {
         }
         follow(&mut self.parameters, moving);
         self.step = step;
-        Observation {
-            step,
-            epoch: epoch + 1,
-            loss: outcome.tally.mean_loss() + penalty,
-            metric: outcome.tally.metric(self.data.task),
-            learning_rate: rate,
-            mae: outcome.tally.mae(),
-            top_class_share: outcome.tally.top_class_share(),
-            layers,
-            input,
-        }
+        let mut observation = Observation::new(step, outcome.tally.mean_loss() + penalty)
+            .with_epoch(epoch + 1)
+            .with_metric(outcome.tally.metric(self.data.task))
+            .with_learning_rate(rate)
+            .with_layers(layers)
+            .with_input(input);
+        observation.mae = outcome.tally.mae();
+        observation.top_class_share = outcome.tally.top_class_share();
+        observation
     }
 }
 

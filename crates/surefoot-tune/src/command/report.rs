@@ -123,13 +123,12 @@ impl ReportLine {
             let layer = named.get(info.name.as_str());
             layer.map_or_else(LayerObservation::default, |layer| layer.observation())
         });
-        Some(Observation {
-            learning_rate: self.learning_rate.map_or(0.0, finite),
-            layers: match self.layers.0.is_empty() {
-                true => Vec::new(),
-                false => seen.collect(),
-            },
-            ..Observation::of_loss(step, self.epoch.unwrap_or(1), self.loss?)
+        let observation = Observation::new(step, self.loss?)
+            .with_epoch(self.epoch.unwrap_or(1))
+            .with_learning_rate(self.learning_rate.filter(|rate| rate.is_finite()));
+        Some(match self.layers.0.is_empty() {
+            true => observation,
+            false => observation.with_layers(seen.collect()),
         })
     }
 
@@ -138,7 +137,7 @@ impl ReportLine {
         let layers = self.layers.0.iter();
         let info = |(name, layer): &(String, ReportLayer)| LayerInfo {
             name: name.clone(),
-            activation: layer.activation.clone(),
+            activation: layer.activation.as_deref().map(Into::into),
             // The number is unknown; a gradient shows that there are some.
             parameters: u64::from(layer.gradient.is_some()),
             ..LayerInfo::default()
@@ -249,7 +248,7 @@ mod tests {
         );
         assert_eq!(line.epoch, Some(2));
         let seen = line.observation(1, &line.layer_infos()).expect("a loss");
-        assert_eq!(seen.learning_rate, 0.0);
+        assert_eq!(seen.learning_rate, None);
         assert_eq!(seen.layers[0].output, None);
         for count in ["-1", "1.5", "1e30", "\"2\""] {
             let answer = ReportLine::read(&format!(r#"{{"loss": 1.0, "epoch": {count}}}"#));

@@ -144,7 +144,7 @@ impl PruneReason {
     /// Adds a measurement and the limit it crossed.
     #[must_use]
     pub fn with(mut self, name: &str, value: f64, limit: impl Into<Option<f64>>) -> PruneReason {
-        self.evidence.push(Evidence { name: name.to_owned(), value, limit: limit.into() });
+        self.evidence.push(Evidence { measure: name.into(), value, limit: limit.into() });
         self
     }
 }

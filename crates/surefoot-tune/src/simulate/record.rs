@@ -52,7 +52,7 @@ impl RecordedTrial {
             .zip(costs)
             .enumerate()
             .map(|(i, (loss, cost))| RecordedEpoch {
-                observations: vec![Observation::of_loss(i as u64 + 1, i as u64 + 1, *loss)],
+                observations: vec![Observation::new(i as u64 + 1, *loss).with_epoch(i as u64 + 1)],
                 evaluations: Vec::new(),
                 cost: *cost,
                 spent: 1.0,

@@ -160,7 +160,7 @@ fn evidence(evidence: &[Evidence]) -> Vec<String> {
         .iter()
         .map(|evidence| {
             let limit = evidence.limit.map(|limit| format!("limit {}", short(limit)));
-            [evidence.name.clone(), short(evidence.value), limit.unwrap_or_default()]
+            [evidence.measure.label(), short(evidence.value), limit.unwrap_or_default()]
         })
         .collect();
     let width = |column: usize| {

@@ -38,7 +38,7 @@ pub(crate) fn finding(finding: &Finding, steps: u64, width: Option<usize>) -> St
     if !warning {
         let beyond = finding.evidence.iter().filter_map(|evidence| {
             let (value, limit) = (short(evidence.value), short(evidence.limit?));
-            Some(format!("{} {value} (limit {limit})", evidence.name))
+            Some(format!("{} {value} (limit {limit})", evidence.measure.label()))
         });
         let evidence: Vec<String> = beyond.collect();
         add(&evidence.join(", "), true);

@@ -148,8 +148,8 @@ fn programs_get_a_line_for_each_finding_and_the_result_last() {
     let lines: Vec<String> =
         report.events().iter().map(|event| serde_json::to_string(event).unwrap()).collect();
     assert_snapshot!(lines.join("\n"), @r#"
-    {"event":"finding","problem":"over_fitting","severity":"warning","step":11,"since":11,"layers":[],"evidence":[{"name":"validation loss","value":3.0,"limit":2.0}],"message":"The splits part."}
-    {"event":"finding","problem":"loss_spike","severity":"problem","step":12,"since":11,"layers":["dense_1","dense_2"],"evidence":[{"name":"loss","value":1.5,"limit":1.0},{"name":"learning rate","value":0.001,"limit":null}],"message":"The loss is above one."}
+    {"event":"finding","problem":"over_fitting","severity":"warning","step":11,"since":11,"layers":[],"evidence":[{"measure":"validation_loss","value":3.0,"limit":2.0}],"message":"The splits part."}
+    {"event":"finding","problem":"loss_spike","severity":"problem","step":12,"since":11,"layers":["dense_1","dense_2"],"evidence":[{"measure":"loss","value":1.5,"limit":1.0},{"measure":"learning_rate","value":0.001,"limit":null}],"message":"The loss is above one."}
     {"event":"not_observable","problem":"vanishing_gradient","needs":["gradients"]}
     {"event":"not_observable","problem":"exploding_gradient","needs":["gradients"]}
     {"event":"not_observable","problem":"improper_loss","needs":["metric","model"]}
@@ -211,17 +211,7 @@ fn record(dir: &TempDir, steps: u64) -> Recorder {
     };
     let mut recorder = Recorder::create(dir.path(), "run", "", header).unwrap();
     for step in 1..=steps {
-        recorder.observe(&Observation {
-            step,
-            epoch: step.div_ceil(2),
-            loss: 0.5,
-            metric: None,
-            mae: None,
-            learning_rate: 0.1,
-            top_class_share: None,
-            layers: Vec::new(),
-            input: None,
-        });
+        recorder.observe(&Observation::new(step, 0.5).with_epoch(step.div_ceil(2)));
         if step % 2 == 0 {
             recorder
                 .evaluation(&Evaluation {

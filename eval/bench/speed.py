@@ -1,12 +1,11 @@
-"""Measures Surefoot beside PyTorch and Keras, and its watching beside not watching.
+"""Compares the training speed of Surefoot with PyTorch and Keras, and measures the cost of watching.
 
-Called by `eval/bench/speed`, which makes the Python environment. Every case is trained by all its
-contenders in turn, round after round (A B C A B C ...), so that what else the machine does falls on
-all alike; medians are compared. What else it does is measured too: on shared cores PyTorch's threads
-wait for each other and take up to a hundred times as long, so that a busy machine flatters Surefoot
-and no target counts as met there. Imports, compilation and one warm-up are left out for the Python
-contenders; for Surefoot the seconds are those of its own summary, start and exit left out. All
-contenders may use the same number of threads.
+Called by `eval/bench/speed`, which creates the Python environment. All contenders of a case train in
+turn, round after round (A B C A B C ...), so that other load on the machine affects them alike;
+medians are compared. That load is measured too: on shared cores PyTorch's threads wait for each
+other and take up to a hundred times as long, so no target counts as met on a busy machine. For the
+Python contenders, imports, compilation and one warm-up are excluded; for Surefoot the seconds are
+those of its summary, without process start and exit. All contenders use the same number of threads.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ WATCHED = "Surefoot, every step watched"
 
 @dataclass(frozen=True)
 class Case:
-    """A model that all contenders train alike."""
+    """Model that all contenders train."""
 
     name: str
     title: str
     contenders: tuple[str, ...]
-    per_step: bool  # whether to report milliseconds a step, or seconds of the whole training
+    per_step: bool  # report milliseconds per step instead of seconds of the whole training
 
 
 CASES = [
@@ -87,16 +86,16 @@ class Result:
     rounds: dict[str, list[Measurement]] = field(default_factory=dict)
 
     def median(self, contender: str) -> float:
-        """Median seconds: of a step or of the whole training, as the case asks."""
+        """Median seconds of a step or of the whole training, depending on the case."""
         measured = self.rounds[contender]
         return statistics.median(m.step_seconds if self.case.per_step else m.seconds for m in measured)
 
     def speedup(self, other: str, contender: str = UNWATCHED) -> float:
-        """How many times faster than `other` the contender is."""
+        """Speed of the contender relative to `other`."""
         return self.median(other) / self.median(contender)
 
     def watching_time(self) -> float:
-        """The share of time that watching adds: the median over rounds of neighbours' ratios."""
+        """Relative time that watching adds: median over rounds of the ratio of neighbouring runs."""
         pairs = zip(self.rounds[WATCHED], self.rounds[UNWATCHED])
         return statistics.median(w.step_seconds / u.step_seconds for w, u in pairs) - 1
 
@@ -110,7 +109,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Target:
-    """A promise, what was measured, and whether it was kept."""
+    """Promised figure, measured figure and result."""
 
     text: str
     measured: str
@@ -124,7 +123,7 @@ Run = Callable[[Case], Measurement]
 
 @contextmanager
 def python_contender(module: str) -> Iterator[Callable[[str], Measurement]]:
-    """A contender's process; call it with the name of a case."""
+    """Process of a contender; call it with the name of a case."""
     environment = os.environ | {"OMP_NUM_THREADS": str(THREADS), "PYTHONWARNINGS": "ignore"}
     process = subprocess.Popen(
         [sys.executable, BENCH / "contenders" / f"{module}.py"],
@@ -156,12 +155,12 @@ def python_contender(module: str) -> Iterator[Callable[[str], Measurement]]:
 
 
 def surefoot(case: Case, watch: str) -> Measurement:
-    """Trains the case's plan once, into a directory that is thrown away."""
+    """Trains the plan of a case once, in a temporary directory."""
     with tempfile.TemporaryDirectory() as runs, tempfile.TemporaryFile("w+") as stdout:
         command: list[str | Path] = [SUREFOOT, "train", BENCH / "plans" / f"{case.name}.toml"]
         command += ["--json", "--quiet", "--runs", runs, "--workers", str(THREADS), "--set", f"watch.every={watch}"]
         process = subprocess.Popen(command, stdout=stdout)
-        # wait4, unlike Popen.wait, says what this one child used.
+        # wait4, unlike Popen.wait, returns the resource usage of this child alone.
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
@@ -177,13 +176,13 @@ def surefoot(case: Case, watch: str) -> Measurement:
 
 # --- quiet ---------------------------------------------------------------------------------------
 
-# The share of the machine's cores that others may take before a comparison says little.
+# Largest share of the cores that other processes may use for a valid comparison.
 QUIET = 0.05
 
 
 @dataclass(frozen=True)
 class Clock:
-    """Processor seconds: of the whole machine, and of this process with its ended children."""
+    """Processor seconds of the whole machine, and of this process with its finished children."""
 
     wall: float
     machine: float
@@ -191,7 +190,7 @@ class Clock:
 
     @classmethod
     def now(cls) -> Clock | None:
-        """Nothing where the system does not say (it needs Linux's `/proc/stat`)."""
+        """Current reading; None without Linux's `/proc/stat`."""
         try:
             fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
         except OSError:
@@ -202,7 +201,7 @@ class Clock:
         return cls(time.monotonic(), machine, sum(u.ru_utime + u.ru_stime for u in usages))
 
     def taken_by_others(self, later: Clock) -> float:
-        """The share of all cores that went to others between two readings."""
+        """Share of all cores that other processes used between two readings."""
         others = (later.machine - self.machine) - (later.own - self.own)
         return max(others, 0.0) / ((later.wall - self.wall) * (os.cpu_count() or 1))
 
@@ -211,7 +210,7 @@ class Clock:
 
 
 def write_lstm_data() -> None:
-    """The sequences of the LSTM case: noise whose class is a mean to be remembered."""
+    """Writes the sequences of the LSTM case: noise around a mean that encodes the class."""
     random = np.random.default_rng(1)
     samples = 10 * BATCH
     DATA.mkdir(exist_ok=True)
@@ -249,7 +248,7 @@ def measure(cases: list[Case], rounds: int, with_surefoot: bool, progress: Calla
 
 
 def check_steps(result: Result) -> None:
-    """A comparison of whole trainings is fair only if all take the same number of steps."""
+    """Raises unless all contenders took the same number of steps."""
     steps = {c: measured[0].steps for c, measured in result.rounds.items()}
     if len(set(steps.values())) > 1:
         raise SystemExit(f"{result.case.name}: the contenders took different numbers of steps: {steps}")
@@ -259,7 +258,7 @@ def check_steps(result: Result) -> None:
 
 
 def targets(results: list[Result]) -> Iterator[Target]:
-    """The promises about speed, and those about watching, that the results can answer."""
+    """Targets for speed and for the cost of watching."""
     for result in results:
         name = result.case.name
         promised = {KERAS: 20.0, PYTORCH: 5.0} if name == "mlp" else {PYTORCH: 1.0}
@@ -281,7 +280,7 @@ def tables(results: list[Result], judged: list[Target], rounds: int, others: flo
     yield f"medians of {rounds} rounds, {THREADS} threads each, {os.cpu_count()} cores"
     quiet = others is None or others <= QUIET
     if others is not None:
-        yield f"others took {others:.0%} of the cores" + ("" if quiet else ": too much to compare, run it again")
+        yield f"other processes used {others:.0%} of the cores" + ("" if quiet else ": too much for a comparison, run it again")
     for result in results:
         unit, factor = ("ms a step", 1e3) if result.case.per_step else ("s", 1.0)
         yield f"\n{result.case.title}"
@@ -330,8 +329,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="eval/bench/speed", description=(__doc__ or "").splitlines()[0])
     names = [case.name for case in CASES]
     parser.add_argument("--case", action="append", choices=names, help="only this case; may be repeated")
-    parser.add_argument("--rounds", type=int, default=5, help="how often each contender trains (at least 3)")
-    parser.add_argument("--without-surefoot", action="store_true", help="measure the others alone")
+    parser.add_argument("--rounds", type=int, default=5, help="number of trainings per contender (at least 3)")
+    parser.add_argument("--without-surefoot", action="store_true", help="measure only the other contenders")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout, tables on stderr")
     return parser.parse_args()
 

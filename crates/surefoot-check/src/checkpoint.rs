@@ -1,4 +1,4 @@
-//! What a training loop must save so that it can be resumed.
+//! State that a training loop must save to be resumable.
 
 use crate::Place;
 
@@ -8,9 +8,9 @@ use crate::Place;
 pub struct Checkpoint {
     /// The save, or the loop.
     pub place: Place,
-    /// Whether the script saves there. If not, the place is that of the loop.
+    /// True if the script saves at this place; otherwise the place is that of the loop.
     pub saves: bool,
-    /// What must be saved, with the reason for each.
+    /// State to save, each with its reason.
     pub members: Vec<Member>,
     /// The code that saves them.
     pub save: String,
@@ -21,15 +21,15 @@ pub struct Checkpoint {
 /// Something that a checkpoint must save.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// What people call it: the variable, or the generator.
+    /// Display name: the variable or the generator.
     pub name: String,
-    /// What it is.
+    /// Kind of state.
     pub kind: MemberKind,
     /// Why it must be saved, as a sentence.
     pub reason: String,
-    /// Whether the script saves it here.
+    /// True if the script saves it here.
     pub saved: bool,
-    /// Where it is used after the checkpoint.
+    /// Uses after the checkpoint.
     pub used_at: Option<Place>,
 }
 

@@ -1,4 +1,4 @@
-//! What a check found.
+//! Findings of a check.
 
 use crate::{Place, Rule};
 
@@ -7,9 +7,9 @@ use crate::{Place, Rule};
 pub struct Finding {
     /// Which kind.
     pub rule: Rule,
-    /// Where to look.
+    /// Place in the script.
     pub place: Place,
-    /// What can happen, in a sentence or two.
+    /// Consequence, in one or two sentences.
     pub message: String,
     /// How to mend it.
     pub help: String,

@@ -1,7 +1,7 @@
 //! The record of a run: a directory that survives a crash and can be copied.
 //!
 //! A [`Recorder`] writes it while training, a [`Record`] reads it during and after. What is in the
-//! directory, how others read it and what a crash can and cannot do is told in `docs/record.md`.
+//! directory, how to read it, and the guarantees after a crash are described in `docs/record.md`.
 //!
 //! ```
 //! use serde_json::json;

@@ -1,4 +1,4 @@
-//! What a remedy changes, as lines.
+//! Changes of a remedy as a line diff.
 
 use similar::{ChangeTag, TextDiff};
 use surefoot_plan::Plan;

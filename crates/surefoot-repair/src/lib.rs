@@ -1,6 +1,6 @@
 //! Remedies for training problems, and the search for one that works.
 //!
-//! A [`Remedy`] is a pure function from plan to plan. A [`RepairSearch`] says which to try next, is told
+//! A [`Remedy`] is a pure function from plan to plan. A [`RepairSearch`] proposes which to try next, receives
 //! how each went, and knows when all have been tried. Who trains, and how, is none of its business:
 //! the same search serves a trainer, a test, or a person who wants to see what would be tried.
 

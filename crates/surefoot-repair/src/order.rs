@@ -42,12 +42,12 @@ fn by_problem(problem: &Problem) -> &'static [&'static str] {
         "improper_output_activation" => &["activation"],
         "improper_loss" => &["loss"],
         "abnormal_data" => &["normalize_data"],
-        // A problem from elsewhere, whose remedies come from there too.
+        // Problems of other crates bring their own remedies.
         _ => &[],
     }
 }
 
-/// What the evidence points at.
+/// Remedies for the cause that the evidence indicates.
 fn by_evidence(finding: &Finding) -> Vec<&'static str> {
     let value = |measure: Measure| finding.value(&measure).unwrap_or(f64::NAN);
     let gain = value(Measure::InitialGain);
@@ -59,15 +59,15 @@ fn by_evidence(finding: &Finding) -> Vec<&'static str> {
     if huge || tiny {
         ids.push("initializer");
     }
-    // Very deep networks need a way around their layers, whatever else they need.
+    // Very deep networks need residual connections.
     if value(Measure::Depth) >= 20.0 && !huge {
         ids.push("residual");
     }
-    // A few samples a step are noise, to batch normalisation above all.
+    // Batches of a few samples are noise, above all for batch normalization.
     if batch > 0.0 && batch < 8.0 {
         ids.push("batch_size");
     }
-    // Steps that tore the weights out of shape: another rate, or an optimizer that finds its own.
+    // Steps that destroyed the weights: another learning rate, or an adaptive optimizer.
     if update >= 0.08 && !tiny {
         ids.extend(["learning_rate", "optimizer"]);
     }

@@ -1,4 +1,4 @@
-//! What a remedy is.
+//! The remedy trait.
 
 use surefoot_diagnose::{Facts, Finding, Problem};
 use surefoot_plan::Plan;
@@ -11,16 +11,16 @@ pub trait Remedy: Send + Sync {
     /// Its id in records and on the command line: `activation`.
     fn id(&self) -> &'static str;
 
-    /// What a person calls it.
+    /// Title for people.
     fn title(&self) -> &'static str;
 
-    /// Whether it answers `problem`, for problems that [`order`](crate::order) does not know: those
+    /// Returns true if it answers `problem`, for problems that [`order`](crate::order) does not list: those
     /// of detectors from elsewhere.
     fn answers(&self, _problem: &Problem) -> bool {
         false
     }
 
-    /// Whether it draws weights anew, so that a training that was to start from given weights starts
+    /// Returns true if it re-initializes weights, so that a training that was to start from given weights starts
     /// from fresh ones.
     fn reinitializes(&self) -> bool {
         false
@@ -38,21 +38,21 @@ pub trait Remedy: Send + Sync {
     ) -> Result<Change, String>;
 }
 
-/// What a remedy is to answer.
+/// Finding to answer, with the facts of its run.
 #[derive(Clone, Copy, Debug)]
 pub struct RemedyContext<'a> {
-    /// What was found.
+    /// The finding.
     pub finding: &'a Finding,
-    /// What is known of the run it was found in.
+    /// Facts of the run.
     pub facts: &'a Facts,
 }
 
-/// What a remedy makes of a plan.
+/// Changed plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// The plan after it.
     pub plan: Plan,
-    /// What was done, in a message.
+    /// Description of the change.
     pub message: String,
 }
 
@@ -60,7 +60,7 @@ impl Change {
     /// A change to `plan`, unless it is none.
     pub fn new(from: &Plan, plan: Plan, message: impl Into<String>) -> Result<Change, String> {
         if plan == *from {
-            return Err("the plan is like that already".to_owned());
+            return Err("the plan has this setting already".to_owned());
         }
         Ok(Change { plan, message: message.into() })
     }

@@ -14,7 +14,7 @@ use surefoot_plan::Plan;
 
 /// By how much more skill a attempt beats one that was to be tried before it.
 const CLEARLY: f64 = 0.1;
-/// How many problems deep a line of attack may go.
+/// Largest number of remedies that are combined.
 const DEPTH: usize = 3;
 
 /// The search for a remedy.
@@ -29,7 +29,7 @@ pub struct RepairSearch {
     proposed: u32,
 }
 
-/// What is tried from one plan.
+/// Remedies to try on one plan.
 struct Line {
     /// The number of the attempt it starts from; 0 is the plan as given.
     attempt: u32,
@@ -50,19 +50,19 @@ pub struct Proposal {
     pub number: u32,
     /// The attempt whose plan it changes; 0 is the plan as given.
     pub parent: u32,
-    /// What it answers.
+    /// The finding it answers.
     pub finding: Finding,
     /// The ids of all remedies in its plan, in the order of their application.
     pub remedies: Vec<String>,
-    /// Whether one of them [draws weights anew](Remedy::reinitializes).
+    /// True if one of them [re-initializes weights](Remedy::reinitializes).
     pub reinitializes: bool,
-    /// What it changes, in a message.
+    /// Description of the change.
     pub message: String,
-    /// What it changes, as lines.
+    /// Line diff of the plan.
     pub diff: String,
     /// The plan to train.
     pub plan: Plan,
-    /// Whether it is to go on to its end even if it shows no skill on the way.
+    /// True if it is trained to its end even without skill on the way.
     pub run_to_end: bool,
 }
 
@@ -73,13 +73,13 @@ pub struct AttemptResult {
     pub proposal: Proposal,
     /// The problem that ended it.
     pub finding: Option<Finding>,
-    /// What is known of the run.
+    /// Facts of the run.
     pub facts: Facts,
-    /// How much it had learned; see [`Block::skill`](surefoot_diagnose::Block::skill).
+    /// Skill; see [`Block::skill`](surefoot_diagnose::Block::skill).
     pub skill: Option<f64>,
 }
 
-/// What is to become of attempts.
+/// Decision on an attempt after its probation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptVerdict {
     /// The best of its round, without a problem: it goes on.
@@ -145,7 +145,7 @@ impl RepairSearch {
         });
     }
 
-    /// What to try next, side by side; empty when all has been tried.
+    /// Next proposals, to be trained side by side; empty once everything was tried.
     pub fn next_round(&mut self) -> Vec<Proposal> {
         let parallel = self.given.repair.parallel;
         let mut round = Vec::new();

@@ -5,7 +5,7 @@ use surefoot_plan::Plan;
 
 /// The thresholds that `plan` states, and the defaults for the others.
 ///
-/// What is to be switched off has to be looked for by one of `detectors`; fails with the names that
+/// A problem in `diagnose.off` must belong to one of `detectors`; fails with the names that
 /// there are if it is not.
 pub fn thresholds(plan: &Plan, detectors: &[Box<dyn Detector>]) -> Result<Thresholds, String> {
     let mut thresholds = Thresholds::default();

@@ -1,4 +1,4 @@
-//! What a sampler is told of the trials so far.
+//! History of trials that a sampler sees.
 
 use crate::space::{Point, Space};
 use serde::{Deserialize, Serialize};

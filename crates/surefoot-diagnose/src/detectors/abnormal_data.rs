@@ -7,7 +7,7 @@ use crate::layer::LayerKind;
 use crate::measure::Measure;
 use crate::observation::Observation;
 
-/// The training data are not prepared: values too large, or no numbers at all.
+/// The training data are not prepared: values are too large, NaN or infinite.
 ///
 /// AutoTrainer: some layer's output has an L∞ norm of at least ω = 10, or is NaN, and
 /// `max(Acc) ≤ Θ`.
@@ -16,14 +16,14 @@ use crate::observation::Observation;
 /// sound networks (a linear output that predicts house prices, any layer before a normalisation),
 /// and where they come from bad data the data show it themselves. Its size is the root mean square
 /// over the features with the widest spread, not the largest value: one value of 12 in standardised
-/// data is no abnormality.
+/// data is not abnormal.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AbnormalData {
-    /// The first step whose loss or gradients were no numbers.
+    /// First step with a non-finite loss or gradient.
     broken: Option<u64>,
 }
 
-/// Whether the input is of a size that explains whatever goes wrong.
+/// Returns true if the input is so large that it explains the symptoms.
 pub(super) fn is_suspect(context: &Context<'_>) -> bool {
     size(context).is_some_and(|size| size >= context.thresholds.omega)
 }

@@ -5,8 +5,7 @@ use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
 use crate::observation::Observation;
 
-/// All labels are the same, or so are some input features: there is nothing to learn, or nothing to
-/// learn from there.
+/// All labels, or many input features, are the same in every sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConstantData;
 
@@ -27,7 +26,7 @@ impl Detector for ConstantData {
             return Some(finding(message));
         }
         let share = context.facts.constant_inputs?;
-        // Pixels at the edge of every image are: only a large share is worth a word.
+        // Border pixels of images are constant, so only a large share is reported.
         (share >= 0.5).then(|| {
             let message = format!(
                 "{:.0}% of the input features are the same in every sample.",

@@ -5,8 +5,8 @@ use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
 
-/// A large share of the units put out zero whatever comes in, so their gradient is zero and they
-/// never learn again.
+/// A large share of the ReLU units outputs zero for every sample, so their gradient is zero and they
+/// never recover.
 ///
 /// AutoTrainer: the gradient of at least γ = 70% of all neurons is zero in the last iterations, and
 /// `max(Acc) ≤ Θ`.
@@ -17,7 +17,7 @@ use crate::measure::Measure;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DyingRelu;
 
-/// The share of a single layer's units from which on it is dead as a whole.
+/// Share of zero units from which a layer counts as dead.
 const WHOLE: f64 = 0.98;
 
 impl Detector for DyingRelu {
@@ -39,7 +39,7 @@ impl Detector for DyingRelu {
         if blocks.len() < needed || !conditions::is_behind(context) {
             return None;
         }
-        // Next to nothing goes through tiny weights, and what does is rounded to zero.
+        // Tiny weights produce values that round to zero.
         let tiny = conditions::gain(context) < conditions::SMALL_GAIN
             && !conditions::was_destroyed_by_a_step(context);
         if conditions::has_plain_cause(context) || tiny {

@@ -6,7 +6,7 @@ use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
 use crate::observation::Observation;
 
-/// The gradient grows on its way back to the first layers, or is no number any more.
+/// The gradient grows towards the first layers, or is NaN or infinite.
 ///
 /// AutoTrainer: the norm of the first layer's gradient is at least β3 = 70 times the last layer's, or
 /// some gradient is NaN, and `max(Acc) ≤ Θ`.
@@ -22,9 +22,9 @@ pub struct ExplodingGradient {
     broken: bool,
 }
 
-/// The gain from which on weights are too large.
+/// Gain above which weights are too large.
 const GAIN: f64 = 3.0;
-/// How many times the blind guess's loss is beyond all.
+/// Multiple of the loss of random guessing that is out of range.
 const BEYOND: f64 = 20.0;
 
 impl Detector for ExplodingGradient {
@@ -89,7 +89,7 @@ impl Detector for ExplodingGradient {
             .map(|block| block.loss)
             .fold(f64::INFINITY, f64::min);
         let beyond = worst / context.facts.baseline_loss.unwrap_or(f64::INFINITY);
-        // A sound network may start like this; one that gets better is on its way out.
+        // A healthy network may start like this and recover.
         let stuck = context
             .curve
             .recent_losses(2 * needed)

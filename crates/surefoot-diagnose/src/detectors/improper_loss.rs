@@ -13,12 +13,12 @@ use crate::layer::Activation;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImproperLoss {}
 
-/// Whether the loss does not suit the task.
+/// Returns true if the loss does not fit the task.
 pub(super) fn is_suspect(facts: &Facts) -> bool {
     expected(facts).is_some()
 }
 
-/// What would suit the task, if the loss does not.
+/// Suitable loss for the task, if the given one does not fit.
 fn expected(facts: &Facts) -> Option<&'static str> {
     let loss = facts.loss.as_deref()?;
     let activation = facts.output_activation();
@@ -32,7 +32,7 @@ fn expected(facts: &Facts) -> Option<&'static str> {
         },
         TaskKind::Binary | TaskKind::MultiClass => match loss {
             "categorical_crossentropy" | "sparse_categorical_crossentropy" => None,
-            // Of one-hot targets it is the cross-entropy.
+            // Equal to the cross-entropy for one-hot targets.
             "kl_divergence" => None,
             "binary_crossentropy" if activation == Some(Activation::Sigmoid) => None,
             _ => Some("`sparse_categorical_crossentropy`"),

@@ -14,12 +14,12 @@ use crate::layer::Activation;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImproperOutputActivation {}
 
-/// Whether the output does not suit the task.
+/// Returns true if the output activation does not fit the task.
 pub(super) fn is_suspect(facts: &Facts) -> bool {
     mismatch(facts).is_some()
 }
 
-/// Why the output does not suit the task.
+/// Reason why the output activation does not fit the task.
 fn mismatch(facts: &Facts) -> Option<String> {
     let activation = facts.output_activation()?;
     let loss = facts.loss.as_deref()?;
@@ -31,7 +31,7 @@ fn mismatch(facts: &Facts) -> Option<String> {
     };
     match facts.task? {
         TaskKind::Binary if loss == "hinge" => match activation {
-            // With a sigmoid it is the loss that does not suit.
+            // With a sigmoid, the loss is the problem.
             Activation::Linear | Activation::Tanh | Activation::Sigmoid => None,
             _ => why("`linear` or `tanh`"),
         },
@@ -58,7 +58,7 @@ fn mismatch(facts: &Facts) -> Option<String> {
             Activation::Relu | Activation::Softplus if !within(0.0, f64::INFINITY) => {
                 why("an output that reaches all targets")
             }
-            // Once it is below zero for every sample it never comes back.
+            // A ReLU that is zero for every sample never recovers.
             Activation::Relu => why("`linear`"),
             _ => None,
         },
@@ -89,7 +89,7 @@ impl Detector for ImproperOutputActivation {
             Finding::new(
                 self.problem(),
                 context.step(),
-                format!("The model ends with {why}: it cannot express the answers of {task}."),
+                format!("The model ends with {why}: it cannot represent the targets of {task}."),
             )
             .since(1)
             .within(output.into_iter().collect())

@@ -14,13 +14,13 @@ pub struct LossSpike {
     recent: std::collections::VecDeque<f64>,
     sum: f64,
     squares: f64,
-    /// The mean of the first losses.
+    /// Mean of the first losses.
     start: Option<f64>,
 }
 
-/// How many losses a spike is measured against.
+/// Number of recent losses that a spike is compared with.
 const WINDOW: usize = 128;
-/// How many there must be.
+/// Minimal number of recent losses.
 const LEAST: usize = 32;
 
 impl Detector for LossSpike {

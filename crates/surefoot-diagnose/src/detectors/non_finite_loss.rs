@@ -5,8 +5,8 @@ use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
 use crate::observation::Observation;
 
-/// The loss is NaN or infinite. Says which layer was the first to put out such a value, if outputs
-/// were observed at that step.
+/// The loss is NaN or infinite. Names the first layer with such an output, if outputs were observed
+/// at that step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NonFiniteLoss;
 
@@ -31,9 +31,11 @@ impl Detector for NonFiniteLoss {
             .map(|(info, _)| info.name.clone())
             .next();
         let message = match &first {
-            _ if input => "The loss is no number, and neither are some of the inputs.".to_owned(),
-            Some(name) => format!("The loss is no number; it began in `{name}`."),
-            None => "The loss is no number.".to_owned(),
+            _ if input => "The loss is NaN or infinite, and so are some of the inputs.".to_owned(),
+            Some(name) => {
+                format!("The loss is NaN or infinite; the first such output is that of `{name}`.")
+            }
+            None => "The loss is NaN or infinite.".to_owned(),
         };
         let finding = Finding::new(self.problem(), seen.step, message)
             .warning()

@@ -10,7 +10,7 @@ use crate::measure::Measure;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OneClassPredicted;
 
-/// How many blocks it has to last.
+/// Number of blocks that the symptom has to last.
 const LASTING: usize = 10;
 
 impl Detector for OneClassPredicted {
@@ -33,7 +33,7 @@ impl Detector for OneClassPredicted {
             Finding::new(
                 self.problem(),
                 context.step(),
-                "The model predicts one and the same class for everything.",
+                "The model predicts the same class for every sample.",
             )
             .warning()
             .since(recent.first()?.first)

@@ -26,13 +26,13 @@ use crate::observation::{Evaluation, Split};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OscillatingLoss;
 
-/// What share of the weights a step moves at least if the run swings by itself.
+/// Smallest relative update that makes a run oscillate by itself.
 const LIVELY: f64 = 0.02;
-/// What share of the weights a step moves at least that can have brought the run where it is.
+/// Smallest relative update that can have destroyed the weights.
 const MOVING: f64 = 1e-4;
-/// How far above a blind guess's loss a run has no business to stay.
+/// Multiple of the loss of random guessing above which a run must not stay.
 const WORSE_THAN_BLIND: f64 = 1.05;
-/// How many blocks a state has to last to be one.
+/// Number of blocks that a state has to last.
 const LASTING: usize = 10;
 
 impl Detector for OscillatingLoss {
@@ -105,7 +105,7 @@ fn skill_of(evaluation: &Evaluation, context: &Context<'_>) -> Option<f64> {
 }
 
 impl OscillatingLoss {
-    /// What is wrong, if something is, and since when.
+    /// Message and first step of the problem, if there is one.
     fn symptom(self, context: &Context<'_>) -> Option<(String, u64)> {
         let curve = context.curve;
         let (peak, at) = curve.peak_update();

@@ -7,7 +7,7 @@ use crate::layer::Activation;
 use crate::measure::Measure;
 use crate::observation::LayerInfo;
 
-/// The gradient dies away on its way back to the first layers, which then do not learn.
+/// The gradient shrinks towards the first layers, which then do not learn.
 ///
 /// AutoTrainer: the norm of the first layer's gradient is at most β1 = 1e-3 of the last layer's, and
 /// at most β2 = 1e-4, and `max(Acc) ≤ Θ`.
@@ -29,13 +29,13 @@ use crate::observation::LayerInfo;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VanishingGradient;
 
-/// The share of the training after which the milder decay counts.
+/// Share of the training after which the milder decay counts.
 const LATE: f64 = 0.3;
 /// The same where hidden layers end in sigmoids.
 const SOON: f64 = 0.08;
-/// The gain at which weights are so small that little gets through.
+/// Gain below which weights are too small.
 const STARVING: f64 = 0.1;
-/// How many times the first gradient may grow over the blocks looked at and still be vanishing.
+/// Largest growth of the first gradient over the reviewed blocks that still counts as vanishing.
 const GROWTH: f64 = 1.5;
 
 fn has_sigmoids(context: &Context<'_>) -> bool {

@@ -9,13 +9,13 @@ use crate::measure::Measure;
 use crate::observation::Observation;
 use surefoot_stats::Summary;
 
-/// Gradients, the loss or weights are no numbers, or gradients have a size that none has.
+/// Gradients, the loss or weights are NaN or infinite, or gradients are larger than any plausible size.
 ///
 /// BTTackler: no gradient is NaN or infinite, and none is larger in size than an empirical bound. Any
 /// stage.
 ///
 /// Changed:
-/// - Weights that are no numbers never become numbers again; that is enough. Gradients may be infinite
+/// - Non-finite weights never recover; one observation is enough. Gradients may be infinite
 ///   once and their step skipped, as mixed precision does, so that has to last for some observations.
 /// - A loss may be infinite while all gradients are sound, as that of a certain but wrong prediction is. It
 ///   counts only where layers are not seen. Of the losses of whole epochs one is enough.
@@ -24,9 +24,9 @@ use surefoot_stats::Summary;
 #[derive(Clone, Copy, Debug)]
 pub struct Agv {
     limits: Limits,
-    /// Whether layers were ever observed.
+    /// True once layers were observed.
     sees_layers: bool,
-    /// For how many observations in a row something was no number, and since which step.
+    /// Consecutive observations with a non-finite value, and the first step.
     broken: (usize, u64),
     /// The same for gradients that are too large.
     large: (usize, u64),
@@ -68,11 +68,11 @@ impl Detector for Agv {
         let by_epoch = context.facts.steps_per_epoch == Some(1) && context.facts.layers.is_empty();
         let lasting = if by_epoch { 1 } else { self.limits.lasting };
         let what = if weights {
-            "Weights are no numbers any more."
+            "Weights are NaN or infinite."
         } else if self.broken.0 >= lasting && self.sees_layers {
-            "Gradients are no numbers any more."
+            "Gradients are NaN or infinite."
         } else if self.broken.0 >= lasting {
-            "The loss is no number any more."
+            "The loss is NaN or infinite."
         } else {
             let large = self.large.0 >= self.limits.lasting
                 && Stage::Any.is_now(context, &self.limits)
@@ -81,7 +81,7 @@ impl Detector for Agv {
                 Finding::new(
                     self.problem(),
                     seen.step,
-                    "Gradients are larger than any that lead somewhere, and the run does not learn.",
+                    "Gradients are implausibly large, and the run does not learn.",
                 )
                 .since(self.large.1)
                 .with(Measure::LargestGradient, largest, self.limits.agv)

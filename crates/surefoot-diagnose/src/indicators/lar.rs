@@ -13,8 +13,8 @@ use crate::observation::Observation;
 ///
 /// BTTackler: the share of zero neurons of a layer is above an empirical threshold. Any stage.
 ///
-/// What is counted are the zeros among a layer's outputs, as the paper says and its code does not: zero
-/// gradients are common where outputs are sound.
+/// Counts the zeros among the outputs of a layer, as the paper says and its code does not: zero
+/// gradients are common where outputs are healthy.
 ///
 /// Changed: only hidden layers that end in an activation count, because dropout and padding put out
 /// zeros that mean nothing. It has to last, and the run must not learn.

@@ -1,14 +1,14 @@
-//! Whether a run learns: then nothing that its gradients or activations do is a reason to end it.
+//! Evidence that a run learns; then gradients and activations are no reason to prune it.
 
 use super::limits::Limits;
 use crate::curve::{Block, mean};
 use crate::detector::Context;
 
-/// A skill that is beyond doubt.
+/// Skill that proves learning.
 const SKILLED: f64 = 0.2;
 
-/// Whether the run has come down from its first loss by [`Limits::gain`] of it, or is on its way
-/// down, or has a skill; or has only begun, when nobody knows.
+/// Returns true if the loss has fallen by [`Limits::gain`] of its first value or is falling, if the run
+/// has skill, or if it has only begun.
 pub(super) fn learns(context: &Context<'_>, limits: &Limits) -> bool {
     let blocks = context.curve.blocks();
     let window = limits.lasting.max(blocks.len() / 8);

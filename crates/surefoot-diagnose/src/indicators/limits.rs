@@ -1,4 +1,4 @@
-//! Where an indicator alerts.
+//! Limits of the indicators.
 
 use crate::curve::KEPT;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct Limits {
     pub nmg_window: f64,
 }
 
-/// Those that are shares of the training, or of outputs.
+/// Limits that are shares of the training or of outputs.
 const SHARES: [&str; 5] = ["late", "patience", "lar", "ulc_window", "nmg_window"];
 
 impl Default for Limits {
@@ -67,7 +67,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Sets the one that is called `key`.
+    /// Sets the limit named `key`.
     pub fn set(&mut self, key: &str, value: f64) -> Result<(), String> {
         if key == "lasting" {
             if !(value >= 1.0 && value.fract() == 0.0) {
@@ -101,7 +101,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Those that are numbers, by their names. Every field is named, so that none is forgotten.
+    /// Numeric limits by name. The pattern names every field, so that none is forgotten.
     fn numbers(&mut self) -> Vec<(&'static str, &mut f64)> {
         let Limits {
             late,

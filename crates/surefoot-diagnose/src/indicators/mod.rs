@@ -47,7 +47,7 @@ pub fn all(limits: &Limits) -> Vec<Box<dyn Detector>> {
     ]
 }
 
-/// What the indicators look for, in the same order.
+/// Problems of the indicators, in the same order.
 pub const PROBLEMS: [Problem; 7] = [
     Problem::AGV,
     Problem::EAG,

@@ -58,7 +58,7 @@ impl Detector for Nmg {
             Finding::new(
                 self.problem(),
                 context.step(),
-                "The loss has not been lower for some time: there is no more to gain.",
+                "The loss has reached no new minimum recently: there is no more to gain.",
             )
             .warning()
             .since(since)
@@ -68,7 +68,7 @@ impl Detector for Nmg {
     }
 }
 
-/// Whether the validation split was at its best, by loss or by metric, since a step.
+/// Returns true if the validation loss or metric was at its best at or after a step.
 fn validation_gained(context: &Context<'_>, since: u64) -> bool {
     let split = |e: &&Evaluation| e.split == Split::Validation;
     let gained = |score: &dyn Fn(&Evaluation) -> Option<f64>| {

@@ -24,7 +24,7 @@ pub struct Plc {
     limits: Limits,
 }
 
-/// Into how many stretches the training is cut.
+/// Number of intervals that the training is divided into.
 const STRETCHES: u64 = 50;
 /// A step that moves the weights by more than this part of them has an effect.
 const SOUND_UPDATE: f64 = 1e-4;
@@ -64,7 +64,7 @@ impl Detector for Plc {
         let first = losses.first()?.abs();
         let changes = losses.windows(2).map(|pair| Some((pair[1] - pair[0]).abs()));
         let change = mean(changes)? / first;
-        // Not what a loss of zero makes of it, nor one that is no number.
+        // Excludes a first loss of zero and NaN.
         let passive = change.is_finite() && change < limits.plc;
         passive.then(|| {
             Finding::new(

@@ -79,7 +79,7 @@ impl Detector for Ulc {
     }
 }
 
-/// How many blocks a window of that share of the training has: never so few that a line through them says nothing.
+/// Number of blocks in a window of that share of the training; enough for a meaningful line.
 pub(super) fn window(context: &Context<'_>, share: f64) -> usize {
     const FEWEST: usize = 5;
     let total =
@@ -89,7 +89,7 @@ pub(super) fn window(context: &Context<'_>, share: f64) -> usize {
 
 /// A line fitted by least squares.
 struct Line {
-    /// How much higher its end is than its beginning.
+    /// Difference between its end and its beginning.
     rise: f64,
     /// The standard deviation of the distances from it.
     spread: f64,

@@ -19,7 +19,7 @@ impl Remedy for SubstituteActivation {
     }
 
     fn title(&self) -> &'static str {
-        "substitute activations"
+        "replace activations"
     }
 
     fn reinitializes(&self) -> bool {
@@ -78,7 +78,7 @@ fn hidden(plan: &Plan, activation: Activation) -> Result<Change, String> {
         suit_fed(&mut changed.model, activation);
     }
     let message = format!(
-        "Puts {} in the place of {count} hidden activations, with weights drawn to suit.",
+        "Replaces {count} hidden activations with {} and re-initializes their weights.",
         activation.name()
     );
     if count == 0 {
@@ -127,7 +127,8 @@ fn output(plan: &Plan, context: &RemedyContext<'_>) -> Result<Change, String> {
         .activation_mut()
         .ok_or("the output layer has no activation of its own")?;
     *place = activation;
-    let message = format!("Ends the model with {}, which the task asks for.", activation.name());
+    let message =
+        format!("Sets the output activation to {}, which fits the task.", activation.name());
     Change::new(plan, changed, message)
 }
 

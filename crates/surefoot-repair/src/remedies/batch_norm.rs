@@ -17,7 +17,7 @@ impl Remedy for BatchNormalisation {
     }
 
     fn title(&self) -> &'static str {
-        "add batch normalisation"
+        "add batch normalization"
     }
 
     fn apply(&self, plan: &Plan, _: &RemedyContext<'_>, variant: usize) -> Result<Change, String> {
@@ -32,7 +32,7 @@ impl Remedy for BatchNormalisation {
         }
         // Over a handful of samples, statistics are noise.
         changed.training.batch_size = changed.training.batch_size.max(16);
-        let message = format!("Normalises over the batch before {count} hidden activations.");
+        let message = format!("Adds batch normalization before {count} hidden activations.");
         Change::new(plan, changed, message)
     }
 }

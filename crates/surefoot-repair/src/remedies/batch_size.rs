@@ -34,7 +34,7 @@ impl Remedy for BatchSize {
         changed.training.batch_size = size;
         let growth = (size / given).clamp(1, 5) as u64;
         changed.training.epochs = plan.training.epochs.saturating_mul(growth);
-        let message = format!("Takes {size} samples a step instead of {given}.");
+        let message = format!("Sets the batch size to {size} instead of {given}.");
         Change::new(plan, changed, message)
     }
 }

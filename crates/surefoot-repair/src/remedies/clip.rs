@@ -28,7 +28,7 @@ impl Remedy for GradientClipping {
         optimizer.clipvalue = None;
         optimizer.clipnorm = None;
         optimizer.global_clipnorm = Some(1.0);
-        Change::new(plan, changed, "Scales every gradient down to a norm of at most 1.")
+        Change::new(plan, changed, "Clips the gradient to a norm of at most 1.")
     }
 }
 

@@ -14,7 +14,7 @@ impl Remedy for InputData {
     }
 
     fn title(&self) -> &'static str {
-        "process the input data"
+        "normalize the input data"
     }
 
     fn apply(
@@ -39,8 +39,8 @@ impl Remedy for InputData {
             _ => return Err("the data were processed in every way".to_owned()),
         }
         let message = match variant {
-            0 => "Standardises every feature after cutting off what sticks out far.",
-            _ => "Standardises every feature.",
+            0 => "Clips outliers and standardizes every feature.",
+            _ => "Standardizes every feature.",
         };
         Change::new(plan, changed, message)
     }

@@ -28,7 +28,7 @@ impl Remedy for SubstituteInitializer {
     }
 
     fn title(&self) -> &'static str {
-        "substitute initializers"
+        "replace initializers"
     }
 
     fn reinitializes(&self) -> bool {
@@ -44,7 +44,7 @@ impl Remedy for SubstituteInitializer {
         Change::new(
             plan,
             changed,
-            "Draws the initial weights of every layer as suits its activation.",
+            "Re-initializes the weights of every layer to fit its activation.",
         )
     }
 }

@@ -57,7 +57,7 @@ impl Remedy for LearningRate {
             changed.training.schedule = Schedule::default();
         }
         let message = if changed.training.optimizer.learning_rate == given {
-            "Keeps the learning rate up instead of letting it decay.".to_owned()
+            "Keeps the learning rate constant instead of letting it decay.".to_owned()
         } else {
             format!(
                 "Sets the learning rate to {} instead of {}.",

@@ -14,7 +14,7 @@ impl Remedy for SubstituteLoss {
     }
 
     fn title(&self) -> &'static str {
-        "substitute the loss"
+        "replace the loss"
     }
 
     fn apply(
@@ -40,7 +40,7 @@ impl Remedy for SubstituteLoss {
         let mut changed = plan.clone();
         changed.training.loss = loss;
         let message =
-            format!("Minimises {} instead of {}.", loss.name(), plan.training.loss.name());
+            format!("Replaces the loss {1} with {0}.", loss.name(), plan.training.loss.name());
         Change::new(plan, changed, message)
     }
 }

@@ -18,7 +18,7 @@ impl Remedy for SubstituteOptimizer {
     }
 
     fn title(&self) -> &'static str {
-        "substitute the optimizer"
+        "replace the optimizer"
     }
 
     fn apply(&self, plan: &Plan, _: &RemedyContext<'_>, variant: usize) -> Result<Change, String> {

@@ -53,7 +53,7 @@ impl Remedy for SoundRecipe {
             changed.training.epochs = plan.training.epochs.saturating_mul(5);
         }
         let message = format!(
-            "Starts over with a recipe that rarely fails: leaky ReLUs, batch normalisation, Adam \
+            "Starts over with a robust recipe: leaky ReLU, batch normalization, Adam \
              at {rate}, clipped gradients."
         );
         Change::new(plan, changed, message)

@@ -66,7 +66,7 @@ impl Remedy for ResidualConnections {
             return Err("the model has too few layers of the same width in a row".to_owned());
         }
         reinitialize(&mut changed);
-        let message = format!("Leads a way around each of {count} hidden layers.");
+        let message = format!("Adds a residual connection around each of {count} hidden layers.");
         Change::new(plan, changed, message)
     }
 }

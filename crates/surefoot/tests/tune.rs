@@ -100,7 +100,7 @@ fn directories_of_another_study_are_neither_used_nor_removed() {
     }
     let other = tune(&folder, &["--trials", "2", "--seed", "8"]);
     assert_eq!(other.code, Some(3), "{}", other.stdout);
-    assert!(other.stderr.contains("trial-00000 is there already"), "{}", other.stderr);
+    assert!(other.stderr.contains("trial-00000 already exists"), "{}", other.stderr);
     assert_eq!(std::fs::read(&model).unwrap(), before);
 }
 
@@ -528,7 +528,7 @@ fn a_dry_run_shows_the_search() {
     assert_eq!(searched.code, Some(0), "{}", searched.stderr);
     let changed = folder.run(&dry);
     assert_eq!(changed.code, Some(2));
-    assert!(changed.stderr.contains("the study `study` is another one"), "{}", changed.stderr);
+    assert!(changed.stderr.contains("the existing study `study` differs"), "{}", changed.stderr);
     let again = folder.run(&[dry.as_slice(), &["--pruner", "none", "--json"]].concat());
     let outline = again.events().pop().unwrap();
     assert_eq!(outline["found"], json!({"complete": 3}));

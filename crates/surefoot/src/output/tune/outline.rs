@@ -1,4 +1,4 @@
-//! What a study would search.
+//! Output of a dry run.
 
 use crate::output::{Console, Role, number};
 use serde::Serialize;
@@ -7,11 +7,11 @@ use surefoot_tune::storage::View;
 use surefoot_tune::study::Task;
 use surefoot_tune::{Condition, Domain, Parameter, Study, Value, pruner};
 
-/// What would be searched, and where.
+/// Overview of a study.
 pub(crate) struct Outline<'a> {
     pub(crate) study: &'a Study,
     pub(crate) store: &'a str,
-    /// The trials that the store has of it already.
+    /// Existing trials in the store.
     pub(crate) found: Option<&'a View>,
     pub(crate) workers: usize,
     pub(crate) threads: usize,
@@ -22,7 +22,7 @@ struct OutlineEvent<'a> {
     event: &'static str,
     study: &'a str,
     store: &'a str,
-    /// How many trials of each state are in the store; null if the study is not in it.
+    /// Existing trials by state; null for a new study.
     found: Option<BTreeMap<&'a str, usize>>,
     objective: &'a str,
     direction: &'a str,
@@ -91,7 +91,7 @@ impl Outline<'_> {
         lines.join("\n")
     }
 
-    /// What the store has of the study.
+    /// Existing trials in words.
     fn contents(&self) -> String {
         let Some(view) = self.found else {
             return "without this study yet".to_owned();
@@ -117,13 +117,13 @@ impl Outline<'_> {
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         match parts.is_empty() {
-            true => "none: it goes on until it is stopped".to_owned(),
+            true => "none: runs until interrupted".to_owned(),
             false => parts.join(" or "),
         }
     }
 }
 
-/// How many trials there are of each state.
+/// Number of trials by state.
 fn states(view: &View) -> BTreeMap<&str, usize> {
     let mut states = BTreeMap::new();
     for trial in view.trials() {

@@ -1,4 +1,4 @@
-//! How a search ended.
+//! Summary of a search.
 
 use super::{best, parameters, value};
 use crate::output::{Console, Role, number};
@@ -11,29 +11,29 @@ use surefoot_tune::storage::{FrozenTrial, TrialState, View};
 use surefoot_tune::study::Task;
 use surefoot_tune::{Point, Study};
 
-/// How a search ended.
+/// Summary of a search.
 pub(crate) struct Summary<'a> {
     study: &'a Study,
     best: Option<(&'a FrozenTrial, f64)>,
-    told: Told<'a>,
+    event: SummaryEvent<'a>,
 }
 
-/// What programs are told.
+/// JSON event of the summary.
 #[derive(Serialize)]
-struct Told<'a> {
+struct SummaryEvent<'a> {
     event: &'static str,
     study: &'a str,
     trials: usize,
     complete: usize,
-    stopped: usize,
+    pruned: usize,
     failed: usize,
-    /// Trials that are not over: they wait to be gone on with.
+    /// Waiting, running and lost trials.
     open: usize,
-    /// Who ended how many trials.
-    stopped_by: BTreeMap<&'a str, usize>,
-    /// The share of the planned epochs that stopped trials were spared.
+    /// Pruned trials by pruner or indicator.
+    pruned_by: BTreeMap<&'a str, usize>,
+    /// Fraction of the planned epochs saved by pruning.
     saved: f64,
-    /// Which part of the budget is used up.
+    /// Exhausted part of the budget.
     ended_by: Option<Spent>,
     best: Option<BestTrial<'a>>,
     seconds: f64,
@@ -49,26 +49,26 @@ struct BestTrial<'a> {
 }
 
 impl<'a> Summary<'a> {
-    /// What a study has come to.
+    /// Summarizes a study.
     pub(crate) fn of(study: &'a Study, view: &'a View, store: &'a str, elapsed: Duration) -> Self {
         let trials = view.trials();
         let count = |word: &str| trials.iter().filter(|t| t.state.name() == word).count();
-        let mut stopped_by = BTreeMap::new();
+        let mut pruned_by = BTreeMap::new();
         for trial in trials {
             if let TrialState::Pruned { reason, .. } = &trial.state {
-                *stopped_by.entry(reason.by.as_str()).or_insert(0) += 1;
+                *pruned_by.entry(reason.by.as_str()).or_insert(0) += 1;
             }
         }
         let best = best(study, view);
-        let told = Told {
+        let event = SummaryEvent {
             event: "summary",
             study: &study.name,
             trials: trials.len(),
             complete: count("complete"),
-            stopped: count("pruned"),
+            pruned: count("pruned"),
             failed: count("failed"),
             open: count("waiting") + count("running") + count("lost"),
-            stopped_by,
+            pruned_by,
             saved: saved(view),
             ended_by: spent(study, view, elapsed),
             best: best.map(|(trial, value)| BestTrial {
@@ -80,7 +80,7 @@ impl<'a> Summary<'a> {
             seconds: elapsed.as_secs_f64(),
             store,
         };
-        Self { study, best, told }
+        Self { study, best, event }
     }
 
     /// The best trial.
@@ -88,32 +88,32 @@ impl<'a> Summary<'a> {
         self.best.map(|(trial, _)| trial)
     }
 
-    /// Tells it.
+    /// Prints the summary.
     pub(crate) fn show(&self, dir: &Path, console: &Console) {
         console.say(&self.text(dir));
-        console.event(&self.told);
+        console.event(&self.event);
     }
 
     fn text(&self, dir: &Path) -> String {
-        let told = &self.told;
-        let mut counts = vec![format!("{} complete", told.complete)];
-        if told.stopped > 0 {
-            let by = told.stopped_by.iter().map(|(by, count)| format!("{by} {count}"));
+        let event = &self.event;
+        let mut counts = vec![format!("{} complete", event.complete)];
+        if event.pruned > 0 {
+            let by = event.pruned_by.iter().map(|(by, count)| format!("{by} {count}"));
             let by = by.collect::<Vec<_>>().join(", ");
-            counts.push(format!("{} stopped ({by})", told.stopped));
+            counts.push(format!("{} pruned ({by})", event.pruned));
         }
-        if told.failed > 0 {
-            counts.push(format!("{} failed", told.failed));
+        if event.failed > 0 {
+            counts.push(format!("{} failed", event.failed));
         }
-        if told.open > 0 {
-            counts.push(format!("{} to go on with", told.open));
+        if event.open > 0 {
+            counts.push(format!("{} unfinished", event.open));
         }
         let mut lines = vec![
             String::new(),
-            format!("  {:<10} {}: {}", "trials", told.trials, counts.join(", ")),
+            format!("  {:<10} {}: {}", "trials", event.trials, counts.join(", ")),
         ];
-        if told.stopped > 0 {
-            let saved = told.saved * 100.0;
+        if event.pruned > 0 {
+            let saved = event.saved * 100.0;
             lines.push(format!("  {:<10} {saved:.0}% of the planned epochs", "saved"));
         }
         match self.best {
@@ -131,31 +131,32 @@ impl<'a> Summary<'a> {
                     lines.push(format!("  {:<10} {run}", "run"));
                 }
             }
-            None => lines.push(format!("  {:<10} no trial came to a result", "best")),
+            None => lines.push(format!("  {:<10} no trial produced a result", "best")),
         }
-        let time = number::time(told.seconds);
-        let why = match told.ended_by {
-            Some(Spent::Trials) => ", all trials are done",
-            Some(Spent::Time) => ", which is all it had",
-            Some(Spent::Operations) => ", the operations are used up",
+        let time = number::time(event.seconds);
+        let why = match event.ended_by {
+            Some(Spent::Trials) => ", all trials finished",
+            Some(Spent::Time) => ", time budget used up",
+            Some(Spent::Operations) => ", operations budget used up",
             None => "",
         };
         lines.push(format!("  {:<10} {time}{why}", "time"));
         let page = dir.join("report.html");
         let page = page.display().to_string();
-        let is_own = Path::new(told.store) == dir.join("study.db");
-        // Others may be in the same store.
+        let is_own = Path::new(event.store) == dir.join("study.db");
+        // A shared store may have other studies.
         let study = match is_own {
             true => String::new(),
-            false => format!(" --study {}", quoted(told.study)),
+            false => format!(" --study {}", quoted(event.study)),
         };
-        let command = format!("surefoot report {}{study} -o {}", quoted(told.store), quoted(&page));
+        let command =
+            format!("surefoot report {}{study} -o {}", quoted(event.store), quoted(&page));
         lines.push(format!("  {:<10} {}", "report", Role::Literal.paint(command)));
         lines.join("\n")
     }
 }
 
-/// A part of the budget, by its key in the study.
+/// Part of a budget, by its key in the study.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Spent {
@@ -164,7 +165,7 @@ enum Spent {
     Operations,
 }
 
-/// Which part of its budget a search has used up.
+/// The exhausted part of the budget.
 fn spent(study: &Study, view: &View, elapsed: Duration) -> Option<Spent> {
     let settings = &study.settings;
     let over = view.trials().iter().filter(|trial| trial.final_state().is_some());
@@ -179,7 +180,7 @@ fn spent(study: &Study, view: &View, elapsed: Duration) -> Option<Spent> {
     settings.time.is_some_and(|time| elapsed >= time).then_some(Spent::Time)
 }
 
-/// A word of a command as it can be pasted into a shell: `&` and `?` of a URL mean something there.
+/// Quotes a word for the shell, such as a URL with `&` and `?`.
 fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_alphanumeric() || "@%+=:,./_-".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {
@@ -188,8 +189,7 @@ fn quoted(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// The share of the epochs planned for trials that are over which was not run because they were
-/// stopped.
+/// Fraction of the planned epochs of ended trials that pruning saved.
 fn saved(view: &View) -> f64 {
     let (mut planned, mut spared) = (0.0, 0.0);
     for trial in view.trials() {
@@ -209,7 +209,7 @@ mod tests {
     use super::quoted;
 
     #[test]
-    fn what_a_shell_would_understand_otherwise_is_quoted() {
+    fn shell_characters_are_quoted() {
         for plain in ["runs/digits/study.db", "postgres://me@%2Ftmp:5499/studies"] {
             assert_eq!(quoted(plain), plain);
         }

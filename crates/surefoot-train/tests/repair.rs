@@ -76,7 +76,7 @@ fn a_callback_can_interrupt_a_repair() {
 fn without_repair_a_problem_is_reported_and_training_continues() {
     let trained = Trainer::new(plan()).repair(RepairMode::Off).train().unwrap();
     assert_eq!(trained.reason, StopReason::Finished);
-    assert_eq!(trained.summary.problems, ["vanishing_gradient"]);
+    assert_eq!(trained.summary.problems, ["vanishing_gradient", "slow_convergence"]);
     assert!(trained.repair.is_none());
 }
 
@@ -101,7 +101,7 @@ fn findings(dir: &Path) -> Vec<Event> {
 fn a_resumed_run_has_the_result_of_an_uninterrupted_one() {
     let runs = tempfile::tempdir().unwrap();
     let whole = Trainer::new(plan()).runs(runs.path()).train().unwrap();
-    let mut interrupt = InterruptAt(20);
+    let mut interrupt = InterruptAt(5);
     let first = Trainer::new(plan()).runs(runs.path()).callback(&mut interrupt).train().unwrap();
     assert_eq!(first.reason, StopReason::Interrupted);
     let dir = Path::new(&first.summary.run);

@@ -85,9 +85,9 @@ fn wrong_input_is_explained() {
 }
 
 #[test]
-fn an_unknown_threshold_says_which_there_are() {
+fn an_unknown_threshold_lists_the_known_ones() {
     let complaint = complaint(HISTORY, &["history.csv", "--set", "diagnose.thetta=1"]);
-    assert!(complaint.contains("there is no `diagnose.thetta`; there are diagnose.beta_1,"));
+    assert!(complaint.contains("unknown key `diagnose.thetta`; expected one of diagnose.beta_1,"));
 }
 
 #[test]

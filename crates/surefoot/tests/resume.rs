@@ -244,7 +244,7 @@ fn another_plan_is_rejected() {
         let resume = ["train", "--resume", "runs/circles-001"];
         let outcome = folder.run(&[&resume, arguments].concat());
         assert_eq!(outcome.code, Some(2));
-        assert!(outcome.stderr.contains("not the plan"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("differs from the plan"), "{}", outcome.stderr);
     }
 }
 

@@ -82,7 +82,7 @@ mod tests {
         let reason = |decay, variant| apply(decay, variant).unwrap_err();
         let constant = reason(Decay::Constant, 0);
         assert_eq!(constant, "the learning rate does not decay");
-        assert_eq!(reason(whole(0.1), 0), "the plan is like that already");
+        assert_eq!(reason(whole(0.1), 0), "the plan has this setting already");
         assert_eq!(reason(STEP, 2), "all schedules were tried");
     }
 

@@ -93,8 +93,8 @@ mod tests {
             environment_warnings(&then, &now),
             [
                 "burn was 0.22.1 when the run was started and is 0.23.0",
-                "the device was cpu when the run was started and is cuda:0",
                 "the CPU feature set was avx2 when the run was started and is no vector instructions",
+                "the device was cpu when the run was started and is cuda:0",
             ]
         );
     }

@@ -5,7 +5,7 @@ use super::facts::wrapped;
 use super::number::{self, grouped, short};
 use surefoot_diagnose::{Finding, Severity};
 use surefoot_record::{Attempt, AttemptOutcome, AttemptState};
-use surefoot_repair::{Proposal, remedies};
+use surefoot_repair::Proposal;
 
 /// Maximum width of wrapped text.
 const READABLE: usize = 96;
@@ -144,13 +144,6 @@ pub(crate) fn failure(tried: u64, delivered: Option<u32>) -> String {
     }
 }
 
-/// The title of a remedy.
-pub(crate) fn title(id: &str) -> &'static str {
-    let all = remedies::all();
-    let remedy = all.iter().find(|remedy| remedy.id() == id);
-    remedy.map_or("", |remedy| remedy.title())
-}
-
 /// Describes a proposal that needs approval.
 pub(crate) fn proposal(proposal: &Proposal) -> String {
     let number = proposal.number;
@@ -178,10 +171,9 @@ pub(crate) fn question(proposal: &Proposal) -> String {
     format!("{INDENT}{question} [y]es, [n]o, [q]uit repairing: ")
 }
 
-/// The ids of remedies and what a person calls the last of them, which is the one that is new.
+/// Remedies of an attempt, the new one last.
 fn name(ids: &[String]) -> String {
-    let last = ids.last().map_or("", String::as_str);
-    format!("{} {}", ids.join("+"), title(last))
+    ids.join(" + ")
 }
 
 #[cfg(test)]
@@ -252,23 +244,16 @@ mod tests {
             attempt(&tried, Standing::Ended(&repaired), "accuracy").plain(None),
         ];
         assert_snapshot!(lines.join("\n"), @r"
-        2 → batch_norm+optimizer substitute the optimizer   trying
+        2 → batch_norm + optimizer         trying
             Trains with adam at its default rate of
             0.001.
-        2 → batch_norm+optimizer substitute the optimizer   continues
+        2 → batch_norm + optimizer         continues
             Trains with adam at its default rate of
             0.001.
-        2 ✗ batch_norm+optimizer substitute the optimizer   now vanishing gradient
+        2 ✗ batch_norm + optimizer         now vanishing gradient
             Trains with adam at its default rate of
             0.001.
-        2 ✓ batch_norm+optimizer substitute the optimizer   repaired, accuracy 50.0%   Trains with adam at its default rate of 0.001.
+        2 ✓ batch_norm + optimizer         repaired, accuracy 50.0%   Trains with adam at its default rate of 0.001.
         ");
-    }
-
-    #[test]
-    fn every_remedy_has_a_title() {
-        for remedy in remedies::all() {
-            assert!(!title(remedy.id()).is_empty());
-        }
     }
 }

@@ -3,7 +3,6 @@
 use super::Role;
 use super::facts::facts;
 use super::number::{counted, metric, time};
-use super::repair::title;
 use surefoot_diagnose::detectors;
 use surefoot_record::{RunSummary, Status};
 
@@ -64,9 +63,7 @@ impl Ending<'_> {
     }
 
     fn remedies(&self) -> String {
-        let ids = self.summary.remedies.iter();
-        let remedies: Vec<String> = ids.map(|id| format!("{id} {}", title(id))).collect();
-        remedies.join(", ")
+        self.summary.remedies.join(", ")
     }
 
     /// Suggested next commands.

@@ -3,7 +3,7 @@ use insta::assert_snapshot;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use surefoot_diagnose::{
-    Context, Evaluation, Facts, Observation, Problem, Quantity, Split, Thresholds,
+    Context, Evaluation, Facts, Measure, Observation, Problem, Quantity, Split, Thresholds,
 };
 use surefoot_record::logs::Map;
 use surefoot_record::{Digest, Header, MetricSummary, Recorder, RunSummary, Status};
@@ -26,8 +26,8 @@ impl Detector for High {
             Finding::new(self.problem(), seen.step, "The loss is above one.")
                 .since(seen.step - 1)
                 .within(vec!["dense_1".to_owned(), "dense_2".to_owned()])
-                .with("loss", seen.loss, 1.0)
-                .with("learning rate", 0.001, None)
+                .with(Measure::Loss, seen.loss, 1.0)
+                .with(Measure::LearningRate, 0.001, None)
         })
     }
 }
@@ -45,7 +45,7 @@ impl Detector for Apart {
 
     fn evaluate(&mut self, seen: &Evaluation, context: &Context<'_>) -> Option<Finding> {
         let finding = Finding::new(self.problem(), context.step(), "The splits part.").warning();
-        (seen.loss > 2.0).then(|| finding.with("validation loss", seen.loss, 2.0))
+        (seen.loss > 2.0).then(|| finding.with(Measure::ValidationLoss, seen.loss, 2.0))
     }
 }
 

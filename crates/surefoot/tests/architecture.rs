@@ -1,5 +1,7 @@
 //! The table of crates in `docs/architecture.md` against the manifests.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;

@@ -61,8 +61,8 @@ impl Detector for AbnormalData {
                 Finding::new(
                     self.problem(),
                     seen.step,
-                    "The input has values that are not numbers, and they spread to everything \
-                     that is computed from them.",
+                    "The input has NaN or infinite values, which spread to everything computed \
+                     from them.",
                 )
                 .with(Measure::NonFiniteInputs, count, 0.0),
             );
@@ -84,8 +84,8 @@ fn finding(context: &Context<'_>) -> Finding {
         Problem::ABNORMAL_DATA,
         context.step(),
         format!(
-            "The inputs are about {} in size where a network expects about 1, and it is not \
-             learning from them.",
+            "The inputs are about {} in size where a network expects about 1, and the run does \
+             not learn.",
             crate::number::rough(size)
         ),
     )

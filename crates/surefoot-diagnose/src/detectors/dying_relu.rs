@@ -69,13 +69,13 @@ impl Detector for DyingRelu {
         }
         let message = if share >= gamma {
             format!(
-                "{:.0}% of the ReLU units put out zero for every sample; they have no gradient \
-                 and will not learn again.",
+                "{:.0}% of the ReLU units output zero for every sample; they have no gradient \
+                 and cannot recover.",
                 100.0 * share
             )
         } else {
-            "All units of a layer put out zero for every sample, so nothing gets through it, \
-             forwards or backwards."
+            "All units of a layer output zero for every sample, so neither signal nor gradient \
+             passes through it."
                 .to_owned()
         };
         let first = context.curve.recent(needed).first()?.first;

@@ -51,10 +51,10 @@ impl Detector for ExplodingGradient {
         let names = first.map(|i| context.facts.layers[i].name.clone());
         let message = match &names {
             Some(name) => format!(
-                "The numbers have grown until they were none any more; `{name}` is the first \
-                 layer that puts out NaN or infinity."
+                "Values have grown until they overflowed; `{name}` is the first layer that \
+                 outputs NaN or infinity."
             ),
-            None => "The numbers have grown until they were none any more.".to_owned(),
+            None => "Values have grown until they overflowed to NaN or infinity.".to_owned(),
         };
         Some(
             Finding::new(self.problem(), seen.step, message)
@@ -100,23 +100,23 @@ impl Detector for ExplodingGradient {
             return None;
         }
         let message = if grows && ratio.is_infinite() {
-            "The last layer has no gradient and the first has one: it grows on its way back through \
-             the layers."
+            "The last layer has no gradient and the first has one: it grows from layer to layer on \
+             the backward pass."
                 .to_owned()
         } else if grows {
             format!(
-                "The gradient of the first layer is {} times that of the last: it grows on its \
-                 way back through the layers.",
+                "The gradient of the first layer is {} times that of the last: it grows from \
+                 layer to layer on the backward pass.",
                 crate::number::rough(ratio)
             )
         } else if gain >= GAIN {
             format!(
-                "The weights are {} times too large for their layers: what goes through grows \
-                 from layer to layer, and so do the gradients.",
+                "The weights are {} times too large for their layers: outputs and \
+                 gradients grow from layer to layer.",
                 crate::number::rough(gain)
             )
         } else {
-            format!("The loss is {} times that of a blind guess.", crate::number::rough(beyond))
+            format!("The loss is {} times that of random guessing.", crate::number::rough(beyond))
         };
         Some(
             Finding::new(self.problem(), context.step(), message)

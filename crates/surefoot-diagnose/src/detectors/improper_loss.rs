@@ -75,8 +75,8 @@ impl Detector for ImproperLoss {
                 self.problem(),
                 context.step(),
                 format!(
-                    "The loss is `{loss}`, but the targets are {task}: lowering it does not make \
-                     the predictions better. {expected} would."
+                    "The loss is `{loss}`, but the targets are {task}: lowering it does not \
+                     improve the predictions. Use {expected}."
                 ),
             )
             .since(1)

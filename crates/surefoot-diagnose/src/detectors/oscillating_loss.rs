@@ -81,7 +81,7 @@ impl Detector for OscillatingLoss {
                 self.problem(),
                 context.step(),
                 format!(
-                    "The run had learned by epoch {}, and has lost {:.0}% of it again in the end.",
+                    "The run had learned by epoch {} and lost {:.0}% of that by the end.",
                     best.1.epoch,
                     100.0 * lost / best.0.max(lost)
                 ),
@@ -113,17 +113,14 @@ impl OscillatingLoss {
         let start = curve.blocks().first()?.first;
         if conditions::normalizes_tiny_batches(context) && behind {
             let count = context.facts.batch_size?;
-            let message = format!(
-                "Batch normalisation over {count} samples leaves little but noise of what goes \
-                 through it."
-            );
+            let message = format!("Batch normalization over {count} samples mostly adds noise.");
             return Some((message, start));
         }
         if conditions::was_destroyed_by_a_step(context) && conditions::has_learned_nothing(context)
         {
             let message = format!(
-                "A step changed the weights by {:.0}% of their size: the run jumps about instead \
-                 of going downhill.",
+                "A step changed the weights by {:.0}% of their size: the loss jumps \
+                 instead of falling.",
                 100.0 * peak
             );
             return Some((message, at));
@@ -137,7 +134,7 @@ impl OscillatingLoss {
         if conditions::has_relapsed(context, lasting) {
             let (recent, best) = (curve.recent_skill(lasting)?, curve.best_skill(lasting)?);
             let message = format!(
-                "The run had learned, and has lost {:.0}% of it again.",
+                "The run had learned and has lost {:.0}% of that again.",
                 100.0 * (best - recent) / best.max(best - recent)
             );
             return Some((message, curve.recent(lasting).first()?.first));
@@ -145,8 +142,8 @@ impl OscillatingLoss {
         let (loss, before) = curve.recent_losses(2 * LASTING)?;
         if conditions::was_destroyed_by_a_step(context) && behind && loss > 0.9 * before {
             let message = format!(
-                "A step changed the weights by {:.0}% of their size, and the run has come to a \
-                 halt where it has learned little.",
+                "A step changed the weights by {:.0}% of their size, and the run is stuck with \
+                 little learned.",
                 100.0 * peak
             );
             return Some((message, at));
@@ -157,7 +154,7 @@ impl OscillatingLoss {
         let unskilled = curve.recent_skill(2 * LASTING)? < context.thresholds.low_skill();
         if loss > blind && before > blind && loss > 0.9 * before && moves && unskilled {
             let message = format!(
-                "The loss stays at {}, above the {} of a blind guess.",
+                "The loss stays at {}, above the {} of random guessing.",
                 crate::number::rough(loss),
                 crate::number::rough(blind / WORSE_THAN_BLIND)
             );
@@ -168,8 +165,7 @@ impl OscillatingLoss {
         let swings = share >= context.thresholds.eta && lively && behind && loss > 0.95 * before;
         swings.then(|| {
             let message = format!(
-                "In {:.0}% of the time the loss swung up or down by more than chance explains, \
-                 without getting lower.",
+                "For {:.0}% of the time the loss swung by more than chance explains, without falling.",
                 100.0 * share
             );
             (message, start)

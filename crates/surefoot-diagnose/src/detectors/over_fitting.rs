@@ -55,8 +55,8 @@ impl Detector for OverFitting {
                 self.problem(),
                 evaluation.step,
                 format!(
-                    "Since epoch {} the model gets better on what it is trained on and worse on \
-                     everything else.",
+                    "Since epoch {} the model improves on the training split and gets worse on \
+                     the validation split.",
                     best.epoch
                 ),
             )

@@ -40,8 +40,8 @@ impl Detector for SaturatedActivation {
                 self.problem(),
                 context.step(),
                 format!(
-                    "{:.0}% of the outputs are at the bounds of their activation, where it has no \
-                     slope to learn by.",
+                    "{:.0}% of the outputs are at the bounds of their activation, where its \
+                     gradient is almost zero.",
                     100.0 * worst
                 ),
             )

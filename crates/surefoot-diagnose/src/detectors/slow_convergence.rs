@@ -85,8 +85,8 @@ impl Detector for SlowConvergence {
                     self.problem(),
                     context.step(),
                     format!(
-                        "The learning rate has decayed to {:.1}% of what it was, and the run is \
-                         not nearly done.",
+                        "The learning rate has decayed to {:.1}% of its maximum long before the \
+                         run has learned.",
                         100.0 * curve.learning_rate_fraction()
                     ),
                 )
@@ -101,7 +101,7 @@ impl Detector for SlowConvergence {
                 context.step(),
                 format!(
                     "A step changes the weights by {} of their size, where a thousandth is usual: \
-                     at this pace the run will not get anywhere.",
+                     too slow to converge.",
                     crate::number::rough(fastest)
                 ),
             )
@@ -123,7 +123,7 @@ impl Detector for SlowConvergence {
             Finding::new(
                 self.problem(),
                 context.step(),
-                "All steps are done, and the model predicts hardly better than a blind guess.",
+                "All steps are done, and the model is hardly better than random guessing.",
             )
             .since(1)
             .with(Measure::Skill, skill, low),

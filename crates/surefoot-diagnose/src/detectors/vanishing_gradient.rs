@@ -108,14 +108,14 @@ impl Detector for VanishingGradient {
         };
         let message = if vanishes {
             format!(
-                "The gradient that reaches the first layer has a norm of {}: it dies away on its \
-                 way back through the layers, and what comes first does not learn.",
+                "The gradient of the first layer has a norm of only {}: it shrinks from layer to \
+                 layer, and the first layers do not learn.",
                 crate::number::rough(norm)
             )
         } else {
             format!(
-                "The weights are {} times too small for their layers: what goes through dies away \
-                 from layer to layer, and so do the gradients.",
+                "The weights are {} times too small for their layers: outputs and \
+                 gradients shrink from layer to layer.",
                 crate::number::rough(1.0 / gain)
             )
         };

@@ -10,8 +10,8 @@ static LATEST: Mutex<Option<String>> = Mutex::new(None);
 
 /// Calls `run` and reports a panic that reaches it, on this thread or on one that it joins.
 ///
-/// Panics that a library catches (a detector, a damaged file, a trial) stay silent here: whoever
-/// catches one reports it. With `RUST_BACKTRACE` set, every panic prints its backtrace.
+/// Every panic prints a warning. One that a library catches (a detector, a damaged file, a trial) ends
+/// no more than that. With `RUST_BACKTRACE` set, it prints its backtrace too.
 pub(crate) fn report(run: impl FnOnce() -> Exit) -> Exit {
     let verbose = std::env::var_os("RUST_BACKTRACE").is_some();
     let standard = std::panic::take_hook();
@@ -21,8 +21,10 @@ pub(crate) fn report(run: impl FnOnce() -> Exit) -> Exit {
         }
         let place = panic.location().map_or(String::new(), |place| format!(" ({place})"));
         let message = panic.payload_as_str().unwrap_or("no message");
+        let text = format!("{message}{place}");
+        to_stderr(&format!("{} internal error: {text}", Role::Warning.paint("warning:")));
         if let Ok(mut latest) = LATEST.lock() {
-            *latest = Some(format!("{message}{place}"));
+            *latest = Some(text);
         }
     }));
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {

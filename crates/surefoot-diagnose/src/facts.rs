@@ -22,6 +22,12 @@ pub struct Facts {
     /// Name of the optimizer, such as `adam`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<String>,
+    /// Base learning rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learning_rate: Option<f64>,
+    /// Name of the learning rate's decay, such as `constant` or `cosine`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decay: Option<String>,
     /// Name of the metric, such as `accuracy` or `r2`.
     pub metric: Option<String>,
     /// Number of classes of a classification.

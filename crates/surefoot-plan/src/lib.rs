@@ -44,6 +44,7 @@
 
 mod activation;
 mod data;
+mod diff;
 mod document;
 mod error;
 mod initializer;

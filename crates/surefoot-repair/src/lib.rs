@@ -1,18 +1,35 @@
 //! Remedies for training problems, and the search for one that works.
 //!
-//! A [`Remedy`] is a pure function from plan to plan. A [`RepairSearch`] proposes which to try next, receives
-//! how each went, and knows when all have been tried. Who trains, and how, is none of its business:
-//! the same search serves a trainer, a test, or a person who wants to see what would be tried.
+//! A [`Remedy`] answers a finding with [`Action`]s: changes that are the same in every framework, such
+//! as another activation or learning rate. A [`Subject`] is what is repaired: a plan, a model of a
+//! framework, or [`Advice`] for a person. It says which actions it supports and applies them. A
+//! [`RepairSearch`] decides which remedies are tried next, receives the result of each attempt, and
+//! ends when all have been tried. It does not train: the caller does.
+//!
+//! # Examples
+//!
+//! Advice for a run that cannot be rebuilt:
+//!
+//! ```
+//! use surefoot_diagnose::{Facts, Finding, Problem};
+//! use surefoot_repair::advice;
+//!
+//! let facts = Facts { optimizer: Some("sgd".to_owned()), ..Facts::default() };
+//! let finding = Finding::new(Problem::SLOW_CONVERGENCE, 100, "The loss hardly falls.");
+//! assert_eq!(advice(&finding, &facts)[0], "Train with adam at a learning rate of 0.001.");
+//! ```
 
-mod diff;
+mod action;
+mod advice;
 mod order;
 pub mod remedies;
 mod remedy;
 mod search;
-mod thresholds;
+mod subject;
 
-pub use diff::diff;
+pub use action::{Action, Decay, LossKind, OptimizerKind};
+pub use advice::{Advice, advice};
 pub use order::order;
-pub use remedy::{Change, Remedy, RemedyContext};
-pub use search::{AttemptResult, AttemptVerdict, Proposal, RepairSearch};
-pub use thresholds::thresholds;
+pub use remedy::{Remedy, RemedyContext};
+pub use search::{AttemptResult, AttemptVerdict, Proposal, RepairConfig, RepairSearch};
+pub use subject::Subject;

@@ -1,14 +1,14 @@
-//! Which remedies answer a problem, and in which order.
+//! The order in which remedies are tried.
 
+use crate::search::RepairConfig;
 use surefoot_diagnose::{Finding, Measure, Problem};
-use surefoot_plan::Repair;
 
 /// The ids of the remedies that answer `finding`, the most promising first.
 ///
-/// The order is AutoTrainer's (Table 2), but for three things. Where the evidence points at a cause,
-/// the remedy for that cause comes first. Remedies that the paper does not use for a problem, and
-/// that answer a cause of it, come behind its own. And what the user asks for goes before all.
-pub fn order(finding: &Finding, wishes: &Repair) -> Vec<String> {
+/// The order is AutoTrainer's (Table 2), with three differences. Remedies that `config` puts first come
+/// first. Then come remedies for a cause that the evidence points at. Remedies that the paper does not
+/// use for a problem, but that answer one of its causes, come last.
+pub fn order(finding: &Finding, config: &RepairConfig) -> Vec<String> {
     let mut ids: Vec<&str> = by_evidence(finding);
     for id in by_problem(&finding.problem) {
         if !ids.contains(id) {
@@ -16,9 +16,9 @@ pub fn order(finding: &Finding, wishes: &Repair) -> Vec<String> {
         }
     }
     let mut ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
-    ids.retain(|id| !wishes.forbid.contains(id));
-    let wish = |id: &String| wishes.order.iter().position(|wished| wished == id);
-    ids.sort_by_key(|id| wish(id).unwrap_or(usize::MAX));
+    ids.retain(|id| !config.forbid.contains(id));
+    let place = |id: &String| config.order.iter().position(|first| first == id);
+    ids.sort_by_key(|id| place(id).unwrap_or(usize::MAX));
     ids
 }
 
@@ -84,9 +84,9 @@ mod tests {
 
     #[test]
     fn without_evidence_the_order_is_that_of_the_paper() {
-        let ids = order(&found(Problem::DYING_RELU), &Repair::default());
+        let ids = order(&found(Problem::DYING_RELU), &RepairConfig::default());
         assert_eq!(ids[..3], ["activation", "batch_norm", "initializer"]);
-        let ids = order(&found(Problem::SLOW_CONVERGENCE), &Repair::default());
+        let ids = order(&found(Problem::SLOW_CONVERGENCE), &RepairConfig::default());
         assert_eq!(ids[..3], ["optimizer", "learning_rate", "initializer"]);
     }
 
@@ -94,21 +94,21 @@ mod tests {
     fn evidence_of_a_cause_puts_its_remedy_first() {
         let torn = found(Problem::DYING_RELU).with(Measure::LargestUpdateRatio, 0.5, None);
         assert_eq!(
-            order(&torn, &Repair::default())[..3],
+            order(&torn, &RepairConfig::default())[..3],
             ["learning_rate", "optimizer", "activation"]
         );
         let huge = found(Problem::EXPLODING_GRADIENT).with(Measure::InitialGain, 9.0, None);
-        assert_eq!(order(&huge, &Repair::default())[0], "initializer");
+        assert_eq!(order(&huge, &RepairConfig::default())[0], "initializer");
     }
 
     #[test]
-    fn wishes_go_before_all() {
-        let wishes = Repair {
+    fn configured_remedies_come_first() {
+        let config = RepairConfig {
             forbid: vec!["activation".to_owned()],
             order: vec!["initializer".to_owned()],
-            ..Repair::default()
+            ..RepairConfig::default()
         };
-        let ids = order(&found(Problem::VANISHING_GRADIENT), &wishes);
+        let ids = order(&found(Problem::VANISHING_GRADIENT), &config);
         assert_eq!(ids[..2], ["initializer", "batch_norm"]);
         assert!(!ids.contains(&"activation".to_owned()));
     }

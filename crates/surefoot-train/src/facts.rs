@@ -24,6 +24,8 @@ pub(crate) fn of(plan: &Plan, data: &Dataset, layers: Vec<LayerInfo>, steps: u64
                 | Loss::SparseCategoricalCrossentropy { from_logits: true }
         ),
         optimizer: Some(training.optimizer.algorithm.name().to_owned()),
+        learning_rate: Some(training.optimizer.learning_rate),
+        decay: Some(training.schedule.decay.name().to_owned()),
         metric: Some(crate::metric_name(data.task).to_owned()),
         classes: Some(data.classes).filter(|&classes| classes > 0),
         batch_size: Some(training.batch_size),

@@ -29,6 +29,7 @@ mod run;
 mod schedule;
 mod shard;
 mod tensor;
+mod thresholds;
 mod trainer;
 mod worker_pool;
 
@@ -45,10 +46,11 @@ pub use metric::metric_name;
 pub use network::Network;
 pub use observe::ObserveSchedule;
 pub use parameters::Parameters;
-pub use repair::{DeliveredAttempt, RepairResult};
+pub use repair::{DeliveredAttempt, PlanSubject, Proposal, RepairResult};
 pub use run::capsule::{Origin, Repeated, repeat};
 pub use run::state::{CHECKPOINT_MEMBERS, Member};
 pub use run::{Outline, Progress, TrainingResult, TrainingRun};
+pub use thresholds::thresholds;
 pub use trainer::{
     Approval, PreparedPlan, RepairMode, TrainSummary, Trainer, current_environment,
     environment_differences, environment_warnings, is_plan_of, plan_folder, recorded_document,

@@ -1,16 +1,16 @@
-//! `batch_size` (S5): batch size.
+//! `batch_size` (S5): larger batches.
 
-use crate::remedy::{Change, Remedy, RemedyContext};
-use surefoot_plan::Plan;
+use crate::action::Action;
+use crate::remedy::{Remedy, RemedyContext};
 
 /// `batch_size` (S5): takes 32 samples a step, then twice as many, up to 256.
 ///
-/// Larger batches are fewer steps in an epoch; epochs are added for them, up to five times as many,
-/// so that the run is not cut short by its own remedy.
+/// Larger batches mean fewer steps per epoch. The number of epochs grows with them, at most
+/// fivefold, so that the run does not end early because of its remedy.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchSize;
 
-/// The first size that is tried, and the last.
+/// First and last batch size.
 const FIRST: usize = 32;
 const LAST: usize = 256;
 
@@ -23,40 +23,30 @@ impl Remedy for BatchSize {
         "adjust the batch size"
     }
 
-    fn apply(&self, plan: &Plan, _: &RemedyContext<'_>, variant: usize) -> Result<Change, String> {
-        let given = plan.training.batch_size;
+    fn propose(&self, context: &RemedyContext<'_>, variant: usize) -> Result<Vec<Action>, String> {
+        let given = context.facts.batch_size.ok_or("the batch size is unknown")?.max(1);
         let start = if given < FIRST { FIRST } else { given * 2 };
         let size = start.saturating_mul(1 << variant.min(8));
         if size > LAST {
             return Err(format!("a batch has at most {LAST} samples"));
         }
-        let mut changed = plan.clone();
-        changed.training.batch_size = size;
-        let growth = (size / given).clamp(1, 5) as u64;
-        changed.training.epochs = plan.training.epochs.saturating_mul(growth);
-        let message = format!("Sets the batch size to {size} instead of {given}.");
-        Change::new(plan, changed, message)
+        let factor = (size / given).clamp(1, 5) as u64;
+        Ok(vec![Action::SetBatchSize(size), Action::ExtendTraining { factor }])
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{facts, finding, plan};
+    use super::super::fixture::{facts, propose};
     use super::*;
-    use surefoot_diagnose::Problem;
+    use surefoot_diagnose::{Facts, Problem};
 
     #[test]
     fn sizes_double_from_32_to_256() {
-        let (facts, finding) = (facts(), finding(Problem::OSCILLATING_LOSS));
-        let context = RemedyContext { finding: &finding, facts: &facts };
-        let mut small = plan();
-        small.training.batch_size = 2;
-        let sizes: Vec<usize> = (0..5)
-            .filter_map(|variant| BatchSize.apply(&small, &context, variant).ok())
-            .map(|change| change.plan.training.batch_size)
-            .collect();
-        assert_eq!(sizes, [32, 64, 128, 256]);
-        let change = BatchSize.apply(&small, &context, 0).unwrap();
-        assert_eq!(change.plan.training.epochs, 5 * small.training.epochs);
+        let facts = Facts { batch_size: Some(2), ..facts() };
+        let actions = propose(&BatchSize, Problem::OSCILLATING_LOSS, &facts);
+        let sizes: Vec<&Action> = actions.iter().map(|actions| &actions[0]).collect();
+        assert_eq!(sizes, [32, 64, 128].map(Action::SetBatchSize).iter().collect::<Vec<_>>());
+        assert_eq!(actions[0][1], Action::ExtendTraining { factor: 5 });
     }
 }

@@ -1,22 +1,21 @@
-//! `learning_rate` (S6): learning rate.
+//! `learning_rate` (S6): adjust the learning rate.
 
-use crate::remedy::{Change, Remedy, RemedyContext};
+use crate::action::{Action, Decay};
+use crate::remedy::{Remedy, RemedyContext};
 use surefoot_diagnose::Problem;
-use surefoot_plan::{Algorithm, Plan, Schedule};
 
-/// `learning_rate` (S6): the default rate of the optimizer first (0.01 for gradient descent, 0.001 for adaptive
-/// ones), then ten times more for a run that is slow, or ten times less for one that is restless.
-/// A schedule that takes the rate away goes.
+/// `learning_rate` (S6): the default rate of the optimizer first (0.01 for gradient descent, 0.001 for
+/// adaptive ones), then ten times more for a slow run, or ten times less for an unstable one. A slow
+/// run also loses its schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct LearningRate;
 
-/// The rate that an optimizer's authors suggest.
-pub(super) fn default_rate(algorithm: &Algorithm) -> f64 {
-    match algorithm {
-        Algorithm::Sgd { .. } => 0.01,
+/// The learning rate that the authors of an optimizer suggest.
+fn default_rate(optimizer: &str) -> f64 {
+    match optimizer {
+        "sgd" | "adagrad" => 0.01,
         // Its rate is a factor on steps that it finds itself.
-        Algorithm::Adadelta { .. } => 1.0,
-        Algorithm::Adagrad { .. } => 0.01,
+        "adadelta" => 1.0,
         _ => 0.001,
     }
 }
@@ -30,76 +29,71 @@ impl Remedy for LearningRate {
         "adjust the learning rate"
     }
 
-    fn apply(
-        &self,
-        plan: &Plan,
-        context: &RemedyContext<'_>,
-        variant: usize,
-    ) -> Result<Change, String> {
+    fn propose(&self, context: &RemedyContext<'_>, variant: usize) -> Result<Vec<Action>, String> {
+        let facts = context.facts;
         let slow = context.finding.problem == Problem::SLOW_CONVERGENCE
             || context.finding.problem == Problem::VANISHING_GRADIENT;
-        let given = plan.training.optimizer.learning_rate;
-        let default = default_rate(&plan.training.optimizer.algorithm);
+        let given = facts.learning_rate.ok_or("the learning rate is unknown")?;
+        let default = default_rate(facts.optimizer.as_deref().unwrap_or_default());
         let factor = if slow { 10.0 } else { 0.1 };
-        // The default is a step in the right direction, or there is none.
+        // The default comes first if it is a step in the right direction.
         let towards = if slow { default > given } else { default < given };
         let start = if towards { default } else { given * factor };
-        let unscheduled = slow && plan.training.schedule != Schedule::default();
-        let rate = match (variant, unscheduled) {
-            // A rate that was sound until it was taken away.
+        let scheduled = facts.warmup_steps > 0
+            || facts.decay.as_deref().is_some_and(|decay| decay != "constant");
+        let rate = match (variant, slow && scheduled) {
+            // A rate that was sound until the schedule lowered it.
             (0, true) => given.max(default),
             (variant, _) if variant < 3 => start * f64::powi(factor, variant as i32),
             _ => return Err("all rates were tried".to_owned()),
         };
-        let mut changed = plan.clone();
-        changed.training.optimizer.learning_rate = tidy(rate);
-        if slow {
-            changed.training.schedule = Schedule::default();
+        let mut actions = Vec::new();
+        if tidy(rate) != given {
+            actions.push(Action::SetLearningRate(tidy(rate)));
         }
-        let message = if changed.training.optimizer.learning_rate == given {
-            "Keeps the learning rate constant instead of letting it decay.".to_owned()
-        } else {
-            format!(
-                "Sets the learning rate to {} instead of {}.",
-                changed.training.optimizer.learning_rate, given
-            )
-        };
-        Change::new(plan, changed, message)
+        if slow && scheduled {
+            actions.push(Action::SetDecay(Decay::Constant));
+        }
+        Ok(actions)
     }
 }
 
-/// The number without the last digits that a multiplication leaves.
+/// Rounds away the last digits that a multiplication leaves.
 fn tidy(rate: f64) -> f64 {
     format!("{rate:.3e}").parse().unwrap_or(rate)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{facts, finding, plan};
+    use super::super::fixture::{facts, propose};
     use super::*;
     use surefoot_diagnose::Facts;
 
-    fn rates(facts: &Facts, problem: Problem, rate: f64) -> Vec<f64> {
-        let finding = finding(problem);
-        let context = RemedyContext { finding: &finding, facts };
-        let mut plan = plan();
-        plan.training.optimizer.learning_rate = rate;
-        (0..5)
-            .filter_map(|variant| LearningRate.apply(&plan, &context, variant).ok())
-            .map(|change| change.plan.training.optimizer.learning_rate)
-            .collect()
+    fn rates(problem: Problem, rate: f64) -> Vec<Vec<Action>> {
+        let facts = Facts { learning_rate: Some(rate), ..facts() };
+        propose(&LearningRate, problem, &facts)
+    }
+
+    fn set(rates: [f64; 3]) -> [Vec<Action>; 3] {
+        rates.map(|rate| vec![Action::SetLearningRate(rate)])
     }
 
     #[test]
     fn a_slow_run_gets_the_default_then_more() {
-        let facts = facts();
-        assert_eq!(rates(&facts, Problem::SLOW_CONVERGENCE, 1e-6), [0.001, 0.01, 0.1]);
-        assert_eq!(rates(&facts, Problem::SLOW_CONVERGENCE, 0.001), [0.01, 0.1, 1.0]);
+        assert_eq!(rates(Problem::SLOW_CONVERGENCE, 1e-6), set([0.001, 0.01, 0.1]));
+        assert_eq!(rates(Problem::SLOW_CONVERGENCE, 0.001), set([0.01, 0.1, 1.0]));
     }
 
     #[test]
-    fn a_restless_run_gets_the_default_then_less() {
-        let facts = facts();
-        assert_eq!(rates(&facts, Problem::OSCILLATING_LOSS, 0.5), [0.001, 1e-4, 1e-5]);
+    fn an_unstable_run_gets_the_default_then_less() {
+        assert_eq!(rates(Problem::OSCILLATING_LOSS, 0.5), set([0.001, 1e-4, 1e-5]));
+    }
+
+    #[test]
+    fn a_slow_run_loses_its_schedule() {
+        let decay = Some("cosine".to_owned());
+        let facts = Facts { learning_rate: Some(0.001), decay, ..facts() };
+        let actions = propose(&LearningRate, Problem::SLOW_CONVERGENCE, &facts);
+        assert_eq!(actions[0], [Action::SetDecay(Decay::Constant)]);
     }
 }

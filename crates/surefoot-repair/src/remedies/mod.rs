@@ -13,7 +13,7 @@ mod recipe;
 mod residual;
 
 pub use activation::SubstituteActivation;
-pub use batch_norm::BatchNormalisation;
+pub use batch_norm::BatchNormalization;
 pub use batch_size::BatchSize;
 pub use clip::GradientClipping;
 pub use data::InputData;
@@ -21,7 +21,7 @@ pub use initializer::SubstituteInitializer;
 pub use learning_rate::LearningRate;
 pub use loss::SubstituteLoss;
 pub use optimizer::SubstituteOptimizer;
-pub use recipe::SoundRecipe;
+pub use recipe::RobustRecipe;
 pub use residual::ResidualConnections;
 
 use crate::remedy::Remedy;
@@ -29,7 +29,7 @@ use crate::remedy::Remedy;
 /// A new set of all remedies: AutoTrainer's S1 to S9 (section 4.4), and our own.
 pub fn all() -> Vec<Box<dyn Remedy>> {
     vec![
-        Box::new(BatchNormalisation),
+        Box::new(BatchNormalization),
         Box::new(SubstituteActivation),
         Box::new(GradientClipping),
         Box::new(SubstituteInitializer),
@@ -38,44 +38,46 @@ pub fn all() -> Vec<Box<dyn Remedy>> {
         Box::new(SubstituteOptimizer),
         Box::new(SubstituteLoss),
         Box::new(InputData),
-        Box::new(SoundRecipe),
+        Box::new(RobustRecipe),
         Box::new(ResidualConnections),
     ]
 }
 
 #[cfg(test)]
 pub(crate) mod fixture {
-    use surefoot_diagnose::{Facts, Finding, Problem, TaskKind};
-    use surefoot_plan::Plan;
+    use crate::action::Action;
+    use crate::remedy::{Remedy, RemedyContext};
+    use surefoot_diagnose::{Activation, Facts, Finding, LayerInfo, LayerKind, Problem, TaskKind};
 
-    /// Two hidden sigmoids and a sigmoid, on circles.
-    pub(crate) fn plan() -> Plan {
-        let text = r#"
-            [data]
-            source = "circles"
-            [[model]]
-            layer = "dense"
-            units = 8
-            activation = "sigmoid"
-            [[model]]
-            layer = "dense"
-            units = 8
-            activation = "sigmoid"
-            [[model]]
-            layer = "dense"
-            units = 1
-            activation = "sigmoid"
-            [training]
-            epochs = 10
-        "#;
-        Plan::parse(text, "fixture").expect("a sound plan")
-    }
-
+    /// A binary classification by a hidden layer and one sigmoid.
     pub(crate) fn facts() -> Facts {
-        Facts { task: Some(TaskKind::Binary), classes: Some(2), ..Facts::default() }
+        let layer = |units| {
+            LayerInfo::new(format!("dense{units}"), LayerKind::Dense)
+                .with_units(units)
+                .with_activation(Activation::Sigmoid)
+        };
+        Facts {
+            layers: vec![layer(8), layer(1)],
+            task: Some(TaskKind::Binary),
+            classes: Some(2),
+            batch_size: Some(32),
+            learning_rate: Some(0.001),
+            ..Facts::default()
+        }
     }
 
     pub(crate) fn finding(problem: Problem) -> Finding {
         Finding::new(problem, 10, "Something is wrong.")
+    }
+
+    /// The actions of all variants of `remedy`.
+    pub(crate) fn propose(
+        remedy: &dyn Remedy,
+        problem: Problem,
+        facts: &Facts,
+    ) -> Vec<Vec<Action>> {
+        let finding = finding(problem);
+        let context = RemedyContext { finding: &finding, facts };
+        (0..3).filter_map(|variant| remedy.propose(&context, variant).ok()).collect()
     }
 }

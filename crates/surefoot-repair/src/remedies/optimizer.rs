@@ -1,14 +1,12 @@
-//! `optimizer` (S7): substitute the optimizer.
+//! `optimizer` (S7): replace the optimizer.
 
-use crate::remedy::{Change, Remedy, RemedyContext};
-use surefoot_plan::{Algorithm, Optimizer, Plan, Schedule};
+use crate::action::{Action, OptimizerKind};
+use crate::remedy::{Remedy, RemedyContext};
 
-/// `optimizer` (S7): another optimizer, with its default rate.
+/// `optimizer` (S7): another optimizer, with its default learning rate.
 ///
-/// AutoTrainer takes one with momentum against oscillation and a random one against slowness. Here
-/// it is Adam for whoever has another, Nadam for whoever has Adam, then gradient descent with
-/// momentum; nothing is random. Clipping and weight decay stay; schedules, made for another rate, do
-/// not.
+/// AutoTrainer takes one with momentum against oscillation and a random one against slowness. Here it is
+/// Adam, or Nadam if the run has Adam, then gradient descent with momentum; nothing is random.
 #[derive(Clone, Copy, Debug)]
 pub struct SubstituteOptimizer;
 
@@ -21,48 +19,35 @@ impl Remedy for SubstituteOptimizer {
         "replace the optimizer"
     }
 
-    fn apply(&self, plan: &Plan, _: &RemedyContext<'_>, variant: usize) -> Result<Change, String> {
-        let given = plan.training.optimizer;
-        let momentum = Optimizer::new(Algorithm::Sgd { momentum: 0.9, nesterov: true }, 0.01);
-        let candidates = [Optimizer::adam(), Optimizer::nadam(), momentum];
-        let mut others =
-            candidates.into_iter().filter(|other| other.algorithm.name() != given.algorithm.name());
-        let Some(other) = others.nth(variant) else {
-            return Err("all optimizers were tried".to_owned());
-        };
-        let mut changed = plan.clone();
-        changed.training.optimizer = Optimizer {
-            weight_decay: given.weight_decay,
-            clipvalue: given.clipvalue,
-            clipnorm: given.clipnorm,
-            global_clipnorm: given.global_clipnorm,
-            ..other
-        };
-        changed.training.schedule = Schedule::default();
-        let message = format!(
-            "Trains with {} at its default rate of {} instead of {} at {}.",
-            other.algorithm.name(),
-            other.learning_rate,
-            given.algorithm.name(),
-            given.learning_rate
-        );
-        Change::new(plan, changed, message)
+    fn propose(&self, context: &RemedyContext<'_>, variant: usize) -> Result<Vec<Action>, String> {
+        let given = context.facts.optimizer.as_deref().unwrap_or_default();
+        let candidates = [
+            (OptimizerKind::Adam, 0.001),
+            (OptimizerKind::Nadam, 0.001),
+            (OptimizerKind::Momentum, 0.01),
+        ];
+        let mut others = candidates.into_iter().filter(|(other, _)| other.name() != given);
+        let (optimizer, learning_rate) = others.nth(variant).ok_or("all optimizers were tried")?;
+        Ok(vec![Action::SwapOptimizer { optimizer, learning_rate }])
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{facts, finding, plan};
+    use super::super::fixture::{facts, propose};
     use super::*;
-    use surefoot_diagnose::Problem;
+    use surefoot_diagnose::{Facts, Problem};
 
     #[test]
-    fn another_optimizer_is_another() {
-        let (facts, finding) = (facts(), finding(Problem::SLOW_CONVERGENCE));
-        let context = RemedyContext { finding: &finding, facts: &facts };
-        let names: Vec<&str> = (0..4)
-            .filter_map(|variant| SubstituteOptimizer.apply(&plan(), &context, variant).ok())
-            .map(|change| change.plan.training.optimizer.algorithm.name())
+    fn the_optimizer_of_the_run_is_not_proposed() {
+        let facts = Facts { optimizer: Some("adam".to_owned()), ..facts() };
+        let actions = propose(&SubstituteOptimizer, Problem::SLOW_CONVERGENCE, &facts);
+        let names: Vec<&str> = actions
+            .iter()
+            .filter_map(|actions| match actions[0] {
+                Action::SwapOptimizer { optimizer, .. } => Some(optimizer.name()),
+                _ => None,
+            })
             .collect();
         assert_eq!(names, ["nadam", "sgd"]);
     }

@@ -21,7 +21,7 @@ use crate::compute::Compute;
 use crate::device::Device;
 use crate::error::TrainError;
 use crate::on_device;
-use crate::repair::{RepairRequest, RepairResult, repair_run};
+use crate::repair::{Proposal, RepairRequest, RepairResult, repair_run};
 use crate::run::{Outline, TrainingRun};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ use surefoot_data::Dataset;
 use surefoot_diagnose::{Detector, Diagnosis, Finding, Thresholds, detectors};
 use surefoot_plan::Plan;
 use surefoot_record::{Checkpoint, Environment, Header, Record, Recorder};
-use surefoot_repair::{Proposal, Remedy, remedies};
+use surefoot_repair::{Remedy, remedies};
 
 /// Header entry: the repair mode of the run.
 const REPAIR: &str = "repair";
@@ -444,7 +444,7 @@ impl<'a> Trainer<'a> {
                 });
             }
         }
-        surefoot_repair::thresholds(plan, &(self.detectors)()).map_err(TrainError::Thresholds)
+        crate::thresholds(plan, &(self.detectors)()).map_err(TrainError::Thresholds)
     }
 
     fn open_record(

@@ -102,7 +102,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         _ => None,
     };
     let comparison = Comparison {
-        plan_diff: surefoot_repair::diff(&one.plan, &other.plan),
+        plan_diff: one.plan.diff(&other.plan),
         environment,
         last: [last(&one), last(&other)],
         delivered,

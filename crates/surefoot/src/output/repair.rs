@@ -5,7 +5,7 @@ use super::facts::wrapped;
 use super::number::{self, grouped, short};
 use surefoot_diagnose::{Finding, Severity};
 use surefoot_record::{Attempt, AttemptOutcome, AttemptState};
-use surefoot_repair::Proposal;
+use surefoot_train::Proposal;
 
 /// Maximum width of wrapped text.
 const READABLE: usize = 96;

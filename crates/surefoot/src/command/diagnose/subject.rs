@@ -84,7 +84,7 @@ impl Subject {
         };
         let plan = Plan::parse(record.plan(), "plan.toml").ok();
         let detectors = detectors::all();
-        let stated = plan.and_then(|plan| surefoot_repair::thresholds(&plan, &detectors).ok());
+        let stated = plan.and_then(|plan| surefoot_train::thresholds(&plan, &detectors).ok());
         stated.unwrap_or_default()
     }
 

@@ -3,7 +3,7 @@
 use crate::output::{repair, to_stderr, to_stderr_inline};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
-use surefoot_repair::Proposal;
+use surefoot_train::Proposal;
 use surefoot_train::{Approval, StopSignal};
 
 /// Interval at which a stop request is checked while waiting for an answer.

@@ -3,10 +3,9 @@
 use surefoot_diagnose::{Detector, Problem, Thresholds};
 use surefoot_plan::Plan;
 
-/// The thresholds that `plan` states, and the defaults for the others.
+/// Returns the thresholds of `plan`, with the defaults where it states none.
 ///
-/// A problem in `diagnose.off` must belong to one of `detectors`; fails with the names that
-/// there are if it is not.
+/// Fails if `diagnose.off` names a problem that none of `detectors` finds.
 pub fn thresholds(plan: &Plan, detectors: &[Box<dyn Detector>]) -> Result<Thresholds, String> {
     let mut thresholds = Thresholds::default();
     for (name, value) in plan.diagnose.stated() {
@@ -17,7 +16,7 @@ pub fn thresholds(plan: &Plan, detectors: &[Box<dyn Detector>]) -> Result<Thresh
         let Some(problem) = known.iter().find(|problem| problem.id() == id) else {
             let ids: Vec<&str> = known.iter().map(Problem::id).collect();
             return Err(format!(
-                "`diagnose.off` names `{id}`, which is no problem; there are {}",
+                "unknown problem `{id}` in `diagnose.off`; known problems: {}",
                 ids.join(", ")
             ));
         };
@@ -29,8 +28,13 @@ pub fn thresholds(plan: &Plan, detectors: &[Box<dyn Detector>]) -> Result<Thresh
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remedies::fixture::plan;
     use surefoot_diagnose::{Quantity, detectors};
+
+    fn plan() -> Plan {
+        let text = "[data]\nsource = \"circles\"\n[[model]]\nlayer = \"dense\"\nunits = 1\n\
+                    [training]\nepochs = 1\n";
+        Plan::parse(text, "fixture").unwrap()
+    }
 
     struct FromElsewhere;
 
@@ -45,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_states_some_and_the_others_stay() {
+    fn stated_thresholds_replace_defaults() {
         let mut plan = plan();
         plan.diagnose.gamma = Some(0.9);
         plan.diagnose.off = vec!["loss_spike".to_owned()];
@@ -56,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_that_is_none_is_refused_with_those_there_are() {
+    fn an_unknown_problem_is_refused() {
         let mut plan = plan();
         plan.diagnose.off = vec!["dying_rely".to_owned()];
         let error = thresholds(&plan, &detectors::all()).unwrap_err();
@@ -64,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_problem_from_elsewhere_is_switched_off_where_it_is_looked_for() {
+    fn a_problem_of_another_crate_can_be_switched_off() {
         let mut plan = plan();
         plan.diagnose.off = vec!["from_elsewhere".to_owned()];
         assert!(thresholds(&plan, &detectors::all()).is_err());

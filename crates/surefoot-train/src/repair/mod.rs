@@ -5,6 +5,8 @@
 //! attempt means. The number of attempts side by side is part of the plan, so the result is the same
 //! on any number of cores; the number of threads is not.
 
+mod plan_subject;
+
 use crate::callback::{
     AttemptEvent, Callback, Callbacks, DiagnosisCallback, RecordCallback, RunContext, StopReason,
     StopSignal,
@@ -19,7 +21,13 @@ use surefoot_data::Dataset;
 use surefoot_diagnose::{Block, Detector, Diagnosis, Facts, Finding, Thresholds};
 use surefoot_plan::Plan;
 use surefoot_record::{Attempt, AttemptOutcome, AttemptState, Event};
-use surefoot_repair::{AttemptResult, AttemptVerdict, Proposal, Remedy, RepairSearch};
+use surefoot_repair::{AttemptVerdict, Remedy, RepairConfig, RepairSearch};
+
+pub use plan_subject::PlanSubject;
+
+/// A change of a plan to be tried.
+pub type Proposal = surefoot_repair::Proposal<PlanSubject>;
+type AttemptResult = surefoot_repair::AttemptResult<PlanSubject>;
 
 /// Bounds on the share of its steps that an attempt is on probation. Within them it is the share
 /// after which the problem was found, so that a persistent problem shows again.
@@ -89,9 +97,15 @@ pub(crate) fn repair_run<'c, B: Compute>(
 ) -> Result<RepairResult, TrainError> {
     let plan = request.prepared.plan.clone();
     let (finding, facts) = (request.finding.clone(), request.facts.clone());
+    let config = RepairConfig {
+        forbid: plan.repair.forbid.clone(),
+        order: plan.repair.order.clone(),
+        parallel: plan.repair.parallel,
+        attempts: plan.repair.attempts,
+    };
     let mut repair = Repair {
         request,
-        search: RepairSearch::new(plan, finding, facts, remedies),
+        search: RepairSearch::new(PlanSubject(plan), finding, facts, remedies, config),
         mode,
         device,
         record,
@@ -165,7 +179,7 @@ impl RepairRequest<'_> {
 /// A repair in progress.
 struct Repair<'r, 'c, D> {
     request: &'r RepairRequest<'r>,
-    search: RepairSearch,
+    search: RepairSearch<PlanSubject>,
     mode: RepairMode<'r>,
     device: &'r D,
     record: Option<&'c mut RecordCallback>,
@@ -246,7 +260,7 @@ impl<D: Clone> Repair<'_, '_, D> {
         let prepared: Vec<(Proposal, Arc<Dataset>)> = round
             .into_iter()
             .filter_map(|proposal| {
-                let data = request.prepared.data_of(&proposal.plan).ok()?;
+                let data = request.prepared.data_of(&proposal.subject.0).ok()?;
                 Some((proposal, data))
             })
             .collect();
@@ -254,7 +268,8 @@ impl<D: Clone> Repair<'_, '_, D> {
         let mut running = Vec::new();
         for (proposal, data) in &prepared {
             let device = self.device.clone();
-            let Ok(mut run) = TrainingRun::<B>::new(&proposal.plan, data, &[], workers, device)
+            let Ok(mut run) =
+                TrainingRun::<B>::new(&proposal.subject.0, data, &[], workers, device)
             else {
                 continue;
             };
@@ -264,9 +279,9 @@ impl<D: Clone> Repair<'_, '_, D> {
             let attempt = request.attempt(proposal);
             let outline = Arc::clone(run.outline());
             let keeps_weights = !proposal.reinitializes;
-            let record = request
-                .attempts
-                .map(|attempts| attempts.create(&attempt, &proposal.plan, &outline, keeps_weights));
+            let record = request.attempts.map(|attempts| {
+                attempts.create(&attempt, &proposal.subject.0, &outline, keeps_weights)
+            });
             self.note(&AttemptEvent::Start(&attempt))?;
             self.result.attempts += 1;
             let thresholds = request.thresholds.clone();
@@ -380,7 +395,7 @@ impl<D: Clone> Repair<'_, '_, D> {
             steps: result.steps,
         };
         self.result.steps += result.steps;
-        let (plan, attempt) = (running.proposal.plan, &running.attempt);
+        let (plan, attempt) = (running.proposal.subject.0, &running.attempt);
         if let Some(record) = running.record {
             let seconds = running.begun.elapsed().as_secs_f64();
             let metric = running.run.outline().metric;

@@ -1,0 +1,162 @@
+//! Framework-neutral changes of a training.
+
+use std::fmt;
+use surefoot_diagnose::Activation;
+
+/// A change of a training, proposed by a [`Remedy`](crate::Remedy) and applied by a
+/// [`Subject`](crate::Subject).
+///
+/// Displayed as advice: `Clip the gradient to a norm of at most 1.`
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Action {
+    /// Adds batch normalization before every hidden activation.
+    AddBatchNorm,
+    /// Adds a residual connection around every hidden layer that is as wide as the one before it.
+    AddResidual,
+    /// Replaces the activations of hidden layers and re-initializes the weights of these layers to fit.
+    SwapActivation(Activation),
+    /// Replaces the activation of the output.
+    SetOutputActivation(Activation),
+    /// Re-initializes the weights of every layer to fit its activation.
+    Reinitialize,
+    /// Scales the gradient of all parameters down to this norm.
+    ClipGradient {
+        /// Largest norm.
+        norm: f64,
+    },
+    /// Changes the number of samples per step.
+    SetBatchSize(usize),
+    /// Multiplies the number of epochs.
+    ExtendTraining {
+        /// The factor.
+        factor: u64,
+    },
+    /// Changes the base learning rate.
+    SetLearningRate(f64),
+    /// Changes the decay of the learning rate.
+    SetDecay(Decay),
+    /// Replaces the optimizer. Weight decay and clipping are kept; the learning rate becomes constant.
+    SwapOptimizer {
+        /// The new optimizer.
+        optimizer: OptimizerKind,
+        /// Its learning rate.
+        learning_rate: f64,
+    },
+    /// Replaces the loss.
+    SwapLoss {
+        /// The new loss.
+        loss: LossKind,
+        /// True if the loss expects logits.
+        from_logits: bool,
+    },
+    /// Standardizes every input feature and imputes missing values.
+    NormalizeData {
+        /// Clips outliers before.
+        clip_outliers: bool,
+    },
+}
+
+/// Decay of the learning rate over a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Decay {
+    /// A constant rate from the first step, without warm-up.
+    Constant,
+    /// Half a cosine over the whole run. A warm-up is kept.
+    Cosine,
+}
+
+/// Optimizer that a remedy proposes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OptimizerKind {
+    /// Adam.
+    Adam,
+    /// Adam with Nesterov momentum.
+    Nadam,
+    /// Stochastic gradient descent with a Nesterov momentum of 0.9.
+    Momentum,
+}
+
+impl OptimizerKind {
+    /// Name of the optimizer class, as in [`Facts::optimizer`](surefoot_diagnose::Facts::optimizer).
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Adam => "adam",
+            Self::Nadam => "nadam",
+            Self::Momentum => "sgd",
+        }
+    }
+}
+
+/// Loss that a remedy proposes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LossKind {
+    /// Mean squared error.
+    MeanSquaredError,
+    /// Cross-entropy of one output for two classes.
+    BinaryCrossentropy,
+    /// Cross-entropy of one output per class, with class numbers as targets.
+    CategoricalCrossentropy,
+}
+
+impl Action {
+    /// Returns true if the action re-initializes weights, so that given weights are not kept.
+    pub fn reinitializes(&self) -> bool {
+        matches!(self, Self::SwapActivation(_) | Self::Reinitialize | Self::AddResidual)
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AddBatchNorm => {
+                f.write_str("Add batch normalization before the hidden activations.")
+            }
+            Self::AddResidual => f.write_str("Add residual connections around the hidden layers."),
+            Self::SwapActivation(activation) => write!(
+                f,
+                "Replace the hidden activations with {activation} and initialize their weights to fit."
+            ),
+            Self::SetOutputActivation(activation) => {
+                write!(f, "Set the output activation to {activation}.")
+            }
+            Self::Reinitialize => {
+                f.write_str("Initialize the weights of every layer to fit its activation.")
+            }
+            Self::ClipGradient { norm } => {
+                write!(f, "Clip the gradient to a norm of at most {norm}.")
+            }
+            Self::SetBatchSize(size) => write!(f, "Set the batch size to {size}."),
+            Self::ExtendTraining { factor } => write!(f, "Train {factor} times as many epochs."),
+            Self::SetLearningRate(rate) => write!(f, "Set the learning rate to {rate}."),
+            Self::SetDecay(Decay::Constant) => f.write_str("Keep the learning rate constant."),
+            Self::SetDecay(Decay::Cosine) => {
+                f.write_str("Decay the learning rate along a cosine over the whole run.")
+            }
+            Self::SwapOptimizer { optimizer: OptimizerKind::Momentum, learning_rate } => write!(
+                f,
+                "Train with sgd, a momentum of 0.9 and a learning rate of {learning_rate}."
+            ),
+            Self::SwapOptimizer { optimizer, learning_rate } => {
+                write!(f, "Train with {} at a learning rate of {learning_rate}.", optimizer.name())
+            }
+            Self::SwapLoss { loss, from_logits } => {
+                let loss = match loss {
+                    LossKind::MeanSquaredError => "the mean squared error",
+                    LossKind::BinaryCrossentropy => "binary cross-entropy",
+                    LossKind::CategoricalCrossentropy => "categorical cross-entropy",
+                };
+                let logits = if *from_logits { " of logits" } else { "" };
+                write!(f, "Replace the loss with {loss}{logits}.")
+            }
+            Self::NormalizeData { clip_outliers } => {
+                let clip =
+                    if *clip_outliers { "Clip outliers and standardize" } else { "Standardize" };
+                write!(f, "{clip} every input feature.")
+            }
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! Plans as the subject of a repair.
+
+use surefoot_diagnose::Activation as Kind;
+use surefoot_plan::{
+    Activation, ActivationLayer, Algorithm, BatchNorm, Decay, Initializer, Layer, LayerNorm, Loss,
+    Missing, Optimizer, Outliers, Plan, Residual, Scale, Schedule, output_position, walk_mut,
+};
+use surefoot_repair::{Action, Decay as DecayKind, LossKind, OptimizerKind, Subject};
+
+/// Hidden layers that residual connections need at least.
+const LEAST_RESIDUAL: usize = 4;
+
+/// A plan that remedies change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanSubject(
+    /// The plan.
+    pub Plan,
+);
+
+impl Subject for PlanSubject {
+    fn supports(&self, action: &Action) -> bool {
+        match action {
+            Action::SwapActivation(kind) | Action::SetOutputActivation(kind) => {
+                activation(kind).is_some()
+            }
+            Action::AddBatchNorm
+            | Action::AddResidual
+            | Action::Reinitialize
+            | Action::ClipGradient { .. }
+            | Action::SetBatchSize(_)
+            | Action::ExtendTraining { .. }
+            | Action::SetLearningRate(_)
+            | Action::SetDecay(_)
+            | Action::SwapOptimizer { .. }
+            | Action::SwapLoss { .. }
+            | Action::NormalizeData { .. } => true,
+            _ => false,
+        }
+    }
+
+    fn apply(&mut self, action: &Action) -> Result<String, String> {
+        let plan = &mut self.0;
+        let training = &mut plan.training;
+        let unsupported = || format!("a plan does not support {action:?}");
+        match action {
+            Action::AddBatchNorm => add_batch_norm(plan),
+            Action::AddResidual => add_residual(plan),
+            Action::SwapActivation(kind) => {
+                swap_activations(plan, activation(kind).ok_or_else(unsupported)?)
+            }
+            Action::SetOutputActivation(kind) => {
+                set_output_activation(plan, activation(kind).ok_or_else(unsupported)?)
+            }
+            Action::Reinitialize => {
+                reinitialize(plan);
+                Ok("Re-initializes the weights of every layer to fit its activation.".to_owned())
+            }
+            Action::ClipGradient { norm } => {
+                let optimizer = &mut training.optimizer;
+                optimizer.clipvalue = None;
+                optimizer.clipnorm = None;
+                optimizer.global_clipnorm = Some(*norm);
+                Ok(format!("Clips the gradient to a norm of at most {norm}."))
+            }
+            Action::SetBatchSize(size) => {
+                let given = std::mem::replace(&mut training.batch_size, *size);
+                Ok(format!("Sets the batch size to {size} instead of {given}."))
+            }
+            Action::ExtendTraining { factor } => {
+                let given = training.epochs;
+                training.epochs = given.saturating_mul(*factor);
+                Ok(format!("Trains for {} epochs instead of {given}.", training.epochs))
+            }
+            Action::SetLearningRate(rate) => {
+                let given = std::mem::replace(&mut training.optimizer.learning_rate, *rate);
+                Ok(format!("Sets the learning rate to {rate} instead of {given}."))
+            }
+            Action::SetDecay(DecayKind::Constant) => {
+                training.schedule = Schedule::default();
+                Ok("Keeps the learning rate constant instead of letting it decay.".to_owned())
+            }
+            Action::SetDecay(DecayKind::Cosine) => {
+                let alpha = match training.schedule.decay {
+                    Decay::Cosine { alpha, .. } => alpha,
+                    _ => 0.0,
+                };
+                training.schedule.decay = Decay::Cosine { decay_steps: None, alpha };
+                Ok("Decays the learning rate along a cosine over the whole run.".to_owned())
+            }
+            Action::SwapOptimizer { optimizer, learning_rate } => {
+                swap_optimizer(plan, *optimizer, *learning_rate).ok_or_else(unsupported)
+            }
+            Action::SwapLoss { loss, from_logits } => {
+                let from_logits = *from_logits;
+                let loss = match loss {
+                    LossKind::MeanSquaredError => Loss::Mse,
+                    LossKind::BinaryCrossentropy => Loss::BinaryCrossentropy { from_logits },
+                    LossKind::CategoricalCrossentropy => {
+                        Loss::SparseCategoricalCrossentropy { from_logits }
+                    }
+                    _ => return Err(unsupported()),
+                };
+                let given = std::mem::replace(&mut training.loss, loss);
+                Ok(format!("Replaces the loss {} with {}.", given.name(), loss.name()))
+            }
+            Action::NormalizeData { clip_outliers } => Ok(normalize_data(plan, *clip_outliers)),
+            _ => Err(unsupported()),
+        }
+    }
+
+    fn diff(&self, changed: &Self) -> String {
+        self.0.diff(&changed.0)
+    }
+}
+
+fn activation(kind: &Kind) -> Option<Activation> {
+    Some(match kind {
+        Kind::Linear => Activation::Linear,
+        Kind::Relu => Activation::Relu,
+        Kind::LeakyRelu => Activation::leaky_relu(),
+        Kind::Elu => Activation::elu(),
+        Kind::Selu => Activation::Selu,
+        Kind::Tanh => Activation::Tanh,
+        Kind::Sigmoid => Activation::Sigmoid,
+        Kind::Softmax => Activation::Softmax,
+        _ => return None,
+    })
+}
+
+/// Clipping and weight decay stay; a schedule was made for another learning rate and goes.
+fn swap_optimizer(plan: &mut Plan, kind: OptimizerKind, learning_rate: f64) -> Option<String> {
+    let other = match kind {
+        OptimizerKind::Adam => Optimizer::adam(),
+        OptimizerKind::Nadam => Optimizer::nadam(),
+        OptimizerKind::Momentum => {
+            Optimizer::new(Algorithm::Sgd { momentum: 0.9, nesterov: true }, learning_rate)
+        }
+        _ => return None,
+    };
+    let given = plan.training.optimizer;
+    plan.training.optimizer =
+        Optimizer { algorithm: other.algorithm, learning_rate, ..plan.training.optimizer };
+    plan.training.schedule = Schedule::default();
+    let (name, before) = (other.algorithm.name(), given.algorithm.name());
+    let rate = given.learning_rate;
+    Some(format!(
+        "Trains with {name} at a learning rate of {learning_rate} instead of {before} at {rate}."
+    ))
+}
+
+fn normalize_data(plan: &mut Plan, clip_outliers: bool) -> String {
+    let data = &mut plan.data;
+    data.scale = Scale::Standardise;
+    data.outliers = if clip_outliers { Outliers::Clip } else { Outliers::Keep };
+    let mut message =
+        if clip_outliers { "Clips outliers and standardizes" } else { "Standardizes" }.to_owned();
+    message.push_str(" every feature");
+    if data.missing == Missing::Refuse {
+        data.missing = Missing::Impute;
+        message.push_str(", and imputes missing values");
+    }
+    message + "."
+}
+
+fn swap_activations(plan: &mut Plan, activation: Activation) -> Result<String, String> {
+    let mut count = 0;
+    walk_mut(&mut plan.model, &mut |layer, is_output| {
+        // The activation of a recurrent layer is part of its definition.
+        if is_output || layer.is_recurrent() {
+            return;
+        }
+        let Some(place) = layer.activation_mut().filter(|a| **a != Activation::Linear) else {
+            return;
+        };
+        if *place == Activation::Softmax || *place == activation {
+            return;
+        }
+        *place = activation;
+        count += 1;
+        if let Some(initializer) = layer.kernel_initializer_mut() {
+            *initializer = initializer_for(activation);
+        }
+        if let Some(initializer) = layer.bias_initializer_mut() {
+            *initializer = Initializer::Zeros;
+        }
+    });
+    if count == 0 {
+        return Err("the model has no other hidden activation".to_owned());
+    }
+    // A separate activation layer is fed by a linear layer before it.
+    walk_mut(&mut plan.model, &mut |layer, output| {
+        let linear = matches!(layer, Layer::Dense(_) | Layer::Conv1d(_) | Layer::Conv2d(_))
+            && layer.activation() == Some(Activation::Linear);
+        if linear
+            && !output
+            && let Some(initializer) = layer.kernel_initializer_mut()
+        {
+            *initializer = initializer_for(activation);
+        }
+    });
+    Ok(format!(
+        "Replaces {count} hidden activations with {} and re-initializes their weights.",
+        activation.name()
+    ))
+}
+
+fn set_output_activation(plan: &mut Plan, activation: Activation) -> Result<String, String> {
+    let position = output_position(&plan.model).ok_or("the model has no output layer")?;
+    // A separate activation layer behind the output goes.
+    plan.model.truncate(position + 1);
+    let place = plan.model[position]
+        .activation_mut()
+        .ok_or("the output layer has no activation of its own")?;
+    *place = activation;
+    Ok(format!("Sets the output activation to {}, which fits the task.", activation.name()))
+}
+
+/// Weights re-initialized for `activation`.
+fn initializer_for(activation: Activation) -> Initializer {
+    match activation {
+        Activation::Relu
+        | Activation::LeakyRelu { .. }
+        | Activation::Elu { .. }
+        | Activation::Gelu { .. }
+        | Activation::Silu
+        | Activation::Softplus => Initializer::HeNormal,
+        Activation::Selu => Initializer::LecunNormal,
+        _ => Initializer::GlorotUniform,
+    }
+}
+
+/// Sets the initializers of every layer to fit its activation, or the next one if it has none.
+fn reinitialize(plan: &mut Plan) {
+    let mut activations = Vec::new();
+    walk_mut(&mut plan.model, &mut |layer, _| activations.push(layer.activation()));
+    let nonlinear = |i: usize| {
+        let mut next = activations[i..].iter().flatten().filter(|a| **a != Activation::Linear);
+        next.next().copied().unwrap_or_default()
+    };
+    let mut i = 0;
+    walk_mut(&mut plan.model, &mut |layer, output| {
+        let own = layer.activation().unwrap_or_default();
+        let activation = if output || own != Activation::Linear { own } else { nonlinear(i) };
+        i += 1;
+        let fixed = matches!(layer, Layer::Transformer(_) | Layer::MultiHeadAttention(_))
+            || layer.is_recurrent();
+        if let Some(initializer) = layer.kernel_initializer_mut() {
+            *initializer =
+                if fixed { Initializer::GlorotUniform } else { initializer_for(activation) };
+        }
+        if let Some(initializer) = layer.recurrent_initializer_mut() {
+            *initializer = Initializer::orthogonal();
+        }
+        if let Some(initializer) = layer.bias_initializer_mut() {
+            *initializer = Initializer::Zeros;
+        }
+    });
+}
+
+fn add_batch_norm(plan: &mut Plan) -> Result<String, String> {
+    let (layers, count) = normalized(std::mem::take(&mut plan.model), true);
+    plan.model = layers;
+    if count == 0 {
+        return Err("no hidden layer has an activation that could be normalized".to_owned());
+    }
+    Ok(format!("Adds batch normalization before {count} hidden activations."))
+}
+
+/// The layers with normalization before every hidden activation that has none, and their number.
+///
+/// The moving statistics follow with a momentum of 0.9 instead of Keras's 0.99: runs that need a
+/// remedy are often short, and with 0.99 the statistics of the first hundreds of steps still show in
+/// the validation.
+fn normalized(layers: Vec<Layer>, ends_model: bool) -> (Vec<Layer>, usize) {
+    let output = ends_model.then(|| output_position(&layers)).flatten();
+    let mut result: Vec<Layer> = Vec::with_capacity(layers.len() * 3);
+    let mut count = 0;
+    let norm = || Layer::BatchNorm(BatchNorm { momentum: 0.9, ..BatchNorm::default() });
+    for (i, mut layer) in layers.into_iter().enumerate() {
+        let hidden = output.is_none_or(|output| i < output);
+        match &mut layer {
+            Layer::Residual(residual) => {
+                let (inner, more) = normalized(std::mem::take(&mut residual.layers), false);
+                residual.layers = inner;
+                count += more;
+                result.push(layer);
+            }
+            Layer::Dense(_) | Layer::Conv1d(_) | Layer::Conv2d(_) if hidden => {
+                let activation = layer.activation().unwrap_or_default();
+                if activation == Activation::Linear {
+                    result.push(layer);
+                    continue;
+                }
+                if let Some(place) = layer.activation_mut() {
+                    *place = Activation::Linear;
+                }
+                result.extend([layer, norm()]);
+                result.push(Layer::Activation(ActivationLayer::new(activation)));
+                count += 1;
+            }
+            Layer::Activation(_) if hidden && !result.last().is_some_and(Layer::is_norm) => {
+                result.extend([norm(), layer]);
+                count += 1;
+            }
+            _ => result.push(layer),
+        }
+    }
+    (result, count)
+}
+
+/// Every dense layer as wide as the one before becomes `x + dense(activation(norm(x)))`, and the input
+/// of the output layer is normalized.
+fn add_residual(plan: &mut Plan) -> Result<String, String> {
+    let output = output_position(&plan.model).unwrap_or(plan.model.len());
+    let mut width = None;
+    let mut count = 0;
+    for layer in &mut plan.model[..output] {
+        let Layer::Dense(dense) = &mut *layer else {
+            if layer.activation().is_none() && !matches!(layer, Layer::Dropout(_)) {
+                width = None;
+            }
+            continue;
+        };
+        let wide = width.replace(dense.units) == Some(dense.units);
+        if !wide || dense.activation == Activation::Linear {
+            continue;
+        }
+        // The activation comes first, so that the sum can have either sign and does not grow with
+        // every layer.
+        let activation = std::mem::replace(&mut dense.activation, Activation::Linear);
+        let inner = vec![
+            Layer::LayerNorm(LayerNorm::default()),
+            Layer::Activation(ActivationLayer::new(activation)),
+            layer.clone(),
+        ];
+        *layer = Layer::Residual(Residual::new(inner));
+        count += 1;
+    }
+    if count < LEAST_RESIDUAL {
+        return Err("the model has too few layers of the same width in a row".to_owned());
+    }
+    plan.model.insert(output, Layer::LayerNorm(LayerNorm::default()));
+    reinitialize(plan);
+    Ok(format!("Adds a residual connection around each of {count} hidden layers."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use surefoot_plan::output_activation;
+
+    /// Two hidden sigmoids and a sigmoid, on circles.
+    fn plan() -> PlanSubject {
+        let text = r#"
+            [data]
+            source = "circles"
+            [[model]]
+            layer = "dense"
+            units = 8
+            activation = "sigmoid"
+            [[model]]
+            layer = "dense"
+            units = 8
+            activation = "sigmoid"
+            [[model]]
+            layer = "dense"
+            units = 1
+            activation = "sigmoid"
+            [training]
+            epochs = 10
+        "#;
+        PlanSubject(Plan::parse(text, "fixture").unwrap())
+    }
+
+    fn applied(mut subject: PlanSubject, action: &Action) -> Plan {
+        subject.apply(action).unwrap();
+        subject.0.validate().unwrap();
+        subject.0
+    }
+
+    fn kinds(plan: &Plan) -> Vec<&'static str> {
+        plan.model.iter().map(Layer::kind).collect()
+    }
+
+    #[test]
+    fn hidden_activations_change_and_the_output_stays() {
+        let changed = applied(plan(), &Action::SwapActivation(Kind::Selu));
+        let Layer::Dense(first) = &changed.model[0] else { panic!("a dense layer") };
+        assert_eq!(first.activation, Activation::Selu);
+        assert_eq!(first.kernel_initializer, Initializer::LecunNormal);
+        assert_eq!(output_activation(&changed.model), Activation::Sigmoid);
+    }
+
+    #[test]
+    fn the_output_activation_is_replaced() {
+        let wrong = applied(plan(), &Action::SetOutputActivation(Kind::Relu));
+        let action = Action::SetOutputActivation(Kind::Sigmoid);
+        assert_eq!(applied(PlanSubject(wrong), &action), plan().0);
+    }
+
+    #[test]
+    fn normalization_is_added_once_before_hidden_activations() {
+        let changed = applied(plan(), &Action::AddBatchNorm);
+        let block = ["dense", "batch_norm", "activation"];
+        assert_eq!(kinds(&changed), [&block[..], &block[..], &["dense"]].concat());
+        assert!(PlanSubject(changed).apply(&Action::AddBatchNorm).is_err());
+    }
+
+    #[test]
+    fn weights_fit_the_activation_that_they_feed() {
+        let relu = applied(plan(), &Action::SwapActivation(Kind::Relu));
+        let mut wrong = relu.clone();
+        walk_mut(&mut wrong.model, &mut |layer, _| {
+            if let Layer::Dense(dense) = layer {
+                dense.bias_initializer = Initializer::Constant { value: -5.0 };
+                dense.kernel_initializer = Initializer::Zeros;
+            }
+        });
+        assert_eq!(applied(PlanSubject(wrong), &Action::Reinitialize), relu);
+    }
+
+    #[test]
+    fn layers_of_the_same_width_get_residual_connections() {
+        assert!(plan().apply(&Action::AddResidual).is_err());
+        let mut deep = plan();
+        let hidden = deep.0.model[0].clone();
+        deep.0.model.splice(0..0, vec![hidden; 6]);
+        let kinds = kinds(&applied(deep, &Action::AddResidual));
+        assert_eq!(kinds[..3], ["dense", "residual", "residual"]);
+        assert_eq!(kinds.last(), Some(&"dense"));
+    }
+
+    #[test]
+    fn imputing_missing_values_is_stated() {
+        let mut subject = plan();
+        subject.0.data.missing = Missing::Refuse;
+        let message = subject.apply(&Action::NormalizeData { clip_outliers: true }).unwrap();
+        assert_eq!(
+            message,
+            "Clips outliers and standardizes every feature, and imputes missing values."
+        );
+        assert_eq!(subject.0.data.missing, Missing::Impute);
+    }
+
+    #[test]
+    fn weight_decay_survives_another_optimizer() {
+        let mut subject = plan();
+        subject.0.training.optimizer.weight_decay = 0.1;
+        let action =
+            Action::SwapOptimizer { optimizer: OptimizerKind::Momentum, learning_rate: 0.01 };
+        let optimizer = applied(subject, &action).training.optimizer;
+        assert_eq!((optimizer.algorithm.name(), optimizer.weight_decay), ("sgd", 0.1));
+    }
+}

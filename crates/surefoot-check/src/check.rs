@@ -12,7 +12,9 @@ use crate::project::Project;
 use crate::rules::{self, Report};
 use crate::suppression::Suppressions;
 use crate::unreadable::Reason;
-use crate::{Checkpoint, FileId, Finding, Place, Sources, TorchOperations, Unreadable, parallel};
+use crate::{
+    FileId, Finding, Place, RequiredCheckpoint, SourceFiles, TorchOperations, Unreadable, parallel,
+};
 
 /// Options of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,13 +28,13 @@ pub struct CheckConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Files: requested ones first, then the files that they import.
-    pub sources: Sources,
+    pub sources: SourceFiles,
     /// Findings by file and position, without the suppressed ones.
     pub findings: Vec<Finding>,
     /// Number of findings silenced by comments.
     pub suppressed: usize,
     /// State that each training loop must save.
-    pub checkpoints: Vec<Checkpoint>,
+    pub checkpoints: Vec<RequiredCheckpoint>,
     /// Files that could not be checked.
     pub unreadable: Vec<Unreadable>,
     /// Number of checked files, without imported ones.
@@ -106,7 +108,8 @@ fn check_project(mut project: Project, config: &CheckConfig) -> CheckReport {
     findings.dedup_by(|a, b| a.rule == b.rule && a.place == b.place);
     checked.checkpoints.sort_by_key(|it| (key(&it.place), Reverse(it.members.len())));
     checked.checkpoints.dedup_by(|a, b| a.place == b.place);
-    checked.sources = Sources(project.scripts.into_iter().map(|script| script.source).collect());
+    checked.sources =
+        SourceFiles(project.scripts.into_iter().map(|script| script.source).collect());
     for finding in findings {
         let source = checked.sources.get(finding.place.file);
         let (first, _) = source.line_and_column(finding.place.range.start);

@@ -5,7 +5,7 @@ use crate::Place;
 /// A point where a training run can be stopped and carried on: a save in a training loop, or the end
 /// of each round of a loop that saves nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checkpoint {
+pub struct RequiredCheckpoint {
     /// The save, or the loop.
     pub place: Place,
     /// True if the script saves at this place; otherwise the place is that of the loop.
@@ -44,7 +44,7 @@ pub enum MemberKind {
     Position,
 }
 
-impl Checkpoint {
+impl RequiredCheckpoint {
     /// The code to write: what saves, then what restores.
     pub fn code(&self) -> String {
         format!("{}\n\n{}", self.save, self.restore)

@@ -2,7 +2,7 @@
 //!
 //! [`check`] reads scripts without running them, lifts each into a small language for randomness
 //! ([`calculus`]), infers its types, and applies the [`Rule`]s. It also derives what each training loop
-//! must save to be resumable ([`Checkpoint`]).
+//! must save to be resumable ([`RequiredCheckpoint`]).
 //!
 //! ```
 //! use surefoot_check::{Rule, CheckConfig, check};
@@ -49,10 +49,10 @@ mod torch;
 mod unreadable;
 
 pub use check::{CheckConfig, CheckReport, check};
-pub use checkpoint::{Checkpoint, Member, MemberKind};
+pub use checkpoint::{Member, MemberKind, RequiredCheckpoint};
 pub use finding::{Finding, Note};
 pub use rule::{Explanation, UnknownRule};
 pub use rules::Rule;
-pub use source::{FileId, Place, Source, Sources};
+pub use source::{FileId, Place, SourceFile, SourceFiles};
 pub use torch::{TorchListError, TorchOperations};
 pub use unreadable::{Reason, Unreadable};

@@ -3,20 +3,20 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// Index into [`Sources`].
+/// Index into [`SourceFiles`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub u32);
 
 /// A file and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceFile {
     /// Path, as shown in findings.
     pub path: PathBuf,
     /// Content.
     pub text: String,
 }
 
-impl Source {
+impl SourceFile {
     /// 1-based line and column of a byte offset. Columns count characters.
     pub fn line_and_column(&self, at: usize) -> (usize, usize) {
         let before = &self.text[..at.min(self.text.len())];
@@ -28,11 +28,11 @@ impl Source {
 
 /// All files of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sources(pub Vec<Source>);
+pub struct SourceFiles(pub Vec<SourceFile>);
 
-impl Sources {
+impl SourceFiles {
     /// Returns a file.
-    pub fn get(&self, file: FileId) -> &Source {
+    pub fn get(&self, file: FileId) -> &SourceFile {
         &self.0[file.0 as usize]
     }
 }
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn columns_count_characters_and_lines_begin_at_one() {
-        let source = Source { path: "a.py".into(), text: "é = 1\nseed(é)\n".into() };
+        let source = SourceFile { path: "a.py".into(), text: "é = 1\nseed(é)\n".into() };
         assert_eq!(source.line_and_column(0), (1, 1));
         let second = source.text.rfind('é').unwrap();
         assert_eq!(source.line_and_column(second), (2, 6));

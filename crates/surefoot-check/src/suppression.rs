@@ -107,11 +107,11 @@ fn target_line(text: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Source;
+    use crate::SourceFile;
     use crate::project::parse;
 
     fn suppressions(text: &str) -> Suppressions {
-        let script = parse(Source { path: "a.py".into(), text: text.into() }).unwrap();
+        let script = parse(SourceFile { path: "a.py".into(), text: text.into() }).unwrap();
         Suppressions::of(&script, FileId(0))
     }
 

@@ -7,7 +7,7 @@ use super::restart_code;
 use crate::calculus::{Label, Site};
 use crate::lift::facts::{LoopId, Save};
 use crate::rules::RuleContext;
-use crate::{Checkpoint, Member};
+use crate::{Member, RequiredCheckpoint};
 
 /// A save in a training loop, or the end of an iteration of a training loop that saves nothing.
 pub(crate) struct AnalyzedCheckpoint<'s> {
@@ -75,7 +75,7 @@ pub(crate) fn save_label(context: &RuleContext<'_>, save: &Save) -> Label {
 
 impl AnalyzedCheckpoint<'_> {
     /// Describes the checkpoint for users, with the code that saves and restores it.
-    pub(crate) fn describe(&self, context: &RuleContext<'_>) -> Checkpoint {
+    pub(crate) fn describe(&self, context: &RuleContext<'_>) -> RequiredCheckpoint {
         let place = context.place(self.site);
         let file = context.project.script(place.file);
         let names = BoundNames::of(&file.module.body);
@@ -89,6 +89,12 @@ impl AnalyzedCheckpoint<'_> {
             saved: it.saved,
             used_at: it.used_at.map(|site| context.place(site)),
         });
-        Checkpoint { place, saves: self.save.is_some(), members: members.collect(), save, restore }
+        RequiredCheckpoint {
+            place,
+            saves: self.save.is_some(),
+            members: members.collect(),
+            save,
+            restore,
+        }
     }
 }

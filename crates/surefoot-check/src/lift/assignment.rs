@@ -7,21 +7,18 @@ use super::scope::Owner;
 use super::value::{ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Variable};
 use ruff_python_ast::{Expr, Operator};
-use ruff_text_size::TextRange;
 
 impl<'a> Lift<'a> {
     /// Assigns a value to a target.
-    pub(super) fn assign(&mut self, target: &'a Expr, value: Value<'a>, range: TextRange) {
+    pub(super) fn assign(&mut self, target: &'a Expr, value: Value<'a>, site: Site) {
         match target {
             Expr::Name(name) => {
-                let site = self.site(range);
                 let name = name.id.as_str();
                 let owner = self.scope.owner_of(name);
                 let value = without_empty_parameters(value);
                 self.bind(owner, name, name, value, site);
             }
             Expr::Attribute(attribute) => {
-                let site = self.site(range);
                 let base = self.eval(&attribute.value);
                 let name = attribute.attr.as_str();
                 match base.shape {
@@ -49,22 +46,21 @@ impl<'a> Lift<'a> {
                 }
             }
             Expr::Subscript(subscript) => {
-                let site = self.site(range);
                 let base = self.eval(&subscript.value);
                 let index = self.eval(&subscript.slice);
                 self.set_item(&subscript.value, &base, &index, value, site);
             }
-            Expr::Tuple(tuple) => self.assign_parts(&tuple.elts, value, range),
-            Expr::List(list) => self.assign_parts(&list.elts, value, range),
+            Expr::Tuple(tuple) => self.assign_parts(&tuple.elts, value, site),
+            Expr::List(list) => self.assign_parts(&list.elts, value, site),
             Expr::Starred(starred) => {
                 let data = self.heap.data(&value);
-                self.assign(&starred.value, data, range);
+                self.assign(&starred.value, data, site);
             }
             _ => {}
         }
     }
 
-    pub(super) fn assign_parts(&mut self, targets: &'a [Expr], value: Value<'a>, range: TextRange) {
+    pub(super) fn assign_parts(&mut self, targets: &'a [Expr], value: Value<'a>, site: Site) {
         let parts: Option<Vec<Value<'a>>> = match &value.shape {
             Shape::Tuple(parts) if parts.len() == targets.len() => Some(parts.to_vec()),
             Shape::Object(id) => match &self.heap.object(*id).kind {
@@ -83,13 +79,13 @@ impl<'a> Lift<'a> {
         match parts {
             Some(parts) => {
                 for (target, part) in targets.iter().zip(parts) {
-                    self.assign(target, part, range);
+                    self.assign(target, part, site);
                 }
             }
             None => {
                 let data = self.heap.data(&value);
                 for target in targets {
-                    self.assign(target, data.clone(), range);
+                    self.assign(target, data.clone(), site);
                 }
             }
         }
@@ -188,9 +184,8 @@ impl<'a> Lift<'a> {
         target: &'a Expr,
         operator: Operator,
         value: &'a Expr,
-        range: TextRange,
+        site: Site,
     ) {
-        let site = self.site(range);
         let by = self.eval(value);
         let now = self.eval(target);
         match (&now.shape, target) {
@@ -231,7 +226,7 @@ impl<'a> Lift<'a> {
                         self.program.note_counted(*variable);
                     }
                 }
-                self.assign(target, whole, range);
+                self.assign(target, whole, site);
             }
         }
     }

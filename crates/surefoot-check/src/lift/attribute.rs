@@ -2,25 +2,19 @@
 
 use super::Lift;
 use super::object::Kind;
-use super::value::{Code, Function, Models, ObjectId, Shape, Value};
+use super::value::{Arguments, Code, Function, Models, ObjectId, Shape, Value};
 use crate::FileId;
-use crate::calculus::Operand;
+use crate::calculus::{Operand, Site};
 use crate::library::{self, DYNAMIC_NAME};
 use ruff_python_ast::Expr;
-use ruff_text_size::TextRange;
 use std::path::Path;
 use std::rc::Rc;
 
 impl<'a> Lift<'a> {
     /// An attribute of a value.
-    pub(super) fn attribute(
-        &mut self,
-        base: &Value<'a>,
-        name: &'a str,
-        range: TextRange,
-    ) -> Value<'a> {
+    pub(super) fn attribute(&mut self, base: &Value<'a>, name: &'a str, site: Site) -> Value<'a> {
         match &base.shape {
-            Shape::Object(id) => self.attribute_of_object(*id, name, range),
+            Shape::Object(id) => self.attribute_of_object(*id, name, site),
             Shape::Library(module) => {
                 let full = format!("{module}.{name}");
                 if library::effect_of(module).is_none() {
@@ -44,11 +38,11 @@ impl<'a> Lift<'a> {
             }
             Shape::Class(class) => {
                 let class = class.clone();
-                self.class_attribute(&class, name).unwrap_or_else(Value::constant)
+                self.class_attribute(&class, name).unwrap_or_default()
             }
             Shape::Super(class, id) => {
                 let (class, id) = (class.clone(), *id);
-                self.super_attribute(&class, id, name).unwrap_or_else(Value::constant)
+                self.super_attribute(&class, id, name).unwrap_or_default()
             }
             Shape::Settings
                 if matches!(name, "rank" | "local_rank" | "global_rank" | "process_index") =>
@@ -101,7 +95,7 @@ impl<'a> Lift<'a> {
         &mut self,
         id: ObjectId,
         name: &'a str,
-        range: TextRange,
+        site: Site,
     ) -> Value<'a> {
         if let Some(value) = self.heap.field(id, name) {
             return value;
@@ -113,7 +107,7 @@ impl<'a> Lift<'a> {
                 Shape::Function(function) => {
                     let bound = self.bind_method(&function, id);
                     if is_property(&function) {
-                        self.enter(&bound, super::value::Arguments::default(), range)
+                        self.enter(&bound, Arguments::of(Vec::new(), site))
                     } else {
                         Value::of(Shape::Function(bound))
                     }
@@ -138,9 +132,7 @@ impl<'a> Lift<'a> {
             },
             Kind::Loader(loader) => match name {
                 "dataset" => loader.dataset.clone(),
-                "sampler" | "batch_sampler" => {
-                    loader.sampler.clone().unwrap_or_else(Value::constant)
-                }
+                "sampler" | "batch_sampler" => loader.sampler.clone().unwrap_or_default(),
                 _ => Value::constant(),
             },
             Kind::Dataset { from, .. } => {

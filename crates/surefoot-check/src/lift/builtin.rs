@@ -2,18 +2,16 @@
 
 use std::rc::Rc;
 
-use ruff_text_size::{Ranged, TextRange};
-
 use super::Lift;
 use super::heap::Heap;
 use super::object::{Container, Kind};
 use super::value::{Arguments, ObjectId, SPREAD, Shape, Value};
-use crate::calculus::Operand;
+use crate::calculus::{Operand, Site};
 use crate::library::{DYNAMIC_NAME, Environment};
 
 impl<'a> Lift<'a> {
     /// Value to iterate over; the elements of a set have an unspecified order.
-    pub(super) fn iteration_value(&mut self, value: Value<'a>, range: TextRange) -> Value<'a> {
+    pub(super) fn iteration_value(&mut self, value: Value<'a>, site: Site) -> Value<'a> {
         let id = value.as_object().map(|id| self.heap.actual(id));
         // Attributes of objects mostly hold numbers, which have a stable order.
         let is_known = |id: ObjectId| {
@@ -24,24 +22,20 @@ impl<'a> Lift<'a> {
             return value;
         }
         let content = self.heap.data(&value);
-        self.unordered(Environment::SetOrder, "set", content, range)
+        self.unordered(Environment::SetOrder, "set", content, site)
     }
 
     /// Calls a built-in function.
-    pub(super) fn call_builtin(
-        &mut self,
-        name: &str,
-        arguments: Arguments<'a>,
-        range: TextRange,
-    ) -> Value<'a> {
-        let first = arguments.positional.first().cloned();
+    pub(super) fn call_builtin(&mut self, name: &str, arguments: Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
+        let first = arguments.first().cloned();
         match (name, first) {
             ("range", _) => {
                 let whole = self.heap.combine(arguments.all());
                 Value { shape: Shape::Range, ..whole }
             }
             ("enumerate", Some(first)) => {
-                let first = self.iteration_value(first, range);
+                let first = self.iteration_value(first, site);
                 Value::of(Shape::Zip(Rc::new([Value::of(Shape::Range), first])))
             }
             ("zip", Some(_)) => Value::of(Shape::Zip(arguments.positional.into())),
@@ -56,24 +50,13 @@ impl<'a> Lift<'a> {
                 _ => {
                     let content = without_order(first, &self.heap);
                     let content = self.heap.combine([&content]);
-                    self.unordered(Environment::SetOrder, "set", content, range)
+                    self.unordered(Environment::SetOrder, "set", content, site)
                 }
             },
             ("set" | "list" | "dict", None) => {
-                let site = self.site(range);
-                let call = self.libraries.call.filter(|call| call.range() == range);
-                let written = |key: &str| {
-                    let mut keywords = call?.arguments.keywords.iter();
-                    keywords.find(|it| it.arg.as_deref() == Some(key))
-                };
-                let entries = arguments
-                    .named
-                    .into_iter()
-                    .filter(|(key, _)| *key != SPREAD)
-                    .map(|(key, value)| {
-                        let place = written(key).map_or(site, |it| self.site(it.range()));
-                        (key, value, place)
-                    })
+                let named = arguments.named.iter().filter(|(key, _)| *key != SPREAD);
+                let entries = named
+                    .map(|(key, value)| (*key, value.clone(), self.keyword_site(key, &arguments)))
                     .collect();
                 let container = Container {
                     entries,
@@ -89,9 +72,9 @@ impl<'a> Lift<'a> {
                 Value::object(id)
             }
             ("list" | "tuple" | "reversed" | "filter", Some(_)) => {
-                let last = arguments.positional.last().cloned().unwrap_or_else(Value::constant);
-                let last = self.iteration_value(last, range);
-                self.note_order_use(&last, range);
+                let last = arguments.positional.last().cloned().unwrap_or_default();
+                let last = self.iteration_value(last, site);
+                self.note_order_use(&last, site);
                 match last.shape {
                     Shape::Unordered(..)
                     | Shape::Tuple(_)
@@ -106,12 +89,10 @@ impl<'a> Lift<'a> {
             }
             ("iter", Some(first)) => match first.shape {
                 Shape::Object(id) if matches!(self.heap.object(id).kind, Kind::Loader(_)) => {
-                    let site = self.site(range);
                     self.begin_pass(&first, site);
                     Value::of(Shape::Iterator(id))
                 }
                 Shape::Object(id) if self.heap.pipeline(id).is_some() => {
-                    let site = self.site(range);
                     self.begin_pass(&first, site);
                     first
                 }
@@ -119,27 +100,21 @@ impl<'a> Lift<'a> {
             },
             ("next", Some(first)) => {
                 let counter = self.program.variable("round");
-                let site = self.site(range);
                 self.program.compute(counter, "any", Vec::new(), site);
                 self.note_iterator(&first);
-                self.element(&first, counter, range)
+                self.element(&first, counter, site)
             }
             ("map", Some(function)) => {
                 let Some(values) = arguments.positional.get(1).cloned() else {
                     return Value::constant();
                 };
                 let counter = self.program.variable("round");
-                let site = self.site(range);
                 self.program.compute(counter, "any", Vec::new(), site);
-                let mut element = self.element(&values, counter, range);
+                let mut element = self.element(&values, counter, site);
                 if let Shape::Unordered(_, order) = values.shape {
                     element.operands.retain(|it| *it != Operand::Variable(order));
                 }
-                let result = self.call_value(
-                    function,
-                    Arguments { positional: vec![element], named: Vec::new() },
-                    range,
-                );
+                let result = self.call_with(function, vec![element], site);
                 match values.shape {
                     Shape::Unordered(what, order) => {
                         let data = self.heap.data(&result);
@@ -150,7 +125,6 @@ impl<'a> Lift<'a> {
                 }
             }
             ("hash", Some(first)) if !matches!(first.shape, Shape::Int(_)) => {
-                let site = self.site(range);
                 let read = self.read_environment(Environment::Hash, "hash", site);
                 let mut value = self.heap.data(&first);
                 value.operands.push(Operand::Variable(read));
@@ -167,7 +141,7 @@ impl<'a> Lift<'a> {
                     self.any_of_module(*file)
                 }
                 _ => match arguments.positional.get(1).map(|it| it.shape.clone()) {
-                    Some(Shape::Text(name)) => self.attribute(&first, name, range),
+                    Some(Shape::Text(name)) => self.attribute(&first, name, site),
                     _ => self.heap.data(&first),
                 },
             },
@@ -177,7 +151,6 @@ impl<'a> Lift<'a> {
                     arguments.positional.get(2),
                     first.as_object(),
                 ) {
-                    let site = self.site(range);
                     self.set_field(id, name, name, value.clone(), site);
                 }
                 Value::constant()

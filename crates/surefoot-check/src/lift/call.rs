@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use ruff_python_ast::{Expr, ExprCall};
-use ruff_text_size::{Ranged, TextRange};
+use ruff_text_size::Ranged;
 
 use super::Lift;
 use super::object::Kind;
@@ -14,11 +14,10 @@ use crate::library::{self, Effect};
 impl<'a> Lift<'a> {
     /// Evaluates a call.
     pub(super) fn call(&mut self, call: &'a ExprCall) -> Value<'a> {
-        let range = call.range();
         if let Expr::Attribute(it) = &*call.func {
             let base = self.eval(&it.value);
             let arguments = self.arguments(call);
-            return self.call_method(&it.value, base, it.attr.as_str(), arguments, range);
+            return self.call_method(&it.value, base, it.attr.as_str(), arguments);
         }
         if let Expr::Name(name) = &*call.func
             && name.id == "super"
@@ -32,55 +31,65 @@ impl<'a> Lift<'a> {
         if let (Shape::Library(name), Some(first)) = (&callee.shape, call.arguments.args.first())
             && matches!(library::effect_of(name), Some(Effect::DrawInto(_)))
         {
-            let drawn = self.call_value(callee.clone(), arguments, range);
-            let site = self.site(range);
+            let site = arguments.site;
+            let drawn = self.call_value(callee.clone(), arguments);
             self.mutate(first, &drawn, site);
             return drawn;
         }
-        self.call_value(callee, arguments, range)
+        self.call_value(callee, arguments)
     }
 
     pub(super) fn arguments(&mut self, call: &'a ExprCall) -> Arguments<'a> {
-        let mut arguments = Arguments::default();
+        let (mut positional, mut named) = (Vec::new(), Vec::new());
         for argument in &call.arguments.args {
             let value = self.eval(argument);
             if !argument.is_starred_expr() {
-                arguments.positional.push(value);
+                positional.push(value);
                 continue;
             }
             match &value.shape {
-                Shape::Tuple(parts) => arguments.positional.extend(parts.iter().cloned()),
+                Shape::Tuple(parts) => positional.extend(parts.iter().cloned()),
                 Shape::Object(id) => match &self.heap.object(*id).kind {
                     Kind::Container(container) => {
-                        arguments.positional.extend(container.elements.iter().cloned())
+                        positional.extend(container.elements.iter().cloned())
                     }
-                    _ => arguments.positional.push(value),
+                    _ => positional.push(value),
                 },
                 Shape::Unordered(..) | Shape::Plain => {
                     let data = self.heap.data(&value);
-                    arguments.positional.push(data);
+                    positional.push(data);
                 }
-                _ => arguments.positional.push(value),
+                _ => positional.push(value),
             }
         }
         for keyword in &call.arguments.keywords {
             let value = self.eval(&keyword.value);
             match &keyword.arg {
-                Some(name) => arguments.named.push((name.as_str(), value)),
+                Some(name) => named.push((name.as_str(), value)),
                 None => {
                     let kind = value.as_object().map(|id| &self.heap.object(id).kind);
                     if let Some(Kind::Container(container)) = kind {
                         let entries = container.entries.iter();
-                        let named = entries.map(|(name, value, _)| (*name, value.clone()));
-                        arguments.named.extend(named);
+                        let passed = entries.map(|(name, value, _)| (*name, value.clone()));
+                        named.extend(passed);
                     } else if value.is_data() && !value.operands.is_empty() {
-                        arguments.named.push((SPREAD, value));
+                        named.push((SPREAD, value));
                     }
                 }
             }
         }
-        self.libraries.call = Some(call);
-        arguments
+        let site = self.site(call.range());
+        Arguments { positional, named, site, call: Some(call) }
+    }
+
+    /// Calls a value with positional arguments, on behalf of a library.
+    pub(super) fn call_with(
+        &mut self,
+        callee: Value<'a>,
+        positional: Vec<Value<'a>>,
+        site: Site,
+    ) -> Value<'a> {
+        self.call_value(callee, Arguments::of(positional, site))
     }
 
     /// Calls a value.
@@ -88,7 +97,6 @@ impl<'a> Lift<'a> {
         &mut self,
         callee: Value<'a>,
         mut arguments: Arguments<'a>,
-        range: TextRange,
     ) -> Value<'a> {
         match &callee.shape {
             Shape::Function(function) => {
@@ -100,20 +108,20 @@ impl<'a> Lift<'a> {
                         arguments,
                     ))));
                 }
-                self.enter(&function, arguments, range)
+                self.enter(&function, arguments)
             }
             Shape::Class(class) => {
                 let class = class.clone();
-                self.instantiate(&class, arguments, range)
+                self.instantiate(&class, arguments)
             }
             Shape::Library(name) => {
                 let name = name.clone();
-                self.call_library(&name, arguments, range)
+                self.call_library(&name, arguments)
             }
-            Shape::Object(id) => self.call_object(*id, arguments, range),
+            Shape::Object(id) => self.call_object(*id, arguments),
             Shape::Method(id, name) => {
                 let (id, name) = (*id, *name);
-                self.call_object_method(id, name, arguments, range)
+                self.call_object_method(id, name, arguments)
             }
             Shape::Partial(partial) => {
                 let (callee, first) = (**partial).clone();
@@ -121,7 +129,7 @@ impl<'a> Lift<'a> {
                 positional.append(&mut arguments.positional);
                 let mut named = first.named;
                 named.append(&mut arguments.named);
-                self.call_value(callee, Arguments { positional, named }, range)
+                self.call_value(callee, Arguments { positional, named, ..arguments })
             }
             Shape::Loaded(..) => callee,
             _ => {
@@ -139,59 +147,57 @@ impl<'a> Lift<'a> {
         base: Value<'a>,
         name: &'a str,
         arguments: Arguments<'a>,
-        range: TextRange,
     ) -> Value<'a> {
+        let site = arguments.site;
         match &base.shape {
             Shape::Object(id) => {
                 let id = *id;
                 if self.heap.field(id, name).is_some() || self.heap.object(id).class.is_some() {
                     let member = self.member(id, name);
                     if let Some(member) = member {
-                        return self.call_value(member, arguments, range);
+                        return self.call_value(member, arguments);
                     }
                 }
-                self.call_object_method(id, name, arguments, range)
+                self.call_object_method(id, name, arguments)
             }
             Shape::Library(module)
                 if &**module == "os.environ" && matches!(name, "get" | "setdefault") =>
             {
-                let key = arguments.positional.first().cloned().unwrap_or_else(Value::constant);
+                let key = arguments.first().cloned().unwrap_or_default();
                 self.environment_variable(&key)
             }
             Shape::Library(_) => {
-                let callee = self.attribute(&base, name, range);
+                let callee = self.attribute(&base, name, site);
                 if let Shape::Library(full) = &callee.shape
                     && matches!(library::effect_of(full), Some(Effect::DrawInto(_)))
                 {
-                    let first = arguments.positional.first().cloned();
-                    let drawn = self.call_value(callee, arguments, range);
+                    let first = arguments.first().cloned();
+                    let drawn = self.call_value(callee, arguments);
                     if let Some(first) = first {
-                        let site = self.site(range);
                         self.write_argument(&first, &drawn, site);
                     }
                     return drawn;
                 }
-                self.call_value(callee, arguments, range)
+                self.call_value(callee, arguments)
             }
             Shape::Module(_) | Shape::Class(_) => {
-                let callee = self.attribute(&base, name, range);
-                self.call_value(callee, arguments, range)
+                let callee = self.attribute(&base, name, site);
+                self.call_value(callee, arguments)
             }
             Shape::Super(class, id) => {
                 let (class, id) = (class.clone(), *id);
                 match self.super_attribute(&class, id, name) {
-                    Some(callee) => self.call_value(callee, arguments, range),
+                    Some(callee) => self.call_value(callee, arguments),
                     None if name == "__init__" => {
-                        self.initialize_base(id, &arguments, range);
-                        Value::of(Shape::None)
+                        self.initialize_base(id, &arguments);
+                        Value::none()
                     }
-                    None => self.call_object_method(id, name, arguments, range),
+                    None => self.call_object_method(id, name, arguments),
                 }
             }
             Shape::Loaded(load, keys) => {
                 if matches!(name, "get" | "pop")
-                    && let Some(key) =
-                        arguments.positional.first().and_then(Value::as_text).copied()
+                    && let Some(key) = arguments.first().and_then(Value::as_text).copied()
                 {
                     self.program.note_key(*load, key);
                     let keys: Vec<&'a str> = keys.iter().copied().chain([key]).collect();
@@ -203,7 +209,7 @@ impl<'a> Lift<'a> {
                 base
             }
             Shape::Settings => base,
-            _ => self.call_data_method(receiver, base, name, arguments, range),
+            _ => self.call_data_method(receiver, base, name, arguments),
         }
     }
 

@@ -4,10 +4,8 @@ use super::Lift;
 use super::execution::Execution;
 use super::object::Kind;
 use super::value::{Arguments, Class, Code, Function, ObjectId, Shape, Value};
-use crate::calculus::Site;
 use crate::library::{self, Effect, KERAS_LAYER, Keras, Layer};
 use ruff_python_ast::{Expr, Stmt};
-use ruff_text_size::TextRange;
 use std::rc::Rc;
 
 impl<'a> Lift<'a> {
@@ -81,9 +79,8 @@ impl<'a> Lift<'a> {
         &mut self,
         class: &Rc<Class<'a>>,
         arguments: Arguments<'a>,
-        range: TextRange,
     ) -> Value<'a> {
-        let site = self.site(range);
+        let site = arguments.site;
         let bases = class.library_bases();
         let effects: Vec<Effect> =
             bases.iter().filter_map(|name| library::effect_of(name)).collect();
@@ -107,9 +104,9 @@ impl<'a> Lift<'a> {
             }
             id
         } else if effects.contains(&Effect::Optimizer) {
-            self.make_optimizer(&arguments, site)
+            self.make_optimizer(&arguments)
         } else if effects.contains(&Effect::Scheduler) {
-            self.make_scheduler(&arguments, site)
+            self.make_scheduler(&arguments)
         } else if bases.iter().any(|name| &**name == "builtins.dict" || &**name == "builtins.list")
         {
             self.make(Kind::Container(super::object::Container::default()), "container", site)
@@ -121,23 +118,18 @@ impl<'a> Lift<'a> {
         match self.class_attribute(class, "__init__").map(|it| it.shape) {
             Some(Shape::Function(function)) => {
                 let bound = self.bound_method(&function, id);
-                self.enter(&bound, arguments, range);
+                self.enter(&bound, arguments);
             }
-            _ => self.fill_fields(class, id, arguments, site),
+            _ => self.fill_fields(class, id, arguments),
         }
         Value::object(id)
     }
 
     /// Runs the constructor of a library base class.
-    pub(super) fn initialize_base(
-        &mut self,
-        id: ObjectId,
-        arguments: &Arguments<'a>,
-        range: TextRange,
-    ) {
-        let site = self.site(range);
+    pub(super) fn initialize_base(&mut self, id: ObjectId, arguments: &Arguments<'a>) {
+        let site = arguments.site;
         if self.heap.is_keras(id) {
-            self.adopt(id, arguments, site);
+            self.adopt(id, arguments);
             return;
         }
         for (name, value) in &arguments.named {
@@ -153,8 +145,8 @@ impl<'a> Lift<'a> {
         class: &Rc<Class<'a>>,
         id: ObjectId,
         arguments: Arguments<'a>,
-        site: Site,
     ) {
+        let site = arguments.site;
         let mut positional = arguments.positional.into_iter();
         for statement in &class.code.body {
             let Stmt::AnnAssign(it) = statement else {

@@ -1,9 +1,5 @@
 //! Optimizers of Keras: compiling models with them, and their steps.
 
-use std::rc::Rc;
-
-use ruff_text_size::TextRange;
-
 use super::Lift;
 use super::heap::Heap;
 use super::object::Kind;
@@ -15,8 +11,8 @@ impl<'a> Lift<'a> {
         &mut self,
         is_plain: bool,
         arguments: &Arguments<'a>,
-        site: Site,
     ) -> ObjectId {
+        let site = arguments.site;
         // A wrapper is the optimizer that it wraps.
         let inner = arguments.get(0, "inner_optimizer").and_then(Value::as_object);
         if let Some(inner) = inner.filter(|id| self.heap.is_optimizer(*id)) {
@@ -60,7 +56,8 @@ impl<'a> Lift<'a> {
     }
 
     /// `model.compile(..)`.
-    pub(super) fn compile(&mut self, id: ObjectId, arguments: &Arguments<'a>, site: Site) {
+    pub(super) fn compile(&mut self, id: ObjectId, arguments: &Arguments<'a>) {
+        let site = arguments.site;
         let passed = arguments.get(0, "optimizer");
         let optimizer = match passed.and_then(Value::as_object) {
             Some(optimizer) if self.heap.is_optimizer(optimizer) => self.heap.actual(optimizer),
@@ -157,9 +154,8 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         name: &str,
         arguments: &Arguments<'a>,
-        range: TextRange,
-        site: Site,
     ) -> Option<Value<'a>> {
+        let site = arguments.site;
         match name {
             "apply_gradients" | "apply" => {
                 let mut passed: Vec<Value<'a>> = Vec::new();
@@ -175,9 +171,9 @@ impl<'a> Lift<'a> {
                 self.keras_step(id, &roots, &gradient, site);
             }
             "minimize" => {
-                let mut loss = arguments.positional.first().cloned()?;
+                let mut loss = arguments.first().cloned()?;
                 if !loss.is_data() {
-                    loss = self.call_value(loss, Arguments::default(), range);
+                    loss = self.call_value(loss, Arguments::of(Vec::new(), site));
                 }
                 let roots = self.heap.models_in(arguments.all().chain([&loss]));
                 let gradient = self.heap.data(&loss).operands;
@@ -192,7 +188,7 @@ impl<'a> Lift<'a> {
                 let operands = whole.operands;
                 let variables = self.program.computed("step", operands.clone(), whole.models, site);
                 let memory = self.program.computed("moments", operands, Models::default(), site);
-                return Some(Value::of(Shape::Tuple(Rc::new([variables, memory]))));
+                return Some(Value::tuple([variables, memory]));
             }
             "build" => {
                 let optimizer = self.heap.actual(id);
@@ -201,7 +197,7 @@ impl<'a> Lift<'a> {
             "finalize_variable_values" | "get_config" => {}
             "get_weights" | "variables" => return Some(self.state_of(id, site)),
             "set_weights" => {
-                let state = arguments.positional.first().cloned()?;
+                let state = arguments.first().cloned()?;
                 self.restore(id, &state, site);
             }
             _ => return None,

@@ -1,12 +1,12 @@
 //! Comprehensions.
 
 use ruff_python_ast::{Comprehension, Expr};
-use ruff_text_size::{Ranged, TextRange};
+use ruff_text_size::Ranged;
 
 use super::Lift;
 use super::object::{Container, Kind};
 use super::value::{Shape, Value};
-use crate::calculus::{Operand, Statement};
+use crate::calculus::{Operand, Site, Statement};
 
 impl<'a> Lift<'a> {
     /// Evaluates a comprehension. The insertion order of a dictionary hardly ever matters; that
@@ -16,9 +16,8 @@ impl<'a> Lift<'a> {
         generators: &'a [Comprehension],
         elements: &[&'a Expr],
         is_dictionary: bool,
-        range: TextRange,
+        site: Site,
     ) -> Value<'a> {
-        let site = self.site(range);
         // A comprehension has its own scope.
         let module = self.scope.frame(self.scope.current).module;
         let file = self.scope.frame(self.scope.current).file;
@@ -31,9 +30,10 @@ impl<'a> Lift<'a> {
         let mut conditions = Vec::new();
         for generator in generators {
             let iterated = self.eval(&generator.iter);
-            let iterated = self.iteration_value(iterated, generator.iter.range());
+            let head = self.site(generator.iter.range());
+            let iterated = self.iteration_value(iterated, head);
             if !matches!(iterated.shape, Shape::Unordered(..)) {
-                self.note_order_use(&iterated, range);
+                self.note_order_use(&iterated, site);
             }
             self.begin_pass(&iterated, site);
             let counter = self.program.variable("round");
@@ -44,14 +44,15 @@ impl<'a> Lift<'a> {
             {
                 first
             } else {
-                self.element(&iterated, counter, generator.iter.range())
+                self.element(&iterated, counter, head)
             };
             if let Shape::Unordered(what, variable) = iterated.shape {
                 order = Some((what, variable));
                 // The order belongs to the whole, not to each element.
                 element.operands.retain(|it| *it != Operand::Variable(variable));
             }
-            self.assign(&generator.target, element, generator.range());
+            let bound = self.site(generator.range());
+            self.assign(&generator.target, element, bound);
             for condition in &generator.ifs {
                 let condition = self.eval(condition);
                 conditions.push(self.heap.data(&condition));

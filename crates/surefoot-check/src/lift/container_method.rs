@@ -1,13 +1,9 @@
 //! Methods of lists, sets, dictionaries and queues.
 
-use std::rc::Rc;
-
-use ruff_text_size::TextRange;
-
 use super::Lift;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site};
+use crate::calculus::Operand;
 
 /// Methods that change a list, a set, a dictionary or a queue.
 pub(super) const MUTATORS: [&str; 18] = [
@@ -37,9 +33,8 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         name: &str,
         arguments: Arguments<'a>,
-        range: TextRange,
-        site: Site,
     ) -> Value<'a> {
+        let site = arguments.site;
         let whole = self.heap.combine(arguments.all());
         let cell = Operand::Variable(self.heap.cell(id));
         let in_loop = !self.program.loops.is_empty();
@@ -48,11 +43,7 @@ impl<'a> Lift<'a> {
                 if let Kind::Container(container) = &mut self.heap.object_mut(id).kind {
                     match name {
                         "append" | "add" | "insert" | "push" | "appendleft" => {
-                            let value = arguments
-                                .positional
-                                .last()
-                                .cloned()
-                                .unwrap_or_else(Value::constant);
+                            let value = arguments.positional.last().cloned().unwrap_or_default();
                             let is_thing = !value.is_data();
                             if container.elements.len() < 64 && (is_thing || !in_loop) {
                                 container.elements.push(value);
@@ -95,7 +86,7 @@ impl<'a> Lift<'a> {
                 } else {
                     self.write_cell(id, whole.operands, site);
                 }
-                if let Some(Value { shape: Shape::Loaded(..), .. }) = arguments.positional.first() {
+                if let Some(Value { shape: Shape::Loaded(..), .. }) = arguments.first() {
                     self.program.note_restore(self.heap.cell(id), id, site);
                 }
                 Value::plain(vec![cell])
@@ -109,17 +100,14 @@ impl<'a> Lift<'a> {
                     return Value::plain(vec![cell]);
                 }
                 let pairs = container.entries.iter().map(|(key, value, _)| match name {
-                    "items" => Value::of(Shape::Tuple(Rc::new([
-                        Value::of(Shape::Text(key)),
-                        value.clone(),
-                    ]))),
+                    "items" => Value::tuple([Value::of(Shape::Text(key)), value.clone()]),
                     _ => value.clone(),
                 });
                 Value::of(Shape::Tuple(pairs.collect()))
             }
             "get" => {
-                let key = arguments.positional.first().cloned().unwrap_or_else(Value::constant);
-                self.item(&Value::object(id), &key, range)
+                let key = arguments.first().cloned().unwrap_or_default();
+                self.item(&Value::object(id), &key, site)
             }
             "copy" => Value::object(id),
             _ => {

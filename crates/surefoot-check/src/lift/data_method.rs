@@ -1,7 +1,6 @@
 //! Methods of data.
 
 use ruff_python_ast::Expr;
-use ruff_text_size::TextRange;
 
 use super::Lift;
 use super::builtin::without_order;
@@ -19,14 +18,13 @@ impl<'a> Lift<'a> {
         base: Value<'a>,
         name: &'a str,
         arguments: Arguments<'a>,
-        range: TextRange,
     ) -> Value<'a> {
+        let site = arguments.site;
         if let Shape::Unknown(id) = base.shape
-            && let Some(value) = self.call_unknown_method(id, &base, name, &arguments, range)
+            && let Some(value) = self.call_unknown_method(id, &base, name, &arguments)
         {
             return value;
         }
-        let site = self.site(range);
         let mut whole = self.heap.combine(arguments.all());
         let data = self.heap.data(&base);
         match name {
@@ -48,15 +46,15 @@ impl<'a> Lift<'a> {
             "strftime" | "isoformat" | "format" => return Value::constant(),
             "glob" | "rglob" | "iterdir" => {
                 whole.depend_on(&data);
-                return self.unordered(Environment::FileOrder, name, whole, range);
+                return self.unordered(Environment::FileOrder, name, whole, site);
             }
             "imap_unordered" => {
-                let elements = arguments.positional.get(1).cloned().unwrap_or_else(Value::constant);
-                return self.unordered(Environment::Arrival, name, elements, range);
+                let elements = arguments.positional.get(1).cloned().unwrap_or_default();
+                return self.unordered(Environment::Arrival, name, elements, site);
             }
             "sort" if matches!(base.shape, Shape::Unordered(..)) => {
                 let sorted = without_order(base, &self.heap);
-                self.assign(receiver, sorted, range);
+                self.assign(receiver, sorted, site);
                 return Value::constant();
             }
             "sample" | "rsample" | "sample_n" if matches!(base.shape, Shape::Distribution) => {
@@ -68,7 +66,8 @@ impl<'a> Lift<'a> {
             }
             // Sampled rows of a pandas table.
             "sample"
-                if arguments.name("frac").is_some() && !arguments.is_passed("random_state") =>
+                if arguments.name("frac").is_some()
+                    && arguments.passed(usize::MAX, "random_state").is_none() =>
             {
                 whole.depend_on(&data);
                 let generator = self.global(Global::NumPy);
@@ -101,7 +100,7 @@ impl<'a> Lift<'a> {
                 };
             }
             "load_state_dict" if !data.models.is_empty() => {
-                if let Some(state) = arguments.positional.first() {
+                if let Some(state) = arguments.first() {
                     for root in self.heap.roots_of(data.models) {
                         self.restore(root, state, site);
                     }

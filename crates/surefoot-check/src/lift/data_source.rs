@@ -5,28 +5,25 @@ use std::rc::Rc;
 use super::Lift;
 use super::object::{Kind, Loader};
 use super::value::{Arguments, Shape, Value};
-use crate::calculus::Site;
 
 impl<'a> Lift<'a> {
     /// Creates a `DataLoader`.
-    pub(super) fn new_loader(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
+    pub(super) fn new_loader(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
         let has_workers =
             arguments.get(5, "num_workers").is_some_and(|it| !matches!(it.shape, Shape::Int(0)));
         let sampler = arguments
             .get(3, "sampler")
             .or_else(|| arguments.get(4, "batch_sampler"))
-            .filter(|it| !matches!(it.shape, Shape::None));
+            .filter(|it| !it.is_none());
         let loader = Loader {
-            dataset: arguments.get(0, "dataset").cloned().unwrap_or_else(Value::constant),
+            dataset: arguments.get(0, "dataset").cloned().unwrap_or_default(),
             // Settings and computed flags may be true: `sampler is None`.
             shuffles: arguments.may_be_true(2, "shuffle"),
             sampler: sampler.cloned(),
             generator: self.heap.generator_of(arguments),
             has_workers,
-            init: arguments
-                .get(9, "worker_init_fn")
-                .filter(|it| !matches!(it.shape, Shape::None))
-                .cloned(),
+            init: arguments.get(9, "worker_init_fn").filter(|it| !it.is_none()).cloned(),
             collate: arguments.get(6, "collate_fn").filter(|it| !it.is_data()).cloned(),
             is_opaque: false,
         };
@@ -36,7 +33,8 @@ impl<'a> Lift<'a> {
     }
 
     /// A data set of a library.
-    pub(super) fn new_dataset(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
+    pub(super) fn new_dataset(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
         let named = ["transform", "transforms", "target_transform"];
         let mut transforms: Vec<Value<'a>> =
             named.into_iter().filter_map(|name| arguments.name(name)).cloned().collect();

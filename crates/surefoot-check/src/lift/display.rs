@@ -7,7 +7,7 @@ use super::value::{Shape, Value};
 use crate::calculus::{Operand, Site};
 use crate::library::Environment;
 use ruff_python_ast::{Expr, ExprDict};
-use ruff_text_size::{Ranged, TextRange};
+use ruff_text_size::Ranged;
 
 impl<'a> Lift<'a> {
     /// Elements of a display; known starred values are unpacked.
@@ -32,13 +32,12 @@ impl<'a> Lift<'a> {
         &mut self,
         elements: Vec<Value<'a>>,
         is_closed: bool,
-        range: TextRange,
+        site: Site,
     ) -> Value<'a> {
         if !elements.is_empty() && elements.iter().all(|it| it.is_data() && it.operands.is_empty())
         {
             return Value::constant();
         }
-        let site = self.site(range);
         let whole = self.heap.combine(&elements);
         let elements =
             elements.into_iter().map(|element| self.program.settled(element, site)).collect();
@@ -86,9 +85,8 @@ impl<'a> Lift<'a> {
         what: Environment,
         call: &str,
         content: Value<'a>,
-        range: TextRange,
+        site: Site,
     ) -> Value<'a> {
-        let site = self.site(range);
         let order = self.read_environment(what, call, site);
         Value {
             shape: Shape::Unordered(what, order),

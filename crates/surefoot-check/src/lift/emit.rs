@@ -53,7 +53,7 @@ impl<'a> Lift<'a> {
             moment,
         });
         self.program.emit(Statement::Draw { target, generator: cell, operands, site });
-        Value::plain(vec![Operand::Variable(target)])
+        Value::variable(target)
     }
 
     /// Reads an input that differs between executions.
@@ -79,10 +79,9 @@ impl<'a> Lift<'a> {
     }
 
     /// Records the first use of an unspecified order.
-    pub(super) fn note_order_use(&mut self, value: &Value<'a>, range: TextRange) {
+    pub(super) fn note_order_use(&mut self, value: &Value<'a>, site: Site) {
         match &value.shape {
             Shape::Unordered(_, order) => {
-                let site = self.site(range);
                 if let Some(read) =
                     self.program.facts.reads.iter_mut().find(|read| read.variable == *order)
                 {
@@ -91,7 +90,7 @@ impl<'a> Lift<'a> {
             }
             Shape::Zip(parts) => {
                 for part in parts.iter() {
-                    self.note_order_use(part, range);
+                    self.note_order_use(part, site);
                 }
             }
             _ => {}

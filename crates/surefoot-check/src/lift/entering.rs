@@ -7,7 +7,6 @@ use super::value::{Arguments, Code, Function, Shape, Value};
 use super::{Lift, MAX_CALL_DEPTH};
 use crate::calculus::{Operand, Site};
 use ruff_python_ast::{Expr, Parameters, Stmt};
-use ruff_text_size::TextRange;
 use std::rc::Rc;
 
 impl<'a> Lift<'a> {
@@ -16,8 +15,8 @@ impl<'a> Lift<'a> {
         &mut self,
         function: &Rc<Function<'a>>,
         arguments: Arguments<'a>,
-        range: TextRange,
     ) -> Value<'a> {
+        let site = arguments.site;
         let address = function.code.address();
         let is_open = self
             .execution
@@ -27,7 +26,6 @@ impl<'a> Lift<'a> {
         let is_beyond = self.execution.calls.len() >= MAX_CALL_DEPTH || self.program.is_exhausted();
         if is_beyond && !is_open && !self.execution.is_truncated {
             self.execution.is_truncated = true;
-            let site = self.site(range);
             let why = "the script is too large, and this call and others are not followed";
             let name = match function.code {
                 Code::Def(code) => code.name.as_str(),
@@ -45,7 +43,6 @@ impl<'a> Lift<'a> {
             }
             return whole;
         }
-        let site = self.site(range);
         let module = self.scope.frame(function.scope).module;
         let frame = self.scope.new_frame(Some(function.scope), module, function.file);
         let parameters = match function.code {
@@ -54,7 +51,7 @@ impl<'a> Lift<'a> {
         };
         let caller = self.scope.current;
         let statement = self.execution.statement;
-        self.bind_parameters(parameters, function, arguments, frame, site);
+        self.bind_parameters(parameters, function, arguments, frame);
         self.execution.calls.push(Call {
             code: function.code,
             file: function.file,
@@ -74,7 +71,7 @@ impl<'a> Lift<'a> {
                 self.run_block(&code.body);
                 match self.scope.frame(frame).slots.get("return") {
                     Some(slot) => self.heap.read(slot),
-                    None => Value::of(Shape::None),
+                    None => Value::none(),
                 }
             }
             Code::Lambda(code) => self.eval(&code.body),
@@ -92,8 +89,8 @@ impl<'a> Lift<'a> {
         function: &Rc<Function<'a>>,
         arguments: Arguments<'a>,
         frame: super::value::FrameId,
-        site: Site,
     ) {
+        let site = arguments.site;
         let Some(parameters) = parameters else { return };
         let mut positional = function
             .receiver
@@ -126,7 +123,7 @@ impl<'a> Lift<'a> {
                 owner,
                 rest.name.as_str(),
                 rest.name.as_str(),
-                Value::of(Shape::Tuple(rest_values.into())),
+                Value::tuple(rest_values),
                 site,
             );
         }
@@ -155,7 +152,7 @@ impl<'a> Lift<'a> {
         value: Option<Value<'a>>,
         site: Site,
     ) {
-        let value = value.unwrap_or_else(Value::constant);
+        let value = value.unwrap_or_default();
         // Passing an entry of a checkpoint to a call does not restore it.
         // An object keeps its first name.
         if let Shape::Loaded(..) | Shape::Parameters(_) | Shape::Object(_) = value.shape {

@@ -3,12 +3,13 @@
 use std::rc::Rc;
 
 use ruff_python_ast::{CmpOp, Expr, InterpolatedStringElement, Number, Operator};
-use ruff_text_size::{Ranged, TextRange};
+use ruff_text_size::Ranged;
 
 use super::Lift;
 use super::heap::Heap;
 use super::object::Kind;
 use super::value::{Code, Function, Shape, Value};
+use crate::calculus::Site;
 use crate::library::Environment;
 
 impl<'a> Lift<'a> {
@@ -22,24 +23,27 @@ impl<'a> Lift<'a> {
                 _ => Value::constant(),
             },
             Expr::BooleanLiteral(it) => Value::of(Shape::Bool(it.value)),
-            Expr::NoneLiteral(_) => Value::of(Shape::None),
+            Expr::NoneLiteral(_) => Value::none(),
             Expr::BytesLiteral(_) | Expr::EllipsisLiteral(_) | Expr::IpyEscapeCommand(_) => {
                 Value::constant()
             }
             Expr::Attribute(it) => {
                 let base = self.eval(&it.value);
-                self.attribute(&base, it.attr.as_str(), it.range())
+                let site = self.site(it.range());
+                self.attribute(&base, it.attr.as_str(), site)
             }
             Expr::Subscript(it) => {
                 let base = self.eval(&it.value);
                 let index = self.eval(&it.slice);
-                self.item(&base, &index, it.range())
+                let site = self.site(it.range());
+                self.item(&base, &index, site)
             }
             Expr::Call(it) => self.call(it),
             Expr::BinOp(it) => {
                 let left = self.eval(&it.left);
                 let right = self.eval(&it.right);
-                self.binary(left, it.op, right, it.range())
+                let site = self.site(it.range());
+                self.binary(left, it.op, right, site)
             }
             Expr::BoolOp(it) => {
                 let values: Vec<Value<'a>> =
@@ -84,7 +88,8 @@ impl<'a> Lift<'a> {
             }
             Expr::Named(it) => {
                 let value = self.eval(&it.value);
-                self.assign(&it.target, value.clone(), it.range());
+                let site = self.site(it.range());
+                self.assign(&it.target, value.clone(), site);
                 value
             }
             Expr::Lambda(it) => {
@@ -104,12 +109,13 @@ impl<'a> Lift<'a> {
             }
             Expr::Tuple(it) => {
                 let parts = self.sequence(&it.elts);
-                Value::of(Shape::Tuple(parts.into()))
+                Value::tuple(parts)
             }
             Expr::List(it) => {
                 let elements = self.sequence(&it.elts);
                 let has_stars = it.elts.iter().any(Expr::is_starred_expr);
-                self.list(elements, !has_stars, it.range())
+                let site = self.site(it.range());
+                self.list(elements, !has_stars, site)
             }
             Expr::Set(it) => {
                 let elements: Vec<Value<'a>> =
@@ -121,24 +127,35 @@ impl<'a> Lift<'a> {
                 if is_steady {
                     content
                 } else {
-                    self.unordered(Environment::SetOrder, "set", content, it.range())
+                    let site = self.site(it.range());
+                    self.unordered(Environment::SetOrder, "set", content, site)
                 }
             }
             Expr::Dict(it) => self.dictionary(it),
-            Expr::ListComp(it) => self.comprehension(&it.generators, &[&it.elt], false, it.range()),
+            Expr::ListComp(it) => {
+                let site = self.site(it.range());
+                self.comprehension(&it.generators, &[&it.elt], false, site)
+            }
             Expr::Generator(it) => {
-                self.comprehension(&it.generators, &[&it.elt], false, it.range())
+                let site = self.site(it.range());
+                self.comprehension(&it.generators, &[&it.elt], false, site)
             }
             Expr::SetComp(it) => {
-                let content = self.comprehension(&it.generators, &[&it.elt], false, it.range());
+                let site = self.site(it.range());
+                let content = self.comprehension(&it.generators, &[&it.elt], false, site);
                 let content = super::builtin::without_order(content, &self.heap);
-                self.unordered(Environment::SetOrder, "set", content, it.range())
+                let site = self.site(it.range());
+                self.unordered(Environment::SetOrder, "set", content, site)
             }
             Expr::DictComp(it) => match &it.key {
                 Some(key) => {
-                    self.comprehension(&it.generators, &[key, &it.value], true, it.range())
+                    let site = self.site(it.range());
+                    self.comprehension(&it.generators, &[key, &it.value], true, site)
                 }
-                None => self.comprehension(&it.generators, &[&it.value], true, it.range()),
+                None => {
+                    let site = self.site(it.range());
+                    self.comprehension(&it.generators, &[&it.value], true, site)
+                }
             },
             // A formatted text is a name; the named thing does not depend on the values in it.
             Expr::FString(it) => {
@@ -152,13 +169,15 @@ impl<'a> Lift<'a> {
             Expr::Yield(it) => {
                 let value =
                     it.value.as_ref().map_or_else(Value::constant, |value| self.eval(value));
-                self.return_back(value, it.range());
+                let site = self.site(it.range());
+                self.return_back(value, site);
                 Value::constant()
             }
             Expr::YieldFrom(it) => {
                 let value = self.eval(&it.value);
                 let data = self.heap.data(&value);
-                self.return_back(data, it.range());
+                let site = self.site(it.range());
+                self.return_back(data, site);
                 Value::constant()
             }
             Expr::Starred(it) => self.eval(&it.value),
@@ -179,7 +198,10 @@ impl<'a> Lift<'a> {
                 let base = self.eval_quietly(&it.value);
                 match base.shape {
                     Shape::Object(id) => self.heap.field(id, it.attr.as_str()).unwrap_or(base),
-                    _ => self.attribute(&base, it.attr.as_str(), it.range()),
+                    _ => {
+                        let site = self.site(it.range());
+                        self.attribute(&base, it.attr.as_str(), site)
+                    }
                 }
             }
             Expr::Subscript(it) => {
@@ -194,7 +216,10 @@ impl<'a> Lift<'a> {
                     {
                         base
                     }
-                    _ => self.item(&base, &index, it.range()),
+                    _ => {
+                        let site = self.site(it.range());
+                        self.item(&base, &index, site)
+                    }
                 }
             }
             _ => Value::constant(),
@@ -230,7 +255,7 @@ impl<'a> Lift<'a> {
         left: Value<'a>,
         operator: Operator,
         right: Value<'a>,
-        range: TextRange,
+        site: Site,
     ) -> Value<'a> {
         match (&left.shape, &right.shape) {
             (Shape::Text(_), _) if operator == Operator::Mod => return Value::constant(),
@@ -243,7 +268,7 @@ impl<'a> Lift<'a> {
                     let elements: Vec<Value<'a>> =
                         one.elements.iter().chain(&other.elements).cloned().collect();
                     let is_closed = one.is_closed && other.is_closed;
-                    let mut list = self.list(elements, is_closed, range);
+                    let mut list = self.list(elements, is_closed, site);
                     let both = self.heap.combine([&left, &right]);
                     list.models = both.models;
                     if let Some(id) = list.as_object() {

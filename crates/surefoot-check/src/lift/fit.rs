@@ -1,7 +1,5 @@
 //! `model.fit` of Keras: the loop that it runs, and the callbacks in it.
 
-use ruff_text_size::TextRange;
-
 use super::Lift;
 use super::facts::{Purpose, Runner};
 use super::framework::Framework;
@@ -22,18 +20,13 @@ pub(super) enum Called<'a> {
 
 impl<'a> Lift<'a> {
     /// Runs epochs over batches, with validation and callbacks at the end of each epoch.
-    pub(super) fn fit(
-        &mut self,
-        id: ObjectId,
-        arguments: &Arguments<'a>,
-        range: TextRange,
-        site: Site,
-    ) -> Value<'a> {
+    pub(super) fn fit(&mut self, id: ObjectId, arguments: &Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
         let data = arguments
             .get(0, "x")
             .or_else(|| arguments.name("generator"))
             .cloned()
-            .unwrap_or_else(Value::constant);
+            .unwrap_or_default();
         let labels = arguments.get(1, "y").cloned();
         let validation = arguments.name("validation_data").cloned();
         let callbacks =
@@ -49,15 +42,14 @@ impl<'a> Lift<'a> {
             self.forget_fields(id);
         }
         // `fit` shuffles arrays, and the batches of a sequence.
-        let shuffles =
-            !matches!(arguments.name("shuffle").map(|it| &it.shape), Some(Shape::Bool(false)));
+        let shuffles = arguments.flag("shuffle") != Some(false);
         let order = shuffles.then(|| self.heap.order_of_fit(&data)).flatten();
         let in_processes = self.heap.loads_in_processes(&data, arguments);
         // `fit` inside a loop of the script is one round of that loop.
         let goes_on =
             arguments.get(11, "initial_epoch").is_some() || !self.program.loops.is_empty();
         self.run_library_loop(site, Runner::Fit, "epoch", false, |lift, epoch| {
-            let number = Value::plain(vec![Operand::Variable(epoch)]);
+            let number = Value::variable(epoch);
             for callback in &callbacks {
                 lift.call_back(callback, "on_epoch_begin", vec![number.clone()], id, site);
             }
@@ -68,7 +60,7 @@ impl<'a> Lift<'a> {
             }
             lift.begin_pass(&data, site);
             lift.run_library_loop(site, Runner::Fit, "batch", true, |lift, batch| {
-                let mut element = lift.batch_of(&data, batch, in_processes, range);
+                let mut element = lift.batch_of(&data, batch, in_processes, site);
                 if !element.is_data() {
                     element = match element.shape {
                         Shape::Tuple(_) => element,
@@ -77,16 +69,16 @@ impl<'a> Lift<'a> {
                 }
                 let more = lift.heap.combine(labels.iter().chain([&drawn]));
                 let element = lift.heap.joined(element, &more);
-                lift.keras_train_step(id, element, range, site);
+                lift.keras_train_step(id, element, site);
                 for callback in &callbacks {
-                    let number = Value::plain(vec![Operand::Variable(batch)]);
+                    let number = Value::variable(batch);
                     lift.call_back(callback, "on_train_batch_end", vec![number.clone()], id, site);
                     lift.call_back(callback, "on_batch_end", vec![number], id, site);
                 }
             });
             let metrics = match &validation {
-                Some(validation) => lift.keras_evaluate(id, Some(validation), range, site),
-                None => Value::plain(vec![Operand::Variable(lift.heap.cell(id))]),
+                Some(validation) => lift.keras_evaluate(id, Some(validation), site),
+                None => Value::variable(lift.heap.cell(id)),
             };
             for callback in &callbacks {
                 lift.end_epoch(callback, id, &number, &metrics, goes_on, site);
@@ -107,12 +99,11 @@ impl<'a> Lift<'a> {
         data: &Value<'a>,
         counter: Variable,
         in_processes: bool,
-        range: TextRange,
+        site: Site,
     ) -> Value<'a> {
         let (true, Some(id)) = (in_processes, data.as_object()) else {
-            return self.element(data, counter, range);
+            return self.element(data, counter, site);
         };
-        let site = self.site(range);
         let globals = self.workers_of(id, site);
         for generator in globals.values() {
             if !self.program.facts.unseeded_processes.contains(generator) {
@@ -120,7 +111,7 @@ impl<'a> Lift<'a> {
             }
         }
         let before = self.libraries.worker_globals.replace(globals);
-        let batch = self.element(data, counter, range);
+        let batch = self.element(data, counter, site);
         self.libraries.worker_globals = before;
         batch
     }
@@ -130,26 +121,17 @@ impl<'a> Lift<'a> {
         &mut self,
         id: ObjectId,
         batch: Value<'a>,
-        range: TextRange,
         site: Site,
     ) -> Value<'a> {
         self.libraries.training.push(true);
         let result = match self.hook(id, "train_step") {
             Some(function) => {
-                let arguments = Arguments { positional: vec![batch], named: Vec::new() };
-                self.enter(&function, arguments, range)
+                let arguments = Arguments::of(vec![batch], site);
+                self.enter(&function, arguments)
             }
             None => {
                 let data = self.heap.data(&batch);
-                let arguments = Arguments {
-                    positional: match &batch.shape {
-                        // The last element is the target.
-                        Shape::Tuple(parts) if parts.len() > 1 => parts[..1].to_vec(),
-                        _ => vec![batch],
-                    },
-                    named: Vec::new(),
-                };
-                let output = self.call_object(id, arguments, range);
+                let output = self.call_object(id, Arguments::of(inputs_of(batch), site));
                 let mut loss = self.heap.data(&output);
                 loss.depend_on(&data);
                 let optimizer = self.optimizer_for(id, site);
@@ -168,10 +150,9 @@ impl<'a> Lift<'a> {
         &mut self,
         id: ObjectId,
         data: Option<&Value<'a>>,
-        range: TextRange,
         site: Site,
     ) -> Value<'a> {
-        let data = data.cloned().unwrap_or_else(Value::constant);
+        let data = data.cloned().unwrap_or_default();
         self.libraries.training.push(false);
         self.libraries.evaluating += 1;
         self.begin_pass(&data, site);
@@ -179,16 +160,11 @@ impl<'a> Lift<'a> {
             Shape::Object(_) | Shape::Partial(_) => {
                 let counter = self.program.variable("batch");
                 self.program.compute(counter, "any", Vec::new(), site);
-                self.element(&data, counter, range)
+                self.element(&data, counter, site)
             }
             _ => data.clone(),
         };
-        let positional = match &batch.shape {
-            Shape::Tuple(parts) if parts.len() > 1 => parts[..1].to_vec(),
-            _ => vec![batch.clone()],
-        };
-        let arguments = Arguments { positional, named: Vec::new() };
-        let output = self.call_object(id, arguments, range);
+        let output = self.call_object(id, Arguments::of(inputs_of(batch.clone()), site));
         self.libraries.evaluating -= 1;
         self.libraries.training.pop();
         let mut whole = self.heap.data(&output);
@@ -211,22 +187,18 @@ impl<'a> Lift<'a> {
             }
             Called::Library(_, Callback::Lambda, arguments) => {
                 if let Some(function) = arguments.name(name).cloned() {
-                    let range = self.program.range_of(site);
-                    let named = Vec::new();
-                    self.call_value(function, Arguments { positional, named }, range);
+                    self.call_with(function, positional, site);
                 }
             }
             Called::Library(_, Callback::Schedule, arguments) if name == "on_epoch_begin" => {
                 let Some(function) = arguments.get(0, "schedule").cloned() else {
                     return;
                 };
-                let range = self.program.range_of(site);
                 let optimizer = self.optimizer_for(model, site);
                 let cell = self.heap.cell(optimizer);
                 let mut positional = positional;
-                positional.push(Value::plain(vec![Operand::Variable(cell)]));
-                let named = Vec::new();
-                let rate = self.call_value(function, Arguments { positional, named }, range);
+                positional.push(Value::variable(cell));
+                let rate = self.call_with(function, positional, site);
                 let operands = self.heap.data(&rate).operands;
                 if !operands.is_empty() {
                     self.write_cell(optimizer, operands, site);
@@ -361,6 +333,14 @@ impl<'a> Heap<'a> {
         let mut data = self.data(&batch);
         data.depend_on(more);
         data
+    }
+}
+
+/// The inputs of a model in a batch; the last element is the target.
+fn inputs_of(batch: Value<'_>) -> Vec<Value<'_>> {
+    match &batch.shape {
+        Shape::Tuple(parts) if parts.len() > 1 => parts[..1].to_vec(),
+        _ => vec![batch],
     }
 }
 

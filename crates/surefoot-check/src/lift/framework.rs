@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use ruff_python_ast::ExprCall;
 use ruff_text_size::Ranged;
 
 use super::Lift;
@@ -20,7 +19,7 @@ use crate::library::{Callback, Global};
 
 /// State of the library models: frameworks that train, and worker processes that load data.
 #[derive(Default)]
-pub(super) struct Libraries<'a> {
+pub(super) struct Libraries {
     /// Generators in the worker processes of each loader.
     pub workers: BTreeMap<ObjectId, BTreeMap<Global, ObjectId>>,
     /// Generators of the current worker process, while one loads data.
@@ -31,8 +30,6 @@ pub(super) struct Libraries<'a> {
     pub worker_first: u32,
     /// Number of data-set samples being computed.
     pub sampling: usize,
-    /// Call whose arguments were evaluated last.
-    pub call: Option<&'a ExprCall>,
     /// True if Keras trains, for each call of a model that is open.
     pub training: Vec<bool>,
     /// Number of open evaluations run by a framework.
@@ -119,16 +116,10 @@ impl<'a> Lift<'a> {
         id
     }
 
-    /// Site of a keyword argument of the last call, or `otherwise`.
-    pub(super) fn keyword_site(&mut self, name: &str, otherwise: Site) -> Site {
-        let keywords = self.libraries.call.map(|call| &call.arguments.keywords);
-        let found = keywords.and_then(|keywords| {
-            let is_it = |it: &&ruff_python_ast::Keyword| {
-                it.arg.as_ref().is_some_and(|arg| arg.as_str() == name)
-            };
-            keywords.iter().find(is_it)
-        });
-        found.map_or(otherwise, |keyword| self.site(keyword.range()))
+    /// Site of a keyword argument, or of the call.
+    pub(super) fn keyword_site(&mut self, name: &str, arguments: &Arguments<'a>) -> Site {
+        let keyword = arguments.call.and_then(|call| call.arguments.find_keyword(name));
+        keyword.map_or(arguments.site, |keyword| self.site(keyword.range()))
     }
 
     /// Emits a loop that a framework runs. `body` emits one round and receives the counter.
@@ -220,9 +211,8 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> Option<Value<'a>> {
         let function = self.hook(id, name)?;
-        let range = self.program.range_of(site);
-        let arguments = Arguments { positional, named: Vec::new() };
-        Some(self.enter(&function, arguments, range))
+        let arguments = Arguments::of(positional, site);
+        Some(self.enter(&function, arguments))
     }
 
     /// A method of an object's class, if the project has it.

@@ -3,7 +3,7 @@
 use super::Lift;
 use super::facts::{Purpose, Seed};
 use super::heap::Heap;
-use super::object::{Kind, Source};
+use super::object::{GeneratorOrigin, Kind};
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Statement};
 use crate::library::{Environment, Family, Global};
@@ -11,10 +11,11 @@ use std::rc::Rc;
 
 impl<'a> Lift<'a> {
     /// Seeds a generator.
-    pub(super) fn seed(&mut self, generator: ObjectId, arguments: &Arguments<'a>, site: Site) {
+    pub(super) fn seed(&mut self, generator: ObjectId, arguments: &Arguments<'a>) {
+        let site = arguments.site;
         let whole = self.heap.combine(arguments.all());
         let generator = self.heap.actual(generator);
-        let is_nothing = arguments.all().next().is_none_or(|it| matches!(it.shape, Shape::None));
+        let is_nothing = arguments.all().next().is_none_or(|it| it.is_none());
         let mut operands = whole.operands;
         if is_nothing {
             operands.push(Operand::Variable(self.read_environment(
@@ -37,18 +38,13 @@ impl<'a> Lift<'a> {
         self.program.note_rewrite(cell, site);
     }
 
-    pub(super) fn make_generator(
-        &mut self,
-        family: Family,
-        arguments: &Arguments<'a>,
-        site: Site,
-    ) -> ObjectId {
-        let id = self.make(Kind::Generator(Source::Made(family)), "generator", site);
+    pub(super) fn make_generator(&mut self, family: Family, arguments: &Arguments<'a>) -> ObjectId {
+        let site = arguments.site;
+        let id = self.make(Kind::Generator(GeneratorOrigin::Made(family)), "generator", site);
         let cell = self.heap.object(id).cell;
         // PyTorch generators start with a fixed seed, others with entropy.
-        let passed = arguments.positional.first().or_else(|| arguments.name("seed"));
-        let is_passed =
-            passed.is_some_and(|it| !matches!(it.shape, Shape::None)) || family == Family::Torch;
+        let passed = arguments.first().or_else(|| arguments.name("seed"));
+        let is_passed = passed.is_some_and(|it| !it.is_none()) || family == Family::Torch;
         let mut operands = self.heap.combine(arguments.all()).operands;
         if !is_passed {
             operands.push(Operand::Variable(self.read_environment(
@@ -67,15 +63,15 @@ impl<'a> Lift<'a> {
         global: Global,
         name: &str,
         arguments: &Arguments<'a>,
-        site: Site,
     ) -> Value<'a> {
+        let site = arguments.site;
         let whole = self.heap.combine(arguments.all());
         let seed = arguments.name("seed");
         let passed = seed.and_then(Value::as_object).or_else(|| self.heap.generator_of(arguments));
         let is_generator = |id: &ObjectId| matches!(self.heap.object(*id).kind, Kind::Generator(_));
         let generator = match passed.filter(is_generator) {
             Some(generator) => generator,
-            None if seed.is_some_and(|it| !matches!(it.shape, Shape::None)) => return whole,
+            None if seed.is_some_and(|it| !it.is_none()) => return whole,
             None => self.global(global),
         };
         let mut drawn = self.draw(generator, purpose_of(name), whole.operands, site);

@@ -3,7 +3,6 @@
 use super::Lift;
 use super::generator::purpose_of;
 use super::value::{Arguments, ObjectId, Value};
-use crate::calculus::Site;
 
 impl<'a> Lift<'a> {
     pub(super) fn call_generator_method(
@@ -11,16 +10,16 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         name: &str,
         arguments: Arguments<'a>,
-        site: Site,
     ) -> Value<'a> {
+        let site = arguments.site;
         match name {
             "manual_seed" | "seed" | "reset_from_seed" => {
-                self.seed(id, &arguments, site);
+                self.seed(id, &arguments);
                 Value::object(id)
             }
             "get_state" | "getstate" => self.state_of(id, site),
             "set_state" | "setstate" | "reset" => {
-                if let Some(state) = arguments.positional.first() {
+                if let Some(state) = arguments.first() {
                     self.restore(id, state, site);
                 }
                 Value::object(id)
@@ -30,7 +29,7 @@ impl<'a> Lift<'a> {
                 let whole = self.heap.combine(arguments.all());
                 let drawn = self.draw(id, purpose_of(name), whole.operands, site);
                 if name == "shuffle"
-                    && let Some(first) = arguments.positional.first()
+                    && let Some(first) = arguments.first()
                 {
                     self.write_argument(first, &drawn, site);
                 }

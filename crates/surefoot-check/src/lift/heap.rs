@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::facts::Role;
-use super::object::{Kind, Object, Source};
+use super::object::{GeneratorOrigin, Kind, Object};
 use super::scope::Slot;
 use super::unknown_object::UnknownObject;
 use super::value::{Models, ObjectId, Shape, UnknownId, Value};
@@ -36,7 +36,7 @@ pub(super) struct Heap<'a> {
 
 impl<'a> Heap<'a> {
     pub(super) fn is_made(&self, id: ObjectId) -> bool {
-        matches!(self.object(id).kind, Kind::Generator(Source::Made(_)))
+        matches!(self.object(id).kind, Kind::Generator(GeneratorOrigin::Made(_)))
     }
 
     /// Combines values into one that depends on all of them.
@@ -202,9 +202,9 @@ impl<'a> Heap<'a> {
             Kind::Optimizer { .. } => Role::Optimizer,
             Kind::Scheduler { .. } => Role::Scheduler,
             Kind::Scaler => Role::Scaler,
-            Kind::Generator(Source::Global(global)) => Role::Global(*global),
-            Kind::Generator(Source::Made(family)) => Role::Generator(*family),
-            Kind::Generator(Source::Worker(global)) => Role::Worker(*global),
+            Kind::Generator(GeneratorOrigin::Global(global)) => Role::Global(*global),
+            Kind::Generator(GeneratorOrigin::Made(family)) => Role::Generator(*family),
+            Kind::Generator(GeneratorOrigin::Worker(global)) => Role::Worker(*global),
             Kind::Container(container) if container.has_keys => Role::Dictionary,
             Kind::Container(_) if self.sets.contains(&self.actual(id)) => Role::Set,
             Kind::Container(_) => Role::Container,

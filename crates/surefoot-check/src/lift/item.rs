@@ -2,19 +2,13 @@
 
 use super::Lift;
 use super::object::Kind;
-use super::value::{ObjectId, Shape, Value};
-use crate::calculus::Operand;
+use super::value::{Arguments, ObjectId, Shape, Value};
+use crate::calculus::{Operand, Site};
 use crate::library::DYNAMIC_NAME;
-use ruff_text_size::TextRange;
 
 impl<'a> Lift<'a> {
     /// An item of a value.
-    pub(super) fn item(
-        &mut self,
-        base: &Value<'a>,
-        index: &Value<'a>,
-        range: TextRange,
-    ) -> Value<'a> {
+    pub(super) fn item(&mut self, base: &Value<'a>, index: &Value<'a>, site: Site) -> Value<'a> {
         match &base.shape {
             Shape::Tuple(parts) => {
                 if let Shape::Int(at) = index.shape {
@@ -25,7 +19,7 @@ impl<'a> Lift<'a> {
                     }
                 }
             }
-            Shape::Object(id) => return self.item_of_object(*id, index, range),
+            Shape::Object(id) => return self.item_of_object(*id, index, site),
             Shape::Settings | Shape::State(_) | Shape::Parameters(_) | Shape::Key => {
                 return base.clone();
             }
@@ -54,7 +48,7 @@ impl<'a> Lift<'a> {
         &mut self,
         id: ObjectId,
         index: &Value<'a>,
-        range: TextRange,
+        site: Site,
     ) -> Value<'a> {
         let cell = Operand::Variable(self.heap.cell(id));
         let found = match &self.heap.object(id).kind {
@@ -73,7 +67,7 @@ impl<'a> Lift<'a> {
                 }
                 _ => container.elements.iter().find(|it| !it.is_data()).cloned(),
             },
-            Kind::Dataset { .. } => return self.element_of_object(id, cell, range),
+            Kind::Dataset { .. } => return self.element_of_object(id, cell, site),
             Kind::Plain => {
                 let class = self.heap.object(id).class.clone();
                 if let Some(class) = class
@@ -81,11 +75,8 @@ impl<'a> Lift<'a> {
                         self.class_attribute(&class, "__getitem__")
                 {
                     let bound = self.bind_method(&function, id);
-                    let arguments = super::value::Arguments {
-                        positional: vec![index.clone()],
-                        named: Vec::new(),
-                    };
-                    return self.enter(&bound, arguments, range);
+                    let arguments = Arguments::of(vec![index.clone()], site);
+                    return self.enter(&bound, arguments);
                 }
                 return self.heap.data(index);
             }

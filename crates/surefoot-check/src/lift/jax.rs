@@ -2,8 +2,6 @@
 
 use std::rc::Rc;
 
-use ruff_text_size::TextRange;
-
 use super::Lift;
 use super::facts::Fold;
 use super::object::{Container, Kind};
@@ -14,13 +12,8 @@ use crate::library::{Apply, Jax};
 
 impl<'a> Lift<'a> {
     /// Calls something of JAX.
-    pub(super) fn call_jax(
-        &mut self,
-        call: Jax,
-        arguments: Arguments<'a>,
-        range: TextRange,
-        site: Site,
-    ) -> Value<'a> {
+    pub(super) fn call_jax(&mut self, call: Jax, arguments: Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
         let whole = self.heap.combine(arguments.all());
         match call {
             Jax::Key | Jax::Fold => self.program.fold(whole.operands, site),
@@ -29,13 +22,11 @@ impl<'a> Lift<'a> {
                 let name =
                     if with_value { "jax.applied.value_and_grad" } else { "jax.applied.grad" };
                 let function = arguments.positional.into_iter().take(1).collect();
-                let passed = Arguments { positional: function, named: Vec::new() };
+                let passed = Arguments::of(function, site);
                 Value::of(Shape::Partial(Rc::new((Value::library(name), passed))))
             }
-            Jax::Differentiated { with_value } => {
-                self.differentiate(with_value, arguments, range, site)
-            }
-            Jax::Apply(apply) => self.apply_function(apply, arguments, range),
+            Jax::Differentiated { with_value } => self.differentiate(with_value, arguments),
+            Jax::Apply(apply) => self.apply_function(apply, arguments),
             Jax::Transformation => Value::library("jax.applied.transformation"),
             Jax::Memory => self.program.computed("memory", whole.operands, Models::default(), site),
             Jax::Update => {
@@ -43,7 +34,7 @@ impl<'a> Lift<'a> {
                 let updates =
                     self.program.computed("updates", operands.clone(), whole.models, site);
                 let memory = self.program.computed("memory", operands, Models::default(), site);
-                Value::of(Shape::Tuple(Rc::new([updates, memory])))
+                Value::tuple([updates, memory])
             }
             Jax::Step => {
                 self.program.note_step();
@@ -51,15 +42,15 @@ impl<'a> Lift<'a> {
             }
             Jax::Save => {
                 let parts: Vec<Value<'a>> = arguments.all().cloned().collect();
-                let what = Value::of(Shape::Tuple(parts.into()));
-                self.save(Some(&what), &Arguments::default(), range);
+                let what = Value::tuple(parts);
+                self.save(Some(&what), &Arguments::of(Vec::new(), site));
                 Value::constant()
             }
             Jax::Checkpointer => Value::library("jax.applied.checkpointer"),
             Jax::Bytes => {
-                let what = arguments.positional.first().cloned();
+                let what = arguments.first().cloned();
                 if !self.program.loops.is_empty() {
-                    self.save(what.as_ref(), &Arguments::default(), range);
+                    self.save(what.as_ref(), &Arguments::of(Vec::new(), site));
                 }
                 self.program.computed("bytes", whole.operands, whole.models, site)
             }
@@ -67,18 +58,13 @@ impl<'a> Lift<'a> {
     }
 
     /// Calls a function for its gradient. In a loop, this is training, and the first argument is trained.
-    fn differentiate(
-        &mut self,
-        with_value: bool,
-        arguments: Arguments<'a>,
-        range: TextRange,
-        site: Site,
-    ) -> Value<'a> {
+    fn differentiate(&mut self, with_value: bool, arguments: Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
         let mut positional = arguments.positional.into_iter();
         let Some(function) = positional.next() else {
             return Value::constant();
         };
-        let passed = Arguments { positional: positional.collect(), named: arguments.named };
+        let passed = Arguments { positional: positional.collect(), ..arguments };
         self.program.note_step();
         let trained = self.heap.combine(passed.positional.iter().take(1));
         for operand in &trained.operands {
@@ -89,7 +75,7 @@ impl<'a> Lift<'a> {
             }
         }
         let all = self.heap.combine(passed.all());
-        let result = self.call_value(function, passed, range);
+        let result = self.call_value(function, passed);
         let mut operands = self.heap.data(&result).operands;
         operands.extend(
             all.operands.iter().filter(|it| !operands.contains(it)).copied().collect::<Vec<_>>(),
@@ -104,7 +90,7 @@ impl<'a> Lift<'a> {
                         self.program.computed("value", part.operands, part.models, site)
                     })
                     .collect();
-                Value::of(Shape::Tuple(parts.into()))
+                Value::tuple(parts)
             }
             _ => {
                 let data = self.heap.data(&result);
@@ -112,7 +98,7 @@ impl<'a> Lift<'a> {
             }
         };
         if with_value {
-            return Value::of(Shape::Tuple(Rc::new([result, gradient])));
+            return Value::tuple([result, gradient]);
         }
         match &result.shape {
             // The gradient and the auxiliary output.
@@ -125,18 +111,14 @@ impl<'a> Lift<'a> {
     }
 
     /// Calls a function that is an argument.
-    fn apply_function(
-        &mut self,
-        apply: Apply,
-        arguments: Arguments<'a>,
-        range: TextRange,
-    ) -> Value<'a> {
+    fn apply_function(&mut self, apply: Apply, arguments: Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
         let all = arguments.positional;
         let call = |lift: &mut Lift<'a>, function: Option<&Value<'a>>, passed: &[Value<'a>]| {
-            let arguments = Arguments { positional: passed.to_vec(), named: Vec::new() };
+            let arguments = Arguments::of(passed.to_vec(), site);
             match function {
                 Some(function) if !function.is_data() => {
-                    lift.call_value(function.clone(), arguments, range)
+                    lift.call_value(function.clone(), arguments)
                 }
                 _ => lift.heap.combine(arguments.all()),
             }
@@ -144,7 +126,7 @@ impl<'a> Lift<'a> {
         match apply {
             Apply::Map => call(self, all.first(), all.get(1..).unwrap_or_default()),
             Apply::Count => {
-                let index = all.first().cloned().unwrap_or_else(Value::constant);
+                let index = all.first().cloned().unwrap_or_default();
                 let passed: Vec<Value<'a>> =
                     [index].into_iter().chain(all.get(3).cloned()).collect();
                 call(self, all.get(2), &passed)
@@ -168,8 +150,8 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         name: &str,
         arguments: &Arguments<'a>,
-        site: Site,
     ) -> Option<Value<'a>> {
+        let site = arguments.site;
         let class = self.heap.object(id).class.clone()?;
         let bases = class.library_bases();
         if !bases.iter().any(|base| base.starts_with("flax.linen.")) {
@@ -180,14 +162,14 @@ impl<'a> Lift<'a> {
             "init" | "lazy_init" => self.program.keyed(whole, site),
             "init_with_output" => {
                 let drawn = self.program.keyed(whole, site);
-                Value::of(Shape::Tuple(Rc::new([drawn.clone(), drawn])))
+                Value::tuple([drawn.clone(), drawn])
             }
             "apply" => {
                 let output =
                     self.program.computed("output", whole.operands.clone(), whole.models, site);
                 if arguments.may_be_true(usize::MAX, "mutable") {
                     let state = self.program.computed("state", whole.operands, whole.models, site);
-                    return Some(Value::of(Shape::Tuple(Rc::new([output, state]))));
+                    return Some(Value::tuple([output, state]));
                 }
                 output
             }
@@ -197,10 +179,10 @@ impl<'a> Lift<'a> {
     }
 
     /// `numpy.savez(file, name=value, **values)`.
-    pub(super) fn save_arrays(&mut self, arguments: &Arguments<'a>, range: TextRange) {
-        let site = self.site(range);
+    pub(super) fn save_arrays(&mut self, arguments: &Arguments<'a>) {
+        let site = arguments.site;
         let mut elements: Vec<Value<'a>> = arguments.positional.iter().skip(1).cloned().collect();
-        let spread = self.libraries.call.map_or_else(Vec::new, |call| {
+        let spread = arguments.call.map_or_else(Vec::new, |call| {
             let keywords = call.arguments.keywords.iter();
             keywords.filter(|it| it.arg.is_none()).map(|it| &it.value).collect()
         });
@@ -215,12 +197,9 @@ impl<'a> Lift<'a> {
             .collect();
         let container = Container { elements, entries, is_closed: true, has_keys: true };
         let what = Value::object(self.make(Kind::Container(container), "arrays", site));
-        let file = arguments.positional.first().cloned();
-        let named = Arguments {
-            positional: [what.clone()].into_iter().chain(file).collect(),
-            named: Vec::new(),
-        };
-        self.save(Some(&what), &named, range);
+        let file = arguments.first().cloned();
+        let named = Arguments::of([what.clone()].into_iter().chain(file).collect(), site);
+        self.save(Some(&what), &named);
     }
 }
 
@@ -245,7 +224,7 @@ impl<'a> ProgramBuilder<'a> {
         let mut operands = whole.operands.into_iter();
         let key = operands.next().unwrap_or_else(|| Operand::Constant(self.function("seed")));
         self.emit(Statement::Keyed { target, key, operands: operands.collect(), site });
-        let mut value = Value::plain(vec![Operand::Variable(target)]);
+        let mut value = Value::variable(target);
         value.models = whole.models;
         value
     }

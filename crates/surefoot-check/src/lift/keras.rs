@@ -5,8 +5,6 @@
 
 use std::rc::Rc;
 
-use ruff_text_size::TextRange;
-
 use super::Lift;
 use super::facts::Purpose;
 use super::framework::Framework;
@@ -27,26 +25,26 @@ impl<'a> Lift<'a> {
         call: Keras,
         name: &str,
         arguments: Arguments<'a>,
-        site: Site,
     ) -> Value<'a> {
+        let site = arguments.site;
         match call {
-            Keras::Layer(layer) => self.new_keras_layer(layer, name, &arguments, site),
+            Keras::Layer(layer) => self.new_keras_layer(layer, name, &arguments),
             Keras::Model => {
                 let shown = self.execution.statement.unwrap_or(site);
                 let id = self.make_module(KERAS_LAYER, shown);
-                self.adopt(id, &arguments, site);
+                self.adopt(id, &arguments);
                 Value::object(id)
             }
             Keras::Sequential => {
                 let shown = self.execution.statement.unwrap_or(site);
                 let id = self.make_module(KERAS_LAYER, shown);
-                for value in arguments.all().cloned().collect::<Vec<_>>() {
-                    self.absorb_all(id, &value, site);
+                for value in arguments.all() {
+                    self.absorb_all(id, value, site);
                 }
                 Value::object(id)
             }
             Keras::Optimizer { is_plain } => {
-                Value::object(self.new_keras_optimizer(is_plain, &arguments, site))
+                Value::object(self.new_keras_optimizer(is_plain, &arguments))
             }
             Keras::Schedule => Value::library("keras.schedule"),
             Keras::Initializer(initial) => self.heap.new_initializer(initial, &arguments),
@@ -54,13 +52,13 @@ impl<'a> Lift<'a> {
                 let framework = Framework::Callback(callback, arguments);
                 Value::object(self.make_framework(framework, "callback", site))
             }
-            Keras::Directory => self.new_directory(&arguments, site),
+            Keras::Directory => self.new_directory(&arguments),
             Keras::SetValue => {
                 if let [variable, value, ..] = &arguments.positional[..] {
                     let value = self.heap.data(value);
                     self.write_argument(&variable.clone(), &value, site);
                 }
-                Value::of(Shape::None)
+                Value::none()
             }
             Keras::Load => {
                 let layer = Layer { has_parameters: true, ..KERAS_LAYER };
@@ -78,8 +76,8 @@ impl<'a> Lift<'a> {
         mut layer: Layer,
         name: &str,
         arguments: &Arguments<'a>,
-        site: Site,
     ) -> Value<'a> {
+        let site = arguments.site;
         let shown = self.execution.statement.unwrap_or(site);
         if arguments.may_be_true(usize::MAX, "dropout")
             || arguments.may_be_true(usize::MAX, "recurrent_dropout")
@@ -110,13 +108,13 @@ impl<'a> Lift<'a> {
         }
         if layer.draws
             && let Some(seed) = arguments.name("seed").cloned()
-            && !matches!(seed.shape, Shape::None)
+            && !seed.is_none()
         {
             let generator = match seed.as_object() {
                 Some(passed) if self.heap.is_tensorflow_generator(passed) => passed,
                 _ => {
-                    let passed = Arguments { positional: vec![seed], named: Vec::new() };
-                    self.make_generator(Family::TensorFlow, &passed, shown)
+                    let passed = Arguments::of(vec![seed], site);
+                    self.make_generator(Family::TensorFlow, &passed)
                 }
             };
             self.heap.set_field(id, SEEDS, &Value::object(generator));
@@ -125,8 +123,8 @@ impl<'a> Lift<'a> {
         if !whole.operands.is_empty() && layer.has_parameters {
             self.write_cell(id, whole.operands, shown);
         }
-        for value in arguments.all().cloned().collect::<Vec<_>>() {
-            self.absorb_all(id, &value, shown);
+        for value in arguments.all() {
+            self.absorb_all(id, value, shown);
         }
         Value::object(id)
     }
@@ -151,7 +149,8 @@ impl<'a> Lift<'a> {
     }
 
     /// Makes all layers that took part in computing the arguments submodules of a model.
-    pub(super) fn adopt(&mut self, id: ObjectId, arguments: &Arguments<'a>, site: Site) {
+    pub(super) fn adopt(&mut self, id: ObjectId, arguments: &Arguments<'a>) {
+        let site = arguments.site;
         let mut models = Models::default();
         for value in arguments.all() {
             models = models.and(value.models);
@@ -182,9 +181,8 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         layer: Layer,
         mut arguments: Arguments<'a>,
-        range: TextRange,
-        site: Site,
     ) -> Value<'a> {
+        let site = arguments.site;
         let flag = match arguments.name("training").map(|it| &it.shape) {
             Some(Shape::Bool(trains)) => Some(*trains),
             _ => None,
@@ -201,7 +199,7 @@ impl<'a> Lift<'a> {
                 arguments.named.retain(|(name, _)| *name != "training");
                 arguments.named.push(("training", Value::of(Shape::Bool(trains))));
             }
-            self.enter(&function, arguments, range)
+            self.enter(&function, arguments)
         } else {
             let mut value = self.heap.combine(arguments.all());
             let parts = self.heap.object(id).parts.clone();
@@ -209,8 +207,8 @@ impl<'a> Lift<'a> {
                 value = self.apply_keras_layer(id, layer, trains, value, site);
             } else {
                 for part in parts {
-                    let arguments = Arguments { positional: vec![value], named: Vec::new() };
-                    let result = self.call_object(part, arguments, range);
+                    let arguments = Arguments::of(vec![value], site);
+                    let result = self.call_object(part, arguments);
                     value = self.heap.data(&result);
                 }
             }
@@ -256,41 +254,40 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         name: &str,
         arguments: &Arguments<'a>,
-        range: TextRange,
-        site: Site,
     ) -> Option<Value<'a>> {
+        let site = arguments.site;
         let root = self.heap.root(id);
         Some(match name {
             "compile" => {
-                self.compile(id, arguments, site);
-                Value::of(Shape::None)
+                self.compile(id, arguments);
+                Value::none()
             }
-            "fit" | "fit_generator" => self.fit(id, arguments, range, site),
+            "fit" | "fit_generator" => self.fit(id, arguments),
             "train_on_batch" => {
                 let batch = self.heap.combine(arguments.all());
-                self.keras_train_step(id, batch, range, site)
+                self.keras_train_step(id, batch, site)
             }
             "evaluate" | "evaluate_generator" | "test_on_batch" | "predict"
             | "predict_generator" | "predict_on_batch" => {
                 self.note_probe();
-                let data = arguments.positional.first().or_else(|| arguments.name("x")).cloned();
-                self.keras_evaluate(id, data.as_ref(), range, site)
+                let data = arguments.first().or_else(|| arguments.name("x")).cloned();
+                self.keras_evaluate(id, data.as_ref(), site)
             }
             "add" => {
                 for value in arguments.positional.clone() {
                     self.absorb_all(id, &value, site);
                 }
-                Value::of(Shape::None)
+                Value::none()
             }
             "get_weights" => self.state_of(root, site),
             "set_weights" => {
                 let state = arguments.get(0, "weights").cloned()?;
                 self.restore(id, &state, site);
-                Value::of(Shape::None)
+                Value::none()
             }
             "save" | "save_weights" | "export" => {
-                self.save_model(id, name, arguments, site);
-                Value::of(Shape::None)
+                self.save_model(id, name, arguments);
+                Value::none()
             }
             "load_weights" => {
                 let file = self.program.file_name(arguments.get(0, "filepath"));
@@ -303,16 +300,16 @@ impl<'a> Lift<'a> {
                     let cell = self.heap.cell(id);
                     self.program.compute(cell, "loaded", Vec::new(), site);
                 }
-                Value::of(Shape::None)
+                Value::none()
             }
             "stateless_call" => {
                 let whole = self.heap.combine(arguments.all());
                 let output =
                     self.program.computed("output", whole.operands.clone(), whole.models, site);
                 let state = self.program.computed("state", whole.operands, Models::default(), site);
-                Value::of(Shape::Tuple(Rc::new([output, state])))
+                Value::tuple([output, state])
             }
-            "add_weight" | "add_variable" => self.new_weight(arguments, site),
+            "add_weight" | "add_variable" => self.new_weight(arguments),
             "compute_loss"
             | "compiled_loss"
             | "compute_output_shape"
@@ -337,7 +334,8 @@ impl<'a> Lift<'a> {
     }
 
     /// A weight that a layer makes for itself.
-    fn new_weight(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
+    fn new_weight(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
         let shown = self.execution.statement.unwrap_or(site);
         let operands = match self.initial_of(arguments) {
             Some(operands) => operands,
@@ -360,7 +358,7 @@ impl<'a> Heap<'a> {
             Initial::Fixed => return Value::library("keras.initializer.fixed"),
             Initial::Drawn(position) => arguments.get(position, "seed"),
         };
-        let Some(seed) = seed.filter(|it| !matches!(it.shape, Shape::None)) else {
+        let Some(seed) = seed.filter(|it| !it.is_none()) else {
             return Value::library("keras.initializer.drawn");
         };
         let mut value = Value::library("keras.initializer.seeded");
@@ -374,7 +372,7 @@ impl<'a> Heap<'a> {
     }
 }
 
-impl<'a> Libraries<'a> {
+impl Libraries {
     /// Returns true if the call of a model that is open trains.
     pub(super) fn keras_trains(&self) -> bool {
         self.training.last().copied().unwrap_or(false)

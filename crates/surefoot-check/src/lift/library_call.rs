@@ -2,8 +2,6 @@
 
 use std::rc::Rc;
 
-use ruff_text_size::TextRange;
-
 use super::Lift;
 use super::facts::Purpose;
 use super::generator::purpose_of;
@@ -15,31 +13,26 @@ use crate::library::{self, DYNAMIC_NAME, Effect, Environment, Global, Layer};
 
 impl<'a> Lift<'a> {
     /// Calls something of a library.
-    pub(super) fn call_library(
-        &mut self,
-        name: &Rc<str>,
-        arguments: Arguments<'a>,
-        range: TextRange,
-    ) -> Value<'a> {
+    pub(super) fn call_library(&mut self, name: &Rc<str>, arguments: Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
         if let Some(builtin) = name.strip_prefix("builtins.") {
-            return self.call_builtin(builtin, arguments, range);
+            return self.call_builtin(builtin, arguments);
         }
-        if let Some(value) = self.call_special(name, &arguments, range) {
+        if let Some(value) = self.call_special(name, &arguments) {
             return value;
         }
         if let Some(name) = name.strip_prefix("torch.")
-            && let Some(value) = self.call_nondeterministic(name, &arguments, range)
+            && let Some(value) = self.call_nondeterministic(name, &arguments)
         {
             return value;
         }
         let Some(effect) = library::effect_of(name) else {
-            return self.call_unknown(name, &arguments, range);
+            return self.call_unknown(name, &arguments);
         };
-        let site = self.site(range);
         match effect {
             Effect::Pure => self.heap.pure(&arguments),
             Effect::Silent | Effect::NoGrad => Value::constant(),
-            Effect::Same => arguments.positional.into_iter().next().unwrap_or_else(Value::constant),
+            Effect::Same => arguments.positional.into_iter().next().unwrap_or_default(),
             Effect::Settings => Value::of(Shape::Settings),
             Effect::Draw(global) | Effect::DrawInto(global) => {
                 let generator =
@@ -52,103 +45,90 @@ impl<'a> Lift<'a> {
             Effect::DrawUnless(global, parameter) => {
                 let whole = self.heap.combine(arguments.all());
                 match arguments.name(parameter) {
-                    Some(passed) if !matches!(passed.shape, Shape::None) => whole,
-                    _ if matches!(
-                        arguments.name("shuffle").map(|it| &it.shape),
-                        Some(Shape::Bool(false))
-                    ) =>
-                    {
-                        whole
-                    }
+                    Some(passed) if !passed.is_none() => whole,
+                    _ if arguments.flag("shuffle") == Some(false) => whole,
                     _ => {
                         let generator = self.global(global);
                         self.draw(generator, Purpose::Values, whole.operands, site)
                     }
                 }
             }
-            Effect::SeededDraw(global) => self.seeded_draw(global, name, &arguments, site),
-            Effect::Keras(call) => self.call_keras(call, name, arguments, site),
-            Effect::TensorFlow(call) => self.call_tensorflow(call, name, &arguments, range, site),
-            Effect::Jax(call) => self.call_jax(call, arguments, range, site),
-            Effect::Lightning(call) => self.call_lightning(call, &arguments, site),
+            Effect::SeededDraw(global) => self.seeded_draw(global, name, &arguments),
+            Effect::Keras(call) => self.call_keras(call, name, arguments),
+            Effect::TensorFlow(call) => self.call_tensorflow(call, name, &arguments),
+            Effect::Jax(call) => self.call_jax(call, arguments),
+            Effect::Lightning(call) => self.call_lightning(call, &arguments),
             Effect::Seed(globals) => {
                 for global in globals {
                     let generator = self.global(*global);
-                    self.seed(generator, &arguments, site);
+                    self.seed(generator, &arguments);
                 }
-                Value::of(Shape::None)
+                Value::none()
             }
-            Effect::Generator(family) => {
-                Value::object(self.make_generator(family, &arguments, site))
-            }
+            Effect::Generator(family) => Value::object(self.make_generator(family, &arguments)),
             Effect::GetState(global) => {
                 let generator = self.global(global);
                 self.state_of(generator, site)
             }
             Effect::SetState(global) => {
                 let generator = self.global(global);
-                if let Some(value) = arguments.positional.first() {
+                if let Some(value) = arguments.first() {
                     self.restore(generator, value, site);
                 }
-                Value::of(Shape::None)
+                Value::none()
             }
             Effect::Read(what) => {
                 let content = self.heap.combine(arguments.all());
                 match what {
                     Environment::FileOrder | Environment::Arrival => {
-                        self.unordered(what, name, content, range)
+                        self.unordered(what, name, content, site)
                     }
-                    _ => Value::plain(vec![Operand::Variable(
-                        self.read_environment(what, name, site),
-                    )]),
+                    _ => Value::variable(self.read_environment(what, name, site)),
                 }
             }
             Effect::Module(layer) => {
                 if layer.has_parameters && name.rsplit('.').next() == Some(DYNAMIC_NAME) {
                     self.program.report_unknown(name, site, "it makes the model", false);
                 }
-                self.new_layer(layer, &arguments, site)
+                self.new_layer(layer, &arguments)
             }
             Effect::Functional(layer) => {
                 let whole = self.heap.combine(arguments.all());
-                let trains = !matches!(
-                    arguments.name("training").map(|it| &it.shape),
-                    Some(Shape::Bool(false))
-                ) && self.mode_of_call();
+                let trains = arguments.flag("training") != Some(false) && self.mode_of_call();
                 self.apply_layer(layer, Global::Torch, trains, whole, site)
             }
             Effect::Container => {
                 let id = self.make_module(Layer::default(), site);
-                for value in arguments.all().cloned().collect::<Vec<_>>() {
-                    self.absorb_all(id, &value, site);
+                for value in arguments.all() {
+                    self.absorb_all(id, value, site);
                 }
                 Value::object(id)
             }
             Effect::Optimizer => {
-                let id = self.make_optimizer(&arguments, site);
+                let id = self.make_optimizer(&arguments);
                 // SGD without momentum has no state.
                 if &**name == "torch.optim.SGD" && !arguments.may_be_true(2, "momentum") {
                     self.libraries.stateless_optimizers.insert(id);
                 }
                 Value::object(id)
             }
-            Effect::Scheduler => Value::object(self.make_scheduler(&arguments, site)),
+            Effect::Scheduler => Value::object(self.make_scheduler(&arguments)),
             Effect::Scaler => {
                 let id = self.make(Kind::Scaler, "scaler", site);
                 self.write_state(id, "new", Vec::new(), site);
                 Value::object(id)
             }
             Effect::Average | Effect::Copy => {
-                self.copy(arguments.positional.first(), effect == Effect::Average, site)
+                self.copy(arguments.first(), effect == Effect::Average, site)
             }
-            Effect::Loader => self.new_loader(&arguments, site),
+            Effect::Loader => self.new_loader(&arguments),
             Effect::Sampler(order) => {
-                let from = arguments.positional.first().cloned().unwrap_or_else(Value::constant);
+                let from = arguments.first().cloned().unwrap_or_default();
                 let generator = self.heap.generator_of(&arguments);
                 let id = self.make(Kind::Sampler { order, generator, from }, "sampler", site);
                 Value::object(id)
             }
-            Effect::Dataset => self.new_dataset(&arguments, site),
+            Effect::Dataset => self.new_dataset(&arguments),
             Effect::Transform(layer, global) => {
                 let parts = arguments.all().filter(|it| !it.is_data()).cloned().collect();
                 Value::object(self.make(
@@ -158,8 +138,7 @@ impl<'a> Lift<'a> {
                 ))
             }
             Effect::Transforms { draws } => {
-                let parts =
-                    arguments.positional.first().map_or_else(Vec::new, |it| self.heap.parts_of(it));
+                let parts = arguments.first().map_or_else(Vec::new, |it| self.heap.parts_of(it));
                 let layer = Layer { draws, ..Layer::default() };
                 Value::object(self.make(
                     Kind::Transform { layer, global: Global::Torch, parts },
@@ -196,24 +175,23 @@ impl<'a> Lift<'a> {
                     _ => 2,
                 };
                 let parts: Vec<Value<'a>> = (0..count.clamp(1, 8)).map(|_| part(self)).collect();
-                Value::of(Shape::Tuple(parts.into()))
+                Value::tuple(parts)
             }
             Effect::Save { what } => {
                 self.save(
                     arguments.positional.get(what).or_else(|| arguments.name("obj")),
                     &arguments,
-                    range,
                 );
-                Value::of(Shape::None)
+                Value::none()
             }
-            Effect::Load => self.load(&arguments, range),
+            Effect::Load => self.load(&arguments),
             Effect::CopyFile => {
                 self.output_models(site);
                 Value::constant()
             }
             Effect::Rank => Value::plain(vec![Operand::Rank]),
             Effect::Workers => Value::plain(vec![Operand::Workers]),
-            Effect::Set(switch) => self.program.set_switch(switch, &arguments, site),
+            Effect::Set(switch) => self.program.set_switch(switch, &arguments),
             Effect::State => {
                 let whole = self.heap.combine(arguments.all());
                 let id = self.make(Kind::State, "state", site);
@@ -240,9 +218,9 @@ impl<'a> Lift<'a> {
         &mut self,
         name: &str,
         arguments: &Arguments<'a>,
-        range: TextRange,
     ) -> Option<Value<'a>> {
-        let first = || arguments.positional.first().cloned();
+        let site = arguments.site;
+        let first = || arguments.first().cloned();
         Some(match name {
             "torch.nn.Parameter" | "torch.nn.parameter.Parameter" => {
                 let data = self.heap.combine(arguments.positional.iter().take(1));
@@ -250,10 +228,8 @@ impl<'a> Lift<'a> {
             }
             "functools.partial" => {
                 let callee = first()?;
-                let rest = Arguments {
-                    positional: arguments.positional[1..].to_vec(),
-                    named: arguments.named.clone(),
-                };
+                let mut rest = arguments.clone();
+                rest.positional.remove(0);
                 Value::of(Shape::Partial(Rc::new((callee, rest))))
             }
             "itertools.cycle" | "itertools.islice" | "itertools.tee" | "contextlib.closing" => {
@@ -276,7 +252,6 @@ impl<'a> Lift<'a> {
                 let entries = first()
                     .and_then(|it| it.as_object())
                     .map(|id| self.heap.object(id).kind.clone());
-                let site = self.site(range);
                 let mut container = match entries {
                     Some(Kind::Container(container)) => container,
                     _ => Container::default(),
@@ -291,28 +266,24 @@ impl<'a> Lift<'a> {
             "sklearn.model_selection.KFold"
             | "sklearn.model_selection.StratifiedKFold"
             | "sklearn.model_selection.StratifiedGroupKFold"
-                if !matches!(
-                    arguments.name("shuffle").map(|it| &it.shape),
-                    Some(Shape::Bool(true))
-                ) =>
+                if arguments.flag("shuffle") != Some(true) =>
             {
                 self.heap.pure(arguments)
             }
             "numpy.savez" | "numpy.savez_compressed" => {
-                self.save_arrays(arguments, range);
-                Value::of(Shape::None)
+                self.save_arrays(arguments);
+                Value::none()
             }
             "json.dump" if !self.program.loops.is_empty() => {
-                let site = self.site(range);
                 let holdings = self.heap.holdings(&first()?, 4);
                 self.program.facts.asides.push(super::facts::Aside { site, holdings });
-                Value::of(Shape::None)
+                Value::none()
             }
-            "json.load" if self.libraries.dumps_json => self.load(arguments, range),
-            "numpy.load" if self.libraries.saves_arrays => self.load(arguments, range),
+            "json.load" if self.libraries.dumps_json => self.load(arguments),
+            "numpy.load" if self.libraries.saves_arrays => self.load(arguments),
             "torch.initial_seed" => {
                 let generator = self.global(Global::Torch);
-                Value::plain(vec![Operand::Variable(self.heap.object(generator).cell)])
+                Value::variable(self.heap.object(generator).cell)
             }
             "os.getenv" => self.environment_variable(&first()?),
             _ if name.starts_with("torch.distributions.") && is_class(name) => {
@@ -338,7 +309,7 @@ impl<'a> Lift<'a> {
 impl<'a> Heap<'a> {
     /// A pure computation; entries of a checkpoint are passed through.
     pub(super) fn pure(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
-        if let Some(first) = arguments.positional.first()
+        if let Some(first) = arguments.first()
             && matches!(first.shape, Shape::Loaded(..))
         {
             return first.clone();

@@ -8,7 +8,7 @@ use super::framework::Framework;
 use super::object::{Container, Kind};
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::Rule;
-use crate::calculus::{Operand, Site};
+use crate::calculus::Site;
 use crate::library::Lightning;
 
 /// A Lightning trainer.
@@ -32,11 +32,11 @@ impl<'a> Lift<'a> {
         &mut self,
         call: Lightning,
         arguments: &Arguments<'a>,
-        site: Site,
     ) -> Value<'a> {
+        let site = arguments.site;
         let framework = match call {
             Lightning::Trainer => {
-                self.set_trainer_switches(arguments, site);
+                self.set_trainer_switches(arguments);
                 let callbacks = arguments.name("callbacks");
                 Framework::Trainer(Trainer {
                     callbacks: callbacks.map_or_else(Vec::new, |it| self.heap.objects_in(it)),
@@ -51,10 +51,10 @@ impl<'a> Lift<'a> {
         Value::object(self.make_framework(framework, "trainer", site))
     }
 
-    fn set_trainer_switches(&mut self, arguments: &Arguments<'a>, site: Site) {
+    fn set_trainer_switches(&mut self, arguments: &Arguments<'a>) {
         match arguments.name("deterministic").map(|it| &it.shape) {
             Some(Shape::Text("warn")) => {
-                let site = self.keyword_site("deterministic", site);
+                let site = self.keyword_site("deterministic", arguments);
                 let rule = Rule::WarnOnly;
                 self.program.facts.switches.push(SwitchSet { rule, site });
             }
@@ -62,7 +62,7 @@ impl<'a> Lift<'a> {
             _ => {}
         }
         if arguments.is_true(usize::MAX, "benchmark") {
-            let site = self.keyword_site("benchmark", site);
+            let site = self.keyword_site("benchmark", arguments);
             let rule = Rule::CudnnBenchmark;
             self.program.facts.switches.push(SwitchSet { rule, site });
         }
@@ -74,12 +74,12 @@ impl<'a> Lift<'a> {
         trainer: &Trainer<'a>,
         name: &str,
         arguments: Arguments<'a>,
-        site: Site,
     ) -> Value<'a> {
+        let site = arguments.site;
         match name {
             "fit" => {
                 if let Some(model) = arguments.get(0, "model").and_then(Value::as_object) {
-                    self.fit_module(trainer, model, &arguments, site);
+                    self.fit_module(trainer, model, &arguments);
                 }
             }
             "save_checkpoint" => self.output_models(site),
@@ -88,15 +88,10 @@ impl<'a> Lift<'a> {
         Value::constant()
     }
 
-    fn fit_module(
-        &mut self,
-        trainer: &Trainer<'a>,
-        model: ObjectId,
-        arguments: &Arguments<'a>,
-        site: Site,
-    ) {
+    fn fit_module(&mut self, trainer: &Trainer<'a>, model: ObjectId, arguments: &Arguments<'a>) {
+        let site = arguments.site;
         self.forget_fields(model);
-        let loaders = self.loaders(model, arguments, site);
+        let loaders = self.loaders(model, arguments);
         let configured = self.call_hook(model, "configure_optimizers", Vec::new(), site);
         let made = configured.map_or_else(Vec::new, |it| self.heap.objects_in(&it));
         let of = |lift: &Lift<'a>, is_it: fn(&Kind<'a>) -> bool| -> Vec<ObjectId> {
@@ -120,10 +115,9 @@ impl<'a> Lift<'a> {
             self.forget_fields(*id);
         }
         let path = arguments.get(4, "ckpt_path").or(trainer.resumes.as_ref());
-        let is_resumed = path.is_some_and(|it| !matches!(it.shape, Shape::None));
+        let is_resumed = path.is_some_and(|it| !it.is_none());
         if is_resumed {
-            let range = self.program.range_of(site);
-            let loaded = self.load(&Arguments::default(), range);
+            let loaded = self.load(&Arguments::of(Vec::new(), site));
             self.call_hook(model, "on_load_checkpoint", vec![loaded], site);
         }
         let hook = |lift: &mut Lift<'a>, name: &str| {
@@ -143,9 +137,8 @@ impl<'a> Lift<'a> {
             hook(lift, "on_train_epoch_start");
             lift.begin_pass(&loaders.training, site);
             lift.run_library_loop(site, Runner::Trainer, "batch_idx", true, |lift, counter| {
-                let range = lift.program.range_of(site);
-                let batch = lift.element(&loaders.training, counter, range);
-                let index = Value::plain(vec![Operand::Variable(counter)]);
+                let batch = lift.element(&loaders.training, counter, site);
+                let index = Value::variable(counter);
                 hook(lift, "on_train_batch_start");
                 let loss = lift.call_hook(model, "training_step", vec![batch, index], site);
                 if let (Some(loss), true) = (loss, is_automatic) {
@@ -160,9 +153,8 @@ impl<'a> Lift<'a> {
                 hook(lift, "on_train_batch_end");
             });
             if is_automatic {
-                let range = lift.program.range_of(site);
                 for scheduler in &schedulers {
-                    lift.call_object_method(*scheduler, "step", Arguments::default(), range);
+                    lift.call_object_method(*scheduler, "step", Arguments::of(Vec::new(), site));
                 }
             }
             lift.validate_module(model, &loaders, site);
@@ -176,7 +168,8 @@ impl<'a> Lift<'a> {
     }
 
     /// The loaders passed to `fit`, or those of a data module or the model.
-    fn loaders(&mut self, model: ObjectId, arguments: &Arguments<'a>, site: Site) -> Loaders<'a> {
+    fn loaders(&mut self, model: ObjectId, arguments: &Arguments<'a>) -> Loaders<'a> {
+        let site = arguments.site;
         let data = arguments
             .name("datamodule")
             .or_else(|| arguments.get(1, "train_dataloaders"))
@@ -188,17 +181,15 @@ impl<'a> Lift<'a> {
         let source =
             passed.filter(|id| is_module(self, id)).or_else(|| data.is_none().then_some(model));
         let Some(source) = source else {
-            let validation = arguments
-                .get(2, "val_dataloaders")
-                .filter(|it| !matches!(it.shape, Shape::None))
-                .cloned();
-            return Loaders { training: data.unwrap_or_else(Value::constant), validation };
+            let validation =
+                arguments.get(2, "val_dataloaders").filter(|it| !it.is_none()).cloned();
+            return Loaders { training: data.unwrap_or_default(), validation };
         };
         self.call_hook(source, "prepare_data", Vec::new(), site);
         self.call_hook(source, "setup", vec![Value::of(Shape::Text("fit"))], site);
         let training = self.call_hook(source, "train_dataloader", Vec::new(), site);
         Loaders {
-            training: training.unwrap_or_else(Value::constant),
+            training: training.unwrap_or_default(),
             validation: self.call_hook(source, "val_dataloader", Vec::new(), site),
         }
     }
@@ -221,9 +212,8 @@ impl<'a> Lift<'a> {
         self.begin_pass(validation, site);
         let counter = self.program.variable("batch_idx");
         self.program.compute(counter, "any", Vec::new(), site);
-        let range = self.program.range_of(site);
-        let batch = self.element(validation, counter, range);
-        let index = Value::plain(vec![Operand::Variable(counter)]);
+        let batch = self.element(validation, counter, site);
+        let index = Value::variable(counter);
         self.call_hook(model, "validation_step", vec![batch, index], site);
         self.libraries.evaluating -= 1;
         self.execution.no_grad -= 1;
@@ -290,8 +280,8 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         name: &str,
         arguments: &Arguments<'a>,
-        site: Site,
     ) -> Option<Value<'a>> {
+        let site = arguments.site;
         let class = self.heap.object(id).class.clone()?;
         let bases = class.library_bases();
         if !bases.iter().any(|base| base.starts_with("pytorch_lightning.")) {

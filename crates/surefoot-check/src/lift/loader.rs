@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ruff_text_size::TextRange;
-
 use super::Lift;
 use super::facts::Purpose;
-use super::object::{Kind, Loader, Source};
-use super::program::ProgramBuilder;
+use super::object::{GeneratorOrigin, Kind, Loader};
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Statement};
 use crate::library::{Global, Sampler};
@@ -63,10 +60,8 @@ impl<'a> Lift<'a> {
             }
             if let Some(init) = &loader.init {
                 let before = self.libraries.worker_globals.replace(globals);
-                let arguments =
-                    Arguments { positional: vec![Value::constant()], named: Vec::new() };
-                let range = self.program.range_of(site);
-                self.call_value(init.clone(), arguments, range);
+                let arguments = Arguments::of(vec![Value::constant()], site);
+                self.call_value(init.clone(), arguments);
                 self.libraries.worker_globals = before;
             }
         }
@@ -97,8 +92,7 @@ impl<'a> Lift<'a> {
                     return None;
                 };
                 let bound = self.bind_method(&function, id);
-                let range = self.program.range_of(site);
-                let order = self.enter(&bound, Arguments::default(), range);
+                let order = self.enter(&bound, Arguments::of(Vec::new(), site));
                 Some(self.heap.data(&order))
             }
             _ => None,
@@ -112,25 +106,21 @@ impl<'a> Lift<'a> {
         }
         let mut globals = BTreeMap::new();
         for global in [Global::Torch, Global::NumPy, Global::Python] {
-            globals
-                .insert(global, self.make(Kind::Generator(Source::Worker(global)), "worker", site));
+            globals.insert(
+                global,
+                self.make(Kind::Generator(GeneratorOrigin::Worker(global)), "worker", site),
+            );
         }
         self.libraries.workers.insert(id, globals.clone());
         globals
     }
 
     /// One element of an iterable object.
-    pub(super) fn element_of_object(
-        &mut self,
-        id: ObjectId,
-        by: Operand,
-        range: TextRange,
-    ) -> Value<'a> {
+    pub(super) fn element_of_object(&mut self, id: ObjectId, by: Operand, site: Site) -> Value<'a> {
         match self.heap.object(id).kind.clone() {
             Kind::Module { .. } | Kind::Optimizer { .. } => Value::object(id),
             Kind::Loader(loader) => {
                 let index = Value::plain(vec![by, Operand::Variable(self.heap.object(id).cell)]);
-                let site = self.site(range);
                 let before = (
                     self.libraries.worker_globals.take(),
                     self.libraries.worker_has_init,
@@ -142,11 +132,11 @@ impl<'a> Lift<'a> {
                     self.libraries.worker_first =
                         u32::try_from(self.heap.objects.len()).unwrap_or(u32::MAX);
                 }
-                let sample = self.sample(&loader.dataset, &index, range);
+                let sample = self.sample(&loader.dataset, &index, site);
                 let batch = match &loader.collate {
                     Some(collate) => {
-                        let arguments = Arguments { positional: vec![sample], named: Vec::new() };
-                        self.call_value(collate.clone(), arguments, range)
+                        let arguments = Arguments::of(vec![sample], site);
+                        self.call_value(collate.clone(), arguments)
                     }
                     None => sample,
                 };
@@ -157,9 +147,9 @@ impl<'a> Lift<'a> {
                 ) = before;
                 batch
             }
-            Kind::Dataset { .. } => self.sample(&Value::object(id), &Value::plain(vec![by]), range),
+            Kind::Dataset { .. } => self.sample(&Value::object(id), &Value::plain(vec![by]), site),
             Kind::Framework(_) => match self.heap.pipeline(id) {
-                Some(pipeline) => self.element_of_pipeline(id, &pipeline, by, range),
+                Some(pipeline) => self.element_of_pipeline(id, &pipeline, by, site),
                 None => Value::plain(vec![by]),
             },
             Kind::Plain => {
@@ -175,20 +165,19 @@ impl<'a> Lift<'a> {
                 let bound = self.bind_method(&function, id);
                 let positional =
                     if name == "__getitem__" { vec![Value::plain(vec![by])] } else { Vec::new() };
-                let element =
-                    self.enter(&bound, Arguments { positional, named: Vec::new() }, range);
+                let element = self.enter(&bound, Arguments::of(positional, site));
                 match element.as_object() {
                     // `__iter__` may return the object itself, or another one.
                     Some(other) if self.heap.actual(other) == self.heap.actual(id) => {
                         Value::plain(vec![by])
                     }
-                    Some(other) if name == "__iter__" => self.element_of_object(other, by, range),
+                    Some(other) if name == "__iter__" => self.element_of_object(other, by, site),
                     _ if matches!(
                         element.shape,
                         Shape::Partial(_) | Shape::Zip(_) | Shape::Iterator(_)
                     ) =>
                     {
-                        self.element_by(&element, by, range)
+                        self.element_by(&element, by, site)
                     }
                     _ => element,
                 }
@@ -209,20 +198,20 @@ impl<'a> Lift<'a> {
         }
     }
 
-    fn element_by(&mut self, iterated: &Value<'a>, by: Operand, range: TextRange) -> Value<'a> {
+    fn element_by(&mut self, iterated: &Value<'a>, by: Operand, site: Site) -> Value<'a> {
         match by {
-            Operand::Variable(counter) => self.element(iterated, counter, range),
+            Operand::Variable(counter) => self.element(iterated, counter, site),
             _ => self.heap.data(iterated),
         }
     }
 
     /// A sample of a data set, after its transforms.
-    fn sample(&mut self, dataset: &Value<'a>, index: &Value<'a>, range: TextRange) -> Value<'a> {
+    fn sample(&mut self, dataset: &Value<'a>, index: &Value<'a>, site: Site) -> Value<'a> {
         let Some(id) = dataset.as_object() else {
             return self.heap.combine([dataset, index]);
         };
         self.libraries.sampling += 1;
-        let sample = self.sample_of(id, dataset, index, range);
+        let sample = self.sample_of(id, dataset, index, site);
         self.libraries.sampling -= 1;
         sample
     }
@@ -232,20 +221,20 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         dataset: &Value<'a>,
         index: &Value<'a>,
-        range: TextRange,
+        site: Site,
     ) -> Value<'a> {
         match self.heap.object(id).kind.clone() {
             Kind::Dataset { from, transforms, parts } => {
                 let mut value = self.heap.combine([&from, index]);
                 for part in parts {
                     if part != id {
-                        let inner = self.sample(&Value::object(part), index, range);
+                        let inner = self.sample(&Value::object(part), index, site);
                         value.depend_on(&self.heap.data(&inner));
                     }
                 }
                 for transform in transforms {
-                    let arguments = Arguments { positional: vec![value], named: Vec::new() };
-                    let result = self.call_value(transform, arguments, range);
+                    let arguments = Arguments::of(vec![value], site);
+                    let result = self.call_value(transform, arguments);
                     value = self.heap.data(&result);
                 }
                 value
@@ -264,8 +253,7 @@ impl<'a> Lift<'a> {
                 let bound = self.bind_method(&function, id);
                 let positional =
                     if name == "__getitem__" { vec![index.clone()] } else { Vec::new() };
-                let mut value =
-                    self.enter(&bound, Arguments { positional, named: Vec::new() }, range);
+                let mut value = self.enter(&bound, Arguments::of(positional, site));
                 if value.is_data() {
                     value.depend_on(index);
                 }
@@ -274,15 +262,4 @@ impl<'a> Lift<'a> {
             _ => self.heap.combine([dataset, index]),
         }
     }
-}
-
-impl<'a> ProgramBuilder<'a> {
-    pub(super) fn range_of(&self, site: Site) -> TextRange {
-        let place = &self.facts.sites[site.0 as usize].range;
-        TextRange::new(size(place.start), size(place.end))
-    }
-}
-
-fn size(offset: usize) -> ruff_text_size::TextSize {
-    ruff_text_size::TextSize::new(u32::try_from(offset).unwrap_or(u32::MAX))
 }

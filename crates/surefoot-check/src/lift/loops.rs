@@ -13,7 +13,7 @@ use super::heap::Heap;
 use super::object::Kind;
 use super::program::ProgramBuilder;
 use super::scope::Owner;
-use super::value::{Models, Shape, Value};
+use super::value::{Arguments, Models, Shape, Value};
 use crate::calculus::{Operand, Site, Statement, Variable};
 
 /// Maximum number of known objects for which a loop is unrolled.
@@ -22,12 +22,14 @@ const UNROLLED: usize = 8;
 impl<'a> Lift<'a> {
     pub(super) fn run_for(&mut self, it: &'a StmtFor) {
         let iterated = self.eval(&it.iter);
-        let iterated = self.iteration_value(iterated, it.iter.range());
-        self.note_order_use(&iterated, it.iter.range());
+        let site = self.site(it.iter.range());
+        let iterated = self.iteration_value(iterated, site);
+        self.note_order_use(&iterated, site);
         if let Some(elements) = self.heap.unrolled(&iterated) {
             for element in elements {
                 self.execution.in_head = true;
-                self.assign(&it.target, element, it.target.range());
+                let site = self.site(it.target.range());
+                self.assign(&it.target, element, site);
                 self.execution.in_head = false;
                 self.run_block(&it.body);
             }
@@ -38,9 +40,11 @@ impl<'a> Lift<'a> {
         let name = position_name(&it.target, &iterated);
         let target = &*it.target;
         self.run_loop(&it.body, site, name, &iterated, None, |lift, counter| {
-            let element = lift.element(&iterated, counter, it.iter.range());
+            let site = lift.site(it.iter.range());
+            let element = lift.element(&iterated, counter, site);
             lift.execution.in_head = true;
-            lift.assign(target, element, target.range());
+            let site = lift.site(target.range());
+            lift.assign(target, element, site);
             lift.execution.in_head = false;
             lift.note_positions(target, &iterated);
         });
@@ -212,14 +216,14 @@ impl<'a> Lift<'a> {
         &mut self,
         iterated: &Value<'a>,
         counter: Variable,
-        range: ruff_text_size::TextRange,
+        site: Site,
     ) -> Value<'a> {
         let by_counter = Operand::Variable(counter);
         match &iterated.shape {
             Shape::Zip(parts) => {
                 let parts: Vec<Value<'a>> =
-                    parts.iter().map(|part| self.element(part, counter, range)).collect();
-                let mut whole = Value::of(Shape::Tuple(parts.into()));
+                    parts.iter().map(|part| self.element(part, counter, site)).collect();
+                let mut whole = Value::tuple(parts);
                 whole.models = iterated.models;
                 whole
             }
@@ -230,11 +234,11 @@ impl<'a> Lift<'a> {
             | Shape::Key => iterated.clone(),
             Shape::Object(id) => {
                 let id = *id;
-                self.element_of_object(id, by_counter, range)
+                self.element_of_object(id, by_counter, site)
             }
             Shape::Iterator(id) => {
                 let id = *id;
-                self.element_of_object(id, by_counter, range)
+                self.element_of_object(id, by_counter, site)
             }
             Shape::Unordered(..)
             | Shape::Plain
@@ -248,15 +252,16 @@ impl<'a> Lift<'a> {
             Shape::Function(function) => {
                 // The body of a generator function runs with the loop.
                 let function = function.clone();
-                let mut element = self.enter(&function, super::value::Arguments::default(), range);
+                let mut element = self.enter(&function, Arguments::of(Vec::new(), site));
                 element.operands.push(by_counter);
                 element
             }
             Shape::Partial(partial) => {
                 let partial: Rc<_> = partial.clone();
+                let arguments = Arguments { site, ..partial.1.clone() };
                 let mut element = match &partial.0.shape {
-                    Shape::Function(function) => self.enter(function, partial.1.clone(), range),
-                    _ => self.call_value(partial.0.clone(), partial.1.clone(), range),
+                    Shape::Function(function) => self.enter(function, arguments),
+                    _ => self.call_value(partial.0.clone(), arguments),
                 };
                 if element.is_data() {
                     element.operands.push(by_counter);

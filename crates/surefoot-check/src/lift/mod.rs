@@ -109,7 +109,7 @@ pub(crate) struct Lift<'a> {
     heap: Heap<'a>,
     program: ProgramBuilder<'a>,
     execution: Execution<'a>,
-    libraries: Libraries<'a>,
+    libraries: Libraries,
 }
 
 impl<'a> Lift<'a> {

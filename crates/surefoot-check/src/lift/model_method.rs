@@ -2,13 +2,11 @@
 
 use std::rc::Rc;
 
-use ruff_text_size::TextRange;
-
 use super::Lift;
 use super::facts::Purpose;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site};
+use crate::calculus::Operand;
 use crate::library::{self, Global};
 
 impl<'a> Lift<'a> {
@@ -17,11 +15,10 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         layer: library::Layer,
         arguments: Arguments<'a>,
-        range: TextRange,
-        site: Site,
     ) -> Value<'a> {
+        let site = arguments.site;
         if layer.is_keras {
-            return self.call_keras_model(id, layer, arguments, range, site);
+            return self.call_keras_model(id, layer, arguments);
         }
         let cell = self.heap.cell(id);
         let forward = self.heap.object(id).class.clone().and_then(|class| {
@@ -30,7 +27,7 @@ impl<'a> Lift<'a> {
         });
         if let Some(Value { shape: Shape::Function(function), .. }) = forward {
             let bound = self.bound_method(&function, id);
-            let mut result = self.enter(&bound, arguments, range);
+            let mut result = self.enter(&bound, arguments);
             let models = self.heap.models_of(id).and(result.models);
             result.mark(Operand::Variable(cell), models);
             return result;
@@ -46,8 +43,8 @@ impl<'a> Lift<'a> {
             }
         } else {
             for part in parts {
-                let arguments = Arguments { positional: vec![value], named: Vec::new() };
-                let result = self.call_object(part, arguments, range);
+                let arguments = Arguments::of(vec![value], site);
+                let result = self.call_object(part, arguments);
                 value = self.heap.data(&result);
             }
         }
@@ -61,16 +58,15 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         name: &'a str,
         arguments: Arguments<'a>,
-        range: TextRange,
-        site: Site,
     ) -> Value<'a> {
+        let site = arguments.site;
         let root = self.heap.root(id);
         if self.heap.is_keras(id)
-            && let Some(value) = self.call_keras_method(id, name, &arguments, range, site)
+            && let Some(value) = self.call_keras_method(id, name, &arguments)
         {
             return value;
         }
-        if let Some(value) = self.call_lightning_method(id, name, &arguments, site) {
+        if let Some(value) = self.call_lightning_method(id, name, &arguments) {
             return value;
         }
         match name {
@@ -79,7 +75,7 @@ impl<'a> Lift<'a> {
                 if matches!(name, "train" | "eval") {
                     let on = name == "train"
                         && !matches!(
-                            arguments.positional.first().map(|it| &it.shape),
+                            arguments.first().map(|it| &it.shape),
                             Some(Shape::Bool(false))
                         );
                     if let Kind::Module { trains, .. } = &mut self.heap.object_mut(root).kind {
@@ -103,11 +99,7 @@ impl<'a> Lift<'a> {
             }
             "apply" => {
                 if let Some(function) = arguments.positional.into_iter().next() {
-                    self.call_value(
-                        function,
-                        Arguments { positional: vec![Value::object(id)], named: Vec::new() },
-                        range,
-                    );
+                    self.call_value(function, Arguments::of(vec![Value::object(id)], site));
                 }
                 Value::object(id)
             }
@@ -124,8 +116,8 @@ impl<'a> Lift<'a> {
                 Value::constant()
             }
             "append" | "add_module" | "insert" | "extend" | "register_module" => {
-                for value in arguments.all().cloned().collect::<Vec<_>>() {
-                    self.absorb_all(id, &value, site);
+                for value in arguments.all() {
+                    self.absorb_all(id, value, site);
                 }
                 Value::object(id)
             }
@@ -151,7 +143,7 @@ impl<'a> Lift<'a> {
                 Value::constant()
             }
             "no_sync" | "register_forward_hook" | "register_hook" | "hparams" => Value::constant(),
-            _ => self.call_object(id, arguments, range),
+            _ => self.call_object(id, arguments),
         }
     }
 }

@@ -9,12 +9,8 @@ use crate::calculus::{Operand, Site};
 use crate::library::{Global, Layer};
 
 impl<'a> Lift<'a> {
-    pub(super) fn new_layer(
-        &mut self,
-        layer: Layer,
-        arguments: &Arguments<'a>,
-        site: Site,
-    ) -> Value<'a> {
+    pub(super) fn new_layer(&mut self, layer: Layer, arguments: &Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
         let shown = self.execution.statement.unwrap_or(site);
         let id = self.make_module(layer, shown);
         let cell = self.heap.object(id).cell;
@@ -29,8 +25,8 @@ impl<'a> Lift<'a> {
         if !whole.operands.is_empty() {
             self.write_cell(id, whole.operands, shown);
         }
-        for value in arguments.all().cloned().collect::<Vec<_>>() {
-            self.absorb_all(id, &value, shown);
+        for value in arguments.all() {
+            self.absorb_all(id, value, shown);
         }
         Value::object(id)
     }

@@ -1,10 +1,8 @@
 //! Operations of PyTorch that are nondeterministic with certain
 //! arguments.
 
-use ruff_text_size::TextRange;
-
 use super::Lift;
-use super::value::{Arguments, Shape, Value};
+use super::value::{Arguments, Value};
 use crate::library::{self, Effect, Layer};
 
 const INTERPOLATION: &str = "the gradient of a linear interpolation";
@@ -16,8 +14,8 @@ impl<'a> Lift<'a> {
         &mut self,
         name: &str,
         arguments: &Arguments<'a>,
-        range: TextRange,
     ) -> Option<Value<'a>> {
+        let site = arguments.site;
         let mode = |position: usize| arguments.get(position, "mode").and_then(Value::as_text);
         let is_linear = |position: usize| {
             let mode = mode(position).copied();
@@ -34,10 +32,9 @@ impl<'a> Lift<'a> {
                 op_of_arguments(name, arguments, 1, is_learned)?
             }
         };
-        let site = self.site(range);
         if let Some(Effect::Module(layer)) = library::effect_of(&format!("torch.{name}")) {
             let layer = Layer { nondeterministic: Some(operation), ..layer };
-            return Some(self.new_layer(layer, arguments, site));
+            return Some(self.new_layer(layer, arguments));
         }
         let mut whole = self.heap.combine(arguments.all());
         if self.mode_of_call() {
@@ -57,7 +54,7 @@ pub(super) fn op_of_arguments(
 ) -> Option<&'static str> {
     let is_there = |name: &str| {
         let passed = arguments.get(first, name);
-        passed.is_some_and(|it| !matches!(it.shape, Shape::None))
+        passed.is_some_and(|it| !it.is_none())
     };
     match name {
         "bincount" if is_there("weights") => Some("a weighted bincount"),

@@ -67,7 +67,7 @@ pub(super) enum Kind<'a> {
     /// A gradient scaler.
     Scaler,
     /// A generator.
-    Generator(Source),
+    Generator(GeneratorOrigin),
     /// Batches of data.
     Loader(Rc<Loader<'a>>),
     /// An order of data.
@@ -107,7 +107,7 @@ pub(super) enum Kind<'a> {
 
 /// Origin of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum GeneratorOrigin {
     /// A global generator.
     Global(Global),
     /// Created by the script.
@@ -240,7 +240,7 @@ impl<'a> Lift<'a> {
             Global::Python => "python",
             Global::TensorFlow => "tensorflow",
         };
-        let id = self.make(Kind::Generator(Source::Global(global)), name, site);
+        let id = self.make(Kind::Generator(GeneratorOrigin::Global(global)), name, site);
         self.heap.object_mut(id).name = Some(name.to_owned());
         self.heap.globals.insert(global, id);
         id

@@ -2,8 +2,6 @@
 
 use std::rc::Rc;
 
-use ruff_text_size::TextRange;
-
 use super::Lift;
 use super::heap::Heap;
 use super::object::Kind;
@@ -12,13 +10,8 @@ use crate::calculus::Operand;
 
 impl<'a> Lift<'a> {
     /// Calls an object: a model with its input, a transform with a sample.
-    pub(super) fn call_object(
-        &mut self,
-        id: ObjectId,
-        arguments: Arguments<'a>,
-        range: TextRange,
-    ) -> Value<'a> {
-        let site = self.site(range);
+    pub(super) fn call_object(&mut self, id: ObjectId, arguments: Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
         match self.heap.object(id).kind.clone() {
             Kind::Module { layer, .. } => {
                 let copied = self
@@ -29,7 +22,7 @@ impl<'a> Lift<'a> {
                 if let Some(pair) = copied {
                     self.heap.copies.push(pair);
                 }
-                let result = self.call_model(id, layer, arguments, range, site);
+                let result = self.call_model(id, layer, arguments);
                 if copied.is_some() {
                     self.heap.copies.pop();
                 }
@@ -38,8 +31,8 @@ impl<'a> Lift<'a> {
             Kind::Transform { layer, global, parts } => {
                 let mut value = self.heap.combine(arguments.all());
                 for part in parts {
-                    let arguments = Arguments { positional: vec![value], named: Vec::new() };
-                    let result = self.call_value(part, arguments, range);
+                    let arguments = Arguments::of(vec![value], site);
+                    let result = self.call_value(part, arguments);
                     value = self.heap.data(&result);
                 }
                 self.apply_layer(layer, global, true, value, site)
@@ -53,7 +46,7 @@ impl<'a> Lift<'a> {
             {
                 Some(Value { shape: Shape::Function(function), .. }) => {
                     let bound = self.bind_method(&function, id);
-                    self.enter(&bound, arguments, range)
+                    self.enter(&bound, arguments)
                 }
                 _ => {
                     let mut whole = self.heap.combine(arguments.all());
@@ -70,10 +63,9 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         name: &'a str,
         arguments: Arguments<'a>,
-        range: TextRange,
     ) -> Value<'a> {
-        let site = self.site(range);
-        match (name, arguments.positional.first()) {
+        let site = arguments.site;
+        match (name, arguments.first()) {
             ("state_dict", _) if !matches!(self.heap.object(id).kind, Kind::Plain) => {
                 let root = self.heap.root(id);
                 return Value {
@@ -90,19 +82,19 @@ impl<'a> Lift<'a> {
             _ => {}
         }
         if matches!(self.heap.object(id).kind, Kind::Container(_)) {
-            return self.call_container_method(id, name, arguments, range, site);
+            return self.call_container_method(id, name, arguments);
         }
         match self.heap.object(id).kind.clone() {
-            Kind::Module { .. } => self.call_model_method(id, name, arguments, range, site),
+            Kind::Module { .. } => self.call_model_method(id, name, arguments),
             Kind::Optimizer { models, .. } => match name {
-                _ if self.is_of_keras(name) => self
-                    .call_keras_optimizer(id, name, &arguments, range, site)
-                    .unwrap_or_else(Value::constant),
+                _ if self.is_of_keras(name) => {
+                    self.call_keras_optimizer(id, name, &arguments).unwrap_or_default()
+                }
                 "step" => {
                     if let Some(closure) =
                         arguments.get(0, "closure").filter(|it| !it.is_data()).cloned()
                     {
-                        self.call_value(closure, Arguments::default(), range);
+                        self.call_value(closure, Arguments::of(Vec::new(), site));
                     }
                     self.optimizer_step(id, &[], site);
                     Value::constant()
@@ -136,8 +128,7 @@ impl<'a> Lift<'a> {
                 "scale" => self.heap.state_and(id, &arguments),
                 "step" => {
                     let cell = self.heap.object(id).cell;
-                    if let Some(optimizer) = arguments.positional.first().and_then(Value::as_object)
-                    {
+                    if let Some(optimizer) = arguments.first().and_then(Value::as_object) {
                         self.optimizer_step(optimizer, &[Operand::Variable(cell)], site);
                     }
                     Value::constant()
@@ -157,7 +148,7 @@ impl<'a> Lift<'a> {
                 }
                 _ => self.heap.state_and(id, &arguments),
             },
-            Kind::Generator(_) => self.call_generator_method(id, name, arguments, site),
+            Kind::Generator(_) => self.call_generator_method(id, name, arguments),
             Kind::Container(_) => Value::constant(),
             Kind::Dataset { from, .. } => match name {
                 "__getitem__" => self.element_of_object(
@@ -169,7 +160,7 @@ impl<'a> Lift<'a> {
                             .copied()
                             .unwrap_or(crate::calculus::Symbol(0)),
                     ),
-                    range,
+                    site,
                 ),
                 _ => {
                     let mut whole = self.heap.combine(arguments.all());
@@ -178,10 +169,10 @@ impl<'a> Lift<'a> {
                 }
             },
             Kind::Framework(framework) => {
-                self.call_framework_method(id, &framework, name, arguments, site)
+                self.call_framework_method(id, &framework, name, arguments)
             }
             Kind::State => {
-                if let Some(value) = self.call_variable_method(id, name, &arguments, site) {
+                if let Some(value) = self.call_variable_method(id, name, &arguments) {
                     return value;
                 }
                 let whole = self.heap.combine(arguments.all());
@@ -196,7 +187,7 @@ impl<'a> Lift<'a> {
                 self.heap.state_and(id, &arguments)
             }
             Kind::Plain | Kind::Loader(_) | Kind::Sampler { .. } | Kind::Transform { .. } => {
-                if let Some(value) = self.call_flax_method(id, name, &arguments, site) {
+                if let Some(value) = self.call_flax_method(id, name, &arguments) {
                     return value;
                 }
                 match name {

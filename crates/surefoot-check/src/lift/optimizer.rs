@@ -3,11 +3,12 @@
 use super::Lift;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site, Variable};
+use crate::calculus::{Operand, Variable};
 
 impl<'a> Lift<'a> {
     /// An optimizer of the parameters that are its first argument.
-    pub(super) fn make_optimizer(&mut self, arguments: &Arguments<'a>, site: Site) -> ObjectId {
+    pub(super) fn make_optimizer(&mut self, arguments: &Arguments<'a>) -> ObjectId {
+        let site = arguments.site;
         let passed = arguments.get(0, "params").cloned();
         let mut models = self.heap.models_in(passed.iter());
         let parts = passed.as_ref().map_or_else(Vec::new, |it| self.heap.parts_of(it));
@@ -30,7 +31,8 @@ impl<'a> Lift<'a> {
         id
     }
 
-    pub(super) fn make_scheduler(&mut self, arguments: &Arguments<'a>, site: Site) -> ObjectId {
+    pub(super) fn make_scheduler(&mut self, arguments: &Arguments<'a>) -> ObjectId {
+        let site = arguments.site;
         let mut optimizers = Vec::new();
         for id in arguments.all().filter_map(Value::as_object) {
             match &self.heap.object(id).kind {

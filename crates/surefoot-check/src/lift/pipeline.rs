@@ -2,8 +2,6 @@
 
 use std::rc::Rc;
 
-use ruff_text_size::TextRange;
-
 use super::Lift;
 use super::facts::Purpose;
 use super::framework::Framework;
@@ -43,14 +41,9 @@ enum Stage<'a> {
 
 impl<'a> Lift<'a> {
     /// A pipeline from the arguments of the call that makes it.
-    pub(super) fn new_pipeline(
-        &mut self,
-        name: &str,
-        arguments: &Arguments<'a>,
-        range: TextRange,
-        site: Site,
-    ) -> Value<'a> {
-        let first = arguments.positional.first().or_else(|| {
+    pub(super) fn new_pipeline(&mut self, name: &str, arguments: &Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
+        let first = arguments.first().or_else(|| {
             ["tensors", "filenames", "generator", "datasets", "elems"]
                 .into_iter()
                 .find_map(|name| arguments.name(name))
@@ -58,7 +51,7 @@ impl<'a> Lift<'a> {
         let source = match first {
             // A function that yields elements.
             Some(value) if name.ends_with("from_generator") => {
-                let called = self.call_value(value.clone(), Arguments::default(), range);
+                let called = self.call_value(value.clone(), Arguments::of(Vec::new(), site));
                 match called.shape {
                     Shape::Partial(_) => called,
                     _ => self.heap.data(&called),
@@ -83,7 +76,8 @@ impl<'a> Lift<'a> {
     }
 
     /// Batches from the files of a directory, shuffled by default.
-    pub(super) fn new_directory(&mut self, arguments: &Arguments<'a>, site: Site) -> Value<'a> {
+    pub(super) fn new_directory(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
         let mut stages = Vec::new();
         if !is_false(arguments.name("shuffle")) {
             stages.push(self.shuffle_stage(arguments.name("seed"), true, site));
@@ -100,11 +94,11 @@ impl<'a> Lift<'a> {
         reshuffles: bool,
         site: Site,
     ) -> Stage<'a> {
-        let seed = seed.filter(|it| !matches!(it.shape, Shape::None));
+        let seed = seed.filter(|it| !it.is_none());
         match (seed, reshuffles) {
             (Some(seed), true) => {
-                let arguments = Arguments { positional: vec![seed.clone()], named: Vec::new() };
-                let generator = self.make_generator(Family::Pipeline, &arguments, site);
+                let arguments = Arguments::of(vec![seed.clone()], site);
+                let generator = self.make_generator(Family::Pipeline, &arguments);
                 self.heap.object_mut(generator).name = Some("shuffle".to_owned());
                 Stage::Shuffle { generator: Some(generator), site }
             }
@@ -125,8 +119,8 @@ impl<'a> Lift<'a> {
         pipeline: Pipeline<'a>,
         name: &str,
         arguments: &Arguments<'a>,
-        site: Site,
     ) -> Value<'a> {
+        let site = arguments.site;
         let mut stages = pipeline.stages;
         let mut source = pipeline.source;
         match name {
@@ -139,12 +133,12 @@ impl<'a> Lift<'a> {
                     stages.push(Stage::Map(function.clone()));
                 }
                 if is_false(arguments.name("deterministic")) {
-                    let site = self.keyword_site("deterministic", site);
+                    let site = self.keyword_site("deterministic", arguments);
                     stages.push(self.arrival_stage(name, site));
                 }
             }
             "with_options" => {
-                let options = arguments.positional.first().and_then(Value::as_object);
+                let options = arguments.first().and_then(Value::as_object);
                 let is_loose = options.is_some_and(|id| {
                     ["deterministic", "experimental_deterministic"]
                         .into_iter()
@@ -156,7 +150,7 @@ impl<'a> Lift<'a> {
             }
             "enumerate" => stages.push(Stage::Enumerate),
             "concatenate" | "zip" => {
-                let other = arguments.positional.first().cloned();
+                let other = arguments.first().cloned();
                 source =
                     Value::of(Shape::Tuple([Some(source), other].into_iter().flatten().collect()));
             }
@@ -224,11 +218,10 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         pipeline: &Pipeline<'a>,
         by: Operand,
-        range: TextRange,
+        site: Site,
     ) -> Value<'a> {
         let cell = Operand::Variable(self.heap.object(id).cell);
-        let site = self.site(range);
-        let mut value = self.element_of_source(&pipeline.source, &[by, cell], range);
+        let mut value = self.element_of_source(&pipeline.source, &[by, cell], site);
         for stage in &pipeline.stages {
             value = match stage {
                 Stage::Shuffle { .. } => value,
@@ -237,9 +230,9 @@ impl<'a> Lift<'a> {
                         Shape::Tuple(parts) => parts.to_vec(),
                         _ => vec![value.clone()],
                     };
-                    let arguments = Arguments { positional, named: Vec::new() };
-                    let result = self.call_value(function.clone(), arguments, range);
-                    self.flattened(result, by, range)
+                    let arguments = Arguments::of(positional, site);
+                    let result = self.call_value(function.clone(), arguments);
+                    self.flattened(result, by, site)
                 }
                 Stage::Arrival(order) => {
                     self.heap.with_operands(value, &[Operand::Variable(*order)])
@@ -255,7 +248,7 @@ impl<'a> Lift<'a> {
             Shape::Tuple(parts) => {
                 let parts: Vec<Value<'a>> =
                     parts.iter().map(|part| self.settled_element(part, site)).collect();
-                Value::of(Shape::Tuple(parts.into()))
+                Value::tuple(parts)
             }
             _ => self.settled_element(&value, site),
         }
@@ -269,21 +262,16 @@ impl<'a> Lift<'a> {
         self.program.computed("element", data.operands, data.models, site)
     }
 
-    fn element_of_source(
-        &mut self,
-        source: &Value<'a>,
-        by: &[Operand],
-        range: TextRange,
-    ) -> Value<'a> {
+    fn element_of_source(&mut self, source: &Value<'a>, by: &[Operand], site: Site) -> Value<'a> {
         match &source.shape {
             Shape::Tuple(parts) => {
                 let parts: Vec<Value<'a>> =
-                    parts.iter().map(|part| self.element_of_source(part, by, range)).collect();
-                Value::of(Shape::Tuple(parts.into()))
+                    parts.iter().map(|part| self.element_of_source(part, by, site)).collect();
+                Value::tuple(parts)
             }
             Shape::Object(part) => match (self.heap.pipeline(*part), by.first()) {
                 (Some(pipeline), Some(counter)) => {
-                    self.element_of_pipeline(*part, &pipeline, *counter, range)
+                    self.element_of_pipeline(*part, &pipeline, *counter, site)
                 }
                 _ => {
                     let data = self.heap.data(source);
@@ -291,7 +279,7 @@ impl<'a> Lift<'a> {
                 }
             },
             Shape::Partial(_) | Shape::Function(_) => match by.first() {
-                Some(Operand::Variable(counter)) => self.element(source, *counter, range),
+                Some(Operand::Variable(counter)) => self.element(source, *counter, site),
                 _ => Value::constant(),
             },
             _ => {
@@ -302,12 +290,11 @@ impl<'a> Lift<'a> {
     }
 
     /// An element of a pipeline returned by a function, for `flat_map` and `interleave`.
-    fn flattened(&mut self, value: Value<'a>, by: Operand, range: TextRange) -> Value<'a> {
+    fn flattened(&mut self, value: Value<'a>, by: Operand, site: Site) -> Value<'a> {
         match value.as_object().and_then(|id| Some((id, self.heap.pipeline(id)?))) {
             Some((id, pipeline)) => {
-                let site = self.site(range);
                 self.begin_pipeline(id, &pipeline, site);
-                self.element_of_pipeline(id, &pipeline, by, range)
+                self.element_of_pipeline(id, &pipeline, by, site)
             }
             None => value,
         }

@@ -153,7 +153,7 @@ impl<'a> ProgramBuilder<'a> {
     ) -> Value<'a> {
         let target = self.program.variable(name);
         self.compute(target, name, operands, site);
-        let mut value = Value::plain(vec![Operand::Variable(target)]);
+        let mut value = Value::variable(target);
         value.models = models;
         value
     }

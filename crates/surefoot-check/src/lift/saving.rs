@@ -1,7 +1,5 @@
 //! Checkpoints: saves, loads and restores.
 
-use ruff_text_size::TextRange;
-
 use super::Lift;
 use super::facts::{Holdings, Key, Load, Restore, Role};
 use super::heap::Heap;
@@ -12,14 +10,9 @@ use crate::calculus::{Operand, Site, Statement, Variable};
 
 impl<'a> Lift<'a> {
     /// A call that saves a value.
-    pub(super) fn save(
-        &mut self,
-        what: Option<&Value<'a>>,
-        arguments: &Arguments<'a>,
-        range: TextRange,
-    ) {
+    pub(super) fn save(&mut self, what: Option<&Value<'a>>, arguments: &Arguments<'a>) {
+        let site = arguments.site;
         let Some(what) = what else { return };
-        let site = self.site(range);
         let holdings = self.heap.holdings(what, 4);
         let file = self.program.file_name(arguments.get(1, "f").or_else(|| arguments.name("file")));
         if self.is_checkpoint(&holdings, file.as_deref()) {
@@ -80,10 +73,9 @@ impl<'a> Lift<'a> {
     }
 
     /// A call that loads.
-    pub(super) fn load(&mut self, arguments: &Arguments<'a>, range: TextRange) -> Value<'a> {
-        let site = self.site(range);
-        let file =
-            self.program.file_name(arguments.positional.first().or_else(|| arguments.name("f")));
+    pub(super) fn load(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
+        let file = self.program.file_name(arguments.first().or_else(|| arguments.name("f")));
         let id = LoadId(u32::try_from(self.program.facts.loads.len()).unwrap_or(u32::MAX));
         self.program.facts.loads.push(Load { site, keys: Vec::new(), escapes: false, file });
         Value::of(Shape::Loaded(id, std::rc::Rc::new([])))

@@ -26,7 +26,8 @@ impl<'a> Lift<'a> {
                 forked = Some((cell, kept, site));
             }
             if let Some(target) = &item.optional_vars {
-                self.assign(target, value, item.range());
+                let site = self.site(item.range());
+                self.assign(target, value, site);
             }
         }
         self.execution.no_grad += quiet;

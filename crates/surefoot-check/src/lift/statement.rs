@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
-use ruff_text_size::{Ranged, TextRange};
+use ruff_text_size::Ranged;
 
 use super::Lift;
 use super::scope::Scope;
 use super::scope::{Owner, RESULT};
 use super::value::{Class, Code, Function, Shape, Value};
-use crate::calculus::Variable;
+use crate::calculus::{Site, Variable};
 
 impl<'a> Lift<'a> {
     /// Executes statements one after the other.
@@ -49,16 +49,21 @@ impl<'a> Lift<'a> {
             Stmt::Assign(it) => {
                 let value = self.eval(&it.value);
                 for target in &it.targets {
-                    self.assign(target, value.clone(), it.range());
+                    let site = self.site(it.range());
+                    self.assign(target, value.clone(), site);
                 }
             }
             Stmt::AnnAssign(it) => {
                 if let Some(value) = &it.value {
                     let value = self.eval(value);
-                    self.assign(&it.target, value, it.range());
+                    let site = self.site(it.range());
+                    self.assign(&it.target, value, site);
                 }
             }
-            Stmt::AugAssign(it) => self.augment(&it.target, it.op, &it.value, it.range()),
+            Stmt::AugAssign(it) => {
+                let site = self.site(it.range());
+                self.augment(&it.target, it.op, &it.value, site)
+            }
             Stmt::For(it) => self.run_for(it),
             Stmt::While(it) => self.run_while(it),
             Stmt::If(it) => return !self.run_if(it, &[]),
@@ -70,11 +75,9 @@ impl<'a> Lift<'a> {
             Stmt::Import(it) => self.import(it),
             Stmt::ImportFrom(it) => self.import_from(it),
             Stmt::Return(it) => {
-                let value = it
-                    .value
-                    .as_ref()
-                    .map_or_else(|| Value::of(Shape::None), |value| self.eval(value));
-                self.return_back(value, it.range());
+                let value = it.value.as_ref().map_or_else(Value::none, |value| self.eval(value));
+                let site = self.site(it.range());
+                self.return_back(value, site);
                 self.leave_loops_of_call();
                 return false;
             }
@@ -98,8 +101,7 @@ impl<'a> Lift<'a> {
     }
 
     /// Joins a value to the result of the call.
-    pub(super) fn return_back(&mut self, value: Value<'a>, range: TextRange) {
-        let site = self.site(range);
+    pub(super) fn return_back(&mut self, value: Value<'a>, site: Site) {
         let owner = Owner::Frame(self.scope.current);
         self.bind(owner, "return", RESULT, value, site);
     }

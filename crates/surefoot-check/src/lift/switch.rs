@@ -8,25 +8,20 @@ use crate::calculus::Site;
 use crate::library::Switch;
 
 impl<'a> ProgramBuilder<'a> {
-    pub(super) fn set_switch(
-        &mut self,
-        switch: Switch,
-        arguments: &Arguments<'a>,
-        site: Site,
-    ) -> Value<'a> {
+    pub(super) fn set_switch(&mut self, switch: Switch, arguments: &Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
         let rule = match switch {
             Switch::Deterministic => {
                 arguments.is_true(usize::MAX, "warn_only").then_some(Rule::WarnOnly)
             }
             Switch::MatmulPrecision => {
-                let precision = arguments.positional.first().and_then(Value::as_text).copied();
+                let precision = arguments.first().and_then(Value::as_text).copied();
                 matches!(precision, Some("high" | "medium")).then_some(Rule::Precision)
             }
-            Switch::TensorFloat => (!matches!(
-                arguments.positional.first().map(|it| &it.shape),
-                Some(Shape::Bool(false))
-            ))
-            .then_some(Rule::Precision),
+            Switch::TensorFloat => {
+                (!matches!(arguments.first().map(|it| &it.shape), Some(Shape::Bool(false))))
+                    .then_some(Rule::Precision)
+            }
             Switch::Jax => {
                 let text =
                     |at: usize| arguments.positional.get(at).and_then(Value::as_text).copied();
@@ -45,9 +40,9 @@ impl<'a> ProgramBuilder<'a> {
         if let Some(rule) = rule {
             self.facts.switches.push(SwitchSet { rule, site });
         }
-        match (switch, arguments.positional.first()) {
+        match (switch, arguments.first()) {
             (Switch::Compile, Some(model)) => model.clone(),
-            _ => Value::of(Shape::None),
+            _ => Value::none(),
         }
     }
 

@@ -2,13 +2,11 @@
 
 use std::rc::Rc;
 
-use ruff_text_size::TextRange;
-
 use super::Lift;
 use super::facts::{Holdings, Load, Role, SwitchSet};
 use super::framework::Framework;
 use super::heap::Heap;
-use super::object::{Container, Kind, Source};
+use super::object::{Container, GeneratorOrigin, Kind};
 use super::program::ProgramBuilder;
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::Rule;
@@ -22,9 +20,8 @@ impl<'a> Lift<'a> {
         call: TensorFlow,
         name: &str,
         arguments: &Arguments<'a>,
-        range: TextRange,
-        site: Site,
     ) -> Value<'a> {
+        let site = arguments.site;
         match call {
             TensorFlow::Variable => {
                 let initial = arguments.get(0, "initial_value").cloned();
@@ -61,20 +58,15 @@ impl<'a> Lift<'a> {
                     None => Value::constant(),
                 }
             }
-            TensorFlow::Dataset | TensorFlow::Files => {
-                self.new_pipeline(name, arguments, range, site)
-            }
+            TensorFlow::Dataset | TensorFlow::Files => self.new_pipeline(name, arguments),
             TensorFlow::Generator => {
-                let id = self.make_generator(Family::TensorFlow, arguments, site);
+                let id = self.make_generator(Family::TensorFlow, arguments);
                 Value::object(id)
             }
             TensorFlow::EntropyGenerator => {
                 let read = self.read_environment(Environment::Entropy, "entropy", site);
-                let passed = Arguments {
-                    positional: vec![Value::plain(vec![Operand::Variable(read)])],
-                    named: Vec::new(),
-                };
-                Value::object(self.make_generator(Family::TensorFlow, &passed, site))
+                let passed = Arguments::of(vec![Value::variable(read)], site);
+                Value::object(self.make_generator(Family::TensorFlow, &passed))
             }
             TensorFlow::GlobalGenerator => Value::object(self.global(Global::TensorFlow)),
             TensorFlow::Options => Value::object(self.make(Kind::Plain, "options", site)),
@@ -84,8 +76,7 @@ impl<'a> Lift<'a> {
                 };
                 let passed = arguments.get(1, "inp").cloned();
                 let positional = passed.as_ref().map_or_else(Vec::new, |it| self.heap.parts_of(it));
-                let result =
-                    self.call_value(function, Arguments { positional, named: Vec::new() }, range);
+                let result = self.call_value(function, Arguments::of(positional, site));
                 let mut whole = self.heap.combine(passed.iter());
                 whole.depend_on(&self.heap.data(&result));
                 if result.is_data() { whole } else { result }
@@ -100,8 +91,7 @@ impl<'a> Lift<'a> {
                         parts if parts.is_empty() => vec![it.clone()],
                         parts => parts,
                     });
-                let named = Vec::new();
-                self.call_value(function, Arguments { positional, named }, range)
+                self.call_with(function, positional, site)
             }
             TensorFlow::Strategy => Value::library("tensorflow.distribute.Strategy"),
             TensorFlow::Resize => {
@@ -127,11 +117,11 @@ impl<'a> Lift<'a> {
         framework: &Rc<Framework<'a>>,
         name: &'a str,
         arguments: Arguments<'a>,
-        site: Site,
     ) -> Value<'a> {
+        let site = arguments.site;
         match &**framework {
             Framework::Pipeline(pipeline) => {
-                self.call_pipeline_method(id, pipeline.clone(), name, &arguments, site)
+                self.call_pipeline_method(id, pipeline.clone(), name, &arguments)
             }
             Framework::Checkpoint(content) | Framework::Manager(content) => {
                 match name {
@@ -144,7 +134,7 @@ impl<'a> Lift<'a> {
                 Value::constant()
             }
             Framework::Trainer(trainer) => {
-                self.call_trainer_method(&trainer.clone(), name, arguments, site)
+                self.call_trainer_method(&trainer.clone(), name, arguments)
             }
             Framework::Callback(..) | Framework::ModelCheckpoint { .. } => {
                 self.heap.combine(arguments.all())
@@ -216,13 +206,13 @@ impl<'a> Lift<'a> {
         id: ObjectId,
         name: &str,
         arguments: &Arguments<'a>,
-        site: Site,
     ) -> Option<Value<'a>> {
+        let site = arguments.site;
         let cell = self.heap.cell(id);
         let value = arguments
             .get(0, if name == "assign" { "value" } else { "delta" })
             .cloned()
-            .unwrap_or_else(Value::constant);
+            .unwrap_or_default();
         match name {
             "assign" => {
                 if let Shape::Loaded(..) = value.shape {
@@ -282,7 +272,10 @@ impl<'a> Heap<'a> {
     pub(super) fn is_tensorflow_generator(&self, id: ObjectId) -> bool {
         matches!(
             self.object(id).kind,
-            Kind::Generator(Source::Made(Family::TensorFlow) | Source::Global(Global::TensorFlow))
+            Kind::Generator(
+                GeneratorOrigin::Made(Family::TensorFlow)
+                    | GeneratorOrigin::Global(Global::TensorFlow)
+            )
         )
     }
 }

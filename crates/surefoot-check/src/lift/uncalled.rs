@@ -21,7 +21,7 @@ impl<'a> Lift<'a> {
         let site = self.site(code.name.range);
         let arguments =
             self.guess_arguments(&code.parameters, usize::from(function.receiver.is_some()), site);
-        self.enter(function, arguments, code.name.range);
+        self.enter(function, arguments);
     }
 
     /// Enters the methods of a class that no script calls.
@@ -44,12 +44,11 @@ impl<'a> Lift<'a> {
         let arguments = match self.class_attribute(class, "__init__").map(|it| it.shape) {
             Some(Shape::Function(function)) => match function.code {
                 Code::Def(code) => self.guess_arguments(&code.parameters, 1, site),
-                Code::Lambda(_) => Arguments::default(),
+                Code::Lambda(_) => Arguments::of(Vec::new(), site),
             },
-            _ => Arguments::default(),
+            _ => Arguments::of(Vec::new(), site),
         };
-        let range = class.code.name.range;
-        let Some(id) = self.instantiate(class, arguments, range).as_object() else {
+        let Some(id) = self.instantiate(class, arguments).as_object() else {
             return;
         };
         for method in methods {
@@ -73,7 +72,7 @@ impl<'a> Lift<'a> {
         skip: usize,
         site: Site,
     ) -> Arguments<'a> {
-        let mut arguments = Arguments::default();
+        let mut arguments = Arguments::of(Vec::new(), site);
         for parameter in parameters
             .posonlyargs
             .iter()

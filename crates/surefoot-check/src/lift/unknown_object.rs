@@ -6,8 +6,6 @@
 
 use std::rc::Rc;
 
-use ruff_text_size::TextRange;
-
 use super::Lift;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, UnknownId, Value};
@@ -26,12 +24,8 @@ pub(super) struct UnknownObject {
 
 impl<'a> Lift<'a> {
     /// Calls an unknown library.
-    pub(super) fn call_unknown(
-        &mut self,
-        name: &str,
-        arguments: &Arguments<'a>,
-        range: TextRange,
-    ) -> Value<'a> {
+    pub(super) fn call_unknown(&mut self, name: &str, arguments: &Arguments<'a>) -> Value<'a> {
+        let site = arguments.site;
         let name = name.trim_start_matches('.');
         let whole = self.heap.combine(arguments.all());
         let mut received: Vec<ObjectId> = Vec::new();
@@ -55,7 +49,6 @@ impl<'a> Lift<'a> {
                 received.extend(ids.iter().map(|id| self.heap.root(*id)));
             }
         }
-        let site = self.site(range);
         if received.is_empty() && whole.models.is_empty() {
             return self.heap.new_unknown(name, whole, site);
         }
@@ -95,15 +88,14 @@ impl<'a> Lift<'a> {
         base: &Value<'a>,
         name: &str,
         arguments: &Arguments<'a>,
-        range: TextRange,
     ) -> Option<Value<'a>> {
+        let site = arguments.site;
         let callee = self.heap.unknown_objects[id.0].callee.clone();
         match name {
             // Parameters stand for the object itself; only an optimizer shows that it is a model.
             "parameters" | "named_parameters" | "to" | "cuda" | "cpu" | "eval" | "float"
             | "half" | "double" | "bfloat16" => Some(base.clone()),
             "train" | "fit" if is_trainer(&callee) => {
-                let site = self.site(range);
                 self.program.report_unknown(
                     &format!("{callee}.{name}"),
                     site,
@@ -115,17 +107,16 @@ impl<'a> Lift<'a> {
             "train" => Some(base.clone()),
             "backward" if !arguments.positional.is_empty() => {
                 let whole = self.heap.combine(arguments.all());
-                let site = self.site(range);
                 self.backward(&whole, site);
-                self.call_unknown(&format!("{callee}.{name}"), arguments, range);
+                self.call_unknown(&format!("{callee}.{name}"), arguments);
                 Some(Value::constant())
             }
             // Returns its arguments, wrapped.
             "prepare" => {
-                self.call_unknown(&format!("{callee}.{name}"), arguments, range);
+                self.call_unknown(&format!("{callee}.{name}"), arguments);
                 match &arguments.positional[..] {
                     [one] => Some(one.clone()),
-                    all => Some(Value::of(Shape::Tuple(all.into()))),
+                    all => Some(Value::tuple(all)),
                 }
             }
             _ => None,

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use ruff_python_ast::{ExprLambda, StmtClassDef, StmtFunctionDef};
+use ruff_python_ast::{ExprCall, ExprLambda, StmtClassDef, StmtFunctionDef};
 
 use crate::FileId;
-use crate::calculus::Operand;
+use crate::calculus::{Operand, Site, Variable};
 use crate::library::Environment;
 
 /// An object on the heap: an index into the lift's objects.
@@ -98,7 +98,7 @@ pub(crate) enum Shape<'a> {
     /// An entry of a checkpoint, with the keys that lead to it.
     Loaded(LoadId, Rc<[&'a str]>),
     /// Values in an order that differs between executions; the operands exclude the order.
-    Unordered(Environment, crate::calculus::Variable),
+    Unordered(Environment, Variable),
     /// A function with bound arguments.
     Partial(Rc<(Value<'a>, Arguments<'a>)>),
     /// `iter(loader)`.
@@ -121,12 +121,16 @@ pub(crate) enum Shape<'a> {
 pub(super) const SPREAD: &str = "**";
 
 /// The arguments of a call.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Arguments<'a> {
     /// Positional arguments.
     pub positional: Vec<Value<'a>>,
     /// Keyword arguments.
     pub named: Vec<(&'a str, Value<'a>)>,
+    /// Site of the call.
+    pub site: Site,
+    /// Call expression; `None` for calls that a library makes.
+    pub call: Option<&'a ExprCall>,
 }
 
 /// A function of the project with its closure.
@@ -164,6 +168,12 @@ pub(crate) struct Class<'a> {
     pub bases: Vec<Value<'a>>,
 }
 
+impl Default for Value<'_> {
+    fn default() -> Self {
+        Value::constant()
+    }
+}
+
 impl<'a> Value<'a> {
     /// Data computed from `operands`.
     pub(crate) fn plain(operands: Vec<Operand>) -> Value<'a> {
@@ -173,6 +183,21 @@ impl<'a> Value<'a> {
     /// A value that is the same in every execution.
     pub(crate) fn constant() -> Value<'a> {
         Value::plain(Vec::new())
+    }
+
+    /// The value of a variable.
+    pub(crate) fn variable(variable: Variable) -> Value<'a> {
+        Value::plain(vec![Operand::Variable(variable)])
+    }
+
+    /// `None`.
+    pub(crate) fn none() -> Value<'a> {
+        Value::of(Shape::None)
+    }
+
+    /// A tuple.
+    pub(crate) fn tuple(parts: impl Into<Rc<[Value<'a>]>>) -> Value<'a> {
+        Value::of(Shape::Tuple(parts.into()))
     }
 
     /// A value without operands.
@@ -204,6 +229,11 @@ impl<'a> Value<'a> {
             Shape::Text(text) => Some(text),
             _ => None,
         }
+    }
+
+    /// Returns true for `None`.
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self.shape, Shape::None)
     }
 
     /// Returns true for literals and data, which have no identity.
@@ -267,6 +297,29 @@ impl<'a> Value<'a> {
 }
 
 impl<'a> Arguments<'a> {
+    /// Positional arguments of a call that a library makes.
+    pub(crate) fn of(positional: Vec<Value<'a>>, site: Site) -> Arguments<'a> {
+        Arguments { positional, named: Vec::new(), site, call: None }
+    }
+
+    /// The first positional argument.
+    pub(crate) fn first(&self) -> Option<&Value<'a>> {
+        self.positional.first()
+    }
+
+    /// The value of a flag, if the argument of this name is a literal.
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        match self.name(name)?.shape {
+            Shape::Bool(flag) => Some(flag),
+            _ => None,
+        }
+    }
+
+    /// The argument of this name, or at this position, unless it is `None`.
+    pub(crate) fn passed(&self, position: usize, name: &str) -> Option<&Value<'a>> {
+        self.get(position, name).filter(|it| !it.is_none())
+    }
+
     /// The argument of this name, or at this position.
     pub(crate) fn get(&self, position: usize, name: &str) -> Option<&Value<'a>> {
         self.name(name).or_else(|| self.positional.get(position))
@@ -275,11 +328,6 @@ impl<'a> Arguments<'a> {
     /// The argument of this name.
     pub(crate) fn name(&self, name: &str) -> Option<&Value<'a>> {
         self.named.iter().find(|(it, _)| *it == name).map(|(_, value)| value)
-    }
-
-    /// Returns true if an argument of this name is passed, and not `None`.
-    pub(crate) fn is_passed(&self, name: &str) -> bool {
-        self.name(name).is_some_and(|it| !matches!(it.shape, Shape::None))
     }
 
     /// Returns true if an argument of this name is passed and may be true.

@@ -29,13 +29,8 @@ impl<'a> Lift<'a> {
     }
 
     /// `model.save(..)`: a checkpoint if it is made in a loop and read again, the result otherwise.
-    pub(super) fn save_model(
-        &mut self,
-        id: ObjectId,
-        name: &str,
-        arguments: &Arguments<'a>,
-        site: Site,
-    ) {
+    pub(super) fn save_model(&mut self, id: ObjectId, name: &str, arguments: &Arguments<'a>) {
+        let site = arguments.site;
         let file = self.program.file_name(arguments.get(0, "filepath"));
         let holdings = self.model_holdings(id, file.as_deref(), name == "save_weights");
         if !self.program.loops.is_empty() && self.libraries.is_read_again(file.as_deref()) {
@@ -128,7 +123,7 @@ impl<'a> ProgramBuilder<'a> {
     }
 }
 
-impl<'a> Libraries<'a> {
+impl Libraries {
     /// Returns true if a model was loaded from this file before.
     pub(super) fn is_read_again(&self, file: Option<&str>) -> bool {
         file.is_some()

@@ -12,7 +12,7 @@ use super::encoding::decode;
 use super::files::{because, of_system};
 use crate::parallel;
 use crate::unreadable::Reason;
-use crate::{Source, Unreadable};
+use crate::{SourceFile, Unreadable};
 
 /// Size limit in bytes; larger files are generated data.
 const MAX_BYTES: u64 = 16 << 20;
@@ -20,7 +20,7 @@ const MAX_BYTES: u64 = 16 << 20;
 /// A parsed Python file.
 pub(crate) struct Script {
     /// Path and text.
-    pub source: Source,
+    pub source: SourceFile,
     /// Syntax tree.
     pub module: ModModule,
     /// True if it seeds generators when it is imported.
@@ -45,11 +45,11 @@ fn read_one(path: &Path) -> Result<Script, Unreadable> {
     }
     let bytes = fs::read(path).map_err(|error| fail(of_system(&error)))?;
     let text = decode(bytes).map_err(fail)?;
-    parse(Source { path: path.to_owned(), text })
+    parse(SourceFile { path: path.to_owned(), text })
 }
 
 /// Parses a text.
-pub(crate) fn parse(source: Source) -> Result<Script, Unreadable> {
+pub(crate) fn parse(source: SourceFile) -> Result<Script, Unreadable> {
     match parse_module(&source.text) {
         Ok(parsed) => {
             let comments = comments(&parsed);
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn parsed(text: &str) -> Result<Script, Unreadable> {
-        parse(Source { path: "a.py".into(), text: text.into() })
+        parse(SourceFile { path: "a.py".into(), text: text.into() })
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::calculus::{Origin, Site, Typing, Variable};
 use crate::library::Environment;
 use crate::lift::facts::{Lifted, Loop, LoopId, Read, Save};
 use crate::project::Project;
-use crate::{CheckConfig, Checkpoint, Finding, Note, Place};
+use crate::{CheckConfig, Finding, Note, Place, RequiredCheckpoint};
 
 /// Defines the constant `RULE` of a rule's file. The doc comment is the documentation of the rule, as
 /// `surefoot check --explain` prints it.
@@ -118,7 +118,7 @@ pub(crate) struct Definition {
 #[derive(Default)]
 pub(crate) struct Report {
     pub findings: Vec<Finding>,
-    pub checkpoints: Vec<Checkpoint>,
+    pub checkpoints: Vec<RequiredCheckpoint>,
     /// Warnings about unknown calls, with the name of the function. Each function is reported once for
     /// all scripts.
     pub unknown: Vec<(String, Finding)>,

@@ -3,10 +3,10 @@
 use super::excerpt;
 use crate::output::Role;
 use crate::output::facts::wrapped;
-use surefoot_check::{Checkpoint, MemberKind, Sources};
+use surefoot_check::{MemberKind, RequiredCheckpoint, SourceFiles};
 
 /// Text of a checkpoint.
-pub(super) fn text(checkpoint: &Checkpoint, sources: &Sources, width: usize) -> String {
+pub(super) fn text(checkpoint: &RequiredCheckpoint, sources: &SourceFiles, width: usize) -> String {
     let missing = checkpoint.members.iter().filter(|it| !it.saved).count();
     let title = match (checkpoint.saves, checkpoint.members.len(), missing) {
         (_, 0, _) => "nothing must be saved here".to_owned(),
@@ -32,7 +32,7 @@ pub(super) fn text(checkpoint: &Checkpoint, sources: &Sources, width: usize) -> 
 }
 
 /// Lines of the members, with the reason why each must be saved.
-fn members(checkpoint: &Checkpoint, width: usize) -> Option<String> {
+fn members(checkpoint: &RequiredCheckpoint, width: usize) -> Option<String> {
     let names = checkpoint.members.iter().map(|it| it.name.chars().count());
     let names = names.max()?;
     let lines = checkpoint.members.iter().map(|member| {

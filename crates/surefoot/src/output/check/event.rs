@@ -4,7 +4,7 @@ use super::checkpoint::kind;
 use super::{CheckOutput, UnreadableFile};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use surefoot_check::{Checkpoint, Finding, Member, Place, Sources};
+use surefoot_check::{Finding, Member, Place, RequiredCheckpoint, SourceFiles};
 
 /// One line.
 #[derive(Debug, Serialize)]
@@ -81,7 +81,7 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    pub(super) fn new(place: &Place, sources: &Sources) -> Self {
+    pub(super) fn new(place: &Place, sources: &SourceFiles) -> Self {
         let source = sources.get(place.file);
         let (line, column) = source.line_and_column(place.range.start);
         let (end_line, end_column) = source.line_and_column(place.range.end);
@@ -125,7 +125,7 @@ impl CheckOutput {
         }
     }
 
-    fn checkpoint<'a>(&self, checkpoint: &'a Checkpoint) -> Event<'a> {
+    fn checkpoint<'a>(&self, checkpoint: &'a RequiredCheckpoint) -> Event<'a> {
         let sources = &self.checked.sources;
         let fields = |member: &'a Member| MemberFields {
             name: &member.name,

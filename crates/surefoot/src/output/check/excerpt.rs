@@ -7,7 +7,7 @@ use annotate_snippets::{
     Annotation, AnnotationKind, Group, Level, Renderer, Snippet, normalize_untrusted_str,
 };
 use std::ops::Range;
-use surefoot_check::{FileId, Finding, Note, Place, Source, Sources};
+use surefoot_check::{FileId, Finding, Note, Place, SourceFile, SourceFiles};
 
 /// Longer notes are printed below the lines.
 const LABEL: usize = 72;
@@ -16,7 +16,7 @@ const LABEL: usize = 72;
 const LINES: usize = 8;
 
 /// Text of a finding: rule, message, excerpt with notes, help.
-pub(super) fn finding(finding: &Finding, sources: &Sources, width: usize) -> String {
+pub(super) fn finding(finding: &Finding, sources: &SourceFiles, width: usize) -> String {
     let rule = finding.rule.id();
     let message = paragraphs(&finding.message, width - rule.len() - ": ".len());
     let level = Level::ERROR.with_name(rule);
@@ -46,7 +46,7 @@ pub(super) fn finding(finding: &Finding, sources: &Sources, width: usize) -> Str
 }
 
 /// Text of a title with an excerpt.
-pub(super) fn place(title: &str, place: &Place, sources: &Sources, width: usize) -> String {
+pub(super) fn place(title: &str, place: &Place, sources: &SourceFiles, width: usize) -> String {
     let group = Level::INFO.no_name().primary_title(title).element(snippet(
         sources,
         place.file,
@@ -96,7 +96,7 @@ fn other_files(finding: &Finding) -> Vec<FileId> {
 
 /// Lines of one file: those of a place, and of the notes in the file.
 fn snippet<'a>(
-    sources: &'a Sources,
+    sources: &'a SourceFiles,
     file: FileId,
     place: Option<&Place>,
     notes: &'a [Note],
@@ -129,7 +129,7 @@ fn snippet<'a>(
 }
 
 /// Part of a range that is underlined, clamped to the text.
-fn shown(source: &Source, range: &Range<usize>) -> Range<usize> {
+fn shown(source: &SourceFile, range: &Range<usize>) -> Range<usize> {
     let text = &source.text;
     let start = text.floor_char_boundary(range.start);
     let end = text.floor_char_boundary(range.end).max(start);
@@ -184,8 +184,8 @@ mod tests {
     use super::*;
     use surefoot_check::Rule;
 
-    fn sources(text: &str) -> Sources {
-        Sources(vec![Source { path: "train.py".into(), text: text.into() }])
+    fn sources(text: &str) -> SourceFiles {
+        SourceFiles(vec![SourceFile { path: "train.py".into(), text: text.into() }])
     }
 
     fn at(range: Range<usize>) -> Place {

@@ -4,7 +4,7 @@ use super::event::Location as Range;
 use super::{CheckOutput, UnreadableFile};
 use serde::Serialize;
 use std::path::{Component, Path};
-use surefoot_check::{Finding, Note, Place, Rule, Source};
+use surefoot_check::{Finding, Note, Place, Rule, SourceFile};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
@@ -202,7 +202,7 @@ fn result(finding: &Finding, report: &CheckOutput) -> Outcome {
 
 fn physical(place: &Place, report: &CheckOutput) -> Physical {
     let sources = &report.checked.sources;
-    let source: &Source = sources.get(place.file);
+    let source: &SourceFile = sources.get(place.file);
     let at = Range::new(place, sources);
     Physical {
         artifact_location: Artifact { uri: uri(&source.path) },

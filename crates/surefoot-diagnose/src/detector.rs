@@ -52,6 +52,11 @@ pub trait Detector: Send {
     /// Quantities that it requires.
     fn needs(&self) -> &'static [Quantity];
 
+    /// Called once, before the first step: for problems that the facts alone show.
+    fn start(&mut self, _context: &Context<'_>) -> Option<Finding> {
+        None
+    }
+
     /// Called for every step; should take well under a microsecond.
     fn observe(&mut self, _seen: &Observation, _context: &Context<'_>) -> Option<Finding> {
         None

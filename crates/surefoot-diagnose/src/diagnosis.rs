@@ -20,6 +20,8 @@ pub struct Diagnosis {
     detectors: Vec<Box<dyn Detector>>,
     findings: Vec<Finding>,
     panics: Vec<DetectorPanic>,
+    /// True once the detectors have seen the facts.
+    started: bool,
 }
 
 /// A detector that panicked. It is removed; the run and the other detectors continue.
@@ -119,6 +121,7 @@ impl Diagnosis {
             detectors,
             findings: Vec::new(),
             panics: Vec::new(),
+            started: false,
         }
     }
 
@@ -148,31 +151,45 @@ impl Diagnosis {
         self.detectors.iter().map(|d| d.problem()).collect()
     }
 
+    /// Looks for problems that the facts alone show and returns the findings. The first step or
+    /// evaluation does this too, if it was not done before.
+    pub fn start(&mut self) -> &[Finding] {
+        let before = self.findings.len();
+        if !std::mem::replace(&mut self.started, true) {
+            self.call(|detector, context| detector.start(context));
+        }
+        &self.findings[before..]
+    }
+
     /// Processes a step and returns its findings.
     pub fn observe(&mut self, seen: &Observation) -> &[Finding] {
+        let before = self.findings.len();
+        self.start();
         let block_ends = self.curve.push(seen, &self.facts);
         self.call(|detector, context| {
             let found = detector.observe(seen, context);
             found.or_else(|| block_ends.then(|| detector.review(context)).flatten())
-        })
+        });
+        &self.findings[before..]
     }
 
     /// Processes an evaluation and returns its findings.
     pub fn evaluate(&mut self, evaluation: &Evaluation) -> &[Finding] {
+        let before = self.findings.len();
+        self.start();
         self.curve.evaluate(evaluation);
-        self.call(|detector, context| detector.evaluate(evaluation, context))
+        self.call(|detector, context| detector.evaluate(evaluation, context));
+        &self.findings[before..]
     }
 
     /// Ends a run whose steps are all done and returns the last findings.
     pub fn finish(&mut self) -> &[Finding] {
-        self.call(|detector, context| detector.finish(context))
+        let before = self.findings.len();
+        self.call(|detector, context| detector.finish(context));
+        &self.findings[before..]
     }
 
-    fn call(
-        &mut self,
-        call: impl Fn(&mut dyn Detector, &Context<'_>) -> Option<Finding>,
-    ) -> &[Finding] {
-        let before = self.findings.len();
+    fn call(&mut self, call: impl Fn(&mut dyn Detector, &Context<'_>) -> Option<Finding>) {
         let context =
             Context { facts: &self.facts, curve: &self.curve, thresholds: &self.thresholds };
         let (findings, panics) = (&mut self.findings, &mut self.panics);
@@ -195,7 +212,6 @@ impl Diagnosis {
                 }
             }
         });
-        &self.findings[before..]
     }
 
     /// Findings so far, in order.

@@ -24,6 +24,8 @@ impl Problem {
     pub const OSCILLATING_LOSS: Problem = Problem::new("oscillating_loss");
     /// The loss hardly decreases.
     pub const SLOW_CONVERGENCE: Problem = Problem::new("slow_convergence");
+    /// The output layer has too few units for the classes.
+    pub const IMPROPER_OUTPUT_UNITS: Problem = Problem::new("improper_output_units");
     /// The output activation does not fit the task.
     pub const IMPROPER_OUTPUT_ACTIVATION: Problem = Problem::new("improper_output_activation");
     /// The loss function does not fit the task.
@@ -101,6 +103,17 @@ pub enum Severity {
     Problem,
 }
 
+/// Strength of the evidence for a finding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// The symptoms are those of the problem, but the run may still succeed.
+    #[default]
+    Likely,
+    /// The run cannot succeed without a change, such as after a loss of NaN.
+    Certain,
+}
+
 /// A problem or warning found by a detector.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -108,7 +121,10 @@ pub struct Finding {
     pub problem: Problem,
     /// Problem or warning.
     pub severity: Severity,
-    /// Step at which the detector was certain.
+    /// Strength of the evidence.
+    #[serde(default)]
+    pub confidence: Confidence,
+    /// Step of the finding; 0 if it was found before the first step.
     pub step: u64,
     /// First step with the symptom.
     pub since: u64,
@@ -139,6 +155,7 @@ impl Finding {
         Finding {
             problem,
             severity: Severity::Problem,
+            confidence: Confidence::Likely,
             step,
             since: step,
             layers: Vec::new(),
@@ -151,6 +168,12 @@ impl Finding {
     #[must_use]
     pub fn warning(self) -> Finding {
         Finding { severity: Severity::Warning, ..self }
+    }
+
+    /// Marks the evidence as conclusive.
+    #[must_use]
+    pub fn certain(self) -> Finding {
+        Finding { confidence: Confidence::Certain, ..self }
     }
 
     /// Sets the first step with the symptom.
@@ -207,6 +230,16 @@ mod tests {
         assert!(text.contains(r#""problem":"exploding_gradient""#), "{text}");
         assert!(text.contains(r#""measure":"first_to_last_gradient""#), "{text}");
         assert_eq!(serde_json::from_str::<Finding>(&text).unwrap(), finding);
+    }
+
+    #[test]
+    fn a_finding_without_a_confidence_is_likely() {
+        let finding = Finding::new(Problem::NON_FINITE_LOSS, 1, "The loss is NaN.").certain();
+        let text = serde_json::to_string(&finding).unwrap();
+        let older = text.replace(r#""confidence":"certain","#, "");
+        assert_ne!(older, text);
+        let read = serde_json::from_str::<Finding>(&older).unwrap();
+        assert_eq!(read.confidence, Confidence::Likely);
     }
 
     #[test]

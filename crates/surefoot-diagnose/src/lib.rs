@@ -49,7 +49,7 @@ pub use crate::curve::{Block, Curve, InitialState, LayerBlock, block_steps};
 pub use crate::detector::{Context, Detector, Quantity};
 pub use crate::diagnosis::{Builder, DetectorPanic, Diagnosis, panic_message};
 pub use crate::facts::{Facts, TaskKind};
-pub use crate::finding::{Evidence, Finding, Problem, Severity};
+pub use crate::finding::{Confidence, Evidence, Finding, Problem, Severity};
 pub use crate::layer::{Activation, LayerKind};
 pub use crate::measure::Measure;
 pub use crate::observation::{Evaluation, LayerInfo, LayerObservation, Observation, Split};

@@ -57,6 +57,8 @@ open_names! {
         NonFiniteGradients = "non_finite_gradients",
         /// Number of NaN and infinite input values.
         NonFiniteInputs = "non_finite_inputs",
+        /// Number of units of the output layer.
+        OutputUnits = "output_units",
         /// Skill at the last step, extrapolated.
         ProjectedSkill = "projected_skill",
         /// Share of outputs at the bounds of their activation.

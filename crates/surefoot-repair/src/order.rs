@@ -27,7 +27,7 @@ fn by_problem(problem: &Problem) -> &'static [&'static str] {
         "vanishing_gradient" => {
             &["activation", "batch_norm", "initializer", "residual", "learning_rate", "recipe"]
         }
-        "exploding_gradient" => {
+        "exploding_gradient" | "non_finite_loss" => {
             &["activation", "batch_norm", "clip_gradient", "initializer", "learning_rate", "recipe"]
         }
         "dying_relu" => {

@@ -3,7 +3,7 @@
 use surefoot_diagnose::Problem;
 
 /// Problem, reason (follows "because") and consequence.
-static EXPLANATIONS: [(Problem, &str, &str); 24] = [
+static EXPLANATIONS: &[(Problem, &str, &str)] = &[
     (
         Problem::VANISHING_GRADIENT,
         "the gradients vanished before they reached the first layers",
@@ -38,6 +38,11 @@ static EXPLANATIONS: [(Problem, &str, &str); 24] = [
         "the output activation did not suit the task",
         "The activation of the last layer determines the possible outputs. With this activation \
          the correct outputs cannot be reached.",
+    ),
+    (
+        Problem::IMPROPER_OUTPUT_UNITS,
+        "the output layer had too few units for the classes",
+        "A model with more than two classes needs one output unit for each.",
     ),
     (
         Problem::IMPROPER_LOSS,

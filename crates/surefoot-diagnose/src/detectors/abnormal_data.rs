@@ -64,6 +64,7 @@ impl Detector for AbnormalData {
                     "The input has NaN or infinite values, which spread to everything computed \
                      from them.",
                 )
+                .certain()
                 .with(Measure::NonFiniteInputs, count, 0.0),
             );
         }

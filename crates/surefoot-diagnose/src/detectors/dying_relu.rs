@@ -3,7 +3,9 @@
 use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
+use crate::layer::LayerKind;
 use crate::measure::Measure;
+use crate::observation::LayerInfo;
 
 /// A large share of the ReLU units outputs zero for every sample, so their gradient is zero and they
 /// never recover.
@@ -79,8 +81,14 @@ impl Detector for DyingRelu {
                 .to_owned()
         };
         let first = context.curve.recent(needed).first()?.first;
+        let finding = Finding::new(self.problem(), context.step(), message);
+        // A shortcut leads around a dead layer.
+        let shortcut =
+            |layer: &LayerInfo| matches!(layer.kind, LayerKind::Residual | LayerKind::Transformer);
+        let blocked = worst >= 1.0 && !context.facts.layers.iter().any(shortcut);
+        let finding = if blocked { finding.certain() } else { finding };
         Some(
-            Finding::new(self.problem(), context.step(), message)
+            finding
                 .since(first)
                 .within(layers)
                 .with(Measure::DeadUnits, share, gamma)
@@ -97,6 +105,7 @@ impl Detector for DyingRelu {
 mod tests {
     use super::super::fixture::{Course, facts};
     use super::*;
+    use crate::finding::Confidence;
 
     fn course(dead: f64, skill: f64) -> Course {
         let mut course = Course::new(facts()).skill(move |_| skill);
@@ -112,6 +121,7 @@ mod tests {
     fn a_network_of_dead_units_is_found() {
         let found = course(0.8, 0.0).run(DyingRelu).unwrap();
         assert_eq!(found.layers, ["dense_1", "dense_2", "dense_3"]);
+        assert_eq!(found.confidence, Confidence::Likely);
         assert!(found.value(&Measure::DeadUnits).is_some_and(|share| (share - 0.8).abs() < 1e-9));
     }
 
@@ -121,6 +131,7 @@ mod tests {
         course.change(|_, seen| seen.layers[1].dead_units = Some(1.0));
         let found = course.run(DyingRelu).unwrap();
         assert_eq!(found.layers, ["dense_2"]);
+        assert_eq!(found.confidence, Confidence::Certain);
     }
 
     #[test]

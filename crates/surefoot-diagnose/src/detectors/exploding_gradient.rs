@@ -56,8 +56,13 @@ impl Detector for ExplodingGradient {
             ),
             None => "Values have grown until they overflowed to NaN or infinity.".to_owned(),
         };
+        // Infinite gradients alone may be skipped by the optimizer, as with mixed precision.
+        let weights = seen.layers.iter().filter_map(|layer| layer.weight.as_ref());
+        let certain = !seen.loss.is_finite() || weights.map(|w| w.nan + w.inf).sum::<u64>() > 0;
+        let finding = Finding::new(self.problem(), seen.step, message);
+        let finding = if certain { finding.certain() } else { finding };
         Some(
-            Finding::new(self.problem(), seen.step, message)
+            finding
                 .within(names.into_iter().collect())
                 .with(Measure::Loss, seen.loss, None)
                 .with(Measure::NonFiniteGradients, nonfinite as f64, 0.0)

@@ -5,11 +5,12 @@ use crate::detector::{Context, Detector, Quantity};
 use crate::facts::{Facts, TaskKind};
 use crate::finding::{Finding, Problem};
 use crate::layer::Activation;
+use crate::observation::Observation;
 
 /// The loss does not suit the task: `L ∉ LossSet(T)`, and `max(Acc) ≤ Θ`.
 ///
 /// Changed: a loss that is unusual but works is left alone, whatever the accuracy: how low it has to
-/// be is asked of the skill, and only after a while.
+/// be is asked of the skill, and only after a while. A loss of NaN is proof enough at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImproperLoss {}
 
@@ -59,11 +60,18 @@ impl Detector for ImproperLoss {
         &[Quantity::Model]
     }
 
+    fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
+        if seen.loss.is_finite() { None } else { self.finding(context) }
+    }
+
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
+        if conditions::is_behind(context) { self.finding(context) } else { None }
+    }
+}
+
+impl ImproperLoss {
+    fn finding(self, context: &Context<'_>) -> Option<Finding> {
         let expected = expected(context.facts)?;
-        if !conditions::is_behind(context) {
-            return None;
-        }
         let loss = context.facts.loss.as_deref()?;
         let task = match context.facts.task? {
             TaskKind::Binary => "two classes",

@@ -5,12 +5,14 @@ use crate::detector::{Context, Detector, Quantity};
 use crate::facts::{Facts, TaskKind};
 use crate::finding::{Finding, Problem};
 use crate::layer::Activation;
+use crate::observation::Observation;
 
 /// The activation of the last layer does not suit the task: `σ_n ∉ ActSet(T)`, and `max(Acc) ≤ Θ`.
 ///
 /// Changed: what suits depends on the loss as well (logits are right where the loss expects them),
 /// and for a regression on the targets: a sigmoid is right for shares and hopeless for prices. How
-/// low an accuracy has to be is asked of the skill.
+/// low an accuracy has to be is asked of the skill. A softmax over a single unit is always 1: that is
+/// found before the first step. A loss of NaN is proof enough, too.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ImproperOutputActivation {}
 
@@ -74,11 +76,30 @@ impl Detector for ImproperOutputActivation {
         &[Quantity::Model]
     }
 
+    fn start(&mut self, context: &Context<'_>) -> Option<Finding> {
+        let output = context.facts.output_layer()?;
+        let softmax = context.facts.output_activation() == Some(Activation::Softmax);
+        (softmax && output.output_shape.last() == Some(&1)).then(|| {
+            let message = "The output layer applies softmax to a single unit, so its output is \
+                           always 1.";
+            Finding::new(self.problem(), context.step(), message)
+                .certain()
+                .within(vec![output.name.clone()])
+        })
+    }
+
+    fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
+        if seen.loss.is_finite() { None } else { self.finding(context) }
+    }
+
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
+        if conditions::is_behind(context) { self.finding(context) } else { None }
+    }
+}
+
+impl ImproperOutputActivation {
+    fn finding(self, context: &Context<'_>) -> Option<Finding> {
         let why = mismatch(context.facts)?;
-        if !conditions::is_behind(context) {
-            return None;
-        }
         let output = context.facts.output_layer().map(|layer| layer.name.clone());
         let task = match context.facts.task? {
             TaskKind::Binary => "telling two classes apart",
@@ -102,6 +123,7 @@ impl Detector for ImproperOutputActivation {
 mod tests {
     use super::super::fixture::{Course, facts, with_output};
     use super::*;
+    use crate::finding::Confidence;
 
     #[test]
     fn a_relu_for_a_probability_is_found_when_it_does_not_learn() {
@@ -111,6 +133,26 @@ mod tests {
         assert!(found.is_some_and(|f| f.message.contains("`sigmoid`")));
         let learns = Course::new(facts).skill(|p| 30.0 * p);
         assert_eq!(learns.run(ImproperOutputActivation::default()), None);
+    }
+
+    #[test]
+    fn a_softmax_over_one_unit_is_certain_before_the_first_step() {
+        let facts = with_output(facts(), Activation::Softmax);
+        let found = Course::new(facts).skill(|_| 0.9).run(ImproperOutputActivation::default());
+        let found = found.unwrap();
+        assert_eq!((found.step, found.confidence), (0, Confidence::Certain));
+    }
+
+    #[test]
+    fn an_improper_output_is_named_as_the_cause_of_a_nan_loss() {
+        let mut course = Course::new(with_output(facts(), Activation::Relu)).skill(|_| 0.9);
+        course.change(|step, seen| {
+            if step == 3 {
+                seen.loss = f64::NAN;
+            }
+        });
+        let found = course.run(ImproperOutputActivation::default());
+        assert_eq!(found.map(|found| found.step), Some(3));
     }
 
     #[test]

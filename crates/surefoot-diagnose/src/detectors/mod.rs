@@ -7,6 +7,7 @@ mod dying_relu;
 mod exploding_gradient;
 mod improper_loss;
 mod improper_output_activation;
+mod improper_output_units;
 mod input_scale;
 mod loss_spike;
 mod non_finite_loss;
@@ -25,6 +26,7 @@ pub use dying_relu::DyingRelu;
 pub use exploding_gradient::ExplodingGradient;
 pub use improper_loss::ImproperLoss;
 pub use improper_output_activation::ImproperOutputActivation;
+pub use improper_output_units::ImproperOutputUnits;
 pub use input_scale::InputScale;
 pub use loss_spike::LossSpike;
 pub use non_finite_loss::NonFiniteLoss;
@@ -46,6 +48,7 @@ use crate::detector::Detector;
 pub fn all() -> Vec<Box<dyn Detector>> {
     vec![
         Box::new(AbnormalData::default()),
+        Box::new(ImproperOutputUnits),
         Box::new(ImproperOutputActivation::default()),
         Box::new(ImproperLoss::default()),
         Box::new(DyingRelu),

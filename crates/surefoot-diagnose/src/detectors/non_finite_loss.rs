@@ -3,10 +3,10 @@
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
-use crate::observation::Observation;
+use crate::observation::{Evaluation, Observation, Split};
 
-/// The loss is NaN or infinite. Names the first layer with such an output, if outputs were observed
-/// at that step.
+/// The loss of a step or of an evaluation is NaN or infinite. Names the first layer with such an
+/// output, if outputs were observed at that step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NonFiniteLoss;
 
@@ -38,7 +38,7 @@ impl Detector for NonFiniteLoss {
             None => "The loss is NaN or infinite.".to_owned(),
         };
         let finding = Finding::new(self.problem(), seen.step, message)
-            .warning()
+            .certain()
             .within(first.into_iter().collect())
             .with(Measure::Loss, seen.loss, None);
         Some(match seen.learning_rate {
@@ -46,21 +46,55 @@ impl Detector for NonFiniteLoss {
             None => finding,
         })
     }
+
+    fn evaluate(&mut self, evaluation: &Evaluation, context: &Context<'_>) -> Option<Finding> {
+        if evaluation.loss.is_finite() {
+            return None;
+        }
+        let message = format!("The {} loss is NaN or infinite.", evaluation.split);
+        let measure = match evaluation.split {
+            Split::Validation => Measure::ValidationLoss,
+            Split::Train | Split::Test => Measure::Loss,
+        };
+        Some(Finding::new(self.problem(), context.step(), message).certain().with(
+            measure,
+            evaluation.loss,
+            None,
+        ))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{Course, facts};
     use super::*;
+    use crate::diagnosis::Diagnosis;
+    use crate::finding::{Confidence, Severity};
 
     #[test]
-    fn a_loss_that_is_no_number_is_found_at_its_step() {
+    fn a_nan_loss_is_a_certain_problem_at_its_step() {
         let mut course = Course::new(facts()).skill(|_| 0.5);
         course.change(|step, seen| {
             if step >= 30 {
                 seen.loss = f64::NAN;
             }
         });
-        assert_eq!(course.run(NonFiniteLoss).map(|f| f.step), Some(30));
+        let found = course.run(NonFiniteLoss).unwrap();
+        assert_eq!((found.step, found.severity), (30, Severity::Problem));
+        assert_eq!(found.confidence, Confidence::Certain);
+    }
+
+    #[test]
+    fn a_nan_validation_loss_is_found() {
+        let mut diagnosis = Diagnosis::builder().detectors(vec![Box::new(NonFiniteLoss)]).build();
+        diagnosis.observe(&Observation::new(1, 0.5));
+        let found = diagnosis.evaluate(&Evaluation {
+            epoch: 1,
+            step: 1,
+            split: Split::Validation,
+            loss: f64::NAN,
+            metric: None,
+        });
+        assert_eq!(found[0].message, "The validation loss is NaN or infinite.");
     }
 }

@@ -106,7 +106,12 @@ impl Detector for VanishingGradient {
                 .map(|&i| context.facts.layers[i].name.clone())
                 .collect()
         };
-        let message = if vanishes {
+        let nowhere = context.curve.layers().rev().take(needed).all(|layers| {
+            weighted.iter().all(|&i| layers.get(i).is_some_and(|l| l.gradient == Some(0.0)))
+        });
+        let message = if nowhere {
+            "The gradient of every layer is exactly zero: no weight changes.".to_owned()
+        } else if vanishes {
             format!(
                 "The gradient of the first layer has a norm of only {}: it shrinks from layer to \
                  layer, and the first layers do not learn.",
@@ -119,8 +124,10 @@ impl Detector for VanishingGradient {
                 crate::number::rough(1.0 / gain)
             )
         };
+        let finding = Finding::new(self.problem(), context.step(), message);
+        let finding = if nowhere { finding.certain() } else { finding };
         Some(
-            Finding::new(self.problem(), context.step(), message)
+            finding
                 .since(context.curve.recent(needed).first()?.first)
                 .within(weak)
                 .with(Measure::FirstGradient, norm, beta_2)
@@ -136,6 +143,7 @@ impl Detector for VanishingGradient {
 mod tests {
     use super::super::fixture::{Course, facts, gradient};
     use super::*;
+    use crate::finding::Confidence;
 
     fn course(first: impl Fn(u64) -> f64 + 'static, skill: f64) -> Course {
         let mut course = Course::new(facts()).skill(move |_| skill);
@@ -148,6 +156,20 @@ mod tests {
         let found = course(|_| 1e-6, 0.0).run(VanishingGradient).unwrap();
         assert_eq!(found.layers, ["dense_1"]);
         assert!(found.step < 30);
+    }
+
+    #[test]
+    fn no_gradient_in_any_layer_is_certain() {
+        let mut course = Course::new(facts()).skill(|_| 0.0);
+        course.change(|_, seen| {
+            for layer in &mut seen.layers {
+                layer.gradient = Some(gradient(0.0));
+            }
+        });
+        let found = course.run(VanishingGradient).unwrap();
+        assert_eq!(found.confidence, Confidence::Certain);
+        let first_only = self::course(|_| 0.0, 0.0).run(VanishingGradient).unwrap();
+        assert_eq!(first_only.confidence, Confidence::Likely);
     }
 
     #[test]

@@ -113,8 +113,9 @@ impl DiagnosisReport {
         let unit = self.unit;
         let (since, step) = (grouped(finding.since), grouped(finding.step));
         let when = match since == step {
+            _ if finding.step == 0 => "before the first step".to_owned(),
             true => format!("at {unit} {step}"),
-            false => format!("since {unit} {since}, certain at {unit} {step}"),
+            false => format!("since {unit} {since}, confirmed at {unit} {step}"),
         };
         let mut lines = vec![
             format!("{title}   {}", Role::Quiet.paint(when)),

@@ -21,7 +21,10 @@ pub(crate) fn finding(finding: &Finding, steps: u64, width: Option<usize>) -> St
         Severity::Problem => Role::Error.paint(format!("✗ {title}")),
         Severity::Warning => Role::Quiet.paint(format!("· warning: {title}")),
     };
-    let when = format!("at step {} of {}", grouped(finding.step), grouped(steps));
+    let when = match finding.step {
+        0 => "before the first step".to_owned(),
+        step => format!("at step {} of {}", grouped(step), grouped(steps)),
+    };
     let Some(width) = width else {
         return format!("{title} {when}: {}", finding.message);
     };

@@ -98,7 +98,7 @@ fn findings_are_told_in_the_numbers_of_the_log() {
     assert_snapshot!(text(&report_of(BAD, &[])), @r"
     history.csv: 3 epochs, with loss, val_loss
 
-    loss spike   since epoch 11, certain at epoch 12
+    loss spike   since epoch 11, confirmed at epoch 12
       The loss is above one.
         layers   dense_1, dense_2
         loss              1.5   limit 1
@@ -148,8 +148,8 @@ fn programs_get_a_line_for_each_finding_and_the_result_last() {
     let lines: Vec<String> =
         report.events().iter().map(|event| serde_json::to_string(event).unwrap()).collect();
     assert_snapshot!(lines.join("\n"), @r#"
-    {"event":"finding","problem":"over_fitting","severity":"warning","step":11,"since":11,"layers":[],"evidence":[{"measure":"validation_loss","value":3.0,"limit":2.0}],"message":"The splits part."}
-    {"event":"finding","problem":"loss_spike","severity":"problem","step":12,"since":11,"layers":["dense_1","dense_2"],"evidence":[{"measure":"loss","value":1.5,"limit":1.0},{"measure":"learning_rate","value":0.001,"limit":null}],"message":"The loss is above one."}
+    {"event":"finding","problem":"over_fitting","severity":"warning","confidence":"likely","step":11,"since":11,"layers":[],"evidence":[{"measure":"validation_loss","value":3.0,"limit":2.0}],"message":"The splits part."}
+    {"event":"finding","problem":"loss_spike","severity":"problem","confidence":"likely","step":12,"since":11,"layers":["dense_1","dense_2"],"evidence":[{"measure":"loss","value":1.5,"limit":1.0},{"measure":"learning_rate","value":0.001,"limit":null}],"message":"The loss is above one."}
     {"event":"not_observable","problem":"vanishing_gradient","needs":["gradients"]}
     {"event":"not_observable","problem":"exploding_gradient","needs":["gradients"]}
     {"event":"not_observable","problem":"improper_loss","needs":["metric","model"]}

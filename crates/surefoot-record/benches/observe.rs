@@ -73,6 +73,7 @@ fn finish(recorder: Recorder, steps: u64) {
         status: Status::Normal,
         problems: Vec::new(),
         remedies: Vec::new(),
+        failed_detectors: Vec::new(),
         metric: MetricSummary { name: "accuracy".to_owned(), before: None, after: None },
         steps,
         seconds: 0.0,

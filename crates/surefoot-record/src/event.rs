@@ -72,6 +72,15 @@ pub enum Event {
     },
     /// A detector found something.
     Finding(Finding),
+    /// A detector panicked and was switched off; training continues.
+    DetectorPanic {
+        /// Steps done.
+        step: u64,
+        /// The problem that it looks for.
+        problem: Problem,
+        /// Message of the panic.
+        message: String,
+    },
     /// Training was stopped because of a problem.
     Stopped {
         /// Steps done.
@@ -114,6 +123,7 @@ impl Event {
             Event::Interrupted { .. } => "interrupted",
             Event::Resumed { .. } => "resumed",
             Event::Finding(_) => "finding",
+            Event::DetectorPanic { .. } => "detector_panic",
             Event::Stopped { .. } => "stopped",
             Event::Attempt(_) => "attempt",
             Event::Outcome(_) => "outcome",
@@ -132,6 +142,7 @@ impl Event {
             | Event::Checkpoint { step, .. }
             | Event::Interrupted { step }
             | Event::Resumed { step, .. }
+            | Event::DetectorPanic { step, .. }
             | Event::Stopped { step, .. }
             | Event::Delivered { step, .. }
             | Event::Finished { step } => *step,
@@ -207,6 +218,11 @@ mod tests {
             Event::Interrupted { step: 11 },
             Event::Resumed { step: 10, environment: Environment::default() },
             Event::Finding(finding()),
+            Event::DetectorPanic {
+                step: 12,
+                problem: Problem::DYING_RELU,
+                message: "index out of bounds".to_owned(),
+            },
             Event::Stopped { step: 12, problem: Problem::DYING_RELU },
             Event::Attempt(Attempt {
                 step: 12,

@@ -167,6 +167,7 @@ impl Training {
                 status: Status::Normal,
                 problems: Vec::new(),
                 remedies: Vec::new(),
+                failed_detectors: Vec::new(),
                 metric: MetricSummary {
                     name: "accuracy".to_owned(),
                     before: Some(0.5),

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 
-/// The summary of a run, in the fields and the order that are promised to those outside.
+/// The summary of a run. Programs rely on its fields and their order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename = "summary")]
 pub struct RunSummary {
@@ -14,6 +14,9 @@ pub struct RunSummary {
     pub problems: Vec<String>,
     /// The ids of the remedies in the delivered plan, in the order of their application.
     pub remedies: Vec<String>,
+    /// The ids of the problems whose detectors panicked and were switched off; absent if none did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_detectors: Vec<String>,
     /// Metric of the run.
     pub metric: MetricSummary,
     /// Optimizer steps done, all attempts together.
@@ -40,10 +43,29 @@ impl RunSummary {
 pub enum Status {
     /// No problem was found.
     Normal,
-    /// Problems were found and repaired.
+    /// A problem was found and not repaired, because repair was off or declined.
+    Problem,
+    /// A problem was found and repaired.
     Repaired,
-    /// Problems were found and none of the remedies helped.
+    /// A problem was found and no remedy helped, or the result is not finite.
     Failed,
+}
+
+impl Status {
+    /// The name used in records and output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Normal => "normal",
+            Status::Problem => "problem",
+            Status::Repaired => "repaired",
+            Status::Failed => "failed",
+        }
+    }
+
+    /// Returns true if the delivered model has no known problem.
+    pub fn is_success(self) -> bool {
+        matches!(self, Status::Normal | Status::Repaired)
+    }
 }
 
 /// The metric of a run on the validation split.
@@ -64,11 +86,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_has_the_promised_fields_in_the_promised_order() {
-        let summary = RunSummary {
+    fn the_line_has_fixed_fields_in_a_fixed_order() {
+        let mut summary = RunSummary {
             status: Status::Repaired,
             problems: vec!["dying_relu".to_owned()],
             remedies: vec!["activation".to_owned()],
+            failed_detectors: Vec::new(),
             metric: MetricSummary {
                 name: "accuracy".to_owned(),
                 before: Some(0.5),
@@ -91,5 +114,14 @@ mod tests {
         );
         let read: RunSummary = serde_json::from_str(&line).unwrap();
         assert_eq!(read.to_json_line(), line);
+        summary.failed_detectors.push("dying_relu".to_owned());
+        assert!(summary.to_json_line().contains(r#""failed_detectors":["dying_relu"],"metric""#));
+    }
+
+    #[test]
+    fn a_status_is_its_name() {
+        for status in [Status::Normal, Status::Problem, Status::Repaired, Status::Failed] {
+            assert_eq!(serde_json::to_value(status).unwrap(), status.name());
+        }
     }
 }

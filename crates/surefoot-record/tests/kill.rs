@@ -87,6 +87,7 @@ fn train(dir: &Path) -> Result<()> {
         status: Status::Normal,
         problems: Vec::new(),
         remedies: Vec::new(),
+        failed_detectors: Vec::new(),
         metric: MetricSummary { name: "accuracy".to_owned(), before: None, after: None },
         steps: step,
         seconds: 0.0,

@@ -61,6 +61,7 @@ pub(crate) fn summary(status: Status) -> RunSummary {
         status,
         problems: Vec::new(),
         remedies: Vec::new(),
+        failed_detectors: Vec::new(),
         metric: MetricSummary { name: "accuracy".to_owned(), before: Some(0.5), after: Some(0.9) },
         steps: 1600,
         seconds: 12.0,

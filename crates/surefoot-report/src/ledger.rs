@@ -97,7 +97,7 @@ impl Ledger<'_> {
         html! {
             p.command {
                 span { "Train the plan as given:" }
-                code { "surefoot train " (self.plan_of("")) }
+                code { "surefoot train " (self.plan_of("")) " --no-repair" }
             }
         }
     }
@@ -155,7 +155,7 @@ mod tests {
             "<del>-activation = &quot;relu&quot;\n</del>",
             "<ins>+activation = &quot;leaky_relu&quot;\n</ins>",
             "surefoot train runs/circles-001/attempts/01/plan.toml",
-            "surefoot train runs/circles-001/plan.toml",
+            "surefoot train runs/circles-001/plan.toml --no-repair",
         ] {
             assert!(page.contains(part), "{part} in {page}");
         }

@@ -76,9 +76,8 @@ impl RunPage<'_> {
             metric: self.metric(),
         };
         let (class, status) = match self.summary.as_ref().map(|summary| summary.status) {
-            Some(Status::Normal) => ("good", "normal"),
-            Some(Status::Repaired) => ("good", "repaired"),
-            Some(Status::Failed) => ("bad", "failed"),
+            Some(status) if status.is_success() => ("good", status.name()),
+            Some(status) => ("bad", status.name()),
             None if self.history.pruned.is_some() => ("neutral", "pruned"),
             None => ("neutral", "unfinished"),
         };

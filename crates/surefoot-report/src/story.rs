@@ -46,18 +46,13 @@ impl Story<'_> {
             _ => format!("was trained for all {}", counted(self.last_step, "step")),
         };
         let broken = self.last_loss.is_some_and(|loss| !loss.is_finite());
-        match (self.history.main_problem(), summary.status) {
-            (Some(problem), _) => {
-                let reason = because(problem);
-                format!("The plan {end}, but training failed {reason}.")
-            }
-            (None, Status::Normal | Status::Repaired) => {
+        match self.history.main_problem() {
+            Some(problem) => format!("The plan {end}, but training failed {}.", because(problem)),
+            None if summary.status.is_success() => {
                 format!("The plan {end} and no problem was found.")
             }
-            (None, Status::Failed) if broken => {
-                format!("The plan {end}, but the loss became NaN or infinite.")
-            }
-            (None, Status::Failed) => format!("The plan {end}, but training failed."),
+            None if broken => format!("The plan {end}, but the loss became NaN or infinite."),
+            None => format!("The plan {end}, but training failed."),
         }
     }
 
@@ -107,11 +102,11 @@ impl Story<'_> {
         let status = self.summary.map(|summary| summary.status);
         Some(match (status, delivered.and_then(entry)) {
             (None, _) => format!("{tried} so far{}.", self.open()),
-            (Some(Status::Failed), Some(entry)) => {
+            (Some(status), Some(entry)) if !status.is_success() => {
                 let best = name(entry);
                 format!("{tried} and none repaired the problem; the best result is {best}.")
             }
-            (Some(Status::Failed), None) => {
+            (Some(status), None) if !status.is_success() => {
                 format!("{tried} and none helped; the plan as given was delivered.")
             }
             (Some(_), Some(entry)) => {
@@ -137,9 +132,14 @@ impl Story<'_> {
     }
 
     fn without_attempts(&self) -> Option<String> {
-        let problems = self.history.main_problem().is_some();
-        if problems && self.summary.is_some() {
-            return Some("No remedy was tried.".to_owned());
+        if self.history.main_problem().is_some()
+            && let Some(summary) = self.summary
+        {
+            let reason = match summary.status {
+                Status::Problem => ", because repair was off or declined",
+                _ => "",
+            };
+            return Some(format!("No remedy was tried{reason}."));
         }
         let findings = self.history.findings.iter();
         let warnings = findings.filter(|f| f.severity == Severity::Warning).count();
@@ -346,12 +346,12 @@ mod tests {
     #[test]
     fn a_problem_without_attempts() {
         let finding = Finding::new(Problem::SLOW_CONVERGENCE, 1500, "Slow.");
-        let summary = ended(Status::Failed, Some(0.6), Some(0.6));
+        let summary = ended(Status::Problem, Some(0.6), Some(0.6));
         assert_eq!(
             summarized(&[judged(), Event::Finding(finding)], Some(&summary)),
             "The plan was trained for all 1,600 steps, but training failed because the loss \
-             hardly decreased (slow convergence). No remedy was tried. Accuracy on the validation \
-             split is 60.0%."
+             hardly decreased (slow convergence). No remedy was tried, because repair was off or \
+             declined. Accuracy on the validation split is 60.0%."
         );
     }
 

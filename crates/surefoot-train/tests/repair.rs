@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
 use std::path::Path;
+use std::time::{Duration, Instant};
+use surefoot_diagnose::{Context, Detector, Finding, Observation, Problem, Quantity};
 use surefoot_plan::Plan;
 use surefoot_record::{AttemptState, Event, Record, Status};
 use surefoot_train::{
-    AttemptEvent, Callback, RepairMode, RunContext, Step, StopReason, TrainError, TrainSummary,
-    Trainer,
+    Approval, AttemptEvent, Callback, RepairMode, RunContext, Step, StopReason, TrainError,
+    TrainSummary, Trainer,
 };
 
 /// Sigmoid layers so deep that no gradient reaches the first of them.
@@ -78,6 +80,62 @@ fn without_repair_a_problem_is_reported_and_training_continues() {
     assert_eq!(trained.reason, StopReason::Finished);
     assert_eq!(trained.summary.problems, ["vanishing_gradient", "slow_convergence"]);
     assert!(trained.repair.is_none());
+    assert_eq!(trained.summary.status, Status::Problem);
+}
+
+#[test]
+fn a_declined_repair_leaves_the_problem_and_does_not_count_the_wait() {
+    let wait = Duration::from_millis(300);
+    let mut asked = 0;
+    let ask = RepairMode::Approve(Box::new(|_| {
+        asked += 1;
+        std::thread::sleep(wait);
+        Approval::Quit
+    }));
+    let begun = Instant::now();
+    let trained = Trainer::new(plan()).repair(ask).train().unwrap();
+    let took = begun.elapsed().as_secs_f64();
+    assert_eq!((trained.summary.status, asked), (Status::Problem, 1));
+    assert!(trained.summary.seconds <= took - wait.as_secs_f64());
+}
+
+/// Panics at its tenth step.
+struct Crashes;
+
+impl Detector for Crashes {
+    fn problem(&self) -> Problem {
+        Problem::new("crashes")
+    }
+
+    fn needs(&self) -> &'static [Quantity] {
+        &[]
+    }
+
+    fn observe(&mut self, seen: &Observation, _: &Context<'_>) -> Option<Finding> {
+        assert!(seen.step < 10, "ten");
+        None
+    }
+}
+
+#[test]
+fn the_record_and_the_summary_name_a_detector_that_panics() {
+    let runs = tempfile::tempdir().unwrap();
+    let trained = Trainer::new(plan())
+        .repair(RepairMode::Off)
+        .detectors(|| vec![Box::new(Crashes)])
+        .runs(runs.path())
+        .train()
+        .unwrap();
+    assert_eq!(trained.summary.failed_detectors, ["crashes"]);
+    let record = Record::open(Path::new(&trained.summary.run)).unwrap();
+    assert_eq!(record.summary().unwrap().unwrap().failed_detectors, ["crashes"]);
+    let events = record.events().unwrap();
+    let panic = Event::DetectorPanic {
+        step: 10,
+        problem: Problem::new("crashes"),
+        message: "ten".to_owned(),
+    };
+    assert_eq!(events.iter().filter(|event| **event == panic).count(), 1, "{events:?}");
 }
 
 /// Interrupts a run after a step.

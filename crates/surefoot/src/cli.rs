@@ -27,7 +27,6 @@ Exit codes: 0 done, 1 the answer is no (failed repair, findings, mismatch), 2 wr
 /// Neural-network training that does not stumble.
 #[derive(Debug, Parser)]
 #[command(name = "surefoot", version, styles = STYLES, after_help = AFTER)]
-#[command(disable_help_subcommand = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

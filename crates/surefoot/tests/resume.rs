@@ -221,7 +221,7 @@ fn a_resumed_run_keeps_its_repair_mode() {
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
     let resumed = folder.run(&["train", "--resume", "runs/deep-001", "--json"]);
     let summary = resumed.summary();
-    assert_eq!(summary["status"], "normal", "{}", resumed.stderr);
+    assert_eq!(summary["status"], "problem", "{}", resumed.stderr);
     assert_eq!(summary["problems"][0], "vanishing_gradient");
     assert!(!folder.path().join("runs/deep-001/attempts").exists());
 }

@@ -133,7 +133,7 @@ fn workers_do_not_change_the_digest() {
 }
 
 #[test]
-fn a_nan_loss_fails_and_is_recorded() {
+fn a_nan_loss_is_a_problem_and_is_recorded() {
     let folder = Folder::with("circles.toml", CIRCLES);
     let explode = "training.optimizer={ name = 'sgd', learning_rate = 1e30 }";
     let outcome = folder.run(&[
@@ -150,7 +150,7 @@ fn a_nan_loss_fails_and_is_recorded() {
     ]);
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
     let summary = outcome.summary();
-    assert_eq!((&summary["status"], &summary["steps"]), (&"failed".into(), &32.into()));
+    assert_eq!((&summary["status"], &summary["steps"]), (&"problem".into(), &32.into()));
     assert!(folder.path().join("runs/circles-001/model.safetensors").exists());
 }
 
@@ -209,6 +209,16 @@ fn a_keras_model_must_fit_the_data() {
     let outcome = folder.run(&wrong);
     assert_snapshot!(outcome.shown());
     assert!(folder.runs().is_empty());
+}
+
+#[test]
+fn help_is_also_a_command() {
+    let folder = Folder::new();
+    for (command, option) in
+        [(&["help"][..], &["--help"][..]), (&["help", "train"], &["train", "--help"])]
+    {
+        assert_eq!(folder.run(command).stdout, folder.run(option).stdout);
+    }
 }
 
 #[test]

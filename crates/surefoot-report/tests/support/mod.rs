@@ -162,6 +162,7 @@ impl Script {
             status,
             problems: Vec::new(),
             remedies: Vec::new(),
+            failed_detectors: Vec::new(),
             metric: MetricSummary {
                 name: self.metric_name.to_owned(),
                 before: Some(before),

@@ -4,20 +4,21 @@ use super::{Callback, RunContext, Step, StopReason};
 use crate::error::TrainError;
 use crate::run::TrainingResult;
 use surefoot_diagnose::{Diagnosis, Evaluation, Finding, Severity};
-use surefoot_record::{Entry, Record};
+use surefoot_record::{Entry, Event, Record};
 
 /// Runs the detectors of a [`Diagnosis`] and reports their findings.
 pub struct DiagnosisCallback {
     diagnosis: Diagnosis,
     stops: bool,
     reported: usize,
+    reported_panics: usize,
     problem: Option<Finding>,
 }
 
 impl DiagnosisCallback {
     /// Reports the findings of `diagnosis`. If `stop_at_problem`, the first problem ends the run.
     pub fn new(diagnosis: Diagnosis, stop_at_problem: bool) -> Self {
-        Self { diagnosis, stops: stop_at_problem, reported: 0, problem: None }
+        Self { diagnosis, stops: stop_at_problem, reported: 0, reported_panics: 0, problem: None }
     }
 
     /// The diagnosis with all findings so far.
@@ -38,6 +39,15 @@ impl DiagnosisCallback {
                 self.problem = Some(finding.clone());
             }
             run.report(finding.clone());
+        }
+        let panics = &self.diagnosis.panics()[self.reported_panics..];
+        self.reported_panics += panics.len();
+        for panic in panics {
+            run.log(Event::DetectorPanic {
+                step: panic.step,
+                problem: panic.problem.clone(),
+                message: panic.message.clone(),
+            });
         }
         if self.stops && self.problem.is_some() {
             run.stop(StopReason::Problem);
@@ -62,6 +72,7 @@ impl Callback for DiagnosisCallback {
         let mut findings = self.diagnosis.findings().iter();
         self.problem = findings.find(|f| f.severity == Severity::Problem).cloned();
         self.reported = self.diagnosis.findings().len();
+        self.reported_panics = self.diagnosis.panics().len();
         Ok(())
     }
 

@@ -194,7 +194,8 @@ pub struct RunContext {
     signal: StopSignal,
     resumed_at: Option<u64>,
     stop: Option<StopReason>,
-    findings: Vec<Finding>,
+    /// Events that callbacks reported and that were not passed on yet.
+    reported: Vec<Event>,
 }
 
 impl RunContext {
@@ -206,7 +207,7 @@ impl RunContext {
             signal: StopSignal::default(),
             resumed_at: None,
             stop: None,
-            findings: Vec::new(),
+            reported: Vec::new(),
         }
     }
 
@@ -252,7 +253,12 @@ impl RunContext {
 
     /// Reports a finding to all callbacks.
     pub fn report(&mut self, finding: Finding) {
-        self.findings.push(finding);
+        self.log(Event::Finding(finding));
+    }
+
+    /// Adds an entry to the event log.
+    pub fn log(&mut self, event: Event) {
+        self.reported.push(event);
     }
 
     /// Requests that the run stops after the current step.
@@ -294,11 +300,13 @@ impl<'a> Callbacks<'a> {
         self.list.iter_mut().try_for_each(|callback| call(&mut **callback, &mut self.run))
     }
 
-    /// Passes on the findings that were reported.
-    fn pass_findings(&mut self) -> Result<(), TrainError> {
-        for finding in std::mem::take(&mut self.run.findings) {
-            self.each(|callback, run| callback.on_finding(&finding, run))?;
-            self.event(&Event::Finding(finding))?;
+    /// Passes on the events that were reported.
+    fn pass_reported(&mut self) -> Result<(), TrainError> {
+        for event in std::mem::take(&mut self.run.reported) {
+            if let Event::Finding(finding) = &event {
+                self.each(|callback, run| callback.on_finding(finding, run))?;
+            }
+            self.event(&event)?;
         }
         Ok(())
     }
@@ -309,12 +317,12 @@ impl<'a> Callbacks<'a> {
 
     pub(crate) fn resume(&mut self, record: &Record, step: u64) -> Result<(), TrainError> {
         self.each(|callback, run| callback.on_resume(record, step, run))?;
-        self.pass_findings()
+        self.pass_reported()
     }
 
     pub(crate) fn step(&mut self, step: &Step<'_>) -> Result<(), TrainError> {
         self.each(|callback, run| callback.on_step(step, run))?;
-        self.pass_findings()
+        self.pass_reported()
     }
 
     pub(crate) fn digest(&mut self, digest: &StepDigest) -> Result<(), TrainError> {
@@ -324,7 +332,7 @@ impl<'a> Callbacks<'a> {
     pub(crate) fn evaluation(&mut self, evaluation: &Evaluation) -> Result<(), TrainError> {
         self.each(|callback, run| callback.on_evaluation(evaluation, run))?;
         self.event(&Event::from(evaluation))?;
-        self.pass_findings()
+        self.pass_reported()
     }
 
     pub(crate) fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), TrainError> {
@@ -345,6 +353,6 @@ impl<'a> Callbacks<'a> {
 
     pub(crate) fn end(&mut self, result: &TrainingResult) -> Result<(), TrainError> {
         self.each(|callback, run| callback.on_end(result, run))?;
-        self.pass_findings()
+        self.pass_reported()
     }
 }

@@ -16,7 +16,7 @@ use crate::error::TrainError;
 use crate::run::{TrainingResult, TrainingRun, better};
 use crate::trainer::{Approval, AttemptRecorder, PreparedPlan, RepairMode};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use surefoot_data::Dataset;
 use surefoot_diagnose::{Block, Detector, Diagnosis, Facts, Finding, Thresholds};
 use surefoot_plan::Plan;
@@ -63,6 +63,10 @@ pub struct RepairResult {
     pub solved: bool,
     /// True if a stop was requested before the repair was done.
     pub interrupted: bool,
+    /// True if a proposal was declined.
+    pub declined: bool,
+    /// Time spent waiting for approval.
+    pub waited: Duration,
     /// The best attempt, if it beats the plan as given.
     pub delivered: Option<DeliveredAttempt>,
     /// Problems found in attempts, in order.
@@ -202,7 +206,7 @@ struct RunningAttempt<'a, B: Compute> {
 
 impl<D: Clone> Repair<'_, '_, D> {
     fn search<B: Compute<Device = D>>(&mut self) -> Result<(), TrainError> {
-        while !(self.result.solved || self.interrupted()) {
+        while !(self.result.solved || self.quits || self.interrupted()) {
             let mut round = self.search.next_round();
             if round.is_empty() {
                 break;
@@ -228,8 +232,11 @@ impl<D: Clone> Repair<'_, '_, D> {
             RepairMode::Auto => true,
             RepairMode::Off => false,
             RepairMode::Approve(ask) => {
+                let asked = Instant::now();
                 let answer = ask(proposal);
+                self.result.waited += asked.elapsed();
                 self.quits = answer == Approval::Quit;
+                self.result.declined |= answer != Approval::Yes;
                 answer == Approval::Yes
             }
         }

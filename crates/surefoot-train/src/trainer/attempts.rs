@@ -68,9 +68,10 @@ impl AttemptRecorder {
     ) -> Result<(), TrainError> {
         let found = outcome.finding.as_ref();
         let summary = RunSummary {
-            status: if found.is_none() { Status::Normal } else { Status::Failed },
+            status: if found.is_none() { Status::Normal } else { Status::Problem },
             problems: found.iter().map(|f| f.problem.id().to_owned()).collect(),
             remedies: Vec::new(),
+            failed_detectors: Vec::new(),
             metric: MetricSummary {
                 name: metric.to_owned(),
                 before: result.last.as_ref().and_then(|last| last.metric),

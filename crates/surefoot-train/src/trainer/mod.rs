@@ -26,7 +26,7 @@ use crate::run::{Outline, TrainingRun};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use surefoot_data::Dataset;
 use surefoot_diagnose::{Detector, Diagnosis, Finding, Thresholds, detectors};
 use surefoot_plan::Plan;
@@ -389,10 +389,12 @@ impl<'a> Trainer<'a> {
         let findings: Vec<Finding> =
             diagnosis.iter().flat_map(|it| it.diagnosis().findings()).cloned().collect();
         let name = dir.as_ref().map(|dir| dir.display().to_string()).unwrap_or_default();
-        let seconds = begun.elapsed().as_secs_f64();
+        let waited = repair.as_ref().map_or(Duration::ZERO, |repair| repair.waited);
+        let seconds = begun.elapsed().saturating_sub(waited).as_secs_f64();
         let facts = (outline.metric, seconds, name);
+        let panics = diagnosis.as_ref().map_or(&[][..], |it| it.diagnosis().panics());
         let summary = TrainSummary {
-            summary: summary::summarize(&given, &findings, repair.as_ref(), facts),
+            summary: summary::summarize(&given, &findings, panics, repair.as_ref(), facts),
             reason: match &repair {
                 Some(repair) if repair.interrupted => StopReason::Interrupted,
                 _ => given.reason,

@@ -5,7 +5,7 @@ use crate::error::TrainError;
 use crate::repair::RepairResult;
 use crate::run::{Outline, TrainingResult};
 use std::sync::Arc;
-use surefoot_diagnose::{Finding, Severity};
+use surefoot_diagnose::{DetectorPanic, Finding, Severity};
 use surefoot_plan::Plan;
 use surefoot_record::{Array, MetricSummary, Recorder, RunSummary, Status};
 
@@ -50,6 +50,7 @@ impl TrainSummary {
 pub(super) fn summarize(
     given: &TrainingResult,
     findings: &[Finding],
+    panics: &[DetectorPanic],
     repair: Option<&RepairResult>,
     (metric, seconds, run): (&str, f64, String),
 ) -> RunSummary {
@@ -67,11 +68,15 @@ pub(super) fn summarize(
     RunSummary {
         status: match repair {
             Some(repair) if repair.solved => Status::Repaired,
+            Some(repair) if repair.declined => Status::Problem,
+            Some(_) => Status::Failed,
+            None if !ids.is_empty() => Status::Problem,
             None if is_sound(given) => Status::Normal,
-            _ => Status::Failed,
+            None => Status::Failed,
         },
         problems: ids,
         remedies: delivered.map(|delivered| delivered.remedies.clone()).unwrap_or_default(),
+        failed_detectors: panics.iter().map(|panic| panic.problem.id().to_owned()).collect(),
         metric: MetricSummary {
             name: metric.to_owned(),
             before: given.last.as_ref().and_then(|last| last.metric),

@@ -134,8 +134,9 @@ fn result(standing: Standing<'_>, metric: &str) -> String {
 }
 
 /// The message of a failed repair.
-pub(crate) fn failure(tried: u64, delivered: Option<u32>) -> String {
+pub(crate) fn failure(tried: u64, declined: bool, delivered: Option<u32>) -> String {
     let none = match tried {
+        0 if declined => "the repair was declined".to_owned(),
         0 => "no remedy was tried".to_owned(),
         1 => "the remedy did not help".to_owned(),
         _ => format!("none of {tried} remedies helped"),

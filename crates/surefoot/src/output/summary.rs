@@ -4,7 +4,7 @@ use super::Role;
 use super::facts::facts;
 use super::number::{counted, metric, time};
 use surefoot_diagnose::detectors;
-use surefoot_record::{RunSummary, Status};
+use surefoot_record::RunSummary;
 
 /// A summary with facts that are not recorded in it.
 #[derive(Debug)]
@@ -26,15 +26,17 @@ impl Ending<'_> {
             lines.push(("problems", self.problems()));
         }
         if !summary.remedies.is_empty() {
-            lines.push(("remedies", self.remedies()));
+            lines.push(("remedies", summary.remedies.join(", ")));
+        }
+        if !summary.failed_detectors.is_empty() {
+            let failed = summary.failed_detectors.join(", ");
+            lines.push(("detectors", Role::Warning.paint(format!("crashed: {failed}"))));
         }
         let (before, after) = (summary.metric.before, summary.metric.after);
         let mut value = metric(name, after);
         if !summary.remedies.is_empty() {
             let after = Role::Strong.paint(value);
             value = format!("{} → {after}", metric(name, before));
-        } else if before != after {
-            value = format!("{} before, {value} after", metric(name, before));
         }
         if let Some(epoch) = self.epoch {
             value.push_str(&format!(" (epoch {epoch})"));
@@ -62,10 +64,6 @@ impl Ending<'_> {
         titles.join(", ")
     }
 
-    fn remedies(&self) -> String {
-        self.summary.remedies.join(", ")
-    }
-
     /// Suggested next commands.
     pub(crate) fn next(&self) -> String {
         let run = &self.summary.run;
@@ -90,10 +88,8 @@ impl Ending<'_> {
     }
 
     fn status(&self) -> String {
-        match self.summary.status {
-            Status::Normal => Role::Good.paint("normal"),
-            Status::Repaired => Role::Good.paint("repaired"),
-            Status::Failed => Role::Error.paint("failed"),
-        }
+        let status = self.summary.status;
+        let role = if status.is_success() { Role::Good } else { Role::Error };
+        role.paint(status.name())
     }
 }

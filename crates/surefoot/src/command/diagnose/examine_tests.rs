@@ -255,6 +255,7 @@ fn a_run_that_goes_on_or_was_given_up_is_not_finished() {
         status: Status::Failed,
         problems: Vec::new(),
         remedies: Vec::new(),
+        failed_detectors: Vec::new(),
         metric: MetricSummary { name: "accuracy".to_owned(), before: None, after: None },
         steps: 3,
         seconds: 1.0,

@@ -56,8 +56,8 @@ Examples:
   surefoot train examples/circles.toml --json | tail -n 1
       Prints the summary as one line of JSON.
 
-Exit codes: 0 done, 1 training failed and could not be repaired, 2 wrong input, 3 internal or
-system error, 130 interrupted.";
+Exit codes: 0 done, 1 a problem was found and not repaired, 2 wrong input, 3 internal or system
+error, 130 interrupted.";
 
 /// Train a plan and repair problems, or resume a run
 #[derive(Debug, Args)]
@@ -217,7 +217,7 @@ fn train(
     }
     if let Some(repair) = trained.repair.as_ref().filter(|repair| !repair.solved) {
         let delivered = repair.delivered.as_ref().map(|best| best.number);
-        console.say(&failure(repair.attempts, delivered));
+        console.say(&failure(repair.attempts, repair.declined, delivered));
     }
     print_summary(&trained, console);
     Ok(exit_of(trained.summary.status))
@@ -309,10 +309,7 @@ fn print_summary(trained: &TrainSummary, console: &Console) {
 }
 
 fn exit_of(status: Status) -> Exit {
-    match status {
-        Status::Failed => Exit::No,
-        _ => Exit::Done,
-    }
+    if status.is_success() { Exit::Done } else { Exit::No }
 }
 
 /// The last JSON line of a run that was interrupted.

@@ -155,8 +155,14 @@ impl Callback for ProgressCallback {
         if run.attempt() == 0 && printed {
             self.screen.event(event);
         }
-        if let Event::Stopped { .. } = event {
-            self.screen.mention("\n  Searching for a remedy:");
+        match event {
+            Event::Stopped { .. } => self.screen.mention("\n  Searching for a remedy:"),
+            Event::DetectorPanic { step, problem, .. } => self.screen.above(|| {
+                self.console.warn(&format!(
+                    "the detector of {problem} crashed at step {step} and was switched off"
+                ));
+            }),
+            _ => {}
         }
         Ok(())
     }

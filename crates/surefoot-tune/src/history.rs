@@ -3,34 +3,32 @@
 use crate::space::{Point, Space};
 use serde::{Deserialize, Serialize};
 
-/// What became of a trial, for those who only care how good its point is.
-///
-/// Lower is better: whoever maximises turns the sign before a value comes here.
+/// Outcome of a trial as a cost. Lower is better; maximized values have their sign changed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialOutcome {
-    /// It runs. A sampler should not send another one to the same place.
+    /// Still running. Samplers avoid the same point.
     Running,
-    /// It reached this, which is finite: to its end, or to where it went wrong.
+    /// Finite cost, at its end or when an indicator stopped it.
     Cost(f64),
-    /// It was stopped, and would have come to about this, which is finite.
+    /// Pruned, with this imputed final cost, which is finite.
     Imputed(f64),
-    /// It failed, or what it reached is no finite number: as bad as the worst there is.
+    /// Failed, or the cost is not finite. Counts as the worst finite cost.
     Failed,
 }
 
 impl TrialOutcome {
-    /// The outcome of a trial that reached `cost`, whatever number that is.
+    /// Outcome of a trial with any cost.
     pub fn of(cost: f64) -> TrialOutcome {
         if cost.is_finite() { TrialOutcome::Cost(cost) } else { TrialOutcome::Failed }
     }
 
-    /// The outcome of a trial that was stopped and would have come to about `cost`.
+    /// Outcome of a pruned trial with an imputed cost.
     pub fn imputed(cost: f64) -> TrialOutcome {
         if cost.is_finite() { TrialOutcome::Imputed(cost) } else { TrialOutcome::Failed }
     }
 
-    /// What it cost, as far as is known.
+    /// The measured or imputed cost.
     pub fn cost(self) -> Option<f64> {
         match self {
             TrialOutcome::Cost(cost) | TrialOutcome::Imputed(cost) => Some(cost),
@@ -42,15 +40,15 @@ impl TrialOutcome {
 /// A trial as a sampler sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialResult {
-    /// Its number in the study.
+    /// Number in the study.
     pub number: u64,
-    /// What it is run with.
+    /// Parameter values.
     pub point: Point,
-    /// What became of it.
+    /// Outcome.
     pub outcome: TrialOutcome,
 }
 
-/// The trials of a study, by number.
+/// The trials of a study, sorted by number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct History {
@@ -58,13 +56,13 @@ pub struct History {
 }
 
 impl History {
-    /// A history of trials, in whatever order.
+    /// Creates a history from trials in any order.
     pub fn new(mut trials: Vec<TrialResult>) -> History {
         trials.sort_by_key(|trial| trial.number);
         History { trials }
     }
 
-    /// Adds a trial, or puts what is known of it now in the place of what was.
+    /// Adds or replaces a trial.
     pub fn tell(&mut self, result: TrialResult) {
         match self.trials.binary_search_by_key(&result.number, |trial| trial.number) {
             Ok(index) => self.trials[index] = result,
@@ -72,7 +70,7 @@ impl History {
         }
     }
 
-    /// The trials that have all parameters of a space, with those parameters only.
+    /// The trials that have all parameters of a space, reduced to those parameters.
     pub fn project(&self, space: &Space) -> History {
         let project = |trial: &TrialResult| {
             let mut point = Point::default();
@@ -91,8 +89,7 @@ impl History {
         &self.trials
     }
 
-    /// Those that are over, with a cost each: what is worthless costs as much as the worst that
-    /// is not, or 0 where there is none.
+    /// Points and costs of ended trials. Failed trials have the worst finite cost, or 0 if there is none.
     pub fn over(&self) -> impl Iterator<Item = (&Point, f64)> {
         let costs = self.trials.iter().filter_map(|trial| trial.outcome.cost());
         let worst = costs.reduce(f64::max).unwrap_or(0.0);
@@ -103,13 +100,13 @@ impl History {
         })
     }
 
-    /// The points of trials that run.
+    /// Points of running trials.
     pub fn pending(&self) -> impl Iterator<Item = &Point> {
         let pending = self.trials.iter().filter(|t| t.outcome == TrialOutcome::Running);
         pending.map(|trial| &trial.point)
     }
 
-    /// The lowest cost so far.
+    /// Lowest cost.
     pub fn best(&self) -> Option<f64> {
         let costs = self.trials.iter().filter_map(|trial| trial.outcome.cost());
         costs.reduce(f64::min)
@@ -125,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_worthless_costs_as_much_as_the_worst() {
+    fn failed_trials_have_the_worst_cost() {
         let history = History::new(vec![
             result(2, TrialOutcome::of(f64::NAN)),
             result(0, TrialOutcome::of(1.0)),
@@ -139,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_again_takes_the_place_of_what_was_known() {
+    fn a_trial_is_replaced_by_its_number() {
         let mut history = History::default();
         for number in [2, 0, 1] {
             history.tell(result(number, TrialOutcome::Running));
@@ -154,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn infinities_are_worthless_in_both_directions() {
+    fn infinite_costs_are_failures() {
         assert_eq!(TrialOutcome::of(f64::INFINITY), TrialOutcome::Failed);
         assert_eq!(TrialOutcome::of(f64::NEG_INFINITY), TrialOutcome::Failed);
     }

@@ -1,4 +1,4 @@
-//! Stores on a server that encrypts.
+//! Encrypted connections to a PostgreSQL server.
 
 #![cfg(feature = "postgres")]
 
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use surefoot_tune::storage::Storage;
 use tempfile::TempDir;
 
-/// Those who sign certificates.
+/// A certificate authority.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -52,7 +52,7 @@ impl Authority {
     }
 }
 
-/// A certificate that nobody else has signed, as an authority's: what `openssl req -x509` makes.
+/// A self-signed certificate of an authority, as `openssl req -x509` creates it.
 fn signed_by_itself(host: &str, last_year: i32) -> Certificate {
     let mut parameters = CertificateParams::new(vec![host.to_owned()]).expect("parameters");
     parameters.not_after = date_time_ymd(last_year, 1, 1);
@@ -62,7 +62,7 @@ fn signed_by_itself(host: &str, last_year: i32) -> Certificate {
     Certificate { certificate: certificate.pem(), key: key.serialize_pem() }
 }
 
-/// How many connections of Surefoot to this server are encrypted, and how many are not.
+/// Number of encrypted and of plain connections of Surefoot to this server.
 fn connections(server: &Server) -> (i64, i64) {
     let url = server.url_by_socket("postgres");
     let mut client = postgres::Client::connect(&url, postgres::NoTls).expect("a connection");
@@ -75,35 +75,35 @@ fn connections(server: &Server) -> (i64, i64) {
     (row.get(0), row.get(1))
 }
 
-/// Makes somebody who can do everything.
-fn make_role(server: &Server, name: &str, with: &str) {
+/// Creates a superuser.
+fn create_role(server: &Server, name: &str, with: &str) {
     let url = server.url_by_socket("postgres");
     let mut client = postgres::Client::connect(&url, postgres::NoTls).expect("a connection");
-    let made = client.batch_execute(&format!("CREATE ROLE {name} LOGIN SUPERUSER {with}"));
-    made.expect("a role");
+    let created = client.batch_execute(&format!("CREATE ROLE {name} LOGIN SUPERUSER {with}"));
+    created.expect("a role");
 }
 
 /// Sessions end a little after their connection is closed.
-fn wait_until_left(server: &Server) {
+fn wait_until_closed(server: &Server) {
     let begun = Instant::now();
     while connections(server) != (0, 0) {
-        assert!(begun.elapsed() < Duration::from_secs(30), "it is not left");
+        assert!(begun.elapsed() < Duration::from_secs(30), "connections stay open");
         sleep(Duration::from_millis(20));
     }
 }
 
-/// What a store on this server says that cannot be opened. It must say so at once: this does not pass.
-fn refused(url: &str) -> String {
+/// The error of a storage that cannot be opened. It is not retried.
+fn error_of(url: &str) -> String {
     let begun = Instant::now();
-    let error = Storage::open(url).map(|_| ()).expect_err("refused");
-    // What may pass is tried for ten seconds.
+    let error = Storage::open(url).map(|_| ()).expect_err("an error");
+    // Temporary errors are retried for ten seconds.
     assert!(begun.elapsed() < Duration::from_secs(9), "{error}");
     error.to_string()
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn connections_are_encrypted_as_their_url_says() {
+fn the_url_controls_the_encryption() {
     let authority = Authority::new("our own");
     let certificate = authority.certificate("localhost");
     let server = Server::start_encrypted(&certificate, &authority.0.pem());
@@ -125,35 +125,35 @@ fn connections_are_encrypted_as_their_url_says() {
         let expected = if encrypted { (1, 0) } else { (0, 1) };
         assert_eq!(connections(&server), expected, "{url}");
         drop(storage);
-        wait_until_left(&server);
+        wait_until_closed(&server);
     }
 
     for query in [format!("sslrootcert={other}"), format!("sslmode=verify-ca&sslrootcert={other}")]
     {
         let url = url("localhost", &query);
         assert_eq!(
-            refused(&url),
+            error_of(&url),
             format!(
-                "{url}: the server's certificate is refused: it is of no authority that is trusted; \
-                 `sslrootcert=FILE` names one"
+                "{url}: the server's certificate is not signed by a trusted authority; \
+                 set `sslrootcert=FILE`"
             ),
             "{query}"
         );
     }
-    // Some machines trust nobody.
-    let by_system = refused(&url("localhost", "sslmode=verify-full"));
+    // The system may have no authorities.
+    let by_system = error_of(&url("localhost", "sslmode=verify-full"));
     assert!(by_system.contains("sslrootcert=FILE"), "{by_system}");
-    let another = refused(&url("127.0.0.1", &format!("sslrootcert={own}")));
-    assert!(another.ends_with("refused: it is that of another host"), "{another}");
+    let another = error_of(&url("127.0.0.1", &format!("sslrootcert={own}")));
+    assert!(another.contains("not valid for name"), "{another}");
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_password_is_bound_to_the_encrypted_connection() {
+fn channel_binding_is_supported() {
     let authority = Authority::new("our own");
     let certificate = authority.certificate("localhost");
     let server = Server::start_encrypted(&certificate, &authority.0.pem());
-    make_role(&server, GUARDED, "PASSWORD 'secret'");
+    create_role(&server, GUARDED, "PASSWORD 'secret'");
     let url = |password: &str, query: &str| {
         let url = server.url_by_host("localhost", "postgres");
         let user = format!("//{GUARDED}:{password}@");
@@ -163,18 +163,18 @@ fn a_password_is_bound_to_the_encrypted_connection() {
     let _store = Storage::open(&url("secret", bound)).expect("a store");
     assert_eq!(connections(&server), (1, 0));
     for query in [bound, "sslmode=require"] {
-        let wrong = refused(&url("guess", query));
+        let wrong = error_of(&url("guess", query));
         assert!(wrong.contains("password authentication failed"), "{wrong}");
     }
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_server_that_asks_who_this_is_is_shown_a_certificate() {
+fn client_certificates_are_sent() {
     let authority = Authority::new("our own");
     let certificate = authority.certificate("localhost");
     let server = Server::start_encrypted(&certificate, &authority.0.pem());
-    make_role(&server, CERTIFIED, "");
+    create_role(&server, CERTIFIED, "");
     let dir = tempfile::tempdir().expect("a directory");
     let url = |certificate: &Certificate| {
         let path = |name: &str| dir.path().join(name).display().to_string();
@@ -187,11 +187,11 @@ fn a_server_that_asks_who_this_is_is_shown_a_certificate() {
     };
     let _store = Storage::open(&url(&authority.certificate_of_client(CERTIFIED))).expect("a store");
     assert_eq!(connections(&server), (1, 0));
-    let another = refused(&url(&authority.certificate_of_client("somebody")));
+    let another = error_of(&url(&authority.certificate_of_client("somebody")));
     assert!(another.contains("authentication failed"), "{another}");
 }
 
-/// A server that has signed its certificate itself, and the file of those who trust it.
+/// A server with a self-signed certificate, and a file with that certificate.
 struct SelfSigned {
     server: Server,
     dir: TempDir,
@@ -215,32 +215,32 @@ impl SelfSigned {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_certificate_that_is_named_itself_is_trusted_for_its_host() {
+fn a_self_signed_certificate_is_trusted_for_its_host() {
     let signed = SelfSigned::start(4000);
     let _by_name = Storage::open(&signed.url("localhost", "verify-full")).expect("a store");
     let _by_any = Storage::open(&signed.url("127.0.0.1", "verify-ca")).expect("a store");
     assert_eq!(connections(&signed.server), (2, 0));
-    let another = refused(&signed.url("127.0.0.1", "verify-full"));
-    assert!(another.ends_with("refused: it is that of another host"), "{another}");
+    let another = error_of(&signed.url("127.0.0.1", "verify-full"));
+    assert!(another.contains("not valid for name"), "{another}");
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_certificate_that_is_named_itself_expires() {
+fn a_self_signed_certificate_expires() {
     let signed = SelfSigned::start(2020);
     for mode in ["verify-ca", "verify-full"] {
-        let expired = refused(&signed.url("localhost", mode));
-        assert!(expired.contains("it is not valid now"), "{expired}");
+        let expired = error_of(&signed.url("localhost", mode));
+        assert!(expired.contains("expired"), "{expired}");
     }
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_server_that_does_not_encrypt_is_left_where_encryption_is_asked_for() {
+fn a_server_without_encryption_is_rejected_if_it_is_required() {
     let server = Server::start_listening();
     let url = server.url_by_host("localhost", "postgres");
     assert_eq!(
-        refused(&format!("{url}?sslmode=require")),
+        error_of(&format!("{url}?sslmode=require")),
         format!(
             "{url}?sslmode=require: error performing TLS handshake: server does not support TLS"
         )

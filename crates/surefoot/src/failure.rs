@@ -10,6 +10,7 @@ use surefoot_plan::keras::KerasError;
 use surefoot_record::Error as RecordError;
 use surefoot_record::logs::Error as ImportError;
 use surefoot_train::TrainError;
+use surefoot_tune::WorkerError;
 use surefoot_tune::storage::StorageError;
 
 /// Error that ends a command: exit code, message and help.
@@ -109,7 +110,13 @@ impl Failure {
 
 /// True if another path would help.
 fn is_wrong_path(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::NotADirectory)
+    matches!(
+        kind,
+        ErrorKind::NotFound
+            | ErrorKind::PermissionDenied
+            | ErrorKind::NotADirectory
+            | ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 impl From<RecordError> for Failure {
@@ -134,6 +141,8 @@ impl From<StorageError> for Failure {
             | StorageError::Foreign { .. }
             | StorageError::Layout { .. }
             | StorageError::ReadOnly { .. }
+            | StorageError::Rejected { .. }
+            | StorageError::Damaged { .. }
             | StorageError::UnreadableLog { .. }
             | StorageError::NoStudy { .. }
             | StorageError::Differs { .. } => Exit::WrongInput,
@@ -144,6 +153,15 @@ impl From<StorageError> for Failure {
             StorageError::Differs { .. } => failure
                 .help("choose another name (--set tune.name=NAME) or another directory (--runs)"),
             _ => failure,
+        }
+    }
+}
+
+impl From<WorkerError> for Failure {
+    fn from(error: WorkerError) -> Self {
+        match error {
+            WorkerError::Storage(error) => error.into(),
+            error => Self::broken(error.to_string()),
         }
     }
 }

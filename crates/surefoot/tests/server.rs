@@ -1,4 +1,4 @@
-//! A study on a PostgreSQL server: several searches work at it, and it is read from there.
+//! Studies on a PostgreSQL server.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
@@ -11,7 +11,7 @@ use server::Server;
 use support::search::PLAN;
 use support::{Folder, Outcome};
 
-/// The trials of a study, without what takes time or depends on the place.
+/// Trials of a study, without durations and paths.
 fn exported(folder: &Folder, store: &str) -> Vec<Value> {
     let outcome = folder.run(&["export", store, "--output", "trials.jsonl"]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
@@ -29,7 +29,7 @@ fn exported(folder: &Folder, store: &str) -> Vec<Value> {
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn two_searches_on_one_server_are_one_and_can_be_read_from_it() {
+fn two_searches_share_a_study() {
     let server = Server::start();
     let url = server.database("tune");
     // Two machines with nothing in common but the server.
@@ -59,4 +59,48 @@ fn two_searches_on_one_server_are_one_and_can_be_read_from_it() {
     assert!(page.contains("training.optimizer.learning_rate"));
     let dry = there.run(&[on_server.as_slice(), &["--dry-run"]].concat());
     assert_eq!(dry.events()[0]["found"], json!({"complete": 12}));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_wrong_password_is_wrong_input() {
+    let server = Server::start_with_password("open sesame");
+    let folder = Folder::with("study.toml", PLAN);
+    let url = server.url_by_socket("postgres");
+    let mut command = folder.command(&["tune", "study.toml", "--store", &url]);
+    let outcome: Outcome = command.env("PGPASSWORD", "abracadabra").output().unwrap().into();
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("password authentication failed"), "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains("abracadabra"));
+    let outcome = folder.run(&["tune", "study.toml", "--store", &url]);
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn workers_and_trials_do_not_show_the_password() {
+    let server = Server::start_with_password("sesame");
+    let script = "env > own.txt; cat /proc/$PPID/environ /proc/$PPID/cmdline > worker.txt; \
+                  echo '{\"value\": 1}'";
+    let study = format!(
+        "[tune]\ncommand = '''{script}'''\ndirection = \"minimize\"\ntrials = 1\nworkers = 1\n\
+         [parameters]\nx = {{ int = [1, 9] }}\n"
+    );
+    let folder = Folder::with("study.toml", &study);
+    let url = server.url_by_socket("postgres");
+    let in_url = url.replace("surefoot@", "surefoot:sesame@");
+    for (url, password, name) in [(&url, "sesame", "first"), (&in_url, "", "second")] {
+        let name = format!("tune.name=\"{name}\"");
+        let arguments = ["tune", "study.toml", "--store", url, "--set", &name];
+        let mut command = folder.command(&arguments);
+        let outcome: Outcome = command.env("PGPASSWORD", password).output().unwrap().into();
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        for file in ["own.txt", "worker.txt"] {
+            let bytes = std::fs::read(folder.path().join(file)).unwrap();
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(text.contains("SUREFOOT") || text.contains("--worker"), "{text}");
+            assert!(!text.contains("sesame"), "{file}: {text}");
+        }
+        assert!(!outcome.stdout.contains("sesame") && !outcome.stderr.contains("sesame"));
+    }
 }

@@ -118,6 +118,45 @@ fn a_lost_store_is_rebuilt_from_run_directories() {
 }
 
 #[test]
+fn a_damaged_store_is_wrong_input() {
+    let folder = Folder::with("study.toml", &command("echo '{\"value\": 1}'"));
+    assert_eq!(tune(&folder, &[]).code, Some(0));
+    let store = folder.path().join("runs/study/study.db");
+    let mut content = std::fs::read(&store).unwrap();
+    content.iter_mut().skip(100).for_each(|byte| *byte = 0xa5);
+    std::fs::write(&store, content).unwrap();
+    let outcome = tune(&folder, &[]);
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("damaged"), "{}", outcome.stderr);
+}
+
+#[test]
+fn an_unwritable_store_is_wrong_input() {
+    let folder = Folder::with("study.toml", &command("echo '{\"value\": 1}'"));
+    let wrong = [
+        ["--store", "/proc/study.db"],
+        ["--store", "study.toml/study.db"],
+        ["--runs", "study.toml/runs"],
+        ["--runs", "/proc/runs"],
+    ];
+    for arguments in wrong {
+        let outcome = tune(&folder, &arguments);
+        assert_eq!(outcome.code, Some(2), "{arguments:?}: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn a_deleted_store_is_noticed_at_the_next_heartbeat() {
+    let script = "rm runs/study/study.db\nsleep 100\necho '{\"value\": 1}'";
+    let folder = Folder::with("study.toml", &command(script));
+    let begun = Instant::now();
+    let outcome = tune(&folder, &["--set", "tune.patience='1s'"]);
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    assert_eq!(outcome.code, Some(3), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("moved or deleted while in use"), "{}", outcome.stderr);
+}
+
+#[test]
 fn missing_data_are_reported_before_the_first_trial() {
     let study = STUDY
         .replace("{ kind = \"circles\", samples = 200 }", "{ kind = \"csv\", path = \"no.csv\" }");
@@ -148,9 +187,9 @@ fn flat_trials_are_pruned_with_a_reason() {
 
 #[test]
 fn commands_without_epochs_are_pruned() {
-    // Every trial is worse than those before, and none moves.
+    // Every trial is worse than those before, and improves no faster.
     let count = "n=$(cat count 2>/dev/null || echo 0); n=$((n + 1)); echo $n > count";
-    let line = r#"{\"epoch\": $i, \"value\": $n}"#;
+    let line = r#"{\"epoch\": $i, \"value\": $((100 * n - i))}"#;
     let study = command(&format!("{count}; for i in $(seq 1 20); do echo \"{line}\"; done"));
     let folder = Folder::with("study.toml", &study);
     let outcome = tune(&folder, &["--pruner", "prospect", "--set", "tune.protect=0"]);
@@ -232,7 +271,7 @@ fn a_search_stops_if_all_trials_fail() {
     let folder = Folder::with("study.toml", &command("exit 3"));
     let outcome = folder.run(&["tune", "study.toml", "--trials", "1000"]);
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains("given up, because the last"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("stopped because the last"), "{}", outcome.stderr);
     let failed = outcome.stdout.matches("exit code 3").count();
     assert!((10..100).contains(&failed), "{failed}");
 }

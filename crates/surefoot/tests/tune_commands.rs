@@ -66,7 +66,7 @@ fn is_alive(pid: &str) -> bool {
 }
 
 #[test]
-fn ctrl_c_at_a_terminal_gives_the_trial_back_and_leaves_nothing_running() {
+fn ctrl_c_releases_the_trial_and_ends_its_processes() {
     let folder = folder("echo $$ > pid\nwhile :; do sleep 0.05; done\n");
     // A terminal sends it to all: the search, and its workers.
     let mut command = folder.command(&["tune", "study.toml"]);
@@ -83,7 +83,7 @@ fn ctrl_c_at_a_terminal_gives_the_trial_back_and_leaves_nothing_running() {
 }
 
 #[test]
-fn a_command_whose_worker_was_killed_does_not_run_twice() {
+fn an_orphaned_command_is_ended_before_the_next_attempt() {
     let folder = folder(
         // In a session of its own, and with nothing of its worker's.
         "if [ -z $AGAIN ]; then AGAIN=1 setsid sh $0 3>&- 4>&-; exit; fi\n\
@@ -124,7 +124,7 @@ fn parent(pid: &str) -> String {
 }
 
 #[test]
-fn what_a_command_leaves_behind_neither_holds_the_trial_up_nor_stays() {
+fn background_processes_of_a_command_are_ended() {
     let folder = folder(
         "while :; do echo still here; sleep 0.05; done &\necho $! > pid\necho '{\"value\": 1}'\n",
     );
@@ -138,7 +138,7 @@ fn what_a_command_leaves_behind_neither_holds_the_trial_up_nor_stays() {
 }
 
 #[test]
-fn a_directory_that_is_there_already_is_not_given_to_a_command() {
+fn an_existing_directory_is_an_error() {
     let folder = folder("echo '{\"value\": 1}'\n");
     folder.write("runs/study/trial-00000/thesis.txt", "mine");
     // However often somebody tries, and whoever.
@@ -154,7 +154,7 @@ fn a_directory_that_is_there_already_is_not_given_to_a_command() {
 }
 
 #[test]
-fn epochs_that_begin_with_zero_are_gone_on_with() {
+fn zero_based_epochs_continue_after_a_restart() {
     let folder = folder(
         "e=0\n[ -e $SUREFOOT_DIR/done ] && e=3\n\
          for v in 5 4 1 3 3 3; do\n\
@@ -177,7 +177,7 @@ fn epochs_that_begin_with_zero_are_gone_on_with() {
 }
 
 #[test]
-fn a_directory_that_was_not_made_here_is_not_removed() {
+fn foreign_directories_are_not_removed() {
     let folder = Folder::with("study.toml", support::search::PLAN);
     let study = ["--trials", "1", "--pruner", "none", "--json"];
     let epochs = ["--set", "training.epochs=20000"];
@@ -195,7 +195,7 @@ fn a_directory_that_was_not_made_here_is_not_removed() {
 }
 
 #[test]
-fn parameters_of_another_search_are_not_seen() {
+fn variables_of_an_outer_search_are_removed() {
     let folder = folder("echo \"{\\\"value\\\": ${SUREFOOT_PARAMETER_Y:-0}}\"\n");
     let mut command = folder.command(&["tune", "study.toml", "--json", "--trials", "1"]);
     command.env("SUREFOOT_PARAMETER_Y", "7");
@@ -204,7 +204,7 @@ fn parameters_of_another_search_are_not_seen() {
 }
 
 #[test]
-fn a_report_every_five_epochs_is_a_stretch() {
+fn a_report_every_five_epochs_is_a_step() {
     // The later trials are worse. What reports its last epoch is not stopped any more.
     let folder = folder(
         "for i in 5 10 15 20; do\n\
@@ -221,14 +221,14 @@ fn a_report_every_five_epochs_is_a_stretch() {
 }
 
 #[test]
-fn what_has_gone_wrong_for_a_while_is_not_the_best() {
+fn infinite_values_are_not_the_best() {
     let folder = folder("for v in 3 2 -Infinity NaN 4; do echo \"{\\\"value\\\": $v}\"; done\n");
     let outcome = tune(&folder, &["--trials", "1"]);
     assert_eq!(outcome.summary()["best"]["value"], json!(2.0));
 }
 
 #[test]
-fn whoever_has_said_the_result_is_not_stopped() {
+fn a_final_value_is_not_pruned() {
     let folder = folder(
         "for i in 1 2 3 4; do\n\
          echo \"{\\\"epoch\\\": $i, \\\"epochs\\\": 20, \\\"value\\\": 1}\"\ndone\n\
@@ -246,7 +246,7 @@ fn whoever_has_said_the_result_is_not_stopped() {
 }
 
 #[test]
-fn indicators_see_layers_however_late_they_are_named() {
+fn layers_may_be_named_late() {
     let layer = |name: &str, gradient: &str| {
         format!(
             "\\\"{name}\\\": {{\\\"gradient\\\": {gradient}, \\\"zero_outputs\\\": 1.0, \\\"activation\\\": \\\"relu\\\"}}"
@@ -272,7 +272,7 @@ fn indicators_see_layers_however_late_they_are_named() {
 }
 
 #[test]
-fn no_number_is_no_number_to_indicators_as_well() {
+fn a_nan_value_prunes_with_indicators_alone() {
     let folder = folder(
         "for i in $(seq 1 20); do echo \"{\\\"epoch\\\": $i, \\\"epochs\\\": 20, \\\"value\\\": NaN}\"; done\n",
     );
@@ -282,11 +282,11 @@ fn no_number_is_no_number_to_indicators_as_well() {
 }
 
 #[test]
-fn a_machine_that_breaks_in_the_middle_does_not_use_up_the_budget() {
+fn a_search_stops_when_trials_keep_failing() {
     let folder = folder("[ $SUREFOOT_TRIAL -lt 2 ] || exit 3\necho '{\"value\": 1}'\n");
     let outcome = tune(&folder, &["--trials", "500"]);
     assert_eq!(outcome.code, Some(1), "{}", outcome.stdout);
-    assert!(outcome.stderr.contains("given up"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("stopped because"), "{}", outcome.stderr);
     let tried = trials(&outcome).len();
     assert!((32..100).contains(&tried), "{tried}");
 }

@@ -14,7 +14,7 @@ use crate::diagnosis::BackgroundDiagnosis;
 use crate::direction::Direction;
 use crate::objective::{Objective, Progress, WorkerError};
 use crate::space::{Point, Value};
-use crate::storage::TrialState;
+use crate::storage::{PASSWORD_VARIABLE, TrialState};
 use crate::trial::Trial;
 use process::Process;
 use std::path::{Path, PathBuf};
@@ -137,6 +137,8 @@ impl<F: Fn(Facts) -> Option<Diagnosis>> CommandObjective<F> {
             .env("SUREFOOT_ATTEMPT", trial.attempt().to_string())
             .env(system::DIR, dir)
             .env("SUREFOOT_PARAMETERS", json(trial.point()));
+        // Programs do not need the store, and their environment is visible to others.
+        command.env_remove(PASSWORD_VARIABLE);
         // A search may run inside a trial of another search, whose parameters are not ours.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with(PARAMETER) {

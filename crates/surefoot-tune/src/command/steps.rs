@@ -1,14 +1,17 @@
 //! Maps the epochs that a command reports to the steps of its trial.
 
-/// Counts the reports of a command as consecutive steps.
+/// More "epochs" are training steps, which are reported now and then.
+const MANY: u64 = 100_000;
+
+/// Places the reports of a command.
 ///
-/// A command may report every fifth epoch, or ten times an epoch. After a restart from a checkpoint its
-/// first report is a later epoch.
+/// A command may report every epoch, every fifth, or ten times an epoch. After a restart from a checkpoint
+/// its first report is a later epoch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StepCounter {
     /// Steps reported by earlier attempts.
     known: u64,
-    /// Total announced by an earlier attempt.
+    /// Total number of steps, as of the last report or an earlier attempt.
     expected: Option<u64>,
     /// The last step.
     step: u64,
@@ -30,8 +33,12 @@ impl StepCounter {
         self.from_zero |= self.step == 0 && epoch == Some(0);
         let epoch = epoch.map(|epoch| epoch.saturating_add(u64::from(self.from_zero)));
         self.step = match (self.step, epoch) {
-            // First report of an attempt: steps after its checkpoint are replaced, none is skipped.
-            (0, Some(epoch)) => self.step_of(epoch, epochs).clamp(1, self.known + 1),
+            // First report of an attempt: steps after its checkpoint are replaced.
+            (0, Some(epoch)) => self.first_step(epoch, epochs).max(1),
+            // One step per epoch: a skipped epoch is a skipped step.
+            (step, Some(epoch)) if epochs == self.expected && epochs.is_some_and(|n| n < MANY) => {
+                epoch.max(step + 1)
+            }
             (step, _) => step + 1,
         };
         let planned = match (epoch, epochs) {
@@ -40,14 +47,16 @@ impl StepCounter {
             }
             (_, epochs) => epochs,
         };
+        self.expected = planned;
         (self.step, planned)
     }
 
-    /// The step that ends with an epoch, by the total of an earlier attempt.
-    fn step_of(&self, epoch: u64, epochs: Option<u64>) -> u64 {
+    /// The step of the first report, by the total of an earlier attempt.
+    fn first_step(&self, epoch: u64, epochs: Option<u64>) -> u64 {
         match (self.expected, epochs) {
+            _ if self.known == 0 => 1,
             (Some(expected), Some(epochs)) if epochs > 0 => share(epoch, expected, epochs),
-            _ => epoch,
+            _ => epoch.min(self.known + 1),
         }
     }
 }
@@ -110,9 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn a_late_epoch_skips_no_step() {
+    fn skipped_epochs_are_skipped_steps() {
         let known = StepCounter::new(3, Some(100), false);
-        assert_eq!(after(known, &[5])[0].0, 4);
+        assert_eq!(after(known, &[6, 7]), [(6, Some(100)), (7, Some(100))]);
+        let by_five = StepCounter::new(2, Some(20), false);
+        assert_eq!(after(by_five, &[20, 25])[..], [(4, Some(20)), (5, Some(20))]);
+        assert_eq!(after(counter(), &[1, 2, 6, 7])[3], (7, Some(100)));
         assert_eq!(after(counter(), &[150]), [(1, Some(1))]);
     }
 

@@ -117,7 +117,7 @@ fn cell(name: &str, trial: &FrozenTrial, view: &View) -> Cell {
         "value" => float(trial.value()),
         "reason" => text(reason),
         "message" => text(message),
-        "epochs" => Cell::Int(view.reports(trial.number).len() as i64),
+        "epochs" => Cell::Int(view.steps(trial.number) as i64),
         "planned" => trial.planned.map_or(Cell::Empty, |n| Cell::Int(n.into())),
         "seconds" => float(trial.seconds),
         "operations" => Cell::Float(view.operations_of(trial.number)),

@@ -1,6 +1,6 @@
 //! Claims: which worker runs which trial.
 
-use super::database::{Session, cells};
+use super::database::{Durability, Session, cells};
 use super::study::{StudyId, json};
 use super::token::Token;
 use super::trial::{Change, ClaimState};
@@ -218,7 +218,7 @@ impl Storage {
 
     /// Sends a heartbeat.
     pub fn heartbeat(&mut self, claim: &Claim) -> Result<(), StorageError> {
-        self.write(|session| {
+        self.write_with(Durability::Deferred, |session| {
             let updated = session.execute(
                 "UPDATE surefoot_trial SET heartbeat = {now} \
                  WHERE study = ?1 AND number = ?2 AND token = ?3 AND state = 'running'",

@@ -132,6 +132,15 @@ pub(super) type Take<'a> = &'a mut dyn FnMut(Vec<Cell>) -> Result<(), StorageErr
 /// its own earlier changes.
 pub(super) type Work<'a> = &'a mut dyn FnMut(&mut dyn Session) -> Result<(), StorageError>;
 
+/// Moment at which a committed change is safe from a power failure. It is always safe from the death of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// Before the call returns, which takes a write to disk.
+    Synced,
+    /// With the next synced change, or soon after. For changes that a trial makes at every step.
+    Deferred,
+}
+
 /// A connection that reconnects when it breaks.
 pub(super) trait Database: Send {
     /// Name of the storage for messages.
@@ -141,7 +150,7 @@ pub(super) trait Database: Send {
     fn read(&mut self, work: Work<'_>) -> Result<(), StorageError>;
 
     /// Runs a write transaction.
-    fn write(&mut self, work: Work<'_>) -> Result<(), StorageError>;
+    fn write(&mut self, durability: Durability, work: Work<'_>) -> Result<(), StorageError>;
 
     /// Creates the tables, under a lock.
     fn create_tables(&mut self) -> Result<(), StorageError>;

@@ -32,6 +32,11 @@ pub enum StorageError {
          copy both files to a writable directory, or open the file once as its owner"
     )]
     UnreadableLog { storage: String },
+    /// The file was renamed, deleted or replaced while it was open.
+    #[error(
+        "{storage}: the file was moved or deleted while in use; restore it and run the command again"
+    )]
+    Moved { storage: String },
     /// No space left. Committed data is intact.
     #[error("{storage}: disk full; committed data is safe")]
     Full { storage: String },
@@ -41,6 +46,10 @@ pub enum StorageError {
     /// The server does not answer.
     #[error("{storage}: no answer from the database for {} s: {message}", .waited.as_secs())]
     Unreachable { storage: String, waited: Duration, message: String },
+    /// The file cannot be opened, or the server refuses the connection: wrong password, missing database, rejected
+    /// certificate.
+    #[error("{storage}: {message}")]
+    Rejected { storage: String, message: String },
     /// Any other database error.
     #[error("{storage}: {message}")]
     Database { storage: String, message: String },

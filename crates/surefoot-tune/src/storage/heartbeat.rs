@@ -17,7 +17,7 @@ pub struct HeartbeatThread {
 struct Request {
     claim: Claim,
     interval: Duration,
-    /// Set when the claim is lost. Expires with its [`Heartbeat`].
+    /// Set when the claim or the storage is lost. Expires with its [`Heartbeat`].
     lost: Weak<AtomicBool>,
 }
 
@@ -64,7 +64,9 @@ fn run(mut storage: Storage, requests: &Receiver<Request>) {
                         break;
                     };
                     // Other errors may be temporary; if not, the worker's own calls fail too.
-                    if let Err(StorageError::ClaimLost { .. }) = storage.heartbeat(&request.claim) {
+                    if let Err(StorageError::ClaimLost { .. } | StorageError::Moved { .. }) =
+                        storage.heartbeat(&request.claim)
+                    {
                         lost.store(true, Ordering::Relaxed);
                         break;
                     }
@@ -81,7 +83,8 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// True once the claim is lost: the heartbeat was overdue and another worker may continue the trial.
+    /// True once the claim is lost: the heartbeat was overdue and another worker may continue the trial, or the
+    /// storage is gone.
     pub fn claim_lost(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
     }

@@ -16,8 +16,9 @@
 //!   writes change nothing.
 //! * A trial in a final state never changes. A trigger in the database enforces it.
 //! * A deleted study stays deleted for its workers, even if one of the same name is created.
-//! * A call that returned is stored. A call that failed has stored nothing or, if the answer was lost,
-//!   everything; it can be repeated without effect.
+//! * A call that returned is stored, and on disk, except that a power failure may lose the last reports.
+//!   A call that failed has stored nothing or, if the answer was lost, everything; it can be repeated
+//!   without effect.
 //! * Only the clock of the database counts.
 //!
 //! A search can be replayed: [`FrozenTrial::seen`] is the last change the sampler had seen, and
@@ -38,6 +39,8 @@ mod model_tests;
 mod outage_tests;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "postgres")]
+mod postgres_url;
 mod progress;
 #[cfg(test)]
 mod retry_tests;
@@ -59,7 +62,7 @@ pub use token::host;
 pub use trial::{Change, ClaimState, FrozenTrial, Millis, TrialAttempt, TrialReport, TrialState};
 pub use view::View;
 
-use database::{Database, Session};
+use database::{Database, Durability, Session};
 use sqlite::Sqlite;
 use std::path::PathBuf;
 
@@ -129,10 +132,18 @@ impl Storage {
 
     fn write<T>(
         &mut self,
+        work: impl FnMut(&mut dyn Session) -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        self.write_with(Durability::Synced, work)
+    }
+
+    fn write_with<T>(
+        &mut self,
+        durability: Durability,
         mut work: impl FnMut(&mut dyn Session) -> Result<T, StorageError>,
     ) -> Result<T, StorageError> {
         let mut answer = None;
-        self.database.write(&mut |session| {
+        self.database.write(durability, &mut |session| {
             answer = Some(work(session)?);
             Ok(())
         })?;
@@ -149,12 +160,38 @@ impl Storage {
 
 impl std::fmt::Debug for Storage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Store").field(&self.name()).finish()
+        f.debug_tuple("Storage").field(&self.name()).finish()
     }
 }
 
 fn is_postgres(url: &str) -> bool {
     url.starts_with("postgres://") || url.starts_with("postgresql://")
+}
+
+/// Environment variable with the password of a PostgreSQL server, for URLs without one.
+pub const PASSWORD_VARIABLE: &str = "PGPASSWORD";
+
+/// Adds the password of the environment to the URL of a PostgreSQL database, to pass it on without the variable.
+pub fn with_password(url: &str) -> String {
+    let password = std::env::var_os(PASSWORD_VARIABLE).filter(|password| !password.is_empty());
+    match password {
+        Some(password) if is_postgres(url) => add_password(url, password.as_encoded_bytes()),
+        _ => url.to_owned(),
+    }
+}
+
+/// Adds a password in front of all options: a later one replaces it.
+fn add_password(url: &str, password: &[u8]) -> String {
+    let rest = url.find("://").map_or(0, |at| at + 3);
+    let user = url[rest..].find('@').map_or(rest, |at| rest + at);
+    if url[rest..user].contains(':') {
+        return url.to_owned();
+    }
+    let escaped: String = password.iter().map(|byte| format!("%{byte:02X}")).collect();
+    let query = url[user..].find('?').map_or(url.len(), |at| user + at);
+    let (place, options) = (&url[..query], url[query..].trim_start_matches('?'));
+    let and = if options.is_empty() { "" } else { "&" };
+    format!("{place}?password={escaped}{and}{options}")
 }
 
 /// Path of a SQLite URL.
@@ -217,6 +254,18 @@ mod tests {
             "mysql://: expected a file, `sqlite:PATH` or `postgres://...`"
         );
         assert!(Storage::open("sqlite:").is_err());
+    }
+
+    #[test]
+    fn passwords_are_added_to_urls_without_one() {
+        for (url, expected) in [
+            ("postgres://me@db/s", "postgres://me@db/s?password=%61%26"),
+            ("postgres://db/s?user=me", "postgres://db/s?password=%61%26&user=me"),
+            ("postgres://me:b@db/s", "postgres://me:b@db/s"),
+            ("postgres://db/s?password=b", "postgres://db/s?password=%61%26&password=b"),
+        ] {
+            assert_eq!(add_password(url, b"a&"), expected);
+        }
     }
 
     #[test]

@@ -1,4 +1,6 @@
-//! Tests: a server that is away for a while, or says for a while that it is not the right one.
+//! Tests with a server that fails for a while.
+//!
+//! The pause between two retries is a closure of the test, which ends the outage. No test depends on time.
 
 #[path = "../../tests/server/mod.rs"]
 mod server;
@@ -7,8 +9,65 @@ use super::fixture::digits;
 use super::postgres::Postgres;
 use super::{Claim, ClaimLimits, Claimed, Storage, StorageError, StoredStudy};
 use server::Server;
-use std::thread::{scope, sleep};
-use std::time::{Duration, Instant};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Calls for the next retries, one each.
+type Retries = Mutex<VecDeque<Box<dyn FnOnce() + Send>>>;
+
+fn lock(retries: &Retries) -> MutexGuard<'_, VecDeque<Box<dyn FnOnce() + Send>>> {
+    retries.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A database whose outages end at a retry.
+struct Outages {
+    server: Arc<Server>,
+    url: String,
+    storage: Storage,
+    study: StoredStudy,
+    retries: Arc<Retries>,
+}
+
+impl Outages {
+    fn new(answer_timeout: Duration, setting: Option<&str>) -> Outages {
+        let server = Arc::new(Server::start());
+        let url = server.database("studies");
+        if let Some(setting) = setting {
+            sql_at(&server, &format!("ALTER DATABASE studies SET {setting}"));
+        }
+        let retries: Arc<Retries> = Arc::default();
+        let shared = Arc::clone(&retries);
+        let pause = move |_| {
+            let retry = lock(&shared).pop_front();
+            if let Some(retry) = retry {
+                retry();
+            }
+        };
+        let database = Postgres::open(&url, true).expect("a server");
+        let retry = Duration::from_secs(60);
+        let database = database.with_retries(answer_timeout, retry, pause);
+        let mut storage = Storage { database: Box::new(database) };
+        let study = storage.join(&digits()).expect("a study");
+        Outages { server, url, storage, study, retries }
+    }
+
+    /// Adds a call for a retry.
+    fn on_retry(&self, call: impl FnOnce() + Send + 'static) {
+        lock(&self.retries).push_back(Box::new(call));
+    }
+
+    /// Claims a trial, with all retries of [`on_retry`](Self::on_retry).
+    fn claim(&mut self) -> Claim {
+        let claim = claim(&mut self.storage, &self.study);
+        assert!(lock(&self.retries).is_empty(), "too few retries");
+        claim
+    }
+
+    fn sql(&self, sql: &str) {
+        sql_at(&self.server, sql);
+    }
+}
 
 fn claim(storage: &mut Storage, study: &StoredStudy) -> Claim {
     match storage.claim(study.id, "worker", &ClaimLimits::default()) {
@@ -17,100 +76,77 @@ fn claim(storage: &mut Storage, study: &StoredStudy) -> Claim {
     }
 }
 
-/// A store with a study in the database `studies`, whose sessions are set as somebody wants them.
-fn storage(server: &Server, setting: &str) -> (Storage, StoredStudy, String) {
-    let url = server.database("studies");
-    by_hand(server, &format!("ALTER DATABASE studies SET {setting}"));
-    let mut storage = Storage::open(&url).expect("a store");
-    let study = storage.join(&digits()).expect("a study");
-    (storage, study, url)
-}
-
-fn by_hand(server: &Server, sql: &str) {
+fn sql_at(server: &Server, sql: &str) {
     let url = server.url_by_socket("postgres");
     let mut client = postgres::Client::connect(&url, postgres::NoTls).expect("a connection");
     client.batch_execute(sql).expect("an answer");
 }
 
+const DISCONNECT: &str =
+    "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = 'studies'";
+
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_server_that_hangs_is_given_up_and_gone_on_with() {
+fn a_call_to_a_hanging_server_is_retried() {
+    let mut outages = Outages::new(Duration::from_millis(500), None);
+    assert_eq!(outages.claim().number, 0);
+    let paused = outages.server.pause();
+    outages.on_retry(move || drop(paused));
+    assert_eq!(outages.claim().number, 1);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL"]
+fn a_hanging_server_is_given_up() {
     let server = Server::start();
     let url = server.database("studies");
-    let (answer, patience) = (Duration::from_secs(1), Duration::from_secs(3));
-    let hasty = Postgres::hasty(&url, answer, patience).expect("a server");
-    let mut storage = Storage { database: Box::new(hasty) };
-    let study = storage.join(&digits()).expect("a study");
-    let first = claim(&mut storage, &study);
-
+    let database = Postgres::open(&url, true).expect("a server");
+    let answer_timeout = Duration::from_millis(500);
+    let database = database.with_retries(answer_timeout, Duration::ZERO, |_| {});
+    let mut storage = Storage { database: Box::new(database) };
     let paused = server.pause();
-    let begun = Instant::now();
-    let error = storage.heartbeat(&first).expect_err("no answer");
+    let error = storage.join(&digits()).expect_err("no answer");
     assert!(matches!(error, StorageError::Unreachable { .. }), "{error}");
-    assert!(begun.elapsed() >= patience && begun.elapsed() < patience * 3);
     drop(paused);
-    storage.heartbeat(&first).expect("a sign of life");
-
-    let second = scope(|scope| {
-        let paused = server.pause();
-        scope.spawn(move || {
-            sleep(answer * 2);
-            drop(paused);
-        });
-        claim(&mut storage, &study)
-    });
-    assert_eq!(second.number, 1);
-    assert_eq!(claim(&mut storage, &study).number, 2);
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_session_that_was_silent_for_too_long_is_begun_again() {
-    let server = Server::start();
-    let (mut storage, study, _) = storage(&server, "idle_session_timeout = '300ms'");
+fn an_ended_session_is_replaced() {
+    let mut outages = Outages::new(Duration::from_secs(30), None);
     for number in 0..2 {
-        sleep(Duration::from_secs(1));
-        assert_eq!(claim(&mut storage, &study).number, number);
+        assert_eq!(outages.claim().number, number);
+        outages.sql(DISCONNECT);
+        outages.on_retry(|| {});
     }
+    outages.claim();
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn what_takes_longer_than_the_server_allows_is_tried_again() {
-    let server = Server::start();
-    let (mut storage, study, url) = storage(&server, "statement_timeout = '300ms'");
-    scope(|scope| {
-        let mut other = postgres::Client::connect(&url, postgres::NoTls).expect("a connection");
-        let lock = "SET statement_timeout = 0; BEGIN; SELECT id FROM surefoot_study FOR UPDATE";
-        other.batch_execute(lock).expect("a lock");
-        scope.spawn(move || {
-            sleep(Duration::from_secs(2));
-            other.batch_execute("COMMIT").expect("an end");
-        });
-        assert_eq!(claim(&mut storage, &study).number, 0);
-    });
+fn a_statement_that_times_out_is_retried() {
+    let setting = "statement_timeout = '200ms'";
+    let mut outages = Outages::new(Duration::from_secs(30), Some(setting));
+    let mut other = postgres::Client::connect(&outages.url, postgres::NoTls).expect("a connection");
+    let lock = "SET statement_timeout = 0; BEGIN; SELECT id FROM surefoot_study FOR UPDATE";
+    other.batch_execute(lock).expect("a lock");
+    outages.on_retry(move || other.batch_execute("COMMIT").expect("an end"));
+    assert_eq!(outages.claim().number, 0);
 }
 
 #[test]
 #[ignore = "needs PostgreSQL"]
-fn a_server_that_could_be_written_is_waited_for() {
-    let server = Server::start();
-    let (mut writer, study, url) = storage(&server, "default_transaction_read_only = off");
-    by_hand(
-        &server,
-        "ALTER DATABASE studies SET default_transaction_read_only = on;
-         SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'studies'",
-    );
-    let mut other = Storage::open(&url).expect("a store");
-    let begun = Instant::now();
-    let refused = other.join(&digits()).expect_err("it cannot be written");
-    assert!(matches!(refused, StorageError::ReadOnly { .. }), "{refused}");
-    assert!(begun.elapsed() < Duration::from_secs(5), "it was waited for");
-    scope(|scope| {
-        scope.spawn(|| {
-            sleep(Duration::from_secs(2));
-            by_hand(&server, "ALTER DATABASE studies RESET default_transaction_read_only");
-        });
-        assert_eq!(claim(&mut writer, &study).number, 0);
+fn a_failover_is_retried_but_a_read_only_server_is_not() {
+    let mut outages = Outages::new(Duration::from_secs(30), None);
+    outages.sql("ALTER DATABASE studies SET default_transaction_read_only = on");
+    outages.sql(DISCONNECT);
+    let mut other = Storage::open(&outages.url).expect("a storage");
+    let error = other.join(&digits()).expect_err("read-only");
+    assert!(matches!(error, StorageError::ReadOnly { .. }), "{error}");
+    outages.on_retry(|| {}); // Replaces the ended session.
+    let server = Arc::clone(&outages.server);
+    outages.on_retry(move || {
+        sql_at(&server, "ALTER DATABASE studies RESET default_transaction_read_only");
     });
+    assert_eq!(outages.claim().number, 0);
 }

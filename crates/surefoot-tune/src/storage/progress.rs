@@ -1,7 +1,7 @@
 //! Writes of a worker while it runs a trial.
 
 use super::claim::{Claim, StudyLock, check_claim, claim_state, end_attempt};
-use super::database::{Session, cells};
+use super::database::{Durability, Session, cells};
 use super::study::json;
 use super::trial::{Change, ClaimState, TrialState};
 use super::{Storage, StorageError};
@@ -102,7 +102,7 @@ impl Storage {
 
     /// Sets the total number of steps.
     pub fn set_planned(&mut self, claim: &Claim, planned: u32) -> Result<(), StorageError> {
-        self.write(|session| {
+        self.write_with(Durability::Deferred, |session| {
             let lock = StudyLock::take(session, claim.study)?;
             check_claim(session, claim)?;
             session.execute(
@@ -117,9 +117,9 @@ impl Storage {
     /// Reports the objective value after a 1-based step, and what the step cost. Counts as a
     /// heartbeat.
     ///
-    /// Steps are reported in order, each before the checkpoint that follows it, so that no attempt
-    /// continues after a step that was never reported. An attempt that continues from a checkpoint
-    /// reports the steps after it again and replaces earlier reports.
+    /// Steps are reported in increasing order, and may be skipped. An attempt that continues from a
+    /// checkpoint reports the steps after it again and replaces earlier reports. A power failure may lose
+    /// the last reports.
     pub fn report(
         &mut self,
         claim: &Claim,
@@ -128,7 +128,7 @@ impl Storage {
         effort: impl Into<StepCost>,
     ) -> Result<(), StorageError> {
         let effort = effort.into();
-        self.write(|session| {
+        self.write_with(Durability::Deferred, |session| {
             let lock = StudyLock::take(session, claim.study)?;
             check_claim(session, claim)?;
             if reported_before(session, claim, step, value)? {
@@ -200,7 +200,7 @@ impl Storage {
     }
 }
 
-/// Fails unless this is the next step, or the first step of an attempt after its checkpoint.
+/// Fails unless this is a later step, or the first step of an attempt.
 fn check_order(session: &mut dyn Session, claim: &Claim, step: u32) -> Result<(), StorageError> {
     let rows = session.query(
         "SELECT reported, reporter FROM surefoot_trial WHERE study = ?1 AND number = ?2",
@@ -209,7 +209,7 @@ fn check_order(session: &mut dyn Session, claim: &Claim, step: u32) -> Result<()
     let mut row = session.reader("a trial", rows.into_iter().next().unwrap_or_default());
     let reported: u32 = row.count()?;
     let first_of_attempt = row.count::<u32>()? < claim.attempt;
-    if step == reported + 1 || (first_of_attempt && (1..=reported).contains(&step)) {
+    if step > reported || (first_of_attempt && step > 0) {
         return Ok(());
     }
     Err(StorageError::Conflict {

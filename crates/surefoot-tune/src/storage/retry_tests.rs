@@ -1,6 +1,6 @@
 //! A commit whose answer is lost is repeated and counts once.
 
-use super::database::{Database, Work};
+use super::database::{Database, Durability, Work};
 use super::fixture::digits;
 use super::sqlite::Sqlite;
 use super::{
@@ -22,9 +22,9 @@ impl Database for Repeating {
         self.0.read(work)
     }
 
-    fn write(&mut self, work: Work<'_>) -> Result<(), StorageError> {
-        self.0.write(work)?;
-        self.0.write(work)
+    fn write(&mut self, durability: Durability, work: Work<'_>) -> Result<(), StorageError> {
+        self.0.write(durability, work)?;
+        self.0.write(durability, work)
     }
 
     fn create_tables(&mut self) -> Result<(), StorageError> {

@@ -1,10 +1,11 @@
 //! Storage in a SQLite file.
 
 use super::StorageError;
-use super::database::{Cell, Database, Dialect, NAN, Session, Take, Work};
+use super::database::{Cell, Database, Dialect, Durability, NAN, Session, Take, Work};
 use super::schema;
 use rusqlite::types::{ToSql, ToSqlOutput, Value as SqlValue, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,16 @@ const DIALECT: Dialect = Dialect {
 pub(super) struct Sqlite {
     connection: Connection,
     name: String,
+    /// The file and its identity, to notice that it was moved or deleted.
+    file: Option<(PathBuf, FileId)>,
+    durability: Durability,
+}
+
+/// Device and inode.
+type FileId = (u64, u64);
+
+fn file_id(path: &Path) -> Option<FileId> {
+    std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
 }
 
 impl Sqlite {
@@ -66,14 +77,14 @@ impl Sqlite {
         }
         let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
-        match Sqlite::connect(path, flags, &name)?.ready(create) {
+        match Sqlite::connect(path, flags, &name)?.ready(create, path) {
             // SQLite creates files next to a database it reads, unless the database is immutable.
             Err(StorageError::ReadOnly { .. }) if !create && !has_log(path) => {
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
                     | OpenFlags::SQLITE_OPEN_NO_MUTEX
                     | OpenFlags::SQLITE_OPEN_URI;
                 let uri = PathBuf::from(immutable_uri(path));
-                Sqlite::connect(&uri, flags, &name)?.ready(create)
+                Sqlite::connect(&uri, flags, &name)?.ready(create, path)
             }
             Err(StorageError::ReadOnly { .. }) if !create => {
                 Err(StorageError::UnreadableLog { storage: name })
@@ -84,29 +95,45 @@ impl Sqlite {
 
     fn connect(path: &Path, flags: OpenFlags, name: &str) -> Result<Sqlite, StorageError> {
         let connection = Connection::open_with_flags(path, flags);
-        let connection = connection.map_err(|error| StorageError::Database {
+        let connection = connection.map_err(|error| StorageError::Rejected {
             storage: name.to_owned(),
             message: error.to_string(),
         })?;
         let waits = connection.busy_timeout(BUSY_TIMEOUT / 12);
         waits.map_err(|error| failure(name, &error))?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        Ok(Sqlite { connection, name: name.to_owned() })
+        Ok(Sqlite::new(connection, name))
+    }
+
+    fn new(connection: Connection, name: &str) -> Sqlite {
+        let name = name.to_owned();
+        Sqlite { connection, name, file: None, durability: Durability::Synced }
     }
 
     /// Checks and configures the database.
-    fn ready(mut self, create: bool) -> Result<Sqlite, StorageError> {
+    fn ready(mut self, create: bool, path: &Path) -> Result<Sqlite, StorageError> {
         self.inspect()?;
         self.configure()?;
         schema::open(&mut self, create)?;
+        self.file = file_id(path).map(|id| (path.to_owned(), id));
         Ok(self)
+    }
+
+    /// Fails if the file is gone. SQLite would keep writing to the deleted or renamed file.
+    fn check_file(&self) -> Result<(), StorageError> {
+        match &self.file {
+            Some((path, id)) if file_id(path) != Some(*id) => {
+                Err(StorageError::Moved { storage: self.name.clone() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A database in memory.
     pub(super) fn in_memory() -> Result<Sqlite, StorageError> {
         let name = "memory";
         let connection = Connection::open_in_memory().map_err(|error| failure(name, &error))?;
-        let mut storage = Sqlite { connection, name: name.to_owned() };
+        let mut storage = Sqlite::new(connection, name);
         schema::open(&mut storage, true)?;
         Ok(storage)
     }
@@ -121,6 +148,20 @@ impl Sqlite {
             connection.pragma_update(None, "journal_mode", "wal")?;
             connection.pragma_update(None, "synchronous", "full")
         })
+    }
+
+    fn set_durability(&mut self, durability: Durability) -> Result<(), StorageError> {
+        if durability != self.durability {
+            let synchronous = match durability {
+                Durability::Synced => "full",
+                // The log is synced with the next full commit or checkpoint.
+                Durability::Deferred => "normal",
+            };
+            let set = self.connection.pragma_update(None, "synchronous", synchronous);
+            set.map_err(|error| failure(&self.name, &error))?;
+            self.durability = durability;
+        }
+        Ok(())
     }
 
     /// Fails on a database of another program or another layout, before anything is written.
@@ -211,13 +252,15 @@ impl Database for Sqlite {
         self.transact(TransactionBehavior::Deferred, work)
     }
 
-    fn write(&mut self, work: Work<'_>) -> Result<(), StorageError> {
+    fn write(&mut self, durability: Durability, work: Work<'_>) -> Result<(), StorageError> {
+        self.check_file()?;
+        self.set_durability(durability)?;
         // A deferred transaction could fail when it starts to write.
         self.transact(TransactionBehavior::Immediate, work)
     }
 
     fn create_tables(&mut self) -> Result<(), StorageError> {
-        self.write(&mut schema::create_tables)
+        self.write(Durability::Synced, &mut schema::create_tables)
     }
 }
 
@@ -320,7 +363,8 @@ fn failure(name: &str, error: &rusqlite::Error) -> StorageError {
         Some(ErrorCode::DiskFull) => StorageError::Full { storage },
         // The database was opened, so it is a file next to it that cannot be.
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => StorageError::ReadOnly { storage },
-        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+        // `Unknown`: a statement does not fit the tables.
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt | ErrorCode::Unknown) => {
             StorageError::NotADatabase { storage, message }
         }
         _ => StorageError::Database { storage, message },
@@ -383,6 +427,52 @@ mod tests {
     }
 
     #[test]
+    fn a_damaged_table_is_an_error() {
+        let (_dir, path) = file(b"");
+        drop(Sqlite::open(&path, true).expect("a store"));
+        let other = Connection::open(&path).expect("a database");
+        other.execute_batch("DROP TABLE surefoot_trial").expect("a damage");
+        let mut storage = Storage::open(path.to_str().expect("a path")).expect("a store");
+        let study = storage.join(&digits()).expect("a study");
+        let error =
+            storage.claim(study.id, "worker", &ClaimLimits::default()).expect_err("damaged");
+        assert!(matches!(error, StorageError::NotADatabase { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_moved_or_deleted_file_is_an_error() {
+        let (dir, path) = file(b"");
+        let mut storage = Storage::open(path.to_str().expect("a path")).expect("a store");
+        let study = storage.join(&digits()).expect("a study");
+        let claimed = storage.claim(study.id, "worker", &ClaimLimits::default());
+        let Ok(Claimed::Trial(claim)) = claimed else {
+            panic!("no trial: {claimed:?}");
+        };
+        let elsewhere = dir.path().join("elsewhere.db");
+        fs::rename(&path, &elsewhere).expect("moved");
+        let error = storage.heartbeat(&claim).expect_err("moved");
+        assert!(matches!(error, StorageError::Moved { .. }), "{error}");
+        fs::copy(&elsewhere, &path).expect("another file");
+        let error = storage.heartbeat(&claim).expect_err("another file");
+        assert!(matches!(error, StorageError::Moved { .. }), "{error}");
+        fs::rename(&elsewhere, &path).expect("moved back");
+        storage.heartbeat(&claim).expect("the same file");
+    }
+
+    #[test]
+    fn only_deferred_changes_skip_the_disk() {
+        let (_dir, path) = file(b"");
+        let mut database = Sqlite::open(&path, true).expect("a store");
+        for durability in [Durability::Deferred, Durability::Synced, Durability::Deferred] {
+            let work: Work<'_> = &mut |_| Ok(());
+            database.write(durability, work).expect("a transaction");
+            let pragma = database.connection.query_row("PRAGMA synchronous", [], |row| row.get(0));
+            let expected = if durability == Durability::Synced { 2 } else { 1 };
+            assert_eq!(pragma, Ok(expected));
+        }
+    }
+
+    #[test]
     fn the_database_of_another_program_is_untouched() {
         let (_dir, path) = file(b"");
         let other = Connection::open(&path).expect("a database");
@@ -401,10 +491,10 @@ mod tests {
         writer.join(&digits()).expect("a study");
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
         let mut storage = Storage {
-            database: Box::new(Sqlite {
-                connection: Connection::open_with_flags(&path, flags).expect("a file"),
-                name: "study.db".to_owned(),
-            }),
+            database: Box::new(Sqlite::new(
+                Connection::open_with_flags(&path, flags).expect("a file"),
+                "study.db",
+            )),
         };
         let id = storage.study("digits").expect("a study").id;
         let error = storage.claim(id, "worker", &ClaimLimits::default()).expect_err("refused");
@@ -422,7 +512,9 @@ mod tests {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         let storage = Sqlite::connect(Path::new(&immutable_uri(&path)), flags, "study.db");
         let mut storage = Storage {
-            database: Box::new(storage.and_then(|storage| storage.ready(false)).expect("a store")),
+            database: Box::new(
+                storage.and_then(|storage| storage.ready(false, &path)).expect("a store"),
+            ),
         };
         assert_eq!(storage.study("digits").expect("a study").seed, 1);
     }
@@ -436,8 +528,7 @@ mod tests {
         let connection = Connection::open(&path).expect("a database");
         let pages: i64 =
             connection.query_row("PRAGMA page_count", [], |row| row.get(0)).expect("pages");
-        let mut small =
-            Storage { database: Box::new(Sqlite { connection, name: "study.db".to_owned() }) };
+        let mut small = Storage { database: Box::new(Sqlite::new(connection, "study.db")) };
         let limit = format!("PRAGMA max_page_count = {}", pages + 2);
         small.read(|session| session.query(&limit, &[])).expect("a small disk");
         let mut done = Vec::new();

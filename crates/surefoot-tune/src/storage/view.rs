@@ -11,6 +11,10 @@ use crate::imputation::{self, Finished, Imputation};
 use crate::learning_curve::LearningCurve;
 use std::collections::BTreeMap;
 
+/// Longest gap between two reports that is filled. Steps further apart are not epochs, and a curve with all of
+/// them would not fit into memory.
+const MAX_GAP: usize = 100_000;
+
 /// In-memory copy of a study.
 ///
 /// [`Storage::refresh`] and [`Storage::refresh_reports`] read only what has changed since the last
@@ -49,16 +53,14 @@ impl View {
         &self.trials
     }
 
-    /// What a sampler is told. Trials without a point are not in it; those that wait, run or were
-    /// lost are pending; those that a pruner has ended cost what they would have come to, as far as
-    /// their reports tell ([`Store::refresh_reports`]).
+    /// History for a sampler: trials with a point. Waiting and lost trials count as running. The costs of
+    /// pruned trials are imputed, which needs reports ([`Storage::refresh_reports`]).
     pub fn history(&self) -> History {
         self.history_at(self.change)
     }
 
-    /// What a sampler was told that knew the study up to a change. With a trial's
-    /// [`seen`](Trial::seen), its number and the seed of the study, the sampler gives the same point
-    /// again: what a trial reported does not change any more when it is over.
+    /// History at an earlier change. With [`FrozenTrial::seen`], the trial number and the seed of the study,
+    /// a sampler suggests the same point again.
     pub fn history_at(&self, change: Change) -> History {
         let result = self.trials.iter().filter_map(|trial| {
             Some(TrialResult {
@@ -72,7 +74,7 @@ impl View {
         History::new(result)
     }
 
-    /// Reports of a trial in order. A step reported by several attempts has the last report.
+    /// Reports of a trial by step. A step reported by several attempts has the last report.
     pub fn reports(&self, number: u64) -> &[TrialReport] {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         self.reports.get(index).map_or(&[], Vec::as_slice)
@@ -91,24 +93,21 @@ impl View {
         reports.fold(0.0, |sum, report| sum + report.operations)
     }
 
-    /// The curve of a trial, in costs.
+    /// Learning curve of a trial.
     pub fn curve(&self, number: u64) -> Option<LearningCurve> {
         let trial = self.trials.get(usize::try_from(number).ok()?)?;
-        let reports = self.reports(number);
-        let costs = reports.iter().map(|r| self.direction.cost(r.value));
         Some(LearningCurve {
             number,
-            costs: costs.collect(),
+            costs: self.costs(number),
             planned: self.planned(trial),
             over: trial.final_state().is_some(),
         })
     }
 
-    /// How many stretches a trial will have. One that does not say so has as many as the longest that ran
-    /// to its end; until one has, nobody knows how far it is, and it may be at its end. One that was cut short
-    /// would have had at least one more.
+    /// Total number of steps of a trial. If it was not announced, that of the longest complete trial; without
+    /// one, the reported steps, plus one if the trial was cut short.
     fn planned(&self, trial: &FrozenTrial) -> usize {
-        let reported = |trial: &FrozenTrial| self.reports(trial.number).len();
+        let reported = |trial: &FrozenTrial| self.steps(trial.number);
         match trial.planned {
             Some(planned) => planned as usize,
             None if matches!(trial.final_state(), Some(TrialState::Complete { .. })) => {
@@ -125,15 +124,14 @@ impl View {
         }
     }
 
-    /// The curves of all other trials that have reported something, by number.
+    /// Curves of all other trials with reports, by number.
     pub fn others(&self, number: u64) -> Vec<LearningCurve> {
         let others = self.trials.iter().filter(|trial| trial.number != number);
         let curves = others.filter_map(|trial| self.curve(trial.number));
         curves.filter(|curve| !curve.costs.is_empty()).collect()
     }
 
-    /// Puts what trials would have come to in the place of what they had reached when a pruner ended
-    /// them.
+    /// Imputes the final costs of pruned trials.
     fn impute(&self, result: &mut [TrialResult]) {
         let end = |result: &TrialResult| self.trials[result.number as usize].final_state();
         let is_cut_short = |result: &TrialResult| match (end(result), result.outcome) {
@@ -156,17 +154,35 @@ impl View {
             if is_cut_short(result) {
                 let lowest = self.lowest(result.number).last();
                 if let Some(lowest) = lowest.filter(|lowest| lowest.is_finite()) {
-                    let stretches = self.reports(result.number).len();
-                    result.outcome = TrialOutcome::imputed(imputation.cost(lowest, stretches));
+                    let steps = self.steps(result.number);
+                    result.outcome = TrialOutcome::imputed(imputation.cost(lowest, steps));
                 }
             }
         }
     }
 
-    /// Lowest cost up to each report.
+    /// Lowest cost up to each step.
     fn lowest(&self, number: u64) -> impl Iterator<Item = f64> {
-        let reports = self.reports(number).iter();
-        imputation::lowest(reports.map(|report| self.direction.cost(report.value)))
+        imputation::lowest(self.costs(number).into_iter())
+    }
+
+    /// Last reported step of a trial.
+    pub fn steps(&self, number: u64) -> usize {
+        self.reports(number).last().map_or(0, |report| report.step as usize)
+    }
+
+    /// Costs by step. A step without a report has the cost of the report before it, or of the first report.
+    fn costs(&self, number: u64) -> Vec<f64> {
+        let mut costs: Vec<f64> = Vec::new();
+        for report in self.reports(number) {
+            let cost = self.direction.cost(report.value);
+            let before = (report.step as usize).saturating_sub(1);
+            if before.saturating_sub(costs.len()) <= MAX_GAP {
+                costs.resize(before, costs.last().copied().unwrap_or(cost));
+            }
+            costs.push(cost);
+        }
+        costs
     }
 
     fn take_trials(
@@ -182,7 +198,7 @@ impl View {
                 return Err(StorageError::Damaged {
                     storage: storage.to_owned(),
                     what: format!("trial {}", self.trials.len()),
-                    message: "it is not there, but later ones are".to_owned(),
+                    message: "missing, although there are later ones".to_owned(),
                 });
             }
             match self.trials.get_mut(index) {
@@ -194,8 +210,8 @@ impl View {
         Ok(())
     }
 
-    /// Takes the reports of trials, each trial's in the order in which they were made. One for a stretch
-    /// that is known is of a later attempt, and what was known from there on holds no more.
+    /// Adds new reports in the order in which they were made. A report of a known step is that of a later
+    /// attempt, and replaces this step and all later ones.
     fn take_reports(&mut self, change: Change, reports: BTreeMap<u64, Vec<TrialReport>>) {
         self.reports_change = change;
         self.reports.resize(self.trials.len(), Vec::new());
@@ -204,7 +220,7 @@ impl View {
                 continue;
             };
             for report in reports {
-                curve.truncate(report.step.saturating_sub(1) as usize);
+                curve.truncate(curve.partition_point(|known| known.step < report.step));
                 curve.push(report);
             }
         }

@@ -76,19 +76,36 @@ impl Server {
         server
     }
 
+    /// Starts a server on a socket whose user needs a password.
+    pub(crate) fn start_with_password(password: &str) -> Server {
+        let server = Server::new();
+        let file = server.dir.path().join("password");
+        fs::write(&file, password).expect("a file");
+        server.create(&["-A", "scram-sha-256", "--pwfile", &file.display().to_string()]);
+        server.control(&["start"]);
+        server
+    }
+
     fn prepared() -> Server {
+        let server = Server::new();
+        server.create(&["-A", "trust"]);
+        server
+    }
+
+    fn new() -> Server {
         let binaries = binaries().expect("PostgreSQL is installed");
         let dir = tempfile::tempdir().expect("a directory");
         let server =
             Server { binaries, account: account(dir.path()), dir, port: None, encrypts: false };
         fs::set_permissions(server.dir.path(), fs::Permissions::from_mode(0o777))
             .expect("a directory for all");
-        let data = server.data();
-        server.run(
-            "initdb",
-            &["-D", &data, "-A", "trust", "-U", "surefoot", "-E", "UTF8", "--no-sync"],
-        );
         server
+    }
+
+    fn create(&self, authentication: &[&str]) {
+        let data = self.data();
+        let options = ["-D", &data, "-U", "surefoot", "-E", "UTF8", "--no-sync"];
+        self.run("initdb", &[&options, authentication].concat());
     }
 
     /// The URL of a new, empty database.

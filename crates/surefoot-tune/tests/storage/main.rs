@@ -52,6 +52,7 @@ every_storage! {
     }
     progress {
         a_report_can_be_repeated_but_not_changed
+        skipped_steps_have_the_value_before_them
         a_resumed_trial_replaces_the_reports_after_its_checkpoint
         a_final_state_can_be_repeated_but_not_changed
         a_trigger_protects_final_states

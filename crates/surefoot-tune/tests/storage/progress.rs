@@ -1,4 +1,4 @@
-//! What a worker writes while it runs a trial.
+//! Writes of a worker while it runs a trial.
 
 use super::{
     HASTY, PATIENT, begun, by_hand, claim, complete, new_study, open, pass, point, start, values,
@@ -22,14 +22,28 @@ pub(crate) fn a_report_can_be_repeated_but_not_changed(url: &str) {
         "step 1 was reported as NaN and is now 0.5"
     );
     assert_eq!(
-        contradiction(storage.report(&claim, 3, 0.5, 1.0)),
-        "step 3 is reported after step 1"
-    );
-    assert_eq!(
         contradiction(storage.start(&claim, &start(0.2))),
         "the trial already has another point"
     );
     assert_eq!(view(&mut storage, &study).reports(0).len(), 1);
+    storage.report(&claim, 3, 0.5, 1.0).expect("a report");
+    assert_eq!(
+        contradiction(storage.report(&claim, 2, 0.5, 1.0)),
+        "step 2 is reported after step 3"
+    );
+}
+
+pub(crate) fn skipped_steps_have_the_value_before_them(url: &str) {
+    let (mut storage, study) = open(url);
+    let claim = begun(&mut storage, &study);
+    for (step, value) in [(2, 0.5), (5, 0.3)] {
+        storage.report(&claim, step, value, 1.0).expect("a report");
+    }
+    let view = view(&mut storage, &study);
+    assert_eq!(view.steps(0), 5);
+    assert_eq!(view.reports(0).len(), 2);
+    let curve = view.curve(0).expect("a curve");
+    assert_eq!(curve.costs, [0.5, 0.5, 0.5, 0.5, 0.3]);
 }
 
 pub(crate) fn a_resumed_trial_replaces_the_reports_after_its_checkpoint(url: &str) {

@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Failure::input(message).help("pass the file of a store, such as runs/circles/study.db")
     })?;
     let stored = stored::open(&url, arguments.study.as_deref())?;
-    stored.spare(file)?;
+    stored.check_output(file)?;
     let bytes = format
         .write(&stored.study, &stored.view)
         .map_err(|error| Failure::broken(error.to_string()))?;

@@ -111,7 +111,7 @@ fn of_run(arguments: &Arguments) -> Result<(String, PathBuf), Failure> {
 fn of_study(url: &str, arguments: &Arguments) -> Result<(String, PathBuf), Failure> {
     let stored = stored::open(url, arguments.study.as_deref())?;
     if let Some(file) = &arguments.output {
-        stored.spare(file)?;
+        stored.check_output(file)?;
     }
     let page = StudyPage::new(&stored.study, &stored.view, &stored.name);
     let default = match &stored.file {

@@ -1,24 +1,24 @@
-//! A study that is named on the command line by its store.
+//! Studies given on the command line by their store.
 
 use crate::failure::Failure;
 use std::path::{Path, PathBuf};
 use surefoot_tune::storage::{Storage, StoredStudy, View};
 
-/// The store in the directory of a study.
+/// File name of the store in the directory of a study.
 const FILE: &str = "study.db";
 
-/// A study with its trials and their courses.
+/// A study with its trials and their reports.
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) study: StoredStudy,
     pub(super) view: View,
-    /// What the store is called: its file, or its URL without the password.
+    /// Name of the store: its file, or its URL without the password.
     pub(super) name: String,
-    /// The store's file, if it is one.
+    /// The file of a SQLite store.
     pub(super) file: Option<PathBuf>,
 }
 
-/// The URL of the store that a path means: a URL, a file, or the directory of a study.
+/// URL of a store, given by its URL, its file or the directory of its study.
 pub(super) fn url(path: &str) -> Option<String> {
     let is_url = path.starts_with("sqlite:") || path.contains("://");
     if is_url || Path::new(path).is_file() {
@@ -28,7 +28,7 @@ pub(super) fn url(path: &str) -> Option<String> {
     within.is_file().then(|| within.display().to_string())
 }
 
-/// Reads a study from its store: that of the name, or the only one.
+/// Reads a study by name, or the only one.
 pub(super) fn open(url: &str, name: Option<&str>) -> Result<Stored, Failure> {
     let mut store = Storage::open_existing(url)?;
     let study = match name {
@@ -46,23 +46,23 @@ fn only(store: &mut Storage) -> Result<StoredStudy, Failure> {
     let mut studies = store.studies()?;
     match (studies.pop(), studies.len()) {
         (Some(study), 0) => Ok(study),
-        (None, _) => Err(Failure::input(format!("{}: there is no study in it", store.name()))),
+        (None, _) => Err(Failure::input(format!("{}: the store contains no study", store.name()))),
         (Some(last), _) => {
             let names = studies.into_iter().chain([last]).map(|study| study.name);
             let names = names.collect::<Vec<_>>().join(", ");
-            let message = format!("{}: there are several studies: {names}", store.name());
-            Err(Failure::input(message).help("say which one: --study NAME"))
+            let message = format!("{}: the store contains several studies: {names}", store.name());
+            Err(Failure::input(message).help("choose one with --study NAME"))
         }
     }
 }
 
 impl Stored {
-    /// Fails if writing to `file` would write over the store.
-    pub(super) fn spare(&self, file: &Path) -> Result<(), Failure> {
+    /// Fails if `file` is the store itself.
+    pub(super) fn check_output(&self, file: &Path) -> Result<(), Failure> {
         let (Some(store), Ok(file)) = (&self.file, file.canonicalize()) else {
             return Ok(());
         };
-        // With the log and the index that SQLite keeps beside it.
+        // Or a file that SQLite keeps next to it.
         let is_part = ["", "-wal", "-shm"].iter().any(|ending| {
             let mut part = store.clone().into_os_string();
             part.push(ending);
@@ -70,10 +70,10 @@ impl Stored {
         });
         match is_part {
             true => Err(Failure::input(format!(
-                "{} is the store itself, and would be lost",
+                "{} is the store itself and would be overwritten",
                 file.display()
             ))
-            .help("name another file with -o")),
+            .help("choose another file with -o")),
             false => Ok(()),
         }
     }

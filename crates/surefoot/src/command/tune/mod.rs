@@ -23,6 +23,9 @@ use surefoot_tune::Study;
 use surefoot_tune::storage::{NewStudy, Storage, StorageError, View};
 use surefoot_tune::study::{Task, parse_duration};
 
+/// Value of `--store` for a URL on standard input.
+const FROM_STDIN: &str = "-";
+
 const EXAMPLES: &str = "\
 Examples:
   surefoot tune examples/tune/circles.toml
@@ -54,7 +57,7 @@ pub(crate) struct Arguments {
     /// Study file: a plan in TOML with ranges in place of values
     study: PathBuf,
 
-    /// Store: a file or postgres://USER@HOST/DATABASE [default: RUNS/NAME/study.db]
+    /// Store: a file, postgres://USER@HOST/DATABASE, or - to read it from stdin [default: RUNS/NAME/study.db]
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 
@@ -142,6 +145,12 @@ impl Project {
         let threads = arguments.threads.map(NonZeroUsize::get);
         Ok(Project {
             store: match &arguments.store {
+                Some(url) if url == FROM_STDIN => {
+                    let mut line = String::new();
+                    let read = std::io::stdin().read_line(&mut line);
+                    read.map_err(|error| Failure::input(format!("cannot read stdin: {error}")))?;
+                    line.trim().to_owned()
+                }
                 Some(url) => url.clone(),
                 None => dir.join("study.db").display().to_string(),
             },

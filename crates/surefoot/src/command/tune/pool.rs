@@ -1,14 +1,15 @@
 //! The worker processes of a search on this machine.
 
-use super::{Arguments, Project};
+use super::{Arguments, FROM_STDIN, Project};
+use crate::exit::Exit;
 use crate::failure::Failure;
 use std::collections::{BTreeSet, VecDeque};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use surefoot_tune::storage::host;
+use surefoot_tune::storage::{PASSWORD_VARIABLE, host, with_password};
 
 /// Maximum number of restarts of a killed worker.
 const MAX_RESTARTS: u32 = 100;
@@ -28,8 +29,8 @@ pub(super) struct WorkerPool<'a> {
     begun: Instant,
     name: String,
     workers: Vec<WorkerProcess>,
-    /// Message of the first worker that failed.
-    failure: Option<String>,
+    /// Exit code and message of the first worker that failed.
+    failure: Option<(i32, String)>,
     /// Warnings printed so far.
     warnings: BTreeSet<String>,
 }
@@ -83,7 +84,7 @@ impl<'a> WorkerPool<'a> {
             .arg("--parent")
             .arg(std::process::id().to_string())
             .arg("--store")
-            .arg(&self.project.store)
+            .arg(FROM_STDIN)
             .arg("--runs")
             .arg(&self.arguments.runs)
             .arg("--workers")
@@ -120,11 +121,17 @@ impl<'a> WorkerPool<'a> {
             // Warnings and errors are recognized by their prefix.
             .env("NO_COLOR", "1")
             .env_remove("CLICOLOR_FORCE")
-            .stdin(Stdio::null())
+            .env_remove(PASSWORD_VARIABLE)
+            .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let mut child = command.spawn().map_err(broken)?;
         let stderr = StderrReader::start(&mut child).map_err(broken)?;
+        // The URL may contain a password, which arguments and variables would show to others. A worker that has
+        // ended already is noticed by `poll`.
+        if let Some(mut stdin) = child.stdin.take() {
+            let _ = writeln!(stdin, "{}", with_password(&self.project.store));
+        }
         Ok((child, stderr))
     }
 
@@ -179,11 +186,12 @@ impl<'a> WorkerPool<'a> {
                         "" => format!("a worker ended with exit code {code}"),
                         message => message.to_owned(),
                     };
-                    self.failure.get_or_insert(message);
+                    self.failure.get_or_insert((code, message));
                 }
                 None if stopping => {}
                 None if worker.restarts_left == 0 => {
-                    self.failure.get_or_insert(format!("a worker was killed ({status})"));
+                    let message = format!("a worker was killed ({status})");
+                    self.failure.get_or_insert((Exit::Broken as i32, message));
                 }
                 None => {
                     worker.restarts_left -= 1;
@@ -206,7 +214,10 @@ impl<'a> WorkerPool<'a> {
     }
 
     pub(super) fn failure(self) -> Option<Failure> {
-        self.failure.map(Failure::broken)
+        self.failure.map(|(code, message)| match code == Exit::WrongInput as i32 {
+            true => Failure::input(message),
+            false => Failure::broken(message),
+        })
     }
 }
 

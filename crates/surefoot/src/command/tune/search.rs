@@ -1,4 +1,4 @@
-//! Looks after the workers of a search, and shows what becomes of the trials.
+//! Supervises the workers of a search and shows its progress.
 
 use super::pool::{WorkerPool, pool_name};
 use super::{Arguments, Project};
@@ -6,13 +6,13 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::screen::Screen;
-use crate::output::tune::{Standing, Summary};
+use crate::output::tune::{SearchProgress, Summary};
 use crate::output::{Console, to_stderr};
 use std::time::{Duration, Instant};
 use surefoot_tune::storage::{Storage, View};
 
-/// How often the store is looked at.
-const GLANCE: Duration = Duration::from_millis(200);
+/// Interval between updates from the store.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Time for workers to stop before they are killed.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -29,9 +29,9 @@ pub(super) fn run(
     store.refresh_reports(&mut view)?;
     let screen = Screen::new(console);
     let pool = pool_name();
-    let mut standing = Standing::new(&project.study, &view, &pool);
+    let mut progress = SearchProgress::new(&project.study, &view, &pool);
     let name = store.name().to_owned();
-    standing.open(&name, &screen);
+    progress.open(&name, &screen);
     let interrupt = {
         let (screen, quiet) = (screen.clone(), arguments.quiet);
         Interrupt::listen(move || {
@@ -43,16 +43,16 @@ pub(super) fn run(
     };
     let begun = Instant::now();
     let mut pool = WorkerPool::start(project, arguments, begun, pool)?;
-    let (mut asked_to_leave, mut given_up) = (None, false);
-    let tell_warnings = |pool: &mut WorkerPool<'_>| {
+    let (mut stopping_since, mut given_up) = (None, false);
+    let print_warnings = |pool: &mut WorkerPool<'_>| {
         for warning in pool.warnings() {
             if !arguments.quiet {
                 screen.above(|| to_stderr(&warning));
             }
         }
     };
-    while pool.poll(asked_to_leave.is_some())? {
-        tell_warnings(&mut pool);
+    while pool.poll(stopping_since.is_some())? {
+        print_warnings(&mut pool);
         for (worker, status) in pool.killed() {
             let limits = project.study.settings.limits();
             let trials = store.mark_dead(study.id, &worker, &limits)?;
@@ -64,24 +64,24 @@ pub(super) fn run(
         }
         pool.restart_killed()?;
         store.refresh_reports(&mut view)?;
-        standing.update(&view, begun.elapsed(), &screen);
-        match asked_to_leave {
-            None if interrupt.asked() || standing.is_hopeless() => {
+        progress.update(&view, begun.elapsed(), &screen);
+        match stopping_since {
+            None if interrupt.asked() || progress.keeps_failing() => {
                 given_up = !interrupt.asked();
-                // At a terminal they were asked too; a signal to this process alone they do not see.
+                // Workers see Ctrl-C at a terminal, but not a signal to this process alone.
                 pool.signal(rustix::process::Signal::TERM);
-                asked_to_leave = Some(Instant::now());
+                stopping_since = Some(Instant::now());
             }
             Some(since) if since.elapsed() > SHUTDOWN_TIMEOUT => {
                 pool.signal(rustix::process::Signal::KILL);
             }
             _ => {}
         }
-        std::thread::sleep(GLANCE);
+        std::thread::sleep(POLL_INTERVAL);
     }
-    tell_warnings(&mut pool);
+    print_warnings(&mut pool);
     store.refresh_reports(&mut view)?;
-    standing.update(&view, begun.elapsed(), &screen);
+    progress.update(&view, begun.elapsed(), &screen);
     screen.clear();
     let summary = Summary::of(&project.study, &view, &name, begun.elapsed());
     summary.show(&project.dir, console);
@@ -89,18 +89,17 @@ pub(super) fn run(
         return Err(failure);
     }
     if interrupt.asked() {
-        console.note("interrupted; the same command goes on with it");
+        console.note("interrupted; run the same command again to continue");
         return Ok(Exit::Interrupted);
     }
-    let remedy = "they stay so in the store: when the reason is mended, try more (--trials), or begin anew elsewhere (--runs)";
+    let remedy = "fix the cause, then run more trials (--trials) or start over in another directory (--runs)";
     if given_up {
-        let failed = standing.failures_in_a_row();
-        console
-            .note(&format!("given up, because the last {failed} trials have all failed; {remedy}"));
+        let failed = progress.failures_in_a_row();
+        console.note(&format!("stopped because the last {failed} trials failed; {remedy}"));
         return Ok(Exit::No);
     }
-    if standing.failures_only() > 0 {
-        console.note(&format!("all trials of this search have failed; {remedy}"));
+    if progress.failures_only() > 0 {
+        console.note(&format!("all trials failed; {remedy}"));
     }
     Ok(match summary.best() {
         Some(_) => Exit::Done,

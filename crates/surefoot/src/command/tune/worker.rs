@@ -21,12 +21,11 @@ pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Resul
     // id is an argument.
     let parent = arguments.parent.and_then(rustix::process::Pid::from_raw);
     let stop_requested = || interrupt.asked() || rustix::process::getppid() != parent;
-    let broken = |error: surefoot_tune::WorkerError| Failure::broken(error.to_string());
     let mut storage = Storage::open_existing(&project.store)?;
     let study = storage.join(&project.entry())?;
     let config = &project.study.settings;
     let worker = Worker::new(name, config, &project.store, &project.dir, &stop_requested);
-    let worker = worker.map_err(broken)?;
+    let worker = worker?;
     let diagnosis = |facts: Facts| {
         let detectors = config.pruners.detectors();
         let any = !detectors.is_empty();
@@ -56,7 +55,7 @@ pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Resul
             worker.run(&mut storage, &study, &mut objective)
         }
     };
-    Ok(match exit.map_err(broken)? {
+    Ok(match exit? {
         WorkerExit::StudyDone | WorkerExit::BudgetSpent => Exit::Done,
         WorkerExit::Interrupted => Exit::Interrupted,
     })

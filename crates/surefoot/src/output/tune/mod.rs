@@ -1,12 +1,11 @@
-//! What is told of a search: before it ([`Outline`]), while it goes on ([`Standing`]), and after it
-//! ([`Summary`]).
+//! Output of `surefoot tune`: dry run ([`Outline`]), progress ([`SearchProgress`]), [`Summary`].
 
 mod outline;
-mod standing;
+mod progress;
 mod summary;
 
 pub(crate) use outline::Outline;
-pub(crate) use standing::Standing;
+pub(crate) use progress::SearchProgress;
 pub(crate) use summary::Summary;
 
 use super::number;
@@ -15,7 +14,7 @@ use surefoot_tune::storage::{FrozenTrial, TrialState, View};
 use surefoot_tune::study::ObjectiveKind;
 use surefoot_tune::{Point, PruneReason, Study};
 
-/// A value of the objective as people read it.
+/// Formats an objective value.
 fn value(study: &Study, value: f64) -> String {
     match study.settings.objective {
         ObjectiveKind::Loss => number::loss(value),
@@ -23,7 +22,7 @@ fn value(study: &Study, value: f64) -> String {
     }
 }
 
-/// What a trial is run with, on one line.
+/// Formats parameters on one line.
 fn parameters(point: &Point) -> String {
     let entries = point.0.iter().map(|(name, value)| {
         let value = match value {
@@ -35,7 +34,7 @@ fn parameters(point: &Point) -> String {
     entries.collect::<Vec<_>>().join(", ")
 }
 
-/// The best trial that counts: one that came to its end, or that was ended because it was done.
+/// The best trial that is complete or was stopped because it had converged.
 fn best<'v>(study: &Study, view: &'v View) -> Option<(&'v FrozenTrial, f64)> {
     let direction = study.settings.direction;
     let trials = view.trials().iter();
@@ -47,7 +46,7 @@ fn best<'v>(study: &Study, view: &'v View) -> Option<(&'v FrozenTrial, f64)> {
     })
 }
 
-/// What a trial reached, if it counts and is a number.
+/// Finite value of a trial, if it counts.
 fn counting(trial: &FrozenTrial) -> Option<f64> {
     let value = match trial.final_state()? {
         TrialState::Complete { value } => Some(*value),
@@ -57,7 +56,7 @@ fn counting(trial: &FrozenTrial) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
 
-/// A trial that is over, for programs.
+/// JSON event of an ended trial.
 #[derive(Serialize)]
 struct TrialEvent<'a> {
     event: &'static str,
@@ -73,7 +72,7 @@ struct TrialEvent<'a> {
     parameters: Option<&'a Point>,
     attempts: usize,
     seconds: Option<f64>,
-    /// Its multiplications, if they are counted.
+    /// Multiplications, 0 if they are not counted.
     operations: f64,
     run: Option<&'a str>,
 }
@@ -90,7 +89,7 @@ impl<'a> TrialEvent<'a> {
             number: trial.number,
             state: trial.state.name(),
             value: trial.value(),
-            epochs: view.reports(trial.number).len(),
+            epochs: view.steps(trial.number),
             reason,
             message,
             parameters: trial.point.as_ref(),

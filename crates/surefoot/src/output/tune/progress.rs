@@ -1,4 +1,4 @@
-//! A search while it goes on: a line for each trial that is over, and below them those that run.
+//! Progress of a search: a line for each ended trial, and the running trials below.
 
 use super::{TrialEvent, best, counting, value};
 use crate::output::screen::Screen;
@@ -7,68 +7,69 @@ use std::time::Duration;
 use surefoot_tune::Study;
 use surefoot_tune::storage::{FrozenTrial, TrialState, View};
 
-/// After so many trials that have all failed, the next will fail as well.
-const HOPELESS_FROM_THE_START: usize = 10;
-/// The same where others have not. Half of the points of a study may be such that trials fail.
-const HOPELESS_AFTER_OTHERS: usize = 30;
+/// Failed trials after which a search without any other outcome stops.
+const MAX_FAILURES_AT_START: usize = 10;
+/// Failed trials in a row after which a search stops. Half of the points of a study may fail.
+const MAX_FAILURES_IN_A_ROW: usize = 30;
 
-/// How a search stands.
-pub(crate) struct Standing<'a> {
+/// Progress of a search.
+pub(crate) struct SearchProgress<'a> {
     study: &'a Study,
-    /// Which trials were told to be over.
-    told: Vec<bool>,
-    /// How many there were when this began.
+    /// True for trials whose end was printed.
+    printed: Vec<bool>,
+    /// Number of trials that had ended before this search.
     before: usize,
-    /// What the names of the workers begin with that this process looks after.
-    crew: String,
-    /// How many of their trials have ended otherwise than by failing, and how many have failed since the last of those.
-    sound: usize,
+    /// Prefix of the names of this process's workers.
+    pool: String,
+    /// Trials of this process that did not fail.
+    not_failed: usize,
+    /// Failed trials since the last one that did not.
     failed: usize,
-    /// The lowest cost of those that were told and count.
+    /// Lowest cost of the printed trials.
     best: f64,
 }
 
-impl<'a> Standing<'a> {
-    /// A search as it is found. What is over already is not told again.
-    pub(crate) fn new(study: &'a Study, view: &View, crew: &str) -> Self {
+impl<'a> SearchProgress<'a> {
+    /// Starts after the trials that have ended already.
+    pub(crate) fn new(study: &'a Study, view: &View, pool: &str) -> Self {
         let over = |trial: &FrozenTrial| trial.final_state().is_some();
-        let told: Vec<bool> = view.trials().iter().map(over).collect();
+        let printed: Vec<bool> = view.trials().iter().map(over).collect();
         Self {
             study,
-            before: told.iter().filter(|told| **told).count(),
-            crew: crew.to_owned(),
-            sound: 0,
+            before: printed.iter().filter(|printed| **printed).count(),
+            pool: pool.to_owned(),
+            not_failed: 0,
             failed: 0,
             best: best(study, view)
                 .map_or(f64::INFINITY, |(_, value)| study.settings.direction.cost(value)),
-            told,
+            printed,
         }
     }
 
-    /// Says what is about to go on.
+    /// Prints the first line.
     pub(crate) fn open(&self, store: &str, screen: &Screen) {
         let name = Role::Strong.paint(&self.study.name);
         let text = match self.before {
-            0 => format!("  searching {name}, kept in {store}"),
+            0 => format!("  searching {name}, stored in {store}"),
             n => {
                 let trials = number::counted(n as u64, "trial");
-                format!("  going on with {name} after {trials}, kept in {store}")
+                format!("  continuing {name} after {trials}, stored in {store}")
             }
         };
         screen.mention(&text);
     }
 
-    /// Tells what has happened, and shows what goes on.
+    /// Prints new results and redraws the running trials.
     pub(crate) fn update(&mut self, view: &View, elapsed: Duration, screen: &Screen) {
-        self.told.resize(view.trials().len(), false);
+        self.printed.resize(view.trials().len(), false);
         for trial in view.trials() {
-            let told = &mut self.told[trial.number as usize];
-            if trial.final_state().is_some() && !*told {
-                *told = true;
+            let printed = &mut self.printed[trial.number as usize];
+            if trial.final_state().is_some() && !*printed {
+                *printed = true;
                 self.count(trial);
                 screen.event(&TrialEvent::of(trial, view));
                 let cost = counting(trial).map(|value| self.study.settings.direction.cost(value));
-                // By the order in which they are told, not by what else has ended meanwhile.
+                // In the order of printing, not of ending.
                 let is_best = cost.is_some_and(|cost| cost < self.best);
                 self.best = cost.map_or(self.best, |cost| self.best.min(cost));
                 screen.say(&line(self.study, trial, view, is_best, screen.width()));
@@ -77,40 +78,40 @@ impl<'a> Standing<'a> {
         screen.draw(&self.lines(view, elapsed));
     }
 
-    /// Those of other machines say nothing of this one.
+    /// Counts failures of this process's trials; other machines may have other problems.
     fn count(&mut self, trial: &FrozenTrial) {
         let worker = trial.attempts.last().map(|attempt| attempt.worker.as_str());
-        if !worker.is_some_and(|worker| worker.starts_with(&self.crew)) {
+        if !worker.is_some_and(|worker| worker.starts_with(&self.pool)) {
             return;
         }
         match trial.final_state() {
             Some(TrialState::Failed { .. }) => self.failed += 1,
-            _ => (self.sound, self.failed) = (self.sound + 1, 0),
+            _ => (self.not_failed, self.failed) = (self.not_failed + 1, 0),
         }
     }
 
-    /// How many trials have failed here one after the other.
+    /// Number of failed trials in a row.
     pub(crate) fn failures_in_a_row(&self) -> usize {
         self.failed
     }
 
-    /// How many trials have failed here; 0 if any ended otherwise.
+    /// Number of failed trials; 0 if any ended otherwise.
     pub(crate) fn failures_only(&self) -> usize {
-        match self.sound {
+        match self.not_failed {
             0 => self.failed,
             _ => 0,
         }
     }
 
-    /// Whether the next trial will fail as well: the first ones all have, or so many that it cannot be chance.
-    pub(crate) fn is_hopeless(&self) -> bool {
-        match self.sound {
-            0 => self.failed >= HOPELESS_FROM_THE_START,
-            _ => self.failed >= HOPELESS_AFTER_OTHERS,
+    /// True if so many trials failed that the next one will fail too.
+    pub(crate) fn keeps_failing(&self) -> bool {
+        match self.not_failed {
+            0 => self.failed >= MAX_FAILURES_AT_START,
+            _ => self.failed >= MAX_FAILURES_IN_A_ROW,
         }
     }
 
-    /// What is drawn below: the trials that run, and how far it is.
+    /// Running trials and totals.
     fn lines(&self, view: &View, elapsed: Duration) -> Vec<String> {
         let running = view.trials().iter().filter(|t| t.state == TrialState::Running);
         let mut lines: Vec<String> = running
@@ -125,7 +126,7 @@ impl<'a> Standing<'a> {
                 )
             })
             .collect();
-        let over = self.told.iter().filter(|told| **told).count();
+        let over = self.printed.iter().filter(|printed| **printed).count();
         let mut parts = vec![match self.study.settings.trials {
             Some(all) => format!("{over} of {all} trials"),
             None => number::counted(over as u64, "trial"),
@@ -141,14 +142,13 @@ impl<'a> Standing<'a> {
         lines
     }
 
-    /// How long it will still take: until the budget ends, or as long as trials took so far.
+    /// Estimated remaining time, from the budget and the average duration of a trial.
     fn time_left(&self, over: usize, elapsed: Duration) -> Option<Duration> {
         let settings = &self.study.settings;
         let by_time = settings.time.map(|time| time.saturating_sub(elapsed));
         let done = over.checked_sub(self.before).filter(|done| *done >= 3);
         let by_trials = settings.trials.zip(done).and_then(|(all, done)| {
             let left = (all as f64 - over as f64).max(0.0);
-            // Nobody waits for longer than a duration can be.
             Duration::try_from_secs_f64(elapsed.as_secs_f64() / done as f64 * left).ok()
         });
         match (by_time, by_trials) {
@@ -158,16 +158,16 @@ impl<'a> Standing<'a> {
     }
 }
 
-/// How many of its epochs a trial has done.
+/// Completed and planned epochs.
 fn epochs(trial: &FrozenTrial, view: &View) -> String {
-    let done = view.reports(trial.number).len();
+    let done = view.steps(trial.number);
     match trial.planned {
         Some(planned) => format!("{done}/{planned}"),
         None => done.to_string(),
     }
 }
 
-/// A trial that is over.
+/// Line of an ended trial.
 fn line(
     study: &Study,
     trial: &FrozenTrial,
@@ -190,7 +190,7 @@ fn line(
         Some(TrialState::Failed { message }) => {
             (Role::Warning, message.lines().collect::<Vec<_>>().join(" "))
         }
-        _ if is_best => (Role::Good, "the best so far".to_owned()),
+        _ if is_best => (Role::Good, "best so far".to_owned()),
         _ => (Role::Quiet, String::new()),
     };
     if note.is_empty() {

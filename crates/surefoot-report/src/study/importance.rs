@@ -1,17 +1,17 @@
 //! Importance of parameters.
 
 use maud::{Markup, html};
+use surefoot_tune::importance::{self, final_costs};
 use surefoot_tune::{Parameter, Point};
 
 use super::StudyPage;
 use super::axis::Axis;
-use super::forest::Forest;
 use super::selection::evenly;
 use super::status::Status;
 use crate::format::counted;
 use crate::svg::percent;
 
-/// Minimum number of complete trials.
+/// Minimum number of trials with a value.
 const FEWEST: usize = 20;
 
 /// Maximum number of trials for the forest.
@@ -33,9 +33,9 @@ pub(super) struct Importance<'a> {
 
 #[derive(Debug)]
 enum Grounds {
-    /// Too few complete trials.
+    /// Too few trials with a value.
     Few(usize),
-    /// All complete trials have the same value.
+    /// All trials have the same value.
     Same(usize),
     /// The forest explains too little of the given number of trials.
     Nothing(usize),
@@ -50,13 +50,12 @@ enum Grounds {
 impl<'a> Importance<'a> {
     pub(super) fn of(page: &StudyPage<'a>) -> Importance<'a> {
         let parameters = page.space.parameters();
-        let complete = page.trials.iter().filter_map(|trial| {
-            let point = trial.trial.point.as_ref()?;
-            let value = trial.reached()?;
-            (trial.status() == Status::Complete).then_some((point, value))
-        });
-        let complete: Vec<(&Point, f64)> = complete.collect();
-        Importance { parameters, grounds: grounds(parameters, &complete) }
+        let trials = page.trials.iter().map(|trial| (trial.trial, trial.reports));
+        let costs = final_costs(page.direction, trials);
+        let known = page.trials.iter().zip(costs);
+        let known = known.filter_map(|(trial, cost)| Some((trial.trial.point.as_ref()?, cost?)));
+        let known: Vec<(&Point, f64)> = known.collect();
+        Importance { parameters, grounds: grounds(parameters, &known) }
     }
 
     /// The most important parameters, in the order of the space.
@@ -79,28 +78,28 @@ impl<'a> Importance<'a> {
                 h2 { "Parameter importance" }
                 @match &self.grounds {
                     Grounds::Few(trials) => p.quiet {
-                        "Importances cannot be estimated from " (counted(*trials as u64, "complete trial"))
+                        "Importances cannot be estimated from " (counted(*trials as u64, "trial"))
                         "; at least " (FEWEST) " are needed."
                     },
                     Grounds::Same(trials) => p.quiet {
-                        "All " (trials) " complete trials have the same value, so no parameter had an effect."
+                        "All " (trials) " trials have the same value, so no parameter had an effect."
                     },
                     Grounds::Nothing(trials) => p.quiet {
-                        "The parameters of " (trials) " complete trials do not explain their values, so no importances "
+                        "The parameters of " (trials) " trials do not explain their values, so no importances "
                         "are shown."
                     },
                     Grounds::Found { trials, explained, shares } => {
                         p.quiet {
                             "Fraction of the differences in " (page.objective_name()) " that each parameter explains on its own: "
                             "its share of the variance of a random forest over the whole space (functional ANOVA), fitted to the ranks of "
-                            (counted(*trials as u64, "complete trial")) ". The forest explains " (format!("{:.0}%", explained * 100.0))
+                            (counted(*trials as u64, "trial")) ". The forest explains " (format!("{:.0}%", explained * 100.0))
                             " of the variance of unseen trials."
                         }
                         (self.bars(shares))
                         p.note {
                             "Interactions between parameters are not included."
                             @if page.has(Status::Pruned) {
-                                " Pruned trials are not used: a parameter whose bad values were always pruned may matter more than shown."
+                                " Pruned trials count with their imputed final values."
                             }
                         }
                     }
@@ -139,24 +138,24 @@ fn shown(share: f64) -> String {
     }
 }
 
-fn grounds(parameters: &[Parameter], complete: &[(&Point, f64)]) -> Grounds {
-    let trials = complete.len();
+fn grounds(parameters: &[Parameter], known: &[(&Point, f64)]) -> Grounds {
+    let trials = known.len();
     if trials < FEWEST {
         return Grounds::Few(trials);
     }
-    if complete.iter().all(|(_, value)| *value == complete[0].1) {
+    if known.iter().all(|(_, cost)| *cost == known[0].1) {
         return Grounds::Same(trials);
     }
-    let used: Vec<(&Point, f64)> = evenly(complete, trials.min(MOST)).collect();
+    let used: Vec<(&Point, f64)> = evenly(known, trials.min(MOST)).collect();
     let values: Vec<f64> = used.iter().map(|(_, value)| *value).collect();
     let columns: Vec<Vec<f64>> = parameters.iter().map(|p| column(p, &used)).collect();
     let row = |i: usize| columns.iter().map(|column| column[i]).collect();
     let rows: Vec<Vec<f64>> = (0..used.len()).map(row).collect();
-    let forest = Forest::grow(&rows, &ranks(&values));
-    if forest.explained() < LEAST {
+    let found = importance::Importance::new(&rows, &ranks(&values));
+    if found.explained < LEAST {
         return Grounds::Nothing(used.len());
     }
-    Grounds::Found { trials: used.len(), explained: forest.explained(), shares: forest.shares() }
+    Grounds::Found { trials: used.len(), explained: found.explained, shares: found.shares }
 }
 
 /// Positions of a parameter. Trials without it share the start, in proportion to their number.
@@ -208,11 +207,25 @@ mod tests {
     }
 
     #[test]
+    fn pruned_trials_count() {
+        let mut made = Made::study(400);
+        let mut complete = 0;
+        made.trials.retain(|(trial, _)| {
+            complete += usize::from(Status::of(trial) == Status::Complete);
+            Status::of(trial) == Status::Pruned || complete <= 10
+        });
+        let page = made.page();
+        let importance = Importance::of(&page);
+        assert!(matches!(importance.grounds, Grounds::Found { .. }), "{:?}", importance.grounds);
+        assert_eq!(importance.most(1)[0].name, "rate");
+    }
+
+    #[test]
     fn few_or_equal_trials_have_no_importance() {
         let few = Made::of(vec![complete(0.5); 3]);
-        assert!(drawn(&few).contains("cannot be estimated from 3 complete trials; at least 20"));
+        assert!(drawn(&few).contains("cannot be estimated from 3 trials; at least 20"));
         let same = Made::of(vec![complete(0.5); 30]);
-        assert!(drawn(&same).contains("All 30 complete trials have the same value"));
+        assert!(drawn(&same).contains("All 30 trials have the same value"));
     }
 
     #[test]

@@ -10,7 +10,6 @@ mod dots;
 mod ended;
 #[cfg(test)]
 mod fixture;
-mod forest;
 mod headline;
 mod history;
 mod importance;

@@ -1,4 +1,5 @@
-//! Random forest regression with a mean and a variance per leaf, as SMAC needs.
+//! Random forest regression with a mean and a variance per leaf, for SMAC and for
+//! [importances](crate::importance).
 //!
 //! The `randomforest` crate (0.2) splits in quadratic time, keeps one number per leaf, and draws from
 //! `rand`'s standard generator, whose values may change between versions.
@@ -12,15 +13,15 @@ const SHARE_OF_AXES: f64 = 5.0 / 6.0;
 
 /// Size of a forest.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Growth {
+pub(crate) struct Growth {
     /// Number of trees.
-    pub(super) trees: usize,
+    pub(crate) trees: usize,
     /// Fewest rows in a leaf.
-    pub(super) leaf: usize,
+    pub(crate) leaf: usize,
 }
 
 /// A fitted forest.
-pub(super) struct Forest {
+pub(crate) struct Forest {
     trees: Vec<Tree>,
 }
 
@@ -32,7 +33,7 @@ pub(super) struct Estimate {
 
 impl Forest {
     /// Fits every tree to a bootstrap sample of the [`filled`] rows.
-    pub(super) fn fit(
+    pub(crate) fn fit(
         axes: &[Axis],
         rows: &[Row],
         costs: &[f64],
@@ -40,8 +41,7 @@ impl Forest {
         key: Key,
     ) -> Forest {
         let grow = |tree: usize| {
-            let mut draws = Draws::new(key.sample(tree as u64));
-            let mut picked: Vec<usize> = rows.iter().map(|_| draws.below(rows.len())).collect();
+            let (mut picked, draws) = bootstrap(key, tree, rows.len());
             let mut grower =
                 Grower { axes, rows, costs, leaf: growth.leaf, draws, nodes: Vec::new() };
             grower.grow(&mut picked);
@@ -57,6 +57,44 @@ impl Forest {
         let mean = leaves().map(|leaf| leaf.mean).sum::<f64>() / n;
         let variance = leaves().map(|leaf| leaf.variance + (leaf.mean - mean) * (leaf.mean - mean));
         Estimate { mean, variance: variance.sum::<f64>() / n }
+    }
+}
+
+/// Rows that a tree is fitted to, and its further draws.
+fn bootstrap(key: Key, tree: usize, rows: usize) -> (Vec<usize>, Draws) {
+    let mut draws = Draws::new(key.sample(tree as u64));
+    let picked = (0..rows).map(|_| draws.below(rows)).collect();
+    (picked, draws)
+}
+
+/// A tree fitted to numbers, as a partition of space into boxes.
+pub(crate) struct Boxes {
+    pub(crate) leaves: Vec<LeafBox>,
+    /// True for rows that the tree was fitted to.
+    pub(crate) seen: Vec<bool>,
+}
+
+/// A box and the mean of the rows in it.
+#[derive(Clone)]
+pub(crate) struct LeafBox {
+    pub(crate) low: Vec<f64>,
+    pub(crate) high: Vec<f64>,
+    pub(crate) mean: f64,
+}
+
+impl Forest {
+    /// The trees of a forest that was fitted with this key to `rows` points of the unit cube.
+    pub(crate) fn boxes(&self, dimensions: usize, rows: usize, key: Key) -> Vec<Boxes> {
+        let boxes = self.trees.iter().enumerate().map(|(tree, nodes)| {
+            let mut seen = vec![false; rows];
+            bootstrap(key, tree, rows).0.into_iter().for_each(|row| seen[row] = true);
+            let whole =
+                LeafBox { low: vec![0.0; dimensions], high: vec![1.0; dimensions], mean: 0.0 };
+            let mut leaves = Vec::new();
+            nodes.split_boxes(0, whole, &mut leaves);
+            Boxes { leaves, seen }
+        });
+        boxes.collect()
     }
 }
 
@@ -105,6 +143,22 @@ impl Split {
 }
 
 impl Tree {
+    /// Divides a box along the splits below a node. Choices do not divide it.
+    fn split_boxes(&self, at: usize, whole: LeafBox, leaves: &mut Vec<LeafBox>) {
+        match &self.nodes[at] {
+            Node::Leaf(leaf) => leaves.push(LeafBox { mean: leaf.mean, ..whole }),
+            Node::Fork { split, right } => {
+                let (mut below, mut above) = (whole.clone(), whole);
+                if let Split::Number { axis, up_to } = split {
+                    below.high[*axis] = *up_to;
+                    above.low[*axis] = *up_to;
+                }
+                self.split_boxes(at + 1, below, leaves);
+                self.split_boxes(*right, above, leaves);
+            }
+        }
+    }
+
     fn leaf(&self, row: &Row) -> Leaf {
         let mut at = 0;
         loop {

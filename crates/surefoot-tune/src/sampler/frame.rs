@@ -5,11 +5,11 @@ use crate::space::{Domain, Parameter, Point, Space, Value};
 
 /// One coordinate per parameter: the place of a number or integer from 0 to 1, the index of a choice, NaN
 /// if the parameter is inactive.
-pub(super) type Row = Vec<f64>;
+pub(crate) type Row = Vec<f64>;
 
 /// Kind of a coordinate.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Axis {
+pub(crate) enum Axis {
     /// Any place from 0 to 1.
     Real,
     /// Places of integers.

@@ -50,8 +50,8 @@ mod descent;
 mod draws;
 #[cfg(test)]
 mod fixture;
-mod forest;
-mod frame;
+pub(crate) mod forest;
+pub(crate) mod frame;
 mod gp;
 #[cfg(test)]
 mod laws;

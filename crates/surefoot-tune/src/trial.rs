@@ -8,6 +8,7 @@ use crate::storage::{Claim, Heartbeat, StepCost, Storage, StoredStudy, TrialStat
 use crate::worker::Worker;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use surefoot_diagnose::Finding;
 use surefoot_random::{Key, Purpose};
 
 /// A trial while it runs.
@@ -24,6 +25,8 @@ pub struct Trial<'a> {
     pub(crate) planned: Option<u64>,
     /// Start of the current step.
     pub(crate) step_began: Instant,
+    /// Findings of this attempt.
+    pub(crate) findings: Vec<Finding>,
     /// State requested by the last report.
     pub(crate) requested: Option<TrialState>,
     /// True once the objective has seen the request.
@@ -178,16 +181,23 @@ impl Trial<'_> {
         let step = u32::try_from(progress.step).unwrap_or(u32::MAX);
         self.storage.report(self.claim, step, progress.value, cost)?;
         self.storage.refresh_reports(self.view)?;
-        self.requested = self.judge(progress);
+        self.requested = self.judge(&progress.findings);
+        self.add_findings(&progress.findings);
         Ok(self.requested.clone())
     }
 
-    fn judge(&self, progress: &Progress) -> Option<TrialState> {
+    /// Adds findings of steps that an earlier attempt has reported. They do not prune the trial, but are the reason if
+    /// it is pruned later.
+    pub fn add_findings(&mut self, findings: &[Finding]) {
+        self.findings.extend_from_slice(findings);
+    }
+
+    fn judge(&self, new: &[Finding]) -> Option<TrialState> {
         let curve = self.view.curve(self.number()).unwrap_or_default();
         // The last report of a trial does not prune it.
         if curve.costs.len() < curve.planned {
             let others = self.view.others(self.number());
-            if let Some(reason) = self.worker.prune(&curve, &others, &progress.findings) {
+            if let Some(reason) = self.worker.prune(&curve, &others, &self.findings, new) {
                 return Some(self.pruned(reason));
             }
         }

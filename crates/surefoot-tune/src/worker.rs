@@ -115,9 +115,10 @@ impl<'a> Worker<'a> {
         &self,
         trial: &LearningCurve,
         others: &[LearningCurve],
-        findings: &[Finding],
+        earlier: &[Finding],
+        new: &[Finding],
     ) -> Option<PruneReason> {
-        let reason = self.pruners.decide(trial, others, findings);
+        let reason = self.pruners.decide(trial, others, earlier, new);
         if reason.is_some() || self.custom_pruners.is_empty() {
             return reason;
         }
@@ -188,6 +189,7 @@ impl<'a> Worker<'a> {
             dir,
             planned,
             step_began: Instant::now(),
+            findings: Vec::new(),
             requested: None,
             is_stopping: false,
         };

@@ -30,7 +30,7 @@
 //!
 //! let config = PruningConfig::only(PrunerConfig::new(Limit { cost: 2.0 }));
 //! let trial = LearningCurve { costs: vec![3.0], planned: 10, ..LearningCurve::default() };
-//! assert!(config.pruner_set().decide(&trial, &[], &[]).is_some());
+//! assert!(config.pruner_set().decide(&trial, &[], &[], &[]).is_some());
 //! ```
 
 mod asha;

@@ -1,6 +1,6 @@
 //! Prospect: prunes trials that can no longer reach the best.
 
-use super::rank::{EarlyEnd, Rank, is_done, progress};
+use super::rank::{EarlyEnd, Rank, chance_level, is_done, progress};
 use super::{PruneReason, Pruner};
 use crate::learning_curve::LearningCurve;
 use crate::registry::{fraction, non_negative};
@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 /// * *It is behind.* More than `quantile` of all earlier trials, pruned ones included, were better at
 ///   the same epoch. The lower bound of the Wilson interval (`z` standard deviations) is compared, so
 ///   the rule can start with the first trials: being worse than all of three is evidence, being worse
-///   than one of three is not.
+///   than one of three is not. Trials that are no better than chance or than their own noise do not
+///   count as better: a classifier that predicts the majority class is ahead of many that learn.
 /// * *It cannot catch up.* A trial that is behind may still improve: networks that overshoot or wait
 ///   before they learn are often behind for a tenth of the time and end among the best. The optimistic
 ///   final cost subtracts `trend_factor` of the current trend for every remaining epoch, and
@@ -89,12 +90,18 @@ impl Pruner for Prospect {
         if is_done(trial) || trial.costs.len() < 2 || progress(trial) < self.warmup {
             return None;
         }
-        let mut rank = Rank::over_last(RANK_WINDOW, trial, others, EarlyEnd::AtBest)?;
-        let (better, count) = (rank.better(), rank.count());
-        let share = wilson_lower_bound(better, count, self.z);
-        if count < self.n_startup_trials || share <= self.quantile {
+        let rank = Rank::over_last(RANK_WINDOW, trial, others, EarlyEnd::AtBest)?;
+        let count = rank.count();
+        let is_behind = |better| wilson_lower_bound(better, count, self.z) > self.quantile;
+        // The chance level takes longer to compute than the rank.
+        if count < self.n_startup_trials || !is_behind(rank.better()) {
             return None;
         }
+        let better = rank.better_than_chance(chance_level(others));
+        if !is_behind(better) {
+            return None;
+        }
+        let share = wilson_lower_bound(better, count, self.z);
         let bar = rank.quantile(self.quantile)?;
         let left = (trial.planned - trial.costs.len()) as f64;
         let change = if trial.costs.len() == 2 {
@@ -199,7 +206,8 @@ mod tests {
         let overshot: Vec<f64> = (0..12).map(|t| 0.7 + 1.5 * (-0.2 * f64::from(t)).exp()).collect();
         let mut others = others();
         for other in &mut others {
-            other.costs.resize(50, 0.45);
+            let end = other.last().unwrap();
+            other.costs.resize(50, end);
             other.planned = 50;
         }
         let trial = |costs: &[f64]| LearningCurve { planned: 50, ..curve(costs) };
@@ -231,18 +239,76 @@ mod tests {
     fn pruned_trials_count_as_worse() {
         // The two survivors are better, the eighteen pruned trials are not.
         let mut others: Vec<LearningCurve> = (0..18).map(|_| ended(&[0.7, 0.693])).collect();
-        others.extend([ended(&[0.5; 10]), ended(&[0.5; 10])]);
+        others.extend([0.49, 0.5].map(|end| ended(&[0.7, 0.6, 0.55, 0.52, 0.51, end])));
         let fair = curve(&[0.6; 5]);
         assert_eq!(Prospect::default().prune(&fair, &others), None);
     }
 
     #[test]
     fn one_better_trial_of_three_is_not_enough() {
-        let few = [ended(&[0.4; 10]), ended(&[0.8; 10]), ended(&[0.9; 10])];
+        let falling = |end: f64| ended(&[end + 0.1, end + 0.04, end + 0.02, end + 0.01, end]);
+        let few = [falling(0.4), falling(0.8), falling(0.9)];
         let rule = Prospect::default();
         assert_eq!(rule.prune(&curve(&[0.6; 4]), &few), None);
         assert!(rule.prune(&curve(&[1.0; 4]), &few).is_some());
         assert_eq!(rule.prune(&curve(&[1.0; 4]), &few[..2]), None);
+    }
+
+    /// Accuracies of sixteen PyTorch trainings (random depth, width, activation, rate and class weight) on a task with
+    /// 75% of one class. Fifteen never get better than the majority class; one starts with the other class and reaches
+    /// 0.92.
+    fn recorded() -> Vec<LearningCurve> {
+        let curves: Vec<Vec<f64>> =
+            serde_json::from_str(include_str!("recorded/majority_class.json")).expect("curves");
+        let curve = |(number, values): (u64, Vec<f64>)| LearningCurve {
+            number,
+            planned: values.len(),
+            costs: values.into_iter().map(|value| -value).collect(),
+            over: true,
+        };
+        (0..).zip(curves).map(curve).collect()
+    }
+
+    /// Replays recorded curves one after the other and returns the costs of the trials that were not pruned.
+    fn completed(curves: &[LearningCurve]) -> Vec<f64> {
+        let pruners = crate::pruner::PruningConfig::default().pruner_set();
+        let mut others: Vec<LearningCurve> = Vec::new();
+        let mut completed = Vec::new();
+        for full in curves {
+            let ends = (1..full.planned).find(|&epochs| {
+                let costs = full.costs[..epochs].to_vec();
+                let trial = LearningCurve { costs, over: false, ..full.clone() };
+                pruners.decide(&trial, &others, &[], &[]).is_some()
+            });
+            match ends {
+                Some(epochs) => others
+                    .push(LearningCurve { costs: full.costs[..epochs].to_vec(), ..full.clone() }),
+                None => {
+                    completed.extend(full.best());
+                    others.push(full.clone());
+                }
+            }
+        }
+        completed
+    }
+
+    #[test]
+    fn trials_at_chance_do_not_prune_a_learner() {
+        let mut curves = recorded();
+        for _ in 0..curves.len() {
+            curves.rotate_left(1);
+            let best = completed(&curves).into_iter().fold(f64::INFINITY, f64::min);
+            assert_eq!(best, -0.92);
+        }
+    }
+
+    #[test]
+    fn trials_above_chance_prune_those_at_chance() {
+        let mut curves = recorded();
+        let learner = curves.iter().find(|curve| curve.best() == Some(-0.92)).cloned();
+        let learners = vec![learner.expect("a learner"); 8];
+        curves.splice(0..0, learners);
+        assert_eq!(completed(&curves), [-0.92; 9]);
     }
 
     proptest! {

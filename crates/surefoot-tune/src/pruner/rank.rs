@@ -20,7 +20,16 @@ pub(super) enum EarlyEnd {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rank {
     pub(super) cost: f64,
-    others: Vec<f64>,
+    others: Vec<Rival>,
+}
+
+/// Another trial.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rival {
+    /// Cost at the epoch of the comparison.
+    cost: f64,
+    /// Best cost at any epoch.
+    best: f64,
 }
 
 impl Rank {
@@ -43,10 +52,14 @@ impl Rank {
     ) -> Option<Rank> {
         let epoch = trial.costs.len();
         let from = epoch.saturating_sub(window);
-        let at = |other: &LearningCurve| match other.costs.get(from..epoch) {
-            Some(costs) => Some(best(costs)),
-            None if other.over && early == EarlyEnd::AtBest => Some(best(&other.costs)),
-            None => None,
+        let at = |other: &LearningCurve| {
+            let best_of_all = best(&other.costs);
+            let cost = match other.costs.get(from..epoch) {
+                Some(costs) => best(costs),
+                None if other.over && early == EarlyEnd::AtBest => best_of_all,
+                None => return None,
+            };
+            Some(Rival { cost, best: best_of_all })
         };
         (epoch > 0).then(|| Rank {
             cost: best(&trial.costs[from..]),
@@ -61,16 +74,70 @@ impl Rank {
 
     /// Number of other trials that are better.
     pub(super) fn better(&self) -> usize {
-        self.others.iter().filter(|cost| **cost < self.cost).count()
+        self.better_than_chance(f64::INFINITY)
+    }
+
+    /// Number of other trials that are better and have been below a [chance level](chance_level).
+    pub(super) fn better_than_chance(&self, chance: f64) -> usize {
+        let is_better = |other: &&Rival| other.cost < self.cost && other.best < chance;
+        self.others.iter().filter(is_better).count()
     }
 
     /// The quantile of the other costs.
-    pub(super) fn quantile(&mut self, share: f64) -> Option<f64> {
-        let last = self.others.len().checked_sub(1)?;
-        let rank = ((share * self.others.len() as f64) as usize).min(last);
-        let (_, cost, _) = self.others.select_nth_unstable_by(rank, f64::total_cmp);
+    pub(super) fn quantile(&self, share: f64) -> Option<f64> {
+        let mut costs: Vec<f64> = self.others.iter().map(|other| other.cost).collect();
+        let last = costs.len().checked_sub(1)?;
+        let rank = ((share * costs.len() as f64) as usize).min(last);
+        let (_, cost, _) = costs.select_nth_unstable_by(rank, f64::total_cmp);
         Some(*cost)
     }
+}
+
+/// Range of a flat curve, in median changes per epoch. Fifty epochs of noise stay within four.
+const FLAT: f64 = 4.0;
+
+/// Reports that show a plateau.
+const PLATEAU: usize = 3;
+
+/// Costs that no trial can improve: an accuracy of 1, a loss of 0. A plateau there is no sign of chance.
+const PERFECT: [f64; 2] = [-1.0, 0.0];
+
+/// Upper bound of the costs that prove learning: trials that have learned nothing reach it as well. It is infinite if no
+/// trial looks like that.
+///
+/// Two kinds of trials show it. One is flat from its first report on: its best cost is a matter of noise. The
+/// other ends on a plateau at exactly the cost at which another trial ends, as classifiers do that predict the same
+/// class for every sample.
+pub(super) fn chance_level(others: &[LearningCurve]) -> f64 {
+    let flat = others.iter().filter_map(flat_level);
+    let mut plateaus: Vec<f64> = others.iter().filter_map(plateau).collect();
+    plateaus.sort_by(f64::total_cmp);
+    let shared = plateaus.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+    flat.chain(shared).fold(f64::INFINITY, f64::min)
+}
+
+/// Best cost of a flat curve.
+fn flat_level(curve: &LearningCurve) -> Option<f64> {
+    let costs = &curve.costs;
+    if costs.len() < PLATEAU || costs.iter().any(|cost| !cost.is_finite()) {
+        return None;
+    }
+    let mut changes: Vec<f64> = costs.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    changes.sort_by(f64::total_cmp);
+    let noise = changes[changes.len() / 2];
+    let best = best(costs);
+    let worst = costs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    // A short curve that falls steadily is not flat.
+    let steps = FLAT.min(changes.len() as f64 / 2.0);
+    (worst - best <= steps * noise && !PERFECT.contains(&best)).then_some(best)
+}
+
+/// Last cost of a curve that ends with equal costs, its best ones.
+fn plateau(curve: &LearningCurve) -> Option<f64> {
+    let from = curve.costs.len().checked_sub(PLATEAU)?;
+    let level = curve.last().filter(|level| level.is_finite() && !PERFECT.contains(level))?;
+    let is_level = curve.costs[from..].iter().all(|cost| *cost == level);
+    (is_level && curve.best() == Some(level)).then_some(level)
 }
 
 fn best(costs: &[f64]) -> f64 {
@@ -133,8 +200,25 @@ pub(super) mod tests {
     #[test]
     fn the_quantile_has_its_share_below_it() {
         let others: Vec<LearningCurve> = (0..10).map(|i| ended(&[f64::from(i)])).collect();
-        let mut rank = Rank::new(&curve(&[4.5]), &others, EarlyEnd::Excluded).unwrap();
+        let rank = Rank::new(&curve(&[4.5]), &others, EarlyEnd::Excluded).unwrap();
         assert_eq!(rank.quantile(0.2), Some(2.0));
         assert_eq!(rank.quantile(1.0), Some(9.0));
+    }
+
+    #[test]
+    fn flat_and_shared_levels_are_chance() {
+        assert_eq!(chance_level(&[]), f64::INFINITY);
+        let learned = ended(&[0.9, 0.5, 0.4, 0.3, 0.25, 0.22, 0.2]);
+        assert_eq!(chance_level(std::slice::from_ref(&learned)), f64::INFINITY);
+        let constant = ended(&[-0.77; 6]);
+        assert_eq!(chance_level(&[learned.clone(), constant]), -0.77);
+        let noisy = ended(&[0.70, 0.69, 0.70, 0.69, 0.70, 0.69]);
+        let level = chance_level(&[learned.clone(), noisy]);
+        assert_eq!(level, 0.69);
+        let collapsed = ended(&[-0.4, -0.6, -0.77, -0.77, -0.77]);
+        assert_eq!(chance_level(&[learned.clone(), collapsed.clone()]), f64::INFINITY);
+        assert_eq!(chance_level(&[learned, collapsed.clone(), collapsed]), -0.77);
+        let perfect = ended(&[-0.9, -1.0, -1.0, -1.0]);
+        assert_eq!(chance_level(&[perfect.clone(), perfect]), f64::INFINITY);
     }
 }

@@ -1,6 +1,6 @@
 //! All pruners and indicators of a study together.
 
-use super::rank::{EarlyEnd, Rank, is_done};
+use super::rank::{EarlyEnd, Rank, chance_level, is_done};
 use super::{PruneReason, PrunerConfig};
 use crate::learning_curve::LearningCurve;
 use surefoot_diagnose::{Finding, Severity};
@@ -22,18 +22,21 @@ pub struct PrunerSet {
 }
 
 impl PrunerSet {
-    /// Returns the reason to prune the trial after its last report, given the new findings of the
-    /// indicators. Findings on a protected trial are dropped.
+    /// Returns the reason to prune the trial after its last report, given the `new` findings of the
+    /// indicators and the `earlier` ones. Only new findings prune a trial, and none prunes a protected
+    /// one. If a pruner does, and there is a finding, the finding is the reason.
     pub fn decide(
         &self,
         trial: &LearningCurve,
         others: &[LearningCurve],
-        findings: &[Finding],
+        earlier: &[Finding],
+        new: &[Finding],
     ) -> Option<PruneReason> {
         if is_done(trial) {
             return None;
         }
-        let problem = findings.iter().find(|f| f.severity == Severity::Problem);
+        let is_problem = |finding: &&Finding| finding.severity == Severity::Problem;
+        let problem = new.iter().find(is_problem);
         let broken = trial.last().filter(|cost| !cost.is_finite());
         if let Some(cost) = broken.filter(|_| self.prunes_non_finite) {
             let plain = || {
@@ -41,18 +44,25 @@ impl PrunerSet {
                 PruneReason::at(NON_FINITE, trial, format!("the reported value is {kind}"))
                     .with("cost", cost, None)
             };
-            return Some(problem.map_or_else(plain, PruneReason::from));
+            let known = problem.or_else(|| earlier.iter().rfind(is_problem));
+            return Some(known.map_or_else(plain, PruneReason::from));
         }
         if self.is_protected(trial, others) {
             return None;
         }
         // Without a problem, the findings are warnings: the trial has converged.
         let converged = || {
-            let finding = findings.first()?;
+            let finding = new.first()?;
             (!self.is_among_best(trial, others, CONVERGED_PROTECTED)).then_some(finding)
         };
         let found = problem.or_else(converged).map(PruneReason::from);
-        found.or_else(|| self.pruners.iter().find_map(|pruner| pruner.prune(trial, others)))
+        found.or_else(|| {
+            let reason = self.pruners.iter().find_map(|pruner| pruner.prune(trial, others))?;
+            if self.protect > 0 && are_at_chance(others) {
+                return None;
+            }
+            Some(earlier.iter().rfind(is_problem).map_or(reason, PruneReason::from))
+        })
     }
 
     /// True if the trial is among the best at its epoch, or holds the best cost of all trials.
@@ -64,6 +74,12 @@ impl PrunerSet {
     fn is_among_best(&self, trial: &LearningCurve, others: &[LearningCurve], count: usize) -> bool {
         Rank::new(trial, others, EarlyEnd::AtBest).is_some_and(|rank| rank.better() < count)
     }
+}
+
+/// True if no trial is better than chance, so that a comparison with them says nothing.
+fn are_at_chance(others: &[LearningCurve]) -> bool {
+    let chance = chance_level(others);
+    chance.is_finite() && others.iter().all(|other| other.best().is_none_or(|best| best >= chance))
 }
 
 fn holds_best(trial: &LearningCurve, others: &[LearningCurve]) -> bool {
@@ -79,7 +95,8 @@ mod tests {
     use surefoot_diagnose::Problem;
 
     fn others() -> Vec<LearningCurve> {
-        (1..=9).map(|i| ended(&[f64::from(i); 10])).collect()
+        let costs = |i: i32| (0..10).map(move |t| f64::from(i) + 0.01 * f64::from(9 - t));
+        (1..=9).map(|i| ended(&costs(i).collect::<Vec<_>>())).collect()
     }
 
     fn strict(protect: usize) -> PrunerSet {
@@ -95,7 +112,7 @@ mod tests {
     #[test]
     fn any_pruner_may_prune_a_trial() {
         let by = |cost: f64| {
-            let reason = strict(0).decide(&curve(&[cost; 3]), &others(), &[]);
+            let reason = strict(0).decide(&curve(&[cost; 3]), &others(), &[], &[]);
             reason.map(|reason| reason.by)
         };
         assert_eq!(by(8.5).as_deref(), Some("median"));
@@ -108,7 +125,7 @@ mod tests {
         let found = [Finding::new(Problem::ERG, 3, "The gradient vanishes.")];
         let decide = |cost: f64, protect: usize| {
             let trial = curve(&[cost; 3]);
-            strict(protect).decide(&trial, &others(), &found).map(|reason| reason.by)
+            strict(protect).decide(&trial, &others(), &[], &found).map(|reason| reason.by)
         };
         assert_eq!(decide(2.5, 3), None);
         assert_eq!(decide(3.5, 3).as_deref(), Some("erg"));
@@ -116,9 +133,25 @@ mod tests {
     }
 
     #[test]
+    fn an_earlier_finding_is_the_reason() {
+        let found = [Finding::new(Problem::ERG, 1, "The gradient vanishes.")];
+        let decide = |cost: f64| strict(3).decide(&curve(&[cost; 3]), &others(), &found, &[]);
+        assert_eq!(decide(8.5).map(|reason| reason.by).as_deref(), Some("erg"));
+        assert_eq!(decide(2.5), None, "an earlier finding alone does not prune");
+    }
+
+    #[test]
+    fn trials_at_chance_are_no_reason() {
+        let flat: Vec<LearningCurve> = (0..9).map(|_| ended(&[-0.75; 10])).collect();
+        let trial = curve(&[-0.25, -0.25, -0.25]);
+        assert_eq!(strict(3).decide(&trial, &flat, &[], &[]), None);
+        assert!(strict(0).decide(&trial, &flat, &[], &[]).is_some(), "the rules as published");
+    }
+
+    #[test]
     fn the_leader_is_never_pruned() {
         let decide = |costs: &[f64], protect: usize| {
-            let reason = strict(protect).decide(&curve(costs), &others(), &[]);
+            let reason = strict(protect).decide(&curve(costs), &others(), &[], &[]);
             reason.map(|reason| reason.by)
         };
         assert_eq!(decide(&[0.5, 8.5, 8.5], 3), None);
@@ -130,7 +163,7 @@ mod tests {
     fn a_converged_trial_among_the_ten_best_continues() {
         let others: Vec<LearningCurve> = (1..=20).map(|i| ended(&[f64::from(i); 10])).collect();
         let done = [Finding::new(Problem::NMG, 3, "The loss has converged.").warning()];
-        let decide = |cost: f64| watched(3).decide(&curve(&[cost; 8]), &others, &done);
+        let decide = |cost: f64| watched(3).decide(&curve(&[cost; 8]), &others, &[], &done);
         assert_eq!(decide(9.5), None);
         assert!(decide(10.5).is_some_and(|reason| reason.counts));
     }
@@ -139,10 +172,10 @@ mod tests {
     fn non_finite_trials_are_not_protected() {
         let broken: Vec<LearningCurve> = (0..3).map(|_| ended(&[f64::NAN; 10])).collect();
         for cost in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            let reason = strict(3).decide(&curve(&[1.0, cost]), &broken, &[]);
+            let reason = strict(3).decide(&curve(&[1.0, cost]), &broken, &[], &[]);
             assert_eq!(reason.map(|reason| reason.by).as_deref(), Some(NON_FINITE));
             // Also without a finding: indicators report only once, and protected trials drop it.
-            let reason = watched(3).decide(&curve(&[1.0, cost]), &broken, &[]);
+            let reason = watched(3).decide(&curve(&[1.0, cost]), &broken, &[], &[]);
             assert_eq!(reason.map(|reason| reason.by).as_deref(), Some(NON_FINITE));
         }
     }
@@ -150,14 +183,14 @@ mod tests {
     #[test]
     fn without_pruners_no_trial_is_pruned() {
         let nothing = PrunerSet::default();
-        assert_eq!(nothing.decide(&curve(&[f64::NAN]), &others(), &[]), None);
-        assert_eq!(nothing.decide(&curve(&[9.0; 5]), &others(), &[]), None);
+        assert_eq!(nothing.decide(&curve(&[f64::NAN]), &others(), &[], &[]), None);
+        assert_eq!(nothing.decide(&curve(&[9.0; 5]), &others(), &[], &[]), None);
     }
 
     #[test]
     fn findings_prune_a_trial_without_reports() {
         let found = [Finding::new(Problem::AGV, 3, "The loss is NaN.")];
-        let reason = strict(3).decide(&curve(&[]), &others(), &found);
+        let reason = strict(3).decide(&curve(&[]), &others(), &[], &found);
         assert_eq!(reason.map(|reason| reason.by).as_deref(), Some("agv"));
     }
 }

@@ -84,13 +84,16 @@ pub(super) fn play(
         reason: None,
         spent: 0.0,
     };
+    let mut found: Vec<Finding> = Vec::new();
     for epoch in &trial.epochs {
         played.spent += epoch.spent;
         played.curve.costs.push(epoch.cost);
-        let now = |alert: &&Alert| alert.epoch == played.curve.costs.len();
-        let now = alerts.iter().filter(now);
-        let found: Vec<Finding> = now.map(|alert| alert.finding.clone()).collect();
-        played.reason = rules.decide(&played.curve, others, &found);
+        let epochs = played.curve.costs.len();
+        let from = found.len();
+        let now = alerts.iter().filter(|alert| alert.epoch == epochs);
+        found.extend(now.map(|alert| alert.finding.clone()));
+        let (earlier, new) = found.split_at(from);
+        played.reason = rules.decide(&played.curve, others, earlier, new);
         if played.reason.is_some() || played.spent > budget {
             break;
         }

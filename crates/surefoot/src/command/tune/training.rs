@@ -252,6 +252,7 @@ impl PruningCallback<'_, '_> {
         }
         self.reported += 1;
         if self.reported <= self.stored {
+            self.trial.add_findings(&findings);
             return;
         }
         let progress = self.measure.progress(self.reported, evaluation, findings);

@@ -68,7 +68,7 @@ fn tasks(folder: &str) -> Result<Vec<Task>, Box<dyn Error>> {
     Ok(files.iter().map(|file| read_taskset(file)).collect::<Result<_, _>>()?)
 }
 
-/// Nothing, every pruner alone as others have it, the indicators alone, and what a study has by default.
+/// No rule, every published pruner, the indicators alone and as published, and the default.
 fn rules(base: &PruningConfig) -> Result<Vec<(String, PruningConfig)>, Box<dyn Error>> {
     let mut rules = vec![("none".to_owned(), PruningConfig::none())];
     for pruner in PrunerConfig::all() {
@@ -80,6 +80,7 @@ fn rules(base: &PruningConfig) -> Result<Vec<(String, PruningConfig)>, Box<dyn E
         rules.push((problem.id().to_owned(), alone));
     }
     rules.push(("indicators".to_owned(), indicators));
+    rules.push(("bttackler".to_owned(), PruningConfig::bttackler()));
     rules.push(("default".to_owned(), base.clone()));
     Ok(rules)
 }

@@ -1,16 +1,15 @@
-//! How the gradient changes from one layer to the one before it.
+//! Change of the gradient from one layer to the one before it.
 
 use crate::curve::{LayerBlock, median};
 use crate::detector::Context;
 use crate::detectors::weighted;
 
-/// A middle of fewer ratios is that of a single pair.
+/// Fewest pairs of layers for a median.
 const FEWEST: usize = 3;
 
-/// The middle, over the pairs of neighbouring layers, of the gradient of the earlier one by that of
-/// the later one: above 1 it grows on its way back, below 1 it dies away. One for each of the last
-/// `count` blocks in which layers were observed, the newest first; `None` if there are not so many, or
-/// too few layers.
+/// Median over the pairs of neighboring layers of the gradient of the earlier one, divided by that of the later
+/// one: above 1 it grows backwards, below 1 it shrinks. One for each of the last `count` blocks in which layers were
+/// observed, the newest first; `None` with fewer blocks or too few layers.
 ///
 /// A layer's gradient is its root mean square, so that a wide layer does not look stronger than a
 /// narrow one.

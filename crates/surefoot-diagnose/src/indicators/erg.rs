@@ -4,6 +4,7 @@ use super::limits::Limits;
 use super::stage::Stage;
 use super::{adjacent, learning};
 use crate::detector::{Context, Detector, Quantity};
+use crate::detectors::weighted;
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
 
@@ -12,17 +13,22 @@ use crate::measure::Measure;
 /// BTTackler: the median of the amplifications between adjacent layers is below an empirical bound. Early
 /// stage.
 ///
-/// Changed as [`Eag`](super::Eag) is. And a deep network can start in that state and work itself out of
-/// it; its ratio then grows, and that must not be so.
+/// Changed:
+/// - It has to last, and the run must not learn, as for [`Eag`](super::Eag).
+/// - The ratio must not grow: a deep network can start in that state and recover.
+/// - The bound is for up to seven layers. A deeper network reaches the same total reduction with a larger ratio: eleven
+///   sigmoid layers with the default initialization of PyTorch have 0.13, 1e-9 in total, and never learn.
 #[derive(Clone, Copy, Debug)]
 pub struct Erg {
     limits: Limits,
 }
 
-/// Over how many of the newest blocks with layers the ratio must not have grown.
-const LOOKED_AT: usize = 8;
-/// By how much it must not have grown.
+/// Latest blocks with layers over which the ratio must not have grown.
+const BLOCKS: usize = 8;
+/// Growth that counts as recovery.
 const GROWTH: f64 = 1.3;
+/// Pairs of layers for which the bound is meant.
+const PAIRS: usize = 6;
 
 impl Erg {
     /// The indicator with these limits.
@@ -45,11 +51,18 @@ impl Detector for Erg {
         if !Stage::Early.is_now(context, limits) {
             return None;
         }
-        let middles = adjacent::amplifications(context, LOOKED_AT.max(limits.lasting))?;
+        let (blocks, pairs) = match limits.published {
+            true => (limits.lasting, PAIRS),
+            false => {
+                (BLOCKS.max(limits.lasting), weighted(context).len().saturating_sub(1).max(PAIRS))
+            }
+        };
+        let middles = adjacent::amplifications(context, blocks)?;
         let largest = middles.iter().copied().reduce(f64::max)?;
         let (newest, oldest) = (middles.first()?, middles.last()?);
-        let recovers = *newest > GROWTH * oldest;
-        if largest >= limits.erg || recovers || learning::learns(context, limits) {
+        let recovers = *newest > GROWTH * oldest && !limits.published;
+        let total = (largest.powi(pairs as i32), limits.erg.powi(PAIRS as i32));
+        if total.0 >= total.1 || recovers || learning::learns(context, limits) {
             return None;
         }
         Some(
@@ -57,13 +70,12 @@ impl Detector for Erg {
                 self.problem(),
                 context.step(),
                 format!(
-                    "The gradient falls to {} of itself from a layer to the one before, and the run \
-                     does not learn.",
+                    "The gradient shrinks to {} from each layer to the one before, and the run does not learn.",
                     crate::number::rough(largest)
                 ),
             )
             .since(context.curve.recent(middles.len()).first()?.first)
-            .with(Measure::GradientAmplification, largest, limits.erg)
+            .with(Measure::GradientAmplification, largest, total.1.powf(1.0 / pairs as f64))
             .with_skill(context),
         )
     }
@@ -72,6 +84,7 @@ impl Detector for Erg {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LayerInfo;
     use crate::detectors::fixture::{Course, facts, gradient};
 
     /// A run whose gradient changes by a factor from each layer to the one before.
@@ -101,6 +114,37 @@ mod tests {
         assert_eq!(course(|_| 0.05, 0.9).run(erg()), None);
         assert_eq!(course(|_| 0.5, 0.0).run(erg()), None);
         assert_eq!(course(|_| 20.0, 0.0).run(erg()), None);
+    }
+
+    /// A network of eleven layers.
+    fn deep(factor: f64, rise: f64) -> Course {
+        let mut deep = facts();
+        let layer = deep.layers[0].clone();
+        deep.layers =
+            (0..11).map(|i| LayerInfo { name: format!("{i}"), ..layer.clone() }).collect();
+        let mut course = Course::new(deep).skill(move |p| rise * p);
+        course.change(move |_, seen| {
+            seen.layers.resize(11, seen.layers[0]);
+            for (i, layer) in seen.layers.iter_mut().enumerate() {
+                layer.gradient = Some(gradient(factor.powi(10 - i as i32)));
+            }
+        });
+        course
+    }
+
+    #[test]
+    fn a_deep_network_vanishes_with_a_larger_ratio() {
+        assert!(deep(0.13, 0.0).run(erg()).is_some());
+        assert_eq!(deep(0.5, 0.0).run(erg()), None);
+        assert_eq!(deep(0.13, 0.9).run(erg()), None);
+        assert_eq!(course(|_| 0.13, 0.0).run(erg()), None, "few layers");
+    }
+
+    #[test]
+    fn the_published_rule_has_no_other_conditions() {
+        let published = || Erg::new(&Limits::bttackler());
+        assert!(course(|_| 0.05, 0.9).run(published()).is_some_and(|found| found.step < 5));
+        assert_eq!(course(|_| 0.13, 0.0).run(published()), None);
     }
 
     #[test]

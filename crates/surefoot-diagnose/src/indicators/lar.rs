@@ -48,7 +48,8 @@ impl Detector for Lar {
         self.least.resize(hidden.max(self.least.len()), f64::NAN);
         let layers = seen.layers[..hidden].iter().zip(&context.facts.layers);
         for (least, (layer, info)) in self.least.iter_mut().zip(layers) {
-            let activated = info.activation.as_ref().is_some_and(|a| *a != Activation::Linear);
+            let activated = self.limits.published
+                || info.activation.as_ref().is_some_and(|a| *a != Activation::Linear);
             let output = layer.output.filter(|output| activated && output.count > 0);
             if let Some(output) = output {
                 // The least of NaN and a number is the number.
@@ -124,6 +125,11 @@ mod tests {
     fn sparse_activations_and_runs_that_learn_go_on() {
         assert_eq!(course(|_| 900, 0.0).run(lar()), None);
         assert_eq!(course(|_| 995, 0.9).run(lar()), None);
+    }
+
+    #[test]
+    fn the_published_rule_stops_a_run_that_learns() {
+        assert!(course(|_| 995, 0.9).run(Lar::new(&Limits::bttackler())).is_some());
     }
 
     #[test]

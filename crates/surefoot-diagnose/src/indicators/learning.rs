@@ -8,8 +8,11 @@ use crate::detector::Context;
 const SKILLED: f64 = 0.2;
 
 /// Returns true if the loss has fallen by [`Limits::gain`] of its first value or is falling, if the run
-/// has skill, or if it has only begun.
+/// has skill, or if it has only begun. The published indicators do not ask.
 pub(super) fn learns(context: &Context<'_>, limits: &Limits) -> bool {
+    if limits.published {
+        return false;
+    }
     let blocks = context.curve.blocks();
     let window = limits.lasting.max(blocks.len() / 8);
     let begun = !context.has_run_for(limits.patience);

@@ -42,6 +42,9 @@ pub struct Limits {
     pub ulc_window: f64,
     /// `nmg`: its window. With half of it, one in ten of the best recorded trials was called done too soon.
     pub nmg_window: f64,
+    /// True for the indicators as published, without the conditions that Surefoot adds.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub published: bool,
 }
 
 /// Limits that are shares of the training or of outputs.
@@ -62,11 +65,18 @@ impl Default for Limits {
             ulc: 0.7,
             ulc_window: 0.2,
             nmg_window: 0.4,
+            published: false,
         }
     }
 }
 
 impl Limits {
+    /// Limits of the indicators as published: a symptom counts at once, also in a run that learns. The paper gives only
+    /// the limit of `plc`.
+    pub fn bttackler() -> Limits {
+        Limits { lasting: 1, patience: 0.0, plc: 0.001, published: true, ..Limits::default() }
+    }
+
     /// Sets the limit named `key`.
     pub fn set(&mut self, key: &str, value: f64) -> Result<(), String> {
         if key == "lasting" {
@@ -116,6 +126,7 @@ impl Limits {
             ulc,
             ulc_window,
             nmg_window,
+            published: _,
         } = self;
         vec![
             ("late", late),

@@ -51,7 +51,8 @@ impl Detector for Nmg {
         let halves = context.curve.recent_losses(window / 2);
         let falls = halves.is_none_or(|(second, first)| second < first);
         let was_lower = now > best;
-        if !was_lower || falls || validation_gained(context, since) {
+        let gains = falls || validation_gained(context, since);
+        if !was_lower || gains && !limits.published {
             return None;
         }
         Some(

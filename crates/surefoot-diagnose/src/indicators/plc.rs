@@ -25,7 +25,7 @@ pub struct Plc {
 }
 
 /// Number of intervals that the training is divided into.
-const STRETCHES: u64 = 50;
+const INTERVALS: u64 = 50;
 /// A step that moves the weights by more than this part of them has an effect.
 const SOUND_UPDATE: f64 = 1e-4;
 
@@ -49,13 +49,17 @@ impl Detector for Plc {
         let limits = &self.limits;
         let curve = context.curve;
         if !Stage::Early.is_now(context, limits)
-            || curve.update_ratio().is_some_and(|ratio| ratio > SOUND_UPDATE)
+            || !limits.published && curve.update_ratio().is_some_and(|ratio| ratio > SOUND_UPDATE)
             || learning::learns(context, limits)
         {
             return None;
         }
         let total = context.facts.total_steps()? / curve.block_steps();
-        let stretch = (total / STRETCHES).max(1) as usize;
+        let intervals = match context.facts.epochs {
+            Some(epochs) if limits.published => epochs.max(1),
+            _ => INTERVALS,
+        };
+        let stretch = (total / intervals).max(1) as usize;
         let losses: Vec<f64> = curve
             .blocks()
             .chunks_exact(stretch)
@@ -111,6 +115,12 @@ mod tests {
     #[test]
     fn a_loss_that_falls_slowly_but_surely_goes_on() {
         assert_eq!(course(1e-6, |p| 0.2 * p).run(plc()), None);
+    }
+
+    #[test]
+    fn the_published_rule_compares_epochs() {
+        let found = course(1e-3, |_| 0.0).run(Plc::new(&Limits::bttackler())).unwrap();
+        assert!((40..60).contains(&found.step), "after two epochs of twenty steps: {}", found.step);
     }
 
     #[test]

@@ -53,15 +53,15 @@ impl Detector for Ulc {
         let gained = first - best;
         let is_best = recent.iter().any(|loss| *loss <= best);
         let has_gained = gained >= limits.gain * first.abs();
-        if is_best || !has_gained {
+        if (is_best || !has_gained) && !limits.published {
             return None;
         }
         let line = Line::through(recent)?;
         let rise = line.rise / gained;
         let swing = line.spread / gained;
         let lost = (recent.iter().sum::<f64>() / window as f64 - best) / gained;
-        let rises = rise > limits.ulc && lost > limits.ulc;
-        let swings = swing > limits.ulc && rise >= 0.0;
+        let rises = rise > limits.ulc && (lost > limits.ulc || limits.published);
+        let swings = swing > limits.ulc && (rise >= 0.0 || limits.published);
         if !(rises || swings) {
             return None;
         }
@@ -133,6 +133,14 @@ mod tests {
     fn a_loss_that_swings_late_is_found() {
         let finding = found(|p| if p < 0.5 { p } else { -0.6 + 0.6 * (250.0 * p).sin() }).unwrap();
         assert!(finding.message.contains("swings"), "{}", finding.message);
+    }
+
+    #[test]
+    fn the_published_rule_stops_a_run_at_its_best() {
+        let swinging = |p: f64| if p < 0.5 { p } else { 0.3 + 0.8 * (250.0 * p).sin() };
+        assert_eq!(found(swinging), None);
+        let course = Course::new(facts()).skill(swinging);
+        assert!(course.run(Ulc::new(&Limits::bttackler())).is_some());
     }
 
     #[test]

@@ -59,10 +59,20 @@ impl PruningConfig {
         PruningConfig { pruners: vec![pruner], protect: 0, ..PruningConfig::none() }
     }
 
-    /// Reads the list of a study: `diagnosis` for all indicators, the id of an indicator, or a pruner,
-    /// each as a name or as a table with a name and options.
-    pub fn listed(entries: &[Value], protect: usize) -> Result<PruningConfig, String> {
-        let mut config = PruningConfig { protect, ..PruningConfig::none() };
+    /// The indicators as BTTackler published them, without pruners and protection.
+    pub fn bttackler() -> PruningConfig {
+        PruningConfig {
+            indicators: indicators::PROBLEMS.to_vec(),
+            limits: Limits::bttackler(),
+            protect: 0,
+            ..PruningConfig::none()
+        }
+    }
+
+    /// Replaces pruners and indicators by the list of a study: `diagnosis` for all indicators, the id of an
+    /// indicator, or a pruner, each as a name or as a table with a name and options.
+    pub fn listed(self, entries: &[Value]) -> Result<PruningConfig, String> {
+        let mut config = PruningConfig { pruners: Vec::new(), indicators: Vec::new(), ..self };
         for entry in entries {
             let name = entry.as_str().or_else(|| entry.get("name")?.as_str()).unwrap_or_default();
             let indicator = indicators::PROBLEMS.into_iter().find(|problem| problem.id() == name);
@@ -191,18 +201,19 @@ mod tests {
             json!({"name": "nmg", "gain": 0.25}),
             json!({"name": "median", "n_startup_trials": 9}),
         ];
-        let config = PruningConfig::listed(&entries, 2).unwrap();
+        let config =
+            PruningConfig { protect: 2, ..PruningConfig::none() }.listed(&entries).unwrap();
         assert_eq!(config.indicators, [Problem::ERG, Problem::NMG]);
         assert_eq!((config.limits.gain, config.protect), (0.25, 2));
         assert_eq!(config.pruners[0].name(), "median");
         assert_eq!(config.pruners[0].option("n_startup_trials"), Some(&9.into()));
-        let all = PruningConfig::listed(&[Value::from(DIAGNOSIS), Value::from("prospect")], 3);
+        let all = PruningConfig::none().listed(&[Value::from(DIAGNOSIS), Value::from("prospect")]);
         assert_eq!(all, Ok(PruningConfig::default()));
     }
 
     #[test]
     fn invalid_entries_are_refused() {
-        let error = |entry: Value| PruningConfig::listed(&[entry], 0).unwrap_err();
+        let error = |entry: Value| PruningConfig::none().listed(&[entry]).unwrap_err();
         let text = error(Value::from("mediam"));
         assert!(text.starts_with("unknown pruner `mediam`; available: diagnosis, prospect, "));
         assert!(error(json!({"name": "diagnosis", "plk": 1})).contains("plk"));
@@ -244,7 +255,7 @@ mod tests {
         assert!(error("median.warmup", 1.0).contains("`median` is not active; active: prospect"));
         assert!(error("plk", 1.0).contains("plk"));
         assert!(error("protect", 0.5).contains("an integer of at least 0, not 0.5"));
-        let indicator = PruningConfig::listed(&[Value::from("plc")], 3).unwrap();
+        let indicator = PruningConfig::default().listed(&[Value::from("plc")]).unwrap();
         let error = indicator.with("plc.limit", 1.0).unwrap_err().to_string();
         assert!(error.contains("no pruner is active"), "{error}");
     }

@@ -166,11 +166,6 @@ impl Study {
         }
         error
     }
-
-    /// An error about a key of the study.
-    pub fn complaint(&self, key: &str, message: impl Into<String>) -> PlanError {
-        self.document.error_at(key, message, None)
-    }
 }
 
 #[cfg(test)]

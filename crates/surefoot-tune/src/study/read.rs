@@ -15,7 +15,7 @@ use surefoot_plan::{Document, Loss, Plan, PlanError, nearest};
 use toml_edit::{DocumentMut, Item, TableLike, Value as Toml};
 
 /// Keys of `[tune]`.
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "version",
     "name",
     "command",
@@ -23,6 +23,7 @@ const KEYS: [&str; 15] = [
     "direction",
     "seed",
     "sampler",
+    "rules",
     "pruner",
     "protect",
     "trials",
@@ -395,6 +396,14 @@ impl Reader<'_> {
                 self.fault(&format!("tune.sampler{}", option.unwrap_or_default()), error.message)
             })?;
         }
+        match self.text("tune", tune, "rules")?.as_deref() {
+            None | Some("surefoot") => {}
+            Some("bttackler") => settings.pruners = pruner::PruningConfig::bttackler(),
+            Some(other) => {
+                let path = "tune.rules";
+                return Err(self.unknown(path, "rules", other, &["surefoot", "bttackler"]));
+            }
+        }
         if let Some(item) = tune.and_then(|tune| tune.get("protect")) {
             settings.pruners.protect = match item.as_integer().map(usize::try_from) {
                 Some(Ok(count)) => count,
@@ -410,9 +419,8 @@ impl Reader<'_> {
                 Json::String(name) if name == pruner::NONE => Vec::new(),
                 one => vec![one],
             };
-            let protect = settings.pruners.protect;
-            settings.pruners = pruner::PruningConfig::listed(&entries, protect)
-                .map_err(|message| self.fault("tune.pruner", message))?;
+            let pruners = settings.pruners.clone().listed(&entries);
+            settings.pruners = pruners.map_err(|message| self.fault("tune.pruner", message))?;
         }
         settings.pruners = settings.rules();
         settings.trials = self.count(tune, "trials")?;

@@ -8,14 +8,15 @@ use std::time::Duration;
 /// Budget keys, which may differ between workers of a study.
 pub(super) const BUDGET: [&str; 4] = ["trials", "time", "workers", "operations"];
 /// Search keys, which do not affect the comparability of trials.
-pub(super) const SEARCH: [&str; 6] =
-    ["sampler", "seed", "pruner", "protect", "attempts", "patience"];
+pub(super) const SEARCH: [&str; 7] =
+    ["sampler", "seed", "rules", "pruner", "protect", "attempts", "patience"];
 
 /// Defaults of keys. Writing them out does not change a study.
-pub(crate) const DEFAULTS: [(&str, &str); 7] = [
+pub(crate) const DEFAULTS: [(&str, &str); 8] = [
     ("version", "1"),
     ("seed", "0"),
     ("sampler", r#""tpe""#),
+    ("rules", r#""surefoot""#),
     ("pruner", r#"["diagnosis","prospect"]"#),
     ("protect", "3"),
     ("attempts", "3"),
@@ -96,7 +97,7 @@ impl StudyConfig {
         self.pruners.clone().for_sampler(self.sampler.learns())
     }
 
-    /// What a store has to know to give out trials.
+    /// Limits on claims.
     pub fn limits(&self) -> ClaimLimits {
         ClaimLimits {
             max_trials: self.trials,

@@ -1,6 +1,7 @@
 //! Valid studies and error messages of invalid ones.
 
 use super::*;
+use crate::pruner::PruningConfig;
 use crate::space::{Domain, Value};
 
 const PLAN: &str = r#"
@@ -268,6 +269,25 @@ fn invalid_sampler_options_are_named() {
 fn a_study_without_ranges_is_rejected() {
     let text = error("[tune]\ncommand = 'x'\ndirection = 'minimize'\n");
     assert!(text.contains("nothing to search"), "{text}");
+}
+
+#[test]
+fn rules_are_a_preset() {
+    let pruners = |tune: &str| {
+        let text = format!(
+            "[tune]\ncommand = \"true\"\ndirection = \"minimize\"\n{tune}\n[parameters]\nx = {{ int = [1, 2] }}\n"
+        );
+        Study::parse(&text, "study.toml").map(|study| study.settings.pruners)
+    };
+    let published = PruningConfig::bttackler();
+    assert_eq!(pruners("rules = \"bttackler\"").unwrap(), published);
+    let changed =
+        pruners("rules = \"bttackler\"\npruner = [\"erg\", \"median\"]\nprotect = 2").unwrap();
+    assert_eq!((changed.limits, changed.protect), (published.limits, 2));
+    assert_eq!((changed.indicators.len(), changed.pruners.len()), (1, 1));
+    assert_eq!(pruners("rules = \"surefoot\"").unwrap(), pruners("").unwrap());
+    let error = pruners("rules = \"btackler\"").unwrap_err().to_string();
+    assert!(error.contains("did you mean `bttackler`?"), "{error}");
 }
 
 #[test]

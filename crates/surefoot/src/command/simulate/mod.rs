@@ -172,7 +172,7 @@ fn settings(arguments: &Arguments) -> Result<PruningConfig, Failure> {
         }
         false => {
             let entries: Vec<Value> = arguments.pruner.iter().map(|n| n.as_str().into()).collect();
-            PruningConfig::listed(&entries, default.protect).map_err(Failure::input)?
+            default.clone().listed(&entries).map_err(Failure::input)?
         }
     };
     for (key, value) in &arguments.settings {
@@ -227,7 +227,7 @@ fn rules(
     }
 }
 
-/// Every rule alone, all indicators, and the default.
+/// Every rule alone, all indicators, also as published, and the default.
 fn each(
     base: &PruningConfig,
     arguments: &Arguments,
@@ -254,6 +254,7 @@ fn each(
         rules.push((problem.id().to_owned(), alone));
     }
     rules.push((DIAGNOSIS.to_owned(), diagnosis));
+    rules.push(("bttackler".to_owned(), PruningConfig::bttackler()));
     rules.push(("default".to_owned(), base.clone()));
     Ok(rules)
 }

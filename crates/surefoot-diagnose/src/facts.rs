@@ -76,6 +76,12 @@ impl Facts {
         Some(self.steps_per_epoch?.saturating_mul(self.epochs?))
     }
 
+    /// Returns true if the quality of the best constant prediction is known, so that a run can be
+    /// compared with it.
+    pub fn has_baseline(&self) -> bool {
+        self.chance.is_some() || self.baseline_loss.is_some()
+    }
+
     /// Activation function of the model's output, if known.
     pub fn output_activation(&self) -> Option<Activation> {
         let last = self.layers.iter().rfind(|layer| !layer.kind.only_arranges())?;

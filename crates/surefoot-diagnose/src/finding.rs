@@ -1,5 +1,6 @@
 //! Findings of detectors.
 
+use crate::advice::Advice;
 use crate::detector::Context;
 use crate::measure::Measure;
 use serde::{Deserialize, Serialize};
@@ -34,6 +35,16 @@ impl Problem {
     pub const ABNORMAL_DATA: Problem = Problem::new("abnormal_data");
     /// The loss is NaN or infinite.
     pub const NON_FINITE_LOSS: Problem = Problem::new("non_finite_loss");
+    /// The loss rises and ends far above its start.
+    pub const DIVERGING_LOSS: Problem = Problem::new("diverging_loss");
+    /// The run had learned and lost it again.
+    pub const COLLAPSE: Problem = Problem::new("collapse");
+    /// The accuracy stays at that of a constant prediction.
+    pub const METRIC_AT_CHANCE: Problem = Problem::new("metric_at_chance");
+    /// The validation accuracy stays low while the training accuracy is perfect.
+    pub const VALIDATION_AT_CHANCE: Problem = Problem::new("validation_at_chance");
+    /// The cross-entropy is negative.
+    pub const NEGATIVE_LOSS: Problem = Problem::new("negative_loss");
     /// The loss jumped.
     pub const LOSS_SPIKE: Problem = Problem::new("loss_spike");
     /// Bounded activations are at their bounds.
@@ -134,6 +145,9 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// One or two sentences for people.
     pub message: String,
+    /// A change that usually solves the problem; `None` if there is none for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<Advice>,
 }
 
 /// A measurement that shows a problem, and the limit that it exceeds.
@@ -153,6 +167,7 @@ impl Finding {
     /// Creates a finding of `problem` at `step` without layers and evidence.
     pub fn new(problem: Problem, step: u64, message: impl Into<String>) -> Finding {
         Finding {
+            advice: Advice::of(&problem),
             problem,
             severity: Severity::Problem,
             confidence: Confidence::Likely,
@@ -200,13 +215,31 @@ impl Finding {
         self
     }
 
+    /// Adds a measurement that may be missing.
+    #[must_use]
+    pub(crate) fn with_known(
+        self,
+        measure: Measure,
+        value: Option<f64>,
+        limit: impl Into<Option<f64>>,
+    ) -> Finding {
+        match value.filter(|value| !value.is_nan()) {
+            Some(value) => self.with(measure, value, limit),
+            None => self,
+        }
+    }
+
+    /// Replaces the advice.
+    #[must_use]
+    pub fn with_advice(self, advice: Advice) -> Finding {
+        Finding { advice: Some(advice), ..self }
+    }
+
     /// Adds the skill of the last four blocks, if known.
     #[must_use]
     pub(crate) fn with_skill(self, context: &Context<'_>) -> Finding {
-        match context.curve.recent_skill(4) {
-            Some(skill) => self.with(Measure::Skill, skill, None),
-            None => self,
-        }
+        let known = context.facts.has_baseline();
+        self.with_known(Measure::Skill, context.curve.recent_skill(4).filter(|_| known), None)
     }
 
     /// Returns the value of `measure` in the evidence.

@@ -32,6 +32,7 @@
 //! - [`indicators`] has conservative checks that end trials of a hyperparameter search.
 //! - [`Thresholds`] has the limits, each with its reason.
 
+mod advice;
 mod curve;
 mod detector;
 pub mod detectors;
@@ -45,6 +46,7 @@ pub mod number;
 mod observation;
 mod thresholds;
 
+pub use crate::advice::Advice;
 pub use crate::curve::{Block, Curve, InitialState, LayerBlock, block_steps};
 pub use crate::detector::{Context, Detector, Quantity};
 pub use crate::diagnosis::{Builder, DetectorPanic, Diagnosis, panic_message};

@@ -19,6 +19,8 @@ open_names! {
         DeadUnitsInWorstLayer = "dead_units_in_worst_layer",
         /// Number of layers with weights.
         Depth = "depth",
+        /// Norm of the gradient of all weights.
+        GradientNorm = "gradient_norm",
         /// Gradient norm of the first layer.
         FirstGradient = "first_gradient",
         /// Gradient of the first layer divided by that of the last.
@@ -53,6 +55,8 @@ open_names! {
         LowestRecentLoss = "lowest_recent_loss",
         /// Mean of the losses before a spike.
         MeanLossBefore = "mean_loss_before",
+        /// Metric on the training split.
+        Metric = "metric",
         /// Number of NaN and infinite gradient values.
         NonFiniteGradients = "non_finite_gradients",
         /// Number of NaN and infinite input values.
@@ -79,6 +83,8 @@ open_names! {
         UpdateRatio = "update_ratio",
         /// Validation loss.
         ValidationLoss = "validation_loss",
+        /// Metric on the validation split.
+        ValidationMetric = "validation_metric",
         /// Share of outputs that are zero.
         ZeroOutputs = "zero_outputs",
     }

@@ -29,6 +29,8 @@ pub struct Observation {
     pub learning_rate: Option<f64>,
     /// Share of the batch predicted as the most predicted class.
     pub top_class_share: Option<f64>,
+    /// Norm of the gradient of all weights, where those of layers are not known.
+    pub gradient_norm: Option<f64>,
     /// One entry for each [`LayerInfo`] of the run, in the same order. Empty if layers were not
     /// observed at this step.
     pub layers: Vec<LayerObservation>,
@@ -47,6 +49,7 @@ impl Default for Observation {
             mae: None,
             learning_rate: None,
             top_class_share: None,
+            gradient_norm: None,
             layers: Vec::new(),
             input: None,
         }

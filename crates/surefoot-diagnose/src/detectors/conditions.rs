@@ -91,19 +91,25 @@ pub(crate) fn weighted(context: &Context<'_>) -> Vec<usize> {
         .collect()
 }
 
-/// Gain of the initial weights (median over the hidden layers); NaN if it was not observed or if the
-/// first step changed the weights too much.
-pub(super) fn gain(context: &Context<'_>) -> f64 {
+/// Gain of the initial weights (median over the hidden layers); `None` if it was not observed or if
+/// the first step changed the weights too much.
+pub(super) fn gain(context: &Context<'_>) -> Option<f64> {
     let (update, at) = context.curve.peak_update();
     if at == 1 && update >= DESTRUCTIVE {
-        return f64::NAN;
+        return None;
     }
     let gains = &context.curve.initial().gains;
     let weighted = weighted(context);
     // The output layer is often narrow, and no layer follows it.
     let hidden = weighted.split_last().map_or(&[][..], |(_, hidden)| hidden);
     let gains = hidden.iter().filter_map(|&i| gains.get(i).copied().flatten());
-    crate::curve::median(gains).unwrap_or(f64::NAN)
+    crate::curve::median(gains).filter(|gain| !gain.is_nan())
+}
+
+/// Largest relative update of any step; `None` if updates were not observed.
+pub(super) fn largest_update(context: &Context<'_>) -> Option<f64> {
+    let (update, step) = context.curve.peak_update();
+    (step > 0).then_some(update)
 }
 
 /// Batch sizes up to this are too small for batch statistics.
@@ -142,7 +148,7 @@ pub(super) fn was_destroyed_by_a_step(context: &Context<'_>) -> bool {
     let now = context.curve.update_ratio();
     let still = now.is_some_and(|now| now * STILL <= peak * context.curve.learning_rate_fraction());
     let displaced = has_tiny_batches(context) && peak >= DESTRUCTIVE_TINY_BATCH && still;
-    (peak >= DESTRUCTIVE || displaced) && (gain.is_nan() || gain >= SMALL_GAIN)
+    (peak >= DESTRUCTIVE || displaced) && gain.is_none_or(|gain| gain >= SMALL_GAIN)
 }
 
 #[cfg(test)]

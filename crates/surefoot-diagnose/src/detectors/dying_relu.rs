@@ -42,7 +42,7 @@ impl Detector for DyingRelu {
             return None;
         }
         // Tiny weights produce values that round to zero.
-        let tiny = conditions::gain(context) < conditions::SMALL_GAIN
+        let tiny = conditions::gain(context).is_some_and(|gain| gain < conditions::SMALL_GAIN)
             && !conditions::was_destroyed_by_a_step(context);
         if conditions::has_plain_cause(context) || tiny {
             return None;
@@ -93,8 +93,8 @@ impl Detector for DyingRelu {
                 .within(layers)
                 .with(Measure::DeadUnits, share, gamma)
                 .with(Measure::DeadUnitsInWorstLayer, worst, WHOLE)
-                .with(Measure::LargestUpdateRatio, context.curve.peak_update().0, None)
-                .with(Measure::InitialGain, conditions::gain(context), None)
+                .with_known(Measure::LargestUpdateRatio, conditions::largest_update(context), None)
+                .with_known(Measure::InitialGain, conditions::gain(context), None)
                 .with(Measure::Depth, conditions::weighted(context).len() as f64, None)
                 .with_skill(context),
         )

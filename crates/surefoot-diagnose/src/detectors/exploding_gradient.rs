@@ -20,6 +20,9 @@ use crate::observation::Observation;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExplodingGradient {
     broken: bool,
+    /// Number of consecutive steps with a gradient norm of NaN or infinity. Mixed precision skips
+    /// single ones.
+    overflowed: usize,
 }
 
 /// Gain above which weights are too large.
@@ -39,7 +42,10 @@ impl Detector for ExplodingGradient {
     fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
         let gradients = seen.layers.iter().filter_map(|layer| layer.gradient.as_ref());
         let nonfinite: u64 = gradients.map(|summary| summary.nan + summary.inf).sum();
-        self.broken |= nonfinite > 0 || !seen.loss.is_finite();
+        let overflow = seen.gradient_norm.is_some_and(|norm| !norm.is_finite());
+        self.overflowed = if overflow { self.overflowed + 1 } else { 0 };
+        self.broken |=
+            nonfinite > 0 || !seen.loss.is_finite() || self.overflowed > context.thresholds.alpha;
         if !self.broken || conditions::has_plain_cause(context) {
             return None;
         }
@@ -65,9 +71,14 @@ impl Detector for ExplodingGradient {
             finding
                 .within(names.into_iter().collect())
                 .with(Measure::Loss, seen.loss, None)
-                .with(Measure::NonFiniteGradients, nonfinite as f64, 0.0)
-                .with(Measure::LargestUpdateRatio, context.curve.peak_update().0, None)
-                .with(Measure::InitialGain, conditions::gain(context), None),
+                .with_known(
+                    Measure::NonFiniteGradients,
+                    (nonfinite > 0).then_some(nonfinite as f64),
+                    0.0,
+                )
+                .with_known(Measure::GradientNorm, seen.gradient_norm, None)
+                .with_known(Measure::LargestUpdateRatio, conditions::largest_update(context), None)
+                .with_known(Measure::InitialGain, conditions::gain(context), None),
         )
     }
 
@@ -93,7 +104,7 @@ impl Detector for ExplodingGradient {
             .iter()
             .map(|block| block.loss)
             .fold(f64::INFINITY, f64::min);
-        let beyond = worst / context.facts.baseline_loss.unwrap_or(f64::INFINITY);
+        let beyond = context.facts.baseline_loss.map(|baseline| worst / baseline);
         // A healthy network may start like this and recover.
         let stuck = context
             .curve
@@ -101,7 +112,8 @@ impl Detector for ExplodingGradient {
             .is_some_and(|(now, before)| now > 0.97 * before);
         let grows =
             ratio >= context.thresholds.beta_3 && conditions::has_learned_nothing(context) && stuck;
-        if !(grows || gain >= GAIN || beyond >= BEYOND) {
+        let huge = gain.filter(|gain| *gain >= GAIN);
+        if !(grows || huge.is_some() || beyond.is_some_and(|beyond| beyond >= BEYOND)) {
             return None;
         }
         let message = if grows && ratio.is_infinite() {
@@ -114,22 +126,23 @@ impl Detector for ExplodingGradient {
                  layer to layer on the backward pass.",
                 crate::number::rough(ratio)
             )
-        } else if gain >= GAIN {
+        } else if let Some(gain) = huge {
             format!(
                 "The weights are {} times too large for their layers: outputs and \
                  gradients grow from layer to layer.",
                 crate::number::rough(gain)
             )
         } else {
-            format!("The loss is {} times that of random guessing.", crate::number::rough(beyond))
+            let beyond = crate::number::rough(beyond.unwrap_or(f64::NAN));
+            format!("The loss is {beyond} times that of random guessing.")
         };
         Some(
             Finding::new(self.problem(), context.step(), message)
                 .since(context.curve.recent(needed).first()?.first)
                 .with(Measure::FirstToLastGradient, ratio, context.thresholds.beta_3)
-                .with(Measure::InitialGain, gain, GAIN)
-                .with(Measure::LossToBaseline, beyond, BEYOND)
-                .with(Measure::LargestUpdateRatio, context.curve.peak_update().0, None)
+                .with_known(Measure::InitialGain, gain, GAIN)
+                .with_known(Measure::LossToBaseline, beyond, BEYOND)
+                .with_known(Measure::LargestUpdateRatio, conditions::largest_update(context), None)
                 .with(Measure::Depth, conditions::weighted(context).len() as f64, None)
                 .with_skill(context),
         )

@@ -5,7 +5,7 @@ use crate::diagnosis::Diagnosis;
 use crate::facts::{Facts, TaskKind};
 use crate::finding::Finding;
 use crate::layer::{Activation, LayerKind};
-use crate::observation::{LayerInfo, LayerObservation, Observation};
+use crate::observation::{Evaluation, LayerInfo, LayerObservation, Observation, Split};
 use crate::thresholds::Thresholds;
 use surefoot_stats::Summary;
 
@@ -52,10 +52,28 @@ pub(crate) fn gradient(norm: f64) -> Summary {
     Summary { count: 64, l2: norm, ..Summary::default() }
 }
 
+/// A learning curve with an accuracy and without a baseline, as in the log of another program.
+pub(crate) fn curve(steps: u64, change: impl Fn(u64, &mut Observation)) -> Course {
+    let facts = Facts {
+        metric: Some("accuracy".to_owned()),
+        steps_per_epoch: Some(1),
+        epochs: Some(steps),
+        ..Facts::default()
+    };
+    let steps = (1..=steps).map(|step| {
+        let mut seen = Observation::new(step, 1.0).with_epoch(step);
+        change(step, &mut seen);
+        seen
+    });
+    Course { steps: steps.collect(), evaluations: Vec::new(), facts }
+}
+
 /// Observations of a run.
+#[derive(Clone)]
 pub(crate) struct Course {
     facts: Facts,
     steps: Vec<Observation>,
+    evaluations: Vec<Evaluation>,
 }
 
 impl Course {
@@ -83,10 +101,32 @@ impl Course {
             mae: None,
             learning_rate: Some(0.001),
             top_class_share: Some(0.5),
+            gradient_norm: None,
             layers: vec![layer; facts.layers.len()],
             input: Some(Summary { count: 64, variance: 1.0, ..Summary::default() }),
         });
-        Course { steps: steps.collect(), facts }
+        Course { steps: steps.collect(), evaluations: Vec::new(), facts }
+    }
+
+    /// The same with a validation after every step.
+    pub(crate) fn with_validation(
+        &self,
+        loss: impl Fn(u64) -> f64,
+        metric: impl Fn(u64) -> Option<f64>,
+    ) -> Course {
+        let evaluations = self.steps.iter().map(|seen| Evaluation {
+            epoch: seen.epoch,
+            step: seen.step,
+            split: Split::Validation,
+            loss: loss(seen.step),
+            metric: metric(seen.step),
+        });
+        Course { evaluations: evaluations.collect(), ..self.clone() }
+    }
+
+    /// The facts.
+    pub(crate) fn facts_mut(&mut self) -> &mut Facts {
+        &mut self.facts
     }
 
     /// Sets the skill as a function of the progress from 0 to 1.
@@ -134,6 +174,10 @@ impl Course {
         let mut diagnosis = Diagnosis::with(self.facts.clone(), thresholds, detectors);
         for seen in &self.steps {
             diagnosis.observe(seen);
+            let after = self.evaluations.iter().filter(|evaluation| evaluation.step == seen.step);
+            for evaluation in after {
+                diagnosis.evaluate(evaluation);
+            }
         }
         diagnosis.finish();
         diagnosis.findings().to_vec()

@@ -1,8 +1,10 @@
 //! The detectors, one a file.
 
 mod abnormal_data;
+mod collapse;
 mod conditions;
 mod constant_data;
+mod diverging_loss;
 mod dying_relu;
 mod exploding_gradient;
 mod improper_loss;
@@ -10,18 +12,24 @@ mod improper_output_activation;
 mod improper_output_units;
 mod input_scale;
 mod loss_spike;
+mod metric_at_chance;
+mod negative_loss;
 mod non_finite_loss;
 mod one_class_predicted;
 mod oscillating_loss;
 mod over_fitting;
 mod saturated_activation;
+mod shape;
 mod slow_convergence;
 mod unchanged_weights;
 mod update_ratio;
+mod validation_at_chance;
 mod vanishing_gradient;
 
 pub use abnormal_data::AbnormalData;
+pub use collapse::Collapse;
 pub use constant_data::ConstantData;
+pub use diverging_loss::DivergingLoss;
 pub use dying_relu::DyingRelu;
 pub use exploding_gradient::ExplodingGradient;
 pub use improper_loss::ImproperLoss;
@@ -29,6 +37,8 @@ pub use improper_output_activation::ImproperOutputActivation;
 pub use improper_output_units::ImproperOutputUnits;
 pub use input_scale::InputScale;
 pub use loss_spike::LossSpike;
+pub use metric_at_chance::MetricAtChance;
+pub use negative_loss::NegativeLoss;
 pub use non_finite_loss::NonFiniteLoss;
 pub use one_class_predicted::OneClassPredicted;
 pub use oscillating_loss::OscillatingLoss;
@@ -37,6 +47,7 @@ pub use saturated_activation::SaturatedActivation;
 pub use slow_convergence::SlowConvergence;
 pub use unchanged_weights::UnchangedWeights;
 pub use update_ratio::UpdateRatio;
+pub use validation_at_chance::ValidationAtChance;
 pub use vanishing_gradient::VanishingGradient;
 
 pub(crate) use conditions::weighted;
@@ -53,10 +64,15 @@ pub fn all() -> Vec<Box<dyn Detector>> {
         Box::new(ImproperLoss::default()),
         Box::new(DyingRelu),
         Box::new(ExplodingGradient::default()),
-        Box::new(VanishingGradient),
+        Box::new(VanishingGradient::default()),
         Box::new(OscillatingLoss),
         Box::new(SlowConvergence),
         Box::new(NonFiniteLoss),
+        Box::new(DivergingLoss),
+        Box::new(NegativeLoss),
+        Box::new(Collapse),
+        Box::new(MetricAtChance),
+        Box::new(ValidationAtChance),
         Box::new(LossSpike::default()),
         Box::new(SaturatedActivation),
         Box::new(UnchangedWeights),

@@ -1,6 +1,7 @@
 //! Oscillating loss.
 
 use super::conditions;
+use super::shape::{self, Shape};
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
@@ -23,6 +24,8 @@ use crate::observation::{Evaluation, Split};
 /// - After steps of a few samples, which are no average, less is enough, if the run lies still since.
 /// - So is one that had learned and has lost it again, if only in the end, one whose loss settles above that of a blind
 ///   guess, and one that normalises over batches of a few samples, which is noise.
+/// - In a log, the best constant prediction is unknown. There the loss has to swing by a large part
+///   of its first value, time and again, and to end hardly below that.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OscillatingLoss;
 
@@ -34,6 +37,12 @@ const MOVING: f64 = 1e-4;
 const WORSE_THAN_BLIND: f64 = 1.05;
 /// Number of blocks that a state has to last.
 const LASTING: usize = 10;
+/// Swing relative to the first loss that is large where there is no baseline.
+const LARGE_SWING: f64 = 0.3;
+/// Smallest number of large swings.
+const SWINGS: usize = 3;
+/// Last loss relative to the first above which swings prevent learning.
+const NOT_LEARNED: f64 = 0.7;
 
 impl Detector for OscillatingLoss {
     fn problem(&self) -> Problem {
@@ -49,7 +58,9 @@ impl Detector for OscillatingLoss {
         if context.warming_up() || !context.has_run_for(0.05) || curve.blocks().len() < 10 {
             return None;
         }
-        if conditions::has_plain_cause(context) {
+        if !context.facts.has_baseline() && conditions::largest_update(context).is_none()
+            || conditions::has_plain_cause(context)
+        {
             return None;
         }
         let (message, since) = self.symptom(context)?;
@@ -57,14 +68,21 @@ impl Detector for OscillatingLoss {
             Finding::new(self.problem(), context.step(), message)
                 .since(since)
                 .with(Measure::SwingShare, swinging_share(context), context.thresholds.eta)
-                .with(Measure::LargestUpdateRatio, curve.peak_update().0, conditions::DESTRUCTIVE)
-                .with(Measure::BatchSize, context.facts.batch_size.unwrap_or(0) as f64, None)
+                .with_known(
+                    Measure::LargestUpdateRatio,
+                    conditions::largest_update(context),
+                    conditions::DESTRUCTIVE,
+                )
+                .with_known(Measure::BatchSize, batch_size(context), None)
                 .with_skill(context),
         )
     }
 
     /// A relapse in the last epochs is too short for the course to show it.
     fn finish(&mut self, context: &Context<'_>) -> Option<Finding> {
+        if !context.facts.has_baseline() {
+            return self.swings(context);
+        }
         let of_validation = |evaluation: &&Evaluation| evaluation.split == Split::Validation;
         let evaluations = || context.curve.evaluations().iter().filter(of_validation);
         let last = evaluations().next_back()?;
@@ -88,15 +106,19 @@ impl Detector for OscillatingLoss {
             )
             .since(best.1.step)
             .with(Measure::SkillLost, lost, conditions::RELAPSE)
-            .with(
+            .with_known(
                 Measure::LargestUpdateRatio,
-                context.curve.peak_update().0,
+                conditions::largest_update(context),
                 conditions::DESTRUCTIVE,
             )
-            .with(Measure::BatchSize, context.facts.batch_size.unwrap_or(0) as f64, None)
+            .with_known(Measure::BatchSize, batch_size(context), None)
             .with(Measure::Skill, skill, None),
         )
     }
+}
+
+fn batch_size(context: &Context<'_>) -> Option<f64> {
+    context.facts.batch_size.map(|size| size as f64)
 }
 
 /// The skill of an evaluation.
@@ -105,6 +127,34 @@ fn skill_of(evaluation: &Evaluation, context: &Context<'_>) -> Option<f64> {
 }
 
 impl OscillatingLoss {
+    /// Finds a loss that swings from start to end without falling.
+    fn swings(self, context: &Context<'_>) -> Option<Finding> {
+        let losses = shape::losses(context);
+        let loss = Shape::of(&losses).filter(|loss| loss.lowest > 0.0)?;
+        let large = LARGE_SWING * loss.first;
+        let turns = turns(&losses);
+        let swings = turns.windows(2).filter(|pair| (pair[1] - pair[0]).abs() >= large).count();
+        let share = swings as f64 / losses.len() as f64;
+        if swings < SWINGS
+            || share < context.thresholds.eta
+            || loss.last < NOT_LEARNED * loss.first
+            || shape::metric_has_improved(context)
+        {
+            return None;
+        }
+        let message = format!(
+            "The loss swung {swings} times by more than {}, and ends at {} after it started at {}.",
+            crate::number::rough(large),
+            crate::number::rough(loss.last),
+            crate::number::rough(loss.first)
+        );
+        Some(Finding::new(self.problem(), context.step(), message).since(1).with(
+            Measure::SwingShare,
+            share,
+            context.thresholds.eta,
+        ))
+    }
+
     /// Message and first step of the problem, if there is one.
     fn symptom(self, context: &Context<'_>) -> Option<(String, u64)> {
         let curve = context.curve;
@@ -189,19 +239,25 @@ fn swinging_share(context: &Context<'_>) -> f64 {
     let chance = context.facts.chance.unwrap_or(0.5);
     let noise = 0.5 / samples.sqrt() / (1.0 - chance).max(0.1);
     let large = (3.0 * noise).max(context.thresholds.zeta);
-    let mut turns = vec![skills[0]];
-    for window in skills.windows(3) {
-        if (window[1] - window[0]) * (window[2] - window[1]) < 0.0 {
-            turns.push(window[1]);
-        }
-    }
+    let turns = turns(&skills);
     let swings = turns.windows(2).filter(|pair| (pair[1] - pair[0]).abs() >= large);
     swings.count() as f64 / skills.len() as f64
 }
 
+/// The first value, and those at which the direction changes.
+fn turns(values: &[f64]) -> Vec<f64> {
+    let mut turns: Vec<f64> = values.first().copied().into_iter().collect();
+    for window in values.windows(3) {
+        if (window[1] - window[0]) * (window[2] - window[1]) < 0.0 {
+            turns.push(window[1]);
+        }
+    }
+    turns
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Course, facts};
+    use super::super::fixture::{Course, curve, facts};
     use super::*;
     use crate::{Diagnosis, Facts, Thresholds};
 
@@ -222,6 +278,18 @@ mod tests {
     fn large_swings_by_lively_steps_are_found() {
         let found = course(0.4, 0.03).run(OscillatingLoss).unwrap();
         assert!(found.message.contains("swung"), "{}", found.message);
+    }
+
+    #[test]
+    fn an_alternating_loss_without_a_baseline_is_found() {
+        let found = |low: f64| {
+            let course = curve(20, move |step, seen| {
+                seen.loss = if step % 2 == 0 { 2.0 } else { low };
+            });
+            course.run(OscillatingLoss)
+        };
+        assert!(found(0.7).is_some_and(|found| found.message.contains("swung")));
+        assert_eq!(found(1.9), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Slow convergence.
 
 use super::conditions;
+use super::shape::{self, Shape};
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
@@ -19,6 +20,9 @@ use crate::measure::Measure;
 /// - A network may stay at chance for half of the training and then learn all at once (parity does).
 ///   As long as its steps are of a sound size that is waiting, not failing. Only when all steps are
 ///   done and nothing was learned is it said that it was too slow.
+/// - In a log, the best constant prediction is unknown and the first loss is not one. There a run is
+///   slow if its loss ends within 5% of its start (2% for less than ten values), and neither the
+///   validation loss nor a metric improved.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SlowConvergence;
 
@@ -26,6 +30,10 @@ pub struct SlowConvergence;
 const DECAYED: f64 = 0.01;
 /// A skill that is next to perfect: what is left to learn is little.
 const NEARLY_DONE: f64 = 0.9;
+/// Decrease of a loss without a baseline below which it is slow, and the same for a short curve.
+const DECREASE: (f64, f64) = (0.05, 0.02);
+/// Number of values of a short curve.
+const SHORT: usize = 10;
 
 impl Detector for SlowConvergence {
     fn problem(&self) -> Problem {
@@ -114,6 +122,9 @@ impl Detector for SlowConvergence {
     }
 
     fn finish(&mut self, context: &Context<'_>) -> Option<Finding> {
+        if !context.facts.has_baseline() {
+            return self.level(context);
+        }
         let skill = context.curve.recent_skill(context.thresholds.alpha + 1)?;
         let low = context.thresholds.low_skill();
         if !conditions::has_learned_nothing(context) || skill >= low {
@@ -131,6 +142,32 @@ impl Detector for SlowConvergence {
     }
 }
 
+impl SlowConvergence {
+    /// Finds a loss that ends where it started.
+    fn level(self, context: &Context<'_>) -> Option<Finding> {
+        let loss = Shape::of(&shape::losses(context))?;
+        let limit = if loss.count < SHORT { DECREASE.1 } else { DECREASE.0 };
+        let validation = Shape::of(&shape::validation_losses(context));
+        if loss.lowest <= 0.0
+            || loss.decrease() >= limit
+            || validation.is_some_and(|loss| loss.decrease() >= limit)
+            || shape::metric_has_improved(context)
+        {
+            return None;
+        }
+        let message = format!(
+            "The loss hardly decreases: it starts at {} and ends at {}.",
+            crate::number::rough(loss.first),
+            crate::number::rough(loss.last)
+        );
+        Some(Finding::new(self.problem(), context.step(), message).since(1).with(
+            Measure::Loss,
+            loss.last,
+            (1.0 - limit) * loss.first,
+        ))
+    }
+}
+
 fn mean_skill(context: &Context<'_>, from: usize, to: usize) -> Option<f64> {
     let blocks = context.curve.blocks().get(from..to)?;
     crate::curve::mean(blocks.iter().map(|block| block.skill))
@@ -138,7 +175,7 @@ fn mean_skill(context: &Context<'_>, from: usize, to: usize) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Course, facts};
+    use super::super::fixture::{Course, curve, facts};
     use super::*;
 
     fn course(update: f64, skill: impl Fn(f64) -> f64 + 'static) -> Course {
@@ -161,6 +198,22 @@ mod tests {
     fn tiny_steps_of_a_run_that_is_done_or_gets_there_are_fine() {
         assert_eq!(course(1e-6, |_| 0.95).run(SlowConvergence), None);
         assert_eq!(course(5e-5, |p| 1.1 * p).run(SlowConvergence), None);
+    }
+
+    #[test]
+    fn a_level_loss_without_a_baseline_is_found() {
+        let found = |loss: fn(f64) -> f64| {
+            curve(50, move |step, seen| seen.loss = loss(step as f64)).run(SlowConvergence)
+        };
+        assert!(found(|step| 2311.0 + 30.0 / step).is_some_and(|f| f.message.contains("hardly")));
+        assert_eq!(found(|step| 0.12 + 0.05 / step), None);
+    }
+
+    #[test]
+    fn a_level_loss_with_a_perfect_accuracy_is_fine() {
+        let mut course = curve(50, |_, seen| seen.loss = 0.1);
+        course.change(|_, seen| seen.metric = Some(0.97));
+        assert_eq!(course.run(SlowConvergence), None);
     }
 
     #[test]

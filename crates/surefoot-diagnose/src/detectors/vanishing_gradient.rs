@@ -5,7 +5,7 @@ use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::layer::Activation;
 use crate::measure::Measure;
-use crate::observation::LayerInfo;
+use crate::observation::{LayerInfo, Observation};
 
 /// The gradient shrinks towards the first layers, which then do not learn.
 ///
@@ -26,8 +26,12 @@ use crate::observation::LayerInfo;
 ///   seen at its source, as those too large are in [`ExplodingGradient`](super::ExplodingGradient).
 /// - After steps that tore the weights out of shape, what gradients do is an effect of those; that
 ///   is [`OscillatingLoss`](super::OscillatingLoss).
+/// - Where only the norm of the whole gradient is known, it is exactly zero for several steps.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct VanishingGradient;
+pub struct VanishingGradient {
+    /// Number of consecutive steps without any gradient.
+    without: usize,
+}
 
 /// Share of the training after which the milder decay counts.
 const LATE: f64 = 0.3;
@@ -37,6 +41,8 @@ const SOON: f64 = 0.08;
 const STARVING: f64 = 0.1;
 /// Largest growth of the first gradient over the reviewed blocks that still counts as vanishing.
 const GROWTH: f64 = 1.5;
+/// Loss below which a gradient of zero is no problem.
+const DONE: f64 = 1e-6;
 
 fn has_sigmoids(context: &Context<'_>) -> bool {
     let hidden = context.facts.layers.len().saturating_sub(1);
@@ -53,7 +59,22 @@ impl Detector for VanishingGradient {
     }
 
     fn needs(&self) -> &'static [Quantity] {
-        &[Quantity::Model, Quantity::Gradients]
+        &[Quantity::Gradients]
+    }
+
+    fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
+        let norm = seen.gradient_norm?;
+        // Nothing is left to learn from a loss of zero.
+        self.without = if norm == 0.0 && seen.loss > DONE { self.without + 1 } else { 0 };
+        let needed = 2 * (context.thresholds.alpha + 1);
+        (self.without >= needed).then(|| {
+            let message = "The gradient is exactly zero: no weight changes.";
+            Finding::new(self.problem(), seen.step, message).certain().with(
+                Measure::GradientNorm,
+                norm,
+                0.0,
+            )
+        })
     }
 
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
@@ -94,8 +115,8 @@ impl Detector for VanishingGradient {
         let vanishes = (norm <= beta_2 && ratio <= beta_1) || norm <= 0.1 * thresholds.beta_2;
         let (newest, oldest) = (course.first()?, course.last()?);
         let gain = conditions::gain(context);
-        let starved = gain <= STARVING && context.has_run_for(SOON);
-        if !(starved || vanishes && *newest <= GROWTH * oldest) {
+        let starved = gain.filter(|gain| *gain <= STARVING && context.has_run_for(SOON));
+        if !(starved.is_some() || vanishes && *newest <= GROWTH * oldest) {
             return None;
         }
         let weak: Vec<String> = {
@@ -121,7 +142,7 @@ impl Detector for VanishingGradient {
             format!(
                 "The weights are {} times too small for their layers: outputs and \
                  gradients shrink from layer to layer.",
-                crate::number::rough(1.0 / gain)
+                crate::number::rough(1.0 / starved.unwrap_or(f64::NAN))
             )
         };
         let finding = Finding::new(self.problem(), context.step(), message);
@@ -132,7 +153,7 @@ impl Detector for VanishingGradient {
                 .within(weak)
                 .with(Measure::FirstGradient, norm, beta_2)
                 .with(Measure::FirstToLastGradient, ratio, beta_1)
-                .with(Measure::InitialGain, gain, STARVING)
+                .with_known(Measure::InitialGain, gain, STARVING)
                 .with(Measure::Depth, conditions::weighted(context).len() as f64, None)
                 .with_skill(context),
         )
@@ -141,9 +162,10 @@ impl Detector for VanishingGradient {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Course, facts, gradient};
+    use super::super::fixture::{Course, curve, facts, gradient};
     use super::*;
     use crate::finding::Confidence;
+    use crate::observation::LayerObservation;
 
     fn course(first: impl Fn(u64) -> f64 + 'static, skill: f64) -> Course {
         let mut course = Course::new(facts()).skill(move |_| skill);
@@ -153,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_first_layer_without_gradient_in_a_run_that_learns_nothing_is_found() {
-        let found = course(|_| 1e-6, 0.0).run(VanishingGradient).unwrap();
+        let found = course(|_| 1e-6, 0.0).run(VanishingGradient::default()).unwrap();
         assert_eq!(found.layers, ["dense_1"]);
         assert!(found.step < 30);
     }
@@ -166,15 +188,39 @@ mod tests {
                 layer.gradient = Some(gradient(0.0));
             }
         });
-        let found = course.run(VanishingGradient).unwrap();
+        let found = course.run(VanishingGradient::default()).unwrap();
         assert_eq!(found.confidence, Confidence::Certain);
-        let first_only = self::course(|_| 0.0, 0.0).run(VanishingGradient).unwrap();
+        let first_only = self::course(|_| 0.0, 0.0).run(VanishingGradient::default()).unwrap();
         assert_eq!(first_only.confidence, Confidence::Likely);
     }
 
     #[test]
+    fn a_whole_gradient_of_zero_is_certain() {
+        let course = |loss: f64| {
+            curve(20, move |_, seen| (seen.loss, seen.gradient_norm) = (loss, Some(0.0)))
+        };
+        let found = course(2.3).run(VanishingGradient::default()).unwrap();
+        assert_eq!((found.step, found.confidence), (8, Confidence::Certain));
+        assert_eq!(course(0.0).run(VanishingGradient::default()), None);
+    }
+
+    #[test]
+    fn layers_of_unknown_kind_are_enough() {
+        let mut course = curve(100, |_, _| {});
+        let layer =
+            |name: &str| LayerInfo { name: name.to_owned(), parameters: 1, ..LayerInfo::default() };
+        course.facts_mut().layers = vec![layer("a"), layer("b")];
+        course.change(|_, seen| {
+            let of =
+                |norm| LayerObservation { gradient: Some(gradient(norm)), ..Default::default() };
+            seen.layers = vec![of(1e-6), of(0.1)];
+        });
+        assert_eq!(course.run(VanishingGradient::default()).unwrap().layers, ["a"]);
+    }
+
+    #[test]
     fn a_run_that_learns_is_left_alone() {
-        assert_eq!(course(|_| 1e-6, 0.6).run(VanishingGradient), None);
+        assert_eq!(course(|_| 1e-6, 0.6).run(VanishingGradient::default()), None);
     }
 
     #[test]
@@ -189,14 +235,14 @@ mod tests {
             });
             course
         };
-        let found = course(0.0).run(VanishingGradient).unwrap();
+        let found = course(0.0).run(VanishingGradient::default()).unwrap();
         assert!(found.message.contains("too small"), "{}", found.message);
-        assert_eq!(course(0.6).run(VanishingGradient), None);
+        assert_eq!(course(0.6).run(VanishingGradient::default()), None);
     }
 
     #[test]
     fn a_gradient_that_works_itself_out_is_left_alone() {
         let growing = course(|step| 1e-7 * 1.2_f64.powi(step as i32), 0.0);
-        assert_eq!(growing.run(VanishingGradient), None);
+        assert_eq!(growing.run(VanishingGradient::default()), None);
     }
 }

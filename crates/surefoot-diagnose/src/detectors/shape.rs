@@ -1,0 +1,114 @@
+//! Shape of a learning curve whose best constant prediction is unknown.
+//!
+//! Logs seldom tell how good a blind guess would be, and their first loss is not one: it is an average
+//! over an epoch, or that of a model that was trained before. These detectors compare a curve with
+//! itself only.
+
+use crate::detector::Context;
+use crate::observation::{Evaluation, Split};
+
+/// Smallest number of values that a shape is read from.
+pub(super) const LEAST: usize = 5;
+
+/// Start, end and best of a series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Shape {
+    /// First value.
+    pub(super) first: f64,
+    /// Median of the last tenth.
+    pub(super) last: f64,
+    /// Smallest of the last values, at least two.
+    pub(super) last_low: f64,
+    /// Lowest median of a tenth.
+    pub(super) lowest: f64,
+    /// Highest median of a tenth.
+    pub(super) highest: f64,
+    /// Number of values.
+    pub(super) count: usize,
+}
+
+impl Shape {
+    /// The shape of `values`; `None` if there are fewer than five or one is not finite.
+    pub(super) fn of(values: &[f64]) -> Option<Shape> {
+        let count = values.len();
+        if count < LEAST || values.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        let window = (count / 10).max(if count < 12 { 1 } else { 3 });
+        let middle = |part: &[f64]| crate::curve::median(part.iter().copied());
+        let medians = || values.windows(window).filter_map(middle);
+        Some(Shape {
+            first: values[0],
+            last: middle(&values[count - window..])?,
+            last_low: values[count - window.max(2)..].iter().copied().fold(f64::INFINITY, f64::min),
+            lowest: medians().fold(f64::INFINITY, f64::min),
+            highest: medians().fold(f64::NEG_INFINITY, f64::max),
+            count,
+        })
+    }
+
+    /// Decrease from the first value to the last, as a share of the first.
+    pub(super) fn decrease(&self) -> f64 {
+        1.0 - self.last / self.first
+    }
+}
+
+/// Training losses, block by block.
+pub(super) fn losses(context: &Context<'_>) -> Vec<f64> {
+    context.curve.blocks().iter().map(|block| block.loss).collect()
+}
+
+/// Training metrics, block by block.
+pub(super) fn metrics(context: &Context<'_>) -> Vec<f64> {
+    context.curve.blocks().iter().filter_map(|block| block.metric).collect()
+}
+
+/// Evaluations of the validation split.
+pub(super) fn validations<'a>(
+    context: &Context<'a>,
+) -> impl Iterator<Item = &'a Evaluation> + use<'a> {
+    context.curve.evaluations().iter().filter(|seen| seen.split == Split::Validation)
+}
+
+/// Losses of the validation split.
+pub(super) fn validation_losses(context: &Context<'_>) -> Vec<f64> {
+    validations(context).map(|seen| seen.loss).collect()
+}
+
+/// Metrics of the validation split.
+pub(super) fn validation_metrics(context: &Context<'_>) -> Vec<f64> {
+    validations(context).filter_map(|seen| seen.metric).collect()
+}
+
+/// Returns true if the metric is an accuracy.
+pub(super) fn has_accuracy(context: &Context<'_>) -> bool {
+    context.facts.metric.as_deref() == Some("accuracy")
+}
+
+/// Returns true if the metric of either split is clearly higher in the end than at the start, or as
+/// high as it can be.
+pub(super) fn metric_has_improved(context: &Context<'_>) -> bool {
+    [metrics(context), validation_metrics(context)].iter().any(|values| {
+        Shape::of(values).is_some_and(|shape| {
+            shape.last - shape.first >= 0.05 || has_accuracy(context) && shape.last >= 0.9
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_last_value_does_not_make_the_end() {
+        let mut values = vec![10.0; 30];
+        values[29] = 1.0;
+        assert_eq!(Shape::of(&values).map(|shape| shape.last), Some(10.0));
+    }
+
+    #[test]
+    fn four_values_have_no_shape() {
+        assert_eq!(Shape::of(&[1.0; 4]), None);
+        assert_eq!(Shape::of(&[1.0, 1.0, f64::NAN, 1.0, 1.0]), None);
+    }
+}

@@ -36,7 +36,7 @@ fn by_problem(problem: &Problem) -> &'static [&'static str] {
         "slow_convergence" => {
             &["optimizer", "learning_rate", "initializer", "activation", "batch_norm", "recipe"]
         }
-        "oscillating_loss" => {
+        "oscillating_loss" | "diverging_loss" => {
             &["optimizer", "learning_rate", "initializer", "batch_size", "batch_norm", "recipe"]
         }
         "improper_output_activation" => &["activation"],

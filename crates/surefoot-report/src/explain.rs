@@ -62,6 +62,31 @@ static EXPLANATIONS: &[(Problem, &str, &str)] = &[
          meaningless.",
     ),
     (
+        Problem::DIVERGING_LOSS,
+        "the loss rose instead of falling",
+        "Each step makes the model worse. The learning rate is a common cause.",
+    ),
+    (
+        Problem::NEGATIVE_LOSS,
+        "the cross-entropy was negative",
+        "A cross-entropy is never negative. The targets are not probabilities.",
+    ),
+    (
+        Problem::COLLAPSE,
+        "the model lost what it had learned",
+        "After a good start, a few large steps destroyed the weights.",
+    ),
+    (
+        Problem::METRIC_AT_CHANCE,
+        "the accuracy stayed at that of a constant prediction",
+        "The model gives the same answer for every sample, whatever its loss.",
+    ),
+    (
+        Problem::VALIDATION_AT_CHANCE,
+        "the validation accuracy did not follow the training accuracy",
+        "The model is perfect on the training data and guesses on other data.",
+    ),
+    (
         Problem::LOSS_SPIKE,
         "the loss jumped",
         "The loss was suddenly much higher than before. An unusual batch is a common cause.",

@@ -16,8 +16,8 @@ pub struct Collapse;
 
 /// Final metric relative to its best that is too low.
 const METRIC_LEFT: f64 = 0.5;
-/// Best metric, and its gain since the start, from which on something had been learned.
-const METRIC_LEARNED: (f64, f64) = (0.2, 0.1);
+/// Best metric from which on something had been learned.
+const METRIC_LEARNED: f64 = 0.4;
 /// Loss relative to its start below which something had been learned.
 const LOSS_LEARNED: f64 = 0.6;
 /// Share of the way back to the start that is a collapse.
@@ -41,8 +41,7 @@ impl Detector for Collapse {
         let long = |shape: &Shape| shape.count >= LEAST;
         if shape::has_accuracy(context)
             && let Some(shape) = Shape::of(&shape::metrics(context)).filter(long)
-            && shape.highest >= METRIC_LEARNED.0
-            && shape.highest - shape.first >= METRIC_LEARNED.1
+            && shape.highest >= METRIC_LEARNED
             && shape.last < METRIC_LEFT * shape.highest
         {
             let percent = |value: f64| rough(100.0 * value);
@@ -57,7 +56,7 @@ impl Detector for Collapse {
         let shape = Shape::of(&shape::losses(context)).filter(long)?;
         let limit = shape.lowest + WAY_BACK * (shape.first - shape.lowest);
         let learned = shape.lowest > 0.0 && shape.lowest <= LOSS_LEARNED * shape.first;
-        (learned && shape.last_low >= limit && !shape::metric_has_improved(context)).then(|| {
+        (learned && shape.last_low >= limit && !shape::metric_has_gained(context, 0.2)).then(|| {
             let message = format!(
                 "The loss fell from {} to {} and rose again to {}.",
                 rough(shape.first),

@@ -1,6 +1,7 @@
 //! Diverging loss.
 
-use super::{conditions, shape};
+use super::conditions;
+use super::shape::{self, Shape};
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
@@ -26,6 +27,8 @@ const VALIDATION: f64 = 10.0;
 const LIVE: f64 = 3.0;
 /// Rise of the loss over four blocks by which it counts as still rising.
 const RISING: f64 = 1.2;
+/// Share of the missing metric that a sound run gains.
+const GAINED: f64 = 0.2;
 /// Skill from which on a high loss does not matter.
 const SKILLED: f64 = 0.5;
 
@@ -63,22 +66,18 @@ impl Detector for DivergingLoss {
     fn finish(&mut self, context: &Context<'_>) -> Option<Finding> {
         let skilled = context.curve.recent_skill(context.thresholds.alpha + 1);
         if context.facts.has_baseline() && skilled.is_none_or(|skill| skill >= SKILLED)
-            || shape::metric_has_improved(context)
+            || shape::metric_has_gained(context, GAINED)
         {
             return None;
         }
-        let training = shape::Shape::of(&shape::losses(context)).filter(|shape| {
-            shape.lowest > 0.0
-                && shape.last >= ABOVE_START * shape.first
-                && shape.last >= ABOVE_BEST * shape.lowest
-        });
-        if let Some(shape) = training {
+        let training = Shape::of(&shape::losses(context));
+        if let Some(shape) = training.filter(has_risen) {
             let (first, last) = (shape.first, shape.last);
             return Some(
                 finding(context, "loss", Measure::Loss, first, last, ABOVE_START).since(1),
             );
         }
-        let shape = shape::Shape::of(&shape::validation_losses(context))?;
+        let shape = Shape::of(&shape::validation_losses(context))?;
         let high = shape.lowest > 0.0
             && shape.last >= VALIDATION * shape.first
             && shape.last >= VALIDATION * shape.lowest;
@@ -87,6 +86,13 @@ impl Detector for DivergingLoss {
             finding(context, name, measure, shape.first, shape.last, VALIDATION).since(1)
         })
     }
+}
+
+/// Returns true for a loss that ends far above its start and its best.
+pub(super) fn has_risen(loss: &Shape) -> bool {
+    loss.lowest > 0.0
+        && loss.last >= ABOVE_START * loss.first
+        && loss.last >= ABOVE_BEST * loss.lowest
 }
 
 fn finding(

@@ -21,7 +21,9 @@ pub struct MetricAtChance;
 /// Accuracies between which a constant prediction is plausible.
 const PLAUSIBLE: std::ops::Range<f64> = 0.05..0.9;
 /// Range of the accuracy that still counts as one value; the second from `BALANCED` on.
-const FLAT: (f64, f64) = (0.02, 0.005);
+const FLAT: (f64, f64) = (0.06, 0.005);
+/// Change of its median from the first third to the last that is none.
+const TREND: f64 = 0.015;
 /// Accuracy above which a constant prediction can be good.
 const BALANCED: f64 = 0.6;
 /// Loss per wrong prediction below which loss and accuracy contradict each other.
@@ -76,7 +78,10 @@ fn flat(metrics: &[f64], losses: &[f64]) -> Option<(f64, f64)> {
         settled.iter().copied().fold(f64::NEG_INFINITY, f64::max),
     );
     let room = if share < BALANCED { FLAT.0 } else { FLAT.1 };
-    if !PLAUSIBLE.contains(&share) || high - low > room {
+    let third = settled.len().div_ceil(3);
+    let early = crate::curve::median(settled[..third].iter().copied())?;
+    let late = crate::curve::median(settled[settled.len() - third..].iter().copied())?;
+    if !PLAUSIBLE.contains(&share) || high - low > room || (late - early).abs() > TREND {
         return None;
     }
     let shape = shape::Shape::of(losses)?;

@@ -10,12 +10,15 @@ use crate::observation::Observation;
 /// to 1.
 ///
 /// A run counts as a classification if it has an accuracy or its loss is called a cross-entropy. Other
-/// losses, such as those of policies and likelihoods, may be negative.
+/// losses, such as those of policies and likelihoods, may be negative; but one that started positive and
+/// ends at ten times its negative has no lower bound.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NegativeLoss;
 
 /// Loss below which rounding is no explanation.
 const LIMIT: f64 = -1e-3;
+/// Multiple of the first loss that is far below zero.
+const UNBOUNDED: f64 = 10.0;
 
 impl Detector for NegativeLoss {
     fn problem(&self) -> Problem {
@@ -38,6 +41,22 @@ impl Detector for NegativeLoss {
             Finding::new(self.problem(), seen.step, message).with(Measure::Loss, seen.loss, 0.0)
         })
     }
+
+    fn finish(&mut self, context: &Context<'_>) -> Option<Finding> {
+        let loss = shape::Shape::of(&shape::losses(context))?;
+        let limit = -UNBOUNDED * loss.first.max(1.0);
+        (!context.facts.has_baseline() && loss.first > 0.0 && loss.last <= limit).then(|| {
+            let message = format!(
+                "The loss falls without a bound, to {}: check that targets lie between 0 and 1.",
+                crate::number::rough(loss.last)
+            );
+            Finding::new(self.problem(), context.step(), message).since(1).with(
+                Measure::Loss,
+                loss.last,
+                limit,
+            )
+        })
+    }
 }
 
 #[cfg(test)]
@@ -52,5 +71,12 @@ mod tests {
         assert_eq!(found.map(|found| found.step), Some(2));
         course.facts_mut().metric = None;
         assert_eq!(course.run(NegativeLoss), None);
+    }
+
+    #[test]
+    fn a_loss_without_a_bound_is_found_at_the_end() {
+        let mut course = curve(20, |step, seen| seen.loss = 2.0 - (step * step) as f64);
+        course.facts_mut().metric = None;
+        assert!(course.run(NegativeLoss).is_some_and(|found| found.message.contains("bound")));
     }
 }

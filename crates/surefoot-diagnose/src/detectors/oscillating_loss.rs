@@ -41,6 +41,8 @@ const LASTING: usize = 10;
 const LARGE_SWING: f64 = 0.3;
 /// Smallest number of large swings.
 const SWINGS: usize = 3;
+/// Share of the missing metric that a sound run gains.
+const GAINED: f64 = 0.2;
 /// Last loss relative to the first above which swings prevent learning.
 const NOT_LEARNED: f64 = 0.7;
 
@@ -135,17 +137,19 @@ impl OscillatingLoss {
         let turns = turns(&losses);
         let swings = turns.windows(2).filter(|pair| (pair[1] - pair[0]).abs() >= large).count();
         let share = swings as f64 / losses.len() as f64;
+        let quarter = losses.len().div_ceil(4);
+        let recent = losses[losses.len() - quarter..].iter().sum::<f64>() / quarter as f64;
         if swings < SWINGS
             || share < context.thresholds.eta
-            || loss.last < NOT_LEARNED * loss.first
-            || shape::metric_has_improved(context)
+            || recent < NOT_LEARNED * loss.first
+            || shape::metric_has_gained(context, GAINED)
         {
             return None;
         }
         let message = format!(
-            "The loss swung {swings} times by more than {}, and ends at {} after it started at {}.",
+            "The loss swung {swings} times by more than {}, and is {} in the end after it started at {}.",
             crate::number::rough(large),
-            crate::number::rough(loss.last),
+            crate::number::rough(recent),
             crate::number::rough(loss.first)
         );
         Some(Finding::new(self.problem(), context.step(), message).since(1).with(

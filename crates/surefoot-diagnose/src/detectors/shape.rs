@@ -85,12 +85,13 @@ pub(super) fn has_accuracy(context: &Context<'_>) -> bool {
     context.facts.metric.as_deref() == Some("accuracy")
 }
 
-/// Returns true if the metric of either split is clearly higher in the end than at the start, or as
-/// high as it can be.
-pub(super) fn metric_has_improved(context: &Context<'_>) -> bool {
+/// Returns true if the metric of either split gained this share of what was missing to a perfect one,
+/// or is an accuracy above 90%.
+pub(super) fn metric_has_gained(context: &Context<'_>, share: f64) -> bool {
     [metrics(context), validation_metrics(context)].iter().any(|values| {
         Shape::of(values).is_some_and(|shape| {
-            shape.last - shape.first >= 0.05 || has_accuracy(context) && shape.last >= 0.9
+            shape.last - shape.first >= share * (1.0 - shape.first).max(0.05)
+                || has_accuracy(context) && shape.last >= 0.9
         })
     })
 }

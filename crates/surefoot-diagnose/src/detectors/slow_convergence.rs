@@ -1,7 +1,7 @@
 //! Slow convergence.
 
-use super::conditions;
 use super::shape::{self, Shape};
+use super::{conditions, diverging_loss};
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
@@ -21,8 +21,8 @@ use crate::measure::Measure;
 ///   As long as its steps are of a sound size that is waiting, not failing. Only when all steps are
 ///   done and nothing was learned is it said that it was too slow.
 /// - In a log, the best constant prediction is unknown and the first loss is not one. There a run is
-///   slow if its loss ends within 5% of its start (2% for less than ten values), and neither the
-///   validation loss nor a metric improved.
+///   slow if its loss ends within 5% of its start (2% for less than ten values) or stands still above
+///   half of it, and neither the validation loss nor a metric improved.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SlowConvergence;
 
@@ -32,6 +32,12 @@ const DECAYED: f64 = 0.01;
 const NEARLY_DONE: f64 = 0.9;
 /// Decrease of a loss without a baseline below which it is slow, and the same for a short curve.
 const DECREASE: (f64, f64) = (0.05, 0.02);
+/// Decrease below which a loss that does not change any more is high.
+const HALF: f64 = 0.5;
+/// Relative range of a loss that does not change.
+const STILL: f64 = 1e-4;
+/// Share of the missing metric that a sound run gains.
+const GAINED: f64 = 0.1;
 /// Number of values of a short curve.
 const SHORT: usize = 10;
 
@@ -145,13 +151,15 @@ impl Detector for SlowConvergence {
 impl SlowConvergence {
     /// Finds a loss that ends where it started.
     fn level(self, context: &Context<'_>) -> Option<Finding> {
-        let loss = Shape::of(&shape::losses(context))?;
+        let losses = shape::losses(context);
+        let loss = Shape::of(&losses)?;
         let limit = if loss.count < SHORT { DECREASE.1 } else { DECREASE.0 };
         let validation = Shape::of(&shape::validation_losses(context));
         if loss.lowest <= 0.0
-            || loss.decrease() >= limit
+            || diverging_loss::has_risen(&loss)
+            || !(loss.decrease() < limit || has_stopped(&losses, &loss))
             || validation.is_some_and(|loss| loss.decrease() >= limit)
-            || shape::metric_has_improved(context)
+            || shape::metric_has_gained(context, GAINED)
         {
             return None;
         }
@@ -166,6 +174,19 @@ impl SlowConvergence {
             (1.0 - limit) * loss.first,
         ))
     }
+}
+
+/// Returns true for a high loss that does not change any more, as that of a model with a constant
+/// output. Losses below 1 are often logged with too few digits to tell.
+fn has_stopped(losses: &[f64], loss: &Shape) -> bool {
+    let (from, to) = (losses.len() / 2, losses.len() - (losses.len() / 10).max(1));
+    let settled = losses.get(from..to).unwrap_or_default();
+    let low = settled.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = settled.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    loss.count >= SHORT
+        && loss.last >= 1.0
+        && loss.decrease() < HALF
+        && high - low <= STILL * loss.last
 }
 
 fn mean_skill(context: &Context<'_>, from: usize, to: usize) -> Option<f64> {
@@ -206,7 +227,9 @@ mod tests {
             curve(50, move |step, seen| seen.loss = loss(step as f64)).run(SlowConvergence)
         };
         assert!(found(|step| 2311.0 + 30.0 / step).is_some_and(|f| f.message.contains("hardly")));
+        assert!(found(|step| if step < 10.0 { 2300.0 } else { 1788.3 }).is_some());
         assert_eq!(found(|step| 0.12 + 0.05 / step), None);
+        assert_eq!(found(|step| 5.0 + 3.0 / step), None);
     }
 
     #[test]

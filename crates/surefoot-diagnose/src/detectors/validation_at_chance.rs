@@ -16,7 +16,10 @@ pub struct ValidationAtChance;
 /// Training accuracy that is nearly perfect.
 const PERFECT: f64 = 0.9;
 /// Gain of the validation accuracy since its start that is no gain.
-const GAIN: f64 = 0.05;
+const GAIN: f64 = 0.1;
+/// Distance above the first training accuracy that the validation accuracy never reaches. A model that
+/// over-fits had learned something for both before.
+const NEVER_ABOVE: f64 = 0.05;
 /// Distance of the two accuracies that is too large.
 const GAP: f64 = 0.35;
 
@@ -38,6 +41,7 @@ impl Detector for ValidationAtChance {
         let loss = Shape::of(&shape::validation_losses(context));
         if training.last < PERFECT
             || validation.highest - validation.first > GAIN
+            || validation.highest > training.first + NEVER_ABOVE
             || training.last - validation.last < GAP
             || loss.is_some_and(|loss| loss.last < loss.first)
         {

@@ -1,0 +1,35 @@
+//! Evaluates Surefoot on logs and programs that others made.
+//!
+//! One subcommand for each collection, in a module of its own: it reads a directory with its labels and
+//! prints a table, or JSON.
+
+mod logs;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Evaluate Surefoot on logs and programs that others made
+#[derive(Debug, Parser)]
+#[command(name = "surefoot-cases")]
+struct Arguments {
+    #[command(subcommand)]
+    collection: Collection,
+}
+
+#[derive(Debug, Subcommand)]
+enum Collection {
+    Logs(logs::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().collection {
+        Collection::Logs(arguments) => logs::run(&arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::from(2)
+        }
+    }
+}

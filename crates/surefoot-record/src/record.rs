@@ -150,7 +150,7 @@ impl Record {
     ///
     /// [`Diagnosis::finish`] is called if the record has all planned steps.
     pub fn replay(&self, diagnosis: &mut Diagnosis) -> Result<Replay> {
-        replay::replay(self.observations()?, &self.evaluations()?, diagnosis)
+        replay::replay(self.observations()?, &self.evaluations()?, diagnosis, true)
     }
 
     /// Returns the quantities that a diagnosis of this record can use.

@@ -51,11 +51,13 @@ pub(crate) fn visit<O: Borrow<Observation>, E>(
     Ok(())
 }
 
-/// Feeds steps and evaluations to `diagnosis` and finishes it if the last planned step was reached.
+/// Feeds steps and evaluations to `diagnosis` and finishes it if the last planned step was reached and
+/// the run can be judged as a whole.
 pub(crate) fn replay<O: Borrow<Observation>, E>(
     steps: impl Iterator<Item = Result<O, E>>,
     evaluations: &[Evaluation],
     diagnosis: &mut Diagnosis,
+    judge: bool,
 ) -> Result<Replay, E> {
     let mut replay = Replay::default();
     let mut first_epoch = None;
@@ -70,7 +72,7 @@ pub(crate) fn replay<O: Borrow<Observation>, E>(
         }
     })?;
     let planned = diagnosis.facts().total_steps();
-    if replay.steps > 0 && planned.is_some_and(|planned| replay.steps >= planned) {
+    if judge && replay.steps > 0 && planned.is_some_and(|planned| replay.steps >= planned) {
         diagnosis.finish();
     }
     Ok(replay)

@@ -11,7 +11,14 @@ fn read_with(text: &str, map: &[(&str, &str)]) -> Result<Log, Error> {
     let path = dir.path().join("metrics.csv");
     std::fs::write(&path, text).unwrap();
     let map = map.iter().map(|(role, name)| (role.parse().unwrap(), (*name).to_owned()));
-    read(&path, &map.collect::<Map>())
+    read(&path, &map.collect::<Map>()).map(|mut logs| logs.remove(0))
+}
+
+fn logs(text: &str) -> Vec<Log> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("metrics.csv");
+    std::fs::write(&path, text).unwrap();
+    read(&path, &Map::new()).unwrap()
 }
 
 fn log(text: &str) -> Log {
@@ -181,18 +188,107 @@ fn a_column_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_cell_that_is_no_number_is_shown_with_its_place() {
-    assert_eq!(
-        complaint("step,loss\n1,0.5\n2,tensor(0.4)\n", &[]),
-        ", line 3, column `loss`: `tensor(0.4)` is not a number"
+fn a_cell_that_is_no_number_is_a_warning_with_its_place() {
+    let log = log("step,loss\n1,0.5\n2,tensor(0.4)\n3,0.3\n");
+    assert_eq!(losses(&log), [0.5, 0.3]);
+    let warning = &log.warnings[0];
+    assert!(warning.contains("line 3, column `loss`: `tensor(0.4)` is not a number"), "{warning}");
+}
+
+#[test]
+fn a_row_that_is_too_long_is_a_warning_and_one_that_is_cut_off_is_not() {
+    let log = log("step,loss\n1,0,5\n2,0.5\n3");
+    assert_eq!(losses(&log), [0.5]);
+    assert!(log.warnings.iter().any(|warning| warning.contains("line 2 has 3 cells")));
+}
+
+#[test]
+fn the_loss_that_covers_the_log_is_used() {
+    let rows: String = (0..100)
+        .map(|step| match step < 10 {
+            true => format!("{step},{},\n", 7.0),
+            false => format!("{},,{}\n", 100 * step, 1.0),
+        })
+        .collect();
+    let log = log(&format!("global_step,loss,train/loss\n0,7,9\n{rows}"));
+    assert_eq!(log.origin.series[0].name, "train/loss");
+    assert_eq!(log.steps.len(), 91);
+    assert!(
+        log.warnings.iter().any(|w| w.contains("10 of 101 rows have no value in `train/loss`"))
     );
 }
 
 #[test]
-fn a_row_that_is_too_long_is_refused_and_one_that_is_cut_off_is_not() {
-    let complaint = complaint("step,loss\n1,0,5\n", &[]);
-    assert!(complaint.contains("line 2 has 3 cells and the header has 2"), "{complaint}");
-    assert_eq!(losses(&log("step,loss\n1,0.5\n2")), [0.5]);
+fn a_loss_that_is_empty_beside_a_metric_is_nan() {
+    let log = log("epoch,loss,accuracy\n0,2.5,0.1\n1,,0.1\n2,,0.1\n");
+    assert_eq!(log.steps[0].loss, 2.5);
+    assert!(log.steps[1..].iter().all(|seen| seen.loss.is_nan()) && log.steps.len() == 3);
+    let never = crate::log("epoch,loss,accuracy\n0,,0.1\n1,,0.1\n2,,0.1\n");
+    assert_eq!(never.steps.len(), 3);
+    let apart = crate::log("step,loss,val_loss\n1,2,\n1,,3\n2,1,\n2,,2\n");
+    assert_eq!(losses(&apart), [2.0, 1.0]);
+}
+
+#[test]
+fn decimal_commas_and_downloads_of_tensorboard_are_read() {
+    assert_eq!(losses(&log("epoch;loss\n0;2,55\n1;1,5\n")), [2.55, 1.5]);
+    assert_eq!(losses(&log("Wall time,Step,Value\n1.5,0,3\n2.5,10,2\n")), [3.0, 2.0]);
+}
+
+#[test]
+fn losses_of_other_names_are_used_if_there_is_no_better_one() {
+    for text in [
+        "epoch,train/box_loss,train/cls_loss,val/box_loss\n1,3,9,5\n2,2,9,4\n",
+        "iteration,train-logloss,test-logloss\n1,3,5\n2,2,4\n",
+        "step\ttrain_loss\tval_ppl\n1\t3\t5\n2\t2\t4\n",
+    ] {
+        let log = log(text);
+        assert_eq!(losses(&log), [3.0, 2.0], "{text}");
+        assert_eq!(log.evaluations[1].loss, 4.0, "{text}");
+    }
+}
+
+#[test]
+fn several_runs_in_a_file_are_several_logs() {
+    let restarted = "epoch,loss\n0,3\n1,2\n2,1\nepoch,loss\n0,4\n1,3\n2,2\n";
+    let columns =
+        "Step,a - train/loss,a - train/loss__MIN,b - train/loss\n0,3,1,4\n1,2,1,3\n2,1,1,2\n";
+    let named = "seed,epoch,loss\n1,0,3\n2,0,4\n1,1,2\n2,1,3\n1,2,1\n2,2,2\n";
+    for text in [restarted, columns, named] {
+        let logs = logs(text);
+        let all: Vec<_> = logs.iter().map(losses).collect();
+        assert_eq!(all, [[3.0, 2.0, 1.0], [4.0, 3.0, 2.0]], "{text}");
+        assert!(logs.iter().all(|log| log.origin.run.is_some()));
+    }
+}
+
+#[test]
+fn steps_that_start_over_with_falling_losses_are_one_run() {
+    let log = logs("batch,loss\n0,9\n1,8\n2,7\n0,6\n1,5\n2,4\n");
+    assert_eq!(log.len(), 1);
+    assert_eq!(losses(&log[0]), [9.0, 8.0, 7.0, 6.0, 5.0, 4.0]);
+}
+
+#[test]
+fn a_global_gradient_norm_is_read() {
+    let log = log("step,loss,grad_norm\n1,2,0.5\n2,1,inf\n");
+    assert_eq!(log.steps[1].gradient_norm, Some(f64::INFINITY));
+    assert!(log.available.contains(&Quantity::Gradients));
+}
+
+#[test]
+fn layers_in_alphabetical_order_are_sorted_naturally() {
+    let log = log("step,loss,grad_norm/h.1,grad_norm/h.10,grad_norm/h.2\n1,1,3,4,5\n");
+    let names: Vec<_> = log.facts.layers.iter().map(|layer| layer.name.as_str()).collect();
+    assert_eq!(names, ["h.1", "h.2", "h.10"]);
+    assert_eq!(log.steps[0].layers[2].gradient.unwrap().l2, 4.0);
+}
+
+#[test]
+fn short_logs_are_not_judged() {
+    assert!(log("epoch,loss\n0,1\n1,1\n2,1\n3,1\n").is_too_short());
+    assert!(!log("epoch,loss\n0,1\n1,1\n2,1\n3,1\n4,1\n").is_too_short());
+    assert!(log("step,loss\n0,1\n1,1\n2,1\n3,1\n4,1\n").is_too_short());
 }
 
 #[test]
@@ -210,7 +306,20 @@ fn bytes_that_are_no_text_are_refused() {
 fn a_folder_of_lightning_is_read_by_its_metrics() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("metrics.csv"), "step,loss\n1,2\n").unwrap();
-    assert_eq!(losses(&read(dir.path(), &Map::new()).unwrap()), [2.0]);
+    assert_eq!(losses(&read(dir.path(), &Map::new()).unwrap()[0]), [2.0]);
+}
+
+#[test]
+fn versions_of_lightning_are_found_from_above() {
+    let dir = tempfile::tempdir().unwrap();
+    for (version, loss) in [("version_10", 3), ("version_2", 2)] {
+        let version = dir.path().join("lightning_logs").join(version);
+        std::fs::create_dir_all(&version).unwrap();
+        std::fs::write(version.join("metrics.csv"), format!("step,loss\n1,{loss}\n")).unwrap();
+    }
+    let logs = read(dir.path(), &Map::new()).unwrap();
+    assert_eq!(logs.iter().map(losses).collect::<Vec<_>>(), [[2.0], [3.0]]);
+    assert_eq!(logs[1].origin.run.as_deref(), Some("lightning_logs/version_10/metrics.csv"));
 }
 
 proptest! {

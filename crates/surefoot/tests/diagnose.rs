@@ -70,8 +70,6 @@ fn a_file_without_a_loss_says_what_it_has_and_what_to_do() {
 fn wrong_input_is_explained() {
     assert_snapshot!("wrong_path", complaint(HISTORY, &["nowhere.csv"]));
     assert_snapshot!("wrong_folder", complaint(HISTORY, &["."]));
-    let cell = HISTORY.replace("0.3", "small");
-    assert_snapshot!("wrong_cell", complaint(&cell, &["history.csv"]));
     for (name, arguments) in [
         ("wrong_value", ["--set", "diagnose.theta=high"]),
         ("wrong_fact", ["--set", "facts.task=ternary"]),
@@ -82,6 +80,22 @@ fn wrong_input_is_explained() {
         let arguments = [&["history.csv"][..], &arguments].concat();
         assert_snapshot!(name, complaint(HISTORY, &arguments));
     }
+}
+
+#[test]
+fn several_paths_are_diagnosed_and_one_that_is_wrong_does_not_stop_the_others() {
+    let folder = Folder::with("history.csv", HISTORY);
+    folder.write("nan.csv", "epoch,loss\n0,nan\n1,nan\n");
+    let outcome = folder.run(&["diagnose", "history.csv", "nan.csv", "--json"]);
+    assert_eq!(outcome.code, Some(1));
+    let events = outcome.events();
+    let found = |event: &&serde_json::Value| event["event"] == "diagnosis";
+    let results: Vec<_> = events.iter().filter(found).collect();
+    assert_eq!(results[0]["too_short"], true);
+    assert_eq!(results[1]["problems"], serde_json::json!(["non_finite_loss"]));
+    let outcome = folder.run(&["diagnose", "nowhere.csv", "nan.csv"]);
+    assert_eq!(outcome.code, Some(2));
+    assert!(outcome.stdout.contains("non finite loss"), "{}", outcome.stdout);
 }
 
 #[test]

@@ -17,20 +17,13 @@ pub enum Error {
     },
     /// A directory without anything to read.
     #[error(
-        "{} has no log: no header.json of a run, no TensorBoard file (*tfevents*), no metrics.csv",
-        path.display()
+        "{} has no log: no header.json of a run, no TensorBoard file (*tfevents*), none of {}",
+        path.display(),
+        crate::logs::KNOWN_FILES.join(", ")
     )]
     NotALog {
         /// The directory.
         path: PathBuf,
-    },
-    /// A directory with the logs of more than one run.
-    #[error("{} has the logs of several runs; name one of them: {}", path.display(), runs.join(", "))]
-    SeveralRuns {
-        /// The directory.
-        path: PathBuf,
-        /// The directories of the runs.
-        runs: Vec<String>,
     },
     /// Nothing in the log is the loss, as far as names tell.
     #[error("{} has no {what} that looks like the loss\n  {what}s: {}", path.display(), list(found))]

@@ -2,6 +2,7 @@
 
 use crate::logs::error::Error;
 use crate::logs::name::{Kind, kind};
+use crate::logs::natural;
 use crate::logs::role::{Map, Role};
 use crate::logs::table::{Row, Table};
 use crate::replay::{self, Replay};
@@ -10,7 +11,7 @@ use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{
     Diagnosis, Evaluation, Facts, LayerInfo, LayerObservation, Observation, Quantity, Split,
-    Summary, TaskKind,
+    Summary, TaskKind, Thresholds,
 };
 
 /// A training log as observations.
@@ -24,12 +25,14 @@ pub struct Log {
     pub facts: Facts,
     /// Quantities that a diagnosis can use.
     pub available: BTreeSet<Quantity>,
-    /// Training steps. The learning rate is NaN if the log has none.
+    /// Training steps.
     pub steps: Vec<Observation>,
     /// Evaluations on the validation split.
     pub evaluations: Vec<Evaluation>,
     /// Source of the log.
     pub origin: Origin,
+    /// Rows and cells that were left out, in sentences.
+    pub warnings: Vec<String>,
     /// The log's own number of each step.
     marks: Vec<u64>,
     /// True if the log has the epoch of each row.
@@ -41,6 +44,8 @@ pub struct Log {
 pub struct Origin {
     /// The file, or the directory.
     pub path: PathBuf,
+    /// Name of the run, if the log has several.
+    pub run: Option<String>,
     /// Name of the log's format.
     pub format: &'static str,
     /// Unit of the log's own numbers.
@@ -83,10 +88,10 @@ pub struct Series {
 }
 
 impl Log {
-    /// Builds a log from a table with one row per step, several steps or epoch.
+    /// Builds the logs of the runs in a table with one row per step, several steps or epoch.
     ///
-    /// `cell` returns the number in a row and column, or `None` if it is missing. Its errors count
-    /// only in columns that are used.
+    /// `cell` returns the number in a row and column, or `None` if it is missing. Its errors become
+    /// warnings in columns that are used.
     pub fn from_table(
         path: &Path,
         format: &'static str,
@@ -94,16 +99,44 @@ impl Log {
         rows: usize,
         map: &Map,
         cell: impl Fn(usize, usize) -> Result<Option<f64>, Error>,
-    ) -> Result<Log, Error> {
-        Table::read(path, format, columns, rows, map, cell).map(Log::from)
+    ) -> Result<Vec<Log>, Error> {
+        let tables = Table::read(path, format, columns, rows, map, cell)?;
+        let logs: Vec<Log> = tables.into_iter().map(Log::from).collect();
+        match logs.iter().find(|log| log.steps.is_empty()) {
+            None if !logs.is_empty() => Ok(logs),
+            _ => {
+                Err(Error::Empty { path: path.to_owned(), what: "column", name: "loss".to_owned() })
+            }
+        }
+    }
+
+    /// Runs all detectors that the log has the quantities for.
+    pub fn diagnose(&self, thresholds: Thresholds) -> Diagnosis {
+        let mut diagnosis = Diagnosis::new(self.facts.clone(), thresholds);
+        diagnosis.restrict_to(&self.available);
+        self.replay(&mut diagnosis);
+        diagnosis
+    }
+
+    /// Returns true if the log is too short to judge the run as a whole: fewer than five rows, or
+    /// fewer than twenty steps. Only what is wrong in itself, such as a loss of NaN, is found in it.
+    pub fn is_too_short(&self) -> bool {
+        const ROWS: usize = 5;
+        const STEPS: u64 = 20;
+        let span = match (self.marks.first(), self.marks.last()) {
+            (Some(first), Some(last)) => last - first + 1,
+            _ => 0,
+        };
+        self.steps.len() < ROWS || self.origin.unit == Unit::Step && span < STEPS
     }
 
     /// Feeds the steps and evaluations to `diagnosis`.
     ///
-    /// [`Diagnosis::finish`] is called if the log has all planned steps.
+    /// [`Diagnosis::finish`] is called if the log has all planned steps and is not too short.
     pub fn replay(&self, diagnosis: &mut Diagnosis) -> Replay {
         let steps = self.steps.iter().map(Ok::<_, Infallible>);
-        let Ok(replay) = replay::replay(steps, &self.evaluations, diagnosis);
+        let complete = !self.is_too_short();
+        let Ok(replay) = replay::replay(steps, &self.evaluations, diagnosis, complete);
         replay
     }
 
@@ -155,12 +188,13 @@ impl Log {
 impl From<Table> for Log {
     fn from(table: Table) -> Log {
         let place = |role: Role| table.series.iter().position(|series| series.role == role);
-        let [loss, metric, rate, val_loss, val_metric] = [
+        let [loss, metric, rate, val_loss, val_metric, norm] = [
             Role::Loss,
             Role::Metric,
             Role::LearningRate,
             Role::ValidationLoss,
             Role::ValidationMetric,
+            Role::GradientNorm,
         ]
         .map(place);
         let names = [metric, val_metric].into_iter().flatten();
@@ -191,8 +225,11 @@ impl From<Table> for Log {
                 }
                 without_metric = steps.len();
             }
-            if let Some(seen) = steps.last_mut().filter(|seen| seen.layers.is_empty()) {
-                seen.layers = layers.observe(row);
+            if let Some(seen) = steps.last_mut() {
+                if seen.layers.is_empty() {
+                    seen.layers = layers.observe(row);
+                }
+                seen.gradient_norm = seen.gradient_norm.or(get(norm));
             }
             if let Some(loss) = get(val_loss) {
                 evaluations.push(Evaluation {
@@ -211,7 +248,9 @@ impl From<Table> for Log {
 
         let mut available = BTreeSet::from([Quantity::Loss]);
         available.extend(last_metric.map(|_| Quantity::Metric));
-        if steps.iter().any(|seen| !seen.layers.is_empty()) {
+        let has_gradient =
+            |seen: &Observation| !seen.layers.is_empty() || seen.gradient_norm.is_some();
+        if steps.iter().any(has_gradient) {
             available.insert(Quantity::Gradients);
         }
         available.extend(evaluations.first().map(|_| Quantity::Validation));
@@ -233,7 +272,14 @@ impl From<Table> for Log {
             steps,
             evaluations,
             knows_epochs: kept.iter().any(|row| row.epoch.is_some()),
-            origin: Origin { path: table.path, format: table.format, unit, series: table.series },
+            origin: Origin {
+                path: table.path,
+                run: table.run,
+                format: table.format,
+                unit,
+                series: table.series,
+            },
+            warnings: table.warnings,
             marks,
         };
         log.count_epochs();
@@ -286,7 +332,8 @@ fn marks(rows: &[&Row]) -> (Unit, Vec<u64>) {
     }
 }
 
-/// The layers whose gradients are logged, in the order of the log.
+/// The layers whose gradients are logged, in the order of the log. An alphabetical order becomes a
+/// natural one, with layer 2 before layer 10.
 struct Layers {
     names: Vec<String>,
     /// The series of each.
@@ -307,6 +354,12 @@ impl Layers {
                     layers.places.push(vec![place]);
                 }
             }
+        }
+        if layers.names.is_sorted() {
+            let mut sorted: Vec<(String, Vec<usize>)> =
+                layers.names.drain(..).zip(layers.places.drain(..)).collect();
+            sorted.sort_by_key(|(name, _)| natural::key(name));
+            (layers.names, layers.places) = sorted.into_iter().unzip();
         }
         layers
     }

@@ -39,6 +39,22 @@ const STEP: &[&str] = &["step", "global_step", "iteration", "iter", "iterations"
 const STEP_TOO: &[&str] = &["steps", "global_steps", "batch", "batches", "update"];
 const EPOCH: &[&str] = &["epoch", "epochs"];
 const LOSS: &[&str] = &["loss", "total_loss", "running_loss", "mean_loss", "cost"];
+/// Words that make a name that of a loss if there is no better one: `box_loss`, `loss/G`, `logloss`.
+const LOSS_WORDS: &[&str] = &[
+    "loss",
+    "losses",
+    "logloss",
+    "mlogloss",
+    "nll",
+    "crossentropy",
+    "perplexity",
+    "ppl",
+    "mse",
+    "rmse",
+    "mae",
+];
+/// Words of names that only look like losses: `loss_scale`.
+const NOT_A_LOSS: &[&str] = &["scale", "scaler", "weight", "weights", "time", "num", "count"];
 const ACCURACY: &[&str] = &[
     "accuracy",
     "acc",
@@ -58,6 +74,8 @@ const GRADIENT: &[&str] = &["grad_norm", "gradient_norm", "grad_2_0_norm", "grad
 const TRAIN: &[&str] = &["train", "training", "tr", "trainer"];
 const VALIDATION: &[&str] = &["val", "valid", "validation", "eval", "evaluation", "dev"];
 const TEST: &[&str] = &["test", "testing"];
+/// Rank of names for a test split, behind all for a validation split.
+const TEST_RANK: usize = 1000;
 
 /// Returns the meaning of `name`; `folder` is the split of its directory.
 pub(crate) fn meaning(name: &str, folder: Option<Split>) -> Option<Meaning> {
@@ -85,24 +103,35 @@ pub(crate) fn meaning(name: &str, folder: Option<Split>) -> Option<Meaning> {
         return Some(of(Role::Epoch, rank));
     }
 
-    let split = split_of(&all).or(folder).unwrap_or(Split::Train);
+    let split = folder.or(split_of(&all)).unwrap_or(Split::Train);
     let core: Vec<&str> = all
         .iter()
         .map(String::as_str)
         .filter(|word| ![TRAIN, VALIDATION, TEST].concat().contains(word))
         .collect();
-    let (pace, core) = pace(&core);
+    let (pace, mut core) = pace(&core);
+    core.retain(|word| *word != "vs");
+    let partial = LOSS_WORDS
+        .iter()
+        .position(|word| core.contains(word))
+        .filter(|_| !core.iter().any(|word| NOT_A_LOSS.contains(word)));
     let core = core.join("_");
     let by_epoch = all.first().is_some_and(|word| word == "epoch");
     let of = |role, rank| Some(Meaning { role, pace, rank, by_epoch });
-    let loss = place(LOSS, &core);
+    let partial = partial.or_else(|| core.contains("cross_entropy").then_some(0));
+    let loss = place(LOSS, &core).or_else(|| partial.map(|rank| LOSS.len() + rank));
     let metric = place(&[ACCURACY, R2].concat(), &core);
     let rate = place(RATE, &core).or_else(|| core.starts_with("lr_").then_some(RATE.len()));
+    let norm = core.strip_suffix("_total").or(core.strip_prefix("total_")).unwrap_or(&core);
+    let norm = place(GRADIENT, norm).filter(|_| split == Split::Train);
+    // A test split serves as validation if there is no other.
+    let behind = if split == Split::Test { TEST_RANK } else { 0 };
     match (split, loss, metric, rate) {
+        _ if norm.is_some() => of(Role::GradientNorm, norm.unwrap_or(0)),
         (Split::Train, Some(rank), ..) => of(Role::Loss, rank),
-        (Split::Validation, Some(rank), ..) => of(Role::ValidationLoss, rank),
+        (_, Some(rank), ..) => of(Role::ValidationLoss, rank + behind),
         (Split::Train, _, Some(rank), _) => of(Role::Metric, rank),
-        (Split::Validation, _, Some(rank), _) => of(Role::ValidationMetric, rank),
+        (_, _, Some(rank), _) => of(Role::ValidationMetric, rank + behind),
         (Split::Train, _, _, Some(rank)) => of(Role::LearningRate, rank),
         (Split::Train, ..) => {
             let without = all.iter().filter(|word| !TRAIN.contains(&word.as_str()));
@@ -121,7 +150,7 @@ pub(crate) fn meaning(name: &str, folder: Option<Split>) -> Option<Meaning> {
 pub(crate) fn kind(name: &str) -> Kind {
     match meaning(name, None) {
         Some(Meaning { role: Role::Metric | Role::ValidationMetric, rank, .. })
-            if rank < ACCURACY.len() =>
+            if rank % TEST_RANK < ACCURACY.len() =>
         {
             Kind::Accuracy
         }
@@ -134,7 +163,8 @@ pub(crate) fn kind(name: &str) -> Kind {
 /// curves in one chart.
 pub(crate) fn split_of_folder(name: &str) -> Option<Split> {
     let words = words(name);
-    let split = split_of(&words)?;
+    // PyTorch appends the name of the curve: `Training vs. Validation Loss_Training`.
+    let split = split_of(&words[words.len().saturating_sub(1)..]).or_else(|| split_of(&words))?;
     let only = words.len() == 1 || meaning(name, None).is_some();
     only.then_some(split)
 }
@@ -177,7 +207,7 @@ fn layer(name: &str) -> Option<String> {
         .iter()
         .find_map(|part| layer.strip_suffix(part))
         .unwrap_or(layer);
-    // `train/grad_norm` is that of the whole model, which no detector can use.
+    // `train/grad_norm` is that of the whole model.
     let whole = ["total", "all", "global"].contains(&layer) || split_of_folder(layer).is_some();
     (!whole && !layer.is_empty()).then(|| layer.to_owned())
 }
@@ -227,6 +257,9 @@ mod tests {
                 "step,Step,global_step,iteration,_step,trainer/global_step,train/global_step,batch",
             ),
             (Epoch, "epoch,Epoch,epochs,train/epoch"),
+            (GradientNorm, "grad_norm,train/grad_norm,grad_2.0_norm_total,total_grad_norm"),
+            (Loss, "train/box_loss,loss/G,train-logloss,total_loss,train/ctc_loss,nll"),
+            (ValidationLoss, "val/box_loss,val_ppl,test_loss,test-logloss"),
         ] {
             for name in names.split(',') {
                 assert_eq!(role(name.trim()), Some(role_meant.clone()), "{name}");
@@ -236,17 +269,9 @@ mod tests {
 
     #[test]
     fn what_says_nothing_is_left_alone() {
-        for name in [
-            "_runtime",
-            "gpu_memory",
-            "test_loss",
-            "val_step",
-            "run - loss__MIN",
-            "train/grad_norm",
-            "grad_2.0_norm_total",
-            "auc",
-            "",
-        ] {
+        for name in
+            ["_runtime", "gpu_memory", "val_step", "run - loss__MIN", "loss_scale", "auc", ""]
+        {
             assert_eq!(role(name), None, "{name}");
         }
     }
@@ -265,6 +290,7 @@ mod tests {
         assert_eq!(split_of_folder("train"), Some(Split::Train));
         assert_eq!(split_of_folder("validation"), Some(Split::Validation));
         assert_eq!(split_of_folder("Loss_val"), Some(Split::Validation));
+        assert_eq!(split_of_folder("Training vs. Validation Loss_Training"), Some(Split::Train));
         assert_eq!(split_of_folder("train_with_dropout"), None);
         assert_eq!(split_of_folder("version_0"), None);
         let meaning = meaning("epoch_loss", Some(Split::Validation)).unwrap();

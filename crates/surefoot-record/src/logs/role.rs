@@ -24,6 +24,8 @@ pub enum Role {
     ValidationLoss,
     /// The metric on the validation split.
     ValidationMetric,
+    /// The norm of the gradient of all weights.
+    GradientNorm,
     /// The norm of a layer's gradient.
     Gradient(String),
 }
@@ -38,6 +40,7 @@ impl fmt::Display for Role {
             Role::LearningRate => "learning_rate",
             Role::ValidationLoss => "val_loss",
             Role::ValidationMetric => "val_metric",
+            Role::GradientNorm => "grad_norm",
             Role::Gradient(layer) => return write!(f, "grad_norm/{layer}"),
         })
     }
@@ -46,7 +49,7 @@ impl fmt::Display for Role {
 /// The text is not the name of a role.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is none of loss, metric, val_loss, val_metric, learning_rate, step, epoch, grad_norm/LAYER"
+    "`{0}` is none of loss, metric, val_loss, val_metric, learning_rate, step, epoch, grad_norm, grad_norm/LAYER"
 )]
 pub struct UnknownRole(String);
 
@@ -62,6 +65,7 @@ impl FromStr for Role {
             "learning_rate" => Role::LearningRate,
             "val_loss" => Role::ValidationLoss,
             "val_metric" => Role::ValidationMetric,
+            "grad_norm" => Role::GradientNorm,
             _ => match text.strip_prefix("grad_norm/") {
                 Some(layer) if !layer.is_empty() => Role::Gradient(layer.to_owned()),
                 _ => return Err(UnknownRole(text.to_owned())),
@@ -76,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_role_is_parsed_as_it_is_shown() {
-        for text in ["step", "loss", "val_metric", "grad_norm/block.1/dense"] {
+        for text in ["step", "loss", "val_metric", "grad_norm", "grad_norm/block.1/dense"] {
             assert_eq!(text.parse::<Role>().unwrap().to_string(), text);
         }
         let error = "grad_norm/".parse::<Role>().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! A log as rows of numbers, and which of its series are used.
+//! Runs of a log as rows of numbers, and which of its series are used.
 
 use crate::logs::error::Error;
 use crate::logs::log::Series;
@@ -7,18 +7,22 @@ use crate::logs::role::{Map, Role};
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-/// A log, with the series that are used.
+/// A run in a log, with the series that are used.
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) path: PathBuf,
     pub(crate) format: &'static str,
+    /// Name of the run, if the log has several.
+    pub(crate) run: Option<String>,
     /// All series but step and epoch.
     pub(crate) series: Vec<Series>,
     pub(crate) rows: Vec<Row>,
+    /// What was left out, in sentences.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Table {
-    /// Reads the columns that are used from a table of cells.
+    /// Reads the columns that are used from a table of cells, for each run in it.
     pub(crate) fn read(
         path: &Path,
         format: &'static str,
@@ -26,46 +30,247 @@ impl Table {
         rows: usize,
         map: &Map,
         cell: impl Fn(usize, usize) -> Result<Option<f64>, Error>,
+    ) -> Result<Vec<Table>, Error> {
+        let mut tables = Vec::new();
+        for (run, used) in runs(columns) {
+            let names: Vec<String> = used.iter().map(|&column| columns[column].clone()).collect();
+            let cell = |row: usize, column: usize| cell(row, used[column]);
+            let table = Table::of_run(path, format, &names, rows, map, cell)?;
+            tables.extend(Table { run, ..table }.divided());
+        }
+        Ok(tables)
+    }
+
+    fn of_run(
+        path: &Path,
+        format: &'static str,
+        columns: &[String],
+        rows: usize,
+        map: &Map,
+        cell: impl Fn(usize, usize) -> Result<Option<f64>, Error>,
     ) -> Result<Table, Error> {
-        let named = columns.iter().enumerate().map(|(column, name)| Named {
-            name: name.clone(),
-            // Rows have their own positions, whatever a column is called.
-            meaning: meaning(name, None).map(|meaning| Meaning { by_epoch: false, ..meaning }),
-            count: (0..rows).filter(|&row| !matches!(cell(row, column), Ok(None))).count(),
+        // Rows have their own positions, whatever a column is called.
+        let meaning =
+            |name: &str| meaning(name, None).map(|meaning| Meaning { by_epoch: false, ..meaning });
+        let step = |name: &String| meaning(name).is_some_and(|found| found.role == Role::Step);
+        let steps = columns.iter().position(step);
+        let position = |row: usize| {
+            let step = steps.and_then(|column| cell(row, column).ok().flatten());
+            step.unwrap_or(row as f64)
+        };
+        let named = columns.iter().enumerate().map(|(column, name)| {
+            let filled = (0..rows).filter(|&row| !matches!(cell(row, column), Ok(None)));
+            let (mut count, mut low, mut high) = (0, f64::INFINITY, f64::NEG_INFINITY);
+            for row in filled {
+                count += 1;
+                (low, high) = (low.min(position(row)), high.max(position(row)));
+            }
+            let span = if count > 0 { high - low } else { 0.0 };
+            Named { name: name.clone(), meaning: meaning(name), count, span }
         });
         let named: Vec<Named> = named.collect();
         let (positions, values): (Vec<Choice>, Vec<Choice>) = choose(path, &named, map, "column")?
             .into_iter()
             .partition(|choice| matches!(choice.series.role, Role::Step | Role::Epoch));
+        let mut warnings = Vec::new();
+        let mut number = |row: usize, column: usize| match cell(row, column) {
+            Ok(number) => number,
+            Err(error) => {
+                warnings.push(format!("{error}; the cell is ignored"));
+                None
+            }
+        };
         let mut read = Vec::with_capacity(rows);
         for index in 0..rows {
             let mut row = Row::new(values.len());
             for choice in &positions {
-                let number = cell(index, choice.index)?;
+                let number = number(index, choice.index);
                 match choice.series.role {
                     Role::Step => row.step = number,
                     _ => row.epoch = number,
                 }
             }
             for (place, choice) in row.cells.iter_mut().zip(&values) {
-                *place = cell(index, choice.index)?;
+                *place = number(index, choice.index);
             }
             read.push(row);
         }
-        Ok(Table {
-            path: path.to_owned(),
-            format,
-            series: values.into_iter().map(|choice| choice.series).collect(),
-            rows: in_order(read),
-        })
+        let series: Vec<Series> = values.into_iter().map(|choice| choice.series).collect();
+        for (loss, companions) in [
+            (Role::Loss, &[Role::Metric, Role::ValidationLoss, Role::ValidationMetric][..]),
+            (Role::ValidationLoss, &[Role::ValidationMetric]),
+        ] {
+            mark_empty(&mut read, &series, &loss, companions);
+        }
+        warnings.extend(unused(&read, &series, &named));
+        Ok(Table { path: path.to_owned(), format, run: None, series, rows: read, warnings })
+    }
+
+    /// Divides a table at the rows where the epochs or steps start over, and sorts the parts.
+    fn divided(mut self) -> Vec<Table> {
+        let mut starts = vec![0];
+        let mut first = 0;
+        for row in 1..self.rows.len() {
+            if self.restarts(first, row) {
+                first = row;
+                starts.push(row);
+            }
+        }
+        // Without epochs, steps that start over may be those of the next epoch.
+        let loss = self.series.iter().position(|series| series.role == Role::Loss);
+        let value = |row: &Row| loss.and_then(|loss| row.cells[loss]);
+        let by_epoch = self.rows.iter().any(|row| row.epoch.is_some());
+        let continues = |&start: &usize| {
+            let before = self.rows[..start].iter().rev().find_map(value);
+            let (first, new) =
+                (self.rows.iter().find_map(value), self.rows[start..].iter().find_map(value));
+            match (first, before, new) {
+                (Some(first), Some(before), Some(new)) => {
+                    (new - before).abs() < (new - first).abs()
+                }
+                _ => false,
+            }
+        };
+        if !by_epoch && starts.len() > 1 && starts[1..].iter().all(continues) {
+            self.rows.iter_mut().for_each(|row| row.step = None);
+            starts.truncate(1);
+        }
+        let several = starts.len() > 1;
+        let mut tables = Vec::new();
+        let mut rows = self.rows;
+        for (number, &start) in starts.iter().enumerate().rev() {
+            let (part, repeated) = in_order(rows.split_off(start));
+            let mut warnings = if number == 0 { self.warnings.clone() } else { Vec::new() };
+            if repeated > 0 {
+                warnings.push(format!(
+                    "{repeated} rows repeat an earlier step; the later values are used"
+                ));
+            }
+            let run = match (&self.run, several) {
+                (run, false) => run.clone(),
+                (Some(run), true) => Some(format!("{run}, run {}", number + 1)),
+                (None, true) => Some(format!("run {}", number + 1)),
+            };
+            tables.push(Table {
+                path: self.path.clone(),
+                format: self.format,
+                run,
+                series: self.series.clone(),
+                rows: part,
+                warnings,
+            });
+        }
+        tables.reverse();
+        // A part without a loss, such as a header that was written twice, is not a run.
+        let has_loss = |table: &Table| table.rows.iter().any(|row| value(row).is_some());
+        if tables.iter().any(has_loss) {
+            tables.retain(has_loss);
+        }
+        tables
+    }
+
+    /// Returns true if a new run starts at `row`; `first` is the first row of the run before.
+    fn restarts(&self, first: usize, row: usize) -> bool {
+        const LEAST: usize = 3;
+        let start = |of: fn(&Row) -> Option<f64>| {
+            let first = self.rows[first..row].iter().find_map(of);
+            let before = self.rows[..row].iter().rev().find_map(of);
+            Some((first?, before?, of(&self.rows[row])?))
+        };
+        let back = |(first, before, now): (f64, f64, f64)| now < before && now <= first;
+        let step = start(|row| row.step);
+        let epoch = start(|row| row.epoch);
+        row - first >= LEAST
+            && match (epoch, step) {
+                (Some(epoch), Some(step)) => back(epoch) && step.2 <= step.1,
+                (Some(epoch), None) => back(epoch),
+                (None, Some(step)) => back(step),
+                (None, None) => false,
+            }
     }
 }
 
-/// Merges rows of the same step and sorts them.
+/// Columns of each run. Weights & Biases writes `NAME - SERIES` for the series of several runs.
+fn runs(columns: &[String]) -> Vec<(Option<String>, Vec<usize>)> {
+    let prefix = |name: &str| {
+        let (run, _) = name.rsplit_once(" - ")?;
+        meaning(name, None).map(|_| run.trim().to_owned())
+    };
+    let mut names: Vec<String> = Vec::new();
+    for run in columns.iter().filter_map(|name| prefix(name)) {
+        if !names.contains(&run) {
+            names.push(run);
+        }
+    }
+    if names.len() < 2 {
+        return vec![(None, (0..columns.len()).collect())];
+    }
+    let of_run = |run: &String| {
+        let own = |column: &usize| prefix(&columns[*column]).is_none_or(|other| other == *run);
+        (0..columns.len()).filter(own).collect()
+    };
+    names.iter().map(|run| (Some(run.clone()), of_run(run))).collect()
+}
+
+/// Fills the empty cells of a loss with NaN where its companions are filled: pandas writes NaN as an
+/// empty cell.
+///
+/// A companion is logged together with the loss if the two are filled in the same rows up to some row.
+/// If the loss is empty from there on, or from the start and for good, it was NaN.
+fn mark_empty(rows: &mut [Row], series: &[Series], loss: &Role, companions: &[Role]) {
+    let place = |role: &Role| series.iter().position(|series| series.role == *role);
+    let Some(loss) = place(loss) else {
+        return;
+    };
+    let never = rows.iter().all(|row| row.cells[loss].is_none());
+    for companion in companions.iter().filter_map(place) {
+        let both: Vec<usize> =
+            (0..rows.len()).filter(|&row| rows[row].cells[companion].is_some()).collect();
+        let filled = both.iter().take_while(|&&row| rows[row].cells[loss].is_some()).count();
+        let empty = &both[filled..];
+        let stays = empty.iter().all(|&row| rows[row].cells[loss].is_none());
+        // The last row may be incomplete.
+        let last_only = empty == [rows.len() - 1];
+        if stays && !last_only && !empty.is_empty() && (filled > 0 || never) {
+            for &row in empty {
+                rows[row].cells[loss] = Some(f64::NAN);
+            }
+            return;
+        }
+    }
+}
+
+/// Tells how many rows are not used, and which other loss they have.
+fn unused(rows: &[Row], series: &[Series], named: &[Named]) -> Option<String> {
+    let counts = |row: &&Row| {
+        let mut cells = row.cells.iter().zip(series);
+        !cells.any(|(cell, series)| {
+            let norm = matches!(series.role, Role::Gradient(_) | Role::GradientNorm);
+            cell.is_some() && !norm
+        })
+    };
+    let ignored = rows.iter().filter(counts).count();
+    let loss = &series.iter().find(|series| series.role == Role::Loss)?.name;
+    let role = |other: &&Named| {
+        let role = other.meaning.as_ref().map(|meaning| &meaning.role);
+        role == Some(&Role::Loss) && other.count > 0 && other.name != *loss
+    };
+    let others = named.iter().filter(role).map(|other| format!("`{}`", other.name));
+    let others: Vec<String> = others.take(3).collect();
+    (ignored > 0).then(|| {
+        let hint = match others.is_empty() {
+            true => String::new(),
+            false => format!("; other losses in the log: {}", others.join(", ")),
+        };
+        format!("{ignored} of {} rows have no value in `{loss}` and are ignored{hint}", rows.len())
+    })
+}
+
+/// Merges rows of the same step and sorts them. Returns the number of rows that replaced others.
 ///
 /// Lightning writes several rows for a step, and a resumed run repeats steps; the later row wins.
 /// Rows without a step keep their order.
-fn in_order(mut rows: Vec<Row>) -> Vec<Row> {
+fn in_order(mut rows: Vec<Row>) -> (Vec<Row>, usize) {
     let stepped = rows.iter().any(|row| row.step.is_some());
     let (mut step, mut epoch) = (None, None);
     for row in &mut rows {
@@ -81,6 +286,7 @@ fn in_order(mut rows: Vec<Row>) -> Vec<Row> {
         });
     }
     let mut merged: Vec<Row> = Vec::with_capacity(rows.len());
+    let mut repeated = 0;
     for row in rows {
         match merged.last_mut() {
             Some(last)
@@ -88,12 +294,13 @@ fn in_order(mut rows: Vec<Row>) -> Vec<Row> {
                     && key(last) == key(&row)
                     && (stepped || last.complements(&row)) =>
             {
+                repeated += usize::from(!last.complements(&row));
                 last.update(&row);
             }
             _ => merged.push(row),
         }
     }
-    merged
+    (merged, repeated)
 }
 
 /// Values logged at one step or epoch.
@@ -132,6 +339,8 @@ pub(crate) struct Named {
     pub(crate) meaning: Option<Meaning>,
     /// Number of values.
     pub(crate) count: usize,
+    /// Distance from the first value to the last, in steps or rows.
+    pub(crate) span: f64,
 }
 
 /// A series that is used: its place among all and what it is.
@@ -160,11 +369,13 @@ pub(crate) fn choose(
         })?;
         choices.push(choice(all, index, role, true));
     }
-    guess(all, &Role::Loss, &mut choices, |_| true);
+    guess(all, &Role::Loss, &mut choices, |named| named.count > 0);
+    // A loss that was NaN from the start may be empty.
+    guess(all, &Role::Loss, &mut choices, |_| has_others(all));
     let Some(loss) = choices.iter().find(|choice| choice.series.role == Role::Loss) else {
         return Err(Error::NoLoss { path: path.to_owned(), what, found: found() });
     };
-    if all[loss.index].count == 0 {
+    if all[loss.index].count == 0 && loss.series.mapped {
         return Err(Error::Empty {
             path: path.to_owned(),
             what,
@@ -175,9 +386,9 @@ pub(crate) fn choose(
     let by_epoch = all[loss.index].meaning.as_ref().map(|meaning| meaning.by_epoch);
     let fits = |named: &Named| {
         let of = named.meaning.as_ref().map(|meaning| meaning.by_epoch);
-        by_epoch.is_none() || of == by_epoch
+        named.count > 0 && (by_epoch.is_none() || of == by_epoch)
     };
-    for role in [Role::Metric, Role::LearningRate, Role::ValidationLoss] {
+    for role in [Role::Metric, Role::LearningRate, Role::ValidationLoss, Role::GradientNorm] {
         guess(all, &role, &mut choices, fits);
     }
     let metric = choices.iter().find(|choice| choice.series.role == Role::Metric);
@@ -186,7 +397,7 @@ pub(crate) fn choose(
         |named: &Named| fits(named) && metric.is_none_or(|metric| kind(&named.name) == metric);
     guess(all, &Role::ValidationMetric, &mut choices, same);
     for role in [Role::Step, Role::Epoch] {
-        guess(all, &role, &mut choices, |_| true);
+        guess(all, &role, &mut choices, |named| named.count > 0);
     }
     for (index, named) in all.iter().enumerate() {
         if let Some(Meaning { role: role @ Role::Gradient(_), .. }) = &named.meaning
@@ -200,25 +411,40 @@ pub(crate) fn choose(
     Ok(choices)
 }
 
-/// Adds the series whose name matches `role` best, unless one is chosen already. Of equal matches
-/// the one with the most values is taken.
+/// Returns true if the log has values of a metric or of a validation split.
+fn has_others(all: &[Named]) -> bool {
+    all.iter().any(|named| {
+        let role = named.meaning.as_ref().map(|meaning| &meaning.role);
+        named.count > 1
+            && matches!(role, Some(Role::Metric | Role::ValidationLoss | Role::ValidationMetric))
+    })
+}
+
+/// Part of the longest span from which on a series covers the log.
+const COVERS: f64 = 0.8;
+
+/// Adds the series whose name matches `role` best, unless one is chosen already. Series that cover the
+/// log go before others; of equal matches the one with the most values is taken.
 fn guess(all: &[Named], role: &Role, choices: &mut Vec<Choice>, fits: impl Fn(&Named) -> bool) {
     if choices.iter().any(|choice| choice.series.role == *role) {
         return;
     }
-    let best = all
+    let candidates: Vec<(usize, &Named, &Meaning)> = all
         .iter()
         .enumerate()
         .filter(|(index, named)| {
-            named.count > 0 && fits(named) && !choices.iter().any(|choice| choice.index == *index)
+            fits(named) && !choices.iter().any(|choice| choice.index == *index)
         })
         .filter_map(|(index, named)| Some((index, named, named.meaning.as_ref()?)))
         .filter(|(_, _, meaning)| meaning.role == *role)
-        .min_by_key(|(index, named, meaning)| {
-            (meaning.rank, Reverse(named.count), meaning.pace, *index)
-        });
+        .collect();
+    let longest = candidates.iter().map(|(_, named, _)| named.span).fold(0.0, f64::max);
+    let best = candidates.iter().min_by_key(|(index, named, meaning)| {
+        let covers = named.span >= COVERS * longest;
+        (Reverse(covers), meaning.rank, Reverse(named.count), meaning.pace, *index)
+    });
     if let Some((index, ..)) = best {
-        choices.push(choice(all, index, role, false));
+        choices.push(choice(all, *index, role, false));
     }
 }
 

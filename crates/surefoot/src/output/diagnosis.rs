@@ -7,10 +7,17 @@ use serde::Serialize;
 use surefoot_diagnose::{Evidence, Finding, Problem, Quantity, Severity};
 use surefoot_record::Event as Recorded;
 
+/// Maximum number of notes that are printed.
+const LISTED: usize = 5;
+
 /// Subject, checks and findings of a diagnosis.
 #[derive(Debug)]
 pub(crate) struct DiagnosisReport {
     pub(crate) path: String,
+    /// Rows and cells that were left out, in sentences.
+    pub(crate) notes: Vec<String>,
+    /// True if the log is too short to judge.
+    pub(crate) too_short: bool,
     /// Amount and kind of the data.
     pub(crate) description: String,
     /// Unit of the step numbers.
@@ -47,6 +54,10 @@ pub(crate) enum Other<'a> {
         warnings: Vec<&'a Problem>,
         checked: &'a [Problem],
         not_observable: Vec<&'a Problem>,
+        /// True if only what is wrong in itself could be found.
+        too_short: bool,
+        /// Rows and cells that were left out.
+        notes: &'a [String],
     },
 }
 
@@ -82,6 +93,8 @@ impl DiagnosisReport {
             warnings: self.warnings().map(|finding| &finding.problem).collect(),
             checked: &self.checked,
             not_observable: self.not_observable.iter().map(|(id, _)| id).collect(),
+            too_short: self.too_short,
+            notes: &self.notes,
         });
         findings.chain(not_observable).chain([result]).collect()
     }
@@ -89,10 +102,17 @@ impl DiagnosisReport {
     /// For people.
     pub(crate) fn text(&self) -> String {
         let path = Role::Strong.paint(&self.path);
-        let mut parts = vec![format!("{path}: {}", self.description)];
+        let mut head = vec![format!("{path}: {}", self.description)];
+        head.extend(self.notes.iter().take(LISTED).map(|note| format!("  note: {note}")));
+        if self.notes.len() > LISTED {
+            head.push(format!("  note: {} more of these", self.notes.len() - LISTED));
+        }
+        let mut parts = vec![head.join("\n")];
         parts.extend(self.problems().map(|finding| self.finding(finding)));
         if self.checked.is_empty() {
             parts.push(Role::Warning.paint("nothing could be looked for"));
+        } else if self.problems().next().is_none() && self.too_short {
+            parts.push(Role::Warning.paint("too short to judge"));
         } else if self.problems().next().is_none() {
             parts.push(Role::Good.paint("no problem found"));
         }
@@ -126,6 +146,12 @@ impl DiagnosisReport {
             lines.push(format!("    {layers}   {}", finding.layers.join(", ")));
         }
         lines.extend(evidence(&finding.evidence));
+        if let Some(advice) = &finding.advice {
+            for (framework, code) in [("PyTorch", &advice.pytorch), ("Keras", &advice.keras)] {
+                let framework = Role::Quiet.paint(format!("{framework:<7}"));
+                lines.push(format!("    {framework}   {code}"));
+            }
+        }
         lines.join("\n")
     }
 

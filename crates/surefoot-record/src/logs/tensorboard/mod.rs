@@ -7,6 +7,7 @@ use crate::logs::LogFormat;
 use crate::logs::error::Error;
 use crate::logs::log::Log;
 use crate::logs::name::{meaning, split_of_folder};
+use crate::logs::natural;
 use crate::logs::role::{Map, Role};
 use crate::logs::table::{Choice, Named, Row, Table, choose};
 use event::Event;
@@ -33,7 +34,7 @@ impl LogFormat for TensorBoard {
         }
     }
 
-    fn read(&self, path: &Path, map: &Map) -> Result<Log, Error> {
+    fn read(&self, path: &Path, map: &Map) -> Result<Vec<Log>, Error> {
         let files = match path.is_dir() {
             true => event_files(path)?,
             false => vec![path.to_owned()],
@@ -78,8 +79,8 @@ struct Tag {
 /// The tags of a run, by their names with their folders.
 type TagMap = BTreeMap<String, Tag>;
 
-/// Reads the event files of one run, found at `path`.
-fn read(path: &Path, files: Vec<PathBuf>, map: &Map) -> Result<Log, Error> {
+/// Reads the event files of all runs found at `path`.
+fn read(path: &Path, files: Vec<PathBuf>, map: &Map) -> Result<Vec<Log>, Error> {
     let mut runs: BTreeMap<PathBuf, TagMap> = BTreeMap::new();
     for file in files {
         let folder = file.parent().unwrap_or(Path::new(""));
@@ -102,25 +103,28 @@ fn read(path: &Path, files: Vec<PathBuf>, map: &Map) -> Result<Log, Error> {
             }
         }
     }
-    let mut logs = Vec::new();
+    let mut tables = Vec::new();
     let mut first_error = None;
     let mut found = Vec::new();
     for (home, run) in runs {
         found.extend(run.keys().cloned());
         match table(path, run, map) {
-            Ok(table) => logs.push((home, table)),
+            Ok(table) => tables.push((home, table)),
             Err(error) => first_error = first_error.or(Some(error)),
         }
     }
-    match (logs.len(), first_error) {
-        (1, _) => Ok(Log::from(logs.remove(0).1)),
-        (0, Some(error)) => Err(error),
-        (0, None) => Err(Error::NoLoss { path: path.to_owned(), what: "tag", found }),
-        _ => Err(Error::SeveralRuns {
-            path: path.to_owned(),
-            runs: logs.iter().map(|(home, _)| home.display().to_string()).collect(),
-        }),
+    if tables.is_empty() {
+        let no_loss = || Error::NoLoss { path: path.to_owned(), what: "tag", found };
+        return Err(first_error.unwrap_or_else(no_loss));
     }
+    let several = tables.len() > 1;
+    tables.sort_by_key(|(home, _)| natural::key(&home.to_string_lossy()));
+    let logs = tables.into_iter().map(|(home, mut table)| {
+        let below = home.strip_prefix(path).unwrap_or(&home).display().to_string();
+        table.run = several.then_some(below);
+        Log::from(table)
+    });
+    Ok(logs.collect())
 }
 
 fn table(path: &Path, run: TagMap, map: &Map) -> Result<Table, Error> {
@@ -130,6 +134,10 @@ fn table(path: &Path, run: TagMap, map: &Map) -> Result<Table, Error> {
             name: name.clone(),
             meaning: meaning(&tag.name, tag.split),
             count: tag.values.len(),
+            span: match (tag.values.keys().next(), tag.values.keys().next_back()) {
+                (Some(first), Some(last)) => (last - first) as f64,
+                _ => 0.0,
+            },
         })
         .collect();
     let choices = choose(path, &named, map, "tag")?;
@@ -165,6 +173,8 @@ fn table(path: &Path, run: TagMap, map: &Map) -> Result<Table, Error> {
     Ok(Table {
         path: path.to_owned(),
         format: TensorBoard.name(),
+        run: None,
+        warnings: Vec::new(),
         series: values.into_iter().map(|choice| choice.series).collect(),
         rows: rows.into_values().collect(),
     })

@@ -1,6 +1,6 @@
 //! Runs the detectors on a recorded run or a log.
 
-use super::settings::Settings;
+use super::settings::DiagnoseSettings;
 use super::subject::Subject;
 use crate::failure::Failure;
 use crate::output::diagnosis::DiagnosisReport;
@@ -9,10 +9,10 @@ use surefoot_diagnose::{Detector, Diagnosis, Finding};
 /// Replays all steps and evaluations to the detectors, as in live training.
 pub(super) fn examine(
     mut subject: Subject,
-    settings: Settings,
+    settings: DiagnoseSettings,
     detectors: Vec<Box<dyn Detector>>,
 ) -> Result<DiagnosisReport, Failure> {
-    subject.complete(&settings.given);
+    subject.complete(&settings.stated);
     let facts = subject.facts().clone();
     let mut diagnosis = Diagnosis::with(facts, settings.thresholds, detectors);
     let not_observable = diagnosis.restrict_to(&subject.available()?);
@@ -29,7 +29,9 @@ pub(super) fn examine(
         ..finding.clone()
     };
     Ok(DiagnosisReport {
-        path: subject.path().display().to_string(),
+        path: subject.name(),
+        notes: subject.notes(),
+        too_short: subject.is_too_short(),
         description: subject.description(replay)?,
         unit: subject.unit().name(),
         steps: replay.steps,

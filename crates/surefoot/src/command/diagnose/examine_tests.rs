@@ -80,8 +80,8 @@ fn report_of(csv: &str, settings: &[(&str, &str)]) -> DiagnosisReport {
     std::fs::write(&path, csv).unwrap();
     let settings: Vec<_> =
         settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-    let settings = Settings::read(&settings, Thresholds::default(), &detectors()).unwrap();
-    let subject = Subject::open(&path, &Map::new()).unwrap();
+    let settings = DiagnoseSettings::read(&settings, Thresholds::default(), &detectors()).unwrap();
+    let subject = Subject::open(&path, &Map::new()).unwrap().remove(0);
     let mut report = examine(subject, settings, detectors()).unwrap();
     report.path = "history.csv".to_owned();
     report
@@ -103,10 +103,14 @@ fn findings_are_told_in_the_numbers_of_the_log() {
         layers   dense_1, dense_2
         loss              1.5   limit 1
         learning rate   0.001
+        PyTorch   torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # after loss.backward()
+        Keras     keras.optimizers.Adam(learning_rate=lr, clipnorm=1.0)
 
     warning: over fitting   at epoch 11
       The splits part.
         validation loss   3   limit 2
+        PyTorch   torch.optim.AdamW(model.parameters(), weight_decay=0.01)  # and nn.Dropout(0.3); stop at the best epoch
+        Keras     keras.callbacks.EarlyStopping(patience=5, restore_best_weights=True)  # and Dropout(0.3)
 
       not found        slow convergence
       not observable   vanishing gradient, exploding gradient (need gradients)
@@ -116,9 +120,9 @@ fn findings_are_told_in_the_numbers_of_the_log() {
 
 #[test]
 fn a_healthy_log_says_so() {
-    let report = report_of("loss\n0.5\n0.25\n", &[]);
+    let report = report_of("loss\n0.5\n0.25\n0.2\n0.1\n0.1\n", &[]);
     assert_snapshot!(text(&report), @r"
-    history.csv: 2 rows, with loss
+    history.csv: 5 rows, with loss
 
     no problem found
 
@@ -128,6 +132,25 @@ fn a_healthy_log_says_so() {
                        improper loss (needs the metric and the model and its task)
     ");
     assert_eq!(report.problems().count(), 0);
+}
+
+#[test]
+fn a_short_log_is_not_judged_and_its_gaps_are_noted() {
+    let mut report = report_of("loss\n0.5\n-\n0.25\n", &[]);
+    assert!(
+        report.notes[0]
+            .ends_with("line 3, column `loss`: `-` is not a number; the cell is ignored")
+    );
+    report.notes = vec!["a gap".to_owned()];
+    report.not_observable.clear();
+    assert_snapshot!(text(&report), @r"
+    history.csv: 2 rows, with loss
+      note: a gap
+
+    too short to judge
+
+      not found   loss spike, slow convergence
+    ");
 }
 
 #[test]
@@ -148,12 +171,12 @@ fn programs_get_a_line_for_each_finding_and_the_result_last() {
     let lines: Vec<String> =
         report.events().iter().map(|event| serde_json::to_string(event).unwrap()).collect();
     assert_snapshot!(lines.join("\n"), @r#"
-    {"event":"finding","problem":"over_fitting","severity":"warning","confidence":"likely","step":11,"since":11,"layers":[],"evidence":[{"measure":"validation_loss","value":3.0,"limit":2.0}],"message":"The splits part."}
-    {"event":"finding","problem":"loss_spike","severity":"problem","confidence":"likely","step":12,"since":11,"layers":["dense_1","dense_2"],"evidence":[{"measure":"loss","value":1.5,"limit":1.0},{"measure":"learning_rate","value":0.001,"limit":null}],"message":"The loss is above one."}
+    {"event":"finding","problem":"over_fitting","severity":"warning","confidence":"likely","step":11,"since":11,"layers":[],"evidence":[{"measure":"validation_loss","value":3.0,"limit":2.0}],"message":"The splits part.","advice":{"pytorch":"torch.optim.AdamW(model.parameters(), weight_decay=0.01)  # and nn.Dropout(0.3); stop at the best epoch","keras":"keras.callbacks.EarlyStopping(patience=5, restore_best_weights=True)  # and Dropout(0.3)"}}
+    {"event":"finding","problem":"loss_spike","severity":"problem","confidence":"likely","step":12,"since":11,"layers":["dense_1","dense_2"],"evidence":[{"measure":"loss","value":1.5,"limit":1.0},{"measure":"learning_rate","value":0.001,"limit":null}],"message":"The loss is above one.","advice":{"pytorch":"torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # after loss.backward()","keras":"keras.optimizers.Adam(learning_rate=lr, clipnorm=1.0)"}}
     {"event":"not_observable","problem":"vanishing_gradient","needs":["gradients"]}
     {"event":"not_observable","problem":"exploding_gradient","needs":["gradients"]}
     {"event":"not_observable","problem":"improper_loss","needs":["metric","model"]}
-    {"event":"diagnosis","path":"history.csv","steps":3,"unit":"epoch","problems":["loss_spike"],"warnings":["over_fitting"],"checked":["loss_spike","over_fitting","slow_convergence"],"not_observable":["vanishing_gradient","exploding_gradient","improper_loss"]}
+    {"event":"diagnosis","path":"history.csv","steps":3,"unit":"epoch","problems":["loss_spike"],"warnings":["over_fitting"],"checked":["loss_spike","over_fitting","slow_convergence"],"not_observable":["vanishing_gradient","exploding_gradient","improper_loss"],"too_short":true,"notes":[]}
     "#);
 }
 
@@ -227,10 +250,10 @@ fn record(dir: &TempDir, steps: u64) -> Recorder {
     recorder
 }
 
-fn testimony(path: &Path, settings: Settings) -> String {
+fn testimony(path: &Path, settings: DiagnoseSettings) -> String {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let witness: Box<dyn Detector> = Box::new(Witness(Arc::clone(&heard)));
-    let subject = Subject::open(path, &Map::new()).unwrap();
+    let subject = Subject::open(path, &Map::new()).unwrap().remove(0);
     examine(subject, settings, vec![witness]).unwrap();
     let heard = heard.lock().unwrap();
     heard.join(", ")
@@ -241,7 +264,7 @@ fn a_run_is_seen_in_the_order_in_which_it_happened() {
     let dir = tempfile::tempdir().unwrap();
     drop(record(&dir, 4));
     assert_eq!(
-        testimony(&dir.path().join("run-001"), Settings::default()),
+        testimony(&dir.path().join("run-001"), DiagnoseSettings::default()),
         "step 1, step 2, validation after 2, step 3, step 4, validation after 4, finish"
     );
 }
@@ -265,27 +288,28 @@ fn a_run_that_goes_on_or_was_given_up_is_not_finished() {
     drop(record(&dir, 3));
     let unfinished = "step 1, step 2, validation after 2, step 3";
     let other = dir.path().join("run-002");
-    assert_eq!(testimony(&other, Settings::default()), unfinished);
+    assert_eq!(testimony(&other, DiagnoseSettings::default()), unfinished);
     recorder.finish(&summary).unwrap();
-    assert_eq!(testimony(&path, Settings::default()), unfinished);
+    assert_eq!(testimony(&path, DiagnoseSettings::default()), unfinished);
 }
 
 #[test]
 fn a_log_is_finished_unless_more_epochs_were_planned() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("history.csv");
-    std::fs::write(&path, BAD).unwrap();
-    assert!(testimony(&path, Settings::default()).ends_with("validation after 3, finish"));
+    let rows: String = (0..6).map(|epoch| format!("{epoch},1,1\n")).collect();
+    std::fs::write(&path, format!("epoch,loss,val_loss\n{rows}")).unwrap();
+    assert!(testimony(&path, DiagnoseSettings::default()).ends_with("validation after 6, finish"));
     let more = [("facts.epochs".to_owned(), "100".to_owned())];
-    let more = Settings::read(&more, Thresholds::default(), &[]).unwrap();
-    assert!(testimony(&path, more).ends_with("validation after 3"));
+    let more = DiagnoseSettings::read(&more, Thresholds::default(), &[]).unwrap();
+    assert!(testimony(&path, more).ends_with("validation after 6"));
 }
 
 #[test]
 fn a_run_without_a_step_is_no_input() {
     let dir = tempfile::tempdir().unwrap();
     drop(record(&dir, 0));
-    let subject = Subject::open(&dir.path().join("run-001"), &Map::new()).unwrap();
-    let failure = examine(subject, Settings::default(), Vec::new()).unwrap_err();
+    let subject = Subject::open(&dir.path().join("run-001"), &Map::new()).unwrap().remove(0);
+    let failure = examine(subject, DiagnoseSettings::default(), Vec::new()).unwrap_err();
     assert_eq!(failure.exit(), crate::exit::Exit::WrongInput);
 }

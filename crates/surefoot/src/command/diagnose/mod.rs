@@ -9,8 +9,8 @@ use crate::failure::Failure;
 use crate::output::Console;
 use clap::Args;
 use examine::examine;
-use settings::Settings;
-use std::path::PathBuf;
+use settings::DiagnoseSettings;
+use std::path::{Path, PathBuf};
 use subject::Subject;
 use surefoot_diagnose::detectors;
 use surefoot_record::logs::{Map, Role};
@@ -22,6 +22,9 @@ Examples:
 
   surefoot diagnose history.csv
       The same for what Keras' CSVLogger, Lightning or a notebook wrote.
+
+  surefoot diagnose train.log trainer_state.json mlruns/0/4f1c
+      Several logs: console output, a Transformers state, an MLflow run.
 
   surefoot diagnose history.csv --map loss=cost --map val_loss=\"cost (dev)\"
       Says which columns are which, where their names do not.
@@ -37,12 +40,13 @@ Examples:
 
 Exit codes: 0 no problem, 1 problems found, 2 the input is wrong, 3 something broke.";
 
-/// Look for problems in a run, a CSV of metrics or a TensorBoard log
+/// Look for problems in runs and in training logs of other tools
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A run directory, a CSV file, or a TensorBoard log directory or file
-    path: PathBuf,
+    /// Run directories, log files (CSV, JSON, text) or log directories (TensorBoard, Lightning, MLflow)
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
 
     /// Change a threshold (diagnose.theta=0.9) or state a fact (facts.task=binary)
     ///
@@ -54,7 +58,7 @@ pub(crate) struct Arguments {
 
     /// Assign a role to a column or tag, such as loss=my_column
     ///
-    /// Roles are loss, metric, val_loss, val_metric, learning_rate, step, epoch and
+    /// Roles are loss, metric, val_loss, val_metric, learning_rate, step, epoch, grad_norm and
     /// grad_norm/LAYER. Others are recognized by name. Can be repeated.
     #[arg(long = "map", value_name = "NAME=COLUMN", value_parser = mapping)]
     map: Vec<(Role, String)>,
@@ -86,17 +90,39 @@ fn mapping(text: &str) -> Result<(Role, String), String> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let console = Console::new(arguments.json, false);
-    let detectors = detectors::all();
     let map: Map = arguments.map.iter().cloned().collect();
-    let subject = Subject::open(&arguments.path, &map)?;
-    let settings = Settings::read(&arguments.settings, subject.thresholds(), &detectors)?;
-    let report = examine(subject, settings, detectors)?;
-    report.events().iter().for_each(|event| console.event(event));
-    console.say(&report.text());
-    Ok(match report.problems().next() {
-        Some(_) => Exit::No,
-        None => Exit::Done,
-    })
+    let mut exit = Exit::Done;
+    let mut failure = None;
+    for path in &arguments.paths {
+        match diagnose(path, &map, &arguments.settings, &console) {
+            Ok(true) => exit = Exit::No,
+            Ok(false) => {}
+            // The other paths are diagnosed all the same.
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    match failure {
+        Some(failure) => Err(failure),
+        None => Ok(exit),
+    }
+}
+
+/// Diagnoses all runs at `path`; returns true if one has a problem.
+fn diagnose(
+    path: &Path,
+    map: &Map,
+    settings: &[(String, String)],
+    console: &Console,
+) -> Result<bool, Failure> {
+    let mut found = false;
+    for subject in Subject::open(path, map)? {
+        let settings = DiagnoseSettings::read(settings, subject.thresholds(), &detectors::all())?;
+        let report = examine(subject, settings, detectors::all())?;
+        report.events().iter().for_each(|event| console.event(event));
+        console.say(&report.text());
+        found |= report.problems().next().is_some();
+    }
+    Ok(found)
 }
 
 #[cfg(test)]

@@ -6,14 +6,14 @@ use surefoot_diagnose::{Detector, Facts, TaskKind, Thresholds};
 
 /// All settings.
 #[derive(Debug, Default)]
-pub(super) struct Settings {
+pub(super) struct DiagnoseSettings {
     pub(super) thresholds: Thresholds,
-    pub(super) given: Given,
+    pub(super) stated: StatedFacts,
 }
 
 /// Facts that were stated.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct StatedFacts {
     task: Option<TaskKind>,
     chance: Option<f64>,
     baseline_loss: Option<f64>,
@@ -24,18 +24,18 @@ pub(super) struct Given {
 const FACTS: &str =
     "facts.task, facts.chance, facts.baseline_loss, facts.epochs and facts.steps_per_epoch";
 
-impl Settings {
+impl DiagnoseSettings {
     /// Applies the `--set` values to `thresholds` and collects the stated facts.
     pub(super) fn read(
         settings: &[(String, String)],
         thresholds: Thresholds,
         detectors: &[Box<dyn Detector>],
-    ) -> Result<Settings, Failure> {
-        let mut read = Settings { thresholds, given: Given::default() };
+    ) -> Result<DiagnoseSettings, Failure> {
+        let mut read = DiagnoseSettings { thresholds, stated: StatedFacts::default() };
         for (key, value) in settings {
             let set = match key.split_once('.') {
                 Some(("diagnose", _)) => read.thresholds.set(key, value),
-                Some(("facts", fact)) => read.given.set(fact, value),
+                Some(("facts", fact)) => read.stated.set(fact, value),
                 _ => Err(format!(
                     "there is no `{key}`; thresholds are diagnose.NAME, facts are {FACTS}"
                 )),
@@ -54,7 +54,7 @@ impl Settings {
     }
 }
 
-impl Given {
+impl StatedFacts {
     fn set(&mut self, fact: &str, value: &str) -> Result<(), String> {
         match fact {
             "task" => {
@@ -111,17 +111,17 @@ fn parse<T: FromStr>(
 mod tests {
     use super::*;
 
-    fn read(key: &str, value: &str) -> Result<Settings, Failure> {
-        Settings::read(&[(key.to_owned(), value.to_owned())], Thresholds::default(), &[])
+    fn read(key: &str, value: &str) -> Result<DiagnoseSettings, Failure> {
+        DiagnoseSettings::read(&[(key.to_owned(), value.to_owned())], Thresholds::default(), &[])
     }
 
     #[test]
     fn facts_and_thresholds_are_set_by_their_keys() {
         let mut facts = Facts { metric: Some("accuracy".to_owned()), ..Facts::default() };
         let settings = read("facts.task", "binary").unwrap();
-        settings.given.complete(&mut facts);
+        settings.stated.complete(&mut facts);
         assert_eq!((facts.task, facts.chance), (Some(TaskKind::Binary), Some(0.5)));
-        read("facts.chance", "0.9").unwrap().given.complete(&mut facts);
+        read("facts.chance", "0.9").unwrap().stated.complete(&mut facts);
         assert_eq!(facts.chance, Some(0.9));
         let settings = read("diagnose.theta", "0.8").unwrap();
         assert_eq!(settings.thresholds.theta, 0.8);

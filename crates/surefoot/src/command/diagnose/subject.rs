@@ -1,6 +1,6 @@
 //! The subject of a diagnosis: a recorded run or a log of another program.
 
-use super::settings::Given;
+use super::settings::StatedFacts;
 use crate::failure::Failure;
 use crate::output::number::{counted, grouped};
 use std::collections::BTreeSet;
@@ -18,17 +18,18 @@ pub(super) enum Subject {
     },
     Log {
         log: Box<Log>,
-        /// Path as given.
+        /// Path as stated.
         path: PathBuf,
     },
 }
 
 impl Subject {
-    /// Opens the run or log at `path`.
-    pub(super) fn open(path: &Path, map: &Map) -> Result<Subject, Failure> {
+    /// Opens the run at `path`, or the runs in the log.
+    pub(super) fn open(path: &Path, map: &Map) -> Result<Vec<Subject>, Failure> {
         if !path.join("header.json").exists() {
-            let log = surefoot_record::logs::read(path, map)?;
-            return Ok(Subject::Log { log: Box::new(log), path: path.to_owned() });
+            let logs = surefoot_record::logs::read(path, map)?.into_iter();
+            let subject = |log| Subject::Log { log: Box::new(log), path: path.to_owned() };
+            return Ok(logs.map(subject).collect());
         }
         if !map.is_empty() {
             return Err(Failure::input(format!(
@@ -37,20 +38,20 @@ impl Subject {
             )));
         }
         let record = Box::new(Record::open(path)?);
-        Ok(Subject::Record { facts: Box::new(record.header().facts.clone()), record })
+        Ok(vec![Subject::Record { facts: Box::new(record.header().facts.clone()), record }])
     }
 
     /// Adds facts that the user stated.
-    pub(super) fn complete(&mut self, given: &Given) {
+    pub(super) fn complete(&mut self, stated: &StatedFacts) {
         match self {
             Subject::Record { facts, .. } => {
-                facts.epochs = given.epochs.or(facts.epochs);
-                facts.steps_per_epoch = given.steps_per_epoch.or(facts.steps_per_epoch);
-                given.complete(facts);
+                facts.epochs = stated.epochs.or(facts.epochs);
+                facts.steps_per_epoch = stated.steps_per_epoch.or(facts.steps_per_epoch);
+                stated.complete(facts);
             }
             Subject::Log { log, .. } => {
-                log.plan(given.epochs, given.steps_per_epoch);
-                given.complete(&mut log.facts);
+                log.plan(stated.epochs, stated.steps_per_epoch);
+                stated.complete(&mut log.facts);
             }
         }
     }
@@ -108,9 +109,28 @@ impl Subject {
         self.log().map_or(Unit::Step, |log| log.origin.unit)
     }
 
-    /// Number of a step in that unit.
+    /// Number of a step in that unit; 0 is before the first.
     pub(super) fn at(&self, step: u64) -> u64 {
-        self.log().map_or(step, |log| log.at(step))
+        self.log().filter(|_| step > 0).map_or(step, |log| log.at(step))
+    }
+
+    /// The path, and the run in it if there are several.
+    pub(super) fn name(&self) -> String {
+        let path = self.path().display();
+        match self.log().and_then(|log| log.origin.run.as_deref()) {
+            Some(run) => format!("{path} ({run})"),
+            None => path.to_string(),
+        }
+    }
+
+    /// Rows and cells of a log that were left out, in sentences.
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.log().map_or_else(Vec::new, |log| log.warnings.clone())
+    }
+
+    /// Returns true for a log that is too short to judge.
+    pub(super) fn is_too_short(&self) -> bool {
+        self.log().is_some_and(Log::is_too_short)
     }
 
     /// Describes the amount and kind of data.

@@ -1,0 +1,130 @@
+//! JSON, text and MLflow logs.
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
+
+use surefoot_record::logs::{Log, Map, Unit, read};
+
+/// The only run in a file of this name and content.
+fn log(name: &str, content: &str) -> Log {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(name);
+    std::fs::write(&path, content).unwrap();
+    let mut logs = read(&path, &Map::new()).unwrap();
+    assert_eq!(logs.len(), 1, "{name}");
+    logs.remove(0)
+}
+
+fn losses(log: &Log) -> Vec<f64> {
+    log.steps.iter().map(|seen| seen.loss).collect()
+}
+
+fn validations(log: &Log) -> Vec<f64> {
+    log.evaluations.iter().map(|seen| seen.loss).collect()
+}
+
+#[test]
+fn json_lines() {
+    let text = "{\"epoch\": 0, \"train\": {\"loss\": 3}, \"val_loss\": 5}\n\
+                oops\n{\"epoch\": 1, \"train\": {\"loss\": 2}, \"val_loss\": 4}\n";
+    let log = log("log.jsonl", text);
+    assert_eq!(log.origin.format, "JSON lines");
+    assert_eq!((losses(&log), validations(&log)), (vec![3.0, 2.0], vec![5.0, 4.0]));
+    assert_eq!(log.warnings, ["line 2 is not a JSON object and is ignored"]);
+}
+
+#[test]
+fn metrics_of_detectron() {
+    let text = "{\"iteration\": 0, \"total_loss\": 3.0, \"loss_cls\": 9}\n\
+                {\"iteration\": 20, \"total_loss\": NaN, \"loss_cls\": 9}\n";
+    let log = log("metrics.json", text);
+    assert_eq!((log.origin.unit, log.at(2)), (Unit::Step, 20));
+    assert!(log.steps[1].loss.is_nan() && log.steps[0].loss == 3.0);
+}
+
+#[test]
+fn history_of_keras() {
+    for text in [
+        r#"{"loss": [3, 2, NaN], "accuracy": [0.1, 0.2, 0.1], "params": {"epochs": 3}}"#,
+        r#"{"history": {"loss": [3, 2, NaN], "accuracy": [0.1, 0.2, 0.1]}}"#,
+        r#"[{"loss": 3, "accuracy": 0.1}, {"loss": 2, "accuracy": 0.2}, {"loss": NaN}]"#,
+        r#"{"loss": {"0": 3, "1": 2, "2": NaN}, "accuracy": {"0": 0.1, "1": 0.2, "2": 0.1}}"#,
+    ] {
+        let log = log("history.json", text);
+        assert_eq!(log.origin.format, "JSON");
+        assert_eq!(losses(&log)[..2], [3.0, 2.0]);
+        assert!(log.steps[2].loss.is_nan(), "{text}");
+        assert_eq!(log.steps[1].metric, Some(0.2));
+    }
+}
+
+#[test]
+fn state_of_transformers() {
+    let state = |last: u32| {
+        format!(
+            "{{\n\"log_history\": [{{\"loss\": 3, \"grad_norm\": 7, \"step\": 10, \"epoch\": 0.5}},\n\
+             {{\"eval_loss\": 4, \"step\": 10, \"epoch\": 0.5}},\n\
+             {{\"loss\": {last}, \"step\": 20, \"epoch\": 1.0}},\n\
+             {{\"train_loss\": 9, \"step\": 20, \"epoch\": 1.0}}]}}"
+        )
+    };
+    let log = log("trainer_state.json", &state(2));
+    assert_eq!(log.origin.format, "Transformers");
+    assert_eq!((losses(&log), validations(&log)), (vec![3.0, 2.0], vec![4.0]));
+    assert_eq!(log.steps[0].gradient_norm, Some(7.0));
+
+    let dir = tempfile::tempdir().unwrap();
+    for (name, last) in [("checkpoint-90", 5), ("checkpoint-100", 1)] {
+        let checkpoint = dir.path().join(name);
+        std::fs::create_dir(&checkpoint).unwrap();
+        std::fs::write(checkpoint.join("trainer_state.json"), state(last)).unwrap();
+    }
+    assert_eq!(losses(&read(dir.path(), &Map::new()).unwrap()[0]), [3.0, 1.0]);
+}
+
+#[test]
+fn console_output_of_keras() {
+    let bar = "Epoch 1/2\n 1/25 [>....] - ETA: 9s - loss: 9.0\r25/25 [====] - 2s 85ms/step - loss: 3.0 \
+               - accuracy: 0.5 - val_loss: 5.0\nEpoch 2/2\n25/25 - 2s - loss: nan - accuracy: 0.5 - \
+               val_loss: 4.0\n";
+    let log = log("output.txt", bar);
+    assert_eq!((log.origin.format, log.origin.unit), ("Keras output", Unit::Epoch));
+    assert!(log.steps[0].loss == 3.0 && log.steps[1].loss.is_nan());
+    assert_eq!(validations(&log), [5.0, 4.0]);
+}
+
+#[test]
+fn text_of_a_loop() {
+    let text = "number of parameters: 10.65M\nstep 0: train loss 3.0, val loss 5.0\n\
+                iter 0: loss 3.0, time 99.1ms, mfu 22.1%\nsaving checkpoint to out\n\
+                step 250: train loss 2.0, val loss 4.0\niter 250: loss 2.5, time 9.1ms, mfu 22.1%\n";
+    let log = log("train.log", text);
+    assert_eq!((log.origin.format, log.at(2)), ("text", 250));
+    assert_eq!((log.steps.len(), validations(&log)), (2, vec![5.0, 4.0]));
+}
+
+#[test]
+fn two_trainings_in_one_console_are_two_runs() {
+    let run = "Epoch 1/3\n9/9 - 1s - loss: 3.0\nEpoch 2/3\n9/9 - 1s - loss: 2.0\n\
+               Epoch 3/3\n9/9 - 1s - loss: 1.0\n";
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("output.txt");
+    std::fs::write(&path, [run, run].concat()).unwrap();
+    let logs = read(&path, &Map::new()).unwrap();
+    assert_eq!(logs.iter().map(losses).collect::<Vec<_>>(), [[3.0, 2.0, 1.0]; 2]);
+}
+
+#[test]
+fn metrics_of_mlflow() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(dir.path().join("metrics/val")).unwrap();
+    let write = |name: &str, content: &str| {
+        std::fs::write(dir.path().join("metrics").join(name), content).unwrap();
+    };
+    write("train_loss", "1700000000000 3.0 0\n1700000000001 nan 10\n");
+    write("val/loss", "1700000000000 5.0 0\n1700000000001 4.0 10\n");
+    for path in [dir.path().to_owned(), dir.path().join("metrics")] {
+        let log = &read(&path, &Map::new()).unwrap()[0];
+        assert_eq!((log.origin.format, log.at(2)), ("MLflow", 10));
+        assert!(log.steps[0].loss == 3.0 && log.steps[1].loss.is_nan());
+        assert_eq!(validations(log), [5.0, 4.0]);
+    }
+}

@@ -48,7 +48,7 @@ fn load_files(files: &[(&str, Vec<u8>)], data: &Data) -> Result<Dataset, String>
 }
 
 fn table() -> Source {
-    Source::Csv { path: "t.csv".into(), label: None }
+    Source::csv("t.csv")
 }
 
 fn csv(text: &str, missing: Missing) -> Result<Dataset, String> {
@@ -257,7 +257,10 @@ fn outliers_of_a_file_are_cut_before_scaling() {
     assert!(!set.integer_input);
     let scaled = Data { scale: Scale::MinMax, ..plan };
     let scaled = load_files(&files, &scaled).unwrap();
-    assert_eq!(scaled.scaling, Scaling::fit(Scale::MinMax, &set.train.features, &[1]));
+    assert_eq!(
+        scaled.preprocessing.scaling,
+        Scaling::fit(Scale::MinMax, &set.train.features, &[1])
+    );
 }
 
 #[test]

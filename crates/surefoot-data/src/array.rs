@@ -124,7 +124,11 @@ impl Array {
     }
 
     /// The numbers, each converted and then checked to be one that a model can compute with.
-    fn numbers<T>(&self, gaps: Gaps, convert: impl Fn(f64) -> T) -> Result<Vec<T>, DataError> {
+    pub(crate) fn numbers<T>(
+        &self,
+        gaps: Gaps,
+        convert: impl Fn(f64) -> T,
+    ) -> Result<Vec<T>, DataError> {
         let count = self.bytes.len() / self.number.size();
         let mut numbers = room(&Origin::File(self.file.clone()), count, 1)?;
         let big = self.big_endian;
@@ -210,7 +214,8 @@ pub(crate) fn paired(
     Ok(Samples {
         shape,
         features: values,
-        feature_names: Vec::new(),
+        columns: Vec::new(),
+        label: None,
         measure: if whole { Measure::Whole } else { Measure::Amounts },
         labels: Labels::Numbers {
             values: labels.numbers(Gaps::in_labels(missing), |number| number)?,

@@ -9,41 +9,59 @@ use crate::dataset::Part;
 /// Tukey's terms); two values in a million of a normal distribution.
 const FAR: f64 = 3.0;
 
-/// Clips outliers and fills in missing values as the plan states. Returns notes about the changes.
+/// The result of [`clean`].
+#[derive(Debug, Default)]
+pub(crate) struct Cleaned {
+    /// Range of normal values in each channel; `None` without limits, empty if nothing is clipped.
+    pub(crate) limits: Vec<Option<[f32; 2]>>,
+    /// Replacement of missing values in each channel; empty if they are not replaced.
+    pub(crate) means: Vec<f32>,
+    /// Notes about the changes.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Clips outliers and fills in missing values as the plan states.
 ///
 /// Outliers are clipped first: they would distort the means, and means filled in first would narrow
 /// the range of normal values.
-pub(crate) fn clean(parts: &mut [Part; 3], data: &Data, shape: &[usize]) -> Vec<String> {
+pub(crate) fn clean(parts: &mut [Part; 3], data: &Data, shape: &[usize]) -> Cleaned {
     let channels = shape.last().map_or(1, |&channels| channels.max(1));
-    let mut notes = Vec::new();
+    let mut cleaned = Cleaned::default();
     if data.outliers == Outliers::Clip {
-        let clipped = clip(parts, channels);
+        let limits = limits_of(&parts[0].features, channels);
+        let clipped = clip(parts, channels, &limits);
+        cleaned.limits = limits.into_iter().map(finite).collect();
         if clipped > 0 {
-            notes.push(format!("features cut off as outliers: {clipped}"));
+            cleaned.notes.push(format!("features cut off as outliers: {clipped}"));
         }
     }
     if data.missing == Missing::Impute {
-        let imputed = impute(parts, channels);
+        cleaned.means = means(&parts[0].features, channels);
+        let imputed = impute(parts, channels, &cleaned.means);
         if imputed > 0 {
-            notes.push(format!(
+            cleaned.notes.push(format!(
                 "missing features replaced by the mean of the training part: {imputed}"
             ));
         }
     }
-    notes
+    cleaned
 }
 
-/// Clips the outliers of each channel to the nearest normal value. Returns their number.
-///
-/// Limits are fitted on the first part. A channel without spread is unchanged; missing values stay
-/// missing.
-fn clip(parts: &mut [Part; 3], channels: usize) -> usize {
-    let limits: Vec<(f32, f32)> =
-        (0..channels).map(|channel| limits(&parts[0].features, channels, channel)).collect();
+fn limits_of(features: &[f32], channels: usize) -> Vec<(f32, f32)> {
+    (0..channels).map(|channel| limits(features, channels, channel)).collect()
+}
+
+fn finite((low, high): (f32, f32)) -> Option<[f32; 2]> {
+    (low.is_finite() && high.is_finite()).then_some([low, high])
+}
+
+/// Clips the outliers of each channel to the nearest normal value. Returns their number. Missing
+/// values stay missing.
+fn clip(parts: &mut [Part; 3], channels: usize, limits: &[(f32, f32)]) -> usize {
     let mut clipped = 0;
     for part in parts {
         for values in part.features.chunks_mut(channels) {
-            for (value, &(low, high)) in values.iter_mut().zip(&limits) {
+            for (value, &(low, high)) in values.iter_mut().zip(limits) {
                 if value.is_finite() && !(low..=high).contains(value) {
                     *value = value.clamp(low, high);
                     clipped += 1;
@@ -84,14 +102,11 @@ fn reach(found: &Quartiles) -> (f32, f32) {
 }
 
 /// Replaces missing values by the mean of their channel. Returns how many there were.
-///
-/// The means are those of the first part, 0 where all its values are missing.
-fn impute(parts: &mut [Part; 3], channels: usize) -> usize {
-    let means = means(&parts[0].features, channels);
+fn impute(parts: &mut [Part; 3], channels: usize, means: &[f32]) -> usize {
     let mut imputed = 0;
     for part in parts {
         for values in part.features.chunks_mut(channels) {
-            for (value, &mean) in values.iter_mut().zip(&means) {
+            for (value, &mean) in values.iter_mut().zip(means) {
                 if !value.is_finite() {
                     *value = mean;
                     imputed += 1;
@@ -102,7 +117,7 @@ fn impute(parts: &mut [Part; 3], channels: usize) -> usize {
     imputed
 }
 
-/// Mean of the present values of each channel.
+/// Mean of the present values of each channel, 0 if there are none.
 fn means(features: &[f32], channels: usize) -> Vec<f32> {
     let mut sums = vec![(0.0, 0_u64); channels];
     for values in features.chunks(channels) {
@@ -122,6 +137,16 @@ mod tests {
     use crate::dataset::Targets;
 
     const GAP: f32 = f32::NAN;
+
+    fn clip(parts: &mut [Part; 3], channels: usize) -> usize {
+        let limits = limits_of(&parts[0].features, channels);
+        super::clip(parts, channels, &limits)
+    }
+
+    fn impute(parts: &mut [Part; 3], channels: usize) -> usize {
+        let means = means(&parts[0].features, channels);
+        super::impute(parts, channels, &means)
+    }
 
     /// A training part and a validation part of these features.
     fn parts(train: &[f32], validation: &[f32]) -> [Part; 3] {

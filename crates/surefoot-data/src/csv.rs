@@ -1,5 +1,6 @@
-//! CSV files: a header, numbers, and a label column of numbers or names.
+//! CSV files: a header, columns of numbers or categories, and a label column of numbers or names.
 
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use ::csv::{ErrorKind, Reader, ReaderBuilder, StringRecord, Trim};
@@ -7,33 +8,45 @@ use surefoot_plan::{Missing, Task};
 
 use crate::error::{DataError, Origin, Place, Position, shortened};
 use crate::missing::Gaps;
+use crate::preprocessing::{Column, Preprocessing};
 use crate::samples::{Form, Labels, Measure, Samples};
 use crate::table::{Names, label_column};
+
+/// Columns with more categories than this are identifiers or texts.
+const MOST_CATEGORIES: usize = 1000;
+
+/// Columns that a plan names.
+#[derive(Clone, Copy)]
+pub(crate) struct Selection<'a> {
+    pub(crate) label: Option<&'a str>,
+    pub(crate) exclude: &'a [String],
+    pub(crate) categorical: &'a [String],
+}
 
 /// Reads a file. The task, if stated, settles what a label column of mixed cells is.
 pub(crate) fn csv(
     path: &Path,
-    label: Option<&str>,
+    selection: Selection<'_>,
     task: Option<Task>,
     missing: Missing,
 ) -> Result<Samples, DataError> {
-    let bytes = std::fs::read(path)
-        .map_err(|cause| DataError::Unreadable { path: path.to_owned(), cause })?;
-    let file = Text::open(path, &bytes, label, missing)?;
+    let bytes = read(path)?;
+    let mut file = Text::open(path, &bytes, missing)?;
+    file.select(selection)?;
     let rows = file.rows()?;
     let labels = match rows.first_text {
         Some(text) if file.are_classes(&text, rows.texts, rows.numbers, task)? => file.classes()?,
         _ => Labels::Numbers { values: rows.labels, width: 1, form: Form::Column },
     };
-    let mut feature_names = file.columns.clone();
-    feature_names.remove(file.label);
-    let unnamed = feature_names.iter().any(String::is_empty);
+    let columns: Vec<Column> = file.features.into_iter().map(|(_, column)| column).collect();
+    let unnamed = columns.iter().any(|column| column.name.is_empty());
+    let is_encoded = columns.iter().any(|column| column.categories.is_some());
     Ok(Samples {
         origin: Origin::File(path.to_owned()),
         label_origin: Origin::File(path.to_owned()),
-        shape: vec![feature_names.len()],
+        shape: vec![columns.iter().map(|column| column.inputs().len()).sum()],
         features: rows.features,
-        measure: if rows.whole { Measure::Whole } else { Measure::Amounts },
+        measure: if rows.whole && !is_encoded { Measure::Whole } else { Measure::Amounts },
         labels,
         notes: if unnamed {
             vec![format!(
@@ -44,8 +57,104 @@ pub(crate) fn csv(
         } else {
             Vec::new()
         },
-        feature_names,
+        label: Some(file.columns[file.label].clone()),
+        columns,
     })
+}
+
+/// Content of a column.
+#[derive(Debug, Default)]
+pub(crate) struct Profile {
+    pub(crate) name: String,
+    pub(crate) rows: usize,
+    /// Cells without a value.
+    pub(crate) missing: usize,
+    /// Cells that are not numbers.
+    pub(crate) texts: usize,
+    /// Different cells with a value, counted up to [`MOST_CATEGORIES`] and all if none repeats.
+    pub(crate) distinct: usize,
+    /// True if each cell is the number before it plus 1.
+    pub(crate) is_counter: bool,
+}
+
+/// Profiles the columns of a file.
+pub(crate) fn profile(path: &Path) -> Result<Vec<Profile>, DataError> {
+    let bytes = read(path)?;
+    let file = Text::open(path, &bytes, Missing::Impute)?;
+    let mut seen = vec![HashSet::new(); file.columns.len()];
+    let mut last = vec![None; file.columns.len()];
+    let mut profiles: Vec<Profile> = file
+        .columns
+        .iter()
+        .map(|name| Profile { name: name.clone(), is_counter: true, ..Profile::default() })
+        .collect();
+    file.each(|_, record| {
+        for (((cell, profile), seen), last) in
+            record.iter().zip(&mut profiles).zip(&mut seen).zip(&mut last)
+        {
+            let number = cell.parse::<f64>().ok();
+            let is_boolean = ["true", "false"].iter().any(|word| cell.eq_ignore_ascii_case(word));
+            profile.rows += 1;
+            profile.is_counter &= number.is_some()
+                && last.is_none_or(|last: Option<f64>| {
+                    last.zip(number).is_some_and(|(last, number)| number == last + 1.0)
+                });
+            *last = Some(number);
+            if cell.is_empty() || number.is_some_and(f64::is_nan) {
+                profile.missing += 1;
+                continue;
+            }
+            profile.texts += usize::from(number.is_none() && !is_boolean && !is_missing(cell));
+            profile.missing += usize::from(number.is_none() && is_missing(cell));
+            // Beyond the limit only a column without repeated cells is followed.
+            if (seen.len() < MOST_CATEGORIES || seen.len() + 1 == profile.rows)
+                && !seen.contains(cell)
+            {
+                seen.insert(cell.to_owned());
+            }
+        }
+        Ok(())
+    })?;
+    for (profile, seen) in profiles.iter_mut().zip(&seen) {
+        profile.distinct = seen.len();
+        profile.is_counter &= profile.rows > 2;
+    }
+    Ok(profiles)
+}
+
+/// Reads new samples for a model: the feature columns that it was trained with.
+pub(crate) fn features(
+    path: &Path,
+    trained: &Preprocessing,
+    missing: Missing,
+) -> Result<Vec<f32>, DataError> {
+    let bytes = read(path)?;
+    let mut file = Text::open(path, &bytes, missing)?;
+    file.label = usize::MAX;
+    if trained.columns.is_empty() {
+        if file.columns.len() != trained.width() {
+            return Err(DataError::Width {
+                path: path.to_owned(),
+                found: format!("{} columns", file.columns.len()),
+                expected: format!("{} values a sample", trained.width()),
+            });
+        }
+        file.features = file.columns.iter().map(Column::number).enumerate().collect();
+    }
+    for column in &trained.columns {
+        let at = file.find(&column.name, "which the model was trained with")?;
+        file.features.push((at, column.clone()));
+    }
+    let mut features = Vec::new();
+    file.each(|line, record| file.encode(line, record, &mut features))?;
+    match features.is_empty() {
+        true => Err(DataError::HeaderOnly { path: path.to_owned() }),
+        false => Ok(features),
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, DataError> {
+    std::fs::read(path).map_err(|cause| DataError::Unreadable { path: path.to_owned(), cause })
 }
 
 /// A file in memory, its header understood.
@@ -54,8 +163,10 @@ struct Text<'a> {
     bytes: &'a [u8],
     delimiter: u8,
     columns: Vec<String>,
-    /// Which column is the label.
+    /// Index of the label column.
     label: usize,
+    /// Feature columns with their index in the file.
+    features: Vec<(usize, Column)>,
     missing: Missing,
 }
 
@@ -80,18 +191,14 @@ struct FirstText {
 }
 
 impl<'a> Text<'a> {
-    fn open(
-        path: &'a Path,
-        bytes: &'a [u8],
-        label: Option<&str>,
-        missing: Missing,
-    ) -> Result<Text<'a>, DataError> {
+    fn open(path: &'a Path, bytes: &'a [u8], missing: Missing) -> Result<Text<'a>, DataError> {
         let mut file = Text {
             path,
             bytes,
             delimiter: delimiter(bytes),
             columns: Vec::new(),
             label: 0,
+            features: Vec::new(),
             missing,
         };
         let mut header = StringRecord::new();
@@ -105,8 +212,101 @@ impl<'a> Text<'a> {
             });
         }
         file.columns = header.iter().map(str::to_owned).collect();
-        file.label = label_column(path, &file.columns, label)?;
         Ok(file)
+    }
+
+    /// Selects the label and the features.
+    fn select(&mut self, selection: Selection<'_>) -> Result<(), DataError> {
+        self.label = label_column(self.path, &self.columns, selection.label)?;
+        for name in selection.exclude {
+            self.find(name, "which data.source.exclude names")?;
+        }
+        for name in selection.categorical {
+            self.find(name, "which data.source.categorical names")?;
+        }
+        for (at, name) in self.columns.iter().enumerate() {
+            if at == self.label || selection.exclude.contains(name) {
+                continue;
+            }
+            let categories = match selection.categorical.contains(name) {
+                true => Some(self.categories(at)?),
+                false => None,
+            };
+            self.features.push((at, Column { name: name.clone(), categories }));
+        }
+        match self.features.is_empty() {
+            true => Err(DataError::NoFeatures {
+                path: self.path.to_owned(),
+                label: shortened(&self.columns[self.label]),
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// Index of a column.
+    fn find(&self, name: &str, purpose: &'static str) -> Result<usize, DataError> {
+        self.columns.iter().position(|column| column == name).ok_or_else(|| DataError::NoColumn {
+            path: self.path.to_owned(),
+            column: shortened(name),
+            purpose,
+            columns: self.columns.clone(),
+        })
+    }
+
+    /// The distinct texts of a column in ascending order. An empty cell is a missing value.
+    fn categories(&self, column: usize) -> Result<Vec<String>, DataError> {
+        let mut found = BTreeSet::new();
+        self.each(|_, record| {
+            let cell = &record[column];
+            if !cell.is_empty() && !found.contains(cell) {
+                found.insert(cell.to_owned());
+            }
+            match found.len() > MOST_CATEGORIES {
+                true => Err(DataError::ManyCategories {
+                    path: self.path.to_owned(),
+                    column: shortened(&self.columns[column]),
+                    limit: MOST_CATEGORIES,
+                }),
+                false => Ok(()),
+            }
+        })?;
+        Ok(found.into_iter().collect())
+    }
+
+    /// Appends the inputs of a line: a number for a column of numbers, one 1 among zeros for a
+    /// category.
+    fn encode(
+        &self,
+        line: u64,
+        record: &StringRecord,
+        features: &mut Vec<f32>,
+    ) -> Result<(), DataError> {
+        for (at, column) in &self.features {
+            let cell = &record[*at];
+            let Some(categories) = &column.categories else {
+                features.push(self.feature(line, *at, cell)?);
+                continue;
+            };
+            let place = || self.place(line, *at);
+            let start = features.len();
+            features.resize(start + categories.len(), 0.0);
+            if cell.is_empty() {
+                let gap = Gaps::in_features(self.missing).fill(shown(cell), place)?;
+                features[start..].fill(gap as f32);
+                continue;
+            }
+            match categories.binary_search_by(|category| category.as_str().cmp(cell)) {
+                Ok(category) => features[start + category] = 1.0,
+                Err(_) => {
+                    return Err(DataError::UnknownCategory {
+                        place: place(),
+                        value: shortened(cell),
+                        known: categories.clone(),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     fn reader(&self) -> Reader<&'a [u8]> {
@@ -174,24 +374,21 @@ impl<'a> Text<'a> {
             first_text: None,
         };
         self.each(|line, record| {
-            for (column, cell) in record.iter().enumerate() {
-                if column == self.label {
-                    let label = self.label(line, cell)?;
-                    match label {
-                        Some(number) => rows.numbers += usize::from(!number.is_nan()),
-                        None => {
-                            rows.texts += 1;
-                            rows.first_text
-                                .get_or_insert_with(|| FirstText { line, value: shortened(cell) });
-                        }
-                    }
-                    rows.labels.push(label.unwrap_or_default());
-                } else {
-                    let feature = self.feature(line, column, cell)?;
-                    rows.whole &= feature.is_nan() || feature >= 0.0 && feature.fract() == 0.0;
-                    rows.features.push(feature);
+            let start = rows.features.len();
+            self.encode(line, record, &mut rows.features)?;
+            let is_whole = |x: &f32| x.is_nan() || *x >= 0.0 && x.fract() == 0.0;
+            rows.whole &= rows.features[start..].iter().all(is_whole);
+            let cell = &record[self.label];
+            let label = self.label(line, cell)?;
+            match label {
+                Some(number) => rows.numbers += usize::from(!number.is_nan()),
+                None => {
+                    rows.texts += 1;
+                    let value = || FirstText { line, value: shortened(cell) };
+                    rows.first_text.get_or_insert_with(value);
                 }
             }
+            rows.labels.push(label.unwrap_or_default());
             Ok(())
         })?;
         if rows.labels.is_empty() {
@@ -211,7 +408,8 @@ impl<'a> Text<'a> {
             Err(_) => Err(DataError::NotANumber {
                 place: place(),
                 value: shortened(cell),
-                advice: "correct it, or encode the column as numbers, or remove the column",
+                advice: "correct it, or list the column in data.source.categorical, or leave it \
+                         out with data.source.exclude",
             }),
         }
     }

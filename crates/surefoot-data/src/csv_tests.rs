@@ -2,11 +2,19 @@
 
 use super::*;
 
+fn selected(label: Option<&str>) -> Selection<'_> {
+    Selection { label, exclude: &[], categorical: &[] }
+}
+
+fn names(samples: &Samples) -> Vec<&str> {
+    samples.columns.iter().map(|column| column.name.as_str()).collect()
+}
+
 fn read_as(text: &[u8], label: Option<&str>, task: Option<Task>) -> Result<Samples, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.csv");
     std::fs::write(&path, text).unwrap();
-    csv(&path, label, task, Missing::Refuse).map_err(|error| {
+    csv(&path, selected(label), task, Missing::Refuse).map_err(|error| {
         let message = error.to_string();
         message.replace(&path.display().to_string(), "t.csv")
     })
@@ -24,7 +32,7 @@ fn error(text: &str) -> String {
 fn numbers_are_features_and_the_last_column_is_the_label() {
     let samples = read("a,b,y\n1,2.5,0\n-3,4e1,1\n").unwrap();
     assert_eq!(samples.features, [1.0, 2.5, -3.0, 40.0]);
-    assert_eq!(samples.feature_names, ["a", "b"]);
+    assert_eq!(names(&samples), ["a", "b"]);
     assert!(matches!(
         samples.labels,
         Labels::Numbers { values, width: 1, form: Form::Column } if values == [0.0, 1.0]
@@ -35,7 +43,7 @@ fn numbers_are_features_and_the_last_column_is_the_label() {
 fn the_label_column_can_be_any() {
     let samples = read_as(b"y,a\n0,5\n1,6\n", Some("y"), None).unwrap();
     assert_eq!(samples.features, [5.0, 6.0]);
-    assert_eq!(samples.feature_names, ["a"]);
+    assert_eq!(names(&samples), ["a"]);
 }
 
 #[test]
@@ -50,7 +58,7 @@ fn a_label_column_of_names_is_classes() {
 #[test]
 fn quotes_spaces_blank_lines_and_other_line_ends_are_understood() {
     let samples = read("\u{feff}\"a, b\" , y\r\n\" 1 \", 2\r\n\r\n3,4\r\n").unwrap();
-    assert_eq!(samples.feature_names, ["a, b"]);
+    assert_eq!(names(&samples), ["a, b"]);
     assert_eq!(samples.features, [1.0, 3.0]);
 }
 
@@ -113,8 +121,8 @@ fn infinity_and_what_overflows_are_refused() {
 fn a_name_among_features_is_shown() {
     assert_eq!(
         error("a,colour,y\n1,red,0\n"),
-        "t.csv, line 2, column \"colour\": \"red\" is not a number; correct it, or encode the \
-         column as numbers, or remove the column"
+        "t.csv, line 2, column \"colour\": \"red\" is not a number; correct it, or list the \
+         column in data.source.categorical, or leave it out with data.source.exclude"
     );
 }
 
@@ -186,6 +194,53 @@ fn a_saved_index_is_remarked_on() {
 
 #[test]
 fn a_missing_file_is_named() {
-    let error = csv(Path::new("nowhere/t.csv"), None, None, Missing::Refuse).unwrap_err();
+    let error = csv(Path::new("nowhere/t.csv"), selected(None), None, Missing::Refuse).unwrap_err();
     assert!(error.to_string().starts_with("cannot read nowhere/t.csv: "), "{error}");
+}
+
+/// The features and inputs of a file with two columns of categories and an excluded one.
+fn encoded(text: &str, missing: Missing) -> Result<(Vec<f32>, Vec<String>), String> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.csv");
+    std::fs::write(&path, text).unwrap();
+    let (exclude, categorical) = (["id".to_owned()], ["color".to_owned(), "size".to_owned()]);
+    let selection = Selection { label: None, exclude: &exclude, categorical: &categorical };
+    let samples = csv(&path, selection, None, missing).map_err(|error| error.to_string())?;
+    let inputs = samples.columns.iter().flat_map(Column::inputs).collect();
+    Ok((samples.features, inputs))
+}
+
+#[test]
+fn categories_are_encoded_and_excluded_columns_left_out() {
+    let text = "id,color,x,size,y\nA,red,1,L,0\nB,blue,2,NA,1\nC,red,3,L,1\n";
+    let (features, inputs) = encoded(text, Missing::Refuse).unwrap();
+    assert_eq!(inputs, ["color=blue", "color=red", "x", "size=L", "size=NA"]);
+    assert_eq!(features[..5], [0.0, 1.0, 1.0, 1.0, 0.0]);
+    assert_eq!(features[5..10], [1.0, 0.0, 2.0, 0.0, 1.0]);
+}
+
+#[test]
+fn an_empty_category_is_a_missing_value() {
+    let text = "id,color,x,size,y\nA,red,1,L,0\nB,,2,L,1\n";
+    let error = encoded(text, Missing::Refuse).unwrap_err();
+    assert!(error.contains("line 3, column \"color\": the value is missing"), "{error}");
+    let (features, _) = encoded(text, Missing::Impute).unwrap();
+    assert!(features[3].is_nan());
+}
+
+#[test]
+fn a_named_column_must_exist() {
+    let error = encoded("id,x,size,y\nA,1,L,0\n", Missing::Refuse).unwrap_err();
+    let expected = "has no column \"color\", which data.source.categorical names";
+    assert!(error.contains(expected), "{error}");
+}
+
+#[test]
+fn a_column_of_identifiers_is_not_encoded() {
+    let mut text = "id,color,x,size,y\n".to_owned();
+    for row in 0..1001 {
+        text.push_str(&format!("A,c{row},1,L,{}\n", row % 2));
+    }
+    let error = encoded(&text, Missing::Refuse).unwrap_err();
+    assert!(error.contains("column \"color\" has more than 1000 categories"), "{error}");
 }

@@ -3,7 +3,7 @@
 use surefoot_plan::Task;
 use twox_hash::XxHash3_128;
 
-use crate::scale::Scaling;
+use crate::preprocessing::Preprocessing;
 
 /// Samples in three parts, cleaned and scaled.
 #[derive(Clone, Debug)]
@@ -33,8 +33,8 @@ pub struct Dataset {
     pub feature_names: Vec<String>,
     /// Columns of the targets: 1 for classes.
     pub target_width: usize,
-    /// Scaling of the features, if any.
-    pub scaling: Option<Scaling>,
+    /// Preparation of the features, to be repeated on new data.
+    pub preprocessing: Preprocessing,
     /// XXH3-128 of the bytes of all features and targets: those of the training part, then
     /// validation, then test, features first, each number in little-endian order.
     pub digest: u128,

@@ -84,6 +84,63 @@ pub enum DataError {
         label: String,
     },
 
+    /// A column that is not in the file.
+    #[error("{} has no column {column:?}, {purpose}; its columns are {}", path.display(), list(columns))]
+    NoColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Use of the column.
+        purpose: &'static str,
+        /// The columns there are.
+        columns: Vec<String>,
+    },
+
+    /// Too many categories to encode.
+    #[error("{}: column {column:?} has more than {limit} categories; leave it out with exclude", path.display())]
+    ManyCategories {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// Maximum number of categories.
+        limit: usize,
+    },
+
+    /// A category that the training data do not have.
+    #[error("{place}: {value:?} is not a category of the training data; they are {}", list(known))]
+    UnknownCategory {
+        /// Place.
+        place: Box<Place>,
+        /// Value found.
+        value: String,
+        /// Known categories.
+        known: Vec<String>,
+    },
+
+    /// New samples of another shape than those of the training.
+    #[error("{} has {found}, but the model takes {expected}", path.display())]
+    Width {
+        /// The file.
+        path: PathBuf,
+        /// Shape found.
+        found: String,
+        /// Shape of the training data.
+        expected: String,
+    },
+
+    /// A value that an embedding cannot look up.
+    #[error("{place}: {value} is not a symbol; the model takes whole numbers from 0 to {}", symbols - 1)]
+    NotASymbol {
+        /// Place.
+        place: Box<Place>,
+        /// Value found.
+        value: String,
+        /// Number of symbols.
+        symbols: usize,
+    },
+
     /// A line with more or fewer cells than the header.
     #[error("{}, line {line}: {found} cells where the header has {expected}; add or remove cells (a cell with a comma needs quotes)", path.display())]
     Ragged {

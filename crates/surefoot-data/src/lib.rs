@@ -29,6 +29,7 @@ mod array;
 mod clean;
 mod csv;
 mod dataset;
+mod draft;
 mod error;
 mod generate;
 mod idx;
@@ -38,6 +39,7 @@ mod npy;
 mod npz;
 mod parquet;
 mod picture;
+mod preprocessing;
 mod samples;
 mod scale;
 mod split;
@@ -45,7 +47,9 @@ mod table;
 mod task;
 
 pub use dataset::{Dataset, Part, Targets};
+pub use draft::{Draft, draft};
 pub use error::{DataError, Origin, Place, Position};
+pub use preprocessing::{Column, Preprocessing};
 pub use scale::Scaling;
 
 use std::path::Path;
@@ -88,8 +92,9 @@ fn read(data: &Data, seed: u64, base: &Path) -> Result<Samples, DataError> {
         Source::Shapes { samples, size, channels, classes, noise } => {
             generate::shapes(seed, samples, size, channels, classes, noise)
         }
-        Source::Csv { ref path, ref label } => {
-            csv::csv(&base.join(path), label.as_deref(), data.task, missing)
+        Source::Csv { ref path, ref label, ref exclude, ref categorical } => {
+            let selection = csv::Selection { label: label.as_deref(), exclude, categorical };
+            csv::csv(&base.join(path), selection, data.task, missing)
         }
         Source::Parquet { ref path, ref label } => {
             parquet::parquet(&base.join(path), label.as_deref(), missing)
@@ -150,8 +155,8 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
     let mut notes = samples.notes;
     let cleaned = clean::clean(&mut parts, data, &samples.shape);
     // Clipped or filled-in values need not be whole numbers.
-    let symbols = if cleaned.is_empty() { symbols } else { 0 };
-    notes.extend(cleaned);
+    let symbols = if cleaned.notes.is_empty() { symbols } else { 0 };
+    notes.extend(cleaned.notes);
     let scaling = Scaling::fit(data.scale, &parts[0].features, &samples.shape);
     if let Some(scaling) = &scaling {
         for part in &mut parts {
@@ -161,7 +166,20 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
     notes.extend(learnt.notes);
     let [train, validation, test] = parts;
     notes.extend(unlearnable(&train, [&validation, &test], &learnt.classes));
+    let preprocessing = Preprocessing {
+        task: learnt.task.name().to_owned(),
+        classes: learnt.classes.clone(),
+        label: samples.label,
+        input_shape: samples.shape.clone(),
+        limits: cleaned.limits,
+        means: cleaned.means,
+        scaling,
+        columns: samples.columns,
+    };
+    let inputs = preprocessing.columns.iter().flat_map(Column::inputs);
     Ok(Dataset {
+        feature_names: inputs.collect(),
+        preprocessing,
         digest: dataset::digest([&train, &validation, &test]),
         train,
         validation,
@@ -172,9 +190,7 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
         task: learnt.task,
         classes: learnt.classes.len(),
         class_names: learnt.classes,
-        feature_names: samples.feature_names,
         target_width: learnt.width,
-        scaling,
         notes,
     })
 }

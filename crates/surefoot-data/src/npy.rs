@@ -8,6 +8,7 @@ use surefoot_plan::Missing;
 
 use crate::array::{Array, Number, damaged, paired};
 use crate::error::{DataError, Origin, shortened};
+use crate::missing::Gaps;
 use crate::samples::Samples;
 
 const FORMAT: &str = "NPY";
@@ -18,6 +19,27 @@ const LONGEST_HEADER: usize = 1 << 16;
 /// Files written by `np.save`, one for features and one for labels.
 pub(crate) fn npy(features: &Path, labels: &Path, missing: Missing) -> Result<Samples, DataError> {
     paired(open(features)?, open(labels)?, missing)
+}
+
+/// Samples of the given shape from a file, without labels.
+pub(crate) fn features(
+    path: &Path,
+    shape: &[usize],
+    missing: Missing,
+) -> Result<Vec<f32>, DataError> {
+    let array = open(path)?;
+    let found = match &array.shape[1..] {
+        [] => &[1],
+        found => found,
+    };
+    if found != shape {
+        return Err(DataError::Width {
+            path: path.to_owned(),
+            found: format!("samples of shape {found:?}"),
+            expected: format!("samples of shape {shape:?}"),
+        });
+    }
+    array.numbers(Gaps::in_features(missing), |number| number as f32)
 }
 
 fn open(path: &Path) -> Result<Array, DataError> {

@@ -14,6 +14,7 @@ use surefoot_plan::Missing;
 
 use crate::error::{DataError, Origin, Place, Position, shortened};
 use crate::missing::Gaps;
+use crate::preprocessing::Column as Feature;
 use crate::samples::{Form, Labels, Measure, Samples, room};
 use crate::table::{Names, label_column};
 
@@ -77,8 +78,8 @@ fn read(
     let width = columns.len() - 1;
     let mut features = room(&Origin::File(path.to_owned()), count, width)?;
     features.resize(count * width, 0.0);
-    let mut feature_names = names;
-    feature_names.remove(label);
+    let mut names = names;
+    let label_name = names.remove(label);
     let inputs = columns.iter().filter(|column| column.index != columns[label].index);
     let mut whole = true;
     for (place, column) in inputs.enumerate() {
@@ -104,7 +105,8 @@ fn read(
         label_origin: Origin::File(path.to_owned()),
         shape: vec![width],
         features,
-        feature_names,
+        columns: names.into_iter().map(Feature::number).collect(),
+        label: Some(label_name),
         measure: if whole { Measure::Whole } else { Measure::Amounts },
         labels,
         notes,

@@ -75,6 +75,10 @@ pub(crate) fn flowers(compression: Compression) -> Vec<u8> {
     )
 }
 
+fn names(samples: &Samples) -> Vec<&str> {
+    samples.columns.iter().map(|column| column.name.as_str()).collect()
+}
+
 fn read(bytes: &[u8], label: Option<&str>) -> Result<Samples, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
@@ -103,7 +107,7 @@ fn groups_of_rows_are_joined_in_every_compression() {
     ] {
         let samples = read(&flowers(compression), None).unwrap();
         assert_eq!(samples.features, [1.5, 5.0, 2.5, 6.0, 3.5, 7.0, 4.5, 8.0]);
-        assert_eq!(samples.feature_names, ["sepal", "petals"]);
+        assert_eq!(names(&samples), ["sepal", "petals"]);
         assert!(matches!(
             samples.labels,
             Labels::Classes { ids, names } if ids == [1, 0, 0, 1] && names == ["lily", "rose"]
@@ -197,7 +201,7 @@ fn an_index_that_pandas_saved_is_left_out() {
         ],
     )
     .unwrap();
-    assert_eq!(samples.feature_names, ["a"]);
+    assert_eq!(names(&samples), ["a"]);
     assert!(samples.notes[0].contains("left out"));
 }
 

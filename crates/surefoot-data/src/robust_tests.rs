@@ -26,7 +26,7 @@ fn formats() -> Vec<Format> {
     vec![
         Format {
             valid: b"a,\"b\",y\n1,2,u\n3,4,v\n5,6,u\n7,8,v\n".to_vec(),
-            source: |path| Source::Csv { path, label: None },
+            source: |path| Source::csv(path),
         },
         Format { valid: parquet::tests::flowers(Compression::UNCOMPRESSED), source: table },
         Format { valid: parquet::tests::flowers(Compression::SNAPPY), source: table },

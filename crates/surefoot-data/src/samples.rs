@@ -2,6 +2,7 @@
 
 use crate::dataset::gather;
 use crate::error::{DataError, Origin};
+use crate::preprocessing::Column;
 use crate::table::Names;
 
 /// Everything a source has, in its own order.
@@ -15,8 +16,10 @@ pub(crate) struct Samples {
     pub(crate) shape: Vec<usize>,
     /// The features of all samples, one after the other; NaN where one is missing.
     pub(crate) features: Vec<f32>,
-    /// A name for each feature, where the source has names.
-    pub(crate) feature_names: Vec<String>,
+    /// Feature columns, where the source has names.
+    pub(crate) columns: Vec<Column>,
+    /// Name of the label column, where the source has names.
+    pub(crate) label: Option<String>,
     /// Meaning of the numbers in `features`.
     pub(crate) measure: Measure,
     /// Labels, one per sample.

@@ -25,7 +25,7 @@ fn load(data: &Data) -> Result<Dataset, DataError> {
 fn from_csv(text: &str) -> Result<Dataset, String> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("t.csv"), text).unwrap();
-    let data = data(Source::Csv { path: "t.csv".into(), label: None });
+    let data = data(Source::csv("t.csv"));
     super::load(&data, 42, folder.path()).map_err(|error| {
         let message = error.to_string();
         message.replace(&format!("{}/", folder.path().display()), "")
@@ -40,7 +40,7 @@ fn a_data_set_knows_what_it_holds() {
     assert_eq!((set.input_shape, set.target_width), (vec![2], 1));
     assert_eq!((set.task, set.classes), (Task::MultiClass, 3));
     assert_eq!(set.class_names, ["0", "1", "2"]);
-    assert!(!set.integer_input && set.scaling.is_none());
+    assert!(!set.integer_input && set.preprocessing.scaling.is_none());
 }
 
 #[test]
@@ -67,7 +67,10 @@ fn the_digest_never_changes() {
 fn scaling_is_fitted_on_the_training_part() {
     let plan = Data { scale: Scale::Standardise, ..blobs() };
     let (plain, set) = (load(&blobs()).unwrap(), load(&plan).unwrap());
-    assert_eq!(set.scaling, Scaling::fit(Scale::Standardise, &plain.train.features, &[2]));
+    assert_eq!(
+        set.preprocessing.scaling,
+        Scaling::fit(Scale::Standardise, &plain.train.features, &[2])
+    );
     let mean = |part: &Part| part.features.iter().sum::<f32>() / part.features.len() as f32;
     assert!(mean(&set.train).abs() < 1e-6);
     assert!(mean(&set.test).abs() > 1e-3);

@@ -100,6 +100,10 @@ pub enum Source {
         path: PathBuf,
         /// The column of the target; the last if absent.
         label: Option<String>,
+        /// Columns that are not used.
+        exclude: Vec<String>,
+        /// Columns of categories, each encoded as one input per category.
+        categorical: Vec<String>,
     },
     /// A Parquet file.
     Parquet {
@@ -146,6 +150,11 @@ impl Source {
     /// 1000 samples of two circles; the inner has half the radius of the outer.
     pub fn circles() -> Self {
         Self::Circles { samples: 1000, noise: 0.1, factor: 0.5 }
+    }
+
+    /// A CSV file with the target in its last column.
+    pub fn csv(path: impl Into<PathBuf>) -> Self {
+        Self::Csv { path: path.into(), label: None, exclude: Vec::new(), categorical: Vec::new() }
     }
 
     /// Name of the kind in a plan.
@@ -195,7 +204,7 @@ impl Choice for Source {
             classes: 4,
             noise: 0.1,
         }),
-        variant("csv", || Self::Csv { path: PathBuf::new(), label: None }),
+        variant("csv", || Self::csv("")),
         variant("parquet", || Self::Parquet { path: PathBuf::new(), label: None }),
         variant("npy", || Self::Npy { features: PathBuf::new(), labels: PathBuf::new() }),
         variant("npz", || Self::Npz {
@@ -258,7 +267,13 @@ impl Record for Source {
                 f.optional("classes", classes, two_to_ten);
                 f.optional("noise", noise, non_negative);
             }
-            Self::Csv { path, label } | Self::Parquet { path, label } => {
+            Self::Csv { path, label, exclude, categorical } => {
+                f.required("path", path, any);
+                f.maybe("label", label, any);
+                f.optional("exclude", exclude, any);
+                f.optional("categorical", categorical, any);
+            }
+            Self::Parquet { path, label } => {
                 f.required("path", path, any);
                 f.maybe("label", label, any);
             }

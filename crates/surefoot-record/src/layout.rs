@@ -54,6 +54,10 @@ impl Layout {
         self.dir.join("plan.final.toml")
     }
 
+    pub(crate) fn preprocessing(&self) -> PathBuf {
+        self.dir.join("preprocessing.json")
+    }
+
     pub(crate) fn header(&self) -> PathBuf {
         self.dir.join("header.json")
     }

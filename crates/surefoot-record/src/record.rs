@@ -188,6 +188,11 @@ impl Record {
         Checkpoint::read(&checkpoint_dir::path_of(&self.layout.checkpoints(), step))
     }
 
+    /// Preparation of inputs for the delivered model, as JSON; `None` if there is no model.
+    pub fn preprocessing(&self) -> Result<Option<Vec<u8>>> {
+        read_if_there(&self.layout.preprocessing())
+    }
+
     /// Arrays of the delivered model, sorted by name; `None` if there is no model.
     pub fn model(&self) -> Result<Option<Vec<Array>>> {
         read_model(&self.layout.model())

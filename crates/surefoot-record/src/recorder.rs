@@ -265,6 +265,11 @@ impl Recorder {
         write_atomically(&self.layout.final_plan(), source.as_bytes())
     }
 
+    /// Writes `preprocessing.json`, the preparation of inputs for the delivered model, durably.
+    pub fn write_preprocessing(&mut self, json: &str) -> Result<()> {
+        write_atomically(&self.layout.preprocessing(), json.as_bytes())
+    }
+
     /// Writes `model.safetensors`, the delivered model, durably. The bytes do not depend on the
     /// order of the arrays.
     pub fn write_model(&mut self, arrays: &[Array]) -> Result<()> {

@@ -105,6 +105,20 @@ pub enum TrainError {
         /// The run directory.
         run: PathBuf,
     },
+    /// The run has no delivered model.
+    #[error("{} has no delivered model: the run is not finished, or was recorded by another version", run.display())]
+    NoModel {
+        /// The run directory.
+        run: PathBuf,
+    },
+    /// The files of a delivered model do not belong together.
+    #[error("the model of {} cannot be read: {reason}", run.display())]
+    ForeignModel {
+        /// The run directory.
+        run: PathBuf,
+        /// The mismatch.
+        reason: String,
+    },
     /// The run asks before it tries a remedy.
     #[error("this run was started with approval of remedies; set a repair mode")]
     NeedsApproval,

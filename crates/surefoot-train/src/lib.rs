@@ -24,6 +24,7 @@ mod optimizer;
 mod parameters;
 #[cfg(test)]
 mod parity;
+mod predict;
 mod repair;
 mod run;
 mod schedule;
@@ -46,6 +47,7 @@ pub use metric::metric_name;
 pub use network::Network;
 pub use observe::ObserveSchedule;
 pub use parameters::Parameters;
+pub use predict::{Prediction, Predictions, Predictor};
 pub use repair::{DeliveredAttempt, PlanSubject, Proposal, RepairResult};
 pub use run::capsule::{Origin, Repeated, repeat};
 pub use run::state::{CHECKPOINT_MEMBERS, Member};

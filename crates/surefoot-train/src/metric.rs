@@ -158,7 +158,7 @@ pub fn metric_name(task: Task) -> &'static str {
 }
 
 /// The predicted class of a row of outputs; `None` if it has a NaN.
-fn predicted_class(row: &[f32], loss: Loss) -> Option<usize> {
+pub(crate) fn predicted_class(row: &[f32], loss: Loss) -> Option<usize> {
     if row.iter().any(|v| v.is_nan()) {
         return None;
     }

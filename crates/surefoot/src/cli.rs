@@ -1,7 +1,8 @@
 //! The list of commands.
 
 use crate::command::{
-    capsule, check, compare, completions, diagnose, export, replay, report, simulate, train, tune,
+    capsule, check, compare, completions, diagnose, export, init, predict, replay, report,
+    simulate, train, tune,
 };
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -35,6 +36,7 @@ pub(crate) struct Cli {
 /// A command with its arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Init(init::Arguments),
     Train(train::Arguments),
     Diagnose(diagnose::Arguments),
     Replay(replay::Arguments),
@@ -44,6 +46,7 @@ pub(crate) enum Command {
     Tune(tune::Arguments),
     Simulate(simulate::Arguments),
     Report(report::Arguments),
+    Predict(predict::Arguments),
     Export(export::Arguments),
     Completions(completions::Arguments),
 }
@@ -51,6 +54,7 @@ pub(crate) enum Command {
 impl Command {
     pub(crate) fn run(self) -> Result<Exit, Failure> {
         match self {
+            Self::Init(arguments) => init::run(&arguments),
             Self::Train(arguments) => train::run(&arguments),
             Self::Diagnose(arguments) => diagnose::run(&arguments),
             Self::Replay(arguments) => replay::run(&arguments),
@@ -60,6 +64,7 @@ impl Command {
             Self::Tune(arguments) => tune::run(&arguments),
             Self::Simulate(arguments) => simulate::run(&arguments),
             Self::Report(arguments) => report::run(&arguments),
+            Self::Predict(arguments) => predict::run(&arguments),
             Self::Export(arguments) => export::run(&arguments),
             Self::Completions(arguments) => Ok(completions::run(&arguments)),
         }

@@ -4,6 +4,7 @@ use std::f64::consts::{PI, TAU};
 
 use super::{Settings, classified, key, numbered, site};
 use crate::error::DataError;
+use crate::preprocessing::Column;
 use crate::samples::{Samples, room};
 
 /// Two circles, as scikit-learn's `make_circles`: evenly spaced points with normal noise, the outer
@@ -119,7 +120,7 @@ fn figures(
     }
     let names = names.iter().map(|&name| name.to_owned()).collect();
     let mut samples = classified(settings, vec![2], values, ids, names);
-    samples.feature_names = vec!["x".into(), "y".into()];
+    samples.columns = ["x", "y"].map(Column::number).into();
     Ok(samples)
 }
 

@@ -4,6 +4,7 @@ use std::f64::consts::PI;
 
 use super::{Settings, key, site};
 use crate::error::DataError;
+use crate::preprocessing::Column;
 use crate::samples::{Form, Labels, Measure, Samples, room};
 
 /// `y = w · x + b + noise` with standard normal features, weights and offset.
@@ -79,7 +80,8 @@ fn predicted(
         origin,
         shape: vec![features],
         features: inputs,
-        feature_names: (1..=features).map(|i| format!("x{i}")).collect(),
+        columns: (1..=features).map(|i| Column::number(format!("x{i}"))).collect(),
+        label: None,
         measure: Measure::Amounts,
         labels: Labels::Numbers { values, width: 1, form: Form::Amounts },
         notes: Vec::new(),

@@ -80,8 +80,11 @@ fn generator() -> BoxedStrategy<Source> {
 
 fn file() -> BoxedStrategy<Source> {
     let label = || option::of(".{0,8}");
+    let names = || proptest::collection::vec(".{0,8}", 0..3);
     prop_oneof![
-        (path(), label()).prop_map(|(path, label)| Source::Csv { path, label }),
+        (path(), label(), names(), names()).prop_map(|(path, label, exclude, categorical)| {
+            Source::Csv { path, label, exclude, categorical }
+        }),
         (path(), label()).prop_map(|(path, label)| Source::Parquet { path, label }),
         (path(), path()).prop_map(|(features, labels)| Source::Npy { features, labels }),
         (path(), path()).prop_map(|(features, labels)| Source::Idx { features, labels }),

@@ -4,7 +4,7 @@ use super::TrainingRun;
 use crate::compute::Compute;
 use crate::error::TrainError;
 use serde::{Deserialize, Serialize};
-use surefoot_data::{Dataset, Part, Targets};
+use surefoot_data::{Dataset, Part, Preprocessing, Targets};
 use surefoot_diagnose::{LayerInfo, Observation};
 use surefoot_plan::{ObserveEvery, Plan, Task, Watch};
 use surefoot_record::{Array, Capsule, CapsuleFacts, Checkpoint, StepDigest, Values};
@@ -256,7 +256,7 @@ fn unpack(plan: &Plan, capsule: &Capsule) -> Result<(Training, Dataset), TrainEr
         class_names: Vec::new(),
         feature_names: Vec::new(),
         target_width: training.target_width,
-        scaling: None,
+        preprocessing: Preprocessing::default(),
         digest: 0,
         notes: Vec::new(),
     };

@@ -274,7 +274,7 @@ fn check_symbols(plan: &Plan, data: &Dataset) -> Result<(), TrainError> {
 }
 
 /// Layers without residual blocks around them, in the order of [`layer_names`].
-fn leaves(layers: &[Layer]) -> Vec<&Layer> {
+pub(crate) fn leaves(layers: &[Layer]) -> Vec<&Layer> {
     layers
         .iter()
         .flat_map(|layer| match layer {

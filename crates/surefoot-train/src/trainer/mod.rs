@@ -411,7 +411,9 @@ impl<'a> Trainer<'a> {
                 Some(RepairResult { delivered: Some(delivered), .. }) => delivered.plan.to_toml(),
                 _ => prepared.text.clone(),
             };
-            let recorder = record.into_recorder();
+            let mut recorder = record.into_recorder();
+            let data = prepared.data_of(summary.plan())?;
+            summary::write_preprocessing(&mut recorder, &data.preprocessing)?;
             summary::write_model(recorder, summary.delivered(), &plan, &summary.summary)?;
         }
         Ok(summary)

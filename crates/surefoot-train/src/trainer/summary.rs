@@ -5,6 +5,7 @@ use crate::error::TrainError;
 use crate::repair::RepairResult;
 use crate::run::{Outline, TrainingResult};
 use std::sync::Arc;
+use surefoot_data::Preprocessing;
 use surefoot_diagnose::{DetectorPanic, Finding, Severity};
 use surefoot_plan::Plan;
 use surefoot_record::{Array, MetricSummary, Recorder, RunSummary, Status};
@@ -96,6 +97,19 @@ fn is_sound(result: &TrainingResult) -> bool {
             .best
             .as_ref()
             .is_some_and(|best| best.metric.is_some_and(f64::is_finite) && best.loss.is_finite())
+}
+
+/// Writes the preprocessing of the delivered model.
+pub(super) fn write_preprocessing(
+    recorder: &mut Recorder,
+    preprocessing: &Preprocessing,
+) -> Result<(), TrainError> {
+    let json = serde_json::to_string_pretty(preprocessing).map_err(|error| TrainError::Io {
+        action: "write the preprocessing to",
+        path: recorder.dir().to_owned(),
+        source: error.into(),
+    })?;
+    Ok(recorder.write_preprocessing(&format!("{json}\n"))?)
 }
 
 /// Writes the model and the plan of a run, and closes its record.

@@ -6,6 +6,8 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod diagnose;
 pub(crate) mod export;
+pub(crate) mod init;
+pub(crate) mod predict;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod simulate;

@@ -28,6 +28,8 @@ const TREND: f64 = 0.015;
 const BALANCED: f64 = 0.6;
 /// Loss per wrong prediction below which loss and accuracy contradict each other.
 const CONTRADICTION: f64 = 0.01;
+/// Distance of the training accuracy above that of the validation from which on it has learned.
+const LEARNED: f64 = 0.2;
 /// Decrease of the loss that the accuracy should follow.
 const FALLS: f64 = 0.2;
 
@@ -44,9 +46,16 @@ impl Detector for MetricAtChance {
         if context.facts.has_baseline() || !shape::has_accuracy(context) {
             return None;
         }
-        let training = flat(&shape::metrics(context), &shape::losses(context));
-        let validation =
-            || flat(&shape::validation_metrics(context), &shape::validation_losses(context));
+        let metrics = shape::metrics(context);
+        let training = flat(&metrics, &shape::losses(context));
+        let learned = shape::Shape::of(&metrics);
+        // A level validation beside a training that learns is another problem, or over-fitting.
+        let validation = || {
+            let found =
+                flat(&shape::validation_metrics(context), &shape::validation_losses(context));
+            found
+                .filter(|(share, _)| learned.is_none_or(|training| training.last < share + LEARNED))
+        };
         let (share, loss, name) = training
             .map(|(share, loss)| (share, loss, "accuracy"))
             .or_else(|| validation().map(|(share, loss)| (share, loss, "validation accuracy")))?;
@@ -125,6 +134,19 @@ mod tests {
     fn the_accuracy_of_a_regression_means_nothing() {
         assert_eq!(found(0.1, |step| 0.06 + 150.0 / step), None);
         assert_eq!(found(0.0, |step| 1.0 / step), None);
+    }
+
+    #[test]
+    fn a_level_validation_is_found_unless_the_training_learns() {
+        let course = |gain: f64| {
+            let course = curve(20, move |step, seen| {
+                seen.loss = 9.0 / step as f64;
+                seen.metric = Some(0.1 + gain * step as f64);
+            });
+            course.with_validation(|_| 2.303, |_| Some(0.1)).run(MetricAtChance)
+        };
+        assert!(course(0.002).is_some_and(|found| found.message.contains("validation accuracy")));
+        assert_eq!(course(0.04), None);
     }
 
     #[test]

@@ -39,6 +39,8 @@ const WORSE_THAN_BLIND: f64 = 1.05;
 const LASTING: usize = 10;
 /// Swing relative to the first loss that is large where there is no baseline.
 const LARGE_SWING: f64 = 0.3;
+/// Mean step from one loss to the next, relative to their mean, of a loss that alternates.
+const JUMP: f64 = 1.2;
 /// Smallest number of large swings.
 const SWINGS: usize = 3;
 /// Share of the missing metric that a sound run gains.
@@ -139,9 +141,10 @@ impl OscillatingLoss {
         let share = swings as f64 / losses.len() as f64;
         let quarter = losses.len().div_ceil(4);
         let recent = losses[losses.len() - quarter..].iter().sum::<f64>() / quarter as f64;
-        if swings < SWINGS
-            || share < context.thresholds.eta
-            || recent < NOT_LEARNED * loss.first
+        let swings_on = swings >= SWINGS
+            && share >= context.thresholds.eta
+            && recent >= NOT_LEARNED * loss.first;
+        if !(swings_on || alternates(&losses, loss.first))
             || shape::metric_has_gained(context, GAINED)
         {
             return None;
@@ -248,6 +251,17 @@ fn swinging_share(context: &Context<'_>) -> f64 {
     swings.count() as f64 / skills.len() as f64
 }
 
+/// Returns true if the loss jumps between two levels to the end: by more than its mean from one value to
+/// the next, and not near zero.
+fn alternates(losses: &[f64], first: f64) -> bool {
+    const LEAST: usize = 8;
+    let half = &losses[losses.len() / 2..];
+    let mean = half.iter().sum::<f64>() / half.len().max(1) as f64;
+    let steps = half.windows(2).map(|pair| (pair[1] - pair[0]).abs());
+    let jump = steps.sum::<f64>() / half.len().saturating_sub(1).max(1) as f64;
+    losses.len() >= LEAST && mean >= LARGE_SWING * first && jump >= JUMP * mean
+}
+
 /// The first value, and those at which the direction changes.
 fn turns(values: &[f64]) -> Vec<f64> {
     let mut turns: Vec<f64> = values.first().copied().into_iter().collect();
@@ -294,6 +308,8 @@ mod tests {
         };
         assert!(found(0.7).is_some_and(|found| found.message.contains("swung")));
         assert_eq!(found(1.9), None);
+        let from_above = curve(20, |step, seen| seen.loss = if step % 2 == 0 { 0.7 } else { 7.6 });
+        assert!(from_above.run(OscillatingLoss).is_some());
     }
 
     #[test]

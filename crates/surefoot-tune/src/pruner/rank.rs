@@ -105,15 +105,21 @@ const PERFECT: [f64; 2] = [-1.0, 0.0];
 /// Upper bound of the costs that prove learning: trials that have learned nothing reach it as well. It is infinite if no
 /// trial looks like that.
 ///
-/// Two kinds of trials show it. One is flat from its first report on: its best cost is a matter of noise. The
-/// other ends on a plateau at exactly the cost at which another trial ends, as classifiers do that predict the same
-/// class for every sample.
+/// Two kinds of trials show it. Some are flat from their first report on, so that their best cost is a matter of noise. The
+/// median over at least two of them counts, because one may have learned everything before its first report. Others end
+/// on a plateau at exactly the cost at which another trial ends, as classifiers do that predict the same class for every
+/// sample.
 pub(super) fn chance_level(others: &[LearningCurve]) -> f64 {
-    let flat = others.iter().filter_map(flat_level);
+    let mut flat: Vec<f64> = others.iter().filter_map(flat_level).collect();
+    flat.sort_by(f64::total_cmp);
+    let flat = match flat.as_slice() {
+        [] | [_] => f64::INFINITY,
+        flat => flat[flat.len() / 2],
+    };
     let mut plateaus: Vec<f64> = others.iter().filter_map(plateau).collect();
     plateaus.sort_by(f64::total_cmp);
     let shared = plateaus.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-    flat.chain(shared).fold(f64::INFINITY, f64::min)
+    shared.fold(flat, f64::min)
 }
 
 /// Best cost of a flat curve.
@@ -210,11 +216,9 @@ pub(super) mod tests {
         assert_eq!(chance_level(&[]), f64::INFINITY);
         let learned = ended(&[0.9, 0.5, 0.4, 0.3, 0.25, 0.22, 0.2]);
         assert_eq!(chance_level(std::slice::from_ref(&learned)), f64::INFINITY);
-        let constant = ended(&[-0.77; 6]);
-        assert_eq!(chance_level(&[learned.clone(), constant]), -0.77);
-        let noisy = ended(&[0.70, 0.69, 0.70, 0.69, 0.70, 0.69]);
-        let level = chance_level(&[learned.clone(), noisy]);
-        assert_eq!(level, 0.69);
+        let noisy = |low: f64| ended(&[0.70, low, 0.70, low, 0.70, low]);
+        assert_eq!(chance_level(&[learned.clone(), noisy(0.69)]), f64::INFINITY);
+        assert_eq!(chance_level(&[learned.clone(), noisy(0.69), noisy(0.68)]), 0.69);
         let collapsed = ended(&[-0.4, -0.6, -0.77, -0.77, -0.77]);
         assert_eq!(chance_level(&[learned.clone(), collapsed.clone()]), f64::INFINITY);
         assert_eq!(chance_level(&[learned, collapsed.clone(), collapsed]), -0.77);

@@ -79,13 +79,13 @@ impl StudyLock {
         session: &mut dyn Session,
         study: StudyId,
     ) -> Result<StudyLock, StorageError> {
-        let rows = session.query(
+        let row = session.first(
             "SELECT change, trials FROM surefoot_study WHERE id = ?1 AND created = ?2 {lock}",
             &cells![study.id, study.created],
         )?;
-        let row = rows.into_iter().next().ok_or_else(|| deleted(session))?;
+        let row = row.ok_or_else(|| deleted(session))?;
         let mut row = session.reader("the study", row);
-        Ok(StudyLock { change: row.count::<u64>()? + 1, trials: row.count()? })
+        Ok(StudyLock { change: row.get::<u64>()? + 1, trials: row.get()? })
     }
 
     /// Publishes the change.
@@ -166,7 +166,7 @@ impl Storage {
             let mut numbers = Vec::new();
             for row in rows {
                 let mut row = session.reader("a trial", row);
-                let (number, deaths) = (row.count()?, row.count()?);
+                let (number, deaths) = (row.get()?, row.get()?);
                 mark_lost(session, study, number, deaths, lock.change, limits)?;
                 numbers.push(number);
             }
@@ -183,12 +183,9 @@ impl Storage {
         let point = json(self.name(), point)?;
         self.write(|session| {
             let mut lock = StudyLock::take(session, study)?;
-            let rows = session.query(
-                "SELECT number FROM surefoot_trial WHERE creator = ?1",
-                &cells![token.as_str()],
-            )?;
-            if let Some(row) = rows.into_iter().next() {
-                return session.reader("a trial", row).count();
+            let sql = "SELECT number FROM surefoot_trial WHERE creator = ?1";
+            if let Some(row) = session.first(sql, &cells![token.as_str()])? {
+                return session.reader("a trial", row).get();
             }
             let number = lock.trials;
             insert(session, study, number, &token, Some(&point), lock.change)?;
@@ -258,14 +255,11 @@ pub(super) fn claim_state(
     session: &mut dyn Session,
     claim: &Claim,
 ) -> Result<Option<ClaimState>, StorageError> {
-    let rows = session.query(
-        "SELECT state FROM surefoot_attempt WHERE token = ?1",
-        &cells![claim.token.as_str()],
-    )?;
-    let Some(row) = rows.into_iter().next() else {
+    let sql = "SELECT state FROM surefoot_attempt WHERE token = ?1";
+    let Some(row) = session.first(sql, &cells![claim.token.as_str()])? else {
         return Ok(None);
     };
-    Ok(ClaimState::from_name(&session.reader("an attempt", row).text()?))
+    Ok(ClaimState::from_name(&session.reader("an attempt", row).get::<String>()?))
 }
 
 /// Ends the running attempt of a trial. A lost attempt ended with its last heartbeat.
@@ -290,10 +284,9 @@ pub(super) fn end_attempt(
 }
 
 fn claimed_before(session: &mut dyn Session, token: &Token) -> Result<Option<u64>, StorageError> {
-    let rows = session
-        .query("SELECT number FROM surefoot_attempt WHERE token = ?1", &cells![token.as_str()])?;
-    let row = rows.into_iter().next();
-    row.map(|row| session.reader("an attempt", row).count()).transpose()
+    let sql = "SELECT number FROM surefoot_attempt WHERE token = ?1";
+    let row = session.first(sql, &cells![token.as_str()])?;
+    row.map(|row| session.reader("an attempt", row).get()).transpose()
 }
 
 /// Marks trials with overdue heartbeats as lost. Returns true if there were any.
@@ -312,7 +305,7 @@ fn mark_overdue(
     let any = !rows.is_empty();
     for row in rows {
         let mut row = session.reader("a trial", row);
-        let (number, deaths) = (row.count()?, row.count()?);
+        let (number, deaths) = (row.get()?, row.get()?);
         mark_lost(session, study, number, deaths, change, limits)?;
     }
     Ok(any)
@@ -348,13 +341,12 @@ fn mark_lost(
 
 /// Next trial to continue: lost ones first, so that none is left for the end.
 fn next_open(session: &mut dyn Session, study: StudyId) -> Result<Option<u64>, StorageError> {
-    let rows = session.query(
+    let row = session.first(
         "SELECT number FROM surefoot_trial WHERE study = ?1 AND state IN ('lost', 'waiting') \
          ORDER BY CASE state WHEN 'lost' THEN 0 ELSE 1 END, number LIMIT 1",
         &cells![study.id],
     )?;
-    let row = rows.into_iter().next();
-    row.map(|row| session.reader("a trial", row).count()).transpose()
+    row.map(|row| session.reader("a trial", row).get()).transpose()
 }
 
 fn any_running(session: &mut dyn Session, study: StudyId) -> Result<bool, StorageError> {
@@ -391,19 +383,19 @@ fn claim(
     number: u64,
     token: &Token,
 ) -> Result<Claim, StorageError> {
-    let rows = session.query(
+    let row = session.first(
         "SELECT attempt, point, run, reported FROM surefoot_trial \
          WHERE study = ?1 AND number = ?2",
         &cells![study.id, number],
     )?;
-    let mut row = session.reader("a trial", rows.into_iter().next().unwrap_or_default());
+    let mut row = session.reader("a trial", row.unwrap_or_default());
     Ok(Claim {
         study,
         number,
-        attempt: row.count()?,
-        point: row.optional_json()?,
-        run: row.optional_text()?,
-        reported: row.count()?,
+        attempt: row.get()?,
+        point: row.json()?,
+        run: row.get()?,
+        reported: row.get()?,
         token: token.as_str().to_owned(),
     })
 }

@@ -119,6 +119,11 @@ pub(super) trait Session {
         Ok(rows)
     }
 
+    /// Runs a query and returns its first row.
+    fn first(&mut self, sql: &str, cells: &[Cell]) -> Result<Option<Vec<Cell>>, StorageError> {
+        Ok(self.query(sql, cells)?.into_iter().next())
+    }
+
     /// Reader for a row.
     fn reader<'a>(&'a self, what: &'a str, row: Vec<Cell>) -> Reader<'a> {
         Reader::new(self.storage(), what, row)
@@ -177,89 +182,63 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn next(&mut self) -> Result<Cell, StorageError> {
-        let cell = self.cells.next();
-        cell.ok_or_else(|| self.damaged("too few columns"))
+    /// Reads the next cell.
+    pub(super) fn get<T: Column>(&mut self) -> Result<T, StorageError> {
+        let cell = self.cells.next().ok_or_else(|| self.damaged("too few columns"))?;
+        T::read(cell).map_err(|cell| self.damaged(format!("{cell:?} is not {}", T::KIND)))
     }
 
-    fn optional<T>(
-        &mut self,
-        kind: &str,
-        want: impl Fn(Cell) -> Result<T, Cell>,
-    ) -> Result<Option<T>, StorageError> {
-        match self.next()? {
-            Cell::Null => Ok(None),
-            cell => {
-                want(cell).map(Some).map_err(|cell| self.damaged(format!("{cell:?} is not {kind}")))
-            }
-        }
-    }
-
-    fn required<T>(&self, value: Option<T>) -> Result<T, StorageError> {
-        value.ok_or_else(|| self.damaged("unexpected NULL"))
-    }
-
-    pub(super) fn optional_int(&mut self) -> Result<Option<i64>, StorageError> {
-        self.optional("an integer", |cell| match cell {
-            Cell::Int(value) => Ok(value),
-            other => Err(other),
-        })
-    }
-
-    pub(super) fn int(&mut self) -> Result<i64, StorageError> {
-        let value = self.optional_int()?;
-        self.required(value)
-    }
-
-    pub(super) fn optional_count<T: TryFrom<i64>>(&mut self) -> Result<Option<T>, StorageError> {
-        let value = self.optional_int()?;
-        let count = value.map(|value| {
-            T::try_from(value).map_err(|_| self.damaged(format!("{value} is not a count")))
-        });
-        count.transpose()
-    }
-
-    pub(super) fn count<T: TryFrom<i64>>(&mut self) -> Result<T, StorageError> {
-        let value = self.optional_count()?;
-        self.required(value)
-    }
-
-    pub(super) fn optional_float(&mut self) -> Result<Option<f64>, StorageError> {
-        self.optional("a number", |cell| match cell {
-            Cell::Float(value) => Ok(value),
-            // SQLite stores NaN as text.
-            Cell::Text(text) if text == NAN => Ok(f64::NAN),
-            other => Err(other),
-        })
-    }
-
-    pub(super) fn float(&mut self) -> Result<f64, StorageError> {
-        let value = self.optional_float()?;
-        self.required(value)
-    }
-
-    pub(super) fn optional_text(&mut self) -> Result<Option<String>, StorageError> {
-        self.optional("a text", |cell| match cell {
-            Cell::Text(value) => Ok(value),
-            other => Err(other),
-        })
-    }
-
-    pub(super) fn text(&mut self) -> Result<String, StorageError> {
-        let value = self.optional_text()?;
-        self.required(value)
-    }
-
-    pub(super) fn optional_json<T: serde::de::DeserializeOwned>(
+    /// Reads the next cell as JSON.
+    pub(super) fn json<T: serde::de::DeserializeOwned>(
         &mut self,
     ) -> Result<Option<T>, StorageError> {
-        let text = self.optional_text()?;
+        let text: Option<String> = self.get()?;
         let value = text.map(|text| serde_json::from_str(&text).map_err(|e| self.damaged(e)));
         value.transpose()
     }
+}
 
-    pub(super) fn json<T: serde::de::DeserializeOwned>(&mut self) -> Result<T, StorageError> {
-        let value = self.optional_json()?;
-        self.required(value)
+/// Type of a column.
+pub(super) trait Column: Sized {
+    /// Name in messages.
+    const KIND: &'static str;
+
+    /// Converts a cell, or returns it if it has another type.
+    fn read(cell: Cell) -> Result<Self, Cell>;
+}
+
+/// Implements [`Column`] by the values that match a pattern.
+macro_rules! columns {
+    ($($type:ty, $kind:literal: $($cell:pat $(if $guard:expr)? => $value:expr),+;)*) => {$(
+        impl Column for $type {
+            const KIND: &'static str = $kind;
+
+            fn read(cell: Cell) -> Result<Self, Cell> {
+                match cell {
+                    $($cell $(if $guard)? => Ok($value),)+
+                    other => Err(other),
+                }
+            }
+        }
+    )*};
+}
+
+columns! {
+    i64, "an integer": Cell::Int(value) => value;
+    u64, "a count": Cell::Int(value @ 0..) => value.unsigned_abs();
+    u32, "a count": Cell::Int(value @ 0..=0xffff_ffff) => value as u32;
+    // SQLite stores NaN as text.
+    f64, "a number": Cell::Float(value) => value, Cell::Text(text) if text == NAN => f64::NAN;
+    String, "a text": Cell::Text(value) => value;
+}
+
+impl<T: Column> Column for Option<T> {
+    const KIND: &'static str = T::KIND;
+
+    fn read(cell: Cell) -> Result<Self, Cell> {
+        match cell {
+            Cell::Null => Ok(None),
+            cell => T::read(cell).map(Some),
+        }
     }
 }

@@ -43,12 +43,10 @@ impl Storage {
         self.write(|session| {
             let lock = StudyLock::take(session, claim.study)?;
             check_claim(session, claim)?;
-            let rows = session.query(
-                "SELECT point FROM surefoot_trial WHERE study = ?1 AND number = ?2",
-                &cells![claim.study.id, claim.number],
-            )?;
-            let mut row = session.reader("a trial", rows.into_iter().next().unwrap_or_default());
-            match row.optional_json::<Point>()? {
+            let sql = "SELECT point FROM surefoot_trial WHERE study = ?1 AND number = ?2";
+            let row = session.first(sql, &cells![claim.study.id, claim.number])?;
+            let mut row = session.reader("a trial", row.unwrap_or_default());
+            match row.json::<Point>()? {
                 Some(known) if known != start.point => {
                     return Err(StorageError::Conflict {
                         number: claim.number,
@@ -202,13 +200,11 @@ impl Storage {
 
 /// Fails unless this is a later step, or the first step of an attempt.
 fn check_order(session: &mut dyn Session, claim: &Claim, step: u32) -> Result<(), StorageError> {
-    let rows = session.query(
-        "SELECT reported, reporter FROM surefoot_trial WHERE study = ?1 AND number = ?2",
-        &cells![claim.study.id, claim.number],
-    )?;
-    let mut row = session.reader("a trial", rows.into_iter().next().unwrap_or_default());
-    let reported: u32 = row.count()?;
-    let first_of_attempt = row.count::<u32>()? < claim.attempt;
+    let sql = "SELECT reported, reporter FROM surefoot_trial WHERE study = ?1 AND number = ?2";
+    let row = session.first(sql, &cells![claim.study.id, claim.number])?;
+    let mut row = session.reader("a trial", row.unwrap_or_default());
+    let reported: u32 = row.get()?;
+    let first_of_attempt = row.get::<u32>()? < claim.attempt;
     if step > reported || (first_of_attempt && step > 0) {
         return Ok(());
     }
@@ -225,15 +221,15 @@ fn reported_before(
     step: u32,
     value: f64,
 ) -> Result<bool, StorageError> {
-    let rows = session.query(
+    let row = session.first(
         "SELECT value FROM surefoot_report \
          WHERE study = ?1 AND number = ?2 AND step = ?3 AND attempt = ?4",
         &cells![claim.study.id, claim.number, step, claim.attempt],
     )?;
-    let Some(row) = rows.into_iter().next() else {
+    let Some(row) = row else {
         return Ok(false);
     };
-    let known = session.reader("a report", row).float()?;
+    let known = session.reader("a report", row).get()?;
     if same(known, value) {
         return Ok(true);
     }
@@ -249,13 +245,11 @@ fn same_end(
     claim: &Claim,
     end: &TrialState,
 ) -> Result<(), StorageError> {
-    let rows = session.query(
-        "SELECT state, value FROM surefoot_trial WHERE study = ?1 AND number = ?2",
-        &cells![claim.study.id, claim.number],
-    )?;
-    let mut row = session.reader("a trial", rows.into_iter().next().unwrap_or_default());
-    let state = row.text()?;
-    let value = row.optional_float()?;
+    let sql = "SELECT state, value FROM surefoot_trial WHERE study = ?1 AND number = ?2";
+    let row = session.first(sql, &cells![claim.study.id, claim.number])?;
+    let mut row = session.reader("a trial", row.unwrap_or_default());
+    let state: String = row.get()?;
+    let value: Option<f64> = row.get()?;
     let equal = match (value, end.value()) {
         (Some(known), Some(value)) => same(known, value),
         (known, value) => known == value,

@@ -116,9 +116,8 @@ fn exists(session: &mut dyn Session) -> Result<bool, StorageError> {
 
 /// Fails if the layout version differs.
 pub(super) fn check(session: &mut dyn Session) -> Result<(), StorageError> {
-    let rows = session.query("SELECT version FROM surefoot_schema", &[])?;
-    let row = rows.into_iter().next().unwrap_or_default();
-    let found = session.reader("the version of the layout", row).int()?;
+    let row = session.first("SELECT version FROM surefoot_schema", &[])?.unwrap_or_default();
+    let found = session.reader("the version of the layout", row).get()?;
     if found != VERSION {
         return Err(StorageError::Layout {
             storage: session.storage().to_owned(),

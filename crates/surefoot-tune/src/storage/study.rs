@@ -123,26 +123,26 @@ impl Storage {
 
 fn one(session: &mut dyn Session, name: &str) -> Result<Option<StoredStudy>, StorageError> {
     let sql = format!("SELECT {COLUMNS} FROM surefoot_study WHERE name = ?1");
-    let rows = session.query(&sql, &cells![name])?;
-    let row = rows.into_iter().next();
+    let row = session.first(&sql, &cells![name])?;
     row.map(|row| read(session, row)).transpose()
 }
 
 fn read(session: &dyn Session, row: Vec<Cell>) -> Result<StoredStudy, StorageError> {
     let mut row = session.reader("a study", row);
-    let id = row.int()?;
-    let name = row.text()?;
-    let fingerprint = row.text()?;
-    let document = row.text()?;
-    let parameters: Vec<Parameter> = row.json()?;
+    let id = row.get()?;
+    let name = row.get()?;
+    let fingerprint = row.get()?;
+    let document = row.get()?;
+    let parameters: Option<Vec<Parameter>> = row.json()?;
+    let parameters = parameters.ok_or_else(|| row.damaged("missing space"))?;
     let space = Space::new(parameters).map_err(|error| row.damaged(error))?;
-    let direction = row.text()?;
+    let direction: String = row.get()?;
     let direction = Direction::named(&direction)
         .ok_or_else(|| row.damaged(format!("unknown direction `{direction}`")))?;
-    let seed = row.text()?;
+    let seed: String = row.get()?;
     let seed = seed.parse().map_err(|error| row.damaged(error))?;
-    let program = row.text()?;
-    let created = row.int()?;
+    let program = row.get()?;
+    let created = row.get()?;
     Ok(StoredStudy {
         id: StudyId { id, created },
         name,
@@ -153,8 +153,8 @@ fn read(session: &dyn Session, row: Vec<Cell>) -> Result<StoredStudy, StorageErr
         seed,
         program,
         created,
-        trials: row.count()?,
-        change: row.count()?,
+        trials: row.get()?,
+        change: row.get()?,
     })
 }
 

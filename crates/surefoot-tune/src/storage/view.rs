@@ -254,12 +254,10 @@ fn trials_since(
     study: StudyId,
     since: Change,
 ) -> Result<(Change, Vec<FrozenTrial>), StorageError> {
-    let rows = session.query(
-        "SELECT change FROM surefoot_study WHERE id = ?1 AND created = ?2",
-        &cells![study.id, study.created],
-    )?;
-    let row = rows.into_iter().next().ok_or_else(|| deleted(session))?;
-    let change: Change = session.reader("the study", row).count()?;
+    let sql = "SELECT change FROM surefoot_study WHERE id = ?1 AND created = ?2";
+    let row = session.first(sql, &cells![study.id, study.created])?;
+    let row = row.ok_or_else(|| deleted(session))?;
+    let change: Change = session.reader("the study", row).get()?;
     if change == since {
         return Ok((change, Vec::new()));
     }
@@ -301,13 +299,13 @@ fn reports_since_change(
         &cells![study.id, since],
         &mut |row| {
             let mut row = Reader::new(&storage, "a report", row);
-            reports.entry(row.count()?).or_default().push(TrialReport {
-                step: row.count()?,
-                attempt: row.count()?,
-                value: row.float()?,
-                seconds: row.float()?,
-                operations: row.float()?,
-                at: row.int()?,
+            reports.entry(row.get()?).or_default().push(TrialReport {
+                step: row.get()?,
+                attempt: row.get()?,
+                value: row.get()?,
+                seconds: row.get()?,
+                operations: row.get()?,
+                at: row.get()?,
             });
             Ok(())
         },
@@ -317,16 +315,16 @@ fn reports_since_change(
 
 fn trial(session: &dyn Session, row: Vec<Cell>) -> Result<FrozenTrial, StorageError> {
     let mut row = session.reader("a trial", row);
-    let number = row.count()?;
-    let name = row.text()?;
-    let point = row.optional_json()?;
-    let seen = row.optional_count()?;
-    let planned = row.optional_count()?;
-    let run = row.optional_text()?;
-    let value = row.optional_float()?;
-    let seconds = row.optional_float()?;
-    let reason = row.optional_json()?;
-    let message = row.optional_text()?;
+    let number = row.get()?;
+    let name: String = row.get()?;
+    let point = row.json()?;
+    let seen = row.get()?;
+    let planned = row.get()?;
+    let run = row.get()?;
+    let value: Option<f64> = row.get()?;
+    let seconds = row.get()?;
+    let reason = row.json()?;
+    let message: Option<String> = row.get()?;
     let missing = |what: &str| row.damaged(format!("trial {number} is {name} without a {what}"));
     let state = match name.as_str() {
         "waiting" => TrialState::Waiting,
@@ -346,21 +344,21 @@ fn trial(session: &dyn Session, row: Vec<Cell>) -> Result<FrozenTrial, StorageEr
         run,
         seconds,
         attempts: Vec::new(),
-        created: row.int()?,
-        ended: row.optional_int()?,
-        point_change: row.optional_count()?,
-        end_change: row.optional_count()?,
+        created: row.get()?,
+        ended: row.get()?,
+        point_change: row.get()?,
+        end_change: row.get()?,
     })
 }
 
 fn attempt(session: &dyn Session, row: Vec<Cell>) -> Result<(u64, TrialAttempt), StorageError> {
     let mut row = session.reader("an attempt", row);
-    let trial = row.count()?;
-    let number = row.count()?;
-    let worker = row.text()?;
-    let began = row.int()?;
-    let ended = row.optional_int()?;
-    let name = row.text()?;
+    let trial = row.get()?;
+    let number = row.get()?;
+    let worker = row.get()?;
+    let began = row.get()?;
+    let ended = row.get()?;
+    let name: String = row.get()?;
     let state = ClaimState::from_name(&name);
     let state = state.ok_or_else(|| row.damaged(format!("unknown claim state `{name}`")))?;
     Ok((trial, TrialAttempt { number, worker, began, ended, state }))

@@ -12,6 +12,7 @@ mod callback;
 mod compute;
 mod device;
 mod error;
+mod export;
 mod facts;
 mod initialize;
 mod kernel;

@@ -10,6 +10,7 @@ use crate::{Compute, Cpu};
 use std::fmt::Write as _;
 use std::path::Path;
 use surefoot_data::Preprocessing;
+use surefoot_diagnose::LayerInfo;
 use surefoot_plan::{Activation, Document, Layer, Loss, Plan, Task, Weight};
 use surefoot_record::{Array, Record};
 
@@ -78,6 +79,11 @@ impl Predictor {
     /// The preprocessing of the training data.
     pub fn preprocessing(&self) -> &Preprocessing {
         &self.preprocessing
+    }
+
+    /// The layers without residual blocks around them.
+    pub(crate) fn layers(&self) -> Vec<LayerInfo> {
+        self.network.layers()
     }
 
     /// The arrays of the model.

@@ -4,16 +4,16 @@ use crate::kernel::conv::Window;
 use surefoot_plan::Padding;
 
 /// A window whose input shape is not yet known.
-pub(super) struct Geometry {
-    pub(super) size: [usize; 2],
-    pub(super) stride: [usize; 2],
-    pub(super) dilation: [usize; 2],
-    pub(super) padding: Padding,
+pub(crate) struct Geometry {
+    pub(crate) size: [usize; 2],
+    pub(crate) stride: [usize; 2],
+    pub(crate) dilation: [usize; 2],
+    pub(crate) padding: Padding,
 }
 
 impl Geometry {
     /// The windows over an input of that size.
-    pub(super) fn window(&self, input: [usize; 2]) -> Window {
+    pub(crate) fn window(&self, input: [usize; 2]) -> Window {
         let mut window = Window {
             size: self.size,
             stride: self.stride,

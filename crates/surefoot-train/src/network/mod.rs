@@ -2,7 +2,7 @@
 
 mod build;
 mod composite;
-mod geometry;
+pub(crate) mod geometry;
 
 use crate::compute::Compute;
 use crate::layer::{ParameterId, Stage};

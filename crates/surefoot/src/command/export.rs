@@ -1,4 +1,4 @@
-//! `surefoot export`: writes a study for other programs.
+//! `surefoot export`: writes a model or a study for other programs.
 
 use super::stored;
 use crate::exit::Exit;
@@ -8,10 +8,14 @@ use clap::Args;
 use serde::Serialize;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use surefoot_train::Predictor;
 use surefoot_tune::export::Format;
 
 const EXAMPLES: &str = "\
 Examples:
+  surefoot export runs/circles-001 model.py
+      The delivered model of a run as a PyTorch module with its preprocessing: Model()(samples).
+
   surefoot export runs/circles -o circles.csv
       One row per trial: number, state, value, parameters, pruning reason, epochs, time and run
       directory.
@@ -33,16 +37,21 @@ Examples:
 
 Exit codes: 0 success, 2 invalid input, 3 internal error.";
 
-/// Export a study to CSV, Parquet, JSON lines or Optuna
+/// Export a model to PyTorch, or a study to CSV, Parquet, JSON lines or Optuna
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Store: a file, sqlite:PATH, postgres://..., or a study directory
+    /// Run directory, or the store of a study: a file, sqlite:PATH, postgres://..., or a directory
+    #[arg(value_name = "RUN|STORE")]
     store: String,
+
+    /// Output file, overwritten if it exists: .py for a run; the same as -o
+    #[arg(value_name = "FILE", required_unless_present = "output", conflicts_with = "output")]
+    file: Option<PathBuf>,
 
     /// Output file, overwritten if it exists; - for stdout
     #[arg(long, short, value_name = "FILE")]
-    output: PathBuf,
+    output: Option<PathBuf>,
 
     /// Study name, if the store has several
     #[arg(long, value_name = "NAME")]
@@ -78,7 +87,11 @@ fn names() -> [&'static str; 4] {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let file = &arguments.output;
+    let file = arguments.output.as_ref().or(arguments.file.as_ref());
+    let file = file.ok_or_else(|| Failure::input("no output file").help("pass one with -o"))?;
+    if Path::new(&arguments.store).join("header.json").is_file() {
+        return export_model(Path::new(&arguments.store), file, arguments.json);
+    }
     let to_stdout_asked = file == Path::new(STDOUT);
     if to_stdout_asked && arguments.json {
         let message = "cannot write both the trials and JSON to stdout";
@@ -120,6 +133,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         Role::Strong.paint(&file)
     ));
     console.event(&Written { event: "export", file, trials });
+    Ok(Exit::Done)
+}
+
+/// JSON event of an exported model.
+#[derive(Serialize)]
+struct ModelWritten {
+    event: &'static str,
+    file: String,
+    format: &'static str,
+}
+
+/// Writes the delivered model of a run as a PyTorch module.
+fn export_model(run: &Path, file: &Path, json: bool) -> Result<Exit, Failure> {
+    if file.extension().is_none_or(|extension| extension != "py") {
+        let message = format!("cannot export the run {} to {}", run.display(), file.display());
+        return Err(Failure::input(message).help("pass a .py file, for PyTorch"));
+    }
+    has_directory(file)?;
+    let weights = run.join("model.safetensors");
+    let weights = std::path::absolute(&weights)
+        .map_err(|error| Failure::input(format!("cannot resolve {}: {error}", run.display())))?;
+    let predictor = Predictor::open(run)?;
+    let source = predictor.to_pytorch(&weights.to_string_lossy());
+    output::file::write(file, source.as_bytes())?;
+    let console = Console::new(json, false);
+    let file = file.display().to_string();
+    console.say(&format!("  {:<14} {}", "pytorch", Role::Strong.paint(&file)));
+    console.event(&ModelWritten { event: "export", file, format: "pytorch" });
     Ok(Exit::Done)
 }
 

@@ -24,7 +24,7 @@ impl FromStr for Axis {
         let fail = |message: String| PruningConfigError { key: key.to_owned(), message };
         let number = |value: &str| {
             let parsed = value.trim().parse::<f64>().ok().filter(|v| v.is_finite());
-            parsed.ok_or_else(|| fail(format!("`{value}` is no number; write `{key}=0.1,0.2`")))
+            parsed.ok_or_else(|| fail(format!("`{value}` is not a number; write `{key}=0.1,0.2`")))
         };
         Ok(Axis {
             key: key.trim().to_owned(),

@@ -7,7 +7,7 @@ use surefoot_plan::Missing;
 
 use crate::error::{DataError, Origin, Place, Position};
 use crate::missing::Gaps;
-use crate::samples::{Form, Labels, Measure, Samples, room};
+use crate::samples::{Form, Labels, Measure, Samples, check_memory, room};
 
 /// The kind of an array's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,8 @@ impl Array {
             .iter()
             .try_fold(number.size(), |size, &length| size.checked_mul(length))
             .ok_or_else(|| malformed(format!("its header claims a shape of {shape:?}")))?;
+        // Compressed files can hold far more than their size.
+        check_memory(&Origin::File(file.to_owned()), need as u64)?;
         let mut bytes = Vec::new();
         reader
             .by_ref()

@@ -337,14 +337,14 @@ pub enum DataError {
     },
 
     /// More data than memory can hold.
-    #[error("{origin} has {samples} samples of {width} values, more than there is memory for")]
+    #[error("{origin} needs {needed} bytes of memory, and {available} are available")]
     TooLarge {
         /// Source of the data.
         origin: Origin,
-        /// Number of samples.
-        samples: usize,
-        /// Number of values per sample.
-        width: usize,
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes available.
+        available: u64,
     },
 }
 

@@ -118,6 +118,14 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_decompression_bomb_is_refused_by_its_header() {
+        let bomb = gzipped(&file(0x0e, &[1 << 24, 1 << 24], &[0; 1 << 16]));
+        assert!(bomb.len() < 1 << 12);
+        let error = read(&bomb).unwrap_err();
+        assert!(error.contains("needs 2251799813685248 bytes of memory"), "{error}");
+    }
+
+    #[test]
     fn other_files_are_refused() {
         assert!(read(b"").unwrap_err().contains("is empty"));
         assert!(read(b"\x01\x02\x03\x04").unwrap_err().contains("two zero bytes"));

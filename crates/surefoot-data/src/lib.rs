@@ -34,6 +34,7 @@ mod error;
 mod generate;
 mod idx;
 mod images;
+mod memory;
 mod missing;
 mod npy;
 mod npz;
@@ -49,6 +50,7 @@ mod task;
 pub use dataset::{Dataset, Part, Targets};
 pub use draft::{Draft, draft};
 pub use error::{DataError, Origin, Place, Position};
+pub use memory::available_memory;
 pub use preprocessing::{Column, Preprocessing};
 pub use scale::Scaling;
 

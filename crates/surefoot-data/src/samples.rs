@@ -2,6 +2,7 @@
 
 use crate::dataset::gather;
 use crate::error::{DataError, Origin};
+use crate::memory::available_memory;
 use crate::preprocessing::Column;
 use crate::table::Names;
 
@@ -140,12 +141,24 @@ pub(crate) enum Form {
     Floats,
 }
 
-/// Room for the features of that many samples, or an error where the program would be aborted.
+/// Allocates memory for the features of `samples`. An error if it is not available.
 pub(crate) fn room<T>(origin: &Origin, samples: usize, width: usize) -> Result<Vec<T>, DataError> {
+    let size = [samples, width, size_of::<T>()];
+    let needed = size.iter().fold(1_u64, |size, &factor| size.saturating_mul(factor as u64));
+    check_memory(origin, needed)?;
     let mut room = Vec::new();
-    samples
-        .checked_mul(width)
-        .and_then(|count| room.try_reserve_exact(count).ok())
-        .ok_or_else(|| DataError::TooLarge { origin: origin.clone(), samples, width })?;
-    Ok(room)
+    let available = room.try_reserve_exact(samples * width).is_ok();
+    match available {
+        true => Ok(room),
+        false => Err(DataError::TooLarge { origin: origin.clone(), needed, available: 0 }),
+    }
+}
+
+/// An error if `needed` bytes are more than are available.
+pub(crate) fn check_memory(origin: &Origin, needed: u64) -> Result<(), DataError> {
+    let available = available_memory();
+    match needed > available {
+        true => Err(DataError::TooLarge { origin: origin.clone(), needed, available }),
+        false => Ok(()),
+    }
 }

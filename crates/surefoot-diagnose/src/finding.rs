@@ -163,6 +163,17 @@ pub struct Evidence {
     pub limit: Option<f64>,
 }
 
+impl Evidence {
+    /// Relation of the value to its limit, `>` or `<`; `None` without a limit, or if neither holds.
+    pub fn relation(&self) -> Option<&'static str> {
+        match self.value.partial_cmp(&self.limit?)? {
+            std::cmp::Ordering::Greater => Some(">"),
+            std::cmp::Ordering::Less => Some("<"),
+            std::cmp::Ordering::Equal => None,
+        }
+    }
+}
+
 impl Finding {
     /// Creates a finding of `problem` at `step` without layers and evidence.
     pub fn new(problem: Problem, step: u64, message: impl Into<String>) -> Finding {

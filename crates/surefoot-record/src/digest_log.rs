@@ -61,6 +61,17 @@ impl DigestLog {
         self.len == 0
     }
 
+    /// Bytes of the file after the last complete record.
+    pub fn excess_bytes(&self) -> usize {
+        self.bytes.len() - self.len * record_size(self.parts)
+    }
+
+    /// The first step that has no record although a later one has.
+    pub fn first_gap(&self) -> Option<u64> {
+        let index = (0..self.len).find(|&index| self.step(index) != index as u64)?;
+        Some(index as u64)
+    }
+
     /// The step and the digest of every record, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, Digest)> + '_ {
         (0..self.len).map(|index| (self.step(index), self.digest(index)))

@@ -131,11 +131,16 @@ fn evidence(evidence: &[Evidence]) -> Markup {
         table {
             thead { tr { th scope="col" { "Measured" } th.figure scope="col" { "Value" } th.figure scope="col" { "Threshold" } } }
             tbody {
-                @for Evidence { measure, value, limit } in evidence {
+                @for entry in evidence {
                     tr {
-                        th scope="row" { (measure.label()) }
-                        td.figure { (format::number(*value)) }
-                        td.figure { @if let Some(limit) = limit { (format::number(*limit)) } @else { "–" } }
+                        th scope="row" { (entry.measure.label()) }
+                        td.figure { (format::number(entry.value)) }
+                        td.figure {
+                            @if let Some(limit) = entry.limit {
+                                @if let Some(relation) = entry.relation() { (relation) " " }
+                                (format::number(limit))
+                            } @else { "–" }
+                        }
                     }
                 }
             }
@@ -166,6 +171,8 @@ mod tests {
             .with("ratio", f64::NAN, None);
         let findings = [finding];
         let page = sections(&numbered(&findings, None, 0)).into_string();
-        assert!(page.contains("∞") && page.contains("NaN") && page.contains("70"), "{page}");
+        assert!(page.contains("∞") && page.contains("NaN"), "{page}");
+        // The direction of the limit.
+        assert!(page.contains("&gt; 70"), "{page}");
     }
 }

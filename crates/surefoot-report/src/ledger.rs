@@ -113,27 +113,68 @@ fn state(outcome: Option<&AttemptOutcome>) -> Markup {
     html! { span.tag.(class) { (title) } }
 }
 
-/// Draws the changed lines of a plan.
+/// Draws the changed lines of a plan. A change that is made to many layers is drawn once.
 fn diff(lines: &str) -> Markup {
     html! {
         @if !lines.trim().is_empty() {
             pre.diff aria-label="Changes of the plan" {
-                @for line in lines.lines() {
-                    @match line.chars().next() {
-                        Some('+') => ins { (line) "\n" },
-                        Some('-') => del { (line) "\n" },
-                        _ => span { (line) "\n" },
+                @for (hunk, count) in hunks(lines) {
+                    @for line in hunk {
+                        @match line.chars().next() {
+                            Some('+') => ins { (line) "\n" },
+                            Some('-') => del { (line) "\n" },
+                            _ => span { (line) "\n" },
+                        }
                     }
+                    @if count > 1 { span { "  (" (count) " times)\n" } }
                 }
             }
         }
     }
 }
 
+/// Hunks of a diff, each with its context before the change, and how often the same change occurs.
+fn hunks(diff: &str) -> Vec<(Vec<&str>, usize)> {
+    let is_change = |line: &str| line.starts_with(['+', '-']);
+    let mut hunks: Vec<(Vec<&str>, usize)> = Vec::new();
+    let mut rest = diff.lines().peekable();
+    while rest.peek().is_some() {
+        let mut hunk = Vec::new();
+        while let Some(line) = rest.next_if(|line| !is_change(line)) {
+            hunk.push(line);
+        }
+        while let Some(line) = rest.next_if(|line| is_change(line)) {
+            hunk.push(line);
+        }
+        let change = |hunk: &[&str]| -> Vec<String> {
+            hunk.iter().filter(|line| is_change(line)).map(|&line| line.to_owned()).collect()
+        };
+        let new = change(&hunk);
+        match hunks.iter_mut().find(|(known, _)| !new.is_empty() && change(known) == new) {
+            Some((_, count)) => *count += 1,
+            None => hunks.push((hunk, 1)),
+        }
+    }
+    hunks
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::{attempt, outcome};
+
+    #[test]
+    fn a_change_of_many_layers_is_drawn_once() {
+        let change = " units = 8\n-activation = \"sigmoid\"\n+activation = \"selu\"\n";
+        let text = format!("{}-epochs = 3\n", change.repeat(12));
+        let hunks = hunks(&text);
+        let counts: Vec<usize> = hunks.iter().map(|(_, count)| *count).collect();
+        // The last repetition is followed by another change, so it is a hunk of its own.
+        assert_eq!(counts, [11, 1]);
+        let page = diff(&text).into_string();
+        assert_eq!(page.matches("(11 times)").count(), 1, "{page}");
+        assert!(page.contains("-epochs = 3"), "{page}");
+    }
 
     #[test]
     fn an_attempt_shows_its_change_and_its_command() {

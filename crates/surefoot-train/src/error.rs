@@ -28,6 +28,14 @@ pub enum TrainError {
     /// The model has no parameters.
     #[error("the model has nothing to learn: none of its layers has weights")]
     NothingToLearn,
+    /// The model does not fit into memory.
+    #[error("the model and a batch need {needed} bytes of memory, and {available} are available")]
+    TooLarge {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes available.
+        available: u64,
+    },
     /// An embedding has too few rows for the data.
     #[error(
         "layer `{layer}` has input_dim = {rows}, but the data have symbols up to {largest}; \

@@ -18,6 +18,7 @@ mod initialize;
 mod kernel;
 mod layer;
 mod loss;
+mod memory;
 mod metric;
 mod network;
 mod observe;
@@ -44,6 +45,7 @@ pub use device::Device;
 #[doc(hidden)]
 pub use device::no_cuda;
 pub use error::TrainError;
+pub use memory::MemoryNeeds;
 pub use metric::metric_name;
 pub use network::Network;
 pub use observe::ObserveSchedule;
@@ -52,7 +54,7 @@ pub use predict::{Prediction, Predictions, Predictor};
 pub use repair::{DeliveredAttempt, PlanSubject, Proposal, RepairResult};
 pub use run::capsule::{Origin, Repeated, repeat};
 pub use run::state::{CHECKPOINT_MEMBERS, Member};
-pub use run::{Outline, Progress, TrainingResult, TrainingRun};
+pub use run::{Outline, Progress, TrainingResult, TrainingRun, model_digest};
 pub use thresholds::thresholds;
 pub use trainer::{
     Approval, PreparedPlan, RepairMode, TrainSummary, Trainer, current_environment,

@@ -17,23 +17,31 @@ pub(crate) struct Updater {
     pub(crate) momentum_product: f64,
 }
 
+/// Number of values that an optimizer keeps for each parameter.
+pub(crate) fn slots(algorithm: Algorithm) -> usize {
+    match algorithm {
+        Algorithm::Sgd { momentum, .. } => usize::from(momentum > 0.0),
+        Algorithm::Rmsprop { momentum, centered, .. } => {
+            1 + usize::from(momentum > 0.0) + usize::from(centered)
+        }
+        Algorithm::Adagrad { .. } => 1,
+        Algorithm::Adadelta { .. } | Algorithm::Nadam { .. } => 2,
+        Algorithm::Adam { amsgrad, .. } | Algorithm::Adamw { amsgrad, .. } => {
+            2 + usize::from(amsgrad)
+        }
+    }
+}
+
 impl Updater {
     /// An optimizer for `len` parameters, before its first step.
     pub(crate) fn new(rule: Optimizer, len: usize) -> Self {
-        let zeros = |count: usize| vec![vec![0.0; len]; count];
-        let slots = match rule.algorithm {
-            Algorithm::Sgd { momentum, .. } => zeros(usize::from(momentum > 0.0)),
-            Algorithm::Rmsprop { momentum, centered, .. } => {
-                zeros(1 + usize::from(momentum > 0.0) + usize::from(centered))
-            }
+        let start = match rule.algorithm {
             Algorithm::Adagrad { initial_accumulator_value, .. } => {
-                vec![vec![initial_accumulator_value as f32; len]]
+                initial_accumulator_value as f32
             }
-            Algorithm::Adadelta { .. } | Algorithm::Nadam { .. } => zeros(2),
-            Algorithm::Adam { amsgrad, .. } | Algorithm::Adamw { amsgrad, .. } => {
-                zeros(2 + usize::from(amsgrad))
-            }
+            _ => 0.0,
         };
+        let slots = vec![vec![start; len]; slots(rule.algorithm)];
         Self { rule, slots, momentum_product: 1.0 }
     }
 

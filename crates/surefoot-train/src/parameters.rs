@@ -62,6 +62,13 @@ pub struct Parameters {
 impl Parameters {
     /// Lays out the arrays and draws their initial values by key.
     pub fn new(declarations: Vec<Declaration>, seed: u64) -> Self {
+        let mut parameters = Self::unallocated(declarations);
+        parameters.allocate(seed);
+        parameters
+    }
+
+    /// Lays out the arrays without values.
+    pub(crate) fn unallocated(declarations: Vec<Declaration>) -> Self {
         let mut ranges = vec![0..0; declarations.len()];
         let mut end = 0;
         let mut learned = 0;
@@ -77,11 +84,22 @@ impl Parameters {
                 learned = end;
             }
         }
-        let mut values = vec![0.0; end];
-        for (declaration, range) in declarations.iter().zip(&ranges) {
-            initialize(declaration, seed, &mut values[range.clone()]);
+        Self { declarations, ranges, learned, values: Vec::new() }
+    }
+
+    /// Draws initial values by key.
+    pub(crate) fn allocate(&mut self, seed: u64) {
+        let len = self.ranges.iter().map(|range| range.end).max().unwrap_or(0);
+        self.values = vec![0.0; len];
+        for (declaration, range) in self.declarations.iter().zip(&self.ranges) {
+            initialize(declaration, seed, &mut self.values[range.clone()]);
         }
-        Self { declarations, ranges, learned, values }
+    }
+
+    /// Returns true if `weight` has the name and shape of an array.
+    pub(crate) fn fits(&self, weight: &Weight) -> bool {
+        let id = self.find(&weight.layer, &weight.name);
+        id.is_some_and(|id| self.declarations[id].shape == weight.shape)
     }
 
     /// The arrays, in the order of the layers.

@@ -99,8 +99,7 @@ impl From<ImportError> for Failure {
 impl Failure {
     /// Error for a folder that cannot be created: wrong input if another path would help.
     pub(crate) fn not_created(folder: &Path, error: &std::io::Error) -> Self {
-        let is_wrong = is_wrong_path(error.kind()) || error.kind() == ErrorKind::AlreadyExists;
-        let exit = match is_wrong {
+        let exit = match is_wrong_path(error.kind()) {
             true => Exit::WrongInput,
             false => Exit::Broken,
         };
@@ -110,18 +109,17 @@ impl Failure {
 
 /// True if another path would help.
 fn is_wrong_path(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::NotFound
-            | ErrorKind::PermissionDenied
-            | ErrorKind::NotADirectory
-            | ErrorKind::ReadOnlyFilesystem
-    )
+    use ErrorKind::{AlreadyExists, NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
+    matches!(kind, NotFound | PermissionDenied | NotADirectory | AlreadyExists | ReadOnlyFilesystem)
 }
 
 impl From<RecordError> for Failure {
     fn from(error: RecordError) -> Self {
-        let exit = match error {
+        let exit = match &error {
+            // A place that cannot be written, such as a wrong --runs.
+            RecordError::Io { action: "create", source, .. } if is_wrong_path(source.kind()) => {
+                Exit::WrongInput
+            }
             RecordError::Io { .. }
             | RecordError::Failed { .. }
             | RecordError::Unrecordable { .. } => Exit::Broken,

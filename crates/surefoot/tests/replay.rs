@@ -82,6 +82,41 @@ fn a_replay_agrees_and_writes_nothing() {
     assert!(contents(folder.path()) == before);
 }
 
+/// Faults that a replay reports after `change` to a file of a run.
+fn faults(file: &str, change: impl Fn(&mut Vec<u8>)) -> (Option<i32>, String) {
+    let folder = circles();
+    let path = folder.path().join("runs/circles-001").join(file);
+    let mut bytes = std::fs::read(&path).unwrap();
+    change(&mut bytes);
+    std::fs::write(&path, bytes).unwrap();
+    let outcome = folder.run(&["replay", "runs/circles-001", "--json"]);
+    (outcome.code, result(&outcome)["faults"].to_string())
+}
+
+#[test]
+fn missing_and_extra_digests_are_faults() {
+    let entry = |bytes: &[u8]| bytes.len() / 33;
+    let (code, text) = faults("digests.bin", |bytes| {
+        let entry = entry(bytes);
+        bytes.drain(7 * entry..8 * entry);
+    });
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("no entry for step 7"), "{text}");
+    let (code, text) = faults("digests.bin", |bytes| bytes.push(0));
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("1 bytes after its last valid entry"), "{text}");
+}
+
+#[test]
+fn another_model_than_that_of_the_summary_is_a_fault() {
+    let (code, text) = faults("model.safetensors", |bytes| {
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+    });
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("model.safetensors does not have the digest"), "{text}");
+}
+
 #[test]
 fn a_range_starts_at_the_nearest_checkpoint() {
     let folder = circles();

@@ -67,10 +67,24 @@ fn an_output_that_does_not_fit_the_loss_is_shown_with_its_line() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_no_fault_of_the_plan() {
+fn a_runs_directory_that_cannot_be_written_is_wrong_input() {
+    assert_snapshot!(complaint_about(as_it_is, &["--runs", "circles.toml/runs"]));
+}
+
+#[test]
+fn a_model_larger_than_memory_is_named_in_bytes() {
+    let large = ["--set", "model.0.units=10000000000000"];
+    let error = complaint_about(as_it_is, &large);
+    assert!(error.contains("the model and a batch need 1"), "{error}");
+    assert!(error.contains(" bytes of memory, and "), "{error}");
+    // A dry run shows the needs first.
     let folder = Folder::with("circles.toml", CIRCLES);
-    let outcome = folder.run(&["train", "circles.toml", "--runs", "circles.toml/runs"]);
-    assert_snapshot!(outcome.shown());
+    let dry = ["train", "circles.toml", "--dry-run", "--json"];
+    let outcome = folder.run(&[&dry[..], &large].concat());
+    assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
+    let memory = &outcome.events()[0]["memory"];
+    assert!(memory["model"].as_u64() > Some(1 << 50), "{memory}");
+    assert!(memory["total"].as_u64() > memory["model"].as_u64(), "{memory}");
 }
 
 #[test]

@@ -127,7 +127,17 @@ fn member(zip: &mut zip::ZipArchive<Cursor<Vec<u8>>>, name: &str) -> Result<Opti
     match zip.by_name(name) {
         Err(zip::result::ZipError::FileNotFound) => return Ok(None),
         Err(error) => Err(error.to_string()),
-        Ok(mut member) => member.read_to_end(&mut content).map_err(|error| error.to_string()),
+        Ok(member) => {
+            // Weights hardly compress, so a member far beyond this is a decompression bomb.
+            let limit = (64 << 20) + member.compressed_size().saturating_mul(100);
+            match member.take(limit + 1).read_to_end(&mut content) {
+                Err(error) => Err(error.to_string()),
+                Ok(read) if read as u64 > limit => {
+                    Err(format!("it expands to more than {limit} bytes"))
+                }
+                Ok(_) => Ok(()),
+            }
+        }
     }
     .map_err(|error| KerasErrorKind::damaged(format!("`{name}`"), error))?;
     Ok(Some(content))

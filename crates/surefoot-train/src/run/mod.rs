@@ -30,7 +30,7 @@ use step::Order;
 use surefoot_data::{Dataset, Part};
 use surefoot_diagnose::{Evaluation, Facts, LayerInfo, LayerObservation};
 use surefoot_plan::{Layer, Plan, Weight, layer_names};
-use surefoot_record::{Digest, Part as DigestPart};
+use surefoot_record::{Array, Digest, Part as DigestPart, StateDigest};
 use training::Best;
 
 /// Position of a run, with the loss and metric of its last batch.
@@ -143,46 +143,20 @@ impl<'a, B: Compute> TrainingRun<'a, B> {
         workers: usize,
         device: B::Device,
     ) -> Result<Self, TrainError> {
-        check_symbols(plan, data)?;
-        let network = Network::<B>::new(&plan.model, &data.input_shape);
-        let mut parameters = Parameters::new(network.declarations.clone(), plan.seed);
-        if parameters.learned() == 0 {
-            return Err(TrainError::NothingToLearn);
-        }
+        let Blueprint { network, mut parameters, seal, outline } =
+            Blueprint::new(plan, data, weights)?;
+        parameters.allocate(plan.seed);
         for weight in weights {
-            if !parameters.load(weight) {
-                return Err(TrainError::ForeignWeight {
-                    layer: weight.layer.clone(),
-                    name: weight.name.clone(),
-                    shape: weight.shape.clone(),
-                });
-            }
+            parameters.load(weight);
         }
         let examples = |part: &Part| Examples::new(&part.features, &data.input_shape);
-        let batch = batch_size(plan, data);
-        let shards = shards(plan, &network, batch).min(batch);
-        let steps = steps_per_epoch(plan, data).saturating_mul(plan.training.epochs);
-        let schedule = ObserveSchedule::new(&plan.watch, &network, batch, steps);
-        let seal = Seal::new(&parameters);
-        let outline = Outline {
-            layers: network.layers(),
-            parameters: network.parameters(),
-            steps_per_epoch: steps_per_epoch(plan, data),
-            // Each weight is used once in the forward pass and twice in the backward pass.
-            operations: 3 * network.work * batch as u64,
-            shards,
-            schedule,
-            metric: metric_name(data.task),
-            data: Digest(data.digest),
-            digest_parts: seal.parts().to_vec(),
-            facts: crate::facts::of(plan, data, network.layers(), steps_per_epoch(plan, data)),
-        };
+        let shards = outline.shards;
         Ok(Self {
             updater: Updater::new(plan.training.optimizer, parameters.learned()),
-            steps,
+            steps: outline.steps_per_epoch.saturating_mul(plan.training.epochs),
             seal,
             shards,
-            schedule,
+            schedule: outline.schedule,
             outline: Arc::new(outline),
             train: examples(&data.train),
             validation: examples(&data.validation),
@@ -231,6 +205,68 @@ impl<'a, B: Compute> TrainingRun<'a, B> {
     }
 }
 
+/// A run before its memory is allocated.
+pub(crate) struct Blueprint<B: Compute> {
+    network: Network<B>,
+    /// Without values.
+    parameters: Parameters,
+    seal: Seal,
+    pub(crate) outline: Outline,
+}
+
+impl<B: Compute> Blueprint<B> {
+    /// Compiles the network and checks that it can be trained from `weights`.
+    pub(crate) fn new(plan: &Plan, data: &Dataset, weights: &[Weight]) -> Result<Self, TrainError> {
+        check_symbols(plan, data)?;
+        let network = Network::<B>::new(&plan.model, &data.input_shape);
+        let parameters = Parameters::unallocated(network.declarations.clone());
+        if parameters.learned() == 0 {
+            return Err(TrainError::NothingToLearn);
+        }
+        if let Some(weight) = weights.iter().find(|weight| !parameters.fits(weight)) {
+            return Err(TrainError::ForeignWeight {
+                layer: weight.layer.clone(),
+                name: weight.name.clone(),
+                shape: weight.shape.clone(),
+            });
+        }
+        let batch = batch_size(plan, data);
+        let steps_per_epoch = steps_per_epoch(plan, data);
+        let steps = steps_per_epoch.saturating_mul(plan.training.epochs);
+        let seal = Seal::new(&parameters);
+        let outline = Outline {
+            layers: network.layers(),
+            parameters: network.parameters(),
+            steps_per_epoch,
+            // Each weight is used once in the forward pass and twice in the backward pass.
+            operations: network.work.saturating_mul(3).saturating_mul(batch as u64),
+            shards: shards(plan, &network, batch).min(batch),
+            schedule: ObserveSchedule::new(&plan.watch, &network, batch, steps),
+            metric: metric_name(data.task),
+            data: Digest(data.digest),
+            digest_parts: seal.parts().to_vec(),
+            facts: crate::facts::of(plan, data, network.layers(), steps_per_epoch),
+        };
+        Ok(Self { network, parameters, seal, outline })
+    }
+}
+
+/// Digest of a recorded model of `plan`, as in the summary of its run. `None` if arrays are missing,
+/// have another shape or do not belong to the plan.
+pub fn model_digest(plan: &Plan, input_shape: &[usize], model: &[Array]) -> Option<Digest> {
+    let declarations = Network::<crate::Cpu>::new(&plan.model, input_shape).declarations;
+    let mut digest = StateDigest::new();
+    for declaration in &declarations {
+        let name = format!("{}.{}", declaration.layer, declaration.name);
+        let array = model.iter().find(|array| array.name == name)?;
+        if array.shape != declaration.shape {
+            return None;
+        }
+        digest.update_f32(&name, array.as_f32()?);
+    }
+    (model.len() == declarations.len()).then(|| digest.finish())
+}
+
 fn batch_size(plan: &Plan, data: &Dataset) -> usize {
     plan.training.batch_size.min(data.train.len.max(1))
 }
@@ -248,7 +284,7 @@ fn shards<B: Compute>(plan: &Plan, network: &Network<B>, batch: usize) -> usize 
     const WORTH_SHARING: u64 = 4_000_000;
     match plan.training.shards {
         Some(shards) => shards,
-        None if network.work * (batch as u64) < WORTH_SHARING => 1,
+        None if network.work.saturating_mul(batch as u64) < WORTH_SHARING => 1,
         None => (batch / SAMPLES).clamp(1, 8),
     }
 }

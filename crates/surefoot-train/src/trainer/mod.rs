@@ -20,9 +20,10 @@ use crate::callback::{StopReason, StopSignal};
 use crate::compute::Compute;
 use crate::device::Device;
 use crate::error::TrainError;
+use crate::memory::MemoryNeeds;
 use crate::on_device;
 use crate::repair::{Proposal, RepairRequest, RepairResult, repair_run};
-use crate::run::{Outline, TrainingRun};
+use crate::run::{Blueprint, Outline, TrainingRun};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -489,17 +490,26 @@ impl PreparedPlan {
         workers: usize,
         device: B::Device,
     ) -> Result<TrainingRun<'_, B>, TrainError> {
+        self.memory().check()?;
         let run = TrainingRun::<B>::new(&self.plan, &self.data, &self.weights, workers, device);
         let mut run = run.map_err(|error| self.explain(error))?;
         run.adopt(&self.adopted);
         Ok(run)
     }
 
-    /// Facts about the run that are fixed before its first step.
-    pub fn outline(&self, device: Device) -> Result<Arc<Outline>, TrainError> {
+    /// Facts about the run that are fixed before its first step. Allocates no parameters.
+    pub fn outline(&self, device: Device) -> Result<Outline, TrainError> {
+        self.memory().check_size()?;
         on_device!(device, |B, handle| {
-            self.start::<B>(1, handle).map(|run| Arc::clone(run.outline()))
+            let _: <B as burn_backend::BackendTypes>::Device = handle;
+            let blueprint = Blueprint::<B>::new(&self.plan, &self.data, &self.weights);
+            blueprint.map(|it| it.outline).map_err(|error| self.explain(error))
         })
+    }
+
+    /// Estimated memory of the training.
+    pub fn memory(&self) -> MemoryNeeds {
+        MemoryNeeds::of(&self.plan, &self.shapes, &self.data)
     }
 }
 

@@ -21,6 +21,24 @@ pub(crate) fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", grouped(count))
 }
 
+/// Formats a number of bytes.
+pub(crate) fn bytes(count: u64) -> String {
+    let units = ["kB", "MB", "GB", "TB", "PB", "EB"];
+    let mut size = count as f64;
+    let mut unit = "bytes";
+    for larger in units {
+        if size < 1000.0 {
+            break;
+        }
+        size /= 1000.0;
+        unit = larger;
+    }
+    match unit {
+        "bytes" => format!("{count} bytes"),
+        _ => format!("{size:.1} {unit}"),
+    }
+}
+
 /// Formats a metric: accuracy in percent, others with four decimals.
 pub(crate) fn metric(name: &str, value: Option<f64>) -> String {
     match value {
@@ -104,6 +122,12 @@ mod tests {
         assert_eq!(texts, ["0", "12", "999", "1,000", "61,706", "1,234,567"]);
         assert_eq!(counted(1, "step"), "1 step");
         assert_eq!(counted(1250, "step"), "1,250 steps");
+    }
+
+    #[test]
+    fn bytes_have_decimal_units() {
+        let texts = [999, 1000, 12_345_678, u64::MAX].map(bytes);
+        assert_eq!(texts, ["999 bytes", "1.0 kB", "12.3 MB", "18.4 EB"]);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! The overview of a run before it starts: data, layers and schedule.
 
 use super::facts::{facts, table};
-use super::number::{counted, grouped, interval};
+use super::number::{bytes, counted, grouped, interval};
 use serde::Serialize;
 use surefoot_data::Dataset;
 use surefoot_plan::{LayerShape, Plan};
-use surefoot_train::{Device, Outline};
+use surefoot_train::{Device, MemoryNeeds, Outline};
 
 /// The overview of a plan with its data.
 #[derive(Debug)]
@@ -14,6 +14,7 @@ pub(crate) struct Overview<'a> {
     pub(crate) data: &'a Dataset,
     pub(crate) shapes: &'a [LayerShape],
     pub(crate) outline: &'a Outline,
+    pub(crate) memory: MemoryNeeds,
     pub(crate) device: Device,
     pub(crate) workers: usize,
 }
@@ -26,6 +27,7 @@ pub(crate) struct Facts<'a> {
     input_shape: &'a [usize],
     layers: Vec<Layer<'a>>,
     parameters: u64,
+    memory: Memory,
     seed: u64,
     epochs: u64,
     steps_per_epoch: u64,
@@ -36,6 +38,15 @@ pub(crate) struct Facts<'a> {
     metric: &'static str,
     device: String,
     workers: usize,
+}
+
+/// Estimated memory in bytes.
+#[derive(Debug, Serialize)]
+struct Memory {
+    data: u64,
+    model: u64,
+    activations: u64,
+    total: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -73,6 +84,12 @@ impl Overview<'_> {
             input_shape: &data.input_shape,
             layers: layers.collect(),
             parameters: outline.parameters,
+            memory: Memory {
+                data: self.memory.data,
+                model: self.memory.model,
+                activations: self.memory.activations,
+                total: self.memory.total(),
+            },
             seed: plan.seed,
             epochs: plan.training.epochs,
             steps_per_epoch: outline.steps_per_epoch,
@@ -105,6 +122,16 @@ impl Overview<'_> {
         let lines = [
             ("data", format!("{task}, {}", parts.join(", "))),
             ("parameters", grouped(outline.parameters)),
+            (
+                "memory",
+                format!(
+                    "about {}: data {}, model and optimizer {}, activations of a batch {}",
+                    bytes(self.memory.total()),
+                    bytes(self.memory.data),
+                    bytes(self.memory.model),
+                    bytes(self.memory.activations),
+                ),
+            ),
             (
                 "steps",
                 format!(

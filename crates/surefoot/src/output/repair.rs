@@ -41,7 +41,11 @@ pub(crate) fn finding(finding: &Finding, steps: u64, width: Option<usize>) -> St
     if !warning {
         let beyond = finding.evidence.iter().filter_map(|evidence| {
             let (value, limit) = (short(evidence.value), short(evidence.limit?));
-            Some(format!("{} {value} (limit {limit})", evidence.measure.label()))
+            let label = evidence.measure.label();
+            Some(match evidence.relation() {
+                Some(relation) => format!("{label} {value} {relation} {limit}"),
+                None => format!("{label} {value} (limit {limit})"),
+            })
         });
         let evidence: Vec<String> = beyond.collect();
         add(&evidence.join(", "), true);
@@ -204,7 +208,7 @@ mod tests {
         ✗ vanishing gradient at step 96 of 1,600
           The gradient that reaches the first layer has a norm of
           1.2e-9: it dies away on its way back through the layers.
-          gradient norm 1.20e-9 (limit 1.00e-4)
+          gradient norm 1.20e-9 < 1.00e-4
         ");
         let sentence = vanishing().message;
         assert_eq!(

@@ -117,11 +117,26 @@ pub(crate) struct ReplayResult {
     pub(crate) repeated: u64,
     pub(crate) seconds: f64,
     pub(crate) disagreement: Option<Disagreement>,
+    /// Missing or damaged parts of the record, a sentence each.
+    pub(crate) faults: Vec<String>,
 }
 
 impl ReplayResult {
+    /// Returns true if every digest agrees and the record is complete.
+    pub(crate) fn agrees(&self) -> bool {
+        self.disagreement.is_none() && self.faults.is_empty()
+    }
+
     /// For people.
     pub(crate) fn text(&self) -> String {
+        let mut text = self.steps_text();
+        for fault in &self.faults {
+            text.push_str(&format!("\n  {}", Role::Error.paint(fault)));
+        }
+        text
+    }
+
+    fn steps_text(&self) -> String {
         let run = Role::Strong.paint(&self.run);
         let effort = Role::Quiet.paint(format!(
             "repeated {} {}, in {}",
@@ -158,7 +173,8 @@ impl ReplayResult {
         let mut event = json!({
             "event": "replay",
             "run": self.run,
-            "agrees": self.disagreement.is_none(),
+            "agrees": self.agrees(),
+            "faults": self.faults,
             "start": self.start,
             "from": self.from,
             "to": self.to,

@@ -4,8 +4,9 @@ use super::print_differences;
 use crate::failure::Failure;
 use crate::output::Console;
 use crate::output::replay::Disagreement;
+use surefoot_plan::Document;
 use surefoot_record::{DigestLog, Environment, Event, Part, Quantity, Record, StepDigest};
-use surefoot_train::environment_warnings;
+use surefoot_train::{environment_warnings, model_digest};
 
 /// A record and its digests.
 pub(crate) struct Original<'a> {
@@ -46,6 +47,31 @@ impl Original<'_> {
         let message =
             format!("the digests of {} cover other parts than those of this version", self.name());
         Err(Failure::input(message).help("replay it with the surefoot that recorded it"))
+    }
+
+    /// Checks that the record is complete and the delivered model is that of the summary. Returns a
+    /// sentence for each fault.
+    pub(crate) fn faults(&self, input_shape: &[usize]) -> Result<Vec<String>, Failure> {
+        let mut faults = Vec::new();
+        if let Some(step) = self.log.first_gap() {
+            faults.push(format!("digests.bin has no entry for step {step}"));
+        }
+        let Some(summary) = self.record.summary()? else {
+            return Ok(faults);
+        };
+        if self.log.excess_bytes() > 0 {
+            let bytes = self.log.excess_bytes();
+            faults.push(format!("digests.bin has {bytes} bytes after its last valid entry"));
+        }
+        let (Some(plan), Some(model)) = (self.record.final_plan()?, self.record.model()?) else {
+            faults.push("plan.final.toml or model.safetensors is missing".to_owned());
+            return Ok(faults);
+        };
+        let plan = Document::parse(plan, "plan.final.toml".to_owned())?.plan()?;
+        if model_digest(&plan, input_shape, &model) != Some(summary.digest) {
+            faults.push("model.safetensors does not have the digest in summary.json".to_owned());
+        }
+        Ok(faults)
     }
 
     /// Compares the initial state with the recorded one. The batch and the loss of a checkpoint are

@@ -104,6 +104,7 @@ impl Replay<'_> {
             repeated: run.step() - range.start(),
             seconds: begun.elapsed().as_secs_f64(),
             disagreement: found,
+            faults: self.original.faults(&self.prepared.data().input_shape)?,
         };
         if result.disagreement.is_none() && run.step() < range.to {
             self.console.event(&serde_json::json!({
@@ -119,9 +120,6 @@ impl Replay<'_> {
         }
         self.console.say(&result.text());
         self.console.event(&result.event());
-        Ok(match result.disagreement {
-            None => Exit::Done,
-            Some(_) => Exit::No,
-        })
+        Ok(if result.agrees() { Exit::Done } else { Exit::No })
     }
 }

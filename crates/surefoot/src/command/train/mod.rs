@@ -51,7 +51,7 @@ Examples:
       Continues a run that was interrupted or killed. The result is the same.
 
   surefoot train examples/circles.toml --dry-run
-      Checks the plan and its data and shows the model, without training.
+      Checks the plan and its data and shows the model and the memory it needs, without training.
 
   surefoot train examples/circles.toml --json | tail -n 1
       Prints the summary as one line of JSON.
@@ -121,7 +121,7 @@ pub(crate) struct Arguments {
     #[arg(long, short)]
     quiet: bool,
 
-    /// Check the plan and its data and show the model, without training
+    /// Check the plan and its data, show the model and the memory it needs, and stop
     #[arg(long, conflicts_with = "resume")]
     dry_run: bool,
 }
@@ -254,11 +254,13 @@ fn dry_run(
         data: prepared.data(),
         shapes: prepared.shapes(),
         outline: &outline,
+        memory: prepared.memory(),
         device: arguments.device,
         workers: arguments.workers(),
     };
     console.say(overview.text().trim_end());
     console.event(&Opening { event: "outline", step: None, run: None, facts: overview.facts() });
+    prepared.memory().check()?;
     Ok(Exit::Done)
 }
 

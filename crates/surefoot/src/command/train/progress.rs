@@ -69,6 +69,7 @@ impl ProgressCallback {
             data: self.prepared.data(),
             shapes: self.prepared.shapes(),
             outline,
+            memory: self.prepared.memory(),
             device: self.device,
             workers: self.workers,
         };

@@ -88,6 +88,13 @@ pub enum Event {
         /// The problem.
         problem: Problem,
     },
+    /// The plan as given learned in spite of its problem, and no remedy did better.
+    Dismissed {
+        /// Steps done.
+        step: u64,
+        /// The problem.
+        problem: Problem,
+    },
     /// A remedy is tried: another run, in its own directory.
     Attempt(Attempt),
     /// Result of an attempt.
@@ -125,6 +132,7 @@ impl Event {
             Event::Finding(_) => "finding",
             Event::DetectorPanic { .. } => "detector_panic",
             Event::Stopped { .. } => "stopped",
+            Event::Dismissed { .. } => "dismissed",
             Event::Attempt(_) => "attempt",
             Event::Outcome(_) => "outcome",
             Event::Delivered { .. } => "delivered",
@@ -144,6 +152,7 @@ impl Event {
             | Event::Resumed { step, .. }
             | Event::DetectorPanic { step, .. }
             | Event::Stopped { step, .. }
+            | Event::Dismissed { step, .. }
             | Event::Delivered { step, .. }
             | Event::Finished { step } => *step,
             Event::Finding(finding) => finding.step,

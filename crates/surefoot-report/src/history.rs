@@ -47,6 +47,9 @@ impl History {
         match event {
             Event::Finding(finding) => self.findings.push(finding.clone()),
             Event::Stopped { step, problem } => self.stopped = Some((*step, problem.clone())),
+            Event::Dismissed { .. } => {
+                self.findings.iter_mut().for_each(|it| it.severity = Severity::Warning);
+            }
             Event::Attempt(attempt) => {
                 self.attempts.push(Entry { attempt: attempt.clone(), outcome: None })
             }

@@ -37,8 +37,8 @@ mod trainer;
 mod worker_pool;
 
 pub use callback::{
-    AttemptEvent, Callback, DiagnosisCallback, RecordCallback, RunContext, Step, StopReason,
-    StopSignal,
+    AttemptEvent, Callback, DiagnosisCallback, OnProblem, RecordCallback, RunContext, Step,
+    StopReason, StopSignal,
 };
 pub use compute::Compute;
 pub use device::Device;

@@ -3,22 +3,41 @@
 use super::{Callback, RunContext, Step, StopReason};
 use crate::error::TrainError;
 use crate::run::TrainingResult;
-use surefoot_diagnose::{Diagnosis, Evaluation, Finding, Severity};
+use surefoot_diagnose::{Confidence, Diagnosis, Evaluation, Finding, Severity};
 use surefoot_record::{Entry, Event, Record};
+
+/// Reaction to a problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnProblem {
+    /// Report it and train on.
+    Continue,
+    /// End the run.
+    Stop,
+    /// End the run if the problem is [certain](Confidence::Certain). Pause it at the first likely one.
+    Pause,
+}
 
 /// Runs the detectors of a [`Diagnosis`] and reports their findings.
 pub struct DiagnosisCallback {
     diagnosis: Diagnosis,
-    stops: bool,
+    on_problem: OnProblem,
     reported: usize,
     reported_panics: usize,
     problem: Option<Finding>,
+    has_paused: bool,
 }
 
 impl DiagnosisCallback {
-    /// Reports the findings of `diagnosis`. If `stop_at_problem`, the first problem ends the run.
-    pub fn new(diagnosis: Diagnosis, stop_at_problem: bool) -> Self {
-        Self { diagnosis, stops: stop_at_problem, reported: 0, reported_panics: 0, problem: None }
+    /// Reports the findings of `diagnosis`.
+    pub fn new(diagnosis: Diagnosis, on_problem: OnProblem) -> Self {
+        Self {
+            diagnosis,
+            on_problem,
+            reported: 0,
+            reported_panics: 0,
+            problem: None,
+            has_paused: false,
+        }
     }
 
     /// The diagnosis with all findings so far.
@@ -26,7 +45,7 @@ impl DiagnosisCallback {
         &self.diagnosis
     }
 
-    /// The first problem found; warnings do not count.
+    /// The first certain problem found, or else the first likely one; warnings do not count.
     pub fn problem(&self) -> Option<&Finding> {
         self.problem.as_ref()
     }
@@ -35,9 +54,7 @@ impl DiagnosisCallback {
         let new = &self.diagnosis.findings()[self.reported..];
         self.reported += new.len();
         for finding in new {
-            if self.problem.is_none() && finding.severity == Severity::Problem {
-                self.problem = Some(finding.clone());
-            }
+            note_problem(&mut self.problem, finding);
             run.report(finding.clone());
         }
         let panics = &self.diagnosis.panics()[self.reported_panics..];
@@ -49,9 +66,29 @@ impl DiagnosisCallback {
                 message: panic.message.clone(),
             });
         }
-        if self.stops && self.problem.is_some() {
-            run.stop(StopReason::Problem);
+        let Some(problem) = &self.problem else {
+            return;
+        };
+        let certain = problem.confidence == Confidence::Certain;
+        match self.on_problem {
+            OnProblem::Continue => {}
+            OnProblem::Pause if !certain => {
+                if !std::mem::replace(&mut self.has_paused, true) {
+                    run.stop(StopReason::Paused);
+                }
+            }
+            OnProblem::Stop | OnProblem::Pause => run.stop(StopReason::Problem),
         }
+    }
+}
+
+/// Keeps the first certain problem, or else the first likely one.
+fn note_problem(known: &mut Option<Finding>, new: &Finding) {
+    let replaces = known.as_ref().is_none_or(|known| {
+        known.confidence != Confidence::Certain && new.confidence == Confidence::Certain
+    });
+    if replaces && new.severity == Severity::Problem {
+        *known = Some(new.clone());
     }
 }
 
@@ -69,8 +106,9 @@ impl Callback for DiagnosisCallback {
                 Entry::Evaluation(evaluation) => self.diagnosis.evaluate(evaluation),
             };
         })?;
-        let mut findings = self.diagnosis.findings().iter();
-        self.problem = findings.find(|f| f.severity == Severity::Problem).cloned();
+        for finding in self.diagnosis.findings() {
+            note_problem(&mut self.problem, finding);
+        }
         self.reported = self.diagnosis.findings().len();
         self.reported_panics = self.diagnosis.panics().len();
         Ok(())

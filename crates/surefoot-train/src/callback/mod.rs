@@ -7,7 +7,7 @@
 mod diagnosis;
 mod record;
 
-pub use diagnosis::DiagnosisCallback;
+pub use diagnosis::{DiagnosisCallback, OnProblem};
 pub use record::RecordCallback;
 
 use crate::error::TrainError;

@@ -8,12 +8,18 @@ use surefoot_record::{Checkpoint, Event, Recorder, StepDigest};
 /// Writes observations, digests, events and checkpoints to a run directory.
 pub struct RecordCallback {
     recorder: Recorder,
+    saves: bool,
 }
 
 impl RecordCallback {
     /// Writes to `recorder`.
     pub fn new(recorder: Recorder) -> Self {
-        Self { recorder }
+        Self { recorder, saves: true }
+    }
+
+    /// Writes no more checkpoints, so that the run resumes at the last one.
+    pub(crate) fn stop_saving(&mut self) {
+        self.saves = false;
     }
 
     /// The recorder, to end the record with a summary.
@@ -46,7 +52,9 @@ impl Callback for RecordCallback {
         checkpoint: &Checkpoint,
         _: &mut RunContext,
     ) -> Result<(), TrainError> {
-        self.recorder.checkpoint(checkpoint)?;
+        if self.saves {
+            self.recorder.checkpoint(checkpoint)?;
+        }
         Ok(())
     }
 

@@ -1,6 +1,10 @@
 //! Trains what a repair proposes: a round of attempts on probation side by side, then the best of
 //! them to its end.
 //!
+//! If the problem is only likely, the plan as given keeps training alongside as one of the
+//! contestants, so that an attempt is compared with what the plan reaches by itself. It advances in
+//! step with the attempts, by shares of its training and never by the clock.
+//!
 //! [`RepairSearch`] decides which remedies are tried, in which order, and what the result of an
 //! attempt means. The number of attempts side by side is part of the plan, so the result is the same
 //! on any number of cores; the number of threads is not.
@@ -8,8 +12,8 @@
 mod plan_subject;
 
 use crate::callback::{
-    AttemptEvent, Callback, Callbacks, DiagnosisCallback, RecordCallback, RunContext, StopReason,
-    StopSignal,
+    AttemptEvent, Callback, Callbacks, DiagnosisCallback, OnProblem, RecordCallback, RunContext,
+    StopReason, StopSignal,
 };
 use crate::compute::Compute;
 use crate::error::TrainError;
@@ -18,7 +22,7 @@ use crate::trainer::{Approval, AttemptRecorder, PreparedPlan, RepairMode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use surefoot_data::Dataset;
-use surefoot_diagnose::{Block, Detector, Diagnosis, Facts, Finding, Thresholds};
+use surefoot_diagnose::{Block, Detector, Diagnosis, Facts, Finding, TaskKind, Thresholds};
 use surefoot_plan::Plan;
 use surefoot_record::{Attempt, AttemptOutcome, AttemptState, Event};
 use surefoot_repair::{AttemptVerdict, Remedy, RepairConfig, RepairSearch};
@@ -38,14 +42,20 @@ const CHECK: f64 = 0.35;
 const SOME_SKILL: f64 = 0.2;
 /// Ratio of recent to initial loss below which the loss is falling.
 const FALLING: f64 = 0.85;
+/// Shares of its steps after which an attempt waits for the plan as given.
+const SYNC_EVERY: f64 = 0.1;
+/// Share of its steps after which the plan as given may be given up.
+const GIVE_UP_AFTER: f64 = 0.4;
+/// Skill of a plan that has learned in spite of a likely problem.
+const LEARNED: f64 = 0.3;
+/// Skill at which one attempt that is not better is enough to call the plan as given normal.
+const LEARNED_WELL: f64 = 0.8;
 
 /// Inputs of a repair.
 pub(crate) struct RepairRequest<'a> {
     pub(crate) prepared: &'a PreparedPlan,
     pub(crate) finding: Finding,
     pub(crate) facts: Facts,
-    /// Result of the plan as given.
-    pub(crate) given: &'a TrainingResult,
     pub(crate) detectors: &'a (dyn Fn() -> Vec<Box<dyn Detector>> + Sync),
     pub(crate) thresholds: &'a Thresholds,
     pub(crate) workers: usize,
@@ -56,11 +66,21 @@ pub(crate) struct RepairRequest<'a> {
     pub(crate) context: &'a dyn Fn() -> RunContext,
 }
 
+/// The plan as given, while its repair is searched for.
+pub(crate) struct Original<'a, 'd, B: Compute> {
+    pub(crate) run: TrainingRun<'a, B>,
+    pub(crate) diagnosis: &'d mut DiagnosisCallback,
+    pub(crate) result: TrainingResult,
+}
+
 /// Result of a repair.
 #[derive(Debug, Default)]
 pub struct RepairResult {
-    /// True if an attempt trained to its end without a problem and beats the plan as given.
+    /// True if an attempt is delivered: it beats what the plan as given reached at its end by more
+    /// than the validation noise, and is better than a constant prediction.
     pub solved: bool,
+    /// True if the plan as given learned in spite of its problem and no attempt was better.
+    pub dismissed: bool,
     /// True if a stop was requested before the repair was done.
     pub interrupted: bool,
     /// True if a proposal was declined.
@@ -90,15 +110,17 @@ pub struct DeliveredAttempt {
     pub result: TrainingResult,
 }
 
-/// Searches for a remedy. Attempts are entered into `record` and passed to `callbacks`.
+/// Searches for a remedy. Attempts are entered into `record` and passed to `callbacks`. Returns the
+/// final result of the plan as given as well.
 pub(crate) fn repair_run<'c, B: Compute>(
     request: &RepairRequest<'_>,
+    original: Original<'_, '_, B>,
     remedies: Vec<Box<dyn Remedy>>,
     mode: RepairMode<'_>,
     device: &B::Device,
-    record: Option<&'c mut RecordCallback>,
+    mut record: Option<&'c mut RecordCallback>,
     callbacks: Vec<&'c mut dyn Callback>,
-) -> Result<RepairResult, TrainError> {
+) -> Result<(RepairResult, TrainingResult), TrainError> {
     let plan = request.prepared.plan.clone();
     let (finding, facts) = (request.finding.clone(), request.facts.clone());
     let config = RepairConfig {
@@ -107,59 +129,66 @@ pub(crate) fn repair_run<'c, B: Compute>(
         parallel: plan.repair.parallel,
         attempts: plan.repair.attempts,
     };
+    // An interrupted repair starts over where the problem was found.
+    if let Some(record) = &mut record {
+        record.stop_saving();
+    }
+    let found_at = original.result.steps;
     let mut repair = Repair {
         request,
         search: RepairSearch::new(PlanSubject(plan), finding, facts, remedies, config),
+        original,
+        found_at,
         mode,
         device,
         record,
         callbacks,
         result: RepairResult::default(),
+        completed: 0,
         quits: false,
     };
-    let step = request.given.steps;
-    let problem = request.finding.problem.clone();
-    repair.ledger().event(&Event::Stopped { step, problem })?;
-    repair.search::<B>()?;
-    // A repair never delivers something worse than the plan as given.
-    let delivered = repair.result.delivered.take();
-    repair.result.delivered = delivered.filter(|it| request.is_improved_by(&it.result));
-    let delivered = repair.result.delivered.as_ref();
-    let event = match repair.result.interrupted {
-        true => Event::Interrupted { step },
-        false => Event::Delivered {
-            step,
-            attempt: delivered.map_or(0, |delivered| delivered.number),
-            metric: delivered
-                .map_or(request.given, |delivered| &delivered.result)
-                .best
-                .as_ref()
-                .and_then(|best| best.metric),
-        },
-    };
-    repair.ledger().event(&event)?;
-    if let Some(record) = &mut repair.record {
-        record.recorder().sync()?;
-    }
-    Ok(repair.result)
+    repair.search()?;
+    repair.finish()?;
+    Ok((repair.result, repair.original.result))
 }
 
 impl RepairRequest<'_> {
-    fn is_improved_by(&self, result: &TrainingResult) -> bool {
-        match (&result.best, &self.given.best) {
-            (Some(new), Some(old)) => {
-                let sound = new.loss.is_finite() || new.metric.is_some();
-                sound && better(new, old)
-            }
-            (Some(_), None) => true,
-            (None, _) => false,
-        }
+    /// Returns true if `new` is better than `old` by more than the validation noise, and better than
+    /// a constant prediction.
+    fn is_improved(&self, new: &TrainingResult, old: &TrainingResult) -> bool {
+        let Some(new) = &new.best else {
+            return false;
+        };
+        let Some(old) = &old.best else {
+            return true;
+        };
+        let Some(metric) = new.metric.filter(|metric| metric.is_finite()) else {
+            return old.metric.is_none() && new.loss.is_finite() && better(new, old);
+        };
+        let old = old.metric.filter(|metric| metric.is_finite());
+        let above_chance = self.facts.chance.is_none_or(|chance| metric > chance);
+        above_chance && old.is_none_or(|old| metric > old + self.noise(metric, old))
     }
 
-    fn attempt(&self, proposal: &Proposal) -> Attempt {
+    /// Standard error of the difference between two metrics on the validation split; 0 if the
+    /// training split is evaluated.
+    fn noise(&self, new: f64, old: f64) -> f64 {
+        let samples = self.prepared.data.validation.len as f64;
+        if samples == 0.0 {
+            return 0.0;
+        }
+        let variance = |metric: f64| match self.facts.task {
+            // Of a mean of squared errors, relative to the variance of the targets.
+            Some(TaskKind::Regression) => 2.0 * (1.0 - metric).powi(2),
+            _ => metric * (1.0 - metric),
+        };
+        ((variance(new) + variance(old)) / samples).sqrt()
+    }
+
+    fn attempt(&self, proposal: &Proposal, step: u64) -> Attempt {
         let place = || AttemptRecorder::place(proposal.number);
         Attempt {
-            step: self.given.steps,
+            step,
             number: proposal.number,
             parent: proposal.parent,
             problem: proposal.finding.problem.clone(),
@@ -170,10 +199,10 @@ impl RepairRequest<'_> {
         }
     }
 
-    /// Steps that an attempt of `total` steps is on probation.
-    fn probation(&self, total: u64) -> u64 {
+    /// Steps that an attempt of `total` steps is on probation, if the problem showed at `found_at`.
+    fn probation(&self, found_at: u64, total: u64) -> u64 {
         let planned = self.facts.total_steps().unwrap_or(total).max(1);
-        let share = self.given.steps as f64 / planned as f64;
+        let share = found_at as f64 / planned as f64;
         let share = share.clamp(PROBATION[0], PROBATION[1]);
         // At least the dozen blocks that the slowest detectors look back.
         ((total as f64 * share).ceil() as u64).max(16)
@@ -181,14 +210,19 @@ impl RepairRequest<'_> {
 }
 
 /// A repair in progress.
-struct Repair<'r, 'c, D> {
+struct Repair<'r, 'o, 'd, 'c, B: Compute> {
     request: &'r RepairRequest<'r>,
     search: RepairSearch<PlanSubject>,
+    original: Original<'o, 'd, B>,
+    /// Steps of the plan as given when its problem was found.
+    found_at: u64,
     mode: RepairMode<'r>,
-    device: &'r D,
+    device: &'r B::Device,
     record: Option<&'c mut RecordCallback>,
     callbacks: Vec<&'c mut dyn Callback>,
     result: RepairResult,
+    /// Attempts that were trained to their end.
+    completed: u32,
     /// True once an approval answered [`Approval::Quit`].
     quits: bool,
 }
@@ -204,19 +238,87 @@ struct RunningAttempt<'a, B: Compute> {
     begun: Instant,
 }
 
-impl<D: Clone> Repair<'_, '_, D> {
-    fn search<B: Compute<Device = D>>(&mut self) -> Result<(), TrainError> {
-        while !(self.result.solved || self.quits || self.interrupted()) {
+impl<B: Compute> Repair<'_, '_, '_, '_, B> {
+    fn search(&mut self) -> Result<(), TrainError> {
+        if self.original.result.reason == StopReason::Problem {
+            self.note_stop()?;
+        }
+        while !(self.result.solved || self.quits || self.interrupted() || self.original_is_fine()) {
             let mut round = self.search.next_round();
             if round.is_empty() {
                 break;
             }
             round.retain(|proposal| self.approves(proposal));
             if !self.interrupted() {
-                self.round::<B>(round)?;
+                self.round(round)?;
             }
         }
         Ok(())
+    }
+
+    /// Trains the plan as given to its end, and decides what is delivered.
+    fn finish(&mut self) -> Result<(), TrainError> {
+        if !self.interrupted() && self.original.is_running() {
+            let mut list: Vec<&mut dyn Callback> = Vec::new();
+            if let Some(record) = &mut self.record {
+                list.push(&mut **record);
+            }
+            list.push(&mut *self.original.diagnosis);
+            for callback in &mut self.callbacks {
+                list.push(&mut **callback);
+            }
+            let mut callbacks = Callbacks::new(list, (self.request.context)());
+            self.original.result = self.original.run.train_with(u64::MAX, &mut callbacks)?;
+            self.interrupted();
+        }
+        let request = self.request;
+        let original = &self.original.result;
+        // A repair never delivers something worse than the plan as given.
+        let delivered = self.result.delivered.take();
+        self.result.delivered = delivered.filter(|it| request.is_improved(&it.result, original));
+        let delivered = self.result.delivered.as_ref();
+        self.result.solved = delivered.is_some();
+        self.result.dismissed = !self.result.solved
+            && original.reason == StopReason::Finished
+            && self.original.skill().is_some_and(|skill| skill >= LEARNED);
+        let step = original.steps;
+        let event = match self.result.interrupted {
+            true => Event::Interrupted { step },
+            false => Event::Delivered {
+                step,
+                attempt: delivered.map_or(0, |delivered| delivered.number),
+                metric: delivered
+                    .map_or(original, |delivered| &delivered.result)
+                    .best
+                    .as_ref()
+                    .and_then(|best| best.metric),
+            },
+        };
+        if self.result.dismissed && !self.result.interrupted {
+            let problem = request.finding.problem.clone();
+            self.ledger().event(&Event::Dismissed { step, problem })?;
+        }
+        self.ledger().event(&event)?;
+        if let Some(record) = &mut self.record {
+            record.recorder().sync()?;
+        }
+        Ok(())
+    }
+
+    fn note_stop(&mut self) -> Result<(), TrainError> {
+        let step = self.original.result.steps;
+        let problem = self.request.finding.problem.clone();
+        self.ledger().event(&Event::Stopped { step, problem })
+    }
+
+    /// Returns true if the plan as given has ended well and attempts that were trained to their end
+    /// did not beat it.
+    fn original_is_fine(&self) -> bool {
+        let skill = self.original.skill().unwrap_or(0.0);
+        let enough = if skill >= LEARNED_WELL { 1 } else { 2 };
+        self.original.result.reason == StopReason::Finished
+            && skill >= LEARNED
+            && self.completed >= enough
     }
 
     fn interrupted(&mut self) -> bool {
@@ -261,7 +363,7 @@ impl<D: Clone> Repair<'_, '_, D> {
         Ok(())
     }
 
-    fn round<B: Compute<Device = D>>(&mut self, round: Vec<Proposal>) -> Result<(), TrainError> {
+    fn round(&mut self, round: Vec<Proposal>) -> Result<(), TrainError> {
         let request = self.request;
         // A plan whose data cannot be loaded, or whose layers do not fit, is not a remedy.
         let prepared: Vec<(Proposal, Arc<Dataset>)> = round
@@ -283,7 +385,7 @@ impl<D: Clone> Repair<'_, '_, D> {
             if !proposal.reinitializes {
                 run.adopt(&request.prepared.weights);
             }
-            let attempt = request.attempt(proposal);
+            let attempt = request.attempt(proposal, self.found_at);
             let outline = Arc::clone(run.outline());
             let keeps_weights = !proposal.reinitializes;
             let record = request.attempts.map(|attempts| {
@@ -299,13 +401,13 @@ impl<D: Clone> Repair<'_, '_, D> {
                 attempt,
                 run,
                 record: record.transpose()?.map(RecordCallback::new),
-                diagnosis: DiagnosisCallback::new(diagnosis, true),
+                diagnosis: DiagnosisCallback::new(diagnosis, OnProblem::Stop),
                 result: None,
                 begun: Instant::now(),
             });
         }
         if !self.interrupted() {
-            request.probe(&mut running)?;
+            self.probe(&mut running)?;
         }
         if self.interrupted() {
             return Ok(());
@@ -329,33 +431,38 @@ impl<D: Clone> Repair<'_, '_, D> {
         best.map_or(Ok(()), |best| self.complete(best))
     }
 
-    /// Trains the best attempt of a round to its end.
-    fn complete<B: Compute<Device = D>>(
-        &mut self,
-        mut running: RunningAttempt<'_, B>,
-    ) -> Result<(), TrainError> {
-        running.run.set_workers(self.request.workers);
-        let total = running.diagnosis.diagnosis().facts().total_steps();
-        let check = (total.unwrap_or(u64::MAX) as f64 * CHECK) as u64;
-        let mut result = self.train(&mut running, check)?;
-        if result.reason == StopReason::Paused {
-            let attempt = running.attempt_result();
-            if !running.proposal.run_to_end && !running.is_learning() {
+    /// Trains the best attempt of a round to its end, in step with the plan as given.
+    fn complete(&mut self, mut running: RunningAttempt<'_, B>) -> Result<(), TrainError> {
+        let mut share = CHECK;
+        let result = loop {
+            let result = self.train(&mut running, share)?;
+            if result.reason != StopReason::Paused {
+                break result;
+            }
+            if share == CHECK && !running.proposal.run_to_end && !running.is_learning() {
+                let attempt = running.attempt_result();
                 running.result = Some(result);
                 self.close(running, AttemptState::NoBetter)?;
                 self.search.defer(attempt);
                 return Ok(());
             }
-            result = self.train(&mut running, u64::MAX)?;
-        }
-        if result.reason == StopReason::Interrupted {
+            if self.original.cannot_catch_up(&running.diagnosis) {
+                self.original.result.reason = StopReason::Problem;
+                self.note_stop()?;
+            }
+            share += SYNC_EVERY;
+        };
+        if result.reason == StopReason::Interrupted || self.interrupted() {
             self.result.interrupted = true;
             return Ok(());
         }
+        self.completed += u32::from(result.reason == StopReason::Finished);
         let attempt = running.attempt_result();
         let problem = &running.proposal.finding.problem;
         let state = match &attempt.finding {
-            None if self.request.is_improved_by(&result) => AttemptState::Repaired,
+            None if self.request.is_improved(&result, &self.original.result) => {
+                AttemptState::Repaired
+            }
             None => AttemptState::NoBetter,
             Some(found) if found.problem == *problem => AttemptState::Persists,
             Some(_) => AttemptState::NewProblem,
@@ -369,22 +476,38 @@ impl<D: Clone> Repair<'_, '_, D> {
         Ok(())
     }
 
-    /// Trains an attempt to step `until`, followed by all callbacks.
-    fn train<B: Compute<Device = D>>(
+    /// Trains an attempt up to a share of its steps, followed by all callbacks, and the plan as given
+    /// to the same share of its own.
+    fn train(
         &mut self,
         running: &mut RunningAttempt<'_, B>,
-        until: u64,
+        share: f64,
     ) -> Result<TrainingResult, TrainError> {
+        let alongside = self.original.is_running();
+        let workers = self.request.workers;
+        running.run.set_workers(if alongside { workers.div_ceil(2) } else { workers });
         let context = running.context(self.request);
+        let until = steps_at(share, running.run.steps());
         let mut list = running_callbacks(&mut running.record, &mut running.diagnosis);
         for callback in &mut self.callbacks {
             list.push(&mut **callback);
         }
-        running.run.train_with(until, &mut Callbacks::new(list, context))
+        let run = &mut running.run;
+        let original_until = steps_at(share, self.original.run.steps());
+        let (original, record) = (&mut self.original, self.record.as_deref_mut());
+        let original_context = (self.request.context)();
+        std::thread::scope(|scope| {
+            let thread = alongside.then(|| {
+                scope.spawn(move || original.train(original_until, record, original_context))
+            });
+            let result = run.train_with(until, &mut Callbacks::new(list, context));
+            thread.map_or(Ok(()), joined)?;
+            result
+        })
     }
 
     /// Enters an attempt that has ended into the ledger, and keeps it if it is the best so far.
-    fn close<B: Compute>(
+    fn close(
         &mut self,
         running: RunningAttempt<'_, B>,
         state: AttemptState,
@@ -428,15 +551,19 @@ impl<D: Clone> Repair<'_, '_, D> {
     }
 }
 
-impl RepairRequest<'_> {
-    /// Trains all attempts of a round for their probation, at the same time.
-    fn probe<B: Compute>(&self, round: &mut [RunningAttempt<'_, B>]) -> Result<(), TrainError> {
+impl<B: Compute> Repair<'_, '_, '_, '_, B> {
+    /// Trains all attempts of a round for their probation, and the plan as given as long, at the same
+    /// time.
+    fn probe(&mut self, round: &mut [RunningAttempt<'_, B>]) -> Result<(), TrainError> {
+        let (request, found_at) = (self.request, self.found_at);
+        let (original, record) = (&mut self.original, self.record.as_deref_mut());
+        let context = (request.context)();
         let results = std::thread::scope(|scope| {
             let threads: Vec<_> = round
                 .iter_mut()
                 .map(|running| {
-                    let context = running.context(self);
-                    let until = self.probation(running.run.steps());
+                    let context = running.context(request);
+                    let until = request.probation(found_at, running.run.steps());
                     let RunningAttempt { run, record, diagnosis, .. } = running;
                     scope.spawn(move || {
                         let list = running_callbacks(record, diagnosis);
@@ -444,16 +571,78 @@ impl RepairRequest<'_> {
                     })
                 })
                 .collect();
-            let joined = threads.into_iter().map(|thread| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            });
-            joined.collect::<Vec<_>>()
-        });
+            let until = original.result.steps + request.probation(found_at, original.run.steps());
+            let trained = match original.is_running() {
+                true => original.train(until, record, context),
+                false => Ok(()),
+            };
+            let results: Vec<_> = threads.into_iter().map(joined).collect();
+            trained.map(|()| results)
+        })?;
         for (running, result) in round.iter_mut().zip(results) {
             running.result = Some(result?);
         }
         Ok(())
     }
+}
+
+impl<B: Compute> Original<'_, '_, B> {
+    /// Returns true if it can be trained further.
+    fn is_running(&self) -> bool {
+        self.result.reason == StopReason::Paused
+    }
+
+    /// Trains to step `until`.
+    fn train(
+        &mut self,
+        until: u64,
+        record: Option<&mut RecordCallback>,
+        context: RunContext,
+    ) -> Result<(), TrainError> {
+        if until <= self.result.steps {
+            return Ok(());
+        }
+        let mut list: Vec<&mut dyn Callback> = Vec::new();
+        list.extend(record.map(|record| record as &mut dyn Callback));
+        list.push(&mut *self.diagnosis);
+        self.result = self.run.train_with(until, &mut Callbacks::new(list, context))?;
+        Ok(())
+    }
+
+    fn skill(&self) -> Option<f64> {
+        self.diagnosis.diagnosis().curve().recent_skill(8)
+    }
+
+    /// Returns true if it has learned nothing, its loss does not fall, and an attempt has learned.
+    fn cannot_catch_up(&self, attempt: &DiagnosisCallback) -> bool {
+        let done = self.result.steps as f64 / self.run.steps().max(1) as f64;
+        let skill = self.skill().unwrap_or(f64::INFINITY);
+        let attempt = attempt.diagnosis().curve().recent_skill(8).unwrap_or(0.0);
+        self.is_running()
+            && done >= GIVE_UP_AFTER
+            && skill < SOME_SKILL / 2.0
+            && attempt >= LEARNED_WELL
+            && !is_falling(self.diagnosis)
+    }
+}
+
+/// The number of steps after which `share` of `steps` is done.
+fn steps_at(share: f64, steps: u64) -> u64 {
+    ((steps as f64 * share).ceil() as u64).min(steps)
+}
+
+fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Returns true if the loss of the last quarter is clearly below that of the first.
+fn is_falling(diagnosis: &DiagnosisCallback) -> bool {
+    let blocks = diagnosis.diagnosis().curve().blocks();
+    let quarter = (blocks.len() / 4).max(1);
+    let mean = |part: &[Block]| part.iter().map(|b| b.loss).sum::<f64>() / part.len() as f64;
+    let first = mean(&blocks[..quarter.min(blocks.len())]);
+    let last = mean(&blocks[blocks.len().saturating_sub(quarter)..]);
+    last < FALLING * first
 }
 
 fn running_callbacks<'a>(
@@ -489,13 +678,7 @@ impl<B: Compute> RunningAttempt<'_, B> {
 
     /// Returns true if the attempt has learned something or its loss is falling.
     fn is_learning(&self) -> bool {
-        let curve = self.diagnosis.diagnosis().curve();
-        let skilled = curve.recent_skill(8).is_none_or(|skill| skill >= SOME_SKILL);
-        let blocks = curve.blocks();
-        let quarter = (blocks.len() / 4).max(1);
-        let mean = |part: &[Block]| part.iter().map(|b| b.loss).sum::<f64>() / part.len() as f64;
-        let first = mean(&blocks[..quarter.min(blocks.len())]);
-        let last = mean(&blocks[blocks.len().saturating_sub(quarter)..]);
-        skilled || last < FALLING * first
+        let skill = self.diagnosis.diagnosis().curve().recent_skill(8);
+        skill.is_none_or(|skill| skill >= SOME_SKILL) || is_falling(&self.diagnosis)
     }
 }

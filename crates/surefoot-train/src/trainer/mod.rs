@@ -16,20 +16,20 @@ pub use prepared::{PreparedPlan, is_plan_of, plan_folder, recorded_document};
 pub use summary::TrainSummary;
 
 use crate::callback::{Callback, Callbacks, DiagnosisCallback, RecordCallback, RunContext};
-use crate::callback::{StopReason, StopSignal};
+use crate::callback::{OnProblem, StopReason, StopSignal};
 use crate::compute::Compute;
 use crate::device::Device;
 use crate::error::TrainError;
 use crate::memory::MemoryNeeds;
 use crate::on_device;
-use crate::repair::{Proposal, RepairRequest, RepairResult, repair_run};
+use crate::repair::{Original, Proposal, RepairRequest, RepairResult, repair_run};
 use crate::run::{Blueprint, Outline, TrainingRun};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use surefoot_data::Dataset;
-use surefoot_diagnose::{Detector, Diagnosis, Finding, Thresholds, detectors};
+use surefoot_diagnose::{Detector, Diagnosis, Finding, Severity, Thresholds, detectors};
 use surefoot_plan::Plan;
 use surefoot_record::{Checkpoint, Environment, Header, Record, Recorder};
 use surefoot_repair::{Remedy, remedies};
@@ -322,7 +322,9 @@ impl<'a> Trainer<'a> {
         let mut diagnosis = self.diagnose.then(|| {
             let diagnosis =
                 Diagnosis::with(outline.facts.clone(), thresholds.clone(), (self.detectors)());
-            DiagnosisCallback::new(diagnosis, mode.policy() != RepairPolicy::Off)
+            let repairs = mode.policy() != RepairPolicy::Off;
+            let on_problem = if repairs { OnProblem::Pause } else { OnProblem::Continue };
+            DiagnosisCallback::new(diagnosis, on_problem)
         });
         let resumed = match &self.place {
             Place::Resume(old) => Some((&**old, checkpoint.as_ref())),
@@ -335,7 +337,7 @@ impl<'a> Trainer<'a> {
                 .stopped_by(&self.signal)
         };
         let begun = Instant::now();
-        let given = {
+        let mut given = {
             let mut list: Vec<&mut dyn Callback> = Vec::new();
             list.extend(record.as_mut().map(|it| it as &mut dyn Callback));
             list.extend(diagnosis.as_mut().map(|it| it as &mut dyn Callback));
@@ -353,10 +355,8 @@ impl<'a> Trainer<'a> {
             }
             run.train_with(u64::MAX, &mut callbacks)?
         };
-        drop(run);
-        let problem = diagnosis.as_ref().and_then(|it| it.problem().cloned());
-        let repair = match problem {
-            Some(finding)
+        let repair = match diagnosis.as_mut().and_then(|it| Some((it.problem().cloned()?, it))) {
+            Some((finding, diagnosis))
                 if given.reason != StopReason::Interrupted
                     && mode.policy() != RepairPolicy::Off =>
             {
@@ -364,7 +364,6 @@ impl<'a> Trainer<'a> {
                     prepared,
                     finding,
                     facts: outline.facts.clone(),
-                    given: &given,
                     detectors: &*self.detectors,
                     thresholds: &thresholds,
                     workers: self.workers,
@@ -376,19 +375,26 @@ impl<'a> Trainer<'a> {
                 for callback in &mut self.callbacks {
                     list.push(&mut **callback);
                 }
-                Some(repair_run::<B>(
+                let original = Original { run, diagnosis, result: given };
+                let (repair, result) = repair_run::<B>(
                     &request,
+                    original,
                     (self.remedies)(),
                     mode,
                     &device,
                     record.as_mut(),
                     list,
-                )?)
+                )?;
+                given = result;
+                Some(repair)
             }
             _ => None,
         };
-        let findings: Vec<Finding> =
+        let mut findings: Vec<Finding> =
             diagnosis.iter().flat_map(|it| it.diagnosis().findings()).cloned().collect();
+        if repair.as_ref().is_some_and(|repair| repair.dismissed) {
+            findings.iter_mut().for_each(|finding| finding.severity = Severity::Warning);
+        }
         let name = dir.as_ref().map(|dir| dir.display().to_string()).unwrap_or_default();
         let waited = repair.as_ref().map_or(Duration::ZERO, |repair| repair.waited);
         let seconds = begun.elapsed().saturating_sub(waited).as_secs_f64();

@@ -56,7 +56,8 @@ pub(super) fn summarize(
     (metric, seconds, run): (&str, f64, String),
 ) -> RunSummary {
     let problems = findings.iter().filter(|finding| finding.severity == Severity::Problem);
-    let found = repair.iter().flat_map(|repair| &repair.found);
+    // Problems of attempts count only if the plan as given had one.
+    let found = repair.iter().filter(|repair| !repair.dismissed).flat_map(|repair| &repair.found);
     let mut ids: Vec<String> = Vec::new();
     for finding in problems.chain(found) {
         let id = finding.problem.id();
@@ -69,6 +70,7 @@ pub(super) fn summarize(
     RunSummary {
         status: match repair {
             Some(repair) if repair.solved => Status::Repaired,
+            Some(repair) if repair.dismissed => Status::Normal,
             Some(repair) if repair.declined => Status::Problem,
             Some(_) => Status::Failed,
             None if !ids.is_empty() => Status::Problem,

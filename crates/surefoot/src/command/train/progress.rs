@@ -156,14 +156,12 @@ impl Callback for ProgressCallback {
         if run.attempt() == 0 && printed {
             self.screen.event(event);
         }
-        match event {
-            Event::Stopped { .. } => self.screen.mention("\n  Searching for a remedy:"),
-            Event::DetectorPanic { step, problem, .. } => self.screen.above(|| {
+        if let Event::DetectorPanic { step, problem, .. } = event {
+            self.screen.above(|| {
                 self.console.warn(&format!(
                     "the detector of {problem} crashed at step {step} and was switched off"
                 ));
-            }),
-            _ => {}
+            });
         }
         Ok(())
     }
@@ -175,6 +173,9 @@ impl Callback for ProgressCallback {
     ) -> Result<(), TrainError> {
         match *event {
             AttemptEvent::Start(attempt) => {
+                if attempt.number == 1 {
+                    self.screen.mention("\n  Searching for a remedy:");
+                }
                 self.attempts.push(attempt.clone());
                 self.draw_attempts();
             }

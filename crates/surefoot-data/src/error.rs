@@ -277,6 +277,13 @@ pub enum DataError {
         limit: usize,
     },
 
+    /// Targets that are classes cannot be scaled.
+    #[error("{origin}: the targets are classes; remove data.target_scale, which needs numbers")]
+    ScaledClasses {
+        /// Origin of the targets.
+        origin: Origin,
+    },
+
     /// A stated task that the targets do not fit.
     #[error("the plan says task = \"{}\", but {origin} has {found}; {advice}", task.name())]
     WrongTask {

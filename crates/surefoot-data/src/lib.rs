@@ -57,7 +57,7 @@ pub use scale::Scaling;
 use std::path::Path;
 
 use samples::{Measure, Samples};
-use surefoot_plan::{Data, Missing, Outliers, Scale, Source};
+use surefoot_plan::{Data, Missing, Outliers, Scale, Source, Task};
 
 /// Loads the data of a plan. Files are relative to `base`, the plan's folder.
 ///
@@ -165,6 +165,20 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
             scaling.apply(&mut part.features);
         }
     }
+    if data.target_scale != Scale::None && learnt.task != Task::Regression {
+        return Err(DataError::ScaledClasses { origin: samples.label_origin });
+    }
+    let target_scaling = match &parts[0].targets {
+        Targets::Values(values) => Scaling::fit(data.target_scale, values, &[learnt.width]),
+        Targets::Classes(_) => None,
+    };
+    if let Some(scaling) = &target_scaling {
+        for part in &mut parts {
+            if let Targets::Values(values) = &mut part.targets {
+                scaling.apply(values);
+            }
+        }
+    }
     notes.extend(learnt.notes);
     let [train, validation, test] = parts;
     notes.extend(unlearnable(&train, [&validation, &test], &learnt.classes));
@@ -176,6 +190,7 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
         limits: cleaned.limits,
         means: cleaned.means,
         scaling,
+        target_scaling,
         columns: samples.columns,
     };
     let inputs = preprocessing.columns.iter().flat_map(Column::inputs);

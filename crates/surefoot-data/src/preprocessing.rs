@@ -34,6 +34,9 @@ pub struct Preprocessing {
     pub means: Vec<f32>,
     /// Scaling of each feature or channel.
     pub scaling: Option<Scaling>,
+    /// Scaling of the targets of a regression, undone by predictions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_scaling: Option<Scaling>,
 }
 
 /// A feature column of a table.

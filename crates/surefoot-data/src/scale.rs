@@ -31,6 +31,18 @@ impl Scaling {
         Some(Scaling { offset, divisor })
     }
 
+    /// Undoes the scaling, value by value.
+    pub fn undo(&self, values: &mut [f64]) {
+        for (i, value) in values.iter_mut().enumerate() {
+            let channel = i % self.offset.len().max(1);
+            if let (Some(offset), Some(divisor)) =
+                (self.offset.get(channel), self.divisor.get(channel))
+            {
+                *value = *value * divisor + offset;
+            }
+        }
+    }
+
     /// Scales features in place, whole samples of the shape that the scaling was fitted to.
     pub fn apply(&self, features: &mut [f32]) {
         if self.offset.is_empty() {

@@ -56,6 +56,11 @@ static ADVICE: &[(Problem, &str, &str)] = &[
         "loss=\"binary_crossentropy\"  # several classes: \"sparse_categorical_crossentropy\"; numbers: \"mse\"",
     ),
     (
+        Problem::UNSCALED_TARGETS,
+        "y = (y - y_train.mean()) / y_train.std()  # convert predictions back",
+        "y = (y - y_train.mean()) / y_train.std()  # convert predictions back",
+    ),
+    (
         Problem::ABNORMAL_DATA,
         "x = (x - x_train.mean(0)) / x_train.std(0)  # and check torch.isfinite(x).all()",
         "norm = keras.layers.Normalization(); norm.adapt(x_train)  # and check np.isfinite(x_train).all()",

@@ -61,6 +61,8 @@ impl Problem {
     pub const CONSTANT_DATA: Problem = Problem::new("constant_data");
     /// Input features are large, or on very different scales.
     pub const INPUT_SCALE: Problem = Problem::new("input_scale");
+    /// The targets of a regression are far from the range of an untrained output.
+    pub const UNSCALED_TARGETS: Problem = Problem::new("unscaled_targets");
     /// Indicator of abnormal gradient values.
     pub const AGV: Problem = Problem::new("agv");
     /// Indicator of exponentially amplified gradients.

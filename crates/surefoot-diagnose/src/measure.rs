@@ -33,6 +33,8 @@ open_names! {
         InputSize = "input_size",
         /// Largest absolute gradient.
         LargestGradient = "largest_gradient",
+        /// Largest absolute target.
+        LargestTarget = "largest_target",
         /// Largest update ratio of any step.
         LargestUpdateRatio = "largest_update_ratio",
         /// Learning rate.

@@ -20,6 +20,8 @@ pub struct Data {
     pub outliers: Outliers,
     /// Scaling of the features; fitted on the training split only.
     pub scale: Scale,
+    /// Scaling of the targets of a regression; fitted on the training split only.
+    pub target_scale: Scale,
     /// Division into training, validation and test split.
     pub split: Split,
 }
@@ -57,7 +59,7 @@ pub enum Outliers {
     Clip,
 }
 
-/// Scaling of the features.
+/// Scaling of the features or targets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
     /// To mean 0 and variance 1, for each feature (images: each channel).
@@ -93,6 +95,7 @@ impl Data {
             missing: Missing::Refuse,
             outliers: Outliers::Keep,
             scale: Scale::None,
+            target_scale: Scale::None,
             split: Split::default(),
         }
     }
@@ -110,6 +113,7 @@ impl Record for Data {
         f.optional("missing", &mut self.missing, any);
         f.optional("outliers", &mut self.outliers, any);
         f.optional("scale", &mut self.scale, any);
+        f.optional("target_scale", &mut self.target_scale, any);
         f.optional("split", &mut self.split, any);
     }
 }

@@ -50,6 +50,8 @@ pub enum Action {
         /// True if the loss expects logits.
         from_logits: bool,
     },
+    /// Standardizes the targets of a regression; predictions are converted back.
+    ScaleTargets,
     /// Standardizes every input feature and imputes missing values.
     NormalizeData {
         /// Clips outliers before.
@@ -151,6 +153,9 @@ impl fmt::Display for Action {
                 };
                 let logits = if *from_logits { " of logits" } else { "" };
                 write!(f, "Replace the loss with {loss}{logits}.")
+            }
+            Self::ScaleTargets => {
+                f.write_str("Standardize the targets, and convert predictions back.")
             }
             Self::NormalizeData { clip_outliers } => {
                 let clip =

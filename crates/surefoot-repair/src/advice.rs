@@ -35,6 +35,7 @@ pub fn advice(finding: &Finding, facts: &Facts) -> Vec<String> {
     let mut search = RepairSearch::new(
         Advice::default(),
         finding.clone(),
+        &[],
         facts.clone(),
         remedies::all(),
         config,

@@ -24,23 +24,49 @@ pub fn order(finding: &Finding, config: &RepairConfig) -> Vec<String> {
 
 fn by_problem(problem: &Problem) -> &'static [&'static str] {
     match problem.id() {
-        "vanishing_gradient" => {
-            &["activation", "batch_norm", "initializer", "residual", "learning_rate", "recipe"]
-        }
-        "exploding_gradient" | "non_finite_loss" => {
-            &["activation", "batch_norm", "clip_gradient", "initializer", "learning_rate", "recipe"]
-        }
+        "vanishing_gradient" => &[
+            "activation",
+            "batch_norm",
+            "initializer",
+            "residual",
+            "learning_rate",
+            "recipe",
+            "epochs",
+        ],
+        "exploding_gradient" | "non_finite_loss" => &[
+            "scale_targets",
+            "activation",
+            "batch_norm",
+            "clip_gradient",
+            "initializer",
+            "learning_rate",
+            "recipe",
+        ],
         "dying_relu" => {
             &["activation", "batch_norm", "initializer", "residual", "learning_rate", "recipe"]
         }
-        "slow_convergence" => {
-            &["optimizer", "learning_rate", "initializer", "activation", "batch_norm", "recipe"]
-        }
-        "oscillating_loss" | "diverging_loss" => {
-            &["optimizer", "learning_rate", "initializer", "batch_size", "batch_norm", "recipe"]
-        }
-        "improper_output_activation" => &["activation"],
+        "slow_convergence" => &[
+            "scale_targets",
+            "optimizer",
+            "learning_rate",
+            "epochs",
+            "initializer",
+            "activation",
+            "batch_norm",
+            "recipe",
+        ],
+        "oscillating_loss" | "diverging_loss" => &[
+            "scale_targets",
+            "optimizer",
+            "learning_rate",
+            "initializer",
+            "batch_size",
+            "batch_norm",
+            "recipe",
+        ],
+        "improper_output_activation" | "improper_output_units" => &["activation"],
         "improper_loss" => &["loss"],
+        "unscaled_targets" => &["scale_targets", "learning_rate", "optimizer"],
         "abnormal_data" => &["normalize_data"],
         // Problems of other crates bring their own remedies.
         _ => &[],
@@ -87,7 +113,7 @@ mod tests {
         let ids = order(&found(Problem::DYING_RELU), &RepairConfig::default());
         assert_eq!(ids[..3], ["activation", "batch_norm", "initializer"]);
         let ids = order(&found(Problem::SLOW_CONVERGENCE), &RepairConfig::default());
-        assert_eq!(ids[..3], ["optimizer", "learning_rate", "initializer"]);
+        assert_eq!(ids[1..3], ["optimizer", "learning_rate"]);
     }
 
     #[test]

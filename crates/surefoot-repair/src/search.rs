@@ -5,11 +5,12 @@
 //! tried, the search has failed. Unlike the paper's, it tries some remedies side by side, judges them
 //! after a short probation, and continues only the best.
 
+use crate::action::Action;
 use crate::order::order;
 use crate::remedy::{Remedy, RemedyContext};
 use crate::subject::Subject;
 use std::collections::VecDeque;
-use surefoot_diagnose::{Facts, Finding};
+use surefoot_diagnose::{Facts, Finding, Problem};
 
 /// Skill by which an attempt must beat one that comes before it in the order.
 const CLEARLY: f64 = 0.1;
@@ -17,6 +18,15 @@ const CLEARLY: f64 = 0.1;
 const DEPTH: usize = 3;
 /// Variants of a remedy that are tried.
 const VARIANTS: usize = 3;
+
+/// Faults of the plan itself. Those found together are repaired together, in the first attempt.
+const PLAN_FAULTS: [Problem; 5] = [
+    Problem::ABNORMAL_DATA,
+    Problem::UNSCALED_TARGETS,
+    Problem::IMPROPER_OUTPUT_UNITS,
+    Problem::IMPROPER_OUTPUT_ACTIVATION,
+    Problem::IMPROPER_LOSS,
+];
 
 /// Options of a [`RepairSearch`].
 #[derive(Clone, Debug, PartialEq)]
@@ -42,14 +52,15 @@ pub struct RepairSearch<S> {
     remedies: Vec<Box<dyn Remedy>>,
     config: RepairConfig,
     branches: Vec<Branch<S>>,
+    /// The proposal that repairs all faults of the plan.
+    first: Option<Proposal<S>>,
     /// Subjects that were proposed, so that none is tried twice.
     tried: Vec<S>,
-    /// Attempts without a problem and without skill: some networks learn late.
-    deferred: Vec<AttemptResult<S>>,
     proposed: u32,
 }
 
 /// Remedies to try on one subject.
+#[derive(Clone)]
 struct Branch<S> {
     /// The attempt it starts from; 0 is the subject as given.
     attempt: u32,
@@ -81,8 +92,6 @@ pub struct Proposal<S> {
     pub diff: String,
     /// The changed subject.
     pub subject: S,
-    /// True if it is trained to its end even if it shows no skill on the way.
-    pub run_to_end: bool,
 }
 
 /// Result of a proposal after its probation.
@@ -112,10 +121,12 @@ pub enum AttemptVerdict {
 }
 
 impl<S: Subject> RepairSearch<S> {
-    /// Searches for a remedy against `finding` in `subject`; `facts` are those of its run.
+    /// Searches for a remedy against `finding` in `subject`; `others` are further problems and `facts`
+    /// the facts of its run.
     pub fn new(
         subject: S,
         finding: Finding,
+        others: &[Finding],
         facts: Facts,
         remedies: Vec<Box<dyn Remedy>>,
         config: RepairConfig,
@@ -125,7 +136,7 @@ impl<S: Subject> RepairSearch<S> {
             config,
             tried: vec![subject.clone()],
             branches: Vec::new(),
-            deferred: Vec::new(),
+            first: None,
             proposed: 0,
         };
         let branch = Branch {
@@ -137,8 +148,49 @@ impl<S: Subject> RepairSearch<S> {
             finding,
             facts,
         };
+        let is_fault = |problem: &Problem| PLAN_FAULTS.contains(problem);
+        if is_fault(&branch.finding.problem) || others.iter().any(|it| is_fault(&it.problem)) {
+            search.first = search.repair_faults(&branch, others);
+        }
         search.branches.push(branch);
         search
+    }
+
+    /// The proposal that repairs all faults of the plan together; `None` if there is only one.
+    fn repair_faults(&self, branch: &Branch<S>, others: &[Finding]) -> Option<Proposal<S>> {
+        let mut fixed = branch.clone();
+        let mut last: Option<Proposal<S>> = None;
+        let mut messages = Vec::new();
+        for problem in PLAN_FAULTS {
+            let mut findings = std::iter::once(&branch.finding).chain(others);
+            let Some(finding) = findings.find(|finding| finding.problem == problem) else {
+                continue;
+            };
+            fixed.finding = finding.clone();
+            let ids = order(finding, &self.config);
+            let remedy = self
+                .remedies
+                .iter()
+                .find(|remedy| Some(remedy.id()) == ids.first().map(|id| &**id));
+            let Some(proposal) = remedy.and_then(|remedy| fixed.propose(&**remedy, 0)) else {
+                continue;
+            };
+            if let Some(remedy) = remedy {
+                fixed.note_changes(&**remedy);
+            }
+            fixed.subject = proposal.subject.clone();
+            fixed.remedies.clone_from(&proposal.remedies);
+            fixed.reinitializes = proposal.reinitializes;
+            messages.push(proposal.message.clone());
+            last = Some(proposal);
+        }
+        let combined = last.filter(|_| messages.len() > 1)?;
+        Some(Proposal {
+            finding: branch.finding.clone(),
+            message: messages.join(" "),
+            diff: branch.subject.diff(&combined.subject),
+            ..combined
+        })
     }
 
     /// Every remedy once, in order, before any is tried in another variant.
@@ -158,16 +210,18 @@ impl<S: Subject> RepairSearch<S> {
     /// Returns the next proposals, to be trained side by side; empty once everything was tried.
     pub fn next_round(&mut self) -> Vec<Proposal<S>> {
         let mut round: Vec<Proposal<S>> = Vec::new();
+        if let Some(mut first) = self.first.take() {
+            self.tried.push(first.subject.clone());
+            self.proposed += 1;
+            first.number = self.proposed;
+            round.push(first);
+        }
         while round.len() < self.config.parallel && (self.proposed as usize) < self.config.attempts
         {
             // The newest branch first: it has solved the most problems.
             let Some(branch) = self.branches.last_mut() else {
                 break;
             };
-            let other_variants = branch.queue.front().is_some_and(|(_, variant)| *variant > 0);
-            if other_variants && round.is_empty() && !self.deferred.is_empty() {
-                break;
-            }
             let Some((id, variant)) = branch.queue.pop_front() else {
                 // The round of a branch is judged before the branch below it continues.
                 if !round.is_empty() {
@@ -190,20 +244,13 @@ impl<S: Subject> RepairSearch<S> {
             proposal.number = self.proposed;
             round.push(proposal);
         }
-        if round.is_empty() {
-            round.extend(self.run_to_end());
-        }
         round
     }
 
-    /// The best of the deferred attempts, to be trained to its end after all.
-    fn run_to_end(&mut self) -> Option<Proposal<S>> {
-        let skill = |i: usize| skill(&self.deferred[i]);
-        let best =
-            (0..self.deferred.len()).reduce(|a, b| if skill(b) > skill(a) { b } else { a })?;
-        let deferred = self.deferred.swap_remove(best).proposal;
-        self.proposed += 1;
-        Some(Proposal { number: self.proposed, run_to_end: true, ..deferred })
+    /// Returns true if the next remedy has not been tried in any variant.
+    pub fn has_untried_remedy(&self) -> bool {
+        let mut queues = self.branches.iter().rev().filter_map(|branch| branch.queue.front());
+        queues.next().is_some_and(|(_, variant)| *variant == 0)
     }
 
     /// Judges a round after its probation. The attempt without a problem and with the most skill
@@ -237,18 +284,19 @@ impl<S: Subject> RepairSearch<S> {
         verdicts
     }
 
-    /// Defers an attempt that has no problem but has learned nothing by the time that others would
-    /// have. Other remedies are tried before it is trained to its end.
-    pub fn defer(&mut self, attempt: AttemptResult<S>) {
-        self.deferred.push(attempt);
-    }
-
-    /// Reports a problem of an attempt that had continued.
+    /// Reports an attempt that is not a repair. A new problem opens a branch. So does an attempt that
+    /// repaired a fault of the plan and still learned nothing: it is too slow.
     pub fn report_problem(&mut self, attempt: &AttemptResult<S>) {
-        if let Some(found) = &attempt.finding
-            && found.problem != attempt.proposal.finding.problem
-        {
-            self.open_branch(attempt);
+        let answered = &attempt.proposal.finding.problem;
+        match &attempt.finding {
+            Some(found) if found.problem != *answered => self.open_branch(attempt),
+            None if PLAN_FAULTS.contains(answered) => {
+                let (step, message) =
+                    (attempt.proposal.finding.step, "The attempt learned too little.");
+                let finding = Finding::new(Problem::SLOW_CONVERGENCE, step, message);
+                self.open_branch(&AttemptResult { finding: Some(finding), ..attempt.clone() });
+            }
+            _ => {}
         }
     }
 
@@ -272,6 +320,22 @@ impl<S: Subject> RepairSearch<S> {
 }
 
 impl<S: Subject> Branch<S> {
+    /// Updates the facts that later remedies depend on.
+    fn note_changes(&mut self, remedy: &dyn Remedy) {
+        let context = RemedyContext { finding: &self.finding, facts: &self.facts };
+        for action in remedy.propose(&context, 0).unwrap_or_default() {
+            match action {
+                Action::SetOutputActivation(activation) => {
+                    if let Some(output) = self.facts.layers.last_mut() {
+                        output.activation = Some(activation);
+                    }
+                }
+                Action::SwapLoss { from_logits, .. } => self.facts.from_logits = from_logits,
+                _ => {}
+            }
+        }
+    }
+
     /// The proposal of a remedy, not numbered yet; `None` if the remedy does not apply.
     fn propose(&self, remedy: &dyn Remedy, variant: usize) -> Option<Proposal<S>> {
         let context = RemedyContext { finding: &self.finding, facts: &self.facts };
@@ -306,7 +370,6 @@ impl<S: Subject> Branch<S> {
             message: messages.join(" "),
             diff: self.subject.diff(&subject),
             subject,
-            run_to_end: false,
         })
     }
 }
@@ -336,7 +399,7 @@ mod tests {
 
     fn search(problem: Problem) -> RepairSearch<Advice> {
         let (subject, config) = (Advice::default(), RepairConfig::default());
-        RepairSearch::new(subject, finding(problem), facts(), remedies::all(), config)
+        RepairSearch::new(subject, finding(problem), &[], facts(), remedies::all(), config)
     }
 
     fn attempt(
@@ -392,14 +455,33 @@ mod tests {
     }
 
     #[test]
-    fn a_deferred_attempt_is_trained_to_its_end_after_all_others() {
+    fn faults_of_the_plan_are_repaired_together_first() {
+        let others = [finding(Problem::IMPROPER_LOSS)];
+        let mut search = RepairSearch::new(
+            Advice::default(),
+            finding(Problem::IMPROPER_OUTPUT_ACTIVATION),
+            &others,
+            facts(),
+            remedies::all(),
+            RepairConfig::default(),
+        );
+        let round = search.next_round();
+        assert_eq!(round[0].remedies, ["activation", "loss"]);
+        assert_eq!(
+            round[0].message,
+            "Set the output activation to sigmoid. Replace the loss with binary cross-entropy."
+        );
+        assert_eq!(round[1].remedies, ["activation"]);
+    }
+
+    #[test]
+    fn a_repaired_fault_that_is_not_enough_is_treated_as_slow() {
         let mut search = search(Problem::IMPROPER_OUTPUT_ACTIVATION);
         let round = search.next_round();
         assert_eq!(round.len(), 1);
-        search.defer(attempt(&round[0], None, 0.05));
-        let last = search.next_round();
-        assert!(last[0].run_to_end && last[0].subject == round[0].subject);
-        assert!(search.next_round().is_empty());
+        search.report_problem(&attempt(&round[0], None, 0.05));
+        assert!(search.has_untried_remedy());
+        assert_eq!(search.next_round()[0].remedies, ["activation", "optimizer"]);
     }
 
     #[test]

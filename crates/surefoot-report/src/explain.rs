@@ -45,6 +45,12 @@ static EXPLANATIONS: &[(Problem, &str, &str)] = &[
         "A model with more than two classes needs one output unit for each.",
     ),
     (
+        Problem::UNSCALED_TARGETS,
+        "the targets were far from the range of an untrained output",
+        "A new network outputs numbers about 0. Targets of hundreds or thousands make its first errors \
+         enormous, and most of the training is spent on reaching their mean.",
+    ),
+    (
         Problem::IMPROPER_LOSS,
         "the loss function did not suit the task",
         "Training minimizes the loss. This loss does not measure the error of the task.",

@@ -133,7 +133,10 @@ impl Predictor {
         let width = self.network.width.max(1);
         let loss = self.plan.training.loss;
         if self.preprocessing.task() == Task::Regression {
-            let values = outputs.into_iter().map(f64::from).collect();
+            let mut values: Vec<f64> = outputs.into_iter().map(f64::from).collect();
+            if let Some(scaling) = &self.preprocessing.target_scaling {
+                scaling.undo(&mut values);
+            }
             return Predictions { names: Vec::new(), classes: Vec::new(), values, width };
         }
         let classes = outputs.chunks(width).map(|row| predicted_class(row, loss)).collect();

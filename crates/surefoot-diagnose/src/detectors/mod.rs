@@ -22,6 +22,7 @@ mod saturated_activation;
 mod shape;
 mod slow_convergence;
 mod unchanged_weights;
+mod unscaled_targets;
 mod update_ratio;
 mod validation_at_chance;
 mod vanishing_gradient;
@@ -46,6 +47,7 @@ pub use over_fitting::OverFitting;
 pub use saturated_activation::SaturatedActivation;
 pub use slow_convergence::SlowConvergence;
 pub use unchanged_weights::UnchangedWeights;
+pub use unscaled_targets::UnscaledTargets;
 pub use update_ratio::UpdateRatio;
 pub use validation_at_chance::ValidationAtChance;
 pub use vanishing_gradient::VanishingGradient;
@@ -62,6 +64,7 @@ pub fn all() -> Vec<Box<dyn Detector>> {
         Box::new(ImproperOutputUnits),
         Box::new(ImproperOutputActivation::default()),
         Box::new(ImproperLoss::default()),
+        Box::new(UnscaledTargets),
         Box::new(DyingRelu),
         Box::new(ExplodingGradient::default()),
         Box::new(VanishingGradient::default()),

@@ -4,7 +4,8 @@ use super::{Layer, Residual, Role};
 use crate::Activation;
 
 /// Calls `change` with every layer from the input to the output, including residual blocks and the
-/// layers inside them. The second argument is true for the output layer of the model.
+/// layers inside them. The second argument is true for the output layer of the model and for what
+/// follows it, such as its activation.
 pub fn walk_mut(layers: &mut [Layer], change: &mut dyn FnMut(&mut Layer, bool)) {
     walk_some(layers, true, change);
 }
@@ -12,7 +13,7 @@ pub fn walk_mut(layers: &mut [Layer], change: &mut dyn FnMut(&mut Layer, bool)) 
 fn walk_some(layers: &mut [Layer], ends_model: bool, change: &mut dyn FnMut(&mut Layer, bool)) {
     let output = ends_model.then(|| output_position(layers)).flatten();
     for (i, layer) in layers.iter_mut().enumerate() {
-        change(layer, output == Some(i));
+        change(layer, output.is_some_and(|output| i >= output));
         if let Layer::Residual(Residual { layers, .. }) = layer {
             walk_some(layers, false, change);
         }
@@ -65,8 +66,8 @@ mod tests {
                 ("residual", false),
                 ("dense", false),
                 ("dense", true),
-                ("activation", false),
-                ("dropout", false)
+                ("activation", true),
+                ("dropout", true)
             ]
         );
         assert_eq!(output_activation(&layers), Activation::Sigmoid);

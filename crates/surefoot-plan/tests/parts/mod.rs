@@ -45,13 +45,14 @@ pub(super) fn data() -> BoxedStrategy<Data> {
     let outliers = prop_oneof![Just(Outliers::Keep), Just(Outliers::Clip)];
     let scale = prop_oneof![Just(Scale::Standardise), Just(Scale::MinMax), Just(Scale::None)];
     let split = (0.0..0.5, 0.0..0.5).prop_map(|(validation, test)| Split { validation, test });
-    (source(), option::of(task), missing, outliers, scale, split)
-        .prop_map(|(source, task, missing, outliers, scale, split)| Data {
+    (source(), option::of(task), missing, outliers, [scale.clone(), scale], split)
+        .prop_map(|(source, task, missing, outliers, [scale, target_scale], split)| Data {
             source,
             task,
             missing,
             outliers,
             scale,
+            target_scale,
             split,
         })
         .boxed()

@@ -5,24 +5,28 @@ mod batch_norm;
 mod batch_size;
 mod clip;
 mod data;
+mod epochs;
 mod initializer;
 mod learning_rate;
 mod loss;
 mod optimizer;
 mod recipe;
 mod residual;
+mod target;
 
 pub use activation::SubstituteActivation;
 pub use batch_norm::BatchNormalization;
 pub use batch_size::BatchSize;
 pub use clip::GradientClipping;
 pub use data::InputData;
+pub use epochs::MoreEpochs;
 pub use initializer::SubstituteInitializer;
 pub use learning_rate::LearningRate;
 pub use loss::SubstituteLoss;
 pub use optimizer::SubstituteOptimizer;
 pub use recipe::RobustRecipe;
 pub use residual::ResidualConnections;
+pub use target::TargetScale;
 
 use crate::remedy::Remedy;
 
@@ -38,6 +42,8 @@ pub fn all() -> Vec<Box<dyn Remedy>> {
         Box::new(SubstituteOptimizer),
         Box::new(SubstituteLoss),
         Box::new(InputData),
+        Box::new(TargetScale),
+        Box::new(MoreEpochs),
         Box::new(RobustRecipe),
         Box::new(ResidualConnections),
     ]

@@ -65,6 +65,11 @@ pub(super) fn module(predictor: &Predictor, weights: &str) -> String {
         };
         let _ = writeln!(text, "        {line}");
     }
+    if let Some(scaling) = &preprocessing.target_scaling {
+        let row = |values: &[f64]| list(values.iter().map(|value| format!("{value:?}")));
+        let (offset, divisor) = (row(&scaling.offset), row(&scaling.divisor));
+        let _ = writeln!(text, "        x = x * torch.tensor({divisor}) + torch.tensor({offset})");
+    }
     text.push_str("        return x\n");
     text
 }

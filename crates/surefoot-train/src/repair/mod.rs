@@ -19,10 +19,13 @@ use crate::compute::Compute;
 use crate::error::TrainError;
 use crate::run::{TrainingResult, TrainingRun, better};
 use crate::trainer::{Approval, AttemptRecorder, PreparedPlan, RepairMode};
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use surefoot_data::Dataset;
-use surefoot_diagnose::{Block, Detector, Diagnosis, Facts, Finding, TaskKind, Thresholds};
+use surefoot_diagnose::{
+    Block, Detector, Diagnosis, Facts, Finding, Severity, TaskKind, Thresholds,
+};
 use surefoot_plan::Plan;
 use surefoot_record::{Attempt, AttemptOutcome, AttemptState, Event};
 use surefoot_repair::{AttemptVerdict, Remedy, RepairConfig, RepairSearch};
@@ -44,10 +47,15 @@ const SOME_SKILL: f64 = 0.2;
 const FALLING: f64 = 0.85;
 /// Shares of its steps after which an attempt waits for the plan as given.
 const SYNC_EVERY: f64 = 0.1;
-/// Share of its steps after which the plan as given may be given up.
-const GIVE_UP_AFTER: f64 = 0.4;
+/// Shares of its steps between which the plan as given may be given up.
+const GIVE_UP: [f64; 2] = [0.4, 0.7];
+/// Steps of all attempts after which no other is started: as a multiple of the plan's own, and at least.
+const BUDGET: u64 = 12;
+const LEAST_BUDGET: u64 = 50_000;
+/// Largest number of attempts that wait to be trained further.
+const DEFERRED: usize = 3;
 /// Skill of a plan that has learned in spite of a likely problem.
-const LEARNED: f64 = 0.3;
+const LEARNED: f64 = 0.15;
 /// Skill at which one attempt that is not better is enough to call the plan as given normal.
 const LEARNED_WELL: f64 = 0.8;
 
@@ -123,6 +131,12 @@ pub(crate) fn repair_run<'c, B: Compute>(
 ) -> Result<(RepairResult, TrainingResult), TrainError> {
     let plan = request.prepared.plan.clone();
     let (finding, facts) = (request.finding.clone(), request.facts.clone());
+    let found = original.diagnosis.diagnosis().findings();
+    let others: Vec<Finding> = found
+        .iter()
+        .filter(|other| other.severity == Severity::Problem && **other != finding)
+        .cloned()
+        .collect();
     let config = RepairConfig {
         forbid: plan.repair.forbid.clone(),
         order: plan.repair.order.clone(),
@@ -134,9 +148,12 @@ pub(crate) fn repair_run<'c, B: Compute>(
         record.stop_saving();
     }
     let found_at = original.result.steps;
+    let inputs: Vec<OnceCell<AttemptInput>> = vec![OnceCell::new(); config.attempts];
     let mut repair = Repair {
         request,
-        search: RepairSearch::new(PlanSubject(plan), finding, facts, remedies, config),
+        inputs: &inputs,
+        deferred: Vec::new(),
+        search: RepairSearch::new(PlanSubject(plan), finding, &others, facts, remedies, config),
         original,
         found_at,
         mode,
@@ -209,9 +226,16 @@ impl RepairRequest<'_> {
     }
 }
 
+/// Plan and data of an attempt.
+type AttemptInput = (Plan, Arc<Dataset>);
+
 /// A repair in progress.
 struct Repair<'r, 'o, 'd, 'c, B: Compute> {
     request: &'r RepairRequest<'r>,
+    /// Plan and data of each attempt, by its number.
+    inputs: &'r [OnceCell<AttemptInput>],
+    /// Attempts that may be trained further once other remedies were tried, with their state if not.
+    deferred: Vec<(RunningAttempt<'r, B>, AttemptState)>,
     search: RepairSearch<PlanSubject>,
     original: Original<'o, 'd, B>,
     /// Steps of the plan as given when its problem was found.
@@ -238,22 +262,70 @@ struct RunningAttempt<'a, B: Compute> {
     begun: Instant,
 }
 
-impl<B: Compute> Repair<'_, '_, '_, '_, B> {
+impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
     fn search(&mut self) -> Result<(), TrainError> {
         if self.original.result.reason == StopReason::Problem {
             self.note_stop()?;
         }
-        while !(self.result.solved || self.quits || self.interrupted() || self.original_is_fine()) {
-            let mut round = self.search.next_round();
-            if round.is_empty() {
-                break;
+        let budget = (BUDGET * self.original.run.steps()).max(LEAST_BUDGET);
+        while !(self.result.solved
+            || self.quits
+            || self.result.steps >= budget
+            || self.interrupted()
+            || self.original_is_fine())
+        {
+            // Attempts without a problem are trained further before remedies are tried in variants.
+            let untried = self.search.has_untried_remedy();
+            let mut deferred = if untried { None } else { self.take_deferred(false) };
+            let mut round = Vec::new();
+            if deferred.is_none() {
+                round = self.search.next_round();
+                if round.is_empty() {
+                    deferred = self.take_deferred(true);
+                }
             }
-            round.retain(|proposal| self.approves(proposal));
-            if !self.interrupted() {
-                self.round(round)?;
+            match deferred {
+                Some(running) => self.complete(running, true)?,
+                None if round.is_empty() => break,
+                None => {
+                    round.retain(|proposal| self.approves(proposal));
+                    if !self.interrupted() {
+                        self.round(round)?;
+                    }
+                }
             }
         }
+        for (running, state) in std::mem::take(&mut self.deferred) {
+            self.close(running, state)?;
+        }
         Ok(())
+    }
+
+    /// Takes the deferred attempt with the most skill; those with a likely problem only if
+    /// `with_problem`.
+    fn take_deferred(&mut self, with_problem: bool) -> Option<RunningAttempt<'r, B>> {
+        let candidates = self.deferred.iter().enumerate();
+        let candidates = candidates
+            .filter(|(_, (running, _))| with_problem || running.diagnosis.problem().is_none());
+        let best = candidates.reduce(|a, b| if b.1.0.skill() > a.1.0.skill() { b } else { a })?.0;
+        Some(self.deferred.remove(best).0)
+    }
+
+    /// Sets an attempt aside. If there are too many, the one with the least skill is closed.
+    fn defer(
+        &mut self,
+        running: RunningAttempt<'r, B>,
+        state: AttemptState,
+    ) -> Result<(), TrainError> {
+        self.deferred.push((running, state));
+        if self.deferred.len() <= DEFERRED {
+            return Ok(());
+        }
+        let all = self.deferred.iter().enumerate();
+        let least = all.reduce(|a, b| if b.1.0.skill() <= a.1.0.skill() { b } else { a });
+        let least = least.map_or(0, |(i, _)| i);
+        let (running, state) = self.deferred.remove(least);
+        self.close(running, state)
     }
 
     /// Trains the plan as given to its end, and decides what is delivered.
@@ -280,7 +352,7 @@ impl<B: Compute> Repair<'_, '_, '_, '_, B> {
         self.result.solved = delivered.is_some();
         self.result.dismissed = !self.result.solved
             && original.reason == StopReason::Finished
-            && self.original.skill().is_some_and(|skill| skill >= LEARNED);
+            && self.original.skill() >= LEARNED;
         let step = original.steps;
         let event = match self.result.interrupted {
             true => Event::Interrupted { step },
@@ -314,7 +386,7 @@ impl<B: Compute> Repair<'_, '_, '_, '_, B> {
     /// Returns true if the plan as given has ended well and attempts that were trained to their end
     /// did not beat it.
     fn original_is_fine(&self) -> bool {
-        let skill = self.original.skill().unwrap_or(0.0);
+        let skill = self.original.skill();
         let enough = if skill >= LEARNED_WELL { 1 } else { 2 };
         self.original.result.reason == StopReason::Finished
             && skill >= LEARNED
@@ -365,43 +437,40 @@ impl<B: Compute> Repair<'_, '_, '_, '_, B> {
 
     fn round(&mut self, round: Vec<Proposal>) -> Result<(), TrainError> {
         let request = self.request;
-        // A plan whose data cannot be loaded, or whose layers do not fit, is not a remedy.
-        let prepared: Vec<(Proposal, Arc<Dataset>)> = round
-            .into_iter()
-            .filter_map(|proposal| {
-                let data = request.prepared.data_of(&proposal.subject.0).ok()?;
-                Some((proposal, data))
-            })
-            .collect();
-        let workers = (request.workers / prepared.len().max(1)).max(1);
+        let workers = (request.workers / round.len().max(1)).max(1);
         let mut running = Vec::new();
-        for (proposal, data) in &prepared {
+        for proposal in round {
+            // A plan whose data cannot be loaded, or whose layers do not fit, is not a remedy.
+            let Ok(data) = request.prepared.data_of(&proposal.subject.0) else {
+                continue;
+            };
+            let place = proposal.number as usize - 1;
+            let (plan, data) =
+                self.inputs[place].get_or_init(|| (proposal.subject.0.clone(), data));
             let device = self.device.clone();
-            let Ok(mut run) =
-                TrainingRun::<B>::new(&proposal.subject.0, data, &[], workers, device)
-            else {
+            let Ok(mut run) = TrainingRun::<B>::new(plan, data, &[], workers, device) else {
                 continue;
             };
             if !proposal.reinitializes {
                 run.adopt(&request.prepared.weights);
             }
-            let attempt = request.attempt(proposal, self.found_at);
+            let attempt = request.attempt(&proposal, self.found_at);
             let outline = Arc::clone(run.outline());
             let keeps_weights = !proposal.reinitializes;
-            let record = request.attempts.map(|attempts| {
-                attempts.create(&attempt, &proposal.subject.0, &outline, keeps_weights)
-            });
+            let record = request
+                .attempts
+                .map(|attempts| attempts.create(&attempt, plan, &outline, keeps_weights));
             self.note(&AttemptEvent::Start(&attempt))?;
             self.result.attempts += 1;
             let thresholds = request.thresholds.clone();
             let facts = outline.facts.clone();
             let diagnosis = Diagnosis::with(facts, thresholds, (request.detectors)());
             running.push(RunningAttempt {
-                proposal: proposal.clone(),
+                proposal,
                 attempt,
                 run,
                 record: record.transpose()?.map(RecordCallback::new),
-                diagnosis: DiagnosisCallback::new(diagnosis, OnProblem::Stop),
+                diagnosis: DiagnosisCallback::new(diagnosis, OnProblem::Pause),
                 result: None,
                 begun: Instant::now(),
             });
@@ -426,24 +495,37 @@ impl<B: Compute> Repair<'_, '_, '_, '_, B> {
                 AttemptVerdict::Persists => AttemptState::Persists,
                 AttemptVerdict::NewProblem => AttemptState::NewProblem,
             };
-            self.close(attempt, state)?;
+            match attempt.is_over() {
+                true => self.close(attempt, state)?,
+                false => self.defer(attempt, state)?,
+            }
         }
-        best.map_or(Ok(()), |best| self.complete(best))
+        best.map_or(Ok(()), |best| self.complete(best, false))
     }
 
-    /// Trains the best attempt of a round to its end, in step with the plan as given.
-    fn complete(&mut self, mut running: RunningAttempt<'_, B>) -> Result<(), TrainError> {
+    /// Trains an attempt to its end, in step with the plan as given. Unless `to_the_end`, it is deferred
+    /// when it shows a likely problem, or has learned nothing by the time that others would have.
+    fn complete(
+        &mut self,
+        mut running: RunningAttempt<'r, B>,
+        to_the_end: bool,
+    ) -> Result<(), TrainError> {
         let mut share = CHECK;
-        let result = loop {
-            let result = self.train(&mut running, share)?;
-            if result.reason != StopReason::Paused {
-                break result;
-            }
-            if share == CHECK && !running.proposal.run_to_end && !running.is_learning() {
-                let attempt = running.attempt_result();
+        while !running.is_over() {
+            if steps_at(share, running.run.steps()) > running.steps() {
+                let result = self.train(&mut running, share)?;
                 running.result = Some(result);
-                self.close(running, AttemptState::NoBetter)?;
-                self.search.defer(attempt);
+            }
+            if self.interrupted() {
+                return Ok(());
+            }
+            let problem = running.diagnosis.problem().is_some();
+            let learns = share > CHECK || running.is_learning();
+            if !(running.is_over() || to_the_end) && (problem || !learns) {
+                let attempt = running.attempt_result();
+                let state = running.state();
+                self.defer(running, state)?;
+                self.search.report_problem(&attempt);
                 return Ok(());
             }
             if self.original.cannot_catch_up(&running.diagnosis) {
@@ -451,24 +533,15 @@ impl<B: Compute> Repair<'_, '_, '_, '_, B> {
                 self.note_stop()?;
             }
             share += SYNC_EVERY;
-        };
-        if result.reason == StopReason::Interrupted || self.interrupted() {
-            self.result.interrupted = true;
-            return Ok(());
         }
-        self.completed += u32::from(result.reason == StopReason::Finished);
         let attempt = running.attempt_result();
-        let problem = &running.proposal.finding.problem;
-        let state = match &attempt.finding {
-            None if self.request.is_improved(&result, &self.original.result) => {
-                AttemptState::Repaired
-            }
-            None => AttemptState::NoBetter,
-            Some(found) if found.problem == *problem => AttemptState::Persists,
-            Some(_) => AttemptState::NewProblem,
-        };
-        running.result = Some(result);
-        self.result.solved = state == AttemptState::Repaired;
+        let result = running.result.as_ref();
+        let finished = result.filter(|result| result.reason == StopReason::Finished);
+        self.completed += u32::from(finished.is_some());
+        let original = &self.original.result;
+        self.result.solved =
+            finished.is_some_and(|result| self.request.is_improved(result, original));
+        let state = if self.result.solved { AttemptState::Repaired } else { running.state() };
         self.close(running, state)?;
         if !self.result.solved {
             self.search.report_problem(&attempt);
@@ -533,7 +606,9 @@ impl<B: Compute> Repair<'_, '_, '_, '_, B> {
             AttemptRecorder::finish(recorder, &outcome, &plan, &result, (metric, seconds))?;
         }
         self.note(&AttemptEvent::End { attempt, outcome: &outcome, result: &result })?;
-        self.result.found.extend(finding);
+        if state != AttemptState::Repaired {
+            self.result.found.extend(finding);
+        }
         let best = self.result.delivered.as_ref().and_then(|best| best.result.best.as_ref());
         let is_best = match (&result.best, best) {
             (Some(new), Some(old)) => better(new, old),
@@ -609,17 +684,24 @@ impl<B: Compute> Original<'_, '_, B> {
         Ok(())
     }
 
-    fn skill(&self) -> Option<f64> {
-        self.diagnosis.diagnosis().curve().recent_skill(8)
+    /// Share of the way from a constant prediction to a perfect one that the best model has come. By the
+    /// metric, or else by the loss.
+    fn skill(&self) -> f64 {
+        let diagnosis = self.diagnosis.diagnosis();
+        let metric = self.result.best.as_ref().and_then(|best| best.metric);
+        let skill = metric
+            .zip(diagnosis.facts().chance)
+            .map(|(metric, chance)| (metric - chance) / (1.0 - chance).max(f64::MIN_POSITIVE));
+        skill.or(diagnosis.curve().recent_skill(8)).unwrap_or(0.0)
     }
 
     /// Returns true if it has learned nothing, its loss does not fall, and an attempt has learned.
     fn cannot_catch_up(&self, attempt: &DiagnosisCallback) -> bool {
         let done = self.result.steps as f64 / self.run.steps().max(1) as f64;
-        let skill = self.skill().unwrap_or(f64::INFINITY);
+        let skill = self.diagnosis.diagnosis().curve().recent_skill(8).unwrap_or(f64::INFINITY);
         let attempt = attempt.diagnosis().curve().recent_skill(8).unwrap_or(0.0);
         self.is_running()
-            && done >= GIVE_UP_AFTER
+            && (GIVE_UP[0]..=GIVE_UP[1]).contains(&done)
             && skill < SOME_SKILL / 2.0
             && attempt >= LEARNED_WELL
             && !is_falling(self.diagnosis)
@@ -673,6 +755,30 @@ impl<B: Compute> RunningAttempt<'_, B> {
             finding: self.diagnosis.problem().cloned(),
             facts: diagnosis.facts().clone(),
             skill: diagnosis.curve().recent_skill(4),
+        }
+    }
+
+    /// Returns true if it cannot be trained further.
+    fn is_over(&self) -> bool {
+        self.result.as_ref().is_some_and(|result| result.reason != StopReason::Paused)
+    }
+
+    fn steps(&self) -> u64 {
+        self.result.as_ref().map_or(0, |result| result.steps)
+    }
+
+    /// Recent skill; negative infinity if unknown.
+    fn skill(&self) -> f64 {
+        let skill = self.diagnosis.diagnosis().curve().recent_skill(4);
+        skill.filter(|skill| !skill.is_nan()).unwrap_or(f64::NEG_INFINITY)
+    }
+
+    /// The state of an attempt that is not a repair.
+    fn state(&self) -> AttemptState {
+        match self.diagnosis.problem() {
+            None => AttemptState::NoBetter,
+            Some(found) if found.problem == self.proposal.finding.problem => AttemptState::Persists,
+            Some(_) => AttemptState::NewProblem,
         }
     }
 

@@ -33,6 +33,7 @@ impl Subject for PlanSubject {
             | Action::SetDecay(_)
             | Action::SwapOptimizer { .. }
             | Action::SwapLoss { .. }
+            | Action::ScaleTargets
             | Action::NormalizeData { .. } => true,
             _ => false,
         }
@@ -102,6 +103,10 @@ impl Subject for PlanSubject {
                 };
                 let given = std::mem::replace(&mut training.loss, loss);
                 Ok(format!("Replaces the loss {} with {}.", given.name(), loss.name()))
+            }
+            Action::ScaleTargets => {
+                plan.data.target_scale = Scale::Standardise;
+                Ok("Standardizes the targets; predictions are converted back.".to_owned())
             }
             Action::NormalizeData { clip_outliers } => Ok(normalize_data(plan, *clip_outliers)),
             _ => Err(unsupported()),
@@ -308,9 +313,28 @@ fn normalized(layers: Vec<Layer>, ends_model: bool) -> (Vec<Layer>, usize) {
     (result, count)
 }
 
+/// Moves every separate activation layer into the hidden layer before it.
+fn fuse_activations(layers: &mut Vec<Layer>) {
+    let output = output_position(layers).unwrap_or(layers.len());
+    for i in (1..output).rev() {
+        let Layer::Activation(separate) = &layers[i] else {
+            continue;
+        };
+        let activation = separate.activation;
+        let before = &mut layers[i - 1];
+        let takes = matches!(before, Layer::Dense(_) | Layer::Conv1d(_) | Layer::Conv2d(_));
+        if let Some(place) = before.activation_mut().filter(|a| takes && **a == Activation::Linear)
+        {
+            *place = activation;
+            layers.remove(i);
+        }
+    }
+}
+
 /// Every dense layer as wide as the one before becomes `x + dense(activation(norm(x)))`, and the input
 /// of the output layer is normalized.
 fn add_residual(plan: &mut Plan) -> Result<String, String> {
+    fuse_activations(&mut plan.model);
     let output = output_position(&plan.model).unwrap_or(plan.model.len());
     let mut width = None;
     let mut count = 0;
@@ -428,6 +452,26 @@ mod tests {
         let kinds = kinds(&applied(deep, &Action::AddResidual));
         assert_eq!(kinds[..3], ["dense", "residual", "residual"]);
         assert_eq!(kinds.last(), Some(&"dense"));
+    }
+
+    #[test]
+    fn separate_activation_layers_belong_to_the_layer_before_them() {
+        let mut deep = plan();
+        let hidden = deep.0.model[0].clone();
+        deep.0.model.splice(0..0, vec![hidden; 6]);
+        let fused = applied(deep.clone(), &Action::AddResidual);
+        let mut separate = deep.0.model.clone();
+        for layer in &mut separate {
+            if let Some(place) = layer.activation_mut() {
+                *place = Activation::Linear;
+            }
+        }
+        let activation = Layer::Activation(ActivationLayer::new(Activation::Sigmoid));
+        deep.0.model = separate.into_iter().flat_map(|layer| [layer, activation.clone()]).collect();
+        let relu = applied(deep.clone(), &Action::SwapActivation(Kind::Relu));
+        assert_eq!(output_activation(&relu.model), Activation::Sigmoid);
+        let residual = applied(deep, &Action::AddResidual);
+        assert_eq!(kinds(&residual), [&kinds(&fused)[..], &["activation"]].concat());
     }
 
     #[test]

@@ -25,8 +25,7 @@ macro_rules! stable {
 const ONE: [&str; 2] = ["--set", "repair.parallel=1"];
 
 /// A remedy that does not help, and no other.
-const USELESS: [&str; 4] =
-    ["--set", "repair.order=['clip_gradient', 'learning_rate']", "--set", "repair.attempts=1"];
+const USELESS: [&str; 4] = ["--set", "repair.order=['epochs']", "--set", "repair.attempts=1"];
 
 fn train(folder: &Folder, arguments: &[&str]) -> Outcome {
     folder.run(&[&["train", "deep.toml"], arguments].concat())
@@ -79,7 +78,7 @@ fn json_events_match_the_record() {
     let folder = faulty();
     let outcome = train(&folder, &[&["--json"][..], &ONE].concat());
     let told = outcome.events();
-    let kinds = ["finding", "stopped", "attempt", "outcome", "delivered", "summary"];
+    let kinds = ["finding", "attempt", "stopped", "outcome", "delivered", "summary"];
     let mut order: Vec<&str> = told.iter().map(|e| e["event"].as_str().unwrap()).collect();
     order.retain(|kind| kinds.contains(kind));
     order.dedup();
@@ -197,7 +196,7 @@ fn the_example_of_every_problem_is_found_and_repaired() {
         assert_eq!(summary["status"], "repaired", "{summary}");
         assert_eq!(summary["problems"][0], problem, "{summary}");
         let metric = |key: &str| summary["metric"][key].as_f64().unwrap();
-        assert!(metric("after") > metric("before") + 0.3, "{summary}");
+        assert!(metric("after") > metric("before") + 0.2, "{summary}");
     }
 }
 

@@ -93,17 +93,23 @@ impl Batch {
 
     /// Keeps the first rows.
     pub(crate) fn truncate(&mut self, rows: usize) {
-        self.rows = self.rows.min(rows);
-        for column in &mut self.columns {
-            match &mut column.data {
-                Data::Int(values) => values.truncate(rows),
-                Data::Float(values) => values.truncate(rows),
-                Data::Text(values) => values.truncate(rows),
-            }
-            if let Some(valid) = &mut column.valid {
-                valid.truncate(rows);
-            }
-        }
+        self.split_off(rows);
+    }
+
+    /// Removes and returns the rows from `at` on.
+    pub(crate) fn split_off(&mut self, at: usize) -> Batch {
+        let at = at.min(self.rows);
+        let columns = self.columns.iter_mut().map(|column| Column {
+            data: match &mut column.data {
+                Data::Int(values) => Data::Int(values.split_off(at)),
+                Data::Float(values) => Data::Float(values.split_off(at)),
+                Data::Text(values) => Data::Text(values.split_off(at)),
+            },
+            valid: column.valid.as_mut().map(|valid| valid.split_off(at)),
+        });
+        let rest = Batch { rows: self.rows - at, columns: columns.collect() };
+        self.rows = at;
+        rest
     }
 
     /// Adds the rows of another batch of the same schema.

@@ -39,9 +39,11 @@ pub(crate) fn write(
     let mut group = Batch::new(schema);
     while let Some(batch) = next()? {
         group.append(&batch);
-        if group.rows >= GROUP_ROWS {
+        // Groups of a fixed size, so that the file does not depend on the size of the batches.
+        while group.rows >= GROUP_ROWS {
+            let rest = group.split_off(GROUP_ROWS);
             write_group(&mut writer, schema, &group).map_err(failed)?;
-            group.clear();
+            group = rest;
         }
     }
     if group.rows > 0 {
@@ -274,6 +276,18 @@ mod tests {
     fn write_all(path: &Path, batches: &[Batch]) {
         let mut batches = batches.iter().cloned();
         write(path, &layer_schema(), || Ok(batches.next())).unwrap();
+    }
+
+    #[test]
+    fn the_size_of_batches_does_not_show() {
+        let folder = tempfile::tempdir().unwrap();
+        let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));
+        let batch = random_batch(&layer_schema(), 20_000);
+        write_all(&whole, std::slice::from_ref(&batch));
+        let mut first = batch;
+        let rest = first.split_off(9_000);
+        write_all(&parts, &[first, rest]);
+        assert!(std::fs::read(whole).unwrap() == std::fs::read(parts).unwrap());
     }
 
     #[test]

@@ -295,6 +295,10 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
                 }
             }
         }
+        self.close_deferred()
+    }
+
+    fn close_deferred(&mut self) -> Result<(), TrainError> {
         for (running, state) in std::mem::take(&mut self.deferred) {
             self.close(running, state)?;
         }
@@ -542,6 +546,10 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
         self.result.solved =
             finished.is_some_and(|result| self.request.is_improved(result, original));
         let state = if self.result.solved { AttemptState::Repaired } else { running.state() };
+        if self.result.solved {
+            // The repaired attempt ends last.
+            self.close_deferred()?;
+        }
         self.close(running, state)?;
         if !self.result.solved {
             self.search.report_problem(&attempt);

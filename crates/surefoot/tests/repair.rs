@@ -25,7 +25,14 @@ macro_rules! stable {
 const ONE: [&str; 2] = ["--set", "repair.parallel=1"];
 
 /// A remedy that does not help, and no other.
-const USELESS: [&str; 4] = ["--set", "repair.order=['epochs']", "--set", "repair.attempts=1"];
+const USELESS: [&str; 6] = [
+    "--set",
+    "repair.order=['batch_norm']",
+    "--set",
+    "repair.attempts=1",
+    "--set",
+    "training.optimizer={name='adam',learning_rate=1e-9}",
+];
 
 fn train(folder: &Folder, arguments: &[&str]) -> Outcome {
     folder.run(&[&["train", "deep.toml"], arguments].concat())

@@ -306,7 +306,7 @@ mod tests {
             read.append(&batch);
             groups += 1;
         }
-        assert_eq!(groups, 3);
+        assert_eq!(groups, 5);
         assert!(format!("{read:?}") == format!("{expected:?}"));
     }
 

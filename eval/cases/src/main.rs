@@ -4,6 +4,7 @@
 //! prints a table, or JSON.
 
 mod logs;
+mod programs;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -19,11 +20,13 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Collection {
     Logs(logs::Arguments),
+    Programs(programs::Arguments),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().collection {
         Collection::Logs(arguments) => logs::run(&arguments),
+        Collection::Programs(arguments) => programs::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

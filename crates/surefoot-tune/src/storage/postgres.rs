@@ -32,9 +32,6 @@ const READ: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// Writers lock the row of the study first, and then read what the previous owner of the lock has written.
 const WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-const WRITE_DEFERRED: &str =
-    "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = off";
-
 const DIALECT: Dialect = Dialect {
     words: &[
         ("?", "$"),
@@ -175,12 +172,9 @@ impl Database for Postgres {
         self.transact(READ, work)
     }
 
-    fn write(&mut self, durability: Durability, work: Work<'_>) -> Result<(), StorageError> {
-        let begin = match durability {
-            Durability::Synced => WRITE,
-            Durability::Deferred => WRITE_DEFERRED,
-        };
-        self.transact(begin, work)
+    /// Every commit is synchronous: without that, the death of the server would lose confirmed reports.
+    fn write(&mut self, _: Durability, work: Work<'_>) -> Result<(), StorageError> {
+        self.transact(WRITE, work)
     }
 
     fn create_tables(&mut self) -> Result<(), StorageError> {

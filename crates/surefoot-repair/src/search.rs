@@ -156,7 +156,8 @@ impl<S: Subject> RepairSearch<S> {
         search
     }
 
-    /// The proposal that repairs all faults of the plan together; `None` if there is only one.
+    /// The proposal that repairs all faults of the plan together; `None` if the only one is what the
+    /// search starts with anyway.
     fn repair_faults(&self, branch: &Branch<S>, others: &[Finding]) -> Option<Proposal<S>> {
         let mut fixed = branch.clone();
         let mut last: Option<Proposal<S>> = None;
@@ -184,7 +185,8 @@ impl<S: Subject> RepairSearch<S> {
             messages.push(proposal.message.clone());
             last = Some(proposal);
         }
-        let combined = last.filter(|_| messages.len() > 1)?;
+        let is_next_anyway = PLAN_FAULTS.contains(&branch.finding.problem) && messages.len() == 1;
+        let combined = last.filter(|_| !is_next_anyway)?;
         Some(Proposal {
             finding: branch.finding.clone(),
             message: messages.join(" "),
@@ -472,6 +474,20 @@ mod tests {
             "Set the output activation to sigmoid. Replace the loss with binary cross-entropy."
         );
         assert_eq!(round[1].remedies, ["activation"]);
+    }
+
+    #[test]
+    fn a_fault_of_the_plan_comes_before_what_it_causes() {
+        let others = [finding(Problem::IMPROPER_LOSS)];
+        let mut search = RepairSearch::new(
+            Advice::default(),
+            finding(Problem::NON_FINITE_LOSS),
+            &others,
+            facts(),
+            remedies::all(),
+            RepairConfig::default(),
+        );
+        assert_eq!(search.next_round()[0].remedies, ["loss"]);
     }
 
     #[test]

@@ -187,6 +187,12 @@ impl RepairRequest<'_> {
         above_chance && old.is_none_or(|old| metric > old + self.noise(metric, old))
     }
 
+    /// Returns true if not even a perfect metric would count as an improvement.
+    fn is_unbeatable(&self, result: &TrainingResult) -> bool {
+        let metric = result.best.as_ref().and_then(|best| best.metric);
+        metric.is_some_and(|metric| 1.0 <= metric + self.noise(1.0, metric))
+    }
+
     /// Standard error of the difference between two metrics on the validation split; 0 if the
     /// training split is evaluated.
     fn noise(&self, new: f64, old: f64) -> f64 {
@@ -272,6 +278,7 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
             || self.quits
             || self.result.steps >= budget
             || self.interrupted()
+            || self.request.is_unbeatable(&self.original.result)
             || self.original_is_fine())
         {
             // Attempts without a problem are trained further before remedies are tried in variants.
@@ -529,7 +536,10 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
                 let attempt = running.attempt_result();
                 let state = running.state();
                 self.defer(running, state)?;
-                self.search.report_problem(&attempt);
+                // An attempt without a problem is trained to its end before it counts as too slow.
+                if problem {
+                    self.search.report_problem(&attempt);
+                }
                 return Ok(());
             }
             if self.original.cannot_catch_up(&running.diagnosis) {

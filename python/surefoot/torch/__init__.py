@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from .discover import Discovery, describe_optimizer, unwrap
+from .first_nonfinite import NonFinite, first_nonfinite
 from .layers import Layer, layers_of
 
-__all__ = ["Discovery", "Layer", "describe_optimizer", "layers_of", "unwrap"]
+__all__ = [
+    "Discovery",
+    "Layer",
+    "NonFinite",
+    "describe_optimizer",
+    "first_nonfinite",
+    "layers_of",
+    "unwrap",
+]

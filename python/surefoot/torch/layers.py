@@ -11,6 +11,8 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.instancenorm import _InstanceNorm
 from torch.nn.parameter import UninitializedParameter
 
+from .parts import PREFIX
+
 #: Kind of a layer that is not known.
 OTHER = "other"
 
@@ -76,6 +78,8 @@ class Layer:
         module: The module that owns the parameters.
         parameters: Names and parameters. A shared parameter belongs to each layer that uses it.
         output_shape: Shape of the first output for one sample, channels last.
+        input_shape: Shape of the first input for one sample, channels last.
+        normalized: True if a normalization follows before any activation.
     """
 
     name: str
@@ -83,6 +87,8 @@ class Layer:
     module: nn.Module
     parameters: list[tuple[str, nn.Parameter]]
     output_shape: list[int] = field(default_factory=list)
+    input_shape: list[int] = field(default_factory=list)
+    normalized: bool = False
     #: What happened to the outputs: names of activations, "linear", or None for anything else.
     uses: set[str | None] = field(default_factory=set)
 
@@ -153,9 +159,14 @@ def _walk(module: nn.Module, name: str, seen: set[int]) -> Iterator[Layer]:
     kind = kind_of(module)
     prefix = name + "." if name else ""
     if kind is not None:
-        parameters = [(prefix + key, p) for key, p in module.named_parameters()]
+        parameters = [
+            (prefix + key, p) for key, p in module.named_parameters() if not key.startswith(PREFIX)
+        ]
         if parameters:
             yield Layer(name or type(module).__name__.lower(), kind, module, parameters)
+        for key, child in module.named_children():
+            if key.startswith(PREFIX):
+                yield from _walk(child, prefix + key, seen)
         return
     groups = _groups([(prefix + key, p) for key, p in module.named_parameters(recurse=False)])
     if len(groups) == 1 and next(module.children(), None) is None:

@@ -16,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
 from .activations import FUNCTIONS, GATES, OVER_CLASSES
-from .layers import OTHER, Layer, is_norm, sample_shape
+from .layers import OTHER, Layer, is_norm, kind_of, sample_shape
 from .loss import LOSSES, LossCall
 
 
@@ -235,6 +235,8 @@ class ForwardTrace(TorchFunctionMode):
         first = next(tensors_in(output), None)
         if first is not None and not layer.output_shape:
             layer.output_shape = sample_shape(layer, first)
+            given = next(tensors_in(args), None)
+            layer.input_shape = sample_shape(layer, given) if given is not None else []
         if is_norm(layer.kind):
             return
         depth = 1 + max((value.depth for value in self._found(tensors_in(args))), default=0)
@@ -311,7 +313,8 @@ class ForwardTrace(TorchFunctionMode):
         layer = next(owner for owner in (*owners[1:], owners[0]) if owner is not None)
         if layer.kind == OTHER:
             layer.kind = _WEIGHTS.get(func, "dense")
-        if not layer.output_shape and isinstance(result, Tensor):
+        is_bare = kind_of(layer.module) is None
+        if is_bare and not layer.output_shape and isinstance(result, Tensor):
             layer.output_shape = sample_shape(layer, result)
         depth = 1 + max((value.depth for value in values), default=0)
         self._mark(result, _Value(layer, depth=depth))
@@ -324,6 +327,8 @@ class ForwardTrace(TorchFunctionMode):
             layer.kind = func.__name__
         if values:
             self._mark(result, values[0])
+            if values[0].is_raw and values[0].layer is not None:
+                values[0].layer.normalized = True
 
     def _combined(self, func: Any, values: list[_Value], result: Any) -> None:
         first = values[0]

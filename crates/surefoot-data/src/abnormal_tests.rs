@@ -264,6 +264,21 @@ fn outliers_of_a_file_are_cut_before_scaling() {
 }
 
 #[test]
+fn samples_with_outliers_are_dropped_from_the_training_split_only() {
+    let text = "a,y\n1,u\n2,v\n3,u\n4,v\n5,u\n6,v\n7,u\n1e9,v\n8,v\n-1e9,u\n9,u\n-1e9,v\n";
+    let files = [("t.csv", text.into())];
+    let kept = load_files(&files, &data(table(), Missing::Refuse)).unwrap();
+    let plan = Data { outliers: Outliers::Drop, ..data(table(), Missing::Refuse) };
+    let set = load_files(&files, &plan).unwrap();
+    let usual = |part: &Part| part.features.iter().filter(|value| value.abs() < 1e6).count();
+    assert_eq!(set.train.len, usual(&kept.train));
+    assert!(set.train.len < kept.train.len);
+    assert_eq!(set.validation, kept.validation);
+    let dropped = kept.train.len - set.train.len;
+    assert_eq!(set.notes[0], format!("training samples left out for outliers: {dropped}"));
+}
+
+#[test]
 fn a_mean_is_taken_without_outliers() {
     let text = "a,y\n1,u\n2,v\n3,u\n4,v\n5,u\n,v\n6,u\n7,v\n1e9,v\n-1e9,u\n";
     let set = load_files(&[("t.csv", text.into())], &clipping(Missing::Impute)).unwrap();

@@ -1,4 +1,4 @@
-//! Abnormal features: outliers cut off and missing values filled in, as the training part suggests.
+//! Abnormal features: outliers cut off or left out and missing values filled in, as the training part suggests.
 
 use surefoot_plan::{Data, Missing, Outliers};
 use surefoot_stats::{Quartiles, quartiles};
@@ -20,11 +20,17 @@ pub(crate) struct Cleaned {
     pub(crate) notes: Vec<String>,
 }
 
-/// Clips outliers and fills in missing values as the plan states.
+/// Clips outliers, or drops the training samples that have them, and fills in missing values as the
+/// plan states. `None` if every training sample has an outlier.
 ///
-/// Outliers are clipped first: they would distort the means, and means filled in first would narrow
+/// Outliers are treated first: they would distort the means, and means filled in first would narrow
 /// the range of normal values.
-pub(crate) fn clean(parts: &mut [Part; 3], data: &Data, shape: &[usize]) -> Cleaned {
+pub(crate) fn clean(
+    parts: &mut [Part; 3],
+    data: &Data,
+    shape: &[usize],
+    target_width: usize,
+) -> Option<Cleaned> {
     let channels = shape.last().map_or(1, |&channels| channels.max(1));
     let mut cleaned = Cleaned::default();
     if data.outliers == Outliers::Clip {
@@ -33,6 +39,18 @@ pub(crate) fn clean(parts: &mut [Part; 3], data: &Data, shape: &[usize]) -> Clea
         cleaned.limits = limits.into_iter().map(finite).collect();
         if clipped > 0 {
             cleaned.notes.push(format!("features cut off as outliers: {clipped}"));
+        }
+    }
+    if data.outliers == Outliers::Drop {
+        let limits = limits_of(&parts[0].features, channels);
+        let (kept, dropped) =
+            without_outliers(&parts[0], shape.iter().product(), target_width, &limits);
+        if kept.len == 0 {
+            return None;
+        }
+        parts[0] = kept;
+        if dropped > 0 {
+            cleaned.notes.push(format!("training samples left out for outliers: {dropped}"));
         }
     }
     if data.missing == Missing::Impute {
@@ -44,7 +62,29 @@ pub(crate) fn clean(parts: &mut [Part; 3], data: &Data, shape: &[usize]) -> Clea
             ));
         }
     }
-    cleaned
+    Some(cleaned)
+}
+
+/// The samples of `part` whose values are all within the limits of their channels, and the number of
+/// the others. Missing values are not outliers.
+fn without_outliers(
+    part: &Part,
+    width: usize,
+    target_width: usize,
+    limits: &[(f32, f32)],
+) -> (Part, usize) {
+    let normal = |(value, &(low, high)): (&f32, &(f32, f32))| {
+        !value.is_finite() || (low..=high).contains(value)
+    };
+    let is_kept = |i: &u64| {
+        let features = &part.features[*i as usize * width..][..width];
+        features.chunks(limits.len()).all(|values| values.iter().zip(limits).all(normal))
+    };
+    let kept: Vec<u64> = (0..part.len as u64).filter(is_kept).collect();
+    let dropped = part.len - kept.len();
+    let mut rest = Part::gather(&part.features, width, &part.targets, target_width, kept);
+    rest.ids.iter_mut().for_each(|id| *id = part.ids[*id as usize]);
+    (rest, dropped)
 }
 
 fn limits_of(features: &[f32], channels: usize) -> Vec<(f32, f32)> {
@@ -164,6 +204,23 @@ mod tests {
         assert_eq!(clip(&mut found, 1), 2);
         assert_eq!(found[0].features, [1.0, 2.0, 3.0, 4.0, 10.0]);
         assert_eq!(found[1].features, [-4.0, 9.0]);
+    }
+
+    #[test]
+    fn training_samples_with_outliers_are_dropped() {
+        let features = [1.0, 5.0, 2.0, 5.0, 3.0, 6.0, 4.0, 7.0, 1000.0, 6.0];
+        let part = Part {
+            features: features.to_vec(),
+            targets: Targets::Classes(vec![0, 1, 2, 3, 4]),
+            len: 5,
+            ids: vec![10, 11, 12, 13, 14],
+        };
+        let limits = limits_of(&part.features, 2);
+        let (rest, dropped) = without_outliers(&part, 2, 1, &limits);
+        assert_eq!((dropped, rest.len), (1, 4));
+        assert_eq!(rest.features, features[..8]);
+        assert_eq!(rest.targets, Targets::Classes(vec![0, 1, 2, 3]));
+        assert_eq!(rest.ids, [10, 11, 12, 13]);
     }
 
     #[test]

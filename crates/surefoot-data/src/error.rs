@@ -44,6 +44,15 @@ pub enum DataError {
         origin: Origin,
     },
 
+    /// No sample is left to learn from.
+    #[error(
+        "every training sample of {origin} has an outlier; set outliers = \"clip\" to keep the samples"
+    )]
+    OnlyOutliers {
+        /// Source of the samples.
+        origin: Origin,
+    },
+
     /// A CSV file whose first line is a sample.
     #[error("{} has no header: every cell of its first line is a number (the first is {first:?}); add a line with the names of the columns", path.display())]
     NoHeader {

@@ -155,7 +155,9 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
     drop(samples.features);
 
     let mut notes = samples.notes;
-    let cleaned = clean::clean(&mut parts, data, &samples.shape);
+    let cleaned = clean::clean(&mut parts, data, &samples.shape, learnt.width);
+    let cleaned =
+        cleaned.ok_or_else(|| DataError::OnlyOutliers { origin: samples.origin.clone() })?;
     // Clipped or filled-in values need not be whole numbers.
     let symbols = if cleaned.notes.is_empty() { symbols } else { 0 };
     notes.extend(cleaned.notes);

@@ -2,19 +2,20 @@
 //!
 //! A run of a hundred steps and one of a million are both divided into about two hundred blocks. That
 //! averages out the noise of single batches, bounds the state, and turns "a twentieth of the training"
-//! into a number of blocks. If the number of steps is unknown, blocks start with ten steps and are
+//! into a number of blocks. With AutoTrainer's rules a block is an epoch. If the number of steps is unknown, blocks start with ten steps and are
 //! merged in pairs whenever there are four hundred.
 
 use crate::facts::Facts;
 use crate::observation::{Evaluation, LayerInfo, LayerObservation, Observation};
+use crate::thresholds::{Rules, Thresholds};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
 /// Number of blocks of a training with at least that many steps.
-const BLOCKS: u64 = 200;
+pub(crate) const BLOCKS: u64 = 200;
 /// Steps of a training whose length is unknown, for limits that are shares of the training.
 const NOMINAL_STEPS: u64 = 10 * BLOCKS;
-/// Number of recent blocks whose layers are kept.
+/// Number of recent blocks whose layers are kept at least.
 pub(crate) const KEPT: usize = 8;
 
 /// Learning curve of a run so far.
@@ -23,6 +24,8 @@ pub struct Curve {
     block_steps: u64,
     blocks: Vec<Block>,
     layers: VecDeque<Vec<LayerBlock>>,
+    /// Number of recent blocks whose layers are kept.
+    kept: usize,
     open: Open,
     evaluations: Vec<Evaluation>,
     initial: InitialState,
@@ -131,11 +134,15 @@ impl Mean {
 
 impl Curve {
     /// Creates the curve of a run that has not started.
-    pub fn new(facts: &Facts) -> Curve {
+    pub fn new(facts: &Facts, thresholds: &Thresholds) -> Curve {
+        let epoch = facts.steps_per_epoch.filter(|_| thresholds.rules == Rules::AutoTrainer);
+        let block = || block_steps(facts.total_steps().unwrap_or(NOMINAL_STEPS));
         Curve {
-            block_steps: block_steps(facts.total_steps().unwrap_or(NOMINAL_STEPS)),
+            block_steps: epoch.filter(|steps| *steps > 0).unwrap_or_else(block),
             blocks: Vec::new(),
             layers: VecDeque::with_capacity(KEPT),
+            // The detectors look back at most twice as long as a symptom has to last.
+            kept: thresholds.alpha.saturating_add(1).saturating_mul(2).max(KEPT),
             open: Open::default(),
             evaluations: Vec::new(),
             initial: InitialState::default(),
@@ -235,7 +242,7 @@ impl Curve {
             skill: skill(facts, loss, metric).or_else(|| self.gain_since_start(loss)),
         });
         if open.layers.iter().any(|means| means.iter().any(|m| m.count > 0.0)) {
-            if self.layers.len() == KEPT {
+            if self.layers.len() >= self.kept {
                 self.layers.pop_front();
             }
             let layers = open.layers.iter().map(|means| {
@@ -431,6 +438,10 @@ pub(crate) fn skill(facts: &Facts, loss: f64, metric: Option<f64>) -> Option<f64
 mod tests {
     use super::*;
 
+    fn curve(facts: &Facts) -> Curve {
+        Curve::new(facts, &Thresholds::default())
+    }
+
     fn step(step: u64, loss: f64) -> Observation {
         Observation::new(step, loss).with_metric(0.75).with_learning_rate(0.1)
     }
@@ -443,7 +454,7 @@ mod tests {
             chance: Some(0.5),
             ..Facts::default()
         };
-        let mut curve = Curve::new(&facts);
+        let mut curve = curve(&facts);
         for i in 1..=1000 {
             curve.push(&step(i, i as f64), &facts);
         }
@@ -456,6 +467,17 @@ mod tests {
     }
 
     #[test]
+    fn a_block_of_autotrainers_rules_is_an_epoch() {
+        let facts = Facts { steps_per_epoch: Some(30), epochs: Some(4), ..Facts::default() };
+        let mut curve = Curve::new(&facts, &Thresholds::autotrainer());
+        for i in 1..=120 {
+            curve.push(&step(i, 1.0), &facts);
+        }
+        let ends: Vec<u64> = curve.blocks().iter().map(|block| block.last).collect();
+        assert_eq!(ends, [30, 60, 90, 120]);
+    }
+
+    #[test]
     fn the_best_skill_does_not_depend_on_earlier_calls() {
         let facts = Facts {
             steps_per_epoch: Some(100),
@@ -463,7 +485,7 @@ mod tests {
             baseline_loss: Some(1.0),
             ..Facts::default()
         };
-        let (mut often, mut once) = (Curve::new(&facts), Curve::new(&facts));
+        let (mut often, mut once) = (curve(&facts), curve(&facts));
         for i in 1..=100 {
             let seen = Observation { metric: None, ..step(i, 0.5 + 0.5 * (0.3 * i as f64).sin()) };
             often.push(&seen, &facts);
@@ -484,7 +506,7 @@ mod tests {
     #[test]
     fn without_facts_the_skill_is_the_decrease_of_the_loss() {
         let facts = Facts::default();
-        let mut curve = Curve::new(&facts);
+        let mut curve = curve(&facts);
         for i in 1..=20 {
             curve.push(&step(i, if i <= 10 { 4.0 } else { 1.0 }), &facts);
         }
@@ -503,7 +525,7 @@ mod tests {
     #[test]
     fn a_run_of_unknown_length_has_a_bounded_number_of_blocks() {
         let facts = Facts::default();
-        let mut curve = Curve::new(&facts);
+        let mut curve = curve(&facts);
         for i in 1..=100_000 {
             curve.push(&step(i, 1.0), &facts);
         }
@@ -516,7 +538,7 @@ mod tests {
     #[test]
     fn an_unknown_learning_rate_has_not_decayed() {
         let facts = Facts::default();
-        let mut curve = Curve::new(&facts);
+        let mut curve = curve(&facts);
         curve.push(&Observation::new(1, 1.0), &facts);
         assert_eq!(curve.learning_rate_fraction(), 1.0);
         curve.push(&step(2, 1.0).with_learning_rate(0.5), &facts);

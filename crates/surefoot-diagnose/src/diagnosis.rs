@@ -2,7 +2,6 @@
 
 use crate::curve::Curve;
 use crate::detector::{Context, Detector, Quantity};
-use crate::detectors;
 use crate::facts::Facts;
 use crate::finding::{Finding, Problem};
 use crate::observation::{Evaluation, LayerInfo, Observation};
@@ -19,6 +18,10 @@ pub struct Diagnosis {
     /// Detectors without a finding so far.
     detectors: Vec<Box<dyn Detector>>,
     findings: Vec<Finding>,
+    /// Findings that wait for the next check.
+    held: Vec<Finding>,
+    /// Completed iterations.
+    iterations: usize,
     panics: Vec<DetectorPanic>,
     /// True once the detectors have seen the facts.
     started: bool,
@@ -74,7 +77,7 @@ impl Builder {
         self
     }
 
-    /// Replaces [all detectors](detectors::all) by these.
+    /// Replaces the detectors of the [rules](crate::Rules) by these.
     #[must_use]
     pub fn detectors(mut self, detectors: Vec<Box<dyn Detector>>) -> Builder {
         self.detectors = Some(detectors);
@@ -90,7 +93,7 @@ impl Builder {
 
     /// Creates the diagnosis.
     pub fn build(self) -> Diagnosis {
-        let mut detectors = self.detectors.unwrap_or_else(detectors::all);
+        let mut detectors = self.detectors.unwrap_or_else(|| self.thresholds.rules.detectors());
         detectors.extend(self.added);
         Diagnosis::with(self.facts, self.thresholds, detectors)
     }
@@ -102,9 +105,10 @@ impl Diagnosis {
         Builder::default()
     }
 
-    /// Creates a diagnosis with [all detectors](detectors::all) that are not switched off.
+    /// Creates a diagnosis with the detectors of the [rules](crate::Rules) that are not switched off.
     pub fn new(facts: Facts, thresholds: Thresholds) -> Diagnosis {
-        Diagnosis::with(facts, thresholds, detectors::all())
+        let detectors = thresholds.rules.detectors();
+        Diagnosis::with(facts, thresholds, detectors)
     }
 
     /// Creates a diagnosis with those of `detectors` that are not switched off.
@@ -115,11 +119,13 @@ impl Diagnosis {
     ) -> Diagnosis {
         detectors.retain(|detector| !thresholds.off.contains(&detector.problem()));
         Diagnosis {
-            curve: Curve::new(&facts),
+            curve: Curve::new(&facts, &thresholds),
             facts,
             thresholds,
             detectors,
             findings: Vec::new(),
+            held: Vec::new(),
+            iterations: 0,
             panics: Vec::new(),
             started: false,
         }
@@ -165,11 +171,17 @@ impl Diagnosis {
     pub fn observe(&mut self, seen: &Observation) -> &[Finding] {
         let before = self.findings.len();
         self.start();
-        let block_ends = self.curve.push(seen, &self.facts);
+        let iteration_ends = self.curve.push(seen, &self.facts);
+        self.iterations += usize::from(iteration_ends);
+        let checks =
+            iteration_ends && self.iterations.is_multiple_of(self.thresholds.check_every.max(1));
         self.call(|detector, context| {
             let found = detector.observe(seen, context);
-            found.or_else(|| block_ends.then(|| detector.review(context)).flatten())
+            found.or_else(|| checks.then(|| detector.review(context)).flatten())
         });
+        if checks {
+            self.release();
+        }
         &self.findings[before..]
     }
 
@@ -186,13 +198,25 @@ impl Diagnosis {
     pub fn finish(&mut self) -> &[Finding] {
         let before = self.findings.len();
         self.call(|detector, context| detector.finish(context));
+        self.release();
         &self.findings[before..]
     }
 
+    /// Reports the findings that were held back, at the current step.
+    fn release(&mut self) {
+        let step = self.curve.step();
+        for finding in self.held.drain(..) {
+            self.findings.push(Finding { step, ..finding });
+        }
+    }
+
+    /// Calls every detector. Findings between two checks are held back.
     fn call(&mut self, call: impl Fn(&mut dyn Detector, &Context<'_>) -> Option<Finding>) {
         let context =
             Context { facts: &self.facts, curve: &self.curve, thresholds: &self.thresholds };
-        let (findings, panics) = (&mut self.findings, &mut self.panics);
+        let holds = self.thresholds.check_every > 1;
+        let findings = if holds { &mut self.held } else { &mut self.findings };
+        let panics = &mut self.panics;
         self.detectors.retain_mut(|detector| {
             // A detector that panics is dropped with its state.
             let result = catch_unwind(AssertUnwindSafe(|| call(detector.as_mut(), &context)));

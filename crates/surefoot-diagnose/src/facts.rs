@@ -22,6 +22,9 @@ pub struct Facts {
     /// Name of the optimizer, such as `adam`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub optimizer: Option<String>,
+    /// Momentum of the optimizer, if that is gradient descent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub momentum: Option<f64>,
     /// Base learning rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub learning_rate: Option<f64>,

@@ -30,7 +30,7 @@
 //!
 //! - [`detectors`] has the problems that call for a repair, and warnings.
 //! - [`indicators`] has conservative checks that end trials of a hyperparameter search.
-//! - [`Thresholds`] has the limits, each with its reason.
+//! - [`Thresholds`] has the limits, each with its reason, and [`Rules`] presets of detectors and limits.
 
 mod advice;
 mod curve;
@@ -55,5 +55,5 @@ pub use crate::finding::{Confidence, Evidence, Finding, Problem, Severity};
 pub use crate::layer::{Activation, LayerKind};
 pub use crate::measure::Measure;
 pub use crate::observation::{Evaluation, LayerInfo, LayerObservation, Observation, Split};
-pub use crate::thresholds::Thresholds;
+pub use crate::thresholds::{Rules, Thresholds};
 pub use surefoot_stats::{Quartiles, Summary, summarize};

@@ -31,8 +31,12 @@ open_names! {
         InitialGain = "initial_gain",
         /// Root mean square of the input.
         InputSize = "input_size",
+        /// Largest increase of the metric in an iteration.
+        LargestGain = "largest_gain",
         /// Largest absolute gradient.
         LargestGradient = "largest_gradient",
+        /// Largest absolute output of any layer.
+        LargestOutput = "largest_output",
         /// Largest absolute target.
         LargestTarget = "largest_target",
         /// Largest update ratio of any step.

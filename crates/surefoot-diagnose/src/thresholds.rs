@@ -1,12 +1,59 @@
 //! Limits of the detectors.
 
+use crate::detector::Detector;
+use crate::detectors;
 use crate::finding::Problem;
+
+/// A set of detection rules: the detectors and their default limits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rules {
+    /// [All detectors](detectors::all), with the conditions that each documents.
+    #[default]
+    Surefoot,
+    /// The [eight problems](detectors::autotrainer) of AutoTrainer's Table 1, as published.
+    AutoTrainer,
+}
+
+impl Rules {
+    /// A new set of its detectors.
+    pub fn detectors(self) -> Vec<Box<dyn Detector>> {
+        match self {
+            Rules::Surefoot => detectors::all(),
+            Rules::AutoTrainer => detectors::autotrainer(),
+        }
+    }
+
+    /// Its limits.
+    pub fn thresholds(self) -> Thresholds {
+        match self {
+            Rules::Surefoot => Thresholds::default(),
+            Rules::AutoTrainer => Thresholds::autotrainer(),
+        }
+    }
+}
+
+impl std::str::FromStr for Rules {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Rules, String> {
+        match name.trim_matches('"') {
+            "surefoot" => Ok(Rules::Surefoot),
+            "autotrainer" => Ok(Rules::AutoTrainer),
+            _ => Err(format!("`rules` must be surefoot or autotrainer, not `{name}`")),
+        }
+    }
+}
 
 /// Limits of all detectors.
 ///
 /// The first group has the names and values of AutoTrainer (section 5.4).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Thresholds {
+    /// The rules that the limits belong to.
+    ///
+    /// They determine the length of an *iteration*, in which `alpha` and `check_every` are counted: a
+    /// block (a two-hundredth of the training) or, with AutoTrainer's rules, an epoch.
+    pub rules: Rules,
     /// β1: first-layer gradient / last-layer gradient below which gradients vanish.
     pub beta_1: f64,
     /// β2: norm of the first-layer gradient below which gradients vanish.
@@ -26,9 +73,12 @@ pub struct Thresholds {
     /// Θ: accuracy below which a model has learned nothing. Refers to two classes of equal size, as
     /// in the paper, and is converted to a skill: 0.6 is a fifth of the way from guessing to perfect.
     pub theta: f64,
-    /// α: number of additional blocks that a symptom has to last. The paper uses 0 epochs; a block is a
-    /// two-hundredth of the training, so several are needed.
+    /// α: number of additional iterations that a symptom has to last. The paper uses 0 epochs; a block
+    /// is a two-hundredth of the training, so several are needed.
     pub alpha: usize,
+    /// 1/q: number of iterations from one check to the next. Nothing is reported in between. The paper
+    /// checks every 3 epochs.
+    pub check_every: usize,
 
     /// Metric from which on no problem is reported.
     pub good_enough: f64,
@@ -51,6 +101,7 @@ pub struct Thresholds {
 impl Default for Thresholds {
     fn default() -> Self {
         Self {
+            rules: Rules::Surefoot,
             beta_1: 1e-3,
             beta_2: 1e-4,
             beta_3: 70.0,
@@ -61,6 +112,7 @@ impl Default for Thresholds {
             omega: 10.0,
             theta: 0.6,
             alpha: 3,
+            check_every: 1,
             good_enough: f64::INFINITY,
             patience: 0.06,
             least_update: 3e-5,
@@ -74,9 +126,31 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
+    /// Limits of AutoTrainer's rules as published (section 5.4): Θ is compared with the accuracy itself,
+    /// symptoms count at once, and epochs are checked in threes.
+    pub fn autotrainer() -> Thresholds {
+        Thresholds { rules: Rules::AutoTrainer, alpha: 0, check_every: 3, ..Thresholds::default() }
+    }
+
     /// Θ as a skill.
     pub(crate) fn low_skill(&self) -> f64 {
         2.0 * self.theta - 1.0
+    }
+
+    /// Skill to expect of a run, if it is `usual` with the default Θ. A lower Θ expects less, down to
+    /// nothing at the Θ of guessing, a higher one more, up to perfection.
+    pub(crate) fn expected_skill(&self, usual: f64) -> f64 {
+        let (low, default) = (self.low_skill(), Thresholds::default().low_skill());
+        if low <= default {
+            usual * (low / default)
+        } else {
+            1.0 - (1.0 - usual) * (1.0 - low) / (1.0 - default)
+        }
+    }
+
+    /// Number of blocks of a condition that lasts `usual` blocks with the default α.
+    pub(crate) fn lasting(&self, usual: usize) -> usize {
+        (usual + self.alpha).saturating_sub(Thresholds::default().alpha).max(1)
     }
 
     /// Sets the threshold `key`, such as `diagnose.theta`. The value of `diagnose.off` is a list:
@@ -86,15 +160,19 @@ impl Thresholds {
         let value = value.trim();
         match name {
             "off" => self.off = problems(value),
-            "alpha" => {
-                let count = value.parse();
-                self.alpha = count.map_err(|_| {
-                    format!("`{key}` must be a non-negative integer, not `{value}`")
+            "alpha" | "check_every" => {
+                let least = usize::from(name == "check_every");
+                let count = value.parse().ok().filter(|count| *count >= least);
+                let count = count.ok_or_else(|| {
+                    format!("`{key}` must be an integer of at least {least}, not `{value}`")
                 })?;
+                let place = if name == "alpha" { &mut self.alpha } else { &mut self.check_every };
+                *place = count;
             }
             _ => {
                 let mut numbers = self.numbers();
-                let names = || numbers.iter().map(|(name, _)| *name).chain(["alpha", "off"]);
+                let names =
+                    || numbers.iter().map(|(name, _)| *name).chain(["alpha", "check_every", "off"]);
                 let keys: Vec<String> = names().map(|name| format!("diagnose.{name}")).collect();
                 let Some((_, number)) = numbers.iter_mut().find(|(known, _)| *known == name) else {
                     return Err(format!(
@@ -114,6 +192,7 @@ impl Thresholds {
     /// Numeric thresholds by name. The pattern is exhaustive so that no field is forgotten.
     fn numbers(&mut self) -> Vec<(&'static str, &mut f64)> {
         let Thresholds {
+            rules: _,
             beta_1,
             beta_2,
             beta_3,
@@ -124,6 +203,7 @@ impl Thresholds {
             omega,
             theta,
             alpha: _,
+            check_every: _,
             patience,
             good_enough,
             least_update,
@@ -179,7 +259,8 @@ mod tests {
         }
         assert!(thresholds.numbers().iter().all(|(_, number)| **number == 0.125));
         thresholds.set("diagnose.alpha", "7").unwrap();
-        assert_eq!(thresholds.alpha, 7);
+        thresholds.set("diagnose.check_every", "5").unwrap();
+        assert_eq!((thresholds.alpha, thresholds.check_every), (7, 5));
     }
 
     #[test]
@@ -195,12 +276,24 @@ mod tests {
     }
 
     #[test]
+    fn expectations_are_the_usual_ones_with_the_default_thresholds() {
+        let thresholds = Thresholds::default();
+        assert_eq!(thresholds.expected_skill(0.9), 0.9);
+        assert_eq!(thresholds.lasting(10), 10);
+        let with = |theta| Thresholds { theta, ..Thresholds::default() }.expected_skill(0.9);
+        assert_eq!([with(0.5), with(1.0)], [0.0, 1.0]);
+        assert!(with(0.55) < 0.9 && with(0.7) > 0.9);
+    }
+
+    #[test]
     fn invalid_keys_and_values_are_rejected() {
         let mut thresholds = Thresholds::default();
         let unknown = thresholds.set("diagnose.thetta", "1").unwrap_err();
         assert!(unknown.contains("expected one of diagnose.beta_1, "), "{unknown}");
-        assert!(unknown.ends_with("diagnose.alpha, diagnose.off"), "{unknown}");
-        for (key, value) in [("theta", "much"), ("theta", "NaN"), ("alpha", "-1")] {
+        assert!(unknown.ends_with("diagnose.check_every, diagnose.off"), "{unknown}");
+        for (key, value) in
+            [("theta", "much"), ("theta", "NaN"), ("alpha", "-1"), ("check_every", "0")]
+        {
             assert!(thresholds.set(key, value).is_err(), "{key}={value}");
         }
         assert_eq!(thresholds, Thresholds::default());

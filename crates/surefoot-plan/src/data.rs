@@ -57,6 +57,8 @@ pub enum Outliers {
     Keep,
     /// Clips them at three interquartile ranges beyond the quartiles.
     Clip,
+    /// Drops training samples with values that `Clip` would clip.
+    Drop,
 }
 
 /// Scaling of the features or targets.
@@ -154,8 +156,11 @@ impl Record for Outliers {}
 impl Choice for Outliers {
     const TAG: &'static str = "name";
     const NOUN: &'static str = "a treatment of outliers";
-    const VARIANTS: &'static [Variant<Self>] =
-        &[variant("keep", || Self::Keep), variant("clip", || Self::Clip)];
+    const VARIANTS: &'static [Variant<Self>] = &[
+        variant("keep", || Self::Keep),
+        variant("clip", || Self::Clip),
+        variant("drop", || Self::Drop),
+    ];
 }
 
 impl Record for Scale {}

@@ -70,7 +70,7 @@ pub use document::Document;
 pub use error::{PlanError, Snippet};
 pub use initializer::{Initializer, Regularizer};
 pub use language::nearest;
-pub use sections::{Diagnose, Repair};
+pub use sections::{Diagnose, Repair, Rules};
 // `Layer`, the struct of every layer, `Padding`, and functions that walk a model.
 pub use layer::*;
 pub use names::layer_names;

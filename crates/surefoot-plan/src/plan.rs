@@ -5,7 +5,7 @@ use crate::error::{Fault, PlanError};
 use crate::language::{Fields, Reader, Term, any, changed, tagged};
 use crate::shape::{self, LayerShape, ShapeError, TargetShape};
 use crate::tree::{Node, Tree};
-use crate::{Data, Diagnose, Layer, Loss, Repair, Source, Training, Watch};
+use crate::{Data, Diagnose, Layer, Loss, Repair, Rules, Source, Training, Watch};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -21,6 +21,8 @@ pub struct Plan {
     pub name: Option<String>,
     /// Seed of every random draw of the run, below 2^63 (the largest TOML integer).
     pub seed: u64,
+    /// Rules of diagnosis and repair.
+    pub rules: Rules,
     /// Data to learn from.
     pub data: Data,
     /// The layers, from the input to the output.
@@ -42,6 +44,7 @@ impl Plan {
             version: VERSION,
             name: None,
             seed: 0,
+            rules: Rules::default(),
             data,
             model,
             training,
@@ -79,6 +82,9 @@ impl Plan {
         if self.seed != 0 {
             top.push(("seed", self.seed.write()));
         }
+        if self.rules != Rules::default() {
+            top.push(("rules", self.rules.write()));
+        }
         let start =
             Plan::new(Data::new(self.data.source.clone()), Vec::new(), Training::new(1, Loss::Mse));
         let mut text = String::new();
@@ -92,7 +98,7 @@ impl Plan {
         let optional = [
             ("[watch]", changed(&self.watch, &start.watch)),
             ("[diagnose]", changed(&self.diagnose, &start.diagnose)),
-            ("[repair]", changed(&self.repair, &start.repair)),
+            ("[repair]", changed(&self.repair, &Repair::of(self.rules))),
         ];
         for (header, lines) in optional {
             if !lines.is_empty() {
@@ -136,6 +142,8 @@ impl Plan {
         reader.take("version");
         reader.maybe("name", &mut plan.name, any);
         reader.optional("seed", &mut plan.seed, any);
+        reader.optional("rules", &mut plan.rules, any);
+        plan.repair = Repair::of(plan.rules);
 
         match reader.take("data") {
             Some(entry) => {

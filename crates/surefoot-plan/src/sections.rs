@@ -1,6 +1,28 @@
-//! The `[diagnose]` and `[repair]` sections.
+//! The `[diagnose]` and `[repair]` sections, and the rules that their defaults belong to.
 
-use crate::language::{Fields, Record, any, non_negative, positive, share};
+use crate::language::{
+    Choice, Fields, Record, Variant, any, at_least_one, non_negative, positive, share, variant,
+};
+
+/// Rules of diagnosis and repair: detectors, remedies and their order, and the defaults of
+/// `[diagnose]` and `[repair]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rules {
+    /// Surefoot's own.
+    #[default]
+    Surefoot,
+    /// Those of AutoTrainer, as published.
+    AutoTrainer,
+}
+
+impl Record for Rules {}
+
+impl Choice for Rules {
+    const TAG: &'static str = "name";
+    const NOUN: &'static str = "a set of rules";
+    const VARIANTS: &'static [Variant<Self>] =
+        &[variant("surefoot", || Self::Surefoot), variant("autotrainer", || Self::AutoTrainer)];
+}
 
 /// Thresholds of the diagnosis. Absent ones have the defaults of the detectors.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -11,6 +33,8 @@ pub struct Diagnose {
     /// Metric from which on a model has no problems.
     pub good_enough: Option<f64>,
     pub theta: Option<f64>,
+    pub alpha: Option<u64>,
+    pub check_every: Option<u64>,
     pub beta_1: Option<f64>,
     pub beta_2: Option<f64>,
     pub beta_3: Option<f64>,
@@ -33,6 +57,8 @@ impl Diagnose {
         let all = [
             ("good_enough", self.good_enough),
             ("theta", self.theta),
+            ("alpha", self.alpha.map(|count| count as f64)),
+            ("check_every", self.check_every.map(|count| count as f64)),
             ("beta_1", self.beta_1),
             ("beta_2", self.beta_2),
             ("beta_3", self.beta_3),
@@ -58,6 +84,8 @@ impl Record for Diagnose {
         f.optional("off", &mut self.off, any);
         f.maybe("good_enough", &mut self.good_enough, any);
         f.maybe("theta", &mut self.theta, share);
+        f.maybe("alpha", &mut self.alpha, any);
+        f.maybe("check_every", &mut self.check_every, at_least_one);
         f.maybe("beta_1", &mut self.beta_1, non_negative);
         f.maybe("beta_2", &mut self.beta_2, non_negative);
         f.maybe("beta_3", &mut self.beta_3, positive);
@@ -89,9 +117,17 @@ pub struct Repair {
     pub attempts: usize,
 }
 
+impl Repair {
+    /// The default options with `rules`. AutoTrainer tries one remedy at a time.
+    pub fn of(rules: Rules) -> Self {
+        let parallel = if rules == Rules::AutoTrainer { 1 } else { 2 };
+        Self { forbid: Vec::new(), order: Vec::new(), parallel, attempts: 16 }
+    }
+}
+
 impl Default for Repair {
     fn default() -> Self {
-        Self { forbid: Vec::new(), order: Vec::new(), parallel: 2, attempts: 16 }
+        Self::of(Rules::default())
     }
 }
 

@@ -34,6 +34,21 @@ fn a_setting_changes_the_plan_and_the_text() {
 }
 
 #[test]
+fn rules_determine_the_defaults_of_the_repair() {
+    let mut document = Document::parse(PLAN, "plan.toml").unwrap();
+    document.set("rules", "autotrainer").unwrap();
+    let plan = document.plan().unwrap();
+    assert_eq!((plan.rules, plan.repair.parallel), (Rules::AutoTrainer, 1));
+    let printed = plan.to_toml();
+    assert!(printed.contains("rules = \"autotrainer\"") && !printed.contains("[repair]"));
+    document.set("repair.parallel", "2").unwrap();
+    document.set("diagnose.check_every", "4").unwrap();
+    let plan = document.plan().unwrap();
+    assert_eq!(plan.diagnose.stated(), [("check_every", 4.0)]);
+    assert_eq!(Plan::parse(&plan.to_toml(), "again").unwrap(), plan);
+}
+
+#[test]
 fn contains_distinguishes_keys_from_defaults() {
     let mut document = Document::parse(PLAN, "plan.toml").unwrap();
     assert!(document.contains("training.optimizer"));

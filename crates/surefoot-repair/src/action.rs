@@ -1,7 +1,7 @@
 //! Framework-neutral changes of a training.
 
 use std::fmt;
-use surefoot_diagnose::Activation;
+use surefoot_diagnose::{Activation, Facts};
 
 /// A change of a training, proposed by a [`Remedy`](crate::Remedy) and applied by a
 /// [`Subject`](crate::Subject).
@@ -18,12 +18,17 @@ pub enum Action {
     SwapActivation(Activation),
     /// Replaces the activation of the output.
     SetOutputActivation(Activation),
-    /// Re-initializes the weights of every layer to fit its activation.
-    Reinitialize,
+    /// Re-initializes the weights of every layer.
+    Reinitialize(Initializers),
     /// Scales the gradient of all parameters down to this norm.
     ClipGradient {
         /// Largest norm.
         norm: f64,
+    },
+    /// Clips every value of the gradient to `[-limit, limit]`.
+    ClipGradientValues {
+        /// Largest absolute value.
+        limit: f64,
     },
     /// Changes the number of samples per step.
     SetBatchSize(usize),
@@ -54,9 +59,31 @@ pub enum Action {
     ScaleTargets,
     /// Standardizes every input feature and imputes missing values.
     NormalizeData {
-        /// Clips outliers before.
-        clip_outliers: bool,
+        /// Treatment of outliers before.
+        outliers: Outliers,
     },
+}
+
+/// Initial weights that a remedy proposes. Recurrent weights are orthogonal and biases zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Initializers {
+    /// To fit the activation: He's for ReLU and its relatives, LeCun's for SELU, Glorot's for others.
+    Fitting,
+    /// Glorot's (Xavier's) for every layer.
+    Glorot,
+}
+
+/// Treatment of outliers among the features.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outliers {
+    /// Keeps them.
+    Keep,
+    /// Clips them to the range of the other values.
+    Clip,
+    /// Drops training samples that have any.
+    Drop,
 }
 
 /// Decay of the learning rate over a run.
@@ -90,6 +117,12 @@ impl OptimizerKind {
             Self::Momentum => "sgd",
         }
     }
+
+    /// Returns true if a run trains with it already. Gradient descent without a momentum does not.
+    pub(crate) fn is_that_of(self, facts: &Facts) -> bool {
+        let plain = self == Self::Momentum && facts.momentum == Some(0.0);
+        facts.optimizer.as_deref() == Some(self.name()) && !plain
+    }
 }
 
 /// Loss that a remedy proposes.
@@ -107,7 +140,7 @@ pub enum LossKind {
 impl Action {
     /// Returns true if the action re-initializes weights, so that given weights are not kept.
     pub fn reinitializes(&self) -> bool {
-        matches!(self, Self::SwapActivation(_) | Self::Reinitialize | Self::AddResidual)
+        matches!(self, Self::SwapActivation(_) | Self::Reinitialize(_) | Self::AddResidual)
     }
 }
 
@@ -125,11 +158,17 @@ impl fmt::Display for Action {
             Self::SetOutputActivation(activation) => {
                 write!(f, "Set the output activation to {activation}.")
             }
-            Self::Reinitialize => {
+            Self::Reinitialize(Initializers::Fitting) => {
                 f.write_str("Initialize the weights of every layer to fit its activation.")
+            }
+            Self::Reinitialize(Initializers::Glorot) => {
+                f.write_str("Initialize the weights of every layer as Glorot does.")
             }
             Self::ClipGradient { norm } => {
                 write!(f, "Clip the gradient to a norm of at most {norm}.")
+            }
+            Self::ClipGradientValues { limit } => {
+                write!(f, "Clip every value of the gradient to [-{limit}, {limit}].")
             }
             Self::SetBatchSize(size) => write!(f, "Set the batch size to {size}."),
             Self::ExtendTraining { factor } => write!(f, "Train {factor} times as many epochs."),
@@ -157,11 +196,13 @@ impl fmt::Display for Action {
             Self::ScaleTargets => {
                 f.write_str("Standardize the targets, and convert predictions back.")
             }
-            Self::NormalizeData { clip_outliers } => {
-                let clip =
-                    if *clip_outliers { "Clip outliers and standardize" } else { "Standardize" };
-                write!(f, "{clip} every input feature.")
-            }
+            Self::NormalizeData { outliers } => f.write_str(match outliers {
+                Outliers::Keep => "Standardize every input feature.",
+                Outliers::Clip => "Clip outliers and standardize every input feature.",
+                Outliers::Drop => {
+                    "Drop training samples with outliers and standardize every input feature."
+                }
+            }),
         }
     }
 }

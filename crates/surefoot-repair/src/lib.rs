@@ -27,7 +27,7 @@ mod remedy;
 mod search;
 mod subject;
 
-pub use action::{Action, Decay, LossKind, OptimizerKind};
+pub use action::{Action, Decay, Initializers, LossKind, OptimizerKind, Outliers};
 pub use advice::{Advice, advice};
 pub use order::order;
 pub use remedy::{Remedy, RemedyContext};

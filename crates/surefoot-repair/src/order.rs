@@ -7,10 +7,15 @@ use surefoot_diagnose::{Finding, Measure, Problem};
 ///
 /// The order is AutoTrainer's (Table 2), with three differences. Remedies that `config` puts first come
 /// first. Then come remedies for a cause that the evidence points at. Remedies that the paper does not
-/// use for a problem, but that answer one of its causes, come last.
+/// use for a problem, but that answer one of its causes, come last. With
+/// [`RepairConfig::published`] it is the paper's, without them.
 pub fn order(finding: &Finding, config: &RepairConfig) -> Vec<String> {
-    let mut ids: Vec<&str> = by_evidence(finding);
-    for id in by_problem(&finding.problem) {
+    let mut ids = if config.published { Vec::new() } else { by_evidence(finding) };
+    let all = match config.published {
+        true => published(&finding.problem),
+        false => by_problem(&finding.problem),
+    };
+    for id in all {
         if !ids.contains(id) {
             ids.push(id);
         }
@@ -69,6 +74,21 @@ fn by_problem(problem: &Problem) -> &'static [&'static str] {
         "unscaled_targets" => &["scale_targets", "learning_rate", "optimizer"],
         "abnormal_data" => &["normalize_data"],
         // Problems of other crates bring their own remedies.
+        _ => &[],
+    }
+}
+
+/// AutoTrainer's remedies for a problem, in its default order (Table 6).
+fn published(problem: &Problem) -> &'static [&'static str] {
+    match problem.id() {
+        "vanishing_gradient" => &["activation", "batch_norm"],
+        "exploding_gradient" => &["activation", "batch_norm", "clip_gradient"],
+        "dying_relu" => &["activation", "batch_norm", "initializer"],
+        "oscillating_loss" => &["optimizer", "learning_rate", "initializer", "batch_size"],
+        "slow_convergence" => &["optimizer", "learning_rate", "initializer"],
+        "improper_output_activation" => &["activation"],
+        "improper_loss" => &["loss"],
+        "abnormal_data" => &["normalize_data"],
         _ => &[],
     }
 }

@@ -16,8 +16,8 @@ use surefoot_diagnose::{Facts, Finding, Problem};
 const CLEARLY: f64 = 0.1;
 /// Largest number of remedies that are combined.
 const DEPTH: usize = 3;
-/// Variants of a remedy that are tried.
-const VARIANTS: usize = 3;
+/// Variants of a remedy that are tried: batch sizes have the most, from 32 to 256.
+const VARIANTS: usize = 4;
 
 /// Faults of the plan itself. Those found together are repaired together, in the first attempt.
 const PLAN_FAULTS: [Problem; 5] = [
@@ -39,11 +39,21 @@ pub struct RepairConfig {
     pub parallel: usize,
     /// Maximum number of attempts.
     pub attempts: usize,
+    /// True for AutoTrainer's schedule as published: its remedies and no others, in its order whatever
+    /// the evidence, each in all variants before the next, and every problem on its own.
+    pub published: bool,
 }
 
 impl Default for RepairConfig {
     fn default() -> Self {
-        Self { forbid: Vec::new(), order: Vec::new(), parallel: 2, attempts: 16 }
+        Self { forbid: Vec::new(), order: Vec::new(), parallel: 2, attempts: 16, published: false }
+    }
+}
+
+impl RepairConfig {
+    /// AutoTrainer's schedule, one remedy at a time.
+    pub fn autotrainer() -> Self {
+        Self { parallel: 1, published: true, ..Self::default() }
     }
 }
 
@@ -149,7 +159,9 @@ impl<S: Subject> RepairSearch<S> {
             facts,
         };
         let is_fault = |problem: &Problem| PLAN_FAULTS.contains(problem);
-        if is_fault(&branch.finding.problem) || others.iter().any(|it| is_fault(&it.problem)) {
+        let has_fault =
+            is_fault(&branch.finding.problem) || others.iter().any(|it| is_fault(&it.problem));
+        if has_fault && !search.config.published {
             search.first = search.repair_faults(&branch, others);
         }
         search.branches.push(branch);
@@ -195,7 +207,8 @@ impl<S: Subject> RepairSearch<S> {
         })
     }
 
-    /// Every remedy once, in order, before any is tried in another variant.
+    /// Every remedy once, in order, before any is tried in another variant. AutoTrainer's schedule has
+    /// all variants of a remedy before the next.
     fn queue(&self, finding: &Finding) -> VecDeque<(String, usize)> {
         let mut ids = order(finding, &self.config);
         for remedy in &self.remedies {
@@ -205,8 +218,13 @@ impl<S: Subject> RepairSearch<S> {
                 ids.push(id);
             }
         }
-        let variants = |variant| ids.iter().map(move |id| (id.clone(), variant));
-        (0..VARIANTS).flat_map(variants).collect()
+        let mut queue: Vec<(String, usize)> = (0..VARIANTS)
+            .flat_map(|variant| ids.iter().map(move |id| (id.clone(), variant)))
+            .collect();
+        if self.config.published {
+            queue.sort_by_key(|(id, _)| ids.iter().position(|other| other == id));
+        }
+        queue.into()
     }
 
     /// Returns the next proposals, to be trained side by side; empty once everything was tried.
@@ -292,7 +310,7 @@ impl<S: Subject> RepairSearch<S> {
         let answered = &attempt.proposal.finding.problem;
         match &attempt.finding {
             Some(found) if found.problem != *answered => self.open_branch(attempt),
-            None if PLAN_FAULTS.contains(answered) => {
+            None if PLAN_FAULTS.contains(answered) && !self.config.published => {
                 let (step, message) =
                     (attempt.proposal.finding.step, "The attempt learned too little.");
                 let finding = Finding::new(Problem::SLOW_CONVERGENCE, step, message);
@@ -397,7 +415,7 @@ mod tests {
     use crate::advice::Advice;
     use crate::remedies;
     use crate::remedies::fixture::{facts, finding};
-    use surefoot_diagnose::Problem;
+    use surefoot_diagnose::{Measure, Problem};
 
     fn search(problem: Problem) -> RepairSearch<Advice> {
         let (subject, config) = (Advice::default(), RepairConfig::default());
@@ -454,6 +472,23 @@ mod tests {
         let attempts = [attempt(&round[0], None, 0.2), attempt(&round[1], None, 0.6)];
         let judged = search.judge(&attempts);
         assert_eq!(judged, [AttemptVerdict::Superseded, AttemptVerdict::Continue]);
+    }
+
+    #[test]
+    fn autotrainers_schedule_tries_all_variants_of_one_remedy_at_a_time() {
+        let mut search = RepairSearch::new(
+            Advice::default(),
+            finding(Problem::DYING_RELU).with(Measure::LargestUpdateRatio, 0.5, None),
+            &[finding(Problem::IMPROPER_LOSS)],
+            facts(),
+            remedies::autotrainer(),
+            RepairConfig::autotrainer(),
+        );
+        let rounds = std::iter::repeat_with(|| search.next_round());
+        let rounds: Vec<_> = rounds.take_while(|round| !round.is_empty()).collect();
+        assert!(rounds.iter().all(|round| round.len() == 1));
+        let ids: Vec<&str> = rounds.iter().map(|round| &*round[0].remedies[0]).collect();
+        assert_eq!(ids, ["activation", "activation", "activation", "batch_norm", "initializer"]);
     }
 
     #[test]

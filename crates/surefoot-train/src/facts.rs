@@ -2,7 +2,7 @@
 
 use surefoot_data::{Dataset, Part, Targets};
 use surefoot_diagnose::{Facts, LayerInfo, TaskKind};
-use surefoot_plan::{Loss, Plan};
+use surefoot_plan::{Algorithm, Loss, Plan};
 
 /// The facts of `plan` with `data` and its layers.
 pub(crate) fn of(plan: &Plan, data: &Dataset, layers: Vec<LayerInfo>, steps: u64) -> Facts {
@@ -24,6 +24,10 @@ pub(crate) fn of(plan: &Plan, data: &Dataset, layers: Vec<LayerInfo>, steps: u64
                 | Loss::SparseCategoricalCrossentropy { from_logits: true }
         ),
         optimizer: Some(training.optimizer.algorithm.name().to_owned()),
+        momentum: match training.optimizer.algorithm {
+            Algorithm::Sgd { momentum, .. } => Some(momentum),
+            _ => None,
+        },
         learning_rate: Some(training.optimizer.learning_rate),
         decay: Some(training.schedule.decay.name().to_owned()),
         metric: Some(crate::metric_name(data.task).to_owned()),

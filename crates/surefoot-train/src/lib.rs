@@ -55,7 +55,7 @@ pub use repair::{DeliveredAttempt, PlanSubject, Proposal, RepairResult};
 pub use run::capsule::{Origin, Repeated, repeat};
 pub use run::state::{CHECKPOINT_MEMBERS, Member};
 pub use run::{Outline, Progress, TrainingResult, TrainingRun, model_digest};
-pub use thresholds::thresholds;
+pub use thresholds::{rules, thresholds};
 pub use trainer::{
     Approval, PreparedPlan, RepairMode, TrainSummary, Trainer, current_environment,
     environment_differences, environment_warnings, is_plan_of, plan_folder, recorded_document,

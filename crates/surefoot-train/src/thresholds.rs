@@ -1,13 +1,30 @@
-//! The thresholds of a plan.
+//! The rules and thresholds of a plan.
 
-use surefoot_diagnose::{Detector, Problem, Thresholds};
+use surefoot_diagnose::{Detector, Problem, Rules, Thresholds};
 use surefoot_plan::Plan;
+use surefoot_repair::{Remedy, remedies};
+
+/// Returns the rules of diagnosis in `plan`.
+pub fn rules(plan: &Plan) -> Rules {
+    match plan.rules {
+        surefoot_plan::Rules::Surefoot => Rules::Surefoot,
+        surefoot_plan::Rules::AutoTrainer => Rules::AutoTrainer,
+    }
+}
+
+/// A new set of the remedies of `plan`.
+pub(crate) fn remedies_of(plan: &Plan) -> Vec<Box<dyn Remedy>> {
+    match rules(plan) {
+        Rules::Surefoot => remedies::all(),
+        Rules::AutoTrainer => remedies::autotrainer(),
+    }
+}
 
 /// Returns the thresholds of `plan`, with the defaults where it states none.
 ///
 /// Fails if `diagnose.off` names a problem that none of `detectors` finds.
 pub fn thresholds(plan: &Plan, detectors: &[Box<dyn Detector>]) -> Result<Thresholds, String> {
-    let mut thresholds = Thresholds::default();
+    let mut thresholds = rules(plan).thresholds();
     for (name, value) in plan.diagnose.stated() {
         thresholds.set(name, &value.to_string())?;
     }
@@ -57,6 +74,15 @@ mod tests {
         assert_eq!(thresholds.gamma, 0.9);
         assert_eq!(thresholds.omega, Thresholds::default().omega);
         assert_eq!(thresholds.off, [Problem::LOSS_SPIKE]);
+    }
+
+    #[test]
+    fn rules_determine_the_defaults() {
+        let mut plan = plan();
+        plan.rules = surefoot_plan::Rules::AutoTrainer;
+        plan.diagnose.alpha = Some(2);
+        let thresholds = thresholds(&plan, &detectors::autotrainer()).unwrap();
+        assert_eq!(thresholds, Thresholds { alpha: 2, ..Thresholds::autotrainer() });
     }
 
     #[test]

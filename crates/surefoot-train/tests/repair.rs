@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 use surefoot_diagnose::{Context, Detector, Finding, Observation, Problem, Quantity};
-use surefoot_plan::Plan;
+use surefoot_plan::{Plan, Repair, Rules};
 use surefoot_record::{AttemptState, Event, Record, Status};
 use surefoot_train::{
     Approval, AttemptEvent, Callback, RepairMode, RunContext, Step, StopReason, TrainError,
@@ -50,6 +50,21 @@ impl Callback for Notes {
         }
         Ok(())
     }
+}
+
+#[test]
+fn autotrainers_rules_check_every_third_epoch_and_try_one_remedy_at_a_time() {
+    let mut plan = plan();
+    plan.rules = Rules::AutoTrainer;
+    plan.repair = Repair::of(plan.rules);
+    let trained = Trainer::new(plan).workers(2).train().unwrap();
+    let steps_per_epoch = trained.outline.facts.steps_per_epoch.unwrap();
+    let finding = trained.findings.first().unwrap();
+    assert_eq!(finding.step % (3 * steps_per_epoch), 0);
+    let known = surefoot_diagnose::detectors::autotrainer();
+    let known: Vec<Problem> = known.iter().map(|detector| detector.problem()).collect();
+    assert!(trained.findings.iter().all(|finding| known.contains(&finding.problem)));
+    assert_eq!(trained.summary.status, Status::Repaired);
 }
 
 fn train(stop_after: u32) -> (TrainSummary, Notes) {

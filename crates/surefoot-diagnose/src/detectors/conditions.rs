@@ -19,7 +19,7 @@ pub(super) fn window(context: &Context<'_>) -> usize {
 }
 
 /// Returns true if the run has learned too little for its progress: less than half after the first
-/// 3% of the training, less than 90% after 15%.
+/// 3% of the training, less than 90% after 15%. Θ moves these skills, and α these shares.
 ///
 /// If the number of steps is unknown, the run may be at its very beginning at any time, so only half
 /// is expected.
@@ -28,13 +28,20 @@ pub(super) fn is_behind(context: &Context<'_>) -> bool {
         return false;
     };
     let horizon = context.curve.progress(context.facts).is_some();
-    if !context.has_run_for(0.03) {
+    let half = context.thresholds.expected_skill(0.5);
+    let most = context.thresholds.expected_skill(0.9);
+    if !context.has_run_for(share_of(context, 6)) {
         false
-    } else if !context.has_run_for(0.15) {
-        best < 0.5
+    } else if !context.has_run_for(share_of(context, 30)) {
+        best < half
     } else {
-        best < if horizon { 0.9 } else { 0.5 } || has_relapsed(context, LASTING)
+        best < if horizon { most } else { half } || has_relapsed(context, LASTING)
     }
+}
+
+/// Share of the training that `blocks` are with the default α.
+pub(super) fn share_of(context: &Context<'_>, blocks: usize) -> f64 {
+    context.thresholds.lasting(blocks) as f64 / crate::curve::BLOCKS as f64
 }
 
 /// Number of blocks after which a relapse counts without other symptoms.

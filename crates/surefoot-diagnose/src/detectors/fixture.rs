@@ -125,6 +125,11 @@ impl Course {
     }
 
     /// The facts.
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// The facts, to change them.
     pub(crate) fn facts_mut(&mut self) -> &mut Facts {
         &mut self.facts
     }
@@ -170,7 +175,15 @@ impl Course {
 
     /// Findings of `detectors`, in order.
     pub(crate) fn run_all(&self, detectors: Vec<Box<dyn Detector>>) -> Vec<Finding> {
-        let thresholds = Thresholds::default();
+        self.run_with(Thresholds::default(), detectors)
+    }
+
+    /// Findings of `detectors` with these thresholds, in order.
+    pub(crate) fn run_with(
+        &self,
+        thresholds: Thresholds,
+        detectors: Vec<Box<dyn Detector>>,
+    ) -> Vec<Finding> {
         let mut diagnosis = Diagnosis::with(self.facts.clone(), thresholds, detectors);
         for seen in &self.steps {
             diagnosis.observe(seen);

@@ -20,7 +20,7 @@ pub(super) fn is_suspect(facts: &Facts) -> bool {
 }
 
 /// Suitable loss for the task, if the given one does not fit.
-fn expected(facts: &Facts) -> Option<&'static str> {
+pub(super) fn expected(facts: &Facts) -> Option<&'static str> {
     let loss = facts.loss.as_deref()?;
     let activation = facts.output_activation();
     let width = facts.output_layer().and_then(|layer| layer.output_shape.last().copied());

@@ -22,7 +22,7 @@ pub(super) fn is_suspect(facts: &Facts) -> bool {
 }
 
 /// Reason why the output activation does not fit the task.
-fn mismatch(facts: &Facts) -> Option<String> {
+pub(super) fn mismatch(facts: &Facts) -> Option<String> {
     let activation = facts.output_activation()?;
     let loss = facts.loss.as_deref()?;
     let width = facts.output_layer().and_then(|layer| layer.output_shape.last().copied());

@@ -1,6 +1,7 @@
 //! The detectors, one a file.
 
 mod abnormal_data;
+mod autotrainer;
 mod collapse;
 mod conditions;
 mod constant_data;
@@ -28,6 +29,7 @@ mod validation_at_chance;
 mod vanishing_gradient;
 
 pub use abnormal_data::AbnormalData;
+pub use autotrainer::autotrainer;
 pub use collapse::Collapse;
 pub use constant_data::ConstantData;
 pub use diverging_loss::DivergingLoss;
@@ -92,12 +94,102 @@ pub(crate) mod fixture;
 
 #[cfg(test)]
 mod tests {
+    use super::fixture::{Course, facts, gradient, with_output};
     use super::*;
+    use crate::facts::{Facts, TaskKind};
+    use crate::finding::Problem;
+    use crate::layer::Activation;
+    use crate::observation::Observation;
+    use crate::thresholds::Thresholds;
     use std::collections::BTreeSet;
 
     #[test]
     fn no_two_detectors_look_for_the_same() {
         let problems: BTreeSet<_> = all().iter().map(|detector| detector.problem()).collect();
         assert_eq!(problems.len(), all().len());
+    }
+
+    fn changed(facts: Facts, change: impl Fn(u64, &mut Observation)) -> Course {
+        let mut course = Course::new(facts).skill(|_| 0.0);
+        course.change(change);
+        course
+    }
+
+    /// A run with each problem that is found by how little a run has learned.
+    fn problems() -> Vec<(Problem, Course)> {
+        let first = |norm: f64| {
+            changed(facts(), move |_, seen| seen.layers[0].gradient = Some(gradient(norm)))
+        };
+        let targets = Facts {
+            task: Some(TaskKind::Regression),
+            loss: Some("mse".to_owned()),
+            target_range: Some([-900.0, 900.0]),
+            ..with_output(facts(), Activation::Linear)
+        };
+        let foreign = Facts { loss: Some("mse".to_owned()), ..facts() };
+        let slow = |_, seen: &mut Observation| {
+            seen.layers.iter_mut().for_each(|layer| layer.update_ratio = Some(1e-6));
+        };
+        let torn = |step, seen: &mut Observation| {
+            let ratio = if step == 2 { 0.5 } else { 0.001 };
+            seen.layers.iter_mut().for_each(|layer| layer.update_ratio = Some(ratio));
+        };
+        vec![
+            (Problem::ABNORMAL_DATA, Course::new(facts()).input(200.0, 80.0).skill(|_| 0.0)),
+            (
+                Problem::IMPROPER_OUTPUT_ACTIVATION,
+                changed(with_output(facts(), Activation::Relu), |_, _| {}),
+            ),
+            (Problem::IMPROPER_LOSS, changed(foreign, |_, _| {})),
+            (Problem::UNSCALED_TARGETS, changed(targets, |_, _| {})),
+            (
+                Problem::DYING_RELU,
+                changed(facts(), |_, seen| seen.layers[1].dead_units = Some(1.0)),
+            ),
+            (Problem::EXPLODING_GRADIENT, first(80.0)),
+            (Problem::VANISHING_GRADIENT, first(1e-6)),
+            (Problem::OSCILLATING_LOSS, changed(facts(), torn)),
+            (Problem::SLOW_CONVERGENCE, changed(facts(), slow)),
+            (
+                Problem::DIVERGING_LOSS,
+                changed(facts(), |step, seen| seen.loss *= 1.1_f64.powi(step as i32)),
+            ),
+        ]
+    }
+
+    /// Step at which `problem` is found.
+    fn found_at(problem: &Problem, course: &Course, thresholds: Thresholds) -> Option<u64> {
+        let findings = course.run_with(thresholds, all());
+        findings.iter().find(|finding| finding.problem == *problem).map(|finding| finding.step)
+    }
+
+    #[test]
+    fn theta_alpha_and_the_check_interval_affect_every_detector() {
+        for (problem, course) in problems() {
+            let at = |thresholds| found_at(&problem, &course, thresholds);
+            let usual = at(Thresholds::default());
+            assert!(usual.is_some_and(|step| step < 100), "{problem}: {usual:?}");
+            let lenient = Thresholds { theta: 0.5, ..Thresholds::default() };
+            let later = at(lenient);
+            // A loss that ends far above its start needs no skill to be found.
+            assert!(later.is_none_or(|step| step == 200), "{problem}: {later:?}");
+            let lasting = Thresholds { alpha: 12, ..Thresholds::default() };
+            assert!(at(lasting) > usual, "{problem} with alpha");
+            let rarely = Thresholds { check_every: 70, ..Thresholds::default() };
+            assert!([Some(70), Some(140)].contains(&at(rarely)), "{problem} with check_every");
+        }
+    }
+
+    #[test]
+    fn no_problem_is_reported_between_two_checks() {
+        let mut course = Course::new(facts()).skill(|_| 0.0);
+        course.change(|step, seen| {
+            if step == 3 {
+                seen.loss = f64::NAN;
+            }
+        });
+        let thresholds = Thresholds { check_every: 30, ..Thresholds::default() };
+        let finding = course.run_with(thresholds, vec![Box::new(NonFiniteLoss)]);
+        assert_eq!((finding[0].step, finding[0].since), (30, 3));
     }
 }

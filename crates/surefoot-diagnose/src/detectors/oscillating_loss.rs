@@ -35,7 +35,7 @@ const LIVELY: f64 = 0.02;
 const MOVING: f64 = 1e-4;
 /// Multiple of the loss of random guessing above which a run must not stay.
 const WORSE_THAN_BLIND: f64 = 1.05;
-/// Number of blocks that a state has to last.
+/// Number of blocks that a state has to last, with the default α.
 const LASTING: usize = 10;
 /// Swing relative to the first loss that is large where there is no baseline.
 const LARGE_SWING: f64 = 0.3;
@@ -59,7 +59,8 @@ impl Detector for OscillatingLoss {
 
     fn review(&mut self, context: &Context<'_>) -> Option<Finding> {
         let curve = context.curve;
-        if context.warming_up() || !context.has_run_for(0.05) || curve.blocks().len() < 10 {
+        let begun = context.has_run_for(conditions::share_of(context, LASTING));
+        if context.warming_up() || !begun || curve.blocks().len() < LASTING {
             return None;
         }
         if !context.facts.has_baseline() && conditions::largest_update(context).is_none()
@@ -183,10 +184,11 @@ impl OscillatingLoss {
             return Some((message, at));
         }
         // Torn weights explain a relapse; without them it has to last to be one.
+        let short = context.thresholds.lasting(LASTING);
         let lasting = if conditions::was_destroyed_by_a_step(context) {
-            LASTING
+            short
         } else {
-            conditions::LASTING
+            context.thresholds.lasting(conditions::LASTING)
         };
         if conditions::has_relapsed(context, lasting) {
             let (recent, best) = (curve.recent_skill(lasting)?, curve.best_skill(lasting)?);
@@ -196,7 +198,7 @@ impl OscillatingLoss {
             );
             return Some((message, curve.recent(lasting).first()?.first));
         }
-        let (loss, before) = curve.recent_losses(2 * LASTING)?;
+        let (loss, before) = curve.recent_losses(2 * short)?;
         if conditions::was_destroyed_by_a_step(context) && behind && loss > 0.9 * before {
             let message = format!(
                 "A step changed the weights by {:.0}% of their size, and the run is stuck with \
@@ -208,7 +210,7 @@ impl OscillatingLoss {
         let blind = WORSE_THAN_BLIND * context.facts.baseline_loss.unwrap_or(f64::INFINITY);
         let moves = curve.update_ratio().is_none_or(|ratio| ratio >= MOVING);
         // A sure classifier that errs at times has a high loss and a skill all the same.
-        let unskilled = curve.recent_skill(2 * LASTING)? < context.thresholds.low_skill();
+        let unskilled = curve.recent_skill(2 * short)? < context.thresholds.low_skill();
         if loss > blind && before > blind && loss > 0.9 * before && moves && unskilled {
             let message = format!(
                 "The loss stays at {}, above the {} of random guessing.",

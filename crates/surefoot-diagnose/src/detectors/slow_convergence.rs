@@ -28,7 +28,7 @@ pub struct SlowConvergence;
 
 /// The share of the highest learning rate that is next to nothing.
 const DECAYED: f64 = 0.01;
-/// A skill that is next to perfect: what is left to learn is little.
+/// A skill that is next to perfect with the default Θ: what is left to learn is little.
 const NEARLY_DONE: f64 = 0.9;
 /// Decrease of a loss without a baseline below which it is slow, and the same for a short curve.
 const DECREASE: (f64, f64) = (0.05, 0.02);
@@ -84,8 +84,9 @@ impl Detector for SlowConvergence {
         let limit = thresholds.least_update * leniency;
         let decayed = curve.learning_rate_fraction() < DECAYED
             && progress.is_some_and(|progress| progress < 0.5);
-        let left_behind = curve.best_skill(needed)? < NEARLY_DONE
-            && projected < NEARLY_DONE
+        let nearly_done = thresholds.expected_skill(NEARLY_DONE);
+        let left_behind = curve.best_skill(needed)? < nearly_done
+            && projected < nearly_done
             && slope <= thresholds.delta;
         if !(left_behind && (fastest < limit || decayed))
             || conditions::was_destroyed_by_a_step(context)
@@ -122,7 +123,7 @@ impl Detector for SlowConvergence {
             .since(curve.recent(needed).first()?.first)
             .with(Measure::UpdateRatio, fastest, limit)
             .with(Measure::LearningRateFraction, curve.learning_rate_fraction(), None)
-            .with(Measure::ProjectedSkill, projected, NEARLY_DONE)
+            .with(Measure::ProjectedSkill, projected, nearly_done)
             .with(Measure::Skill, skill, None),
         )
     }

@@ -1,5 +1,6 @@
 //! Unscaled targets.
 
+use super::conditions;
 use crate::detector::{Context, Detector, Quantity};
 use crate::facts::TaskKind;
 use crate::finding::{Finding, Problem};
@@ -15,10 +16,10 @@ pub struct UnscaledTargets;
 
 /// Largest absolute target that needs no scaling.
 const LARGEST: f64 = 100.0;
-/// Skill of a model that learns its targets.
+/// Skill of a model that learns its targets, with the default Θ.
 const LEARNS: f64 = 0.1;
-/// Share of the training after which a model has learned something.
-const AFTER: f64 = 0.1;
+/// Blocks after which a model has learned something, with the default α.
+const AFTER: usize = 20;
 
 impl Detector for UnscaledTargets {
     fn problem(&self) -> Problem {
@@ -35,7 +36,9 @@ impl Detector for UnscaledTargets {
             facts.target_range.filter(|_| facts.task == Some(TaskKind::Regression))?;
         let largest = low.abs().max(high.abs());
         let skill = context.curve.recent_skill(4)?;
-        if largest <= LARGEST || !context.has_run_for(AFTER) || skill >= LEARNS {
+        let learns = context.thresholds.expected_skill(LEARNS);
+        let early = !context.has_run_for(conditions::share_of(context, AFTER));
+        if largest <= LARGEST || early || skill >= learns {
             return None;
         }
         let message = format!(
@@ -47,7 +50,7 @@ impl Detector for UnscaledTargets {
         Some(
             Finding::new(self.problem(), context.step(), message)
                 .with(Measure::LargestTarget, largest, LARGEST)
-                .with(Measure::Skill, skill, LEARNS),
+                .with(Measure::Skill, skill, learns),
         )
     }
 }

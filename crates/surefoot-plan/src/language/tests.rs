@@ -49,6 +49,7 @@ fn the_reference_lists_every_name_and_key() {
     named_in_reference::<Loss>();
     named_in_reference::<Optimizer>();
     named_in_reference::<Schedule>();
+    named_in_reference::<Rules>();
     keys_in_reference(&Data::new(Source::circles()));
     keys_in_reference(&Split::default());
     keys_in_reference(&Training::new(1, Loss::Mse));

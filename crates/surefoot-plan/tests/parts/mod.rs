@@ -42,7 +42,7 @@ fn path() -> BoxedStrategy<PathBuf> {
 pub(super) fn data() -> BoxedStrategy<Data> {
     let task = prop_oneof![Just(Task::Binary), Just(Task::MultiClass), Just(Task::Regression)];
     let missing = prop_oneof![Just(Missing::Refuse), Just(Missing::Drop), Just(Missing::Impute)];
-    let outliers = prop_oneof![Just(Outliers::Keep), Just(Outliers::Clip)];
+    let outliers = prop_oneof![Just(Outliers::Keep), Just(Outliers::Clip), Just(Outliers::Drop)];
     let scale = prop_oneof![Just(Scale::Standardise), Just(Scale::MinMax), Just(Scale::None)];
     let split = (0.0..0.5, 0.0..0.5).prop_map(|(validation, test)| Split { validation, test });
     (source(), option::of(task), missing, outliers, [scale.clone(), scale], split)

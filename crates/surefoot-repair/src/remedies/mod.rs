@@ -1,6 +1,7 @@
 //! The remedies, one a file.
 
 mod activation;
+mod autotrainer;
 mod batch_norm;
 mod batch_size;
 mod clip;
@@ -15,6 +16,7 @@ mod residual;
 mod target;
 
 pub use activation::SubstituteActivation;
+pub use autotrainer::autotrainer;
 pub use batch_norm::BatchNormalization;
 pub use batch_size::BatchSize;
 pub use clip::GradientClipping;
@@ -47,6 +49,11 @@ pub fn all() -> Vec<Box<dyn Remedy>> {
         Box::new(RobustRecipe),
         Box::new(ResidualConnections),
     ]
+}
+
+/// Rounds away the last digits that a multiplication leaves.
+fn tidy(rate: f64) -> f64 {
+    format!("{rate:.3e}").parse().unwrap_or(rate)
 }
 
 #[cfg(test)]
@@ -84,6 +91,6 @@ pub(crate) mod fixture {
     ) -> Vec<Vec<Action>> {
         let finding = finding(problem);
         let context = RemedyContext { finding: &finding, facts };
-        (0..3).filter_map(|variant| remedy.propose(&context, variant).ok()).collect()
+        (0..4).filter_map(|variant| remedy.propose(&context, variant).ok()).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! `recipe`: a robust recipe.
 
-use crate::action::{Action, OptimizerKind};
+use crate::action::{Action, Initializers, OptimizerKind};
 use crate::remedy::{Remedy, RemedyContext};
 use surefoot_diagnose::Activation;
 
@@ -30,7 +30,7 @@ impl Remedy for RobustRecipe {
         let mut actions = vec![
             Action::SwapOptimizer { optimizer: OptimizerKind::Adam, learning_rate },
             Action::SwapActivation(Activation::LeakyRelu),
-            Action::Reinitialize,
+            Action::Reinitialize(Initializers::Fitting),
             Action::AddBatchNorm,
             Action::ClipGradient { norm: 1.0 },
         ];

@@ -26,7 +26,7 @@ use surefoot_data::Dataset;
 use surefoot_diagnose::{
     Block, Detector, Diagnosis, Facts, Finding, Severity, TaskKind, Thresholds,
 };
-use surefoot_plan::Plan;
+use surefoot_plan::{Plan, Rules};
 use surefoot_record::{Attempt, AttemptOutcome, AttemptState, Event};
 use surefoot_repair::{AttemptVerdict, Remedy, RepairConfig, RepairSearch};
 
@@ -142,6 +142,7 @@ pub(crate) fn repair_run<'c, B: Compute>(
         order: plan.repair.order.clone(),
         parallel: plan.repair.parallel,
         attempts: plan.repair.attempts,
+        published: plan.rules == Rules::AutoTrainer,
     };
     // An interrupted repair starts over where the problem was found.
     if let Some(record) = &mut record {

@@ -5,7 +5,10 @@ use surefoot_plan::{
     Activation, ActivationLayer, Algorithm, BatchNorm, Decay, Initializer, Layer, LayerNorm, Loss,
     Missing, Optimizer, Outliers, Plan, Residual, Scale, Schedule, output_position, walk_mut,
 };
-use surefoot_repair::{Action, Decay as DecayKind, LossKind, OptimizerKind, Subject};
+use surefoot_repair::{
+    Action, Decay as DecayKind, Initializers, LossKind, OptimizerKind, Outliers as OutliersKind,
+    Subject,
+};
 
 /// Hidden layers that residual connections need at least.
 const LEAST_RESIDUAL: usize = 4;
@@ -25,8 +28,9 @@ impl Subject for PlanSubject {
             }
             Action::AddBatchNorm
             | Action::AddResidual
-            | Action::Reinitialize
+            | Action::Reinitialize(_)
             | Action::ClipGradient { .. }
+            | Action::ClipGradientValues { .. }
             | Action::SetBatchSize(_)
             | Action::ExtendTraining { .. }
             | Action::SetLearningRate(_)
@@ -52,9 +56,13 @@ impl Subject for PlanSubject {
             Action::SetOutputActivation(kind) => {
                 set_output_activation(plan, activation(kind).ok_or_else(unsupported)?)
             }
-            Action::Reinitialize => {
-                reinitialize(plan);
+            Action::Reinitialize(Initializers::Fitting) => {
+                reinitialize(plan, initializer_for);
                 Ok("Re-initializes the weights of every layer to fit its activation.".to_owned())
+            }
+            Action::Reinitialize(Initializers::Glorot) => {
+                reinitialize(plan, |_| Initializer::GlorotUniform);
+                Ok("Re-initializes the weights of every layer (Glorot uniform).".to_owned())
             }
             Action::ClipGradient { norm } => {
                 let optimizer = &mut training.optimizer;
@@ -62,6 +70,13 @@ impl Subject for PlanSubject {
                 optimizer.clipnorm = None;
                 optimizer.global_clipnorm = Some(*norm);
                 Ok(format!("Clips the gradient to a norm of at most {norm}."))
+            }
+            Action::ClipGradientValues { limit } => {
+                let optimizer = &mut training.optimizer;
+                optimizer.clipnorm = None;
+                optimizer.global_clipnorm = None;
+                optimizer.clipvalue = Some(*limit);
+                Ok(format!("Clips every value of the gradient to [-{limit}, {limit}]."))
             }
             Action::SetBatchSize(size) => {
                 let given = std::mem::replace(&mut training.batch_size, *size);
@@ -108,7 +123,9 @@ impl Subject for PlanSubject {
                 plan.data.target_scale = Scale::Standardise;
                 Ok("Standardizes the targets; predictions are converted back.".to_owned())
             }
-            Action::NormalizeData { clip_outliers } => Ok(normalize_data(plan, *clip_outliers)),
+            Action::NormalizeData { outliers } => {
+                normalize_data(plan, *outliers).ok_or_else(unsupported)
+            }
             _ => Err(unsupported()),
         }
     }
@@ -153,18 +170,24 @@ fn swap_optimizer(plan: &mut Plan, kind: OptimizerKind, learning_rate: f64) -> O
     ))
 }
 
-fn normalize_data(plan: &mut Plan, clip_outliers: bool) -> String {
+fn normalize_data(plan: &mut Plan, kind: OutliersKind) -> Option<String> {
     let data = &mut plan.data;
+    let (outliers, change) = match kind {
+        OutliersKind::Keep => (Outliers::Keep, "Standardizes"),
+        OutliersKind::Clip => (Outliers::Clip, "Clips outliers and standardizes"),
+        OutliersKind::Drop => {
+            (Outliers::Drop, "Drops training samples with outliers and standardizes")
+        }
+        _ => return None,
+    };
     data.scale = Scale::Standardise;
-    data.outliers = if clip_outliers { Outliers::Clip } else { Outliers::Keep };
-    let mut message =
-        if clip_outliers { "Clips outliers and standardizes" } else { "Standardizes" }.to_owned();
-    message.push_str(" every feature");
+    data.outliers = outliers;
+    let mut message = format!("{change} every feature");
     if data.missing == Missing::Refuse {
         data.missing = Missing::Impute;
         message.push_str(", and imputes missing values");
     }
-    message + "."
+    Some(message + ".")
 }
 
 fn swap_activations(plan: &mut Plan, activation: Activation) -> Result<String, String> {
@@ -234,8 +257,8 @@ fn initializer_for(activation: Activation) -> Initializer {
     }
 }
 
-/// Sets the initializers of every layer to fit its activation, or the next one if it has none.
-fn reinitialize(plan: &mut Plan) {
+/// Sets the initializers of every layer by its activation, or the next one if it has none.
+fn reinitialize(plan: &mut Plan, initializer_for: impl Fn(Activation) -> Initializer) {
     let mut activations = Vec::new();
     walk_mut(&mut plan.model, &mut |layer, _| activations.push(layer.activation()));
     let nonlinear = |i: usize| {
@@ -364,7 +387,7 @@ fn add_residual(plan: &mut Plan) -> Result<String, String> {
         return Err("the model has too few layers of the same width in a row".to_owned());
     }
     plan.model.insert(output, Layer::LayerNorm(LayerNorm::default()));
-    reinitialize(plan);
+    reinitialize(plan, initializer_for);
     Ok(format!("Adds a residual connection around each of {count} hidden layers."))
 }
 
@@ -440,7 +463,7 @@ mod tests {
                 dense.kernel_initializer = Initializer::Zeros;
             }
         });
-        assert_eq!(applied(PlanSubject(wrong), &Action::Reinitialize), relu);
+        assert_eq!(applied(PlanSubject(wrong), &Action::Reinitialize(Initializers::Fitting)), relu);
     }
 
     #[test]
@@ -478,12 +501,21 @@ mod tests {
     fn imputing_missing_values_is_stated() {
         let mut subject = plan();
         subject.0.data.missing = Missing::Refuse;
-        let message = subject.apply(&Action::NormalizeData { clip_outliers: true }).unwrap();
+        let message =
+            subject.apply(&Action::NormalizeData { outliers: OutliersKind::Clip }).unwrap();
         assert_eq!(
             message,
             "Clips outliers and standardizes every feature, and imputes missing values."
         );
         assert_eq!(subject.0.data.missing, Missing::Impute);
+    }
+
+    #[test]
+    fn the_papers_clipping_is_by_value() {
+        let changed = applied(plan(), &Action::ClipGradient { norm: 1.0 });
+        let action = Action::ClipGradientValues { limit: 10.0 };
+        let optimizer = applied(PlanSubject(changed), &action).training.optimizer;
+        assert_eq!((optimizer.clipvalue, optimizer.global_clipnorm), (Some(10.0), None));
     }
 
     #[test]

@@ -24,15 +24,16 @@ use crate::memory::MemoryNeeds;
 use crate::on_device;
 use crate::repair::{Original, Proposal, RepairRequest, RepairResult, repair_run};
 use crate::run::{Blueprint, Outline, TrainingRun};
+use crate::thresholds::remedies_of;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use surefoot_data::Dataset;
-use surefoot_diagnose::{Detector, Diagnosis, Finding, Severity, Thresholds, detectors};
+use surefoot_diagnose::{Detector, Diagnosis, Finding, Severity, Thresholds};
 use surefoot_plan::Plan;
 use surefoot_record::{Checkpoint, Environment, Header, Record, Recorder};
-use surefoot_repair::{Remedy, remedies};
+use surefoot_repair::Remedy;
 
 /// Header entry: the repair mode of the run.
 const REPAIR: &str = "repair";
@@ -103,6 +104,7 @@ impl RepairPolicy {
 
 /// Detectors and remedies are made anew for every run and attempt.
 type DetectorFactory<'a> = Box<dyn Fn() -> Vec<Box<dyn Detector>> + Sync + 'a>;
+type RemedyFactory<'a> = Box<dyn Fn() -> Vec<Box<dyn Remedy>> + 'a>;
 
 /// Place of the record.
 enum Place {
@@ -152,8 +154,9 @@ pub struct Trainer<'a> {
     place: Place,
     repair: Option<RepairMode<'a>>,
     diagnose: bool,
-    detectors: DetectorFactory<'a>,
-    remedies: Box<dyn Fn() -> Vec<Box<dyn Remedy>> + 'a>,
+    /// Those of the plan's rules if absent.
+    detectors: Option<DetectorFactory<'a>>,
+    remedies: Option<RemedyFactory<'a>>,
     callbacks: Vec<&'a mut dyn Callback>,
     workers: usize,
     device: Device,
@@ -192,8 +195,8 @@ impl<'a> Trainer<'a> {
             place: Place::None,
             repair: None,
             diagnose: true,
-            detectors: Box::new(detectors::all),
-            remedies: Box::new(remedies::all),
+            detectors: None,
+            remedies: None,
             callbacks: Vec::new(),
             workers: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             device: Device::Cpu,
@@ -250,17 +253,17 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Replaces the detectors; the function is called for every run and attempt.
+    /// Replaces the detectors of the plan's rules; the function is called for every run and attempt.
     #[must_use]
     pub fn detectors(mut self, make: impl Fn() -> Vec<Box<dyn Detector>> + Sync + 'a) -> Self {
-        self.detectors = Box::new(make);
+        self.detectors = Some(Box::new(make));
         self
     }
 
-    /// Replaces the remedies.
+    /// Replaces the remedies of the plan's rules.
     #[must_use]
     pub fn remedies(mut self, make: impl Fn() -> Vec<Box<dyn Remedy>> + 'a) -> Self {
-        self.remedies = Box::new(make);
+        self.remedies = Some(Box::new(make));
         self
     }
 
@@ -310,7 +313,14 @@ impl<'a> Trainer<'a> {
         device: B::Device,
     ) -> Result<TrainSummary, TrainError> {
         let mode = self.repair_mode()?;
-        let thresholds = self.thresholds(&prepared.plan)?;
+        let rules = crate::rules(&prepared.plan);
+        let make_detectors =
+            self.detectors.take().unwrap_or_else(|| Box::new(move || rules.detectors()));
+        let remedies = match &self.remedies {
+            Some(make) => make(),
+            None => remedies_of(&prepared.plan),
+        };
+        let thresholds = thresholds(&prepared.plan, &remedies, &make_detectors())?;
         let mut run = prepared.start::<B>(self.workers, device.clone())?;
         let outline = Arc::clone(run.outline());
         let environment = current_environment(outline.data, self.workers, self.device);
@@ -321,7 +331,7 @@ impl<'a> Trainer<'a> {
         let mut record = recorder.map(RecordCallback::new);
         let mut diagnosis = self.diagnose.then(|| {
             let diagnosis =
-                Diagnosis::with(outline.facts.clone(), thresholds.clone(), (self.detectors)());
+                Diagnosis::with(outline.facts.clone(), thresholds.clone(), make_detectors());
             let repairs = mode.policy() != RepairPolicy::Off;
             let on_problem = if repairs { OnProblem::Pause } else { OnProblem::Continue };
             DiagnosisCallback::new(diagnosis, on_problem)
@@ -364,7 +374,7 @@ impl<'a> Trainer<'a> {
                     prepared,
                     finding,
                     facts: outline.facts.clone(),
-                    detectors: &*self.detectors,
+                    detectors: &*make_detectors,
                     thresholds: &thresholds,
                     workers: self.workers,
                     attempts: attempts.as_ref(),
@@ -379,7 +389,7 @@ impl<'a> Trainer<'a> {
                 let (repair, result) = repair_run::<B>(
                     &request,
                     original,
-                    (self.remedies)(),
+                    remedies,
                     mode,
                     &device,
                     record.as_mut(),
@@ -440,24 +450,6 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// The thresholds of a plan whose `[repair]` and `[diagnose]` name existing remedies and
-    /// problems.
-    fn thresholds(&self, plan: &Plan) -> Result<Thresholds, TrainError> {
-        let all = (self.remedies)();
-        for (key, ids) in [("forbid", &plan.repair.forbid), ("order", &plan.repair.order)] {
-            let known = |id: &&String| all.iter().any(|remedy| remedy.id() == *id);
-            if let Some(id) = ids.iter().find(|id| !known(id)) {
-                let known: Vec<&str> = all.iter().map(|remedy| remedy.id()).collect();
-                return Err(TrainError::UnknownRemedy {
-                    key,
-                    id: id.clone(),
-                    known: known.join(", "),
-                });
-            }
-        }
-        crate::thresholds(plan, &(self.detectors)()).map_err(TrainError::Thresholds)
-    }
-
     fn open_record(
         &self,
         prepared: &PreparedPlan,
@@ -487,6 +479,22 @@ impl<'a> Trainer<'a> {
             }
         }
     }
+}
+
+/// The thresholds of a plan whose `[repair]` and `[diagnose]` name existing remedies and problems.
+fn thresholds(
+    plan: &Plan,
+    remedies: &[Box<dyn Remedy>],
+    detectors: &[Box<dyn Detector>],
+) -> Result<Thresholds, TrainError> {
+    for (key, ids) in [("forbid", &plan.repair.forbid), ("order", &plan.repair.order)] {
+        let known = |id: &&String| remedies.iter().any(|remedy| remedy.id() == *id);
+        if let Some(id) = ids.iter().find(|id| !known(id)) {
+            let known: Vec<&str> = remedies.iter().map(|remedy| remedy.id()).collect();
+            return Err(TrainError::UnknownRemedy { key, id: id.clone(), known: known.join(", ") });
+        }
+    }
+    crate::thresholds(plan, detectors).map_err(TrainError::Thresholds)
 }
 
 impl PreparedPlan {

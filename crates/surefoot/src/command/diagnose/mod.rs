@@ -12,7 +12,7 @@ use examine::examine;
 use settings::DiagnoseSettings;
 use std::path::{Path, PathBuf};
 use subject::Subject;
-use surefoot_diagnose::detectors;
+use surefoot_diagnose::Rules;
 use surefoot_record::logs::{Map, Role};
 
 const EXAMPLES: &str = "\
@@ -50,7 +50,8 @@ pub(crate) struct Arguments {
 
     /// Change a threshold (diagnose.theta=0.9) or state a fact (facts.task=binary)
     ///
-    /// Thresholds are those of the detectors; `diagnose.off` lists problems to ignore. Facts are
+    /// Thresholds are those of the detectors; `diagnose.off` lists problems to ignore;
+    /// `rules=autotrainer` takes the detectors and thresholds of AutoTrainer. Facts are
     /// `task` (binary, multi_class or regression), `chance` (metric of the best constant
     /// prediction), `baseline_loss` (its loss), `epochs` and `steps_per_epoch`. Can be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
@@ -116,8 +117,13 @@ fn diagnose(
 ) -> Result<bool, Failure> {
     let mut found = false;
     for subject in Subject::open(path, map)? {
-        let settings = DiagnoseSettings::read(settings, subject.thresholds(), &detectors::all())?;
-        let report = examine(subject, settings, detectors::all())?;
+        let thresholds = match settings.iter().rfind(|(key, _)| key == "rules") {
+            Some((_, rules)) => rules.parse::<Rules>().map_err(Failure::input)?.thresholds(),
+            None => subject.thresholds(),
+        };
+        let detectors = || thresholds.rules.detectors();
+        let settings = DiagnoseSettings::read(settings, thresholds.clone(), &detectors())?;
+        let report = examine(subject, settings, detectors())?;
         report.events().iter().for_each(|event| console.event(event));
         console.say(&report.text());
         found |= report.problems().next().is_some();

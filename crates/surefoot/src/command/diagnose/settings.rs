@@ -33,11 +33,15 @@ impl DiagnoseSettings {
     ) -> Result<DiagnoseSettings, Failure> {
         let mut read = DiagnoseSettings { thresholds, stated: StatedFacts::default() };
         for (key, value) in settings {
+            // The thresholds and detectors are those of the rules already.
+            if key == "rules" {
+                continue;
+            }
             let set = match key.split_once('.') {
                 Some(("diagnose", _)) => read.thresholds.set(key, value),
                 Some(("facts", fact)) => read.stated.set(fact, value),
                 _ => Err(format!(
-                    "there is no `{key}`; thresholds are diagnose.NAME, facts are {FACTS}"
+                    "there is no `{key}`; there are rules, thresholds (diagnose.NAME) and facts: {FACTS}"
                 )),
             };
             set.map_err(Failure::input)?;

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::output::number::{counted, grouped};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use surefoot_diagnose::{Diagnosis, Facts, Quantity, Thresholds, detectors};
+use surefoot_diagnose::{Diagnosis, Facts, Quantity, Thresholds};
 use surefoot_plan::Plan;
 use surefoot_record::logs::{Log, Map, Unit};
 use surefoot_record::{Record, Replay};
@@ -84,8 +84,10 @@ impl Subject {
             return Thresholds::default();
         };
         let plan = Plan::parse(record.plan(), "plan.toml").ok();
-        let detectors = detectors::all();
-        let stated = plan.and_then(|plan| surefoot_train::thresholds(&plan, &detectors).ok());
+        let stated = plan.and_then(|plan| {
+            let detectors = surefoot_train::rules(&plan).detectors();
+            surefoot_train::thresholds(&plan, &detectors).ok()
+        });
         stated.unwrap_or_default()
     }
 

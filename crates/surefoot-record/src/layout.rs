@@ -50,6 +50,17 @@ impl Layout {
         self.dir.join("plan.toml")
     }
 
+    /// Program, arguments and versions of a run that another framework trains.
+    pub(crate) fn program(&self) -> PathBuf {
+        self.dir.join("program.json")
+    }
+
+    /// The definition of the run: its program, or else its plan.
+    pub(crate) fn source(&self) -> PathBuf {
+        let program = self.program();
+        if program.exists() { program } else { self.plan() }
+    }
+
     pub(crate) fn final_plan(&self) -> PathBuf {
         self.dir.join("plan.final.toml")
     }
@@ -72,6 +83,7 @@ impl Layout {
         let made = [
             self.lock_file(),
             self.plan(),
+            self.program(),
             self.partial_header(),
             self.steps().live,
             self.layers().live,
@@ -155,8 +167,8 @@ impl Layout {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(not_a_run(if !self.dir.exists() {
                     "there is no such directory"
-                } else if self.plan().exists() {
-                    "it has a plan but no header.json, so it was stopped before it began; delete it"
+                } else if self.source().exists() {
+                    "it has a plan or program but no header.json, so it was stopped before it began; delete it"
                 } else {
                     "it has no header.json"
                 }));

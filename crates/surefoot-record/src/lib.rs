@@ -64,6 +64,7 @@ mod step_digest;
 mod summary;
 mod table;
 mod tensor_file;
+mod watched_run;
 mod writer;
 
 pub use crate::array::{Array, Values};
@@ -81,3 +82,4 @@ pub use crate::recorder::Recorder;
 pub use crate::replay::{Entry, Replay};
 pub use crate::step_digest::{Part, Quantity, StepDigest};
 pub use crate::summary::{MetricSummary, RunSummary, Status};
+pub use crate::watched_run::WatchedRun;

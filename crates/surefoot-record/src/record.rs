@@ -28,7 +28,7 @@ use crate::tensor_file::read_model;
 pub struct Record {
     layout: Layout,
     header: StoredHeader,
-    plan: String,
+    source: String,
 }
 
 impl Record {
@@ -36,9 +36,9 @@ impl Record {
     pub fn open(dir: &Path) -> Result<Record> {
         let layout = Layout::of(dir);
         let header = layout.read_header()?;
-        let path = layout.plan();
-        let plan = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
-        Ok(Record { layout, header, plan })
+        let path = layout.source();
+        let source = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+        Ok(Record { layout, header, source })
     }
 
     /// The run directory.
@@ -46,16 +46,21 @@ impl Record {
         self.layout.dir()
     }
 
-    /// The original plan.
+    /// The original plan; empty for a [program](Record::program).
     pub fn plan(&self) -> &str {
-        &self.plan
+        if self.program().is_some() { "" } else { &self.source }
+    }
+
+    /// Description, as JSON, of the program that trained, if it was not a plan.
+    pub fn program(&self) -> Option<&str> {
+        self.layout.program().exists().then_some(&self.source)
     }
 
     /// An error unless the plan is the one that the run was started with.
     pub fn check_plan(&self) -> Result<()> {
-        match Digest::of(self.plan.as_bytes()) == self.header.plan_digest {
+        match Digest::of(self.source.as_bytes()) == self.header.plan_digest {
             true => Ok(()),
-            false => Err(Error::PlanChanged { path: self.layout.plan() }),
+            false => Err(Error::PlanChanged { path: self.layout.source() }),
         }
     }
 

@@ -65,7 +65,21 @@ impl Recorder {
     /// stored verbatim.
     pub fn create(runs: &Path, name: &str, plan_source: &str, header: Header) -> Result<Recorder> {
         check_names(&header)?;
-        Recorder::create_or_clear(Layout::create(runs, name)?, plan_source, header)
+        let layout = Layout::create(runs, name)?;
+        Recorder::create_or_clear(layout.clone(), &layout.plan(), plan_source, header)
+    }
+
+    /// Creates a run of a program that another framework trains, described by `program` as JSON, in a
+    /// new directory as [`create`](Recorder::create) does.
+    pub fn create_for_program(
+        runs: &Path,
+        name: &str,
+        program: &str,
+        header: Header,
+    ) -> Result<Recorder> {
+        check_names(&header)?;
+        let layout = Layout::create(runs, name)?;
+        Recorder::create_or_clear(layout.clone(), &layout.program(), program, header)
     }
 
     /// Creates a run in the directory `dir`, which must not exist.
@@ -75,7 +89,8 @@ impl Recorder {
             fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
         }
         fs::create_dir(dir).map_err(Error::io("create", dir))?;
-        Recorder::create_or_clear(Layout::of(dir), plan_source, header)
+        let layout = Layout::of(dir);
+        Recorder::create_or_clear(layout.clone(), &layout.plan(), plan_source, header)
     }
 
     /// Returns true if the process that created a directory died before the run was usable.
@@ -83,8 +98,13 @@ impl Recorder {
         Layout::of(dir).is_hardly_begun()
     }
 
-    fn create_or_clear(layout: Layout, plan_source: &str, header: Header) -> Result<Recorder> {
-        let created = Recorder::create_in(&layout, plan_source, header);
+    fn create_or_clear(
+        layout: Layout,
+        path: &Path,
+        source: &str,
+        header: Header,
+    ) -> Result<Recorder> {
+        let created = Recorder::create_in(&layout, path, source, header);
         if created.is_err() {
             // Nothing was recorded in it yet.
             let _ = fs::remove_dir_all(layout.dir());
@@ -92,13 +112,12 @@ impl Recorder {
         created
     }
 
-    fn create_in(layout: &Layout, plan_source: &str, header: Header) -> Result<Recorder> {
+    fn create_in(layout: &Layout, path: &Path, source: &str, header: Header) -> Result<Recorder> {
         let lock = layout.lock()?;
-        let path = layout.plan();
-        fs::write(&path, plan_source).map_err(Error::io("write", &path))?;
+        fs::write(path, source).map_err(Error::io("write", path))?;
         let header = StoredHeader {
             format: FORMAT,
-            plan_digest: Digest::of(plan_source.as_bytes()),
+            plan_digest: Digest::of(source.as_bytes()),
             header,
         };
         let files = Files {

@@ -57,7 +57,7 @@ pub(crate) fn resume(
 }
 
 fn check_plan(layout: &Layout, header: &StoredHeader) -> Result<()> {
-    let path = layout.plan();
+    let path = layout.source();
     let plan = fs::read(&path).map_err(Error::io("read", &path))?;
     if Digest::of(&plan) == header.plan_digest { Ok(()) } else { Err(Error::PlanChanged { path }) }
 }

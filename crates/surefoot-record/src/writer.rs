@@ -302,7 +302,7 @@ fn work(
 }
 
 fn sync_directory(layout: &Layout) -> Result<()> {
-    for path in [layout.plan(), layout.header()] {
+    for path in [layout.source(), layout.header()] {
         std::fs::File::open(&path)
             .and_then(|file| file.sync_all())
             .map_err(Error::io("write", &path))?;

@@ -21,12 +21,16 @@ pub(crate) fn section(run: &Record, summary: Option<&RunSummary>) -> Markup {
                     dt { "Digest of the delivered model" }
                     dd { code { (summary.digest) } }
                 }
-                dt { "Repeat this run" }
-                dd { code { "surefoot train " (plan) } }
+                @if run.program().is_none() {
+                    dt { "Repeat this run" }
+                    dd { code { "surefoot train " (plan) } }
+                }
             }
             details {
-                summary { "Plan as given" }
-                pre { (run.plan()) }
+                @match run.program() {
+                    Some(program) => { summary { "Program" } pre { (program) } }
+                    None => { summary { "Plan as given" } pre { (run.plan()) } }
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -74,8 +74,7 @@ impl<'a> WorkerPool<'a> {
     fn spawn(&self, name: &str) -> Result<(Child, StderrReader), Failure> {
         let broken =
             |error: std::io::Error| Failure::broken(format!("cannot start a worker: {error}"));
-        let program = std::env::current_exe().map_err(broken)?;
-        let mut command = Command::new(program);
+        let mut command = crate::worker_command().map_err(broken)?;
         command
             .arg("tune")
             .arg(&self.arguments.study)

@@ -1,0 +1,42 @@
+//! The extension module `surefoot._core`: translation between Python and the crates, nothing else.
+//!
+//! Structured data crosses the border as JSON, tensors as addresses. `python/surefoot/_core.pyi` has
+//! the types; the package around it is the interface for users.
+
+mod guard;
+mod run;
+mod tensor;
+
+use pyo3::prelude::*;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Functions and classes in Rust for the package `surefoot`.
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::run::Run;
+    #[pymodule_export]
+    use super::{command, report};
+
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}
+
+/// Runs the command line `arguments`, without the name of the program, and returns its exit code.
+/// `worker` starts this command in a new process.
+#[pyfunction]
+fn command(py: Python<'_>, arguments: Vec<OsString>, worker: Vec<OsString>) -> u8 {
+    surefoot::set_worker_command(worker);
+    let name = std::iter::once(OsString::from("surefoot"));
+    py.detach(|| surefoot::run(name.chain(arguments)))
+}
+
+/// Returns the report of the run in `directory` as an HTML page.
+#[pyfunction]
+fn report(directory: PathBuf) -> PyResult<String> {
+    guard::catch(|| {
+        let record = surefoot_record::Record::open(&directory).map_err(guard::error)?;
+        surefoot_report::report(&record).map_err(guard::error)
+    })
+}

@@ -1,0 +1,383 @@
+//! A watched run, as the Python package sees it.
+
+use crate::guard::{catch, error};
+use crate::tensor::{Format, Tensor};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use surefoot_diagnose::{
+    Activation, Diagnosis, Evaluation, Facts, Finding, LayerObservation, Observation, Split,
+    Summary, Thresholds,
+};
+use surefoot_record::{Environment, Event, Header, Recorder, StateDigest, WatchedRun};
+use surefoot_stats::{Moments, merge_tree};
+
+/// Diagnoses and records a training loop in Python.
+///
+/// At an observed step, the package reports outputs, gradients and weights as they appear, and then
+/// the step itself. Tensors are given by their addresses and must stay alive during the call.
+#[pyclass(module = "surefoot._core")]
+pub(crate) struct Run {
+    run: WatchedRun,
+    directory: Option<PathBuf>,
+    /// Output bounds of the layers with a bounded activation.
+    bounds: Vec<Option<(f64, f64)>>,
+    parameters: Vec<Parameter>,
+    /// Observation of the current step.
+    seen: Observation,
+    /// Values of the weights before the update.
+    before: Vec<Vec<f64>>,
+}
+
+/// An observed parameter of a layer.
+#[derive(Clone, Copy)]
+struct Parameter {
+    layer: usize,
+    len: usize,
+    format: Format,
+    /// Number of units, if each is a row.
+    rows: Option<usize>,
+}
+
+impl Parameter {
+    fn at(self, address: usize) -> Tensor {
+        Tensor { address, len: self.len, format: self.format }
+    }
+}
+
+#[pymethods]
+impl Run {
+    /// Starts a run. `facts` is JSON with the fields of `Facts`; `thresholds` are keys and values as
+    /// for `surefoot diagnose --set`. With `runs`, the run is recorded in a new directory there,
+    /// with `program` (JSON) as its definition.
+    #[new]
+    #[pyo3(signature = (facts, *, thresholds, runs, name, program, libraries, device, observe_every))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments in Python")]
+    fn new(
+        facts: &str,
+        thresholds: Vec<(String, String)>,
+        runs: Option<PathBuf>,
+        name: &str,
+        program: &str,
+        libraries: BTreeMap<String, String>,
+        device: String,
+        observe_every: u64,
+    ) -> PyResult<Self> {
+        catch(|| {
+            let facts: Facts = serde_json::from_str(facts).map_err(error)?;
+            let mut limits = Thresholds::default();
+            for (key, value) in &thresholds {
+                limits.set(key, value).map_err(PyValueError::new_err)?;
+            }
+            let environment = Environment { libraries, device, ..Environment::detect() };
+            let header =
+                Header { facts: facts.clone(), observe_every, environment, ..Header::default() };
+            let recorder = runs
+                .map(|runs| Recorder::create_for_program(&runs, name, program, header))
+                .transpose()
+                .map_err(error)?;
+            let bounds = facts.layers.iter().map(|layer| saturation_bounds(&layer.activation));
+            Ok(Self {
+                directory: recorder.as_ref().map(|recorder| recorder.dir().to_owned()),
+                bounds: bounds.collect(),
+                parameters: Vec::new(),
+                seen: Observation::default(),
+                before: Vec::new(),
+                run: WatchedRun::new(Diagnosis::new(facts, limits), recorder),
+            })
+        })
+    }
+
+    /// The run directory; `None` if the run is not recorded.
+    #[getter]
+    fn directory(&self) -> Option<PathBuf> {
+        self.directory.clone()
+    }
+
+    /// Declares the observed parameters: (layer, number of values, format, rows that are units or 0).
+    fn set_parameters(&mut self, parameters: Vec<(usize, usize, String, usize)>) -> PyResult<()> {
+        let parameter = |(layer, len, format, rows): (usize, usize, String, usize)| {
+            let rows = (rows > 0).then_some(rows);
+            Ok(Parameter { layer, len, format: Format::parse(&format)?, rows })
+        };
+        self.parameters = parameters.into_iter().map(parameter).collect::<PyResult<_>>()?;
+        Ok(())
+    }
+
+    /// Observes the output of `layer`.
+    fn output(&mut self, layer: usize, address: usize, len: usize, format: &str) -> PyResult<()> {
+        let tensor = Tensor { address, len, format: Format::parse(format)? };
+        catch(|| {
+            let bounds = self.bounds.get(layer).copied().flatten();
+            let seen = self.layer(layer)?;
+            seen.output = Some(tensor.moments().finish());
+            seen.saturated =
+                bounds.map(|(low, high)| tensor.outside(low, high) as f64 / len.max(1) as f64);
+            Ok(())
+        })
+    }
+
+    /// Observes the input batch.
+    fn input(&mut self, address: usize, len: usize, format: &str) -> PyResult<()> {
+        let tensor = Tensor { address, len, format: Format::parse(format)? };
+        catch(|| {
+            self.seen.input = Some(tensor.moments().finish());
+            Ok(())
+        })
+    }
+
+    /// Observes the gradients of all parameters; address 0 is no gradient. They are divided by `scale`.
+    fn gradients(&mut self, addresses: Vec<usize>, scale: f64) -> PyResult<()> {
+        catch(|| {
+            for (layer, parts) in self.by_layer(&addresses)? {
+                let moments: Vec<Moments> =
+                    parts.iter().map(|(parameter, at)| parameter.at(*at).moments()).collect();
+                let dead = parts.first().and_then(|(parameter, at)| {
+                    parameter.rows.and_then(|rows| parameter.at(*at).zero_rows(rows))
+                });
+                let seen = self.layer(layer)?;
+                seen.gradient = Some(scaled(merge_tree(&moments).finish(), 1.0 / scale));
+                seen.dead_units = dead;
+            }
+            Ok(())
+        })
+    }
+
+    /// Remembers samples of the weights, to measure the update by.
+    fn before_update(&mut self, addresses: Vec<usize>) -> PyResult<()> {
+        catch(|| {
+            self.check(&addresses)?;
+            self.before.resize(addresses.len(), Vec::new());
+            for ((sample, parameter), address) in
+                self.before.iter_mut().zip(&self.parameters).zip(addresses)
+            {
+                sample.clear();
+                parameter.at(address).sample(sample);
+            }
+            Ok(())
+        })
+    }
+
+    /// Observes the weights after the update, and the size of the update.
+    fn weights(&mut self, addresses: Vec<usize>) -> PyResult<()> {
+        catch(|| {
+            self.check(&addresses)?;
+            let before = std::mem::take(&mut self.before);
+            let mut after = Vec::new();
+            let mut moved: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+            for ((parameter, address), before) in self.parameters.iter().zip(&addresses).zip(&before)
+            {
+                after.clear();
+                parameter.at(*address).sample(&mut after);
+                let sums = moved.entry(parameter.layer).or_default();
+                // Each sampled value stands for as many.
+                let weight = parameter.len as f64 / after.len().max(1) as f64;
+                for (before, after) in before.iter().zip(&after) {
+                    sums.0 += weight * (after - before).powi(2);
+                    sums.1 += weight * after.powi(2);
+                }
+            }
+            for (layer, parts) in self.by_layer(&addresses)? {
+                let moments: Vec<Moments> =
+                    parts.iter().map(|(parameter, at)| parameter.at(*at).moments()).collect();
+                let seen = self.layer(layer)?;
+                seen.weight = Some(merge_tree(&moments).finish());
+                seen.update_ratio = moved
+                    .get(&layer)
+                    .filter(|(_, weights)| *weights > 0.0)
+                    .map(|(moved, weights)| (moved / weights).sqrt());
+            }
+            self.before = before;
+            self.before.clear();
+            Ok(())
+        })
+    }
+
+    /// Observes statistics of a layer that a device computed, with the fields of `Measured`.
+    #[pyo3(signature = (quantity, layer, statistics, share=None))]
+    fn measured(
+        &mut self,
+        quantity: &str,
+        layer: usize,
+        statistics: [f64; 9],
+        share: Option<f64>,
+    ) -> PyResult<()> {
+        let summary = summary_of(statistics);
+        match quantity {
+            "input" => self.seen.input = Some(summary),
+            "output" => {
+                let seen = self.layer(layer)?;
+                (seen.output, seen.saturated) = (Some(summary), share);
+            }
+            "gradient" => {
+                let seen = self.layer(layer)?;
+                (seen.gradient, seen.dead_units) = (Some(summary), share);
+            }
+            "weight" => {
+                let seen = self.layer(layer)?;
+                (seen.weight, seen.update_ratio) = (Some(summary), share);
+            }
+            _ => return Err(PyValueError::new_err(format!("unknown quantity `{quantity}`"))),
+        }
+        Ok(())
+    }
+
+    /// Ends a step: passes it to the detectors and the record, and returns the findings as JSON.
+    #[pyo3(signature = (step, epoch, loss, metric=None, learning_rate=None, gradient_norm=None))]
+    fn step(
+        &mut self,
+        step: u64,
+        epoch: u64,
+        loss: f64,
+        metric: Option<f64>,
+        learning_rate: Option<f64>,
+        gradient_norm: Option<f64>,
+    ) -> PyResult<Vec<String>> {
+        catch(|| {
+            let seen = &mut self.seen;
+            (seen.step, seen.epoch, seen.loss) = (step, epoch, loss);
+            (seen.metric, seen.learning_rate) = (metric, learning_rate);
+            seen.gradient_norm = gradient_norm;
+            let found = self.run.observe(&self.seen);
+            self.seen.layers.clear();
+            self.seen.input = None;
+            json(&found.map_err(error)?)
+        })
+    }
+
+    /// Processes an evaluation and returns the findings as JSON.
+    #[pyo3(signature = (step, epoch, split, loss, metric=None))]
+    fn evaluation(
+        &mut self,
+        step: u64,
+        epoch: u64,
+        split: &str,
+        loss: f64,
+        metric: Option<f64>,
+    ) -> PyResult<Vec<String>> {
+        let split = match split {
+            "train" => Split::Train,
+            "validation" => Split::Validation,
+            "test" => Split::Test,
+            _ => return Err(PyValueError::new_err(format!("unknown split `{split}`"))),
+        };
+        catch(|| {
+            let evaluation = Evaluation { step, epoch, split, loss, metric };
+            json(&self.run.evaluate(&evaluation).map_err(error)?)
+        })
+    }
+
+    /// Records an event: a JSON object with `event` and `step`.
+    fn event(&mut self, event: &str) -> PyResult<()> {
+        catch(|| {
+            let value = serde_json::from_str(event).map_err(error)?;
+            self.run.event(&Event::Other(value)).map_err(error)
+        })
+    }
+
+    /// Ends the run and returns its summary as JSON. `weights` are names and tensors for the digest.
+    fn finish(
+        &mut self,
+        completed: bool,
+        weights: Vec<(String, usize, usize, String)>,
+    ) -> PyResult<String> {
+        catch(|| {
+            let mut digest = StateDigest::new();
+            for (name, address, len, format) in &weights {
+                let (address, len, format) = (*address, *len, Format::parse(format)?);
+                digest.update(name, Tensor { address, len, format }.bytes());
+            }
+            let summary = self.run.finish(completed, digest.finish()).map_err(error)?;
+            Ok(summary.to_json_line())
+        })
+    }
+
+    /// All findings so far, as JSON.
+    fn findings(&self) -> PyResult<Vec<String>> {
+        catch(|| json(self.run.diagnosis().findings()))
+    }
+}
+
+impl Run {
+    fn layer(&mut self, layer: usize) -> PyResult<&mut LayerObservation> {
+        let count = self.run.diagnosis().facts().layers.len();
+        self.seen.layers.resize(count, LayerObservation::default());
+        let missing = || PyValueError::new_err(format!("layer {layer} of {count} does not exist"));
+        self.seen.layers.get_mut(layer).ok_or_else(missing)
+    }
+
+    fn check(&self, addresses: &[usize]) -> PyResult<()> {
+        if addresses.len() == self.parameters.len() {
+            return Ok(());
+        }
+        let (given, expected) = (addresses.len(), self.parameters.len());
+        Err(PyValueError::new_err(format!("{given} tensors for {expected} parameters")))
+    }
+
+    /// Parameters with an address, grouped by layer.
+    fn by_layer(&self, addresses: &[usize]) -> PyResult<BTreeMap<usize, Vec<(Parameter, usize)>>> {
+        self.check(addresses)?;
+        let mut layers: BTreeMap<usize, Vec<(Parameter, usize)>> = BTreeMap::new();
+        let present = self.parameters.iter().zip(addresses).filter(|(_, address)| **address != 0);
+        for (parameter, address) in present {
+            layers.entry(parameter.layer).or_default().push((*parameter, *address));
+        }
+        Ok(layers)
+    }
+}
+
+/// Outputs at or beyond these are saturated: within 1% of the bounds of the activation.
+fn saturation_bounds(activation: &Option<Activation>) -> Option<(f64, f64)> {
+    match activation {
+        Some(Activation::Sigmoid | Activation::HardSigmoid) => Some((0.01, 0.99)),
+        Some(Activation::Tanh) => Some((-0.98, 0.98)),
+        _ => None,
+    }
+}
+
+/// The summary of `factor` times the values.
+fn scaled(summary: Summary, factor: f64) -> Summary {
+    if factor == 1.0 {
+        return summary;
+    }
+    Summary {
+        mean: summary.mean * factor,
+        variance: summary.variance * factor * factor,
+        min: summary.min * factor,
+        max: summary.max * factor,
+        l1: summary.l1 * factor,
+        l2: summary.l2 * factor,
+        abs_mean: summary.abs_mean * factor,
+        linf: summary.linf * factor,
+        quartiles: None,
+        ..summary
+    }
+}
+
+/// Summary of (finite values, NaN, infinite, zeros, mean, variance, min, max, sum of absolute values).
+fn summary_of(statistics: [f64; 9]) -> Summary {
+    let [count, nan, inf, zeros, mean, variance, min, max, l1] = statistics;
+    let counts = Summary { nan: nan as u64, inf: inf as u64, ..Summary::default() };
+    if count < 1.0 {
+        return counts;
+    }
+    let linf = max.abs().max(min.abs());
+    Summary {
+        count: count as u64,
+        zeros: zeros as u64,
+        mean,
+        variance,
+        min,
+        max,
+        l1,
+        l2: (count * (variance + mean * mean)).sqrt().max(linf),
+        abs_mean: l1 / count,
+        linf,
+        ..counts
+    }
+}
+
+fn json(findings: &[Finding]) -> PyResult<Vec<String>> {
+    findings.iter().map(|finding| serde_json::to_string(finding).map_err(error)).collect()
+}

@@ -1,0 +1,41 @@
+"""Forwards findings to the experiment loggers that the program uses."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+from surefoot.finding import Finding
+
+_log = logging.getLogger("surefoot")
+
+
+def forward(finding: Finding, writer: Any = None) -> None:
+    """Sends ``finding`` to the TensorBoard ``writer``, to an active W&B run and to an active MLflow run.
+
+    Libraries that the program has not imported are not imported here either.
+    """
+    if writer is not None:
+        writer.add_text(f"surefoot/{finding.problem}", _text(finding), finding.step)
+    wandb = sys.modules.get("wandb")
+    if wandb is not None and getattr(wandb, "run", None) is not None:
+        wandb.alert(title=f"surefoot: {finding.problem}", text=_text(finding))
+    mlflow = sys.modules.get("mlflow")
+    if mlflow is not None and mlflow.active_run() is not None:
+        mlflow.set_tag(f"surefoot.{finding.problem}", _text(finding)[:5000])
+
+
+def show(finding: Finding) -> None:
+    """Prints ``finding`` to stderr, or logs it if the program has configured ``logging``."""
+    if _log.hasHandlers():
+        level = logging.WARNING if finding.severity == "warning" else logging.ERROR
+        _log.log(level, "%s", _text(finding))
+        return
+    sign = "!" if finding.severity == "warning" else "✗"
+    text = _text(finding).replace("\n", "\n    ")
+    print(f"{sign} surefoot: {text}", file=sys.stderr, flush=True)
+
+
+def _text(finding: Finding) -> str:
+    return f"{finding}\n{finding.advice}" if finding.advice else str(finding)

@@ -1,0 +1,220 @@
+"""The adapter protocol: how the loop of a framework reports to Surefoot.
+
+An adapter describes the model once and then reports every optimizer step::
+
+    session = Session(facts, framework="pytorch")       # facts: the layers, the optimizer, the loss
+    for each optimizer step:
+        session.core.output(layer, address, count, format)  # as often as the adapter likes, or never
+        session.step(loss)                                  # always
+    session.finish(completed=True)
+
+``surefoot.torch``, ``surefoot.keras``, ``surefoot.lightning`` and ``surefoot.transformers`` are such adapters.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import platform
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from surefoot import _core, loggers
+from surefoot.finding import Finding, TrainingProblem, from_json
+
+OnFinding = str | Callable[[Finding], object]
+"""``"warn"`` prints findings, ``"raise"`` raises :class:`TrainingProblem`, ``"ignore"`` only collects them."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S", bound="Guarded")
+
+
+class Guarded:
+    """Base of everything that runs inside a user's training: a fault switches it off and never ends the training."""
+
+    _is_off = False
+
+    def switch_off(self, error: Exception) -> None:
+        """Warns once and ignores all later calls."""
+        if not self._is_off:
+            self._is_off = True
+            warnings.warn(
+                f"surefoot has switched itself off; the training continues without it: {error!r}. "
+                "Please report this with the traceback at https://github.com/surefoot/surefoot/issues",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+
+def guarded(
+    method: Callable[Concatenate[S, P], T],
+) -> Callable[Concatenate[S, P], T | None]:
+    """Makes a method of a :class:`Guarded` object switch it off instead of raising.
+
+    :class:`TrainingProblem` is passed on: the user has asked for it.
+    """
+
+    @functools.wraps(method)
+    def call(self: S, *args: P.args, **kwargs: P.kwargs) -> T | None:
+        if self._is_off:
+            return None
+        try:
+            return method(self, *args, **kwargs)
+        except TrainingProblem:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the training
+            self.switch_off(error)
+            return None
+
+    return call
+
+
+class Session:
+    """A watched run: facts in, observations in, findings out.
+
+    Args:
+        facts: Description of the model and the loop, with the keys of ``header.json`` (see ``docs/record.md``).
+            All are optional.
+        framework: ``"pytorch"`` or ``"keras"``; selects the advice.
+        runs: Directory below which the run is recorded; ``None`` records nothing.
+        name: Name of the run.
+        on_finding: ``"warn"``, ``"raise"``, ``"ignore"`` or a function that is called with each finding.
+        thresholds: Limits of the detectors, as for ``surefoot diagnose --set``: ``{"theta": 0.7}``.
+        writer: A TensorBoard ``SummaryWriter`` that receives findings.
+        advise: Returns better advice for a finding, such as a diff of the program, or ``None``.
+
+    Example:
+        >>> session = Session({}, framework="pytorch", on_finding="ignore")
+        >>> for _ in range(20):
+        ...     session.step(float("nan"))
+        >>> session.finish(completed=True)["problems"]
+        ['non_finite_loss']
+    """
+
+    def __init__(
+        self,
+        facts: Mapping[str, Any],
+        *,
+        framework: str,
+        runs: str | Path | None = None,
+        name: str | None = None,
+        on_finding: OnFinding = "warn",
+        thresholds: Mapping[str, object] | None = None,
+        writer: Any = None,
+        libraries: Mapping[str, str] | None = None,
+        device: str = "cpu",
+        every: int = 1,
+        advise: Callable[[Finding], str | None] | None = None,
+    ) -> None:
+        check_on_finding(on_finding)
+        script = Path(sys.argv[0] or "notebook")
+        program = {
+            "script": str(script),
+            "arguments": sys.argv[1:],
+            "python": platform.python_version(),
+            "libraries": dict(libraries or {}),
+        }
+        self.core = _core.Run(
+            json.dumps(facts),
+            thresholds=[(key, str(value)) for key, value in (thresholds or {}).items()],
+            runs=runs,
+            name=name or script.stem or "run",
+            program=json.dumps(program),
+            libraries=dict(libraries or {}),
+            device=device,
+            observe_every=every,
+        )
+        self.findings: list[Finding] = []
+        self.steps = 0
+        self.summary: dict[str, Any] | None = None
+        self._framework = framework
+        self._on_finding = on_finding
+        self._writer = writer
+        self._advise = advise
+        self._steps_per_epoch = int(facts.get("steps_per_epoch") or 0)
+
+    @property
+    def directory(self) -> Path | None:
+        """The run directory; ``None`` if the run is not recorded."""
+        directory = self.core.directory
+        return Path(directory) if directory is not None else None
+
+    @property
+    def epoch(self) -> int:
+        """1-based epoch of the latest step."""
+        return max(self.steps - 1, 0) // self._steps_per_epoch + 1 if self._steps_per_epoch else 1
+
+    def step(
+        self,
+        loss: float,
+        *,
+        epoch: int | None = None,
+        metric: float | None = None,
+        learning_rate: float | None = None,
+        gradient_norm: float | None = None,
+    ) -> None:
+        """Reports an optimizer step."""
+        self.steps += 1
+        found = self.core.step(
+            self.steps, epoch or self.epoch, loss, metric, learning_rate, gradient_norm
+        )
+        if found:
+            self._report(found)
+
+    def evaluation(
+        self,
+        loss: float,
+        *,
+        metric: float | None = None,
+        split: str = "validation",
+        epoch: int | None = None,
+    ) -> None:
+        """Reports loss and metric of a whole split of the data."""
+        self._report(self.core.evaluation(self.steps, epoch or self.epoch, split, loss, metric))
+
+    def finish(
+        self, *, completed: bool, weights: list[tuple[str, int, int, str]] | None = None
+    ) -> dict[str, Any]:
+        """Ends the run and returns its summary, with the fields of ``summary.json``."""
+        if self.summary is None:
+            self.summary = json.loads(self.core.finish(completed, weights or []))
+            self._report(self.core.findings()[len(self.findings) :])
+        return self.summary
+
+    def report(self, path: str | Path) -> Path:
+        """Writes an HTML report of a recorded run and returns its path."""
+        if self.directory is None:
+            raise ValueError("the run is not recorded; pass runs=\"runs\" to watch it")
+        target = Path(path)
+        target.write_text(_core.report(self.directory), encoding="utf-8")
+        return target
+
+    def _report(self, found: list[str]) -> None:
+        problem: Finding | None = None
+        for text in found:
+            finding = from_json(text, self._framework)
+            better = self._advise(finding) if self._advise else None
+            if better:
+                finding = Finding(**{**finding.__dict__, "advice": better})
+            self.findings.append(finding)
+            loggers.forward(finding, self._writer)
+            if callable(self._on_finding):
+                self._on_finding(finding)
+            elif self._on_finding == "warn":
+                loggers.show(finding)
+            elif self._on_finding == "raise" and finding.severity == "problem":
+                problem = problem or finding
+        if problem is not None:
+            raise TrainingProblem(problem)
+
+
+def check_on_finding(on_finding: OnFinding) -> None:
+    """Raises an error for an unknown value of ``on_finding``."""
+    if not callable(on_finding) and on_finding not in ("warn", "raise", "ignore"):
+        raise ValueError(
+            f"on_finding must be 'warn', 'raise', 'ignore' or a function, not {on_finding!r}"
+        )

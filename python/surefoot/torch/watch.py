@@ -1,0 +1,509 @@
+"""Watches a PyTorch training loop.
+
+What it costs: a step that is not observed pays for one call into Rust. Gradients, weights and outputs are read in
+place by the Rust core at every n-th step, where n is chosen in the first steps so that watching takes about 2% of the
+time. On a GPU, statistics are computed there and copied once, without waiting for the device.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from surefoot.finding import Finding
+from surefoot.session import Guarded, OnFinding, Session, check_on_finding, guarded
+from surefoot.torch import device as on_device
+from surefoot.torch.discover import Discovery
+from surefoot.torch.observed import ObservedLayer, observed_layers
+
+BUDGET = 0.02
+"""Share of the training time that observations may take."""
+
+CALIBRATION = 10
+"""First steps, all observed, in which the interval is chosen. The first two are not timed: they warm up."""
+
+LARGEST_INTERVAL = 256
+
+
+class Watch(Guarded):
+    """Watches a PyTorch training loop and reports what goes wrong. Created by :func:`surefoot.watch`."""
+
+    def __init__(
+        self,
+        model: nn.Module | Sequence[nn.Module],
+        optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer] | None = None,
+        *,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        runs: str | Path | None = "runs",
+        name: str | None = None,
+        every: int | None = None,
+        on_finding: OnFinding = "warn",
+        thresholds: dict[str, object] | None = None,
+        writer: Any = None,
+    ) -> None:
+        check_on_finding(on_finding)
+        if every is not None and every < 1:
+            raise ValueError(f"every must be at least 1, not {every}")
+        self._models = [model] if isinstance(model, nn.Module) else list(model)
+        self._optimizers = _as_list(optimizer)
+        self._options: dict[str, Any] = {
+            "runs": runs,
+            "name": name,
+            "on_finding": on_finding,
+            "thresholds": thresholds,
+            "writer": writer,
+        }
+        self._lengths = {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
+        self._session: Session | None = None
+        self._discoveries: list[Discovery] = []
+        self._layers: list[ObservedLayer] = []
+        self._parameters: list[nn.Parameter] = []
+        self._handles: list[Any] = []
+        self._output_handles: list[Any] = []
+        self._seen_outputs: set[int] = set()
+        self._losses: list[Tensor | float] = []
+        self._has_stepped = False
+        self._every = every
+        self._observing = True
+        self._is_calibrating = every is None
+        self._spent = 0.0
+        self._last_step_at: float | None = None
+        self._timings: list[tuple[float, float]] = []
+        self._probe_norm: Tensor | None = None
+        self._scaler = _ScalerHook()
+        self._device = torch.device("cpu")
+        self._queue = on_device.Queue()
+        self._metric_name: str | None = None
+        self._batch: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+
+    # The lifetime of a run
+
+    def __enter__(self) -> Watch:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.finish(completed=kind is None)
+
+    @guarded
+    def start(self) -> None:
+        """Attaches the hooks. Entering the ``with`` block does the same."""
+        self._scaler.attach()
+        several = len(self._optimizers) > 1
+        for model in self._models:
+            optimizer = None if several or not self._optimizers else self._optimizers[0]
+            self._discoveries.append(Discovery(model, optimizer))
+            self._handles.append(model.register_forward_pre_hook(self._remember_batch, with_kwargs=True))
+        for optimizer in self._optimizers:
+            self._handles.append(optimizer.register_step_pre_hook(self._before_update))
+            self._handles.append(optimizer.register_step_post_hook(self._after_update))
+
+    @guarded
+    def finish(self, *, completed: bool = True) -> None:
+        """Detaches the hooks and ends the run. Leaving the ``with`` block does the same.
+
+        Args:
+            completed: False if the loop was interrupted before its last step.
+        """
+        for handle in self._handles + self._output_handles:
+            handle.remove()
+        self._handles.clear()
+        self._output_handles.clear()
+        for discovery in self._discoveries:
+            discovery.close()
+        self._scaler.detach()
+        self._batch = None
+        if self._session is None:
+            return
+        self._drain(wait=True)
+        weights = []
+        tensors = []
+        for index, model in enumerate(self._models):
+            prefix = f"{index}." if len(self._models) > 1 else ""
+            for name, parameter in model.state_dict().items():
+                tensor = _local(parameter).detach().cpu().contiguous()
+                if tensor.dtype in on_device.FORMATS:
+                    tensors.append(tensor)  # keeps the memory alive
+                    weights.append((prefix + name, tensor.data_ptr(), tensor.numel(), _format(tensor)))
+        self._session.finish(completed=completed, weights=weights)
+
+    # Results
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Problems and warnings so far, in the order of their discovery."""
+        return self._session.findings if self._session else []
+
+    @property
+    def directory(self) -> Path | None:
+        """The run directory; ``None`` if the run is not recorded."""
+        return self._session.directory if self._session else None
+
+    def advice(self) -> str:
+        """Returns the findings with their advice as text; an empty string if nothing was found."""
+        return "\n\n".join(f"{finding}\n{finding.advice}".rstrip() for finding in self.findings)
+
+    def report(self, path: str | Path) -> Path:
+        """Writes an HTML report of the run and returns its path."""
+        if self._session is None:
+            raise ValueError("the run has no steps yet")
+        return self._session.report(path)
+
+    # Reports of the loop
+
+    @guarded
+    def step(
+        self,
+        loss: Tensor | float,
+        *,
+        accuracy: Tensor | float | None = None,
+        metric: Tensor | float | None = None,
+        epoch: int | None = None,
+    ) -> None:
+        """Reports a step, after ``optimizer.step()``.
+
+        With gradient accumulation, call it for every batch or once per optimizer step; the losses between two
+        optimizer steps are averaged. A step that a ``GradScaler`` skips is not counted.
+
+        Args:
+            loss: Loss of the batch. A tensor stays on its device.
+            accuracy: Accuracy of the batch, if known.
+            metric: Another metric of the batch that is better when larger, such as R².
+            epoch: 1-based epoch; by default derived from ``steps_per_epoch``.
+        """
+        begun = time.perf_counter()
+        self._losses.append(loss.detach() if isinstance(loss, Tensor) else float(loss))
+        if self._optimizers and not self._has_stepped:
+            return
+        self._has_stepped = False
+        value = accuracy if accuracy is not None else metric
+        if value is not None and self._metric_name is None:
+            self._metric_name = "accuracy" if accuracy is not None else "metric"
+        session = self._session or self._begin()
+        losses, self._losses = self._losses, []
+        if self._observing:
+            if not self._optimizers:
+                self._observe_gradients(range(len(self._parameters)))
+            self._observe_weights()
+        rate = self._optimizers[0].param_groups[0]["lr"] if self._optimizers else None
+        self._queue.put(losses, value, epoch, None if rate is None else float(rate))
+        self._drain(wait=False)
+        self._plan_next(session, begun)
+
+    @guarded
+    def evaluation(
+        self,
+        loss: Tensor | float,
+        *,
+        accuracy: Tensor | float | None = None,
+        metric: Tensor | float | None = None,
+        split: str = "validation",
+    ) -> None:
+        """Reports loss and metric of a whole split, such as after an epoch."""
+        if self._session is None:
+            return
+        self._drain(wait=True)
+        value = accuracy if accuracy is not None else metric
+        number = None if value is None else float(value)
+        self._session.evaluation(float(loss), metric=number, split=split)
+
+    # Starting
+
+    def _begin(self) -> Session:
+        """Creates the session: the first step has shown the layers and the loss."""
+        several = len(self._models) > 1
+        facts: dict[str, Any] = {}
+        layers: list[dict[str, Any]] = []
+        for index, discovery in enumerate(self._discoveries):
+            discovery.close()
+            known = discovery.facts()
+            observed = observed_layers(discovery)
+            self._layers += observed
+            for layer, info in zip(observed, known["layers"], strict=True):
+                layers.append(dict(info, name=f"{index}.{layer.name}" if several else layer.name))
+            facts = {} if several else known
+        facts["layers"] = layers
+        facts |= {key: value for key, value in self._lengths.items() if value}
+        if self._metric_name:
+            facts["metric"] = self._metric_name
+        if several or len(self._optimizers) > 1:
+            # The losses of adversaries rise and fall by design.
+            off = "oscillating_loss,slow_convergence,diverging_loss,collapse,loss_spike"
+            self._options["thresholds"] = {"off": off, **(self._options["thresholds"] or {})}
+        parameters = []
+        for index, layer in enumerate(self._layers):
+            for parameter in layer.parameters:
+                self._parameters.append(parameter)
+                rows = _local(parameter).shape[0] if layer.rows_are_units else 0
+                parameters.append((index, _local(parameter).numel(), _format(parameter), rows))
+        if self._parameters:
+            self._device = self._parameters[0].device
+        self._session = self._open(facts)
+        self._session.core.set_parameters(parameters)
+        self._arm_probe()
+        return self._session
+
+    def _open(self, facts: dict[str, Any]) -> Session:
+        options = {
+            "framework": "pytorch",
+            "libraries": {"torch": torch.__version__},
+            "device": str(self._device),
+            "every": self._every or 1,
+        }
+        try:
+            return Session(facts, **options, **self._options)
+        except RuntimeError as error:
+            # The directory cannot be written; the diagnosis needs none.
+            warnings.warn(f"surefoot does not record this run: {error}", RuntimeWarning, stacklevel=2)
+            return Session(facts, **options, **{**self._options, "runs": None})
+
+    @guarded
+    def _remember_batch(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        if torch.is_grad_enabled():
+            self._batch = (args, kwargs)
+            if self._observing and self._session is not None:
+                tensor = next((it for it in args if isinstance(it, Tensor)), None)
+                if tensor is not None and tensor.dtype in on_device.FORMATS:
+                    self._observe("input", 0, tensor, None)
+
+    # Observing
+
+    def _arm_probe(self) -> None:
+        """Follows the gradient of one small parameter, to see by how much clipping and scaling change it."""
+        trainable = [it for it in self._parameters if it.requires_grad and it.is_leaf]
+        if trainable:
+            probe = min(reversed(trainable), key=lambda it: it.numel())
+            self._handles.append(probe.register_post_accumulate_grad_hook(self._note_probe))
+            self._probe = probe
+
+    @guarded
+    def _note_probe(self, parameter: Tensor) -> None:
+        if self._observing and parameter.grad is not None:
+            self._probe_norm = _local(parameter.grad).norm()
+
+    @guarded
+    def _before_update(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
+        if self._session is None and all(it.observed for it in self._discoveries):
+            self._begin()
+        if not self._observing or self._session is None:
+            return
+        begun = time.perf_counter()
+        mine = {id(it) for group in optimizer.param_groups for it in group["params"]}
+        indices = [i for i, it in enumerate(self._parameters) if id(it) in mine]
+        self._observe_gradients(indices)
+        if self._device.type == "cpu":
+            self._session.core.before_update([_local(it).data_ptr() for it in self._parameters])
+        else:
+            self._queue.sample(self._parameters)
+        self._spent += time.perf_counter() - begun
+
+    def _after_update(self, *_: object) -> None:
+        self._has_stepped = True
+
+    def _observe_gradients(self, indices: Iterable[int]) -> None:
+        assert self._session is not None
+        gradients: list[Tensor | None] = [None] * len(self._parameters)
+        for index in indices:
+            gradient = self._parameters[index].grad
+            if gradient is not None and not gradient.is_sparse:
+                gradients[index] = _dense(_local(gradient))
+        scale = self._scaler.scale
+        probe = self._probe_norm
+        now = getattr(self, "_probe", None)
+        self._probe_norm = None
+        if self._device.type == "cpu":
+            if probe is not None and now is not None and now.grad is not None:
+                norm = float(_local(now.grad).norm())
+                # The gradient before clipping and unscaling, in units of the loss.
+                scale *= norm / float(probe) if norm > 0 and float(probe) > 0 else 1.0
+            addresses = [0 if it is None else it.data_ptr() for it in gradients]
+            self._session.core.gradients(addresses, scale if math.isfinite(scale) and scale > 0 else 1.0)
+        else:
+            groups: dict[int, list[Tensor]] = {}
+            at = 0
+            for index, layer in enumerate(self._layers):
+                count = len(layer.parameters)
+                present = [it for it in gradients[at : at + count] if it is not None]
+                if present:
+                    groups[index] = present
+                at += count
+            self._queue.measure("gradient", groups, {i: self._layers[i].rows_are_units for i in groups}, scale)
+
+    def _observe_weights(self) -> None:
+        assert self._session is not None
+        if self._device.type == "cpu":
+            self._session.core.weights([_local(it).data_ptr() for it in self._parameters])
+            return
+        groups = {
+            index: [_local(it).detach() for it in layer.parameters]
+            for index, layer in enumerate(self._layers)
+            if layer.parameters
+        }
+        self._queue.measure("weight", groups, {}, 1.0)
+
+    def _observe(self, quantity: str, layer: int, tensor: Tensor, activation: Any) -> None:
+        assert self._session is not None
+        tensor = _local(tensor).detach()
+        if activation is not None:
+            with torch.no_grad():
+                tensor = activation(tensor)
+        if tensor.device.type != "cpu":
+            bounds = on_device.bounds(self._layers[layer].activation) if quantity == "output" else None
+            self._queue.measure(quantity, {layer: [tensor]}, {}, 1.0, bounds)
+            return
+        tensor = _dense(tensor)
+        if quantity == "input":
+            self._session.core.input(tensor.data_ptr(), tensor.numel(), _format(tensor))
+        else:
+            self._session.core.output(layer, tensor.data_ptr(), tensor.numel(), _format(tensor))
+
+    def _arm_outputs(self) -> None:
+        for index, layer in enumerate(self._layers):
+            if layer.output_module is not None:
+                hook = self._output_hook(index, layer)
+                self._output_handles.append(layer.output_module.register_forward_hook(hook))
+
+    def _disarm_outputs(self) -> None:
+        for handle in self._output_handles:
+            handle.remove()
+        self._output_handles.clear()
+        self._seen_outputs.clear()
+
+    def _output_hook(self, index: int, layer: Layer) -> Any:
+        def observe(module: nn.Module, args: Any, output: Any) -> None:
+            # Evaluation and recomputed activations are not observed.
+            if index in self._seen_outputs or not torch.is_grad_enabled() or self._is_off:
+                return
+            tensor = output if isinstance(output, Tensor) else _first_tensor(output)
+            if tensor is None or tensor.dtype not in on_device.FORMATS or tensor.numel() == 0:
+                return
+            begun = time.perf_counter()
+            self._seen_outputs.add(index)
+            try:
+                self._observe("output", index, tensor, layer.functional_activation)
+            except Exception as error:  # noqa: BLE001 - must not end the training
+                self.switch_off(error)
+            self._spent += time.perf_counter() - begun
+
+        return observe
+
+    # The schedule
+
+    def _plan_next(self, session: Session, begun: float) -> None:
+        """Decides if the next step is observed, and attaches or detaches the hooks of outputs."""
+        now = time.perf_counter()
+        if self._is_calibrating:
+            spent, self._spent = self._spent + now - begun, 0.0
+            if self._last_step_at is not None:
+                self._timings.append((now - self._last_step_at, spent))
+            self._last_step_at = now
+            if len(self._timings) >= CALIBRATION:
+                self._choose_interval(session)
+        done = session.steps + len(self._queue)
+        observing = self._every is None or done % self._every == 0
+        if observing and not self._output_handles:
+            self._arm_outputs()
+        elif not observing and self._output_handles:
+            self._disarm_outputs()
+        else:
+            self._seen_outputs.clear()
+        self._observing = observing
+
+    def _choose_interval(self, session: Session) -> None:
+        self._is_calibrating = False
+        timed = self._timings[2:]
+        whole = statistics.median(step for step, _ in timed)
+        cost = statistics.median(spent for _, spent in timed)
+        training = max(whole - cost, 1e-9)
+        self._every = min(max(math.ceil(cost / (BUDGET * training)), 1), LARGEST_INTERVAL)
+        total = (self._lengths["epochs"] or 0) * (self._lengths["steps_per_epoch"] or 0)
+        if total:
+            # A short training is observed about 25 times at least.
+            self._every = min(self._every, max(total // 25, 1))
+        session.core.event(
+            json.dumps({"event": "observe_every", "step": session.steps, "every": self._every})
+        )
+
+    def _drain(self, *, wait: bool) -> None:
+        if self._session is not None:
+            self._queue.deliver(self._session, wait=wait)
+
+
+class _ScalerHook:
+    """Follows the loss scale of ``torch.amp.GradScaler``, of whichever instance the loop uses."""
+
+    def __init__(self) -> None:
+        self._scaler: Any = None
+        self._original: Any = None
+
+    def attach(self) -> None:
+        self._original = original = torch.amp.GradScaler.scale
+        hook = self
+
+        def scale(scaler: Any, outputs: Any) -> Any:
+            hook._scaler = scaler
+            return original(scaler, outputs)
+
+        torch.amp.GradScaler.scale = scale  # type: ignore[method-assign]
+
+    def detach(self) -> None:
+        if self._original is not None:
+            torch.amp.GradScaler.scale = self._original  # type: ignore[method-assign]
+            self._original = None
+
+    @property
+    def scale(self) -> float:
+        scaler = self._scaler
+        return float(scaler.get_scale()) if scaler is not None and scaler.is_enabled() else 1.0
+
+
+def _as_list(optimizer: Any) -> list[torch.optim.Optimizer]:
+    if optimizer is None:
+        return []
+    given = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
+    # Wrappers such as Accelerate's keep the real one; others are followed by `step` alone.
+    found = [getattr(it, "optimizer", it) for it in given]
+    return [it for it in found if isinstance(it, torch.optim.Optimizer)]
+
+
+def _local(tensor: Tensor) -> Tensor:
+    """The shard of this process, of a distributed tensor."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    if tensor.is_contiguous() or (
+        tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
+    ):
+        return tensor
+    return tensor.contiguous()
+
+
+def _format(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _first_tensor(output: Any) -> Tensor | None:
+    if isinstance(output, Tensor):
+        return output
+    if isinstance(output, dict):
+        output = list(output.values())
+    if isinstance(output, (tuple, list)):
+        return next((found for it in output if (found := _first_tensor(it)) is not None), None)
+    return None

@@ -6,6 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use surefoot_diagnose::{
     Activation, Diagnosis, Evaluation, Facts, Finding, LayerObservation, Observation, Split,
     Summary, Thresholds,
@@ -19,8 +20,10 @@ use surefoot_stats::{Moments, merge_tree};
 /// the step itself. Tensors are given by their addresses and must stay alive during the call.
 #[pyclass(module = "surefoot._core")]
 pub(crate) struct Run {
-    run: WatchedRun,
+    /// Behind a lock because detectors are not `Sync`. Only ever used through `&mut self`.
+    run: Mutex<WatchedRun>,
     directory: Option<PathBuf>,
+    layer_count: usize,
     /// Output bounds of the layers with a bounded activation.
     bounds: Vec<Option<(f64, f64)>>,
     parameters: Vec<Parameter>,
@@ -77,6 +80,7 @@ impl Run {
                 .map(|runs| Recorder::create_for_program(&runs, name, program, header))
                 .transpose()
                 .map_err(error)?;
+            let layer_count = facts.layers.len();
             let bounds = facts.layers.iter().map(|layer| saturation_bounds(&layer.activation));
             Ok(Self {
                 directory: recorder.as_ref().map(|recorder| recorder.dir().to_owned()),
@@ -84,7 +88,8 @@ impl Run {
                 parameters: Vec::new(),
                 seen: Observation::default(),
                 before: Vec::new(),
-                run: WatchedRun::new(Diagnosis::new(facts, limits), recorder),
+                run: Mutex::new(WatchedRun::new(Diagnosis::new(facts, limits), recorder)),
+                layer_count,
             })
         })
     }
@@ -166,7 +171,8 @@ impl Run {
             let before = std::mem::take(&mut self.before);
             let mut after = Vec::new();
             let mut moved: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
-            for ((parameter, address), before) in self.parameters.iter().zip(&addresses).zip(&before)
+            for ((parameter, address), before) in
+                self.parameters.iter().zip(&addresses).zip(&before)
             {
                 after.clear();
                 parameter.at(*address).sample(&mut after);
@@ -239,7 +245,8 @@ impl Run {
             (seen.step, seen.epoch, seen.loss) = (step, epoch, loss);
             (seen.metric, seen.learning_rate) = (metric, learning_rate);
             seen.gradient_norm = gradient_norm;
-            let found = self.run.observe(&self.seen);
+            let found =
+                self.run.get_mut().unwrap_or_else(PoisonError::into_inner).observe(&self.seen);
             self.seen.layers.clear();
             self.seen.input = None;
             json(&found.map_err(error)?)
@@ -264,7 +271,7 @@ impl Run {
         };
         catch(|| {
             let evaluation = Evaluation { step, epoch, split, loss, metric };
-            json(&self.run.evaluate(&evaluation).map_err(error)?)
+            json(&self.run().evaluate(&evaluation).map_err(error)?)
         })
     }
 
@@ -272,7 +279,7 @@ impl Run {
     fn event(&mut self, event: &str) -> PyResult<()> {
         catch(|| {
             let value = serde_json::from_str(event).map_err(error)?;
-            self.run.event(&Event::Other(value)).map_err(error)
+            self.run().event(&Event::Other(value)).map_err(error)
         })
     }
 
@@ -288,20 +295,24 @@ impl Run {
                 let (address, len, format) = (*address, *len, Format::parse(format)?);
                 digest.update(name, Tensor { address, len, format }.bytes());
             }
-            let summary = self.run.finish(completed, digest.finish()).map_err(error)?;
+            let summary = self.run().finish(completed, digest.finish()).map_err(error)?;
             Ok(summary.to_json_line())
         })
     }
 
     /// All findings so far, as JSON.
-    fn findings(&self) -> PyResult<Vec<String>> {
-        catch(|| json(self.run.diagnosis().findings()))
+    fn findings(&mut self) -> PyResult<Vec<String>> {
+        catch(|| json(self.run().diagnosis().findings()))
     }
 }
 
 impl Run {
+    fn run(&mut self) -> &mut WatchedRun {
+        self.run.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn layer(&mut self, layer: usize) -> PyResult<&mut LayerObservation> {
-        let count = self.run.diagnosis().facts().layers.len();
+        let count = self.layer_count;
         self.seen.layers.resize(count, LayerObservation::default());
         let missing = || PyValueError::new_err(format!("layer {layer} of {count} does not exist"));
         self.seen.layers.get_mut(layer).ok_or_else(missing)

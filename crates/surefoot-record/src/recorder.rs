@@ -115,11 +115,8 @@ impl Recorder {
     fn create_in(layout: &Layout, path: &Path, source: &str, header: Header) -> Result<Recorder> {
         let lock = layout.lock()?;
         fs::write(path, source).map_err(Error::io("write", path))?;
-        let header = StoredHeader {
-            format: FORMAT,
-            plan_digest: Digest::of(source.as_bytes()),
-            header,
-        };
+        let header =
+            StoredHeader { format: FORMAT, plan_digest: Digest::of(source.as_bytes()), header };
         let files = Files {
             steps: LiveTable::create(layout.steps(), Schema::steps())?,
             layers: LiveTable::create(

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from surefoot._core import VERSION as __version__
 from surefoot.finding import Finding, TrainingProblem
+from surefoot.fit import Result, fit
 from surefoot.session import Session
 from surefoot.watch import watch
 
-__all__ = ["Finding", "Session", "TrainingProblem", "__version__", "watch"]
+__all__ = ["Finding", "Result", "Session", "TrainingProblem", "__version__", "fit", "watch"]

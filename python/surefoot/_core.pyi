@@ -7,6 +7,15 @@ VERSION: str
 
 def command(arguments: list[str], worker: list[str]) -> int: ...
 def report(directory: str | PathLike[str]) -> str: ...
+def repair(
+    host: object,
+    original: tuple[Run, float, bool, float | None, float | None],
+    *,
+    samples: int,
+    forbid: list[str],
+    order: list[str],
+    attempts: int,
+) -> tuple[str, int | None]: ...
 @final
 class Run:
     def __new__(

@@ -381,6 +381,17 @@ impl Curve {
         (recent.len() == 2 * n).then(|| Some((loss(&recent[n..])?, loss(&recent[..n])?)))?
     }
 
+    /// Returns true if the loss of the last quarter is clearly below that of the first.
+    pub fn is_falling(&self) -> bool {
+        /// Ratio of recent to initial loss below which the loss is falling.
+        const FALLING: f64 = 0.85;
+        let quarter = (self.blocks.len() / 4).max(1).min(self.blocks.len());
+        let mean = |part: &[Block]| part.iter().map(|b| b.loss).sum::<f64>() / part.len() as f64;
+        let first = mean(&self.blocks[..quarter]);
+        let last = mean(&self.blocks[self.blocks.len() - quarter..]);
+        last < FALLING * first
+    }
+
     /// Completed share of the planned steps; `None` if their number is unknown.
     pub fn progress(&self, facts: &Facts) -> Option<f64> {
         let total = facts.total_steps().filter(|total| *total > 0)?;

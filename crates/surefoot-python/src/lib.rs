@@ -4,6 +4,7 @@
 //! the types; the package around it is the interface for users.
 
 mod guard;
+mod repair;
 mod run;
 mod tensor;
 
@@ -14,6 +15,8 @@ use std::path::PathBuf;
 /// Functions and classes in Rust for the package `surefoot`.
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use super::repair::repair;
     #[pymodule_export]
     use super::run::Run;
     #[pymodule_export]

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use surefoot_diagnose::{
-    Activation, Diagnosis, Evaluation, Facts, Finding, LayerObservation, Observation, Split,
-    Summary, Thresholds,
+    Activation, Confidence, Diagnosis, Evaluation, Facts, Finding, LayerObservation, Observation,
+    Severity, Split, Summary, Thresholds,
 };
 use surefoot_record::{Environment, Event, Header, Recorder, StateDigest, WatchedRun};
+use surefoot_repair::Standing;
 use surefoot_stats::{Moments, merge_tree};
 
 /// Diagnoses and records a training loop in Python.
@@ -307,6 +308,21 @@ impl Run {
 }
 
 impl Run {
+    /// Where the run stands in a contest, as far as the diagnosis knows it.
+    pub(crate) fn standing(&mut self) -> Standing {
+        let diagnosis = self.run().diagnosis();
+        let problems = || diagnosis.findings().iter().filter(|it| it.severity == Severity::Problem);
+        let certain = problems().find(|finding| finding.confidence == Confidence::Certain);
+        Standing {
+            ended_by_problem: certain.is_some(),
+            problem: certain.or_else(|| problems().next()).cloned(),
+            facts: diagnosis.facts().clone(),
+            skill: diagnosis.curve().recent_skill(4),
+            is_falling: diagnosis.curve().is_falling(),
+            ..Standing::default()
+        }
+    }
+
     fn run(&mut self) -> &mut WatchedRun {
         self.run.get_mut().unwrap_or_else(PoisonError::into_inner)
     }

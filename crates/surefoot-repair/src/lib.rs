@@ -21,6 +21,7 @@
 
 mod action;
 mod advice;
+mod contest;
 mod order;
 pub mod remedies;
 mod remedy;
@@ -29,6 +30,7 @@ mod subject;
 
 pub use action::{Action, Decay, Initializers, LossKind, OptimizerKind, Outliers};
 pub use advice::{Advice, advice};
+pub use contest::{Arena, ContestResult, Ending, ORIGINAL, Standing, contest};
 pub use order::order;
 pub use remedy::{Remedy, RemedyContext};
 pub use search::{AttemptResult, AttemptVerdict, Proposal, RepairConfig, RepairSearch};

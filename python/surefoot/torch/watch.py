@@ -51,6 +51,7 @@ class Watch(Guarded):
         on_finding: OnFinding = "warn",
         thresholds: dict[str, object] | None = None,
         writer: Any = None,
+        facts: dict[str, Any] | None = None,
     ) -> None:
         check_on_finding(on_finding)
         if every is not None and every < 1:
@@ -64,6 +65,7 @@ class Watch(Guarded):
             "thresholds": thresholds,
             "writer": writer,
         }
+        self._facts = facts or {}
         self._lengths = {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
         self._session: Session | None = None
         self._discoveries: list[Discovery] = []
@@ -144,6 +146,11 @@ class Watch(Guarded):
         self._session.finish(completed=completed, weights=weights)
 
     # Results
+
+    @property
+    def session(self) -> Session | None:
+        """The session with the core; ``None`` before the first step."""
+        return self._session
 
     @property
     def findings(self) -> list[Finding]:
@@ -240,6 +247,7 @@ class Watch(Guarded):
             facts = {} if several else known
         facts["layers"] = layers
         facts |= {key: value for key, value in self._lengths.items() if value}
+        facts |= self._facts
         if self._metric_name:
             facts["metric"] = self._metric_name
         if several or len(self._optimizers) > 1:

@@ -1,0 +1,191 @@
+//! The search for a repair of a training in Python.
+
+use crate::guard::{catch, error};
+use crate::run::Run;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use surefoot_diagnose::{Facts, Finding};
+use surefoot_repair::{
+    Action, Arena, ContestResult, Decay, Ending, LossKind, Proposal, RepairConfig, RepairSearch,
+    Standing, Subject, contest, remedies,
+};
+
+/// A training in Python, as a list of actions that are applied to it.
+#[derive(Clone)]
+struct Training {
+    actions: Vec<Action>,
+    host: Arc<Py<PyAny>>,
+}
+
+impl PartialEq for Training {
+    fn eq(&self, other: &Self) -> bool {
+        self.actions == other.actions
+    }
+}
+
+impl Training {
+    fn actions_json(&self) -> String {
+        Value::from(self.actions.iter().filter_map(action_json).collect::<Vec<_>>()).to_string()
+    }
+}
+
+impl Subject for Training {
+    fn supports(&self, action: &Action) -> bool {
+        action_json(action).is_some()
+    }
+
+    fn apply(&mut self, action: &Action) -> Result<String, String> {
+        let known = action_json(action).ok_or("this change is not available here")?;
+        let arguments = (self.actions_json(), known.to_string());
+        let applied = Python::attach(|py| {
+            let answer = self.host.call_method1(py, "apply", arguments)?;
+            answer.extract::<(bool, String)>(py)
+        });
+        match applied {
+            Ok((true, message)) => {
+                self.actions.push(action.clone());
+                Ok(message)
+            }
+            Ok((false, reason)) => Err(reason),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn diff(&self, changed: &Self) -> String {
+        let new = changed.actions.get(self.actions.len()..).unwrap_or(&[]);
+        new.iter().map(|action| format!("+ {action}\n")).collect()
+    }
+}
+
+/// The action with its name and arguments, as `Setup.apply` takes it; `None` if it is not known there.
+fn action_json(action: &Action) -> Option<Value> {
+    Some(match action {
+        Action::AddBatchNorm => json!({"action": "add_batch_norm"}),
+        Action::AddResidual => json!({"action": "add_residual"}),
+        Action::SwapActivation(activation) => {
+            json!({"action": "swap_activation", "activation": activation})
+        }
+        Action::SetOutputActivation(activation) => {
+            json!({"action": "set_output_activation", "activation": activation})
+        }
+        Action::Reinitialize => json!({"action": "reinitialize"}),
+        Action::ClipGradient { norm } => json!({"action": "clip_gradient", "norm": norm}),
+        Action::SetBatchSize(size) => json!({"action": "set_batch_size", "size": size}),
+        Action::ExtendTraining { factor } => {
+            json!({"action": "extend_training", "factor": factor})
+        }
+        Action::SetLearningRate(rate) => json!({"action": "set_learning_rate", "rate": rate}),
+        Action::SetDecay(Decay::Constant) => json!({"action": "set_decay", "decay": "constant"}),
+        Action::SetDecay(Decay::Cosine) => json!({"action": "set_decay", "decay": "cosine"}),
+        Action::SwapOptimizer { optimizer, learning_rate } => json!({
+            "action": "swap_optimizer", "optimizer": optimizer.name(), "learning_rate": learning_rate,
+        }),
+        Action::SwapLoss { loss, from_logits } => {
+            let loss = match loss {
+                LossKind::MeanSquaredError => "mse",
+                LossKind::BinaryCrossentropy => "binary_crossentropy",
+                LossKind::CategoricalCrossentropy => "sparse_categorical_crossentropy",
+                _ => return None,
+            };
+            json!({"action": "swap_loss", "loss": loss, "from_logits": from_logits})
+        }
+        Action::ScaleTargets => json!({"action": "scale_targets"}),
+        Action::NormalizeData { clip_outliers } => {
+            json!({"action": "normalize_data", "clip_outliers": clip_outliers})
+        }
+        _ => return None,
+    })
+}
+
+/// Contestants that a Python object trains.
+struct Host {
+    host: Arc<Py<PyAny>>,
+}
+
+impl Host {
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        method: &str,
+        arguments: impl pyo3::call::PyCallArgs<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.host.bind(py).call_method1(method, arguments)
+    }
+}
+
+impl Arena<Training> for Host {
+    type Error = PyErr;
+
+    fn start(&mut self, proposal: &Proposal<Training>) -> PyResult<bool> {
+        let attempt = json!({
+            "number": proposal.number,
+            "parent": proposal.parent,
+            "problem": proposal.finding.problem,
+            "remedies": proposal.remedies,
+            "change": proposal.message,
+        });
+        let arguments = (proposal.subject.actions_json(), attempt.to_string());
+        Python::attach(|py| self.call(py, "start", arguments)?.extract())
+    }
+
+    fn train(&mut self, tasks: &[(u32, f64)]) -> PyResult<Vec<Standing>> {
+        let train = |(number, share): &(u32, f64)| {
+            Python::attach(|py| standing(&self.call(py, "train", (*number, *share))?))
+        };
+        tasks.iter().map(train).collect()
+    }
+
+    fn close(&mut self, number: u32, ending: Ending, _standing: &Standing) -> PyResult<()> {
+        Python::attach(|py| self.call(py, "close", (number, ending.name())).map(drop))
+    }
+}
+
+/// The standing of a contestant, from (run, share of its steps, finished, metric, loss).
+fn standing(contestant: &Bound<'_, PyAny>) -> PyResult<Standing> {
+    type Parts<'py> = (Bound<'py, Run>, f64, bool, Option<f64>, Option<f64>);
+    let (run, share, finished, metric, loss): Parts<'_> = contestant.extract()?;
+    Ok(Standing { share, finished, metric, loss, ..run.borrow_mut().standing() })
+}
+
+/// Searches for a repair. `host` applies actions and trains contestants; `original` is the standing of
+/// the training as given, as `host.train` returns it. Returns the status and the repaired attempt.
+#[pyfunction]
+#[pyo3(signature = (host, original, *, samples, forbid, order, attempts))]
+pub(crate) fn repair(
+    host: Py<PyAny>,
+    original: &Bound<'_, PyAny>,
+    samples: usize,
+    forbid: Vec<String>,
+    order: Vec<String>,
+    attempts: usize,
+) -> PyResult<(&'static str, Option<u32>)> {
+    let original = standing(original)?;
+    let finding = original.problem.clone();
+    let finding = finding.ok_or_else(|| PyValueError::new_err("the training has no problem"))?;
+    let run = Python::attach(|py| host.call_method0(py, "other_problems")?.extract(py));
+    let others: Vec<Finding> = run
+        .and_then(|found: Vec<String>| found.iter().map(|it| parse(it)).collect())?;
+    let others: Vec<Finding> = others.into_iter().filter(|other| *other != finding).collect();
+    let host = Arc::new(host);
+    // One after the other in one process: two at a time would only compete for the same device.
+    let config = RepairConfig { forbid, order, attempts, parallel: 2 };
+    let subject = Training { actions: Vec::new(), host: Arc::clone(&host) };
+    let facts: Facts = original.facts.clone();
+    let search =
+        RepairSearch::new(subject, finding, &others, facts, remedies::all(), config);
+    catch(|| {
+        let result = contest(&mut Host { host }, search, original, samples)?;
+        Ok(match result {
+            ContestResult::Repaired(number) => ("repaired", Some(number)),
+            ContestResult::Dismissed => ("normal", None),
+            ContestResult::Failed => ("failed", None),
+            ContestResult::Interrupted => ("problem", None),
+        })
+    })
+}
+
+fn parse(finding: &str) -> PyResult<Finding> {
+    serde_json::from_str(finding).map_err(error)
+}

@@ -1,0 +1,132 @@
+use super::*;
+use crate::action::Action;
+use crate::remedies;
+use crate::search::RepairConfig;
+use std::collections::BTreeMap;
+use surefoot_diagnose::Problem;
+
+/// A list of applied actions.
+#[derive(Clone, PartialEq)]
+struct Actions(Vec<Action>);
+
+impl Subject for Actions {
+    fn supports(&self, _action: &Action) -> bool {
+        true
+    }
+
+    fn apply(&mut self, action: &Action) -> Result<String, String> {
+        self.0.push(action.clone());
+        Ok(action.to_string())
+    }
+
+    fn diff(&self, _changed: &Self) -> String {
+        String::new()
+    }
+}
+
+/// Contestants whose metric grows linearly to a known end.
+struct Track {
+    /// Metric at the end, by contestant; that of attempts that are not listed is 0.5.
+    ends: BTreeMap<u32, f64>,
+    shares: BTreeMap<u32, f64>,
+    endings: Vec<(u32, Ending)>,
+}
+
+impl Track {
+    fn new(ends: &[(u32, f64)]) -> Track {
+        let ends = ends.iter().copied().collect();
+        Track { ends, shares: BTreeMap::new(), endings: Vec::new() }
+    }
+
+    fn standing(&self, number: u32) -> Standing {
+        let share = self.shares.get(&number).copied().unwrap_or(0.0);
+        let end = self.ends.get(&number).copied().unwrap_or(0.5);
+        let metric = 0.5 + (end - 0.5) * share;
+        Standing {
+            share,
+            finished: share >= 1.0,
+            facts: Facts {
+                chance: Some(0.5),
+                task: Some(TaskKind::Binary),
+                optimizer: Some("sgd".to_owned()),
+                learning_rate: Some(0.1),
+                ..Facts::default()
+            },
+            skill: Some((metric - 0.5) / 0.5),
+            metric: Some(metric),
+            is_falling: true,
+            ..Standing::default()
+        }
+    }
+}
+
+impl Arena<Actions> for Track {
+    type Error = ();
+
+    fn start(&mut self, _proposal: &Proposal<Actions>) -> Result<bool, ()> {
+        Ok(true)
+    }
+
+    fn train(&mut self, tasks: &[(u32, f64)]) -> Result<Vec<Standing>, ()> {
+        for (number, share) in tasks {
+            self.shares.insert(*number, *share);
+        }
+        Ok(tasks.iter().map(|(number, _)| self.standing(*number)).collect())
+    }
+
+    fn close(&mut self, number: u32, ending: Ending, _standing: &Standing) -> Result<(), ()> {
+        self.endings.push((number, ending));
+        Ok(())
+    }
+}
+
+fn compete(track: &mut Track, is_certain: bool) -> ContestResult {
+    let finding = Finding::new(Problem::VANISHING_GRADIENT, 10, "The gradient vanishes.");
+    track.shares.insert(ORIGINAL, 0.05);
+    let original = Standing {
+        problem: Some(finding.clone()),
+        ended_by_problem: is_certain,
+        ..track.standing(ORIGINAL)
+    };
+    let (facts, config) = (original.facts.clone(), RepairConfig::default());
+    let subject = Actions(Vec::new());
+    let search = RepairSearch::new(subject, finding, &[], facts, remedies::all(), config);
+    contest(track, search, original, 1000).unwrap()
+}
+
+#[test]
+fn an_attempt_that_beats_the_end_of_the_original_is_a_repair() {
+    let mut track = Track::new(&[(ORIGINAL, 0.6), (1, 0.95)]);
+    assert_eq!(compete(&mut track, false), ContestResult::Repaired(1));
+    assert_eq!(track.endings.last(), Some(&(1, Ending::Repaired)));
+}
+
+#[test]
+fn an_attempt_below_the_end_of_the_original_is_never_a_repair() {
+    let mut track = Track::new(&[(ORIGINAL, 0.97), (1, 0.95), (2, 0.96)]);
+    assert_eq!(compete(&mut track, false), ContestResult::Dismissed);
+    assert_eq!(track.shares[&ORIGINAL], 1.0);
+    assert!(track.endings.iter().all(|(_, ending)| *ending != Ending::Repaired));
+}
+
+#[test]
+fn a_certain_problem_ends_the_original() {
+    let mut track = Track::new(&[(ORIGINAL, 0.97), (1, 0.9)]);
+    assert_eq!(compete(&mut track, true), ContestResult::Repaired(1));
+    assert_eq!(track.shares[&ORIGINAL], 0.05);
+}
+
+#[test]
+fn without_a_better_attempt_the_repair_fails() {
+    let mut track = Track::new(&[(ORIGINAL, 0.5)]);
+    assert_eq!(compete(&mut track, true), ContestResult::Failed);
+    assert!(track.endings.len() > 2, "several remedies were tried");
+}
+
+#[test]
+fn a_gain_within_the_validation_noise_is_no_improvement() {
+    let standing = |metric| Standing { metric: Some(metric), ..Standing::default() };
+    assert!(!standing(0.91).is_improved(&standing(0.9), 100));
+    assert!(standing(0.91).is_improved(&standing(0.9), 10_000));
+    assert!(!standing(f64::NAN).is_improved(&standing(0.9), 100));
+}

@@ -165,16 +165,15 @@ pub(crate) fn repair(
     let finding = original.problem.clone();
     let finding = finding.ok_or_else(|| PyValueError::new_err("the training has no problem"))?;
     let run = Python::attach(|py| host.call_method0(py, "other_problems")?.extract(py));
-    let others: Vec<Finding> = run
-        .and_then(|found: Vec<String>| found.iter().map(|it| parse(it)).collect())?;
+    let others: Vec<Finding> =
+        run.and_then(|found: Vec<String>| found.iter().map(|it| parse(it)).collect())?;
     let others: Vec<Finding> = others.into_iter().filter(|other| *other != finding).collect();
     let host = Arc::new(host);
     // One after the other in one process: two at a time would only compete for the same device.
     let config = RepairConfig { forbid, order, attempts, parallel: 2 };
     let subject = Training { actions: Vec::new(), host: Arc::clone(&host) };
     let facts: Facts = original.facts.clone();
-    let search =
-        RepairSearch::new(subject, finding, &others, facts, remedies::all(), config);
+    let search = RepairSearch::new(subject, finding, &others, facts, remedies::all(), config);
     catch(|| {
         let result = contest(&mut Host { host }, search, original, samples)?;
         Ok(match result {

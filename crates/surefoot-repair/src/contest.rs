@@ -44,8 +44,12 @@ pub trait Arena<S> {
     fn train(&mut self, tasks: &[(u32, f64)]) -> Result<Vec<Standing>, Self::Error>;
 
     /// Notes the end of an attempt.
-    fn close(&mut self, number: u32, ending: Ending, standing: &Standing)
-    -> Result<(), Self::Error>;
+    fn close(
+        &mut self,
+        number: u32,
+        ending: Ending,
+        standing: &Standing,
+    ) -> Result<(), Self::Error>;
 
     /// Returns true if the user has asked to stop.
     fn is_interrupted(&mut self) -> bool {
@@ -298,7 +302,8 @@ impl<S: Subject, A: Arena<S>> Contest<'_, S, A> {
         if self.arena.is_interrupted() {
             return Ok(());
         }
-        let contestants: Vec<(Proposal<S>, Standing)> = started.into_iter().zip(standings).collect();
+        let contestants: Vec<(Proposal<S>, Standing)> =
+            started.into_iter().zip(standings).collect();
         let results: Vec<AttemptResult<S>> =
             contestants.iter().map(|(proposal, standing)| result(proposal, standing)).collect();
         self.trained += contestants.iter().map(|(_, standing)| standing.share).sum::<f64>();

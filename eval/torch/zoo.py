@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""Problems found and repaired in generated PyTorch programs.
+
+Every case is an ordinary training program (a network, data, an optimizer) with at most one injected fault. The healthy
+twin of each has no fault. Development seeds are below 1000; report seeds start there.
+
+    python eval/torch/zoo.py --seed 1                 watch all cases
+    python eval/torch/zoo.py --seed 1 --fit           repair the faulty ones with surefoot.fit as well
+    python eval/torch/zoo.py --seed 1 --only lenet    cases whose name contains a word
+    python eval/torch/zoo.py --seed 1 --json          one JSON object a line, the summary last
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import surefoot
+
+
+@dataclass(frozen=True)
+class Case:
+    """A training program."""
+
+    name: str
+    model: Callable[[], nn.Module]
+    data: Callable[[torch.Generator], tuple[Tensor, Tensor]]
+    optimizer: Callable[[Any], torch.optim.Optimizer]
+    loss: Callable[[Tensor, Tensor], Tensor]
+    epochs: int = 12
+    batch_size: int = 32
+    fault: str = ""
+    """Injected fault; empty for a healthy program."""
+    causes: tuple[str, ...] = ()
+    """Problems that name the fault."""
+
+
+# Data
+
+
+def circles(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    x = torch.rand(800, 2, generator=generator) * 2 - 1
+    return x, (x.norm(dim=1) < 0.8).long()
+
+
+def blobs(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    centres = torch.randn(5, 20, generator=generator) * 1.5
+    y = torch.randint(0, 5, (800,), generator=generator)
+    return centres[y] + torch.randn(800, 20, generator=generator), y
+
+
+def shapes(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Images of bars: horizontal, vertical or a cross, with noise."""
+    y = torch.randint(0, 3, (600,), generator=generator)
+    x = torch.randn(600, 1, 16, 16, generator=generator) * 0.3
+    at = torch.randint(3, 13, (600,), generator=generator)
+    for i in range(600):
+        if y[i] != 1:
+            x[i, 0, at[i]] += 1
+        if y[i] != 0:
+            x[i, 0, :, at[i]] += 1
+    return x, y
+
+
+def sequences(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Noisy sequences whose class is the sign of their mean."""
+    x = torch.randn(600, 20, 4, generator=generator)
+    y = torch.randint(0, 2, (600,), generator=generator)
+    return x + (y * 2 - 1).float()[:, None, None] * 0.35, y
+
+
+def tokens(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Token sequences whose class is the most frequent of the first four tokens."""
+    x = torch.randint(0, 16, (800, 24), generator=generator)
+    counts = F.one_hot(x.clamp(max=3), 4).sum(1).float()
+    return x, counts[:, :3].argmax(1)
+
+
+def friedman(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    x = torch.rand(800, 8, generator=generator)
+    y = torch.sin(3 * x[:, 0] * x[:, 1]) + 2 * (x[:, 2] - 0.5) ** 2 + x[:, 3]
+    return (x - 0.5) / 0.29, ((y - y.mean()) / y.std()).unsqueeze(1)
+
+
+# Networks
+
+
+def mlp(inputs: int, outputs: int, depth: int = 2, width: int = 32, act: Callable[[], nn.Module] = nn.ReLU) -> nn.Module:
+    hidden = [part for _ in range(depth - 1) for part in (nn.Linear(width, width), act())]
+    return nn.Sequential(nn.Linear(inputs, width), act(), *hidden, nn.Linear(width, outputs))
+
+
+class LeNet(nn.Module):
+    def __init__(self, act: Callable[[Tensor], Tensor] = F.relu) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = nn.Conv2d(1, 8, 3, padding=1), nn.Conv2d(8, 16, 3, padding=1)
+        self.fc1, self.fc2 = nn.Linear(16 * 16, 32), nn.Linear(32, 3)
+        self.act = act
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = F.max_pool2d(self.act(self.conv1(x)), 2)
+        x = F.max_pool2d(self.act(self.conv2(x)), 2)
+        return self.fc2(self.act(self.fc1(x.flatten(1))))
+
+
+class Residual(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU())
+        self.blocks = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
+                nn.Conv2d(8, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8),
+            )
+            for _ in range(3)
+        )
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.stem(x)
+        for block in self.blocks:
+            x = F.relu(x + block(x))
+        return self.head(x.mean((2, 3)))
+
+
+class Recurrent(nn.Module):
+    def __init__(self, cell: type[nn.Module] = nn.LSTM) -> None:
+        super().__init__()
+        self.rnn = cell(4, 16, batch_first=True)
+        self.head = nn.Linear(16, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.rnn(x)[0][:, -1])
+
+
+class Attention(nn.Module):
+    def __init__(self, frozen_embedding: bool = False) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(16, 32)
+        self.position = nn.Parameter(torch.randn(24, 32) * 0.02)
+        layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.1, batch_first=True, norm_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = nn.Linear(32, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.encoder(self.embedding(x) + self.position).mean(1))
+
+
+class WithSoftmax(nn.Module):
+    """A network that ends in a softmax although its loss expects logits."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x).softmax(-1)
+
+
+def adam(rate: float = 1e-3) -> Callable[[Any], torch.optim.Optimizer]:
+    return lambda parameters: torch.optim.Adam(parameters, lr=rate)
+
+
+def sgd(rate: float, momentum: float = 0.9) -> Callable[[Any], torch.optim.Optimizer]:
+    return lambda parameters: torch.optim.SGD(parameters, lr=rate, momentum=momentum)
+
+
+def scaled(data: Callable[[torch.Generator], tuple[Tensor, Tensor]], factor: float, offset: float) -> Any:
+    return lambda generator: (lambda x, y: (x * factor + offset, y))(*data(generator))
+
+
+def with_nan(data: Callable[[torch.Generator], tuple[Tensor, Tensor]]) -> Any:
+    def make(generator: torch.Generator) -> tuple[Tensor, Tensor]:
+        x, y = data(generator)
+        x[torch.rand(len(x), generator=generator) < 0.02, 0] = float("nan")
+        return x, y
+
+    return make
+
+
+CROSS_ENTROPY = nn.CrossEntropyLoss()
+
+HEALTHY = [
+    Case("mlp-circles", lambda: mlp(2, 2), circles, adam(3e-3), CROSS_ENTROPY, epochs=20),
+    Case("mlp-circles-tanh", lambda: mlp(2, 2, act=nn.Tanh), circles, adam(3e-3), CROSS_ENTROPY, epochs=20),
+    Case("mlp-blobs-sgd", lambda: mlp(20, 5), blobs, sgd(0.05), CROSS_ENTROPY),
+    Case("mlp-blobs-deep", lambda: mlp(20, 5, depth=5), blobs, adam(), CROSS_ENTROPY),
+    Case("mlp-blobs-gelu", lambda: mlp(20, 5, act=nn.GELU), blobs, adam(), CROSS_ENTROPY),
+    Case("mlp-friedman", lambda: mlp(8, 1), friedman, adam(3e-3), nn.MSELoss(), epochs=20),
+    Case("lenet-shapes", LeNet, shapes, adam(2e-3), CROSS_ENTROPY),
+    Case("lenet-shapes-sgd", LeNet, shapes, sgd(0.05), CROSS_ENTROPY),
+    Case("residual-shapes", Residual, shapes, adam(3e-3), CROSS_ENTROPY, epochs=8),
+    Case("lstm-sequences", Recurrent, sequences, adam(5e-3), CROSS_ENTROPY),
+    Case("gru-sequences", lambda: Recurrent(nn.GRU), sequences, adam(5e-3), CROSS_ENTROPY),
+    Case("transformer-tokens", Attention, tokens, adam(), CROSS_ENTROPY, epochs=10),
+]
+
+
+def faulty() -> list[Case]:
+    """Healthy programs with a fault each."""
+    by_name = {case.name: case for case in HEALTHY}
+
+    def broken(name: str, fault: str, causes: str, **changes: Any) -> Case:
+        return replace(by_name[name], name=f"{name}:{fault}", fault=fault, causes=tuple(causes.split()), **changes)
+
+    large = "exploding_gradient non_finite_loss diverging_loss oscillating_loss loss_spike update_ratio collapse dying_relu"
+    small = "slow_convergence update_ratio"
+    deep = "vanishing_gradient saturated_activation slow_convergence"
+    data = "abnormal_data input_scale non_finite_loss exploding_gradient"
+    output = "improper_output_activation improper_loss slow_convergence"
+    return [
+        broken("mlp-circles", "rate-too-high", large, optimizer=sgd(100.0)),
+        broken("mlp-blobs-sgd", "rate-too-high", large, optimizer=sgd(30.0)),
+        broken("lenet-shapes", "rate-too-high", large, optimizer=adam(1.0)),
+        broken("residual-shapes", "rate-too-low", small, optimizer=sgd(1e-7)),
+        broken("mlp-blobs-sgd", "rate-too-low", small, optimizer=sgd(1e-7)),
+        broken("lstm-sequences", "rate-too-low", small, optimizer=adam(1e-8)),
+        broken("mlp-circles", "deep-sigmoid", deep, model=lambda: mlp(2, 2, depth=10, act=nn.Sigmoid)),
+        broken("mlp-blobs-deep", "deep-sigmoid", deep, model=lambda: mlp(20, 5, depth=10, act=nn.Sigmoid)),
+        broken("lenet-shapes", "sigmoid", deep, model=lambda: LeNet(torch.sigmoid), optimizer=sgd(0.01)),
+        broken("mlp-blobs-sgd", "unscaled", data, data=scaled(blobs, 1000.0, 5000.0)),
+        broken("lenet-shapes-sgd", "unscaled", data, data=scaled(shapes, 255.0, 2000.0)),
+        broken("mlp-blobs-gelu", "nan-inputs", data, data=with_nan(blobs)),
+        broken("mlp-blobs-deep", "softmax", output, model=lambda: WithSoftmax(mlp(20, 5, depth=3)), optimizer=sgd(1e-3)),
+        broken("transformer-tokens", "rate-too-high", large, optimizer=adam(1.0)),
+    ]
+
+
+def split(case: Case, seed: int) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    x, y = case.data(torch.Generator().manual_seed(seed))
+    cut = len(x) * 3 // 4
+    return (x[:cut], y[:cut]), (x[cut:], y[cut:])
+
+
+def watch(case: Case, seed: int) -> list[surefoot.Finding]:
+    """Trains a case in an ordinary loop with ``surefoot.watch`` and returns its problems."""
+    (x, y), (x_test, y_test) = split(case, seed)
+    torch.manual_seed(seed)
+    model = case.model()
+    optimizer = case.optimizer(model.parameters())
+    steps = -(-len(x) // case.batch_size)
+    with surefoot.watch(model, optimizer, epochs=case.epochs, steps_per_epoch=steps, runs=None, on_finding="ignore") as run:
+        for _ in range(case.epochs):
+            for chosen in torch.randperm(len(x)).split(case.batch_size):
+                loss = case.loss(model(x[chosen]), y[chosen])
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                run.step(loss)
+            model.eval()
+            with torch.no_grad():
+                run.evaluation(case.loss(model(x_test), y_test))
+            model.train()
+    return [finding for finding in run.findings if finding.severity == "problem"]
+
+
+def fit(case: Case, seed: int) -> surefoot.Result:
+    """Trains and repairs a case."""
+    train, validation = split(case, seed)
+    return surefoot.fit(
+        case.model, case.optimizer, case.loss, train, validation,
+        epochs=case.epochs, batch_size=case.batch_size, seed=seed, runs=None, quiet=True,
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--fit", action="store_true", help="repair the faulty cases too")
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    totals = {"healthy": 0, "alarmed": 0, "faulty": 0, "found": 0, "right": 0, "improved": 0, "worse": 0}
+    for case in HEALTHY + faulty():
+        if arguments.only not in case.name:
+            continue
+        problems = [finding.problem for finding in watch(case, arguments.seed)]
+        row: dict[str, Any] = {"case": case.name, "fault": case.fault, "problems": problems}
+        if not case.fault:
+            totals["healthy"] += 1
+            totals["alarmed"] += bool(problems)
+        else:
+            totals["faulty"] += 1
+            totals["found"] += bool(problems)
+            totals["right"] += any(problem in case.causes for problem in problems)
+        if arguments.fit:
+            result = fit(case, arguments.seed)
+            row |= {"status": result.status, "before": result.before, "after": result.after, "remedies": result.remedies}
+            if case.fault:
+                gain = (result.after if result.after is not None else -1) - (result.before if result.before is not None else -1)
+                totals["improved"] += result.status == "repaired" and gain > 0
+                totals["worse"] += gain < 0
+        if arguments.json:
+            print(json.dumps({"event": "case", **row}), flush=True)
+        else:
+            verdict = row.get("status", "")
+            change = f"{row['before']} -> {row['after']}" if "before" in row else ""
+            print(f"{case.name:<36} {', '.join(problems) or '-':<48} {verdict:<9} {change}", flush=True)
+    if arguments.json:
+        print(json.dumps({"event": "summary", "seed": arguments.seed, **totals}))
+    else:
+        print(", ".join(f"{key} {value}" for key, value in totals.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -20,11 +20,8 @@ fn python_imports_the_module_and_runs_the_command() {
     std::fs::copy(library(), dir.path().join(name)).unwrap();
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let script = "import _core; print(_core.VERSION, _core.command(['no-such-command'], ['x']))";
-    let output = Command::new(python)
-        .args(["-c", script])
-        .env("PYTHONPATH", dir.path())
-        .output()
-        .unwrap();
+    let output =
+        Command::new(python).args(["-c", script]).env("PYTHONPATH", dir.path()).output().unwrap();
     let expected = format!("{} 2", env!("CARGO_PKG_VERSION"));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), expected, "{stderr}");

@@ -1,5 +1,6 @@
 //! Paths in a run directory.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -158,6 +159,39 @@ impl Layout {
         let _ = fs::remove_file(self.lock_file());
     }
 
+    /// Removes files that a killed process was writing: `.NAME.XXXXXX` beside `NAME`, and tables that
+    /// were not complete.
+    pub(crate) fn remove_temporary(&self) -> Result<()> {
+        let written = [
+            self.final_plan(),
+            self.preprocessing(),
+            self.model(),
+            self.summary(),
+            self.steps().closed,
+            self.layers().closed,
+        ];
+        for dir in [self.dir.clone(), self.checkpoints()] {
+            let entries = match fs::read_dir(&dir) {
+                Ok(entries) => entries,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(Error::io("read", &dir)(error)),
+            };
+            for entry in entries {
+                let path = entry.map_err(Error::io("read", &dir))?.path();
+                let target = path.file_name().and_then(target_of).map(|name| dir.join(name));
+                let is_partial = [self.steps().live, self.layers().live]
+                    .iter()
+                    .any(|live| path == live.with_extension("partial"));
+                let is_temporary = target
+                    .is_some_and(|target| written.contains(&target) || dir == self.checkpoints());
+                if is_partial || is_temporary {
+                    remove(&path)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn read_header(&self) -> Result<StoredHeader> {
         let not_a_run =
             |reason: &str| Error::NotARun { path: self.dir.clone(), reason: reason.to_owned() };
@@ -190,6 +224,13 @@ impl Layout {
         }
         serde_json::from_value(value).map_err(|error| Error::damaged(&path, error))
     }
+}
+
+/// The name of the file that a temporary file was to become; `None` for other files.
+fn target_of(name: &OsStr) -> Option<&str> {
+    let (target, random) = name.to_str()?.strip_prefix('.')?.rsplit_once('.')?;
+    let is_random = random.len() == 6 && random.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    is_random.then_some(target)
 }
 
 /// A name that is a single, plain component of a path.

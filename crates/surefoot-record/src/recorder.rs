@@ -64,9 +64,22 @@ impl Recorder {
     /// Characters other than letters, digits and `-_.` in the name become hyphens. The plan is
     /// stored verbatim.
     pub fn create(runs: &Path, name: &str, plan_source: &str, header: Header) -> Result<Recorder> {
+        Recorder::create_with(runs, name, plan_source, header, &[])
+    }
+
+    /// As [`create`](Recorder::create), with copies of `files`, each under the name given with it. The
+    /// copies are durable before the directory is a run.
+    pub fn create_with(
+        runs: &Path,
+        name: &str,
+        plan_source: &str,
+        header: Header,
+        files: &[(&Path, String)],
+    ) -> Result<Recorder> {
         check_names(&header)?;
         let layout = Layout::create(runs, name)?;
-        Recorder::create_or_clear(layout.clone(), &layout.plan(), plan_source, header)
+        let path = layout.plan();
+        Recorder::create_or_clear(layout, (&path, plan_source), header, files)
     }
 
     /// Creates a run of a program that another framework trains, described by `program` as JSON, in a
@@ -79,7 +92,8 @@ impl Recorder {
     ) -> Result<Recorder> {
         check_names(&header)?;
         let layout = Layout::create(runs, name)?;
-        Recorder::create_or_clear(layout.clone(), &layout.program(), program, header)
+        let path = layout.program();
+        Recorder::create_or_clear(layout, (&path, program), header, &[])
     }
 
     /// Creates a run in the directory `dir`, which must not exist.
@@ -90,7 +104,8 @@ impl Recorder {
         }
         fs::create_dir(dir).map_err(Error::io("create", dir))?;
         let layout = Layout::of(dir);
-        Recorder::create_or_clear(layout.clone(), &layout.plan(), plan_source, header)
+        let path = layout.plan();
+        Recorder::create_or_clear(layout, (&path, plan_source), header, &[])
     }
 
     /// Returns true if the process that created a directory died before the run was usable.
@@ -100,11 +115,11 @@ impl Recorder {
 
     fn create_or_clear(
         layout: Layout,
-        path: &Path,
-        source: &str,
+        source: (&Path, &str),
         header: Header,
+        files: &[(&Path, String)],
     ) -> Result<Recorder> {
-        let created = Recorder::create_in(&layout, path, source, header);
+        let created = Recorder::create_in(&layout, source, header, files);
         if created.is_err() {
             // Nothing was recorded in it yet.
             let _ = fs::remove_dir_all(layout.dir());
@@ -112,9 +127,20 @@ impl Recorder {
         created
     }
 
-    fn create_in(layout: &Layout, path: &Path, source: &str, header: Header) -> Result<Recorder> {
+    fn create_in(
+        layout: &Layout,
+        (path, source): (&Path, &str),
+        header: Header,
+        files: &[(&Path, String)],
+    ) -> Result<Recorder> {
         let lock = layout.lock()?;
         fs::write(path, source).map_err(Error::io("write", path))?;
+        for (file, name) in files {
+            let path = layout.dir().join(name);
+            fs::copy(file, &path)
+                .and_then(|_| File::open(&path)?.sync_all())
+                .map_err(Error::io("copy the model to", &path))?;
+        }
         let header =
             StoredHeader { format: FORMAT, plan_digest: Digest::of(source.as_bytes()), header };
         let files = Files {

@@ -44,6 +44,7 @@ pub(crate) fn resume(
         Some((checkpoint, files)) => (Some(checkpoint), files),
         None => (None, open_files(&layout, &header, Marks::default())?),
     };
+    layout.remove_temporary()?;
     files.steps.remove_closed()?;
     files.layers.remove_closed()?;
     let step = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.step);

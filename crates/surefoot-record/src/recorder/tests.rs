@@ -311,3 +311,24 @@ fn digests_of_an_older_format_are_not_taken_for_those_of_today() {
     let resumed = Recorder::resume(&dir, &Environment::default());
     assert!(matches!(resumed, Err(Error::Older { found: 1, .. })));
 }
+
+#[test]
+fn copies_are_written_before_the_header() {
+    let runs = tempfile::tempdir().unwrap();
+    let model = runs.path().join("model.h5");
+    fs::write(&model, "weights").unwrap();
+    // A copy that was written after the header would replace it.
+    let files = [(&*model, "initial.h5".to_owned()), (&*model, "header.json".to_owned())];
+    let recorder = Recorder::create_with(runs.path(), "x", PLAN, header(), &files).unwrap();
+    assert_eq!(fs::read(recorder.dir().join("initial.h5")).unwrap(), b"weights");
+    assert_eq!(Record::open(recorder.dir()).unwrap().header(), &header());
+}
+
+#[test]
+fn a_copy_that_fails_leaves_no_run() {
+    let runs = tempfile::tempdir().unwrap();
+    let files = [(&*runs.path().join("missing.h5"), "initial.h5".to_owned())];
+    let error = Recorder::create_with(runs.path(), "x", PLAN, header(), &files).unwrap_err();
+    assert!(error.to_string().contains("cannot copy the model to"), "{error}");
+    assert_eq!(names(runs.path()), [""; 0]);
+}

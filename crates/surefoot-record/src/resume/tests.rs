@@ -254,3 +254,26 @@ fn the_event_says_from_where_and_on_what() {
     let expected = Event::Resumed { step: 20, environment: Environment::default() };
     assert_eq!(events.last(), Some(&expected));
 }
+
+#[test]
+fn temporary_files_of_a_killed_process_are_removed() {
+    let runs = tempfile::tempdir().unwrap();
+    let expected = uninterrupted(runs.path());
+    let (mut recorder, dir) = begin(runs.path());
+    Training::new().until(&mut recorder, 50);
+    drop(recorder);
+    let left = [
+        ".model.safetensors.aB3dE6",
+        ".summary.json.000000",
+        ".observations.steps.parquet.zzzzzz",
+        "observations.layers.partial",
+        "checkpoints/.step-000000060.ckpt.XyZ123",
+    ];
+    let own = [".notes.txt.backup", ".model.safetensors", ".gitignore", "notes.partial"];
+    for name in left.iter().chain(&own) {
+        fs::write(dir.join(name), "torn").unwrap();
+    }
+    assert!(go_on(&dir) == expected);
+    assert_eq!(left.map(|name| dir.join(name).exists()), [false; 5]);
+    assert_eq!(own.map(|name| dir.join(name).exists()), [true; 4]);
+}

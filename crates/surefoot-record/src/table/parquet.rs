@@ -173,7 +173,8 @@ pub(crate) struct Reader {
 impl Reader {
     pub(crate) fn open(path: &Path, schema: Schema) -> Result<Reader> {
         let file = File::open(path).map_err(Error::io("open", path))?;
-        let file = SerializedFileReader::new(file).map_err(|error| Error::damaged(path, error))?;
+        let file = guarded(|| SerializedFileReader::new(file))
+            .map_err(|error| Error::damaged(path, error))?;
         let columns = file.metadata().file_metadata().schema_descr();
         let names = columns.columns().iter().map(|column| column.name());
         if !names.eq(schema.fields.iter().map(|field| field.name)) {
@@ -186,11 +187,11 @@ impl Reader {
         if self.next_group == self.file.num_row_groups() {
             return Ok(None);
         }
-        let batch = self
-            .file
-            .get_row_group(self.next_group)
-            .and_then(|group| read_group(&self.schema, &*group))
-            .map_err(|error| Error::damaged(&self.path, error))?;
+        let batch = guarded(|| {
+            let group = self.file.get_row_group(self.next_group)?;
+            read_group(&self.schema, &*group)
+        })
+        .map_err(|error| Error::damaged(&self.path, error))?;
         self.next_group += 1;
         Ok(Some(batch))
     }
@@ -200,6 +201,14 @@ impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Reader({})", self.path.display())
     }
+}
+
+/// Turns a panic into an error: the library panics on some damaged files.
+fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    // What is left half-done is not used again.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).unwrap_or_else(|panic| {
+        Err(ParquetError::General(surefoot_diagnose::panic_message(panic.as_ref())))
+    })
 }
 
 fn read_group(schema: &Schema, group: &dyn RowGroupReader) -> Result<Batch, ParquetError> {
@@ -272,6 +281,7 @@ fn read_column<T: DataType, V: Default>(
 mod tests {
     use super::super::tests::{layer_schema, random_batch};
     use super::*;
+    use surefoot_random::{Key, Purpose};
 
     fn write_all(path: &Path, batches: &[Batch]) {
         let mut batches = batches.iter().cloned();
@@ -332,6 +342,30 @@ mod tests {
         std::fs::write(&path, &whole).unwrap();
         let error = Reader::open(&path, Schema::steps()).unwrap_err();
         assert!(error.to_string().contains("columns"), "{error}");
+    }
+
+    #[test]
+    fn changed_bytes_are_an_error_or_other_values() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("observations.parquet");
+        write_all(&path, &[random_batch(&layer_schema(), 40)]);
+        let whole = std::fs::read(&path).unwrap();
+        let mut errors = 0;
+        for round in 0..2000 {
+            let key = Key::new(7, Purpose::Noise).epoch(round);
+            let mut torn = whole.clone();
+            for change in 0..=key.below(0, 3) {
+                let at = key.below(2 * change + 1, torn.len() as u64) as usize;
+                torn[at] = key.below(2 * change + 2, 256) as u8;
+            }
+            std::fs::write(&path, torn).unwrap();
+            let read = Reader::open(&path, layer_schema()).and_then(|mut reader| {
+                while reader.next_batch()?.is_some() {}
+                Ok(())
+            });
+            errors += u32::from(read.is_err());
+        }
+        assert!(errors > 300, "{errors}");
     }
 
     #[test]

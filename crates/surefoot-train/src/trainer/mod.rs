@@ -555,14 +555,6 @@ fn create(
     if let Some((_, name)) = &copy {
         header.more.insert(prepared::KERAS_COPY.to_owned(), name.clone().into());
     }
-    let recorder = Recorder::create(runs, &prepared.name, &prepared.text, header)?;
-    if let Some((file, name)) = copy {
-        let path = recorder.dir().join(name);
-        if let Err(source) = std::fs::copy(file, &path) {
-            // Nothing is recorded in it yet.
-            let _ = std::fs::remove_dir_all(recorder.dir());
-            return Err(TrainError::Io { action: "copy the model to", path, source });
-        }
-    }
-    Ok(recorder)
+    let files: Vec<(&Path, String)> = copy.into_iter().collect();
+    Ok(Recorder::create_with(runs, &prepared.name, &prepared.text, header, &files)?)
 }

@@ -9,7 +9,7 @@ use surefoot_plan::{Missing, Task};
 use crate::error::{DataError, Origin, Place, Position, shortened};
 use crate::missing::Gaps;
 use crate::preprocessing::{Column, Preprocessing};
-use crate::samples::{Form, Labels, Measure, Samples};
+use crate::samples::{Form, Labels, Measure, Samples, check_memory, room};
 use crate::table::{Names, label_column};
 
 /// Columns with more categories than this are identifiers or texts.
@@ -145,7 +145,7 @@ pub(crate) fn features(
         let at = file.find(&column.name, "which the model was trained with")?;
         file.features.push((at, column.clone()));
     }
-    let mut features = Vec::new();
+    let mut features = file.room()?;
     file.each(|line, record| file.encode(line, record, &mut features))?;
     match features.is_empty() {
         true => Err(DataError::HeaderOnly { path: path.to_owned() }),
@@ -154,7 +154,10 @@ pub(crate) fn features(
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, DataError> {
-    std::fs::read(path).map_err(|cause| DataError::Unreadable { path: path.to_owned(), cause })
+    let unreadable = |cause| DataError::Unreadable { path: path.to_owned(), cause };
+    let size = std::fs::metadata(path).map_err(unreadable)?.len();
+    check_memory(&Origin::File(path.to_owned()), size)?;
+    std::fs::read(path).map_err(unreadable)
 }
 
 /// A file in memory, its header understood.
@@ -364,9 +367,19 @@ impl<'a> Text<'a> {
         Ok(())
     }
 
+    /// Memory for the features of all lines. Categories need many times their size in the file.
+    fn room(&self) -> Result<Vec<f32>, DataError> {
+        let lines = self.bytes.iter().filter(|&&byte| byte == b'\n').count();
+        let width = self.features.iter().map(|(_, column)| match &column.categories {
+            Some(categories) => categories.len(),
+            None => 1,
+        });
+        room(&Origin::File(self.path.to_owned()), lines.max(1), width.sum())
+    }
+
     fn rows(&self) -> Result<Rows, DataError> {
         let mut rows = Rows {
-            features: Vec::new(),
+            features: self.room()?,
             whole: true,
             labels: Vec::new(),
             numbers: 0,

@@ -244,3 +244,23 @@ fn a_column_of_identifiers_is_not_encoded() {
     let error = encoded(&text, Missing::Refuse).unwrap_err();
     assert!(error.contains("column \"color\" has more than 1000 categories"), "{error}");
 }
+
+#[test]
+fn a_file_larger_than_memory_is_refused_by_its_size() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.csv");
+    // Sparse: it takes no room on the disk.
+    std::fs::File::create(&path).unwrap().set_len(1 << 42).unwrap();
+    let error = super::read(&path).unwrap_err().to_string();
+    assert!(error.contains("needs 4398046511104 bytes of memory"), "{error}");
+}
+
+#[test]
+fn categories_larger_than_memory_are_refused_before_they_are_encoded() {
+    let bytes = ["a,b\n".to_owned(), "\n".repeat((1 << 20) - 1)].concat();
+    let mut file = Text::open(Path::new("x.csv"), bytes.as_bytes(), Missing::Refuse).unwrap();
+    let categories = Some(vec![String::new(); 1 << 20]);
+    file.features = vec![(0, Column { name: "a".to_owned(), categories })];
+    let error = file.rows().err().unwrap().to_string();
+    assert!(error.contains("needs 4398046511104 bytes of memory"), "{error}");
+}

@@ -143,6 +143,8 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
         0
     };
     let division = split::divide(data.split, count, seed)?;
+    // The parts are copies.
+    samples::check_memory(&samples.origin, size_of_val(&samples.features[..]) as u64)?;
     let width = samples.shape.iter().product();
     let part = |ids| {
         let mut part = Part::gather(&samples.features, width, &learnt.targets, learnt.width, ids);

@@ -122,14 +122,19 @@ fn open_json(bytes: &[u8]) -> Result<Archive> {
     })
 }
 
+/// Largest content of this many compressed bytes. Weights hardly compress, so more is a decompression
+/// bomb.
+fn largest(compressed: u64) -> u64 {
+    compressed.saturating_mul(100).saturating_add(64 << 20)
+}
+
 fn member(zip: &mut zip::ZipArchive<Cursor<Vec<u8>>>, name: &str) -> Result<Option<Vec<u8>>> {
     let mut content = Vec::new();
     match zip.by_name(name) {
         Err(zip::result::ZipError::FileNotFound) => return Ok(None),
         Err(error) => Err(error.to_string()),
         Ok(member) => {
-            // Weights hardly compress, so a member far beyond this is a decompression bomb.
-            let limit = (64 << 20) + member.compressed_size().saturating_mul(100);
+            let limit = largest(member.compressed_size());
             match member.take(limit + 1).read_to_end(&mut content) {
                 Err(error) => Err(error.to_string()),
                 Ok(read) if read as u64 > limit => {
@@ -239,6 +244,19 @@ pub(super) fn array(file: &File, path: &str) -> std::result::Result<Option<Value
         other => other.map_err(|error| error.to_string())?,
     };
     let shape = dataset.shape().map_err(|error| error.to_string())?;
+    let element = dataset.element_size().map_err(|error| error.to_string())?;
+    let chunk = dataset.chunk_shape().map_err(|error| error.to_string())?.unwrap_or_default();
+    let limit = largest(file.as_bytes().len() as u64);
+    // The file states its sizes, and the library allocates them.
+    for sizes in [&shape, &chunk] {
+        let claimed = sizes.iter().fold(element, |product, &size| product.saturating_mul(size));
+        if claimed > limit {
+            return Err(format!(
+                "an array of shape {sizes:?} needs {claimed} bytes, and a file of this size may hold \
+                 at most {limit}"
+            ));
+        }
+    }
     let values = dataset.read_f32().map_err(|error| error.to_string())?;
     let shape: Vec<usize> =
         shape.iter().map(|&size| usize::try_from(size).unwrap_or(usize::MAX)).collect();
@@ -277,6 +295,26 @@ mod tests {
         assert!(error(b"\x89HDF\r\n\x1a\n\x00").starts_with("is damaged: the HDF5 file"));
         assert!(error(b"PK\x03\x04").starts_with("is damaged: the archive"));
         assert!(error(b"{\"class_name\":").starts_with("is damaged: the JSON"));
+    }
+
+    #[test]
+    fn an_array_beyond_the_size_of_its_file_is_refused() {
+        let fixture = "tests/keras/fixtures/keras3_h5_nested.h5";
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(fixture);
+        let mut bytes = std::fs::read(path).unwrap();
+        // The dataspace of a matrix: version 1, two dimensions.
+        let sizes = |bytes: &[u8]| {
+            let starts = (8..bytes.len() - 16).filter(|&at| bytes[at - 8..at - 6] == [1, 2]);
+            let zeros =
+                |at: &usize| bytes[at - 5..*at] == [0; 5] && bytes[at + 1..at + 8] == [0; 7];
+            starts.filter(zeros).collect::<Vec<usize>>()
+        };
+        for at in sizes(&bytes) {
+            bytes[at + 5] = 1;
+        }
+        let error = crate::keras::read(bytes).unwrap_err().to_string();
+        assert!(error.contains("bytes, and a file of this size may hold at most"), "{error}");
+        assert!(error.contains("needs 17592186044464 bytes"), "{error}");
     }
 
     #[test]

@@ -127,6 +127,15 @@ pub enum TrainError {
         /// The mismatch.
         reason: String,
     },
+    /// The model is too large for an ONNX file.
+    #[error(
+        "the arrays of the model have {size} bytes, and an ONNX file holds at most 2000000000; \
+         export it to .py"
+    )]
+    TooLargeForOnnx {
+        /// Bytes of the arrays.
+        size: u64,
+    },
     /// The run asks before it tries a remedy.
     #[error("this run was started with approval of remedies; set a repair mode")]
     NeedsApproval,

@@ -102,8 +102,8 @@ pub(super) struct Attention {
     pub(super) has_bias: bool,
 }
 
-/// The operations of a model.
-pub(super) fn steps(predictor: &Predictor) -> Vec<Step> {
+/// The operations of a model, each with the shape in which samples come to its layer.
+pub(super) fn steps(predictor: &Predictor) -> Vec<(Step, Vec<usize>)> {
     let names = predictor.weights().into_iter().map(|it| format!("{}.{}", it.layer, it.name));
     let mut reader = Reader {
         names: names.collect(),
@@ -122,16 +122,20 @@ struct Reader {
     layers: std::vec::IntoIter<LayerInfo>,
     /// Shape of the current value.
     shape: Vec<usize>,
-    steps: Vec<Step>,
+    steps: Vec<(Step, Vec<usize>)>,
 }
 
 impl Reader {
+    fn push(&mut self, step: Step) {
+        self.steps.push((step, self.shape.clone()));
+    }
+
     fn layers(&mut self, layers: &[Layer]) {
         for layer in layers {
             if let Layer::Residual(residual) = layer {
-                self.steps.push(Step::Fork);
+                self.push(Step::Fork);
                 self.layers(&residual.layers);
-                self.steps.push(Step::Join);
+                self.push(Step::Join);
             } else if let Some(info) = self.layers.next() {
                 self.layer(layer, &info.name, &info.output_shape);
                 self.shape = info.output_shape;
@@ -156,9 +160,9 @@ impl Reader {
             Layer::AveragePool2d(l) => self.pool2d(false, l),
             Layer::GlobalMaxPool(_) | Layer::GlobalAveragePool(_) => {
                 let is_max = matches!(layer, Layer::GlobalMaxPool(_));
-                self.steps.push(Step::GlobalPool { is_max });
+                self.push(Step::GlobalPool { is_max });
             }
-            Layer::Flatten(_) | Layer::Reshape(_) => self.steps.push(Step::Reshape(output.into())),
+            Layer::Flatten(_) | Layer::Reshape(_) => self.push(Step::Reshape(output.into())),
             // Active in training only.
             Layer::Dropout(_) => {}
             Layer::BatchNorm(l) => {
@@ -168,19 +172,19 @@ impl Reader {
                     affine: self.affine(&format!("{name}.")),
                     epsilon: l.epsilon,
                 };
-                self.steps.push(step);
+                self.push(step);
             }
             Layer::LayerNorm(l) => self.layer_norm(&format!("{name}."), l.epsilon),
             Layer::GroupNorm(l) => {
                 let affine = self.affine(&format!("{name}."));
                 let (groups, epsilon) = (l.groups, l.epsilon);
-                self.steps.push(Step::GroupNorm { groups, affine, epsilon });
+                self.push(Step::GroupNorm { groups, affine, epsilon });
             }
             Layer::Embedding(_) => {
-                self.steps.push(Step::Embedding { table: format!("{name}.embeddings") });
+                self.push(Step::Embedding { table: format!("{name}.embeddings") });
             }
             Layer::PositionEmbedding(_) => {
-                self.steps.push(Step::PositionEmbedding { table: format!("{name}.embeddings") });
+                self.push(Step::PositionEmbedding { table: format!("{name}.embeddings") });
             }
             Layer::SimpleRnn(l) => {
                 let activations = [l.activation, l.activation];
@@ -221,19 +225,19 @@ impl Reader {
 
     fn activate(&mut self, activation: Activation) {
         if activation != Activation::Linear {
-            self.steps.push(Step::Activate(activation));
+            self.push(Step::Activate(activation));
         }
     }
 
     fn dense(&mut self, prefix: &str, activation: Activation) {
         let bias = self.known(format!("{prefix}bias"));
-        self.steps.push(Step::Product { kernel: format!("{prefix}kernel"), bias });
+        self.push(Step::Product { kernel: format!("{prefix}kernel"), bias });
         self.activate(activation);
     }
 
     fn layer_norm(&mut self, prefix: &str, epsilon: f64) {
         let affine = self.affine(prefix);
-        self.steps.push(Step::LayerNorm { affine, epsilon });
+        self.push(Step::LayerNorm { affine, epsilon });
     }
 
     /// The windows over the current value.
@@ -257,20 +261,20 @@ impl Reader {
     ) {
         let (kernel, bias) = (format!("{name}.kernel"), self.known(format!("{name}.bias")));
         let window = self.window(size, padding, is_sequence);
-        self.steps.push(Step::Conv { kernel, bias, window });
+        self.push(Step::Conv { kernel, bias, window });
         self.activate(activation);
     }
 
     fn pool1d(&mut self, is_max: bool, l: &Pool1d) {
         let size = ([1, l.pool_size], [1, l.strides.unwrap_or(l.pool_size)], [1, 1]);
         let window = self.window(size, l.padding, true);
-        self.steps.push(Step::Pool { is_max, window });
+        self.push(Step::Pool { is_max, window });
     }
 
     fn pool2d(&mut self, is_max: bool, l: &Pool2d) {
         let size = (l.pool_size, l.strides.unwrap_or(l.pool_size), [1, 1]);
         let window = self.window(size, l.padding, false);
-        self.steps.push(Step::Pool { is_max, window });
+        self.push(Step::Pool { is_max, window });
     }
 
     fn recurrent(
@@ -280,7 +284,7 @@ impl Reader {
         [activation, gates]: [Activation; 2],
         [has_bias, returns_sequences, is_bidirectional]: [bool; 3],
     ) {
-        self.steps.push(Step::Recurrent(Recurrent {
+        self.push(Step::Recurrent(Recurrent {
             layer: name.to_owned(),
             cell,
             activation,
@@ -294,13 +298,13 @@ impl Reader {
     fn attention(&mut self, prefix: &str, heads: usize, key_dim: usize) {
         let has_bias = self.known(format!("{prefix}query_bias")).is_some();
         let prefix = prefix.to_owned();
-        self.steps.push(Step::Attention(Attention { prefix, heads, key_dim, has_bias }));
+        self.push(Step::Attention(Attention { prefix, heads, key_dim, has_bias }));
     }
 
     fn transformer(&mut self, name: &str, l: &Transformer) {
         let key_dim = self.shape[1] / l.num_heads.max(1);
         for part in ["attention", "feed_forward"] {
-            self.steps.push(Step::Fork);
+            self.push(Step::Fork);
             if l.norm_first {
                 self.layer_norm(&format!("{name}.{part}_norm_"), l.epsilon);
             }
@@ -310,7 +314,7 @@ impl Reader {
                 self.dense(&format!("{name}.feed_forward_1_"), l.activation);
                 self.dense(&format!("{name}.feed_forward_2_"), Activation::Linear);
             }
-            self.steps.push(Step::Join);
+            self.push(Step::Join);
             if !l.norm_first {
                 self.layer_norm(&format!("{name}.{part}_norm_"), l.epsilon);
             }

@@ -51,7 +51,7 @@ pub(super) fn module(predictor: &Predictor, weights: &str) -> String {
          w = lambda name: self.arrays[name.replace(\".\", \"|\")]\n        x = prepare(x)\n",
     );
     let mut kept = 0;
-    for step in steps(predictor) {
+    for (step, _) in steps(predictor) {
         let line = match &step {
             Step::Fork => {
                 kept += 1;

@@ -16,6 +16,9 @@ Examples:
   surefoot export runs/circles-001 model.py
       The delivered model of a run as a PyTorch module with its preprocessing: Model()(samples).
 
+  surefoot export runs/circles-001 model.onnx
+      The same as an ONNX file, for ONNX Runtime and others: input `samples`, output `outputs`.
+
   surefoot export runs/circles -o circles.csv
       One row per trial: number, state, value, parameters, pruning reason, epochs, time and run
       directory.
@@ -37,7 +40,7 @@ Examples:
 
 Exit codes: 0 success, 2 invalid input, 3 internal error.";
 
-/// Export a model to PyTorch, or a study to CSV, Parquet, JSON lines or Optuna
+/// Export a model to PyTorch or ONNX, or a study to CSV, Parquet, JSON lines or Optuna
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -45,7 +48,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "RUN|STORE")]
     store: String,
 
-    /// Output file, overwritten if it exists: .py for a run; the same as -o
+    /// Output file, overwritten if it exists: .py or .onnx for a run; the same as -o
     #[arg(value_name = "FILE", required_unless_present = "output", conflicts_with = "output")]
     file: Option<PathBuf>,
 
@@ -144,23 +147,34 @@ struct ModelWritten {
     format: &'static str,
 }
 
-/// Writes the delivered model of a run as a PyTorch module.
+/// Writes the delivered model of a run as a PyTorch module or an ONNX file.
 fn export_model(run: &Path, file: &Path, json: bool) -> Result<Exit, Failure> {
-    if file.extension().is_none_or(|extension| extension != "py") {
-        let message = format!("cannot export the run {} to {}", run.display(), file.display());
-        return Err(Failure::input(message).help("pass a .py file, for PyTorch"));
-    }
+    let extension = file.extension().and_then(|extension| extension.to_str());
+    let format = match extension.map(str::to_ascii_lowercase).as_deref() {
+        Some("py") => "pytorch",
+        Some("onnx") => "onnx",
+        _ => {
+            let message = format!("cannot export the run {} to {}", run.display(), file.display());
+            return Err(Failure::input(message).help("pass a .py file for PyTorch, or .onnx"));
+        }
+    };
     has_directory(file)?;
-    let weights = run.join("model.safetensors");
-    let weights = std::path::absolute(&weights)
-        .map_err(|error| Failure::input(format!("cannot resolve {}: {error}", run.display())))?;
     let predictor = Predictor::open(run)?;
-    let source = predictor.to_pytorch(&weights.to_string_lossy());
-    output::file::write(file, source.as_bytes())?;
+    let bytes = match format {
+        "onnx" => predictor.to_onnx()?,
+        _ => {
+            let weights = run.join("model.safetensors");
+            let weights = std::path::absolute(&weights).map_err(|error| {
+                Failure::input(format!("cannot resolve {}: {error}", run.display()))
+            })?;
+            predictor.to_pytorch(&weights.to_string_lossy()).into_bytes()
+        }
+    };
+    output::file::write(file, &bytes)?;
     let console = Console::new(json, false);
     let file = file.display().to_string();
-    console.say(&format!("  {:<14} {}", "pytorch", Role::Strong.paint(&file)));
-    console.event(&ModelWritten { event: "export", file, format: "pytorch" });
+    console.say(&format!("  {format:<14} {}", Role::Strong.paint(&file)));
+    console.event(&ModelWritten { event: "export", file, format });
     Ok(Exit::Done)
 }
 

@@ -217,7 +217,7 @@ pub(crate) fn paired(
         shape,
         features: values,
         columns: Vec::new(),
-        label: None,
+        label_columns: Vec::new(),
         measure: if whole { Measure::Whole } else { Measure::Amounts },
         labels: Labels::Numbers {
             values: labels.numbers(Gaps::in_labels(missing), |number| number)?,

@@ -10,7 +10,7 @@ use crate::error::{DataError, Origin, Place, Position, shortened};
 use crate::missing::Gaps;
 use crate::preprocessing::{Column, Preprocessing};
 use crate::samples::{Form, Labels, Measure, Samples, check_memory, room};
-use crate::table::{Names, label_column};
+use crate::table::{Names, label_columns};
 
 /// Columns with more categories than this are identifiers or texts.
 const MOST_CATEGORIES: usize = 1000;
@@ -18,7 +18,8 @@ const MOST_CATEGORIES: usize = 1000;
 /// Columns that a plan names.
 #[derive(Clone, Copy)]
 pub(crate) struct Selection<'a> {
-    pub(crate) label: Option<&'a str>,
+    /// Empty for the last column.
+    pub(crate) labels: &'a [String],
     pub(crate) exclude: &'a [String],
     pub(crate) categorical: &'a [String],
 }
@@ -36,7 +37,11 @@ pub(crate) fn csv(
     let rows = file.rows()?;
     let labels = match rows.first_text {
         Some(text) if file.are_classes(&text, rows.texts, rows.numbers, task)? => file.classes()?,
-        _ => Labels::Numbers { values: rows.labels, width: 1, form: Form::Column },
+        _ => Labels::Numbers {
+            values: rows.labels,
+            width: file.labels.len(),
+            form: Form::Column,
+        },
     };
     let columns: Vec<Column> = file.features.into_iter().map(|(_, column)| column).collect();
     let unnamed = columns.iter().any(|column| column.name.is_empty());
@@ -57,7 +62,7 @@ pub(crate) fn csv(
         } else {
             Vec::new()
         },
-        label: Some(file.columns[file.label].clone()),
+        label_columns: file.labels.iter().map(|&at| file.columns[at].clone()).collect(),
         columns,
     })
 }
@@ -130,7 +135,6 @@ pub(crate) fn features(
 ) -> Result<Vec<f32>, DataError> {
     let bytes = read(path)?;
     let mut file = Text::open(path, &bytes, missing)?;
-    file.label = usize::MAX;
     if trained.columns.is_empty() {
         if file.columns.len() != trained.width() {
             return Err(DataError::Width {
@@ -166,8 +170,8 @@ struct Text<'a> {
     bytes: &'a [u8],
     delimiter: u8,
     columns: Vec<String>,
-    /// Index of the label column.
-    label: usize,
+    /// Indices of the label columns.
+    labels: Vec<usize>,
     /// Feature columns with their index in the file.
     features: Vec<(usize, Column)>,
     missing: Missing,
@@ -178,7 +182,7 @@ struct Rows {
     features: Vec<f32>,
     /// True if all present features are whole numbers from 0.
     whole: bool,
-    /// Label of each row: 0 if it is not a number, NaN if it is missing.
+    /// Labels of each row: 0 if one is not a number, NaN if it is missing.
     labels: Vec<f64>,
     /// Number of numeric labels.
     numbers: usize,
@@ -190,6 +194,7 @@ struct Rows {
 
 struct FirstText {
     line: u64,
+    column: usize,
     value: String,
 }
 
@@ -200,7 +205,7 @@ impl<'a> Text<'a> {
             bytes,
             delimiter: delimiter(bytes),
             columns: Vec::new(),
-            label: 0,
+            labels: Vec::new(),
             features: Vec::new(),
             missing,
         };
@@ -220,7 +225,7 @@ impl<'a> Text<'a> {
 
     /// Selects the label and the features.
     fn select(&mut self, selection: Selection<'_>) -> Result<(), DataError> {
-        self.label = label_column(self.path, &self.columns, selection.label)?;
+        self.labels = label_columns(self.path, &self.columns, selection.labels)?;
         for name in selection.exclude {
             self.find(name, "which data.source.exclude names")?;
         }
@@ -228,7 +233,7 @@ impl<'a> Text<'a> {
             self.find(name, "which data.source.categorical names")?;
         }
         for (at, name) in self.columns.iter().enumerate() {
-            if at == self.label || selection.exclude.contains(name) {
+            if self.labels.contains(&at) || selection.exclude.contains(name) {
                 continue;
             }
             let categories = match selection.categorical.contains(name) {
@@ -240,7 +245,7 @@ impl<'a> Text<'a> {
         match self.features.is_empty() {
             true => Err(DataError::NoFeatures {
                 path: self.path.to_owned(),
-                label: shortened(&self.columns[self.label]),
+                label: shortened(&self.columns[self.labels[0]]),
             }),
             false => Ok(()),
         }
@@ -391,17 +396,19 @@ impl<'a> Text<'a> {
             self.encode(line, record, &mut rows.features)?;
             let is_whole = |x: &f32| x.is_nan() || *x >= 0.0 && x.fract() == 0.0;
             rows.whole &= rows.features[start..].iter().all(is_whole);
-            let cell = &record[self.label];
-            let label = self.label(line, cell)?;
-            match label {
-                Some(number) => rows.numbers += usize::from(!number.is_nan()),
-                None => {
-                    rows.texts += 1;
-                    let value = || FirstText { line, value: shortened(cell) };
-                    rows.first_text.get_or_insert_with(value);
+            for &column in &self.labels {
+                let cell = &record[column];
+                let label = self.label(line, column, cell)?;
+                match label {
+                    Some(number) => rows.numbers += usize::from(!number.is_nan()),
+                    None => {
+                        rows.texts += 1;
+                        let value = || FirstText { line, column, value: shortened(cell) };
+                        rows.first_text.get_or_insert_with(value);
+                    }
                 }
+                rows.labels.push(label.unwrap_or_default());
             }
-            rows.labels.push(label.unwrap_or_default());
             Ok(())
         })?;
         if rows.labels.is_empty() {
@@ -428,9 +435,9 @@ impl<'a> Text<'a> {
     }
 
     /// Parses a numeric label: NaN if it is missing, `None` if it is a name.
-    fn label(&self, line: u64, cell: &str) -> Result<Option<f64>, DataError> {
+    fn label(&self, line: u64, column: usize, cell: &str) -> Result<Option<f64>, DataError> {
         let gaps = Gaps::in_labels(self.missing);
-        let place = || self.place(line, self.label);
+        let place = || self.place(line, column);
         match cell.parse::<f64>() {
             Ok(number) => gaps.check(number, cell, place).map(Some),
             Err(_) if cell.is_empty() => gaps.fill(shown(cell), place).map(Some),
@@ -457,6 +464,9 @@ impl<'a> Text<'a> {
         task: Option<Task>,
     ) -> Result<bool, DataError> {
         let advice = match task {
+            _ if self.labels.len() > 1 => {
+                "several label columns have to be numbers: correct it, or give one label column"
+            }
             Some(Task::Binary | Task::MultiClass) => return Ok(true),
             None if texts >= numbers => return Ok(true),
             None => {
@@ -464,9 +474,10 @@ impl<'a> Text<'a> {
                  name of a class"
             }
             Some(Task::Regression) => "the labels of a regression are numbers",
+            Some(Task::MultiLabel) => "the labels of a multi-label task are 0 or 1",
         };
         Err(DataError::NotANumber {
-            place: self.place(text.line, self.label),
+            place: self.place(text.line, text.column),
             value: text.value.clone(),
             advice,
         })
@@ -476,7 +487,7 @@ impl<'a> Text<'a> {
     fn classes(&self) -> Result<Labels, DataError> {
         let mut names = Names::default();
         self.each(|_, record| {
-            let cell = &record[self.label];
+            let cell = &record[self.labels[0]];
             let number = cell.parse::<f64>();
             let missing = number.is_ok_and(|number| !(number as f32).is_finite());
             names.push(if missing { "" } else { cell });

@@ -2,26 +2,27 @@
 
 use super::*;
 
-fn selected(label: Option<&str>) -> Selection<'_> {
-    Selection { label, exclude: &[], categorical: &[] }
+fn selected(labels: &[String]) -> Selection<'_> {
+    Selection { labels, exclude: &[], categorical: &[] }
 }
 
 fn names(samples: &Samples) -> Vec<&str> {
     samples.columns.iter().map(|column| column.name.as_str()).collect()
 }
 
-fn read_as(text: &[u8], label: Option<&str>, task: Option<Task>) -> Result<Samples, String> {
+fn read_as(text: &[u8], labels: &[&str], task: Option<Task>) -> Result<Samples, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.csv");
     std::fs::write(&path, text).unwrap();
-    csv(&path, selected(label), task, Missing::Refuse).map_err(|error| {
+    let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
+    csv(&path, selected(&labels), task, Missing::Refuse).map_err(|error| {
         let message = error.to_string();
         message.replace(&path.display().to_string(), "t.csv")
     })
 }
 
 fn read(text: &str) -> Result<Samples, String> {
-    read_as(text.as_bytes(), None, None)
+    read_as(text.as_bytes(), &[], None)
 }
 
 fn error(text: &str) -> String {
@@ -41,9 +42,23 @@ fn numbers_are_features_and_the_last_column_is_the_label() {
 
 #[test]
 fn the_label_column_can_be_any() {
-    let samples = read_as(b"y,a\n0,5\n1,6\n", Some("y"), None).unwrap();
+    let samples = read_as(b"y,a\n0,5\n1,6\n", &["y"], None).unwrap();
     assert_eq!(samples.features, [5.0, 6.0]);
     assert_eq!(names(&samples), ["a"]);
+}
+
+#[test]
+fn several_label_columns_are_rows_of_labels() {
+    let samples = read_as(b"rain,a,snow\n0,5,1\n1,6,1\n", &["snow", "rain"], None).unwrap();
+    assert_eq!(samples.features, [5.0, 6.0]);
+    assert_eq!(samples.label_columns, ["snow", "rain"]);
+    assert!(matches!(
+        samples.labels,
+        Labels::Numbers { values, width: 2, .. } if values == [1.0, 0.0, 1.0, 1.0]
+    ));
+    let error = read_as(b"rain,a,snow\n0,5,much\n", &["snow", "rain"], None).unwrap_err();
+    assert!(error.starts_with("t.csv, line 2, column \"snow\": \"much\""), "{error}");
+    assert!(error.contains("several label columns have to be numbers"), "{error}");
 }
 
 #[test]
@@ -165,7 +180,7 @@ fn a_ragged_line_is_named() {
 
 #[test]
 fn another_encoding_is_named() {
-    let error = read_as(b"a,y\n1,caf\xe9\n", None, None).unwrap_err();
+    let error = read_as(b"a,y\n1,caf\xe9\n", &[], None).unwrap_err();
     assert_eq!(
         error,
         "t.csv is not a valid CSV file: line 2 is not UTF-8; save it in that encoding"
@@ -176,13 +191,13 @@ fn another_encoding_is_named() {
 fn a_name_among_numeric_labels_is_a_mistake_unless_they_are_classes() {
     let text = "a,y\n1,1\n2,2\n3,oops\n";
     assert!(error(text).starts_with("t.csv, line 4, column \"y\": \"oops\" is not a number"));
-    let stated = read_as(text.as_bytes(), None, Some(Task::MultiClass)).unwrap();
+    let stated = read_as(text.as_bytes(), &[], Some(Task::MultiClass)).unwrap();
     assert!(matches!(stated.labels, Labels::Classes { names, .. } if names == ["1", "2", "oops"]));
 }
 
 #[test]
 fn a_regression_needs_numbers() {
-    let error = read_as(b"a,y\n1,red\n", None, Some(Task::Regression)).unwrap_err();
+    let error = read_as(b"a,y\n1,red\n", &[], Some(Task::Regression)).unwrap_err();
     assert!(error.ends_with("the labels of a regression are numbers"), "{error}");
 }
 
@@ -194,7 +209,7 @@ fn a_saved_index_is_remarked_on() {
 
 #[test]
 fn a_missing_file_is_named() {
-    let error = csv(Path::new("nowhere/t.csv"), selected(None), None, Missing::Refuse).unwrap_err();
+    let error = csv(Path::new("nowhere/t.csv"), selected(&[]), None, Missing::Refuse).unwrap_err();
     assert!(error.to_string().starts_with("cannot read nowhere/t.csv: "), "{error}");
 }
 
@@ -204,7 +219,7 @@ fn encoded(text: &str, missing: Missing) -> Result<(Vec<f32>, Vec<String>), Stri
     let path = dir.path().join("t.csv");
     std::fs::write(&path, text).unwrap();
     let (exclude, categorical) = (["id".to_owned()], ["color".to_owned(), "size".to_owned()]);
-    let selection = Selection { label: None, exclude: &exclude, categorical: &categorical };
+    let selection = Selection { labels: &[], exclude: &exclude, categorical: &categorical };
     let samples = csv(&path, selection, None, missing).map_err(|error| error.to_string())?;
     let inputs = samples.columns.iter().flat_map(Column::inputs).collect();
     Ok((samples.features, inputs))

@@ -25,9 +25,9 @@ pub struct Dataset {
     pub symbols: usize,
     /// Task, as stated or inferred.
     pub task: Task,
-    /// The number of classes, 0 for a regression.
+    /// The number of classes, or of the labels of a multi-label task; 0 for a regression.
     pub classes: usize,
-    /// The names of the classes by their number, none for a regression.
+    /// The names of the classes by their number, or of the labels; none for a regression.
     pub class_names: Vec<String>,
     /// The names of the features, where the source has names.
     pub feature_names: Vec<String>,

@@ -7,7 +7,7 @@ use surefoot_plan::{Data, Missing, Scale, Source, Split, Task};
 
 use crate::csv::{Profile, profile};
 use crate::error::DataError;
-use crate::table::label_column;
+use crate::table::label_columns;
 
 /// A text column with more categories than this is left out.
 const MOST_CATEGORIES: usize = 50;
@@ -47,7 +47,9 @@ pub fn draft(path: &Path, name: &Path, target: Option<&str>) -> Result<Draft, Da
     let columns = profile(path)?;
     let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
     let usual = names.iter().find(|name| TARGETS.contains(&name.to_ascii_lowercase().as_str()));
-    let label = label_column(path, &names, target.or(usual.map(String::as_str)))?;
+    let chosen: Vec<String> = target.map(str::to_owned).or(usual.cloned()).into_iter().collect();
+    // One name, or the last column.
+    let label = label_columns(path, &names, &chosen)?[0];
     let why_target = match (target, usual) {
         (Some(_), _) => "as given",
         (None, Some(_)) => "by its name",
@@ -80,7 +82,7 @@ pub fn draft(path: &Path, name: &Path, target: Option<&str>) -> Result<Draft, Da
         split: Split { validation: 0.2, test: 0.0 },
         ..Data::new(Source::Csv {
             path: path.to_owned(),
-            label: Some(names[label].clone()),
+            label: Some(names[label].as_str().into()),
             exclude: first(&excluded),
             categorical: categorical.iter().map(|(name, _)| name.clone()).collect(),
         })
@@ -146,7 +148,8 @@ impl Draft {
         line("[data]");
         let task = match self.task {
             Task::Regression => "numbers".to_owned(),
-            _ => format!("{} classes", classes.len()),
+            Task::MultiLabel => format!("{} labels", classes.len()),
+            Task::Binary | Task::MultiClass => format!("{} classes", classes.len()),
         };
         line(&format!("task = {}  # inferred: the target has {task}", quoted(self.task.name())));
         match missing {
@@ -214,6 +217,7 @@ impl Draft {
         };
         match self.task {
             Task::Binary => (units, 1, Some("sigmoid"), "binary_crossentropy"),
+            Task::MultiLabel => (units, classes, Some("sigmoid"), "binary_crossentropy"),
             Task::MultiClass => {
                 (units, classes, Some("softmax"), "sparse_categorical_crossentropy")
             }

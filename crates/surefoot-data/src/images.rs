@@ -49,7 +49,7 @@ pub(crate) fn images(
         shape: vec![height, width, channels],
         features,
         columns: Vec::new(),
-        label: None,
+        label_columns: Vec::new(),
         measure: Measure::Amounts,
         labels: Labels::Classes { ids: files.iter().map(|&(_, class)| class).collect(), names },
         notes,

@@ -57,7 +57,7 @@ pub use scale::Scaling;
 use std::path::Path;
 
 use samples::{Measure, Samples};
-use surefoot_plan::{Data, Missing, Outliers, Scale, Source, Task};
+use surefoot_plan::{Columns, Data, Missing, Outliers, Scale, Source, Task};
 
 /// Loads the data of a plan. Files are relative to `base`, the plan's folder.
 ///
@@ -95,11 +95,11 @@ fn read(data: &Data, seed: u64, base: &Path) -> Result<Samples, DataError> {
             generate::shapes(seed, samples, size, channels, classes, noise)
         }
         Source::Csv { ref path, ref label, ref exclude, ref categorical } => {
-            let selection = csv::Selection { label: label.as_deref(), exclude, categorical };
+            let selection = csv::Selection { labels: names(label), exclude, categorical };
             csv::csv(&base.join(path), selection, data.task, missing)
         }
         Source::Parquet { ref path, ref label } => {
-            parquet::parquet(&base.join(path), label.as_deref(), missing)
+            parquet::parquet(&base.join(path), names(label), missing)
         }
         Source::Npy { ref features, ref labels } => {
             npy::npy(&base.join(features), &base.join(labels), missing)
@@ -114,6 +114,11 @@ fn read(data: &Data, seed: u64, base: &Path) -> Result<Samples, DataError> {
             images::images(&base.join(path), size, channels)
         }
     }
+}
+
+/// Names of the label columns in a plan; empty if there are none.
+fn names(label: &Option<Columns>) -> &[String] {
+    label.as_ref().map_or(&[], |columns| &columns.0)
 }
 
 /// The data set of samples: targets, parts, cleaning, scaling.
@@ -136,7 +141,12 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
     if let Some(instead) = arithmetic(data).filter(|_| samples.measure == Measure::Symbols) {
         return Err(DataError::MeasuredSymbols { origin: samples.origin, instead });
     }
-    let learnt = task::learnt(samples.labels, data.task, &samples.label_origin)?;
+    let learnt = task::learnt(
+        samples.labels,
+        &samples.label_columns,
+        data.task,
+        &samples.label_origin,
+    )?;
     let symbols = if data.scale == Scale::None {
         symbols(samples.measure, &samples.shape, &samples.features)
     } else {
@@ -189,7 +199,7 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
     let preprocessing = Preprocessing {
         task: learnt.task.name().to_owned(),
         classes: learnt.classes.clone(),
-        label: samples.label,
+        labels: samples.label_columns,
         input_shape: samples.shape.clone(),
         limits: cleaned.limits,
         means: cleaned.means,

@@ -16,7 +16,7 @@ use crate::error::{DataError, Origin, Place, Position, shortened};
 use crate::missing::Gaps;
 use crate::preprocessing::Column as Feature;
 use crate::samples::{Form, Labels, Measure, Samples, room};
-use crate::table::{Names, label_column};
+use crate::table::{Names, label_columns};
 
 /// Number of values read at a time.
 const BATCH: usize = 1 << 13;
@@ -24,7 +24,7 @@ const BATCH: usize = 1 << 13;
 /// Reads a file.
 pub(crate) fn parquet(
     path: &Path,
-    label: Option<&str>,
+    labels: &[String],
     missing: Missing,
 ) -> Result<Samples, DataError> {
     let unreadable = |cause| DataError::Unreadable { path: path.to_owned(), cause };
@@ -41,7 +41,7 @@ pub(crate) fn parquet(
         return Err(DataError::Empty { origin: Origin::File(path.to_owned()) });
     }
     // The library has panicked on damaged files before; a run must not.
-    std::panic::catch_unwind(|| read(path, file, label, missing)).unwrap_or_else(|_| {
+    std::panic::catch_unwind(|| read(path, file, labels, missing)).unwrap_or_else(|_| {
         Err(DataError::Malformed {
             path: path.to_owned(),
             format: "Parquet",
@@ -53,7 +53,7 @@ pub(crate) fn parquet(
 fn read(
     path: &Path,
     file: File,
-    label: Option<&str>,
+    labels: &[String],
     missing: Missing,
 ) -> Result<Samples, DataError> {
     let table = Table {
@@ -65,24 +65,25 @@ fn read(
     if names.is_empty() {
         return Err(DataError::Empty { origin: Origin::File(path.to_owned()) });
     }
-    let label = label_column(path, &names, label)?;
-    let labels = table.labels(&columns[label], Gaps::in_labels(missing))?;
-    let count = match &labels {
-        Labels::Classes { ids, .. } => ids.len(),
-        Labels::Numbers { values, .. } => values.len(),
+    let targets = label_columns(path, &names, labels)?;
+    let labels = match targets[..] {
+        [label] => table.labels(&columns[label], Gaps::in_labels(missing))?,
+        _ => table.numeric_labels(&columns, &targets, Gaps::in_labels(missing))?,
     };
+    let count = labels.len();
     if count == 0 {
         return Err(DataError::HeaderOnly { path: path.to_owned() });
     }
 
-    let width = columns.len() - 1;
+    let width = columns.len() - targets.len();
     let mut features = room(&Origin::File(path.to_owned()), count, width)?;
     features.resize(count * width, 0.0);
-    let mut names = names;
-    let label_name = names.remove(label);
-    let inputs = columns.iter().filter(|column| column.index != columns[label].index);
+    let inputs: Vec<&Column> = (0..columns.len())
+        .filter(|at| !targets.contains(at))
+        .map(|at| &columns[at])
+        .collect();
     let mut whole = true;
-    for (place, column) in inputs.enumerate() {
+    for (place, column) in inputs.iter().enumerate() {
         let mut rows = features.chunks_mut(width);
         let mut read = 0;
         table.numbers(column, Gaps::in_features(missing), |number| {
@@ -105,8 +106,8 @@ fn read(
         label_origin: Origin::File(path.to_owned()),
         shape: vec![width],
         features,
-        columns: names.into_iter().map(Feature::number).collect(),
-        label: Some(label_name),
+        columns: inputs.iter().map(|column| Feature::number(&column.name)).collect(),
+        label_columns: targets.iter().map(|&at| names[at].clone()).collect(),
         measure: if whole { Measure::Whole } else { Measure::Amounts },
         labels,
         notes,
@@ -183,6 +184,25 @@ impl Table<'_> {
             })
         })?;
         Ok(names.labels())
+    }
+
+    /// Several label columns, which have to be numbers.
+    fn numeric_labels(
+        &self,
+        columns: &[Column],
+        targets: &[usize],
+        gaps: Gaps,
+    ) -> Result<Labels, DataError> {
+        let mut each = Vec::new();
+        for &at in targets {
+            let mut values = Vec::new();
+            self.numbers(&columns[at], gaps, |number| values.push(number))?;
+            each.push(values);
+        }
+        // Columns of different lengths are found when the features are read.
+        let rows = each.iter().map(Vec::len).min().unwrap_or(0);
+        let values = (0..rows).flat_map(|row| each.iter().map(move |values| values[row]));
+        Ok(Labels::Numbers { values: values.collect(), width: targets.len(), form: Form::Column })
     }
 
     /// Calls a function with each number of a column, NaN where one is missing.

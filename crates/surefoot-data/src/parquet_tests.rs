@@ -79,18 +79,19 @@ fn names(samples: &Samples) -> Vec<&str> {
     samples.columns.iter().map(|column| column.name.as_str()).collect()
 }
 
-fn read(bytes: &[u8], label: Option<&str>) -> Result<Samples, String> {
+fn read(bytes: &[u8], labels: &[&str]) -> Result<Samples, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.parquet");
     std::fs::write(&path, bytes).unwrap();
-    parquet(&path, label, Missing::Refuse).map_err(|error| {
+    let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
+    parquet(&path, &labels, Missing::Refuse).map_err(|error| {
         let message = error.to_string();
         message.replace(&path.display().to_string(), "t.parquet")
     })
 }
 
 fn one(schema: &str, columns: Vec<Values>) -> Result<Samples, String> {
-    read(&file(schema, &[columns], Compression::UNCOMPRESSED), None)
+    read(&file(schema, &[columns], Compression::UNCOMPRESSED), &[])
 }
 
 fn labels() -> Values {
@@ -105,7 +106,7 @@ fn groups_of_rows_are_joined_in_every_compression() {
         Compression::GZIP(Default::default()),
         Compression::ZSTD(Default::default()),
     ] {
-        let samples = read(&flowers(compression), None).unwrap();
+        let samples = read(&flowers(compression), &[]).unwrap();
         assert_eq!(samples.features, [1.5, 5.0, 2.5, 6.0, 3.5, 7.0, 4.5, 8.0]);
         assert_eq!(names(&samples), ["sepal", "petals"]);
         assert!(matches!(
@@ -207,20 +208,35 @@ fn an_index_that_pandas_saved_is_left_out() {
 
 #[test]
 fn the_label_can_be_named() {
-    let samples = read(&flowers(Compression::SNAPPY), Some("petals"));
+    let samples = read(&flowers(Compression::SNAPPY), &["petals"]);
     assert!(samples.unwrap_err().contains("column \"kind\" holds text"));
-    let error = read(&flowers(Compression::SNAPPY), Some("y")).unwrap_err();
+    let error = read(&flowers(Compression::SNAPPY), &["y"]).unwrap_err();
     assert!(error.ends_with("its columns are \"sepal\", \"petals\", \"kind\""), "{error}");
 }
 
 #[test]
 fn files_without_samples_are_refused() {
     assert_eq!(
-        read(b"", None).unwrap_err(),
+        read(b"", &[]).unwrap_err(),
         "t.parquet is empty; it must hold at least two samples"
     );
     let bare = file("optional float a; optional int32 y;", &[], Compression::UNCOMPRESSED);
-    assert!(read(&bare, None).unwrap_err().contains("has a header but no samples"));
-    assert!(read(b"a,b\n1,2\n", None).unwrap_err().contains("is not a valid Parquet file"));
+    assert!(read(&bare, &[]).unwrap_err().contains("has a header but no samples"));
+    assert!(read(b"a,b\n1,2\n", &[]).unwrap_err().contains("is not a valid Parquet file"));
     assert!(parquet(&std::env::temp_dir(), None, Missing::Refuse).is_err());
+}
+
+#[test]
+fn several_label_columns_are_rows_of_labels() {
+    let schema = "message m { required int32 a; required float x; required int32 b; }";
+    let ints = || Values::Ints(vec![Some(0), Some(1)]);
+    let columns = vec![ints(), Values::Floats(vec![Some(0.5), Some(1.5)]), ints()];
+    let bytes = file(schema, &[columns], Compression::UNCOMPRESSED);
+    let samples = read(&bytes, &["a", "b"]).unwrap();
+    assert_eq!(samples.features, [0.5, 1.5]);
+    assert_eq!(samples.label_columns, ["a", "b"]);
+    assert!(matches!(
+        samples.labels,
+        Labels::Numbers { values, width: 2, .. } if values == [0.0, 0.0, 1.0, 1.0]
+    ));
 }

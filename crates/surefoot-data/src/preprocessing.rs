@@ -16,12 +16,12 @@ use crate::{csv, npy};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preprocessing {
-    /// Task: `binary`, `multi_class` or `regression`.
+    /// Task: `binary`, `multi_class`, `multi_label` or `regression`.
     pub task: String,
-    /// Names of the classes by their number; empty for a regression.
+    /// Names of the classes by their number, or of the labels; empty for a regression.
     pub classes: Vec<String>,
-    /// Column of the target, where the data have columns.
-    pub label: Option<String>,
+    /// Columns of the target, where the data have columns.
+    pub labels: Vec<String>,
     /// Feature columns in the order of the inputs; empty if the data have no columns.
     pub columns: Vec<Column>,
     /// Shape of one sample after encoding: channels last, no batch.
@@ -68,8 +68,7 @@ impl Column {
 impl Preprocessing {
     /// The task; a regression if the name is unknown.
     pub fn task(&self) -> Task {
-        let tasks = [Task::Binary, Task::MultiClass, Task::Regression];
-        tasks.into_iter().find(|task| task.name() == self.task).unwrap_or(Task::Regression)
+        Task::named(&self.task).unwrap_or(Task::Regression)
     }
 
     /// Values of one sample.

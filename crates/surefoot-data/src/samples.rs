@@ -19,8 +19,8 @@ pub(crate) struct Samples {
     pub(crate) features: Vec<f32>,
     /// Feature columns, where the source has names.
     pub(crate) columns: Vec<Column>,
-    /// Name of the label column, where the source has names.
-    pub(crate) label: Option<String>,
+    /// Names of the label columns, where the source has names.
+    pub(crate) label_columns: Vec<String>,
     /// Meaning of the numbers in `features`.
     pub(crate) measure: Measure,
     /// Labels, one per sample.
@@ -93,7 +93,7 @@ pub(crate) enum Labels {
 }
 
 impl Labels {
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Labels::Classes { ids, .. } => ids.len(),
             Labels::Numbers { values, width, .. } => values.len() / width,

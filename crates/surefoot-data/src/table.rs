@@ -6,16 +6,16 @@ use std::path::Path;
 use crate::error::{DataError, shortened};
 use crate::samples::Labels;
 
-/// Returns the index of the label column: the one in the plan, or the last.
+/// Returns the indices of the label columns: those in the plan, or the last.
 ///
 /// # Errors
 ///
-/// If it is missing or the only column, or if two columns share a name.
-pub(crate) fn label_column(
+/// If one is missing, if there are no other columns, or if two columns share a name.
+pub(crate) fn label_columns(
     path: &Path,
     columns: &[String],
-    label: Option<&str>,
-) -> Result<usize, DataError> {
+    labels: &[String],
+) -> Result<Vec<usize>, DataError> {
     let mut seen = HashMap::new();
     for (number, column) in (1..).zip(columns) {
         if let Some(first) = seen.insert(column, number) {
@@ -26,21 +26,29 @@ pub(crate) fn label_column(
             });
         }
     }
-    let found = match label {
-        Some(label) => columns.iter().position(|column| column == label),
-        None => columns.len().checked_sub(1),
-    };
-    let Some(found) = found else {
-        return Err(DataError::NoLabel {
-            path: path.to_owned(),
-            label: label.unwrap_or_default().to_owned(),
-            columns: columns.to_vec(),
-        });
-    };
-    if columns.len() == 1 {
-        return Err(DataError::NoFeatures { path: path.to_owned(), label: shortened(&columns[0]) });
+    let mut found = Vec::new();
+    for label in labels {
+        match columns.iter().position(|column| column == label) {
+            Some(at) => found.push(at),
+            None => {
+                return Err(DataError::NoLabel {
+                    path: path.to_owned(),
+                    label: label.clone(),
+                    columns: columns.to_vec(),
+                });
+            }
+        }
     }
-    Ok(found)
+    if labels.is_empty() {
+        found.extend(columns.len().checked_sub(1));
+    }
+    match found.len() == columns.len() {
+        true => Err(DataError::NoFeatures {
+            path: path.to_owned(),
+            label: columns.first().map_or_else(String::new, |label| shortened(label)),
+        }),
+        false => Ok(found),
+    }
 }
 
 /// Classes as they come by name; each name is kept once.
@@ -83,21 +91,23 @@ impl Names {
 mod tests {
     use super::*;
 
-    fn label(columns: &[&str], label: Option<&str>) -> Result<usize, String> {
-        let columns: Vec<String> = columns.iter().map(|&column| column.into()).collect();
-        label_column(Path::new("t.csv"), &columns, label).map_err(|error| error.to_string())
+    fn label(columns: &[&str], label: &[&str]) -> Result<Vec<usize>, String> {
+        let owned = |names: &[&str]| -> Vec<String> { names.iter().map(|&n| n.into()).collect() };
+        label_columns(Path::new("t.csv"), &owned(columns), &owned(label))
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn the_label_is_the_column_named_or_the_last() {
-        assert_eq!(label(&["a", "b", "c"], Some("b")), Ok(1));
-        assert_eq!(label(&["a", "b", "c"], None), Ok(2));
+        assert_eq!(label(&["a", "b", "c"], &["b"]), Ok(vec![1]));
+        assert_eq!(label(&["a", "b", "c"], &[]), Ok(vec![2]));
+        assert_eq!(label(&["a", "b", "c"], &["c", "a"]), Ok(vec![2, 0]));
     }
 
     #[test]
     fn a_missing_label_lists_the_columns() {
         assert_eq!(
-            label(&["a", "b"], Some("y")).unwrap_err(),
+            label(&["a", "b"], &["y"]).unwrap_err(),
             "t.csv has no column \"y\" to take the label from; its columns are \"a\", \"b\""
         );
     }
@@ -105,14 +115,14 @@ mod tests {
     #[test]
     fn columns_need_names_of_their_own() {
         assert_eq!(
-            label(&["a", "b", "a"], None).unwrap_err(),
+            label(&["a", "b", "a"], &[]).unwrap_err(),
             "t.csv has two columns named \"a\" (numbers 1 and 3); rename or remove one"
         );
     }
 
     #[test]
     fn a_label_alone_is_not_enough() {
-        assert!(label(&["y"], None).unwrap_err().contains("nothing to learn it from"));
+        assert!(label(&["y"], &[]).unwrap_err().contains("nothing to learn it from"));
     }
 
     #[test]

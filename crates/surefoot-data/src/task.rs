@@ -20,52 +20,92 @@ pub(crate) struct Learnt {
     pub(crate) targets: Targets,
     /// Columns of the targets, 1 for classes.
     pub(crate) width: usize,
-    /// The names of the classes, none for a regression.
+    /// The names of the classes or labels, none for a regression.
     pub(crate) classes: Vec<String>,
     pub(crate) notes: Vec<String>,
 }
 
-/// The targets of labels, for the task that the plan states or that the labels suggest.
+/// The targets of labels, for the task that the plan states or that the labels suggest. `columns` are
+/// the names of the label columns, where the source has names.
 pub(crate) fn learnt(
     labels: Labels,
+    columns: &[String],
     stated: Option<Task>,
     origin: &Origin,
 ) -> Result<Learnt, DataError> {
-    match labels {
-        Labels::Classes { ids, names } => named(ids, names, stated, origin),
-        Labels::Numbers { values, width, form } => match (form, stated) {
-            (Form::Amounts, Some(task @ (Task::Binary | Task::MultiClass))) => {
-                Err(DataError::WrongTask {
-                    task,
-                    origin: origin.clone(),
-                    found: "amounts, not classes".into(),
-                    advice: "say task = \"regression\"",
-                })
+    let (values, width, form) = match labels {
+        Labels::Classes { ids, names } => return named(ids, names, stated, origin),
+        Labels::Numbers { values, width, form } => (values, width, form),
+    };
+    // The names of several classes or labels.
+    let names = || match columns.len() == width {
+        true => columns.to_vec(),
+        false => (0..width).map(|id| id.to_string()).collect(),
+    };
+    let is_hot = || values.chunks(width).all(|row| hot(row).is_some());
+    match (form, stated) {
+        (_, Some(Task::Regression)) | (Form::Amounts, None) => Ok(amounts(&values, width)),
+        (Form::Amounts, Some(task)) => Err(DataError::WrongTask {
+            task,
+            origin: origin.clone(),
+            found: "amounts, not classes".into(),
+            advice: "say task = \"regression\"",
+        }),
+        (_, Some(Task::MultiLabel)) => multi_label(&values, names(), origin),
+        (_, Some(_)) if width > 1 => one_hot(&values, names(), stated, origin),
+        (_, None) if width > 1 && is_hot() => {
+            let mut learnt = one_hot(&values, names(), stated, origin)?;
+            if form != Form::Integers {
+                learnt.notes.push(format!(
+                    "each sample in {origin} has a single 1 in {width} columns, which are taken as \
+                     classes; if they are amounts, say task = \"regression\""
+                ));
             }
-            (_, Some(Task::Regression)) | (Form::Amounts, None) => Ok(amounts(&values, width)),
-            (Form::Column, Some(_)) => distinct(&values, stated, origin),
-            (Form::Column, None) => suggested_by_column(&values, origin),
-            (Form::Integers | Form::Floats, Some(_)) if width > 1 => {
-                one_hot(&values, width, stated, origin)
-            }
-            (Form::Integers | Form::Floats, Some(_)) | (Form::Integers, None) if width == 1 => {
-                numbered(&values, stated, origin)
-            }
-            (Form::Integers, None) if values.chunks(width).all(|row| hot(row).is_some()) => {
-                one_hot(&values, width, stated, origin)
-            }
-            _ => {
-                let mut learnt = amounts(&values, width);
-                if width > 1 && values.chunks(width).all(|row| hot(row).is_some()) {
-                    learnt.notes.push(format!(
-                        "the labels in {origin} are floating-point and taken as {width} amounts a \
-                         sample, but look like classes; if they are, say task = \"multi_class\""
-                    ));
-                }
-                Ok(learnt)
-            }
-        },
+            Ok(learnt)
+        }
+        (_, None) if width > 1 && values.iter().all(|&value| is_label(value)) => {
+            let mut learnt = multi_label(&values, names(), origin)?;
+            learnt.notes.push(format!(
+                "the {width} columns of labels in {origin} are all 0 or 1 and taken as \
+                 multi-label; if they are amounts, say task = \"regression\""
+            ));
+            Ok(learnt)
+        }
+        (Form::Column, Some(_)) => distinct(&values, stated, origin),
+        (Form::Column, None) if width == 1 => suggested_by_column(&values, origin),
+        (Form::Integers | Form::Floats, Some(_)) | (Form::Integers, None) if width == 1 => {
+            numbered(&values, stated, origin)
+        }
+        _ => Ok(amounts(&values, width)),
     }
+}
+
+/// Each number of a row says if the sample has the label of that column.
+fn multi_label(
+    values: &[f64],
+    names: Vec<String>,
+    origin: &Origin,
+) -> Result<Learnt, DataError> {
+    let width = names.len();
+    limit(width as f64, origin)?;
+    if let Some(at) = values.iter().position(|&value| !is_label(value)) {
+        return Err(not_a_class(
+            origin,
+            at / width,
+            shortened(&values[at].to_string()),
+            "every label of a multi-label task is 0 or 1",
+        ));
+    }
+    let first = &values[..width];
+    if values.chunks(width).all(|row| row == first) {
+        let class = shortened(&format!("{first:?}"));
+        return Err(DataError::OneClass { origin: origin.clone(), class });
+    }
+    Ok(Learnt { task: Task::MultiLabel, classes: names, ..amounts(values, width) })
+}
+
+fn is_label(value: f64) -> bool {
+    value == 0.0 || value == 1.0
 }
 
 /// The labels of a column: few different whole numbers are classes, anything else is amounts.
@@ -116,10 +156,11 @@ fn numbered(values: &[f64], stated: Option<Task>, origin: &Origin) -> Result<Lea
 /// Each row is 1 at its class and 0 elsewhere.
 fn one_hot(
     values: &[f64],
-    width: usize,
+    names: Vec<String>,
     stated: Option<Task>,
     origin: &Origin,
 ) -> Result<Learnt, DataError> {
+    let width = names.len();
     let mut ids = Vec::with_capacity(values.len() / width);
     for (sample, row) in values.chunks(width).enumerate() {
         ids.push(hot(row).ok_or_else(|| {
@@ -127,11 +168,11 @@ fn one_hot(
                 origin,
                 sample,
                 shortened(&format!("{row:?}")),
-                "a row of several labels must be 1 at one place and 0 elsewhere",
+                "a row of several labels must be 1 at one place and 0 elsewhere (rows with any \
+                 number of ones need task = \"multi_label\")",
             )
         })?);
     }
-    let names = (0..width).map(|id| id.to_string()).collect();
     named(ids, names, stated, origin)
 }
 
@@ -170,9 +211,9 @@ fn named(
                 advice: "say task = \"multi_class\", or number the two classes 0 and 1",
             });
         }
-        Some(Task::Regression) => {
+        Some(task @ (Task::Regression | Task::MultiLabel)) => {
             return Err(DataError::WrongTask {
-                task: Task::Regression,
+                task,
                 origin: origin.clone(),
                 found: format!("classes such as {:?}", shortened(&names[0])),
                 advice: "leave task out, or give labels that are numbers",
@@ -256,7 +297,7 @@ mod tests {
         stated: Option<Task>,
     ) -> Result<Learnt, String> {
         let labels = Labels::Numbers { values: values.to_vec(), width, form };
-        learnt(labels, stated, &Origin::File("y".into())).map_err(|error| error.to_string())
+        learnt(labels, &[], stated, &Origin::File("y".into())).map_err(|error| error.to_string())
     }
 
     fn ids(learnt: &Learnt) -> &[u32] {
@@ -329,10 +370,36 @@ mod tests {
         let learnt = from(&rows, 3, Form::Integers, None).unwrap();
         assert_eq!(ids(&learnt), [1, 0]);
         let learnt = from(&rows, 3, Form::Floats, None).unwrap();
-        assert_eq!((learnt.task, learnt.width), (Task::Regression, 3));
-        assert_eq!(learnt.notes.len(), 1);
+        assert_eq!((learnt.task, learnt.width), (Task::MultiClass, 1));
+        assert!(learnt.notes.iter().any(|note| note.contains("a single 1 in 3 columns")));
         let error = from(&[1.0, 1.0], 2, Form::Floats, Some(Task::MultiClass)).unwrap_err();
         assert!(error.contains("[1.0, 1.0] is not a class"), "{error}");
+    }
+
+    #[test]
+    fn rows_of_zeros_and_ones_are_labels() {
+        let rows = [0.0, 1.0, 1.0, 0.0, 0.0, 0.0];
+        for form in [Form::Integers, Form::Floats, Form::Column] {
+            let learnt = from(&rows, 3, form, None).unwrap();
+            assert_eq!((learnt.task, learnt.width), (Task::MultiLabel, 3));
+            assert_eq!(learnt.classes, ["0", "1", "2"]);
+            assert_eq!(learnt.targets, Targets::Values(rows.map(|value| value as f32).to_vec()));
+            assert!(learnt.notes[0].contains("say task = \"regression\""));
+        }
+        let learnt = from(&[0.0, 1.0, 1.0, 2.0], 2, Form::Integers, None).unwrap();
+        assert_eq!((learnt.task, learnt.width), (Task::Regression, 2));
+    }
+
+    #[test]
+    fn a_stated_multi_label_task_needs_zeros_and_ones() {
+        let one_hot = [0.0, 1.0, 1.0, 0.0];
+        let learnt = from(&one_hot, 2, Form::Integers, Some(Task::MultiLabel)).unwrap();
+        assert_eq!(learnt.task, Task::MultiLabel);
+        let error = from(&[0.0, 1.0, 0.5, 0.0], 2, Form::Floats, Some(Task::MultiLabel));
+        let error = error.unwrap_err();
+        assert!(error.starts_with("y, element 1: 0.5 is not a class"), "{error}");
+        let error = from(&[0.0, 1.0, 0.0, 1.0], 2, Form::Integers, Some(Task::MultiLabel));
+        assert_eq!(error.unwrap_err(), "only one class ([0.0, 1.0]) in y; nothing to learn");
     }
 
     #[test]
@@ -353,7 +420,7 @@ mod tests {
     fn named_classes_are_no_amounts() {
         let labels = Labels::Classes { ids: vec![0, 1], names: vec!["cat".into(), "dog".into()] };
         let origin = Origin::File("pets".into());
-        let error = learnt(labels, Some(Task::Regression), &origin).unwrap_err();
+        let error = learnt(labels, &[], Some(Task::Regression), &origin).unwrap_err();
         assert!(error.to_string().contains("\"cat\""), "{error}");
     }
 

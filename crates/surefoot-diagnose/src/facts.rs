@@ -33,7 +33,7 @@ pub struct Facts {
     pub decay: Option<String>,
     /// Name of the metric, such as `accuracy` or `r2`.
     pub metric: Option<String>,
-    /// Number of classes of a classification.
+    /// Number of classes of a classification, or of labels of a multi-label task.
     pub classes: Option<usize>,
     /// Samples per batch.
     pub batch_size: Option<usize>,
@@ -44,7 +44,8 @@ pub struct Facts {
     /// Steps of learning-rate warm-up.
     #[serde(skip_serializing_if = "is_zero")]
     pub warmup_steps: u64,
-    /// Metric of the best constant prediction: the share of the most frequent class, or an R² of 0.
+    /// Metric of the best constant prediction: the share of the most frequent class (for labels: of the
+    /// more frequent value, on average), or an R² of 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chance: Option<f64>,
     /// Loss of the best constant prediction.
@@ -69,6 +70,8 @@ pub enum TaskKind {
     Binary,
     /// One of several classes.
     MultiClass,
+    /// Any number of labels, each 0 or 1.
+    MultiLabel,
     /// One or more numbers.
     Regression,
 }

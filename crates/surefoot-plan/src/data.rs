@@ -35,6 +35,8 @@ pub enum Task {
     MultiClass,
     /// One or more numbers.
     Regression,
+    /// Any number of labels, each 0 or 1.
+    MultiLabel,
 }
 
 /// Treatment of missing features: empty, NaN or infinite.
@@ -128,11 +130,19 @@ impl Choice for Task {
     const VARIANTS: &'static [Variant<Self>] = &[
         variant("binary", || Self::Binary),
         variant("multi_class", || Self::MultiClass),
+        variant("multi_label", || Self::MultiLabel),
         variant("regression", || Self::Regression),
     ];
 }
 
 impl Task {
+    /// The task with this name in a plan.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Binary, Self::MultiClass, Self::MultiLabel, Self::Regression]
+            .into_iter()
+            .find(|task| task.name() == name)
+    }
+
     /// Name in a plan.
     pub fn name(&self) -> &'static str {
         self.variant()

@@ -80,6 +80,6 @@ pub use schedule::{Decay, Schedule};
 pub use shape::{
     LayerShape, ShapeError, TargetLayout, TargetShape, check_output, infer, target_layout,
 };
-pub use source::Source;
+pub use source::{Columns, Source};
 pub use training::{Loss, ObserveEvery, Training, Watch};
 pub use weight::Weight;

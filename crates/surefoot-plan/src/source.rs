@@ -1,10 +1,54 @@
 //! Data sources: generators and files.
 
 use crate::Task;
+use crate::error::Fault;
 use crate::language::{
-    Choice, Fields, Record, Variant, any, at_least_two, non_negative, positive, share, variant,
+    Choice, Fields, Record, Term, Variant, any, at_least_two, non_negative, positive, share,
+    variant,
 };
+use crate::tree::{Node, Tree};
 use std::path::PathBuf;
+
+/// Names of one or more columns. In TOML: a string or a list of strings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns(
+    /// At least one name.
+    pub Vec<String>,
+);
+
+impl From<&str> for Columns {
+    fn from(name: &str) -> Self {
+        Self(vec![name.to_owned()])
+    }
+}
+
+impl Term for Columns {
+    const NOUN: &'static str = "the name of a column or a list of names";
+
+    fn read(node: &Node, key: &str) -> Result<Self, Fault> {
+        match &node.value {
+            Tree::Text(name) => Ok(name.as_str().into()),
+            Tree::List(nodes) if !nodes.is_empty() => {
+                let names: Vec<String> = Vec::read(node, key)?;
+                match (1..names.len()).find(|&i| names[..i].contains(&names[i])) {
+                    Some(i) => Err(Fault::new(
+                        nodes[i].span.clone(),
+                        format!("`{key}` names the column {:?} twice", names[i]),
+                    )),
+                    None => Ok(Self(names)),
+                }
+            }
+            _ => Err(Fault::kind(node, key, Self::NOUN)),
+        }
+    }
+
+    fn write(&self) -> String {
+        match &self.0[..] {
+            [name] => name.write(),
+            names => names.to_vec().write(),
+        }
+    }
+}
 
 /// Source of the samples.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,8 +142,8 @@ pub enum Source {
     Csv {
         /// The file, relative to the plan.
         path: PathBuf,
-        /// The column of the target; the last if absent.
-        label: Option<String>,
+        /// The columns of the target; the last column of the file if absent.
+        label: Option<Columns>,
         /// Columns that are not used.
         exclude: Vec<String>,
         /// Columns of categories, each encoded as one input per category.
@@ -109,8 +153,8 @@ pub enum Source {
     Parquet {
         /// The file, relative to the plan.
         path: PathBuf,
-        /// The column of the target; the last if absent.
-        label: Option<String>,
+        /// The columns of the target; the last column of the file if absent.
+        label: Option<Columns>,
     },
     /// Two NumPy files.
     Npy {

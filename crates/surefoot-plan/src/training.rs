@@ -152,7 +152,7 @@ impl Loss {
     /// Default loss of a task, for the usual output activation (sigmoid, softmax, linear).
     pub fn of_task(task: Task) -> Self {
         match task {
-            Task::Binary => Self::BinaryCrossentropy { from_logits: false },
+            Task::Binary | Task::MultiLabel => Self::BinaryCrossentropy { from_logits: false },
             Task::MultiClass => Self::SparseCategoricalCrossentropy { from_logits: false },
             Task::Regression => Self::Mse,
         }

@@ -131,7 +131,7 @@ impl OptimizerKind {
 pub enum LossKind {
     /// Mean squared error.
     MeanSquaredError,
-    /// Cross-entropy of one output for two classes.
+    /// Cross-entropy of one output for two classes, or of one output per label.
     BinaryCrossentropy,
     /// Cross-entropy of one output per class, with class numbers as targets.
     CategoricalCrossentropy,

@@ -2,19 +2,20 @@
 
 use surefoot_data::{Dataset, Part, Targets};
 use surefoot_diagnose::{Facts, LayerInfo, TaskKind};
-use surefoot_plan::{Algorithm, Loss, Plan};
+use surefoot_plan::{Algorithm, Loss, Plan, Task};
 
 /// The facts of `plan` with `data` and its layers.
 pub(crate) fn of(plan: &Plan, data: &Dataset, layers: Vec<LayerInfo>, steps: u64) -> Facts {
     let training = &plan.training;
-    let (chance, baseline_loss) = blind(&data.train, data.classes, training.loss);
+    let (chance, baseline_loss) = blind(&data.train, data.task, data.classes, training.loss);
     let (constant_inputs, input_spread) = spread(&data.train, &data.input_shape);
     Facts {
         layers,
         task: Some(match data.task {
-            surefoot_plan::Task::Binary => TaskKind::Binary,
-            surefoot_plan::Task::MultiClass => TaskKind::MultiClass,
-            surefoot_plan::Task::Regression => TaskKind::Regression,
+            Task::Binary => TaskKind::Binary,
+            Task::MultiClass => TaskKind::MultiClass,
+            Task::MultiLabel => TaskKind::MultiLabel,
+            Task::Regression => TaskKind::Regression,
         }),
         loss: Some(training.loss.name().to_owned()),
         from_logits: matches!(
@@ -38,14 +39,14 @@ pub(crate) fn of(plan: &Plan, data: &Dataset, layers: Vec<LayerInfo>, steps: u64
         warmup_steps: training.schedule.warmup_steps,
         chance,
         baseline_loss,
-        target_range: range(&data.train.targets),
+        target_range: range(&data.train.targets).filter(|_| data.task == Task::Regression),
         constant_inputs,
         input_spread,
     }
 }
 
 /// The metric and the loss of the best prediction that does not look at the input.
-fn blind(train: &Part, classes: usize, loss: Loss) -> (Option<f64>, Option<f64>) {
+fn blind(train: &Part, task: Task, classes: usize, loss: Loss) -> (Option<f64>, Option<f64>) {
     match &train.targets {
         Targets::Classes(ids) if !ids.is_empty() => {
             let mut counts = vec![0.0_f64; classes.max(2)];
@@ -83,6 +84,10 @@ fn blind(train: &Part, classes: usize, loss: Loss) -> (Option<f64>, Option<f64>)
                         });
                         Some(each.sum::<f64>() / n)
                     }
+                    Loss::BinaryCrossentropy { .. } if task == Task::MultiLabel => {
+                        let entropy = |p: f64| if p > 0.0 { -p * p.ln() } else { 0.0 };
+                        Some(entropy(mean) + entropy(1.0 - mean))
+                    }
                     // About the mean: a little more than about the median.
                     Loss::Mae => Some(column(k).map(|v| (v - mean).abs()).sum::<f64>() / n),
                     _ => None,
@@ -90,7 +95,14 @@ fn blind(train: &Part, classes: usize, loss: Loss) -> (Option<f64>, Option<f64>)
             };
             let sum: Option<f64> = (0..width).map(each).sum();
             let baseline = sum.map(|sum| sum / width as f64);
-            (Some(0.0), baseline.filter(|loss| *loss > 0.0))
+            let chance = match task {
+                // The more frequent value of each label.
+                Task::MultiLabel => {
+                    (0..width).map(|k| mean(k).max(1.0 - mean(k))).sum::<f64>() / width as f64
+                }
+                _ => 0.0,
+            };
+            (Some(chance), baseline.filter(|loss| *loss > 0.0))
         }
         _ => (None, None),
     }
@@ -150,17 +162,28 @@ mod tests {
     fn a_blind_prediction_of_classes_is_the_most_frequent_one() {
         let part = part(Vec::new(), Targets::Classes(vec![0, 0, 0, 1]), 4);
         let loss = Loss::BinaryCrossentropy { from_logits: false };
-        let (chance, baseline) = blind(&part, 2, loss);
+        let (chance, baseline) = blind(&part, Task::Binary, 2, loss);
         assert_eq!(chance, Some(0.75));
         let entropy = -(0.75_f64 * 0.75_f64.ln() + 0.25 * 0.25_f64.ln());
         assert!((baseline.unwrap() - entropy).abs() < 1e-12);
-        assert_eq!(blind(&part, 2, Loss::Hinge).1, None);
+        assert_eq!(blind(&part, Task::Binary, 2, Loss::Hinge).1, None);
+    }
+
+    #[test]
+    fn a_blind_prediction_of_labels_is_the_more_frequent_value_of_each() {
+        let labels = vec![1.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0, 0.0];
+        let part = part(Vec::new(), Targets::Values(labels), 4);
+        let loss = Loss::BinaryCrossentropy { from_logits: false };
+        let (chance, baseline) = blind(&part, Task::MultiLabel, 2, loss);
+        assert_eq!(chance, Some(0.75));
+        let entropy = -(0.75_f64 * 0.75_f64.ln() + 0.25 * 0.25_f64.ln());
+        assert!((baseline.unwrap() - entropy).abs() < 1e-12);
     }
 
     #[test]
     fn a_blind_prediction_of_numbers_is_their_mean() {
         let part = part(Vec::new(), Targets::Values(vec![1.0, 3.0]), 2);
-        assert_eq!(blind(&part, 0, Loss::Mse), (Some(0.0), Some(1.0)));
+        assert_eq!(blind(&part, Task::Regression, 0, Loss::Mse), (Some(0.0), Some(1.0)));
         assert_eq!(range(&part.targets), Some([1.0, 3.0]));
     }
 

@@ -1,4 +1,4 @@
-//! Metrics: accuracy for classes, R² for numbers.
+//! Metrics: accuracy for classes and labels, R² for numbers.
 
 use crate::loss::TargetView;
 use surefoot_plan::{Loss, Task};
@@ -7,6 +7,8 @@ use surefoot_plan::{Loss, Task};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Tally {
     samples: u64,
+    /// Predicted classes or labels: one per sample, or one per label and sample.
+    decisions: u64,
     correct: u64,
     /// Predictions per class.
     predicted: Vec<u64>,
@@ -81,6 +83,14 @@ impl Tally {
                         column.add(targets.value(id, k, width), f64::from(p));
                     }
                 }
+                Task::MultiLabel => {
+                    for (k, &p) in row.iter().enumerate() {
+                        let label = predicted_label(p, loss);
+                        let target = targets.value(id, k, width) == 1.0;
+                        tally.decisions += 1;
+                        tally.correct += u64::from(label == Some(target));
+                    }
+                }
                 Task::Binary | Task::MultiClass => {
                     let class = predicted_class(row, loss);
                     if let Some(class) = class {
@@ -89,6 +99,7 @@ impl Tally {
                         }
                         tally.predicted[class] += 1;
                     }
+                    tally.decisions += 1;
                     tally.correct += u64::from(class.is_some() && class == targets.class(id));
                 }
             }
@@ -98,6 +109,7 @@ impl Tally {
 
     pub(crate) fn merge(mut self, other: &Self) -> Self {
         self.samples += other.samples;
+        self.decisions += other.decisions;
         self.correct += other.correct;
         if self.predicted.len() < other.predicted.len() {
             self.predicted.resize(other.predicted.len(), 0);
@@ -129,8 +141,8 @@ impl Tally {
                 let mean = each.iter().sum::<f64>() / each.len() as f64;
                 (!mean.is_nan()).then_some(mean)
             }
-            Task::Binary | Task::MultiClass => {
-                (self.samples > 0).then(|| self.correct as f64 / self.samples as f64)
+            Task::Binary | Task::MultiClass | Task::MultiLabel => {
+                (self.decisions > 0).then(|| self.correct as f64 / self.decisions as f64)
             }
         }
     }
@@ -153,7 +165,7 @@ impl Tally {
 pub fn metric_name(task: Task) -> &'static str {
     match task {
         Task::Regression => "r2",
-        Task::Binary | Task::MultiClass => "accuracy",
+        Task::Binary | Task::MultiClass | Task::MultiLabel => "accuracy",
     }
 }
 
@@ -163,17 +175,21 @@ pub(crate) fn predicted_class(row: &[f32], loss: Loss) -> Option<usize> {
         return None;
     }
     if let [output] = row {
-        // Decision threshold of a single output.
-        let boundary = match loss {
-            Loss::BinaryCrossentropy { from_logits: true } | Loss::Hinge => 0.0,
-            _ => 0.5,
-        };
-        return Some(usize::from(*output > boundary));
+        return predicted_label(*output, loss).map(usize::from);
     }
     row.iter()
         .enumerate()
         .max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0)))
         .map(|(class, _)| class)
+}
+
+/// Decision of an output that stands for one label; `None` if it is NaN.
+pub(crate) fn predicted_label(output: f32, loss: Loss) -> Option<bool> {
+    let boundary = match loss {
+        Loss::BinaryCrossentropy { from_logits: true } | Loss::Hinge => 0.0,
+        _ => 0.5,
+    };
+    (!output.is_nan()).then_some(output > boundary)
 }
 
 #[cfg(test)]
@@ -189,6 +205,20 @@ mod tests {
         let tally = Tally::of(&outputs, 2, view, &[0, 1, 2, 3], Loss::Mse, 0.0);
         assert_eq!(tally.metric(Task::MultiClass), Some(0.5));
         assert_eq!(tally.top_class_share(), Some(0.5));
+    }
+
+    #[test]
+    fn the_accuracy_of_labels_counts_each_label() {
+        let targets = Targets::Values(vec![1.0, 0.0, 1.0, 0.0, 0.0, 0.0]);
+        let view = TargetView::new(&targets, Task::MultiLabel);
+        let of = |outputs: &[f32], loss| {
+            let tally = Tally::of(outputs, 3, view, &[0, 1], loss, 0.0);
+            tally.clone().merge(&tally).metric(Task::MultiLabel)
+        };
+        let outputs = [0.9, 0.1, 0.2, 0.4, f32::NAN, 0.3];
+        assert_eq!(of(&outputs, Loss::Mse), Some(4.0 / 6.0));
+        let logits = Loss::BinaryCrossentropy { from_logits: true };
+        assert_eq!(of(&[0.9, -0.1, 0.2, 0.4, -1.0, -0.3], logits), Some(5.0 / 6.0));
     }
 
     #[test]

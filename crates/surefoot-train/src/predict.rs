@@ -1,13 +1,12 @@
 //! Predictions of the delivered model of a run.
 
 use crate::error::TrainError;
-use crate::metric::predicted_class;
+use crate::metric::{predicted_class, predicted_label};
 use crate::network::Network;
 use crate::parameters::Parameters;
 use crate::run::leaves;
 use crate::shard::{Examples, infer};
 use crate::{Compute, Cpu};
-use std::fmt::Write as _;
 use std::path::Path;
 use surefoot_data::Preprocessing;
 use surefoot_diagnose::LayerInfo;
@@ -137,7 +136,18 @@ impl Predictor {
             if let Some(scaling) = &self.preprocessing.target_scaling {
                 scaling.undo(&mut values);
             }
-            return Predictions { names: Vec::new(), classes: Vec::new(), values, width };
+            return Predictions { values, width, ..Predictions::default() };
+        }
+        if self.preprocessing.task() == Task::MultiLabel {
+            let labels = outputs.iter().map(|&output| predicted_label(output, loss)).collect();
+            let values: Vec<f64> = match self.meaning() {
+                Some(Outputs::Logits) => outputs.iter().map(|&output| logistic(output)).collect(),
+                Some(Outputs::Probabilities) => outputs.into_iter().map(f64::from).collect(),
+                None => Vec::new(),
+            };
+            let width = if values.is_empty() { 0 } else { width };
+            let names = self.preprocessing.classes.clone();
+            return Predictions { names, labels, values, width, ..Predictions::default() };
         }
         let classes = outputs.chunks(width).map(|row| predicted_class(row, loss)).collect();
         let names = self.preprocessing.classes.clone();
@@ -148,7 +158,7 @@ impl Predictor {
             }
         }
         let width = if values.is_empty() { 0 } else { width.max(2) };
-        Predictions { names, classes, values, width }
+        Predictions { names, classes, values, width, ..Predictions::default() }
     }
 
     /// Relation of the outputs of a classifier to probabilities; `None` if there is none.
@@ -181,7 +191,7 @@ fn probabilities(row: &[f32], meaning: Outputs) -> Vec<f64> {
     match (row, meaning) {
         ([one], _) => {
             let second = match meaning {
-                Outputs::Logits => 1.0 / (1.0 + libm::exp(-f64::from(*one))),
+                Outputs::Logits => logistic(*one),
                 Outputs::Probabilities => f64::from(*one),
             };
             vec![1.0 - second, second]
@@ -196,6 +206,10 @@ fn probabilities(row: &[f32], meaning: Outputs) -> Vec<f64> {
     }
 }
 
+fn logistic(logit: f32) -> f64 {
+    1.0 / (1.0 + libm::exp(-f64::from(logit)))
+}
+
 /// An array of a model file as a weight: its name is that of the layer and of the array.
 fn weight(array: &Array) -> Option<Weight> {
     let (layer, name) = array.name.rsplit_once('.')?;
@@ -208,14 +222,18 @@ fn weight(array: &Array) -> Option<Weight> {
 }
 
 /// Predictions for samples, in their order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Predictions {
-    /// Names of the classes; empty for a regression.
+    /// Names of the classes or labels; empty for a regression.
     pub names: Vec<String>,
     /// Predicted class of each sample, by its number; `None` if the model put out NaN. Empty for a
-    /// regression.
+    /// regression and for labels.
     pub classes: Vec<Option<usize>>,
-    /// `width` numbers per sample: the probabilities of the classes, or the values of a regression.
+    /// Predicted labels of a multi-label task, as many per sample as there are names; `None` if the
+    /// model put out NaN.
+    pub labels: Vec<Option<bool>>,
+    /// `width` numbers per sample: the probabilities of the classes or labels, or the values of a
+    /// regression.
     pub values: Vec<f64>,
     /// Numbers per sample; 0 for a classifier whose outputs are not probabilities.
     pub width: usize,
@@ -226,16 +244,19 @@ pub struct Predictions {
 pub struct Prediction<'a> {
     /// Name of the predicted class.
     pub class: Option<&'a str>,
-    /// Probabilities of the classes, or values of a regression.
+    /// Predicted labels of a multi-label task.
+    pub labels: &'a [Option<bool>],
+    /// Probabilities of the classes or labels, or values of a regression.
     pub values: &'a [f64],
 }
 
 impl Predictions {
     /// Number of samples.
     pub fn len(&self) -> usize {
-        match self.classes.len() {
-            0 => self.values.len() / self.width.max(1),
-            count => count,
+        match (self.classes.len(), self.labels.len()) {
+            (0, 0) => self.values.len() / self.width.max(1),
+            (0, labels) => labels / self.names.len().max(1),
+            (classes, _) => classes,
         }
     }
 
@@ -246,7 +267,9 @@ impl Predictions {
 
     /// Prediction for each sample.
     pub fn iter(&self) -> impl Iterator<Item = Prediction<'_>> {
-        (0..self.len()).map(|sample| Prediction {
+        let labels = if self.labels.is_empty() { 0 } else { self.names.len() };
+        (0..self.len()).map(move |sample| Prediction {
+            labels: &self.labels[sample * labels..][..labels],
             class: self
                 .classes
                 .get(sample)
@@ -256,7 +279,8 @@ impl Predictions {
         })
     }
 
-    /// Column names: `class` and `p(NAME)` for classes, `value` or `value_1`, ... for numbers.
+    /// Column names: `class` and `p(NAME)` for classes, `NAME` and `p(NAME)` for labels, `value` or
+    /// `value_1`, ... for numbers.
     pub fn columns(&self) -> Vec<String> {
         if self.names.is_empty() {
             return match self.width {
@@ -265,7 +289,10 @@ impl Predictions {
             };
         }
         let probabilities = self.names.iter().take(self.width).map(|name| format!("p({name})"));
-        std::iter::once("class".to_owned()).chain(probabilities).collect()
+        match self.labels.is_empty() {
+            true => std::iter::once("class".to_owned()).chain(probabilities).collect(),
+            false => self.names.iter().cloned().chain(probabilities).collect(),
+        }
     }
 
     /// The predictions as CSV, with a header and one line per sample.
@@ -273,16 +300,18 @@ impl Predictions {
         let mut text = self.columns().iter().map(|name| cell(name)).collect::<Vec<_>>().join(",");
         text.push('\n');
         for prediction in self.iter() {
-            let mut separator = "";
-            if !self.names.is_empty() {
-                text.push_str(&cell(prediction.class.unwrap_or_default()));
-                separator = ",";
+            let mut cells = Vec::new();
+            if !self.classes.is_empty() {
+                cells.push(cell(prediction.class.unwrap_or_default()));
             }
-            for value in prediction.values {
-                // Outputs are single precision; more digits say nothing.
-                let _ = write!(text, "{separator}{}", *value as f32);
-                separator = ",";
-            }
+            let label = |label: &Option<bool>| match label {
+                Some(label) => u8::from(*label).to_string(),
+                None => String::new(),
+            };
+            cells.extend(prediction.labels.iter().map(label));
+            // Outputs are single precision; more digits say nothing.
+            cells.extend(prediction.values.iter().map(|value| (*value as f32).to_string()));
+            text.push_str(&cells.join(","));
             text.push('\n');
         }
         text
@@ -301,6 +330,7 @@ fn cell(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::Trainer;
+    use std::fmt::Write as _;
     use std::fs;
     use tempfile::TempDir;
 
@@ -477,6 +507,39 @@ loss = { name = \"binary_crossentropy\", from_logits = true }
             error.contains("2 is not a symbol; the model takes whole numbers from 0 to 1"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn labels_are_predicted_each() {
+        let mut weather = String::from("x,rain,snow\n");
+        for i in 0..40 {
+            let x = i as f32 / 10.0 - 2.0;
+            let _ = writeln!(weather, "{x},{},{}", u8::from(x > 0.0), u8::from(x.abs() < 1.0));
+        }
+        let plan = "\
+[data]
+source = { kind = \"csv\", path = \"weather.csv\", label = [\"rain\", \"snow\"] }
+task = \"multi_label\"
+[[model]]
+layer = \"dense\"
+units = 16
+activation = \"tanh\"
+[[model]]
+layer = \"dense\"
+units = 2
+activation = \"sigmoid\"
+[training]
+epochs = 60
+optimizer = { name = \"adam\", learning_rate = 0.05 }
+";
+        let (_dir, predictor) = trained(plan, "weather.csv", &weather);
+        let found = predictor.predict(&[-1.9, 1.9, 0.2]).unwrap();
+        assert_eq!(found.columns(), ["rain", "snow", "p(rain)", "p(snow)"]);
+        let labels: Vec<_> = found.iter().map(|sample| sample.labels.to_vec()).collect();
+        let known = |rain, snow| vec![Some(rain), Some(snow)];
+        assert_eq!(labels, [known(false, false), known(true, false), known(true, true)]);
+        let csv = found.to_csv();
+        assert!(csv.starts_with("rain,snow,p(rain),p(snow)\n0,0,0."), "{csv}");
     }
 
     #[test]

@@ -90,7 +90,7 @@ fn classified(
         shape,
         features,
         columns: Vec::new(),
-        label: None,
+        label_columns: Vec::new(),
         measure: Measure::Amounts,
         labels: Labels::Classes { ids, names },
         notes: Vec::new(),

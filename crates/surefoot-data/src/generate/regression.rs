@@ -81,7 +81,7 @@ fn predicted(
         shape: vec![features],
         features: inputs,
         columns: (1..=features).map(|i| Column::number(format!("x{i}"))).collect(),
-        label: None,
+        label_columns: Vec::new(),
         measure: Measure::Amounts,
         labels: Labels::Numbers { values, width: 1, form: Form::Amounts },
         notes: Vec::new(),

@@ -26,12 +26,18 @@ pub(super) fn expected(facts: &Facts) -> Option<&'static str> {
     let width = facts.output_layer().and_then(|layer| layer.output_shape.last().copied());
     let positive = facts.target_range.is_none_or(|[low, _]| low >= 0.0);
     match facts.task? {
-        TaskKind::Binary if width.is_none_or(|width| width == 1) => match loss {
-            "binary_crossentropy" => None,
-            "hinge" if matches!(activation, Some(Activation::Linear | Activation::Tanh)) => None,
-            _ => Some("`binary_crossentropy`"),
-        },
-        TaskKind::Binary | TaskKind::MultiClass => match loss {
+        task @ (TaskKind::Binary | TaskKind::MultiLabel)
+            if task == TaskKind::MultiLabel || width.is_none_or(|width| width == 1) =>
+        {
+            match loss {
+                "binary_crossentropy" => None,
+                "hinge" if matches!(activation, Some(Activation::Linear | Activation::Tanh)) => {
+                    None
+                }
+                _ => Some("`binary_crossentropy`"),
+            }
+        }
+        TaskKind::Binary | TaskKind::MultiClass | TaskKind::MultiLabel => match loss {
             "categorical_crossentropy" | "sparse_categorical_crossentropy" => None,
             // Equal to the cross-entropy for one-hot targets.
             "kl_divergence" => None,
@@ -76,6 +82,7 @@ impl ImproperLoss {
         let task = match context.facts.task? {
             TaskKind::Binary => "two classes",
             TaskKind::MultiClass => "several classes",
+            TaskKind::MultiLabel => "several labels, each 0 or 1",
             TaskKind::Regression => "numbers",
         };
         Some(
@@ -108,6 +115,15 @@ mod tests {
         assert!(found.is_some_and(|f| f.message.contains("binary_crossentropy")));
         let learns = Course::new(with_loss("mse")).skill(|p| 30.0 * p);
         assert_eq!(learns.run(ImproperLoss::default()), None);
+    }
+
+    #[test]
+    fn labels_need_the_binary_cross_entropy() {
+        let labels = |loss| Facts { task: Some(TaskKind::MultiLabel), ..with_loss(loss) };
+        assert_eq!(expected(&labels("binary_crossentropy")), None);
+        for loss in ["categorical_crossentropy", "mse", "kl_divergence"] {
+            assert_eq!(expected(&labels(loss)), Some("`binary_crossentropy`"));
+        }
     }
 
     #[test]

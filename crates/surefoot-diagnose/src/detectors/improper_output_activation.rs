@@ -32,14 +32,21 @@ pub(super) fn mismatch(facts: &Facts) -> Option<String> {
         range[0] >= low && range[1] <= high
     };
     match facts.task? {
-        TaskKind::Binary if loss == "hinge" => match activation {
+        TaskKind::Binary | TaskKind::MultiLabel if loss == "hinge" => match activation {
             // With a sigmoid, the loss is the problem.
             Activation::Linear | Activation::Tanh | Activation::Sigmoid => None,
             _ => why("`linear` or `tanh`"),
         },
-        TaskKind::Binary | TaskKind::MultiClass if facts.from_logits => match activation {
-            Activation::Linear => None,
-            _ => why("`linear` (the loss takes logits)"),
+        TaskKind::Binary | TaskKind::MultiClass | TaskKind::MultiLabel if facts.from_logits => {
+            match activation {
+                Activation::Linear => None,
+                _ => why("`linear` (the loss takes logits)"),
+            }
+        }
+        // Each label is independent of the others.
+        TaskKind::MultiLabel => match activation {
+            Activation::Sigmoid | Activation::HardSigmoid => None,
+            _ => why("one `sigmoid` per label"),
         },
         TaskKind::Binary if width.is_none_or(|width| width == 1) => match activation {
             Activation::Sigmoid | Activation::HardSigmoid => None,
@@ -104,6 +111,7 @@ impl ImproperOutputActivation {
         let task = match context.facts.task? {
             TaskKind::Binary => "telling two classes apart",
             TaskKind::MultiClass => "telling classes apart",
+            TaskKind::MultiLabel => "predicting several labels",
             TaskKind::Regression => "predicting numbers",
         };
         Some(
@@ -159,6 +167,21 @@ mod tests {
     fn logits_are_right_where_the_loss_takes_them() {
         let facts = Facts { from_logits: true, ..with_output(facts(), Activation::Linear) };
         assert_eq!(mismatch(&facts), None);
+    }
+
+    #[test]
+    fn labels_need_a_sigmoid_each() {
+        let labels = |activation| Facts {
+            task: Some(TaskKind::MultiLabel),
+            ..with_output(facts(), activation)
+        };
+        assert_eq!(mismatch(&labels(Activation::Sigmoid)), None);
+        for activation in [Activation::Softmax, Activation::Linear, Activation::Relu] {
+            let why = mismatch(&labels(activation));
+            assert!(why.is_some_and(|why| why.contains("one `sigmoid` per label")));
+        }
+        let logits = Facts { from_logits: true, ..labels(Activation::Linear) };
+        assert_eq!(mismatch(&logits), None);
     }
 
     #[test]

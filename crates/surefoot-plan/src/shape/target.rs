@@ -15,6 +15,8 @@ pub enum TargetShape {
     Classes(usize),
     /// The given number of values.
     Numbers(usize),
+    /// The given number of labels, each 0 or 1.
+    Labels(usize),
 }
 
 /// Layout of targets for a loss.
@@ -34,7 +36,7 @@ pub fn target_layout(loss: &Loss, targets: &TargetShape, outputs: usize) -> Opti
     let classes = match *targets {
         TargetShape::Binary => 2,
         TargetShape::Classes(classes) => classes,
-        TargetShape::Numbers(numbers) => {
+        TargetShape::Numbers(numbers) | TargetShape::Labels(numbers) => {
             return (!sparse && outputs == numbers).then_some(TargetLayout::Numbers);
         }
     };
@@ -75,6 +77,14 @@ pub fn check_output(
             format!("`{name}` needs classes, and the targets are numbers"),
             Some("use loss = \"mse\", or set `task` in `[data]`".to_owned()),
         ),
+        TargetShape::Labels(_) if sparse => error(
+            format!("`{name}` needs one class for each sample, and the targets are labels"),
+            Some("use loss = \"binary_crossentropy\" with one sigmoid output per label".to_owned()),
+        ),
+        TargetShape::Labels(labels) => error(
+            format!("there are {labels} labels to predict, so it must be [{labels}]"),
+            Some(format!("set units = {labels} in the last layer")),
+        ),
         TargetShape::Numbers(numbers) => error(
             format!("there are {numbers} numbers to predict, so it must be [{numbers}]"),
             None,
@@ -85,7 +95,8 @@ pub fn check_output(
         ),
         TargetShape::Binary => error(format!("`{name}` of 2 classes needs [1] or [2]"), None),
         TargetShape::Classes(classes) => {
-            error(format!("`{name}` needs an output for each of the {classes} classes"), None)
+            let help = format!("set units = {classes} in the last layer");
+            error(format!("`{name}` needs an output for each of the {classes} classes"), Some(help))
         }
     })
 }
@@ -131,6 +142,16 @@ mod tests {
         let two = TargetShape::Binary;
         assert_eq!(target_layout(&BINARY, &two, 1), Some(TargetLayout::Numbers));
         assert_eq!(target_layout(&BINARY, &two, 2), Some(TargetLayout::OneHot));
+    }
+
+    #[test]
+    fn labels_need_an_output_each() {
+        let three = TargetShape::Labels(3);
+        for loss in [Loss::Mse, BINARY, CATEGORICAL] {
+            assert_eq!(target_layout(&loss, &three, 3), Some(TargetLayout::Numbers));
+            assert_eq!(target_layout(&loss, &three, 1), None);
+        }
+        assert_eq!(target_layout(&SPARSE, &three, 3), None);
     }
 
     #[test]

@@ -43,7 +43,10 @@ fn output(facts: &Facts) -> Result<Activation, String> {
     Ok(match facts.task.ok_or("the task is unknown")? {
         TaskKind::Regression => Activation::Linear,
         _ if facts.from_logits => Activation::Linear,
-        TaskKind::Binary if facts.loss.as_deref() == Some("hinge") => Activation::Tanh,
+        TaskKind::Binary | TaskKind::MultiLabel if facts.loss.as_deref() == Some("hinge") => {
+            Activation::Tanh
+        }
+        TaskKind::MultiLabel => Activation::Sigmoid,
         TaskKind::Binary if one_unit => Activation::Sigmoid,
         TaskKind::Binary | TaskKind::MultiClass => Activation::Softmax,
     })
@@ -56,7 +59,7 @@ pub(super) fn output_units(facts: &Facts) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{facts, propose};
+    use super::super::fixture::{facts, propose, wide};
     use super::*;
 
     #[test]
@@ -73,6 +76,8 @@ mod tests {
         };
         let sigmoid = vec![Action::SetOutputActivation(Activation::Sigmoid)];
         assert_eq!(of(&facts()), [sigmoid]);
+        let labels = Facts { task: Some(TaskKind::MultiLabel), ..wide(8) };
+        assert_eq!(of(&labels), [[Action::SetOutputActivation(Activation::Sigmoid)]]);
         let logits = Facts { from_logits: true, ..facts() };
         assert_eq!(of(&logits), [[Action::SetOutputActivation(Activation::Linear)]]);
     }

@@ -27,6 +27,7 @@ impl Remedy for SubstituteLoss {
         let one_unit = output_units(facts) == Some(1);
         let loss = match facts.task.ok_or("the task is unknown")? {
             TaskKind::Regression => LossKind::MeanSquaredError,
+            TaskKind::MultiLabel => LossKind::BinaryCrossentropy,
             TaskKind::Binary if one_unit => LossKind::BinaryCrossentropy,
             TaskKind::Binary | TaskKind::MultiClass => LossKind::CategoricalCrossentropy,
         };
@@ -38,13 +39,15 @@ impl Remedy for SubstituteLoss {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{facts, propose};
+    use super::super::fixture::{facts, propose, wide};
     use super::*;
-    use surefoot_diagnose::Problem;
+    use surefoot_diagnose::{Facts, Problem};
 
     #[test]
     fn classes_get_cross_entropy() {
         let loss = Action::SwapLoss { loss: LossKind::BinaryCrossentropy, from_logits: false };
-        assert_eq!(propose(&SubstituteLoss, Problem::IMPROPER_LOSS, &facts()), [[loss]]);
+        assert_eq!(propose(&SubstituteLoss, Problem::IMPROPER_LOSS, &facts()), [[loss.clone()]]);
+        let labels = Facts { task: Some(TaskKind::MultiLabel), ..wide(8) };
+        assert_eq!(propose(&SubstituteLoss, Problem::IMPROPER_LOSS, &labels), [[loss]]);
     }
 }

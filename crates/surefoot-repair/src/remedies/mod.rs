@@ -79,6 +79,13 @@ pub(crate) mod fixture {
         }
     }
 
+    /// The same with `units` outputs.
+    pub(crate) fn wide(units: usize) -> Facts {
+        let mut facts = facts();
+        facts.layers[1].units = Some(units);
+        facts
+    }
+
     pub(crate) fn finding(problem: Problem) -> Finding {
         Finding::new(problem, 10, "Something is wrong.")
     }

@@ -198,9 +198,8 @@ fn unpack(plan: &Plan, capsule: &Capsule) -> Result<(Training, Dataset), TrainEr
     let foreign = |reason: &str| TrainError::ForeignCapsule(reason.to_owned());
     let training: Training = serde_json::from_value(capsule.facts.training.clone())
         .map_err(|error| TrainError::ForeignCapsule(error.to_string()))?;
-    let tasks = [Task::Binary, Task::MultiClass, Task::Regression];
-    let task = tasks.into_iter().find(|task| task.name() == training.task);
-    let task = task.ok_or_else(|| foreign("unknown task"))?;
+    let task = Task::named(&training.task).ok_or_else(|| foreign("unknown task"))?;
+    let has_classes = matches!(task, Task::Binary | Task::MultiClass);
     let lacks =
         |name: &str| TrainError::ForeignCapsule(format!("`{name}` is missing or has another size"));
     let ids = match capsule.array("batch.samples").map(|array| &array.data) {
@@ -221,7 +220,7 @@ fn unpack(plan: &Plan, capsule: &Capsule) -> Result<(Training, Dataset), TrainEr
         .filter(|values| Some(values.len()) == size)
         .ok_or_else(|| lacks("batch.features"))?;
     let targets = match capsule.array("batch.targets").map(|array| &array.data) {
-        Some(Values::U64(classes)) if classes.len() == len && task != Task::Regression => {
+        Some(Values::U64(classes)) if classes.len() == len && has_classes => {
             let known = |&class: &u64| u32::try_from(class).ok();
             let classes: Option<Vec<u32>> = classes.iter().map(known).collect();
             let inside = classes.filter(|c| c.iter().all(|&c| (c as usize) < training.classes));
@@ -229,7 +228,7 @@ fn unpack(plan: &Plan, capsule: &Capsule) -> Result<(Training, Dataset), TrainEr
         }
         Some(Values::F32(values))
             if Some(values.len()) == len.checked_mul(training.target_width)
-                && task == Task::Regression =>
+                && !has_classes =>
         {
             Targets::Values(values.clone())
         }
@@ -237,9 +236,9 @@ fn unpack(plan: &Plan, capsule: &Capsule) -> Result<(Training, Dataset), TrainEr
     };
     let empty = Part {
         features: Vec::new(),
-        targets: match task {
-            Task::Regression => Targets::Values(Vec::new()),
-            _ => Targets::Classes(Vec::new()),
+        targets: match has_classes {
+            true => Targets::Classes(Vec::new()),
+            false => Targets::Values(Vec::new()),
         },
         len: 0,
         ids: Vec::new(),

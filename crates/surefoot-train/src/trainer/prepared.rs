@@ -197,6 +197,7 @@ fn layer_shapes(plan: &Plan, data: &Dataset) -> Result<Vec<LayerShape>, ShapeErr
     let targets = match data.task {
         Task::Binary => TargetShape::Binary,
         Task::MultiClass => TargetShape::Classes(data.classes),
+        Task::MultiLabel => TargetShape::Labels(data.target_width),
         Task::Regression => TargetShape::Numbers(data.target_width),
     };
     plan.check_shapes(&data.input_shape, data.integer_input, &targets)

@@ -12,8 +12,8 @@ use surefoot_train::{Prediction, Predictions, Predictor};
 const EXAMPLES: &str = "\
 Examples:
   surefoot predict runs/patients-001 new.csv
-      Prints one line per row of new.csv: the class and the probability of each class, or the
-      value.
+      Prints one line per row of new.csv: the class and the probability of each class, the labels
+      and their probabilities, or the value.
 
   surefoot predict runs/patients-001 new.csv -o predictions.csv
       Writes them to a file.
@@ -55,6 +55,8 @@ struct Row<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     class: Option<&'a str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<&'a str, Option<bool>>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     probabilities: BTreeMap<&'a str, f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     values: Option<&'a [f64]>,
@@ -68,6 +70,7 @@ impl<'a> Row<'a> {
             event: "prediction",
             sample,
             class: prediction.class,
+            labels: names.clone().zip(prediction.labels.iter().copied()).collect(),
             probabilities: names.zip(prediction.values.iter().copied()).collect(),
             values: is_regression.then_some(prediction.values),
         }

@@ -4,7 +4,7 @@ use super::facts::{facts, table};
 use super::number::{bytes, counted, grouped, interval};
 use serde::Serialize;
 use surefoot_data::Dataset;
-use surefoot_plan::{LayerShape, Plan};
+use surefoot_plan::{LayerShape, Plan, Task};
 use surefoot_train::{Device, MemoryNeeds, Outline};
 
 /// The overview of a plan with its data.
@@ -114,9 +114,10 @@ impl Overview<'_> {
                 parts.push(format!("{} to {purpose}", grouped(count as u64)));
             }
         }
-        let task = match data.classes {
-            0 => "regression".to_owned(),
-            classes => format!("{classes} classes"),
+        let task = match data.task {
+            Task::Regression => "regression".to_owned(),
+            Task::MultiLabel => format!("{} labels", data.classes),
+            Task::Binary | Task::MultiClass => format!("{} classes", data.classes),
         };
         let steps = outline.steps_per_epoch;
         let lines = [

@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     ///
     /// Thresholds are those of the detectors; `diagnose.off` lists problems to ignore;
     /// `rules=autotrainer` takes the detectors and thresholds of AutoTrainer. Facts are
-    /// `task` (binary, multi_class or regression), `chance` (metric of the best constant
+    /// `task` (binary, multi_class, multi_label or regression), `chance` (metric of the best constant
     /// prediction), `baseline_loss` (its loss), `epochs` and `steps_per_epoch`. Can be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
     settings: Vec<(String, String)>,

@@ -65,10 +65,11 @@ impl StatedFacts {
                 self.task = Some(match value.trim_matches('"') {
                     "binary" => TaskKind::Binary,
                     "multi_class" => TaskKind::MultiClass,
+                    "multi_label" => TaskKind::MultiLabel,
                     "regression" => TaskKind::Regression,
                     _ => {
                         return Err(format!(
-                            "`facts.task` is binary, multi_class or regression, not `{value}`"
+                            "`facts.task` is binary, multi_class, multi_label or regression, not `{value}`"
                         ));
                     }
                 });

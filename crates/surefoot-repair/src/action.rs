@@ -16,6 +16,8 @@ pub enum Action {
     AddResidual,
     /// Replaces the activations of hidden layers and re-initializes the weights of these layers to fit.
     SwapActivation(Activation),
+    /// Changes the number of units of the output layer.
+    SetOutputUnits(usize),
     /// Replaces the activation of the output.
     SetOutputActivation(Activation),
     /// Re-initializes the weights of every layer.
@@ -155,6 +157,9 @@ impl fmt::Display for Action {
                 f,
                 "Replace the hidden activations with {activation} and initialize their weights to fit."
             ),
+            Self::SetOutputUnits(units) => {
+                write!(f, "Give the output layer {units} units, one per class.")
+            }
             Self::SetOutputActivation(activation) => {
                 write!(f, "Set the output activation to {activation}.")
             }

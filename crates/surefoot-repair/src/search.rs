@@ -345,6 +345,12 @@ impl<S: Subject> Branch<S> {
         let context = RemedyContext { finding: &self.finding, facts: &self.facts };
         for action in remedy.propose(&context, 0).unwrap_or_default() {
             match action {
+                Action::SetOutputUnits(units) => {
+                    if let Some(output) = self.facts.layers.last_mut() {
+                        output.units = Some(units);
+                        output.output_shape = vec![units];
+                    }
+                }
                 Action::SetOutputActivation(activation) => {
                     if let Some(output) = self.facts.layers.last_mut() {
                         output.activation = Some(activation);

@@ -11,6 +11,7 @@ mod initializer;
 mod learning_rate;
 mod loss;
 mod optimizer;
+mod output_units;
 mod recipe;
 mod residual;
 mod target;
@@ -26,6 +27,7 @@ pub use initializer::SubstituteInitializer;
 pub use learning_rate::LearningRate;
 pub use loss::SubstituteLoss;
 pub use optimizer::SubstituteOptimizer;
+pub use output_units::OutputUnits;
 pub use recipe::RobustRecipe;
 pub use residual::ResidualConnections;
 pub use target::TargetScale;
@@ -44,6 +46,7 @@ pub fn all() -> Vec<Box<dyn Remedy>> {
         Box::new(SubstituteOptimizer),
         Box::new(SubstituteLoss),
         Box::new(InputData),
+        Box::new(OutputUnits),
         Box::new(TargetScale),
         Box::new(MoreEpochs),
         Box::new(RobustRecipe),

@@ -28,6 +28,7 @@ impl Subject for PlanSubject {
             }
             Action::AddBatchNorm
             | Action::AddResidual
+            | Action::SetOutputUnits(_)
             | Action::Reinitialize(_)
             | Action::ClipGradient { .. }
             | Action::ClipGradientValues { .. }
@@ -53,6 +54,7 @@ impl Subject for PlanSubject {
             Action::SwapActivation(kind) => {
                 swap_activations(plan, activation(kind).ok_or_else(unsupported)?)
             }
+            Action::SetOutputUnits(units) => set_output_units(plan, *units),
             Action::SetOutputActivation(kind) => {
                 set_output_activation(plan, activation(kind).ok_or_else(unsupported)?)
             }
@@ -241,6 +243,20 @@ fn set_output_activation(plan: &mut Plan, activation: Activation) -> Result<Stri
         .ok_or("the output layer has no activation of its own")?;
     *place = activation;
     Ok(format!("Sets the output activation to {}, which fits the task.", activation.name()))
+}
+
+fn set_output_units(plan: &mut Plan, units: usize) -> Result<String, String> {
+    let position = output_position(&plan.model).ok_or("the model has no output layer")?;
+    let layer = &mut plan.model[position];
+    let kind = layer.kind();
+    let place = match layer {
+        Layer::Dense(dense) => &mut dense.units,
+        Layer::Conv1d(conv) => &mut conv.filters,
+        Layer::Conv2d(conv) => &mut conv.filters,
+        _ => return Err(format!("the number of outputs of a {kind} layer cannot be changed")),
+    };
+    let given = std::mem::replace(place, units);
+    Ok(format!("Gives the output layer {units} units instead of {given}, one per class."))
 }
 
 /// Weights re-initialized for `activation`.
@@ -443,6 +459,18 @@ mod tests {
         let wrong = applied(plan(), &Action::SetOutputActivation(Kind::Relu));
         let action = Action::SetOutputActivation(Kind::Sigmoid);
         assert_eq!(applied(PlanSubject(wrong), &action), plan().0);
+    }
+
+    #[test]
+    fn the_output_layer_gets_other_units_and_keeps_its_activation_layer() {
+        let mut subject = plan();
+        let activation = Layer::Activation(ActivationLayer::new(Activation::Softmax));
+        subject.0.model.push(activation.clone());
+        let message = subject.apply(&Action::SetOutputUnits(3)).unwrap();
+        assert_eq!(message, "Gives the output layer 3 units instead of 1, one per class.");
+        let Layer::Dense(output) = &subject.0.model[2] else { panic!("a dense layer") };
+        assert_eq!(output.units, 3);
+        assert_eq!(subject.0.model[3], activation);
     }
 
     #[test]

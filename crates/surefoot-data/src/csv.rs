@@ -22,6 +22,8 @@ pub(crate) struct Selection<'a> {
     pub(crate) labels: &'a [String],
     pub(crate) exclude: &'a [String],
     pub(crate) categorical: &'a [String],
+    /// The feature columns with their categories, if they are known already.
+    pub(crate) columns: Option<&'a [Column]>,
 }
 
 /// Reads a file. The task, if stated, settles what a label column of mixed cells is.
@@ -145,10 +147,7 @@ pub(crate) fn features(
         }
         file.features = file.columns.iter().map(Column::number).enumerate().collect();
     }
-    for column in &trained.columns {
-        let at = file.find(&column.name, "which the model was trained with")?;
-        file.features.push((at, column.clone()));
-    }
+    file.select_columns(&trained.columns)?;
     let mut features = file.room()?;
     file.each(|line, record| file.encode(line, record, &mut features))?;
     match features.is_empty() {
@@ -226,6 +225,9 @@ impl<'a> Text<'a> {
     /// Selects the label and the features.
     fn select(&mut self, selection: Selection<'_>) -> Result<(), DataError> {
         self.labels = label_columns(self.path, &self.columns, selection.labels)?;
+        if let Some(columns) = selection.columns {
+            return self.select_columns(columns);
+        }
         for name in selection.exclude {
             self.find(name, "which data.source.exclude names")?;
         }
@@ -249,6 +251,15 @@ impl<'a> Text<'a> {
             }),
             false => Ok(()),
         }
+    }
+
+    /// Selects known feature columns.
+    fn select_columns(&mut self, columns: &[Column]) -> Result<(), DataError> {
+        for column in columns {
+            let at = self.find(&column.name, "which the training data have")?;
+            self.features.push((at, column.clone()));
+        }
+        Ok(())
     }
 
     /// Index of a column.

@@ -240,6 +240,21 @@ pub enum DataError {
         arrays: Vec<String>,
     },
 
+    /// A validation file whose samples do not have the layout of the training file.
+    #[error("{training} has {what} {expected} and {validation} {found}; both need the same")]
+    Differs {
+        /// The training file.
+        training: Origin,
+        /// The validation file.
+        validation: Origin,
+        /// Compared property.
+        what: &'static str,
+        /// That of the training file.
+        expected: String,
+        /// That of the validation file.
+        found: String,
+    },
+
     /// Features and labels of different numbers of samples.
     #[error(
         "{features} has {feature_count} samples and {labels} has {label_count}; each sample needs one label"
@@ -371,6 +386,13 @@ pub enum Origin {
     Generator(&'static str),
     /// A file or folder.
     File(PathBuf),
+    /// The training file and the validation file.
+    Joined {
+        /// Both files.
+        files: Box<[Origin; 2]>,
+        /// Number of samples in the first.
+        first: usize,
+    },
     /// No samples are left after dropping incomplete ones.
     Complete {
         /// Source of the samples.
@@ -380,11 +402,23 @@ pub enum Origin {
     },
 }
 
+impl Origin {
+    /// The file of a sample, and its number there.
+    pub(crate) fn of_sample(&self, sample: usize) -> (&Origin, usize) {
+        match self {
+            Origin::Joined { files, first } if sample < *first => (&files[0], sample),
+            Origin::Joined { files, first } => (&files[1], sample - first),
+            _ => (self, sample),
+        }
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Origin::Generator(kind) => write!(f, "the generator {kind}"),
             Origin::File(path) => path.display().fmt(f),
+            Origin::Joined { files, .. } => write!(f, "{} and {}", files[0], files[1]),
             Origin::Complete { of, dropped: 1 } => write!(f, "{of} without 1 incomplete sample"),
             Origin::Complete { of, dropped } => {
                 write!(f, "{of} without {dropped} incomplete samples")

@@ -46,6 +46,7 @@ mod scale;
 mod split;
 mod table;
 mod task;
+mod validation;
 
 pub use dataset::{Dataset, Part, Targets};
 pub use draft::{Draft, draft};
@@ -57,7 +58,8 @@ pub use scale::Scaling;
 use std::path::Path;
 
 use samples::{Measure, Samples};
-use surefoot_plan::{Columns, Data, Missing, Outliers, Scale, Source, Task};
+use split::Division;
+use surefoot_plan::{Columns, Data, Missing, Outliers, Scale, Source, Split, Task};
 
 /// Loads the data of a plan. Files are relative to `base`, the plan's folder.
 ///
@@ -65,14 +67,21 @@ use surefoot_plan::{Columns, Data, Missing, Outliers, Scale, Source, Task};
 ///
 /// Whatever is wrong with the plan's settings or with a file, see [`DataError`].
 pub fn load(data: &Data, seed: u64, base: &Path) -> Result<Dataset, DataError> {
-    let samples = read(data, seed, base)?;
-    prepare(samples, data, seed)
+    let samples = read(&data.source, data, seed, base)?;
+    match &data.validation {
+        None => prepare(samples, None, data, seed),
+        Some(source) => {
+            let held_out = validation::read_like(&samples, source, data, base)?;
+            let training = samples.len();
+            prepare(validation::join(samples, held_out)?, Some(training), data, seed)
+        }
+    }
 }
 
 /// All samples of a source.
-fn read(data: &Data, seed: u64, base: &Path) -> Result<Samples, DataError> {
+fn read(source: &Source, data: &Data, seed: u64, base: &Path) -> Result<Samples, DataError> {
     let missing = data.missing;
-    match data.source {
+    match *source {
         Source::Circles { samples, noise, factor } => {
             generate::circles(seed, samples, noise, factor)
         }
@@ -95,11 +104,11 @@ fn read(data: &Data, seed: u64, base: &Path) -> Result<Samples, DataError> {
             generate::shapes(seed, samples, size, channels, classes, noise)
         }
         Source::Csv { ref path, ref label, ref exclude, ref categorical } => {
-            let selection = csv::Selection { labels: names(label), exclude, categorical };
+            let selection = csv::Selection { labels: names(label), exclude, categorical, columns: None };
             csv::csv(&base.join(path), selection, data.task, missing)
         }
         Source::Parquet { ref path, ref label } => {
-            parquet::parquet(&base.join(path), names(label), missing)
+            parquet::parquet(&base.join(path), names(label), None, missing)
         }
         Source::Npy { ref features, ref labels } => {
             npy::npy(&base.join(features), &base.join(labels), missing)
@@ -121,8 +130,14 @@ fn names(label: &Option<Columns>) -> &[String] {
     label.as_ref().map_or(&[], |columns| &columns.0)
 }
 
-/// The data set of samples: targets, parts, cleaning, scaling.
-fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataError> {
+/// The data set of samples: targets, parts, cleaning, scaling. If there is a validation file, the
+/// samples after the first `training` are from it.
+fn prepare(
+    samples: Samples,
+    training: Option<usize>,
+    data: &Data,
+    seed: u64,
+) -> Result<Dataset, DataError> {
     let (samples, kept) = match data.missing {
         Missing::Drop => {
             let (complete, kept) = samples.complete();
@@ -152,7 +167,21 @@ fn prepare(samples: Samples, data: &Data, seed: u64) -> Result<Dataset, DataErro
     } else {
         0
     };
-    let division = split::divide(data.split, count, seed)?;
+    // Samples that are left of the training file.
+    let training = training.map(|training| match &kept {
+        Some(kept) => kept.partition_point(|&id| id < training as u64),
+        None => training,
+    });
+    let division = match training {
+        None => split::divide(data.split, count, seed)?,
+        Some(training) if training == count => {
+            return Err(DataError::Empty { origin: samples.origin.of_sample(count).0.clone() });
+        }
+        Some(training) => Division {
+            validation: (training as u64..count as u64).collect(),
+            ..split::divide(Split { validation: 0.0, ..data.split }, training, seed)?
+        },
+    };
     // The parts are copies.
     samples::check_memory(&samples.origin, size_of_val(&samples.features[..]) as u64)?;
     let width = samples.shape.iter().product();

@@ -25,6 +25,7 @@ const BATCH: usize = 1 << 13;
 pub(crate) fn parquet(
     path: &Path,
     labels: &[String],
+    known: Option<&[Feature]>,
     missing: Missing,
 ) -> Result<Samples, DataError> {
     let unreadable = |cause| DataError::Unreadable { path: path.to_owned(), cause };
@@ -41,7 +42,7 @@ pub(crate) fn parquet(
         return Err(DataError::Empty { origin: Origin::File(path.to_owned()) });
     }
     // The library has panicked on damaged files before; a run must not.
-    std::panic::catch_unwind(|| read(path, file, labels, missing)).unwrap_or_else(|_| {
+    std::panic::catch_unwind(|| read(path, file, labels, known, missing)).unwrap_or_else(|_| {
         Err(DataError::Malformed {
             path: path.to_owned(),
             format: "Parquet",
@@ -54,6 +55,7 @@ fn read(
     path: &Path,
     file: File,
     labels: &[String],
+    known: Option<&[Feature]>,
     missing: Missing,
 ) -> Result<Samples, DataError> {
     let table = Table {
@@ -75,13 +77,27 @@ fn read(
         return Err(DataError::HeaderOnly { path: path.to_owned() });
     }
 
-    let width = columns.len() - targets.len();
+    let mut inputs = Vec::new();
+    match known {
+        Some(known) => {
+            for feature in known {
+                let column = columns.iter().find(|column| column.name == feature.name);
+                inputs.push(column.ok_or_else(|| DataError::NoColumn {
+                    path: path.to_owned(),
+                    column: shortened(&feature.name),
+                    purpose: "which the training data have",
+                    columns: names.clone(),
+                })?);
+            }
+        }
+        None => {
+            let is_input = |at: &usize| !targets.contains(at);
+            inputs.extend((0..columns.len()).filter(is_input).map(|at| &columns[at]));
+        }
+    }
+    let width = inputs.len();
     let mut features = room(&Origin::File(path.to_owned()), count, width)?;
     features.resize(count * width, 0.0);
-    let inputs: Vec<&Column> = (0..columns.len())
-        .filter(|at| !targets.contains(at))
-        .map(|at| &columns[at])
-        .collect();
     let mut whole = true;
     for (place, column) in inputs.iter().enumerate() {
         let mut rows = features.chunks_mut(width);

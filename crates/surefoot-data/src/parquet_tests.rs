@@ -84,7 +84,7 @@ fn read(bytes: &[u8], labels: &[&str]) -> Result<Samples, String> {
     let path = folder.path().join("t.parquet");
     std::fs::write(&path, bytes).unwrap();
     let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
-    parquet(&path, &labels, Missing::Refuse).map_err(|error| {
+    parquet(&path, &labels, None, Missing::Refuse).map_err(|error| {
         let message = error.to_string();
         message.replace(&path.display().to_string(), "t.parquet")
     })
@@ -223,12 +223,12 @@ fn files_without_samples_are_refused() {
     let bare = file("optional float a; optional int32 y;", &[], Compression::UNCOMPRESSED);
     assert!(read(&bare, &[]).unwrap_err().contains("has a header but no samples"));
     assert!(read(b"a,b\n1,2\n", &[]).unwrap_err().contains("is not a valid Parquet file"));
-    assert!(parquet(&std::env::temp_dir(), None, Missing::Refuse).is_err());
+    assert!(parquet(&std::env::temp_dir(), &[], None, Missing::Refuse).is_err());
 }
 
 #[test]
 fn several_label_columns_are_rows_of_labels() {
-    let schema = "message m { required int32 a; required float x; required int32 b; }";
+    let schema = "required int32 a; required float x; required int32 b;";
     let ints = || Values::Ints(vec![Some(0), Some(1)]);
     let columns = vec![ints(), Values::Floats(vec![Some(0.5), Some(1.5)]), ints()];
     let bytes = file(schema, &[columns], Compression::UNCOMPRESSED);

@@ -276,6 +276,7 @@ fn limit(classes: f64, origin: &Origin) -> Result<(), DataError> {
 }
 
 fn not_a_class(origin: &Origin, sample: usize, value: String, expected: &'static str) -> DataError {
+    let (origin, sample) = origin.of_sample(sample);
     DataError::NotAClass {
         place: Box::new(Place {
             file: origin.to_string().into(),

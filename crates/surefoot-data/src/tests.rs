@@ -45,7 +45,7 @@ fn a_data_set_knows_what_it_holds() {
 
 #[test]
 fn a_part_holds_the_samples_of_its_ids() {
-    let (set, all) = (load(&blobs()).unwrap(), read(&blobs(), 42, Path::new("")).unwrap());
+    let (set, all) = (load(&blobs()).unwrap(), read(&blobs().source, &blobs(), 42, Path::new("")).unwrap());
     for part in [&set.train, &set.validation, &set.test] {
         for (&id, features) in part.ids.iter().zip(part.features.chunks(2)) {
             assert_eq!(features, &all.features[id as usize * 2..][..2]);
@@ -135,4 +135,52 @@ fn a_regression_has_values() {
     let set = load(&data(Source::Linear { samples: 20, features: 3, noise: 0.0 })).unwrap();
     assert_eq!((set.task, set.classes), (Task::Regression, 0));
     assert!(matches!(set.train.targets, Targets::Values(values) if values.len() == 10));
+}
+
+/// Loads a plan's data from two CSV files.
+fn load_files(training: &str, validation: &str, change: impl Fn(&mut Data)) -> Result<Dataset, String> {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.csv"), training).unwrap();
+    std::fs::write(dir.path().join("b.csv"), validation).unwrap();
+    let mut data = Data::new(Source::csv("a.csv"));
+    data.validation = Some(Source::csv("b.csv"));
+    change(&mut data);
+    let folder = format!("{}/", dir.path().display());
+    super::load(&data, 1, dir.path()).map_err(|error| error.to_string().replace(&folder, ""))
+}
+
+#[test]
+fn a_validation_file_is_the_validation_part() {
+    let training = "x,kind,y\n0,a,no\n2,b,yes\n4,a,no\n";
+    let set = load_files(training, "y,extra,kind,x\nyes,9,b,6\nmaybe,9,a,8\n", |data| {
+        data.scale = Scale::MinMax;
+        let Source::Csv { categorical, .. } = &mut data.source else { panic!("a table") };
+        categorical.push("kind".to_owned());
+    });
+    let set = set.unwrap();
+    assert_eq!((set.train.len, set.validation.len, set.test.len), (3, 2, 0));
+    assert_eq!(set.class_names, ["maybe", "no", "yes"]);
+    // Scaled by the range of the training file, categories in its order.
+    assert_eq!(set.validation.features, [1.5, 0.0, 1.0, 2.0, 1.0, 0.0]);
+    assert_eq!(set.validation.targets, Targets::Classes(vec![2, 0]));
+    assert_eq!(set.validation.ids, [3, 4]);
+    assert!(set.notes.iter().any(|note| note.contains("such as maybe")), "{:?}", set.notes);
+}
+
+#[test]
+fn incomplete_samples_of_either_file_are_dropped() {
+    let drop = |data: &mut Data| data.missing = Missing::Drop;
+    let set = load_files("x,y\n0,0\n,1\n2,1\n", "x,y\n,0\n4,1\n", drop).unwrap();
+    assert_eq!((set.train.ids, set.validation.ids), (vec![0, 2], vec![4]));
+    let error = load_files("x,y\n0,0\n2,1\n", "x,y\n,0\n", drop).unwrap_err();
+    assert!(error.contains("b.csv"), "{error}");
+}
+
+#[test]
+fn a_validation_file_must_have_the_layout_of_the_training_file() {
+    let training = "x,z,y\n0,1,0\n2,3,1\n";
+    let error = load_files(training, "x,y\n0,0\n", |_| ()).unwrap_err();
+    assert!(error.starts_with("b.csv has no column \"z\", which the training data have"), "{error}");
+    let error = load_files(training, "x,z,y\n0,1,no\n", |_| ()).unwrap_err();
+    assert_eq!(error, "a.csv has labels that are numbers and b.csv names; both need the same");
 }

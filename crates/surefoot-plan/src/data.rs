@@ -12,6 +12,9 @@ use crate::tree::Node;
 pub struct Data {
     /// A generator or files.
     pub source: Source,
+    /// File to evaluate the model on after each epoch, instead of a fraction of the samples. Same kind
+    /// as `source`.
+    pub validation: Option<Source>,
     /// Kind of the targets; inferred if absent.
     pub task: Option<Task>,
     /// Treatment of missing features.
@@ -78,7 +81,8 @@ pub enum Scale {
 /// Fractions of the splits. A keyed draw assigns samples, so each sample is always in the same split.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Split {
-    /// Fraction of samples used to evaluate the model after each epoch.
+    /// Fraction of samples used to evaluate the model after each epoch. Not used if there is a
+    /// validation file.
     pub validation: f64,
     /// Fraction of samples held out for the end.
     pub test: f64,
@@ -95,6 +99,7 @@ impl Data {
     pub fn new(source: Source) -> Self {
         Self {
             source,
+            validation: None,
             task: None,
             missing: Missing::Refuse,
             outliers: Outliers::Keep,
@@ -113,12 +118,39 @@ impl Data {
 impl Record for Data {
     fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         f.required("source", &mut self.source, any);
+        f.maybe("validation", &mut self.validation, any);
         f.maybe("task", &mut self.task, any);
         f.optional("missing", &mut self.missing, any);
         f.optional("outliers", &mut self.outliers, any);
         f.optional("scale", &mut self.scale, any);
         f.optional("target_scale", &mut self.target_scale, any);
         f.optional("split", &mut self.split, any);
+    }
+
+    fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        let Some(validation) = &self.validation else {
+            return Ok(());
+        };
+        if validation.kind() != self.source.kind() {
+            return Err(("validation", "`validation` must have the kind of `source`"));
+        }
+        match validation {
+            Source::Csv { label: None, exclude, categorical, .. }
+                if exclude.is_empty() && categorical.is_empty() =>
+            {
+                Ok(())
+            }
+            Source::Parquet { label: None, .. } => Ok(()),
+            Source::Csv { .. } | Source::Parquet { .. } => {
+                Err(("validation", "`validation` has the columns of `source`: give `path` alone"))
+            }
+            Source::Images { size: None, .. } => Ok(()),
+            Source::Images { .. } => {
+                Err(("validation", "`validation` has the image size of `source`: leave out `size`"))
+            }
+            Source::Npy { .. } | Source::Npz { .. } | Source::Idx { .. } => Ok(()),
+            _ => Err(("validation", "`validation` must be a file")),
+        }
     }
 }
 
@@ -211,5 +243,49 @@ impl Term for Split {
 
     fn write(&self) -> String {
         write_record(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Plan;
+
+    fn data(lines: &str) -> Result<(), String> {
+        let text = format!(
+            "[data]\n{lines}\n[[model]]\nlayer = \"dense\"\nunits = 1\n[training]\nepochs = 1\n\
+             loss = \"mse\"\n"
+        );
+        let plan = Plan::parse(&text, "plan.toml").map_err(|error| error.message)?;
+        assert_eq!(Plan::parse(&plan.to_toml(), "again").unwrap(), plan);
+        Ok(())
+    }
+
+    #[test]
+    fn a_validation_file_has_the_kind_and_the_columns_of_the_source() {
+        let csv = |more: &str| {
+            data(&format!(
+                "source = {{ kind = \"csv\", path = \"a.csv\", label = \"y\" }}\n\
+                 validation = {{ kind = \"csv\", path = \"b.csv\"{more} }}"
+            ))
+        };
+        assert_eq!(csv(""), Ok(()));
+        let error = csv(", label = \"z\"").unwrap_err();
+        assert_eq!(error, "`validation` has the columns of `source`: give `path` alone");
+        let error = data("source = \"moons\"\nvalidation = { kind = \"npz\", path = \"b.npz\" }");
+        assert_eq!(error.unwrap_err(), "`validation` must have the kind of `source`");
+        let error = data("source = \"moons\"\nvalidation = \"moons\"").unwrap_err();
+        assert_eq!(error, "`validation` must be a file");
+    }
+
+    #[test]
+    fn a_label_is_a_column_or_several_columns() {
+        let csv = |label: &str| {
+            data(&format!("source = {{ kind = \"csv\", path = \"a.csv\", label = {label} }}"))
+        };
+        assert_eq!(csv("\"y\""), Ok(()));
+        assert_eq!(csv("[\"y\", \"z\"]"), Ok(()));
+        assert_eq!(csv("[\"y\", \"y\"]").unwrap_err(), "`label` names the column \"y\" twice");
+        assert!(csv("[]").is_err());
+        assert!(csv("5").is_err());
     }
 }

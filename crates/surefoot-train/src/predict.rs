@@ -423,7 +423,7 @@ loss = \"binary_crossentropy\"
         let error = |text: &str| predict(&dir, &predictor, text).unwrap_err();
         let absent = error("age,ward\n40,east\n");
         assert!(
-            absent.contains("has no column \"weight\", which the model was trained with"),
+            absent.contains("has no column \"weight\", which the training data have"),
             "{absent}"
         );
         let unknown = error("age,ward,weight\n40,west,70\n");

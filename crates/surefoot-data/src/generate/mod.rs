@@ -138,7 +138,7 @@ mod tests {
     ];
 
     fn made(source: &Source, seed: u64) -> Samples {
-        crate::read(&Data::new(source.clone()), seed, Path::new("")).unwrap()
+        crate::read(source, &Data::new(source.clone()), seed, Path::new("")).unwrap()
     }
 
     fn bytes(samples: &Samples) -> Vec<u8> {
@@ -181,7 +181,7 @@ mod tests {
     fn more_data_than_memory_is_an_error() {
         for (samples, needed) in [(usize::MAX / 2, u64::MAX), (1 << 50, 3 << 52)] {
             let source = Source::Linear { samples, features: 3, noise: 0.0 };
-            let error = crate::read(&Data::new(source), 0, Path::new("")).unwrap_err();
+            let error = crate::read(&source, &Data::new(source.clone()), 0, Path::new("")).unwrap_err();
             let expected = format!("the generator linear needs {needed} bytes of memory");
             assert!(error.to_string().starts_with(&expected), "{error}");
         }
@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_setting_that_makes_no_sense_is_named() {
         let source = Source::Moons { samples: 10, noise: -1.0 };
-        let error = crate::read(&Data::new(source), 0, Path::new("")).unwrap_err();
+        let error = crate::read(&source, &Data::new(source.clone()), 0, Path::new("")).unwrap_err();
         assert_eq!(
             error.to_string(),
             "data.source (moons): noise = -1; it must be a finite number, 0 or more"

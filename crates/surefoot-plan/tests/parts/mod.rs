@@ -40,13 +40,19 @@ fn path() -> BoxedStrategy<PathBuf> {
 }
 
 pub(super) fn data() -> BoxedStrategy<Data> {
-    let task = prop_oneof![Just(Task::Binary), Just(Task::MultiClass), Just(Task::Regression)];
+    let task = prop_oneof![
+        Just(Task::Binary),
+        Just(Task::MultiClass),
+        Just(Task::MultiLabel),
+        Just(Task::Regression)
+    ];
     let missing = prop_oneof![Just(Missing::Refuse), Just(Missing::Drop), Just(Missing::Impute)];
     let outliers = prop_oneof![Just(Outliers::Keep), Just(Outliers::Clip), Just(Outliers::Drop)];
     let scale = prop_oneof![Just(Scale::Standardise), Just(Scale::MinMax), Just(Scale::None)];
     let split = (0.0..0.5, 0.0..0.5).prop_map(|(validation, test)| Split { validation, test });
-    (source(), option::of(task), missing, outliers, [scale.clone(), scale], split)
-        .prop_map(|(source, task, missing, outliers, [scale, target_scale], split)| Data {
+    (source(), path(), option::of(task), missing, outliers, [scale.clone(), scale], split)
+        .prop_map(|(source, path, task, missing, outliers, [scale, target_scale], split)| Data {
+            validation: validation(&source, path),
             source,
             task,
             missing,
@@ -56,6 +62,18 @@ pub(super) fn data() -> BoxedStrategy<Data> {
             split,
         })
         .boxed()
+}
+
+/// A validation file that fits a source.
+fn validation(source: &Source, path: PathBuf) -> Option<Source> {
+    match source {
+        Source::Csv { .. } => Some(Source::csv(path)),
+        Source::Parquet { .. } => Some(Source::Parquet { path, label: None }),
+        Source::Npz { features, labels, .. } => {
+            Some(Source::Npz { path, features: features.clone(), labels: labels.clone() })
+        }
+        _ => None,
+    }
 }
 
 fn source() -> BoxedStrategy<Source> {

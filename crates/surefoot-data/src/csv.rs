@@ -39,11 +39,7 @@ pub(crate) fn csv(
     let rows = file.rows()?;
     let labels = match rows.first_text {
         Some(text) if file.are_classes(&text, rows.texts, rows.numbers, task)? => file.classes()?,
-        _ => Labels::Numbers {
-            values: rows.labels,
-            width: file.labels.len(),
-            form: Form::Column,
-        },
+        _ => Labels::Numbers { values: rows.labels, width: file.labels.len(), form: Form::Column },
     };
     let columns: Vec<Column> = file.features.into_iter().map(|(_, column)| column).collect();
     let unnamed = columns.iter().any(|column| column.name.is_empty());

@@ -219,7 +219,8 @@ fn encoded(text: &str, missing: Missing) -> Result<(Vec<f32>, Vec<String>), Stri
     let path = dir.path().join("t.csv");
     std::fs::write(&path, text).unwrap();
     let (exclude, categorical) = (["id".to_owned()], ["color".to_owned(), "size".to_owned()]);
-    let selection = Selection { labels: &[], exclude: &exclude, categorical: &categorical, columns: None };
+    let selection =
+        Selection { labels: &[], exclude: &exclude, categorical: &categorical, columns: None };
     let samples = csv(&path, selection, None, missing).map_err(|error| error.to_string())?;
     let inputs = samples.columns.iter().flat_map(Column::inputs).collect();
     Ok((samples.features, inputs))

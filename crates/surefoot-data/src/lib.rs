@@ -104,7 +104,8 @@ fn read(source: &Source, data: &Data, seed: u64, base: &Path) -> Result<Samples,
             generate::shapes(seed, samples, size, channels, classes, noise)
         }
         Source::Csv { ref path, ref label, ref exclude, ref categorical } => {
-            let selection = csv::Selection { labels: names(label), exclude, categorical, columns: None };
+            let selection =
+                csv::Selection { labels: names(label), exclude, categorical, columns: None };
             csv::csv(&base.join(path), selection, data.task, missing)
         }
         Source::Parquet { ref path, ref label } => {
@@ -156,12 +157,8 @@ fn prepare(
     if let Some(instead) = arithmetic(data).filter(|_| samples.measure == Measure::Symbols) {
         return Err(DataError::MeasuredSymbols { origin: samples.origin, instead });
     }
-    let learnt = task::learnt(
-        samples.labels,
-        &samples.label_columns,
-        data.task,
-        &samples.label_origin,
-    )?;
+    let learnt =
+        task::learnt(samples.labels, &samples.label_columns, data.task, &samples.label_origin)?;
     let symbols = if data.scale == Scale::None {
         symbols(samples.measure, &samples.shape, &samples.features)
     } else {

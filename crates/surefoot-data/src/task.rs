@@ -81,11 +81,7 @@ pub(crate) fn learnt(
 }
 
 /// Each number of a row says if the sample has the label of that column.
-fn multi_label(
-    values: &[f64],
-    names: Vec<String>,
-    origin: &Origin,
-) -> Result<Learnt, DataError> {
+fn multi_label(values: &[f64], names: Vec<String>, origin: &Origin) -> Result<Learnt, DataError> {
     let width = names.len();
     limit(width as f64, origin)?;
     if let Some(at) = values.iter().position(|&value| !is_label(value)) {

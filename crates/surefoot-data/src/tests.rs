@@ -45,7 +45,8 @@ fn a_data_set_knows_what_it_holds() {
 
 #[test]
 fn a_part_holds_the_samples_of_its_ids() {
-    let (set, all) = (load(&blobs()).unwrap(), read(&blobs().source, &blobs(), 42, Path::new("")).unwrap());
+    let (set, all) =
+        (load(&blobs()).unwrap(), read(&blobs().source, &blobs(), 42, Path::new("")).unwrap());
     for part in [&set.train, &set.validation, &set.test] {
         for (&id, features) in part.ids.iter().zip(part.features.chunks(2)) {
             assert_eq!(features, &all.features[id as usize * 2..][..2]);
@@ -138,7 +139,11 @@ fn a_regression_has_values() {
 }
 
 /// Loads a plan's data from two CSV files.
-fn load_files(training: &str, validation: &str, change: impl Fn(&mut Data)) -> Result<Dataset, String> {
+fn load_files(
+    training: &str,
+    validation: &str,
+    change: impl Fn(&mut Data),
+) -> Result<Dataset, String> {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("a.csv"), training).unwrap();
     std::fs::write(dir.path().join("b.csv"), validation).unwrap();
@@ -180,7 +185,10 @@ fn incomplete_samples_of_either_file_are_dropped() {
 fn a_validation_file_must_have_the_layout_of_the_training_file() {
     let training = "x,z,y\n0,1,0\n2,3,1\n";
     let error = load_files(training, "x,y\n0,0\n", |_| ()).unwrap_err();
-    assert!(error.starts_with("b.csv has no column \"z\", which the training data have"), "{error}");
+    assert!(
+        error.starts_with("b.csv has no column \"z\", which the training data have"),
+        "{error}"
+    );
     let error = load_files(training, "x,z,y\n0,1,no\n", |_| ()).unwrap_err();
     assert_eq!(error, "a.csv has labels that are numbers and b.csv names; both need the same");
 }

@@ -206,3 +206,59 @@ fn a_stopped_run_is_evaluated_even_without_a_validation_split() {
     assert_eq!(trained.given.last.map(|last| last.step), Some(13));
     assert!(trained.given.best.is_some());
 }
+
+/// A plan of one dense layer of 16 units and the given output, and a table of three features and six
+/// labels, of which every sample has three.
+fn labels(dir: &Path, output: &str, loss: &str) -> Plan {
+    let mut table = "x,y,z,a,b,c,d,e,f\n".to_owned();
+    for i in 0..240_u32 {
+        let x = [1, 7, 31].map(|k| f64::from(i * k * 2654435 % 200) / 100.0 - 0.995);
+        let positive = x.map(|x| u8::from(x > 0.0));
+        let [a, b, c] = positive;
+        let [x, y, z] = x;
+        table.push_str(&format!("{x},{y},{z},{a},{b},{c},{},{},{}\n", 1 - a, 1 - b, 1 - c));
+    }
+    std::fs::write(dir.join("labels.csv"), table).unwrap();
+    let names = "[\"a\", \"b\", \"c\", \"d\", \"e\", \"f\"]";
+    let text = format!(
+        "[data]\nsource = {{ kind = \"csv\", path = \"labels.csv\", label = {names} }}\n\
+         [[model]]\nlayer = \"dense\"\nunits = 16\nactivation = \"relu\"\n\
+         [[model]]\nlayer = \"dense\"\nunits = 6\nactivation = \"{output}\"\n\
+         [training]\nepochs = 80\nloss = \"{loss}\"\n\
+         optimizer = {{ name = \"adam\", learning_rate = 0.01 }}\n"
+    );
+    Plan::parse(&text, "labels").unwrap()
+}
+
+#[test]
+fn several_labels_are_learned_by_sigmoids() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = labels(dir.path(), "sigmoid", "binary_crossentropy");
+    let trained = Trainer::new(plan).base(dir.path()).workers(1).train().unwrap();
+    assert_eq!(trained.summary.status, Status::Normal, "{:?}", trained.summary);
+    assert!(trained.summary.metric.after.unwrap() > 0.9, "{:?}", trained.summary);
+}
+
+#[test]
+fn a_softmax_over_several_labels_is_repaired() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = labels(dir.path(), "softmax", "categorical_crossentropy");
+    let trained = Trainer::new(plan).base(dir.path()).workers(1).train().unwrap();
+    assert_eq!(trained.summary.status, Status::Repaired, "{:?}", trained.summary);
+    assert!(trained.summary.problems.contains(&"improper_output_activation".to_owned()));
+    assert!(trained.summary.metric.after.unwrap() > 0.9, "{:?}", trained.summary);
+}
+
+#[test]
+fn one_unit_for_three_classes_is_repaired() {
+    let text = "[data]\nsource = { kind = \"blobs\", samples = 300, centers = 3 }\n\
+                scale = \"standardise\"\n\
+                [[model]]\nlayer = \"dense\"\nunits = 16\nactivation = \"relu\"\n\
+                [[model]]\nlayer = \"dense\"\nunits = 1\nactivation = \"sigmoid\"\n\
+                [training]\nepochs = 40\nloss = \"mse\"\n";
+    let trained = Trainer::new(Plan::parse(text, "units").unwrap()).workers(1).train().unwrap();
+    assert_eq!(trained.summary.status, Status::Repaired, "{:?}", trained.summary);
+    assert_eq!(trained.summary.problems[0], "improper_output_units");
+    assert_eq!(trained.summary.remedies[0], "output_units");
+    assert!(trained.summary.metric.after.unwrap() > 0.9, "{:?}", trained.summary);
+}

@@ -181,7 +181,8 @@ mod tests {
     fn more_data_than_memory_is_an_error() {
         for (samples, needed) in [(usize::MAX / 2, u64::MAX), (1 << 50, 3 << 52)] {
             let source = Source::Linear { samples, features: 3, noise: 0.0 };
-            let error = crate::read(&source, &Data::new(source.clone()), 0, Path::new("")).unwrap_err();
+            let error =
+                crate::read(&source, &Data::new(source.clone()), 0, Path::new("")).unwrap_err();
             let expected = format!("the generator linear needs {needed} bytes of memory");
             assert!(error.to_string().starts_with(&expected), "{error}");
         }

@@ -98,11 +98,13 @@ fn generator() -> BoxedStrategy<Source> {
 }
 
 fn file() -> BoxedStrategy<Source> {
-    let label = || option::of(proptest::collection::vec(".{0,8}", 1..4).prop_map(|mut names| {
-        names.sort();
-        names.dedup();
-        Columns(names)
-    }));
+    let label = || {
+        option::of(proptest::collection::vec(".{0,8}", 1..4).prop_map(|mut names| {
+            names.sort();
+            names.dedup();
+            Columns(names)
+        }))
+    };
     let names = || proptest::collection::vec(".{0,8}", 0..3);
     prop_oneof![
         (path(), label(), names(), names()).prop_map(|(path, label, exclude, categorical)| {

@@ -59,8 +59,7 @@ mod tests {
         let wrong = Facts { task, classes: Some(3), loss: Some("mse".to_owned()), ..facts() };
         let units =
             [Action::SetOutputUnits(3), Action::SetOutputActivation(Activation::Softmax)].to_vec();
-        let loss =
-            Action::SwapLoss { loss: LossKind::CategoricalCrossentropy, from_logits: false };
+        let loss = Action::SwapLoss { loss: LossKind::CategoricalCrossentropy, from_logits: false };
         assert_eq!(of(&wrong), [[&units[..], &[loss]].concat()]);
         let loss = Some("categorical_crossentropy".to_owned());
         assert_eq!(of(&Facts { loss, ..wrong }), [units]);

@@ -68,17 +68,15 @@ impl Subject for PlanSubject {
             }
             Action::ClipGradient { norm } => {
                 let optimizer = &mut training.optimizer;
-                optimizer.clipvalue = None;
-                optimizer.clipnorm = None;
+                let given = replaced_clipping(optimizer);
                 optimizer.global_clipnorm = Some(*norm);
-                Ok(format!("Clips the gradient to a norm of at most {norm}."))
+                Ok(format!("Clips the gradient to a norm of at most {norm}{given}."))
             }
             Action::ClipGradientValues { limit } => {
                 let optimizer = &mut training.optimizer;
-                optimizer.clipnorm = None;
-                optimizer.global_clipnorm = None;
+                let given = replaced_clipping(optimizer);
                 optimizer.clipvalue = Some(*limit);
-                Ok(format!("Clips every value of the gradient to [-{limit}, {limit}]."))
+                Ok(format!("Clips every value of the gradient to [-{limit}, {limit}]{given}."))
             }
             Action::SetBatchSize(size) => {
                 let given = std::mem::replace(&mut training.batch_size, *size);
@@ -94,8 +92,14 @@ impl Subject for PlanSubject {
                 Ok(format!("Sets the learning rate to {rate} instead of {given}."))
             }
             Action::SetDecay(DecayKind::Constant) => {
-                training.schedule = Schedule::default();
-                Ok("Keeps the learning rate constant instead of letting it decay.".to_owned())
+                let given = std::mem::take(&mut training.schedule);
+                Ok(match given.warmup_steps {
+                    0 => "Keeps the learning rate constant instead of letting it decay.".to_owned(),
+                    steps => format!(
+                        "Keeps the learning rate constant instead of letting it decay, without the \
+                         warm-up of {steps} steps."
+                    ),
+                })
             }
             Action::SetDecay(DecayKind::Cosine) => {
                 let alpha = match training.schedule.decay {
@@ -151,6 +155,18 @@ fn activation(kind: &Kind) -> Option<Activation> {
     })
 }
 
+/// Removes the clipping of an optimizer and returns a phrase that names it.
+fn replaced_clipping(optimizer: &mut Optimizer) -> String {
+    let given = [
+        ("clipvalue", optimizer.clipvalue.take()),
+        ("clipnorm", optimizer.clipnorm.take()),
+        ("global_clipnorm", optimizer.global_clipnorm.take()),
+    ];
+    let phrase =
+        |(key, value): (&str, Option<f64>)| Some(format!(" instead of {key} = {}", value?));
+    given.into_iter().filter_map(phrase).collect()
+}
+
 /// Clipping and weight decay stay; a schedule was made for another learning rate and goes.
 fn swap_optimizer(plan: &mut Plan, kind: OptimizerKind, learning_rate: f64) -> Option<String> {
     let other = match kind {
@@ -164,12 +180,16 @@ fn swap_optimizer(plan: &mut Plan, kind: OptimizerKind, learning_rate: f64) -> O
     let given = plan.training.optimizer;
     plan.training.optimizer =
         Optimizer { algorithm: other.algorithm, learning_rate, ..plan.training.optimizer };
-    plan.training.schedule = Schedule::default();
+    let schedule = std::mem::take(&mut plan.training.schedule);
     let (name, before) = (other.algorithm.name(), given.algorithm.name());
     let rate = given.learning_rate;
-    Some(format!(
+    let mut message = format!(
         "Trains with {name} at a learning rate of {learning_rate} instead of {before} at {rate}."
-    ))
+    );
+    if schedule != Schedule::default() {
+        message.push_str(" Removes the learning rate schedule.");
+    }
+    Some(message)
 }
 
 fn normalize_data(plan: &mut Plan, kind: OutliersKind) -> Option<String> {
@@ -183,8 +203,11 @@ fn normalize_data(plan: &mut Plan, kind: OutliersKind) -> Option<String> {
         _ => return None,
     };
     data.scale = Scale::Standardise;
-    data.outliers = outliers;
+    let unclips = std::mem::replace(&mut data.outliers, outliers) == Outliers::Clip;
     let mut message = format!("{change} every feature");
+    if unclips && outliers == Outliers::Keep {
+        message.push_str(" without clipping outliers");
+    }
     if data.missing == Missing::Refuse {
         data.missing = Missing::Impute;
         message.push_str(", and imputes missing values");
@@ -236,12 +259,19 @@ fn swap_activations(plan: &mut Plan, activation: Activation) -> Result<String, S
 
 fn set_output_activation(plan: &mut Plan, activation: Activation) -> Result<String, String> {
     let position = output_position(&plan.model).ok_or("the model has no output layer")?;
-    // A separate activation layer behind the output goes.
-    plan.model.truncate(position + 1);
-    let place = plan.model[position]
-        .activation_mut()
-        .ok_or("the output layer has no activation of its own")?;
-    *place = activation;
+    let after = plan.model.iter().rposition(|layer| matches!(layer, Layer::Activation(_)));
+    let output = plan.model[position].activation_mut();
+    let place = match after.filter(|&after| after > position) {
+        None => output,
+        // A separate activation layer is the activation of the output.
+        Some(after) => {
+            if let Some(own) = output {
+                *own = Activation::Linear;
+            }
+            plan.model[after].activation_mut()
+        }
+    };
+    *place.ok_or("the output layer has no activation of its own")? = activation;
     Ok(format!("Sets the output activation to {}, which fits the task.", activation.name()))
 }
 
@@ -404,13 +434,18 @@ fn add_residual(plan: &mut Plan) -> Result<String, String> {
     }
     plan.model.insert(output, Layer::LayerNorm(LayerNorm::default()));
     reinitialize(plan, initializer_for);
-    Ok(format!("Adds a residual connection around each of {count} hidden layers."))
+    Ok(format!(
+        "Adds a residual connection with layer normalization around each of {count} hidden layers, \
+         normalizes the input of the output layer, and re-initializes all weights."
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use surefoot_plan::output_activation;
+    use surefoot_diagnose::{Facts, Finding, Problem};
+    use surefoot_plan::{Flatten, output_activation};
+    use surefoot_repair::{AttemptResult, RepairConfig, RepairSearch};
 
     /// Two hidden sigmoids and a sigmoid, on circles.
     fn plan() -> PlanSubject {
@@ -471,6 +506,18 @@ mod tests {
         let Layer::Dense(output) = &subject.0.model[2] else { panic!("a dense layer") };
         assert_eq!(output.units, 3);
         assert_eq!(subject.0.model[3], activation);
+    }
+
+    #[test]
+    fn a_separate_output_activation_is_replaced_where_it_is() {
+        let mut subject = plan();
+        let pool = Layer::Flatten(Flatten::default());
+        let activation = |it| Layer::Activation(ActivationLayer::new(it));
+        subject.0.model.extend([pool.clone(), activation(Activation::Relu)]);
+        subject.apply(&Action::SetOutputActivation(Kind::Softmax)).unwrap();
+        let Layer::Dense(output) = &subject.0.model[2] else { panic!("a dense layer") };
+        assert_eq!(output.activation, Activation::Linear);
+        assert_eq!(subject.0.model[3..], [pool, activation(Activation::Softmax)]);
     }
 
     #[test]
@@ -544,6 +591,72 @@ mod tests {
         let action = Action::ClipGradientValues { limit: 10.0 };
         let optimizer = applied(PlanSubject(changed), &action).training.optimizer;
         assert_eq!((optimizer.clipvalue, optimizer.global_clipnorm), (Some(10.0), None));
+    }
+
+    #[test]
+    fn every_change_of_an_action_is_stated() {
+        let mut subject = plan();
+        let training = &mut subject.0.training;
+        training.schedule =
+            Schedule { decay: Decay::Cosine { decay_steps: None, alpha: 0.0 }, warmup_steps: 5 };
+        training.optimizer.clipvalue = Some(0.5);
+        subject.0.data.outliers = Outliers::Clip;
+        subject.0.data.missing = Missing::Drop;
+        let of = |action: &Action| subject.clone().apply(action).unwrap();
+        assert_eq!(
+            of(&Action::ClipGradient { norm: 1.0 }),
+            "Clips the gradient to a norm of at most 1 instead of clipvalue = 0.5."
+        );
+        assert_eq!(
+            of(&Action::SetDecay(DecayKind::Constant)),
+            "Keeps the learning rate constant instead of letting it decay, without the warm-up of 5 \
+             steps."
+        );
+        let swap = Action::SwapOptimizer { optimizer: OptimizerKind::Nadam, learning_rate: 0.01 };
+        assert_eq!(
+            of(&swap),
+            "Trains with nadam at a learning rate of 0.01 instead of adam at 0.001. Removes the \
+             learning rate schedule."
+        );
+        assert_eq!(
+            of(&Action::NormalizeData { outliers: OutliersKind::Keep }),
+            "Standardizes every feature without clipping outliers."
+        );
+    }
+
+    #[test]
+    fn no_plan_is_tried_twice() {
+        let problems = [
+            Problem::VANISHING_GRADIENT,
+            Problem::SLOW_CONVERGENCE,
+            Problem::DYING_RELU,
+            Problem::OSCILLATING_LOSS,
+        ];
+        let finding = |i: usize| Finding::new(problems[i % 4].clone(), 10, "");
+        let config = RepairConfig { attempts: 60, ..RepairConfig::default() };
+        let remedies = surefoot_repair::remedies::all();
+        let facts = Facts::default();
+        let mut search =
+            RepairSearch::new(plan(), finding(0), &[], facts.clone(), remedies, config);
+        let mut tried = vec![plan()];
+        loop {
+            let round = search.next_round();
+            if round.is_empty() {
+                break;
+            }
+            let judged: Vec<_> = round
+                .into_iter()
+                .map(|proposal| {
+                    assert!(!tried.contains(&proposal.subject), "{}", proposal.message);
+                    tried.push(proposal.subject.clone());
+                    // Every attempt has another problem, which opens branches.
+                    let finding = Some(finding(tried.len()));
+                    AttemptResult { proposal, finding, facts: facts.clone(), skill: None }
+                })
+                .collect();
+            search.judge(&judged);
+        }
+        assert!(tried.len() > 20, "{}", tried.len());
     }
 
     #[test]

@@ -227,8 +227,7 @@ fn unpack(plan: &Plan, capsule: &Capsule) -> Result<(Training, Dataset), TrainEr
             Targets::Classes(inside.ok_or_else(|| lacks("batch.targets"))?)
         }
         Some(Values::F32(values))
-            if Some(values.len()) == len.checked_mul(training.target_width)
-                && !has_classes =>
+            if Some(values.len()) == len.checked_mul(training.target_width) && !has_classes =>
         {
             Targets::Values(values.clone())
         }

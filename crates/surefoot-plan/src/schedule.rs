@@ -1,6 +1,8 @@
 //! Learning rate schedules.
 
-use crate::language::{Choice, Fields, Record, Variant, any, at_least_one, unit_interval, variant};
+use crate::language::{
+    Choice, Fields, Record, Variant, any, at_least_one, non_negative, unit_interval, variant,
+};
 
 /// A learning rate schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -31,6 +33,13 @@ pub enum Decay {
         /// The factor.
         decay_rate: f64,
     },
+    /// `1 / (1 + decay_rate * step / decay_steps)`; the `decay` of optimizers in Keras 1 and 2.
+    InverseTime {
+        /// Steps that `decay_rate` refers to (default 1).
+        decay_steps: u64,
+        /// Growth of the divisor.
+        decay_rate: f64,
+    },
     /// Half a cosine down to `alpha` times the base rate (default 0).
     Cosine {
         /// Number of steps; all steps after the warm-up if absent.
@@ -47,6 +56,7 @@ impl Decay {
             Self::Constant => "constant",
             Self::Step { .. } => "step",
             Self::Exponential { .. } => "exponential",
+            Self::InverseTime { .. } => "inverse_time",
             Self::Cosine { .. } => "cosine",
         }
     }
@@ -66,6 +76,7 @@ impl Choice for Schedule {
         variant("constant", || Decay::Constant.into()),
         variant("step", || Decay::Step { decay_steps: 1, decay_rate: 0.1 }.into()),
         variant("exponential", || Decay::Exponential { decay_steps: 1, decay_rate: 0.96 }.into()),
+        variant("inverse_time", || Decay::InverseTime { decay_steps: 1, decay_rate: 0.0 }.into()),
         variant("cosine", || Decay::Cosine { decay_steps: None, alpha: 0.0 }.into()),
     ];
 
@@ -82,6 +93,10 @@ impl Record for Schedule {
             | Decay::Exponential { decay_steps, decay_rate } => {
                 f.required("decay_steps", decay_steps, at_least_one);
                 f.optional("decay_rate", decay_rate, rate);
+            }
+            Decay::InverseTime { decay_steps, decay_rate } => {
+                f.optional("decay_steps", decay_steps, at_least_one);
+                f.required("decay_rate", decay_rate, non_negative);
             }
             Decay::Cosine { decay_steps, alpha } => {
                 f.maybe("decay_steps", decay_steps, at_least_one);

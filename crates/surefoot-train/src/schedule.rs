@@ -16,6 +16,9 @@ pub(crate) fn learning_rate(base: f64, schedule: &Schedule, step: u64, total: u6
         Decay::Exponential { decay_steps, decay_rate } => {
             base * libm::pow(decay_rate, t / decay_steps.max(1) as f64)
         }
+        Decay::InverseTime { decay_steps, decay_rate } => {
+            base / (1.0 + decay_rate * t / decay_steps.max(1) as f64)
+        }
         Decay::Cosine { decay_steps, alpha } => {
             let length = decay_steps.unwrap_or(total.saturating_sub(schedule.warmup_steps)).max(1);
             let done = (t / length as f64).min(1.0);
@@ -45,6 +48,14 @@ mod tests {
         assert_eq!(rates(step, 0, &[0, 4, 5, 10]), [0.1, 0.1, 0.05, 0.025]);
         let exponential = Decay::Exponential { decay_steps: 2, decay_rate: 0.25 };
         assert_eq!(rates(exponential, 0, &[0, 1, 2]), [0.1, 0.05, 0.025]);
+    }
+
+    #[test]
+    fn the_decay_of_keras_2_divides_the_rate() {
+        let decay = Decay::InverseTime { decay_steps: 1, decay_rate: 0.25 };
+        assert_eq!(rates(decay, 0, &[0, 4, 12]), [0.1, 0.05, 0.025]);
+        let slower = Decay::InverseTime { decay_steps: 4, decay_rate: 1.0 };
+        assert_eq!(rates(slower, 0, &[0, 4, 12]), [0.1, 0.05, 0.025]);
     }
 
     #[test]

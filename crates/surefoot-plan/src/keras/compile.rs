@@ -267,7 +267,9 @@ mod tests {
         let mut warnings = Vec::new();
         let compiled = read(Some(&training), &mut warnings);
         assert_eq!(compiled.optimizer.unwrap().learning_rate, 0.05);
-        assert!(warnings[0].contains("`decay`"), "{warnings:?}");
+        let decay = Decay::InverseTime { decay_steps: 1, decay_rate: 1e-4 };
+        assert_eq!(compiled.schedule, Some(decay.into()));
+        assert!(warnings.is_empty(), "{warnings:?}");
     }
 
     #[test]

@@ -58,8 +58,19 @@ pub(super) fn optimizer(
         }
         _ => return Err(unknown()),
     };
-    let (learning_rate, schedule) = rate(config, usual_rate, warnings)?;
-    for key in ["use_ema", "gradient_accumulation_steps", "decay"] {
+    let (learning_rate, mut schedule) = rate(config, usual_rate, warnings)?;
+    // Keras 1 and 2: the rate is divided by 1 + decay * step.
+    let decay_rate = number("decay", 0.0);
+    if decay_rate > 0.0 {
+        match schedule {
+            None => schedule = Some(Decay::InverseTime { decay_steps: 1, decay_rate }.into()),
+            Some(_) => warnings.push(
+                "the optimizer's `decay` is ignored, because it has a learning rate schedule"
+                    .to_owned(),
+            ),
+        }
+    }
+    for key in ["use_ema", "gradient_accumulation_steps"] {
         let set = config
             .get(key)
             .is_some_and(|value| value.as_bool() != Some(false) && value.as_f64() != Some(0.0));
@@ -123,6 +134,10 @@ fn schedule(class: &str, config: Config<'_>, initial: f64) -> Option<(f64, Sched
             };
             let warmup_steps = 0;
             Some((initial, Schedule { decay, warmup_steps }))
+        }
+        "InverseTimeDecay" if !config.flag("staircase") => {
+            let decay = Decay::InverseTime { decay_steps, decay_rate: config.number("decay_rate")? };
+            Some((initial, decay.into()))
         }
         "CosineDecay" => {
             let decay = Decay::Cosine {

@@ -169,11 +169,12 @@ fn optimizer() -> BoxedStrategy<Optimizer> {
 }
 
 fn schedule() -> BoxedStrategy<Schedule> {
-    let decay = (0..4, 1..5000u64, 0.001..1.0, any::<bool>()).prop_map(
+    let decay = (0..5, 1..5000u64, 0.001..1.0, any::<bool>()).prop_map(
         |(kind, decay_steps, decay_rate, flag)| match kind {
             0 => Decay::Constant,
             1 => Decay::Step { decay_steps, decay_rate },
             2 => Decay::Exponential { decay_steps, decay_rate },
+            3 => Decay::InverseTime { decay_steps, decay_rate },
             _ => Decay::Cosine { decay_steps: flag.then_some(decay_steps), alpha: decay_rate },
         },
     );

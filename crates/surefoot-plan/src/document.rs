@@ -227,7 +227,15 @@ impl Parsed {
         let (first, inner) = path.split_first()?;
         let mut node = self.root.get("model")?.node.at(*first)?;
         for index in inner {
-            node = node.get("layers")?.node.at(*index)?;
+            let layers = &node.get("layers")?.node;
+            node = match layers.at(*index) {
+                Some(layer) => layer,
+                // The layers of a shortcut are numbered after those of the branch.
+                None => {
+                    let count = (0..).take_while(|&i| layers.at(i).is_some()).count();
+                    node.get("shortcut")?.node.at(index.checked_sub(count)?)?
+                }
+            };
         }
         let tag = node.get("layer").map(|entry| &entry.node);
         Some(tag.unwrap_or(node).span.clone())

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 /// A layer without a name in the plan is called `{kind}_{n}`, where `n` counts the layers of its
 /// kind in the whole model, so that naming one layer does not change the names of others. A number
 /// that is taken by a name in the plan is skipped. Inside a residual block the name of the block
-/// and a slash are prepended. Names are unique; reading a plan checks those that it sets.
+/// and a slash are prepended, inside its shortcut `BLOCK/shortcut/`. Names are unique; reading a plan checks those that it sets.
 ///
 /// ```
 /// use surefoot_plan::{Dense, Layer, Residual, layer_names};
@@ -27,7 +27,12 @@ fn collect(layers: &[Layer], scope: &str, namer: &mut Namer, names: &mut Vec<Str
     for layer in layers {
         let name = namer.name(layer, layers, scope);
         match layer {
-            Layer::Residual(block) => collect(&block.layers, &name, namer, names),
+            Layer::Residual(block) => {
+                collect(&block.layers, &name, namer, names);
+                if let Some(shortcut) = &block.shortcut {
+                    collect(shortcut, &format!("{name}/shortcut"), namer, names);
+                }
+            }
             _ => names.push(name),
         }
     }
@@ -91,7 +96,9 @@ mod tests {
         let outer = Layer::Residual(Residual {
             name: Some("outer".to_owned()),
             layers: vec![dense(None), inner],
+            shortcut: Some(vec![dense(None)]),
         });
-        assert_eq!(layer_names(&[outer]), ["outer/dense_1", "outer/residual_2/dense_2"]);
+        let names = ["outer/dense_1", "outer/residual_2/dense_2", "outer/shortcut/dense_3"];
+        assert_eq!(layer_names(&[outer]), names);
     }
 }

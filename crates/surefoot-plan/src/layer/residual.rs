@@ -4,25 +4,38 @@ use super::{Layer, LayerSpec, Role};
 use crate::language::{Fields, Record, any, name};
 use crate::shape::{Input, Mismatch, Output};
 
-/// `x + layers(x)`.
+/// `x + layers(x)`, or `shortcut(x) + layers(x)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Residual {
     /// Name of the block.
     pub name: Option<String>,
-    /// The branch; its output must have the shape of its input.
+    /// The branch. Without a shortcut, its output must have the shape of its input.
     pub layers: Vec<Layer>,
+    /// Layers that are applied to the input before it is added; none if absent.
+    pub shortcut: Option<Vec<Layer>>,
 }
 
 impl Residual {
     /// A residual block around `layers`.
     pub fn new(layers: Vec<Layer>) -> Self {
-        Self { name: None, layers }
+        Self { name: None, layers, shortcut: None }
     }
 
-    /// Checks that the output of the branch can be added to the input.
-    pub(crate) fn check_branch(input: &[usize], output: &[usize]) -> Result<(), Mismatch> {
-        if output == input {
+    /// Checks that the output of the branch can be added to the input, or to the output of the
+    /// shortcut.
+    pub(crate) fn check_branch(
+        input: &[usize],
+        shortcut: Option<&[usize]>,
+        output: &[usize],
+    ) -> Result<(), Mismatch> {
+        if output == shortcut.unwrap_or(input) {
             return Ok(());
+        }
+        if let Some(shortcut) = shortcut {
+            return Err(Mismatch::new(format!(
+                "the output of its layers, {output:?}, cannot be added to that of its shortcut, \
+                 {shortcut:?}"
+            )));
         }
         Err(Mismatch::new(format!(
             "the output of its layers, {output:?}, cannot be added to {input:?}"
@@ -35,6 +48,16 @@ impl Record for Residual {
     fn fields<'a, F: Fields<'a>>(&'a mut self, f: &mut F) {
         f.maybe("name", &mut self.name, name);
         f.required("layers", &mut self.layers, any);
+        f.maybe("shortcut", &mut self.shortcut, any);
+    }
+
+    /// The layers of a shortcut are named `BLOCK/shortcut/LAYER`.
+    fn check(&self) -> Result<(), (&'static str, &'static str)> {
+        let is_taken = self.layers.iter().any(|layer| layer.name() == Some("shortcut"));
+        match self.shortcut.is_some() && is_taken {
+            true => Err(("layers", "a layer beside a `shortcut` cannot be named `shortcut`")),
+            false => Ok(()),
+        }
     }
 }
 
@@ -73,6 +96,20 @@ mod tests {
         assert_eq!(shapes[3].path, [1]);
         assert_eq!(shapes[3].input, shapes[3].output);
         assert_eq!(shapes.iter().map(|shape| shape.parameters).sum::<usize>(), 24 + 27 + 32 + 9);
+    }
+
+    #[test]
+    fn a_shortcut_can_change_the_shape() {
+        let block = |units| {
+            let shortcut = Some(vec![dense(units)]);
+            Layer::Residual(Residual { shortcut, ..Residual::new(vec![dense(5), dense(3)]) })
+        };
+        let shapes = infer(&[block(3), dense(1)], &[2], false).unwrap();
+        let names: Vec<_> = shapes.iter().map(|shape| shape.name.as_str()).collect();
+        assert_eq!(names[2..4], ["residual_1/shortcut/dense_3", "residual_1"]);
+        assert_eq!((shapes[2].path.as_slice(), &shapes[3].output[..]), (&[0, 2][..], &[3][..]));
+        let error = infer(&[block(4)], &[2], false).unwrap_err().to_string();
+        assert!(error.contains("[3], cannot be added to that of its shortcut, [4]"), "{error}");
     }
 
     #[test]

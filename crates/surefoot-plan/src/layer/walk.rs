@@ -14,8 +14,9 @@ fn walk_some(layers: &mut [Layer], ends_model: bool, change: &mut dyn FnMut(&mut
     let output = ends_model.then(|| output_position(layers)).flatten();
     for (i, layer) in layers.iter_mut().enumerate() {
         change(layer, output.is_some_and(|output| i >= output));
-        if let Layer::Residual(Residual { layers, .. }) = layer {
+        if let Layer::Residual(Residual { layers, shortcut, .. }) = layer {
             walk_some(layers, false, change);
+            walk_some(shortcut.as_deref_mut().unwrap_or_default(), false, change);
         }
     }
 }

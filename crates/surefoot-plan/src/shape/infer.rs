@@ -5,7 +5,8 @@ use crate::layer::Role;
 use crate::names::Namer;
 use crate::{Layer, Residual};
 
-/// Infers the shapes of all layers, depth first; a residual block follows the layers inside it.
+/// Infers the shapes of all layers, depth first; a residual block follows the layers inside it, and
+/// those of its shortcut are numbered after those of its branch.
 ///
 /// `integers` is true if the input consists of whole numbers, as an embedding requires.
 pub fn infer(
@@ -14,7 +15,7 @@ pub fn infer(
     integers: bool,
 ) -> Result<Vec<LayerShape>, ShapeError> {
     let mut walk = Walk::default();
-    walk.list(layers, "", &mut Vec::new(), input.to_vec(), integers)?;
+    walk.list(layers, "", (&mut Vec::new(), 0), input.to_vec(), integers)?;
     Ok(walk.shapes)
 }
 
@@ -25,27 +26,40 @@ struct Walk {
 }
 
 impl Walk {
-    /// Infers the shapes of a list of layers and returns the shape of its output.
+    /// Infers the shapes of a list of layers and returns the shape of its output. The place is the
+    /// path of the list and the number of its first layer.
     fn list(
         &mut self,
         layers: &[Layer],
         scope: &str,
-        path: &mut Vec<usize>,
+        (path, first): (&mut Vec<usize>, usize),
         mut input: Vec<usize>,
         mut integers: bool,
     ) -> Result<Vec<usize>, ShapeError> {
         for (index, layer) in layers.iter().enumerate() {
             let name = self.namer.name(layer, layers, scope);
-            path.push(index);
-            let mut joined = Ok(());
+            path.push(first + index);
+            let mut branch = Ok(None);
             if let Layer::Residual(block) = layer {
-                let branch = self.list(&block.layers, &name, path, input.clone(), integers)?;
-                joined = Residual::check_branch(&input, &branch);
+                let place = (&mut *path, 0);
+                let output = self.list(&block.layers, &name, place, input.clone(), integers)?;
+                let mut shortcut = None;
+                if let Some(layers) = &block.shortcut {
+                    let scope = format!("{name}/shortcut");
+                    let place = (&mut *path, block.layers.len());
+                    shortcut = Some(self.list(layers, &scope, place, input.clone(), integers)?);
+                }
+                branch = Residual::check_branch(&input, shortcut.as_deref(), &output)
+                    .map(|()| Some(output));
             }
-            let output = joined
-                .and_then(|()| match input.is_empty() {
+            let output = branch
+                .and_then(|branch| match input.is_empty() {
                     true => Err(Mismatch::new("it needs at least one dimension")),
-                    false => layer.output(Input { shape: &input, integers }),
+                    false => {
+                        let mut output = layer.output(Input { shape: &input, integers })?;
+                        output.shape = branch.unwrap_or(output.shape);
+                        Ok(output)
+                    }
                 })
                 .map_err(|mismatch| mismatch.at(path, &name, &input))?;
             integers &= layer.role() == Role::Reshape;

@@ -277,7 +277,7 @@ pub(crate) fn layer() -> BoxedStrategy<Layer> {
         prop_oneof![dense(), convolution(), pooling(), small(), norm(), recurrent(), attention()];
     leaf.prop_recursive(3, 12, 4, |inner| {
         (name(), vec(inner, 1..4))
-            .prop_map(|(name, layers)| Layer::Residual(Residual { name, layers }))
+            .prop_map(|(name, layers)| Layer::Residual(Residual { name, layers, shortcut: None }))
     })
     .boxed()
 }

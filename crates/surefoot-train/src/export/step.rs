@@ -55,6 +55,8 @@ pub(super) enum Step {
     Activate(Activation),
     /// Keeps the value for the next [`Step::Join`].
     Fork,
+    /// Exchanges the value with the one that was kept.
+    Swap,
     /// Adds the value kept last.
     Join,
 }
@@ -134,7 +136,13 @@ impl Reader {
         for layer in layers {
             if let Layer::Residual(residual) = layer {
                 self.push(Step::Fork);
+                let input = self.shape.clone();
                 self.layers(&residual.layers);
+                if let Some(shortcut) = &residual.shortcut {
+                    self.push(Step::Swap);
+                    self.shape = input;
+                    self.layers(shortcut);
+                }
                 self.push(Step::Join);
             } else if let Some(info) = self.layers.next() {
                 self.layer(layer, &info.name, &info.output_shape);
@@ -208,7 +216,7 @@ impl Reader {
             }
             Layer::Transformer(l) => self.transformer(name, l),
             Layer::Activation(l) => self.activate(l.activation),
-            Layer::Residual(residual) => self.layers(&residual.layers),
+            Layer::Residual(_) => unreachable!("a residual block is unfolded by `layers`"),
         }
     }
 

@@ -57,6 +57,7 @@ pub(super) fn module(predictor: &Predictor, weights: &str) -> String {
                 kept += 1;
                 format!("kept_{kept} = x")
             }
+            Step::Swap => format!("x, kept_{kept} = kept_{kept}, x"),
             Step::Join => {
                 kept -= 1;
                 format!("x = x + kept_{}", kept + 1)
@@ -142,7 +143,7 @@ fn expression(step: &Step) -> String {
             format!("attention(x, {heads}, {key_dim}, {})", projections.join(", "))
         }
         Step::Activate(function) => format!("activate(x, {})", activation(*function)),
-        Step::Fork | Step::Join => "x".to_owned(),
+        Step::Fork | Step::Swap | Step::Join => "x".to_owned(),
     }
 }
 

@@ -274,6 +274,23 @@ impl<B: Compute> Stage<B> for Fork {
     }
 }
 
+/// Exchanges the value of a residual branch with what its [`Fork`] remembered, for layers of the
+/// shortcut.
+pub(crate) struct Swap;
+
+impl<B: Compute> Stage<B> for Swap {
+    fn forward(&self, x: Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
+        match pass.skips.last_mut() {
+            Some(skip) => std::mem::replace(skip, x),
+            None => unreachable!("every swap is between a fork and a join"),
+        }
+    }
+
+    fn backward(&self, gradient: Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
+        self.forward(gradient, pass)
+    }
+}
+
 /// The end of a residual branch: adds what the matching [`Fork`] remembered.
 pub(crate) struct Join;
 

@@ -10,7 +10,7 @@ use crate::layer::embedding::{Embedding, PositionEmbedding};
 use crate::layer::norm::{Affine, BatchNorm, GroupNorm, LayerNorm};
 use crate::layer::pool::Summary;
 use crate::layer::recurrent::Cell;
-use crate::layer::{Activate, Dropout, Fork, Join, ParameterId, Stage};
+use crate::layer::{Activate, Dropout, Fork, Join, ParameterId, Stage, Swap};
 use crate::parameters::{Declaration, Role, Start};
 use surefoot_diagnose::LayerInfo;
 use surefoot_plan::{Initializer, Layer, Regularizer};
@@ -33,7 +33,13 @@ impl<B: Compute> Builder<B> {
         for layer in layers {
             if let Layer::Residual(residual) = layer {
                 self.stage(Fork);
+                let input = self.shape.clone();
                 self.layers(&residual.layers);
+                if let Some(shortcut) = &residual.shortcut {
+                    self.stage(Swap);
+                    self.shape = input;
+                    self.layers(shortcut);
+                }
                 self.stage(Join);
                 continue;
             }

@@ -357,6 +357,11 @@ fn normalized(layers: Vec<Layer>, ends_model: bool) -> (Vec<Layer>, usize) {
                 let (inner, more) = normalized(std::mem::take(&mut residual.layers), false);
                 residual.layers = inner;
                 count += more;
+                if let Some(shortcut) = residual.shortcut.take() {
+                    let (inner, more) = normalized(shortcut, false);
+                    residual.shortcut = Some(inner);
+                    count += more;
+                }
                 result.push(layer);
             }
             Layer::Dense(_) | Layer::Conv1d(_) | Layer::Conv2d(_) if hidden => {

@@ -314,7 +314,11 @@ pub(crate) fn leaves(layers: &[Layer]) -> Vec<&Layer> {
     layers
         .iter()
         .flat_map(|layer| match layer {
-            Layer::Residual(residual) => leaves(&residual.layers),
+            Layer::Residual(residual) => {
+                let mut inside = leaves(&residual.layers);
+                inside.extend(leaves(residual.shortcut.as_deref().unwrap_or_default()));
+                inside
+            }
             other => vec![other],
         })
         .collect()

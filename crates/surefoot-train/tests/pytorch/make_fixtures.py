@@ -520,7 +520,8 @@ def run(
         counts[kind] += 1
         name = prefix + spec.get("name", f"{kind}_{counts[kind]}")
         if kind == "residual":
-            x = x + run(spec["layers"], x, weights, training, f"{name}/", counts)
+            branch = run(spec["layers"], x, weights, training, f"{name}/", counts)
+            x = run(spec.get("shortcut", []), x, weights, training, f"{name}/shortcut/", counts) + branch
         else:
             x = LAYERS[kind](x, spec, Scope(weights, name, spec), training)
     return x
@@ -999,6 +1000,9 @@ def composed_cases() -> Iterator[Case]:
     nested = [layer("dense", units=4, activation="tanh"), layer("residual", layers=[layer("dense", units=4)])]
     model = [layer("residual", layers=nested), layer("residual", layers=[layer("layer_norm")]), layer("dense", units=2)]
     yield Case("residual_nested", model, [4])
+    shortcut = [layer("dense", units=5, activation="tanh")]
+    block = layer("residual", layers=[layer("dense", units=3, activation="tanh"), layer("dense", units=5)], shortcut=shortcut)
+    yield Case("residual_shortcut", [block, layer("dense", units=2)], [4])
     cross_entropy = {"name": "sparse_categorical_crossentropy", "from_logits": False}
     conv = layer("conv2d", filters=3, kernel_size=[3, 3], padding="same", use_bias=False)
     block = layer("residual", layers=[conv, layer("batch_norm"), layer("activation", activation="relu")])

@@ -79,6 +79,7 @@ fn examples() -> Vec<(&'static str, String)> {
         "{ layer = \"transformer\", num_heads = 2, feed_forward = 6 }",
         "{ layer = \"transformer\", num_heads = 2, feed_forward = 6, norm_first = true }",
         "{ layer = \"residual\", layers = [{ layer = \"dense\", units = 8 }, { layer = \"dropout\", rate = 0.5 }] }",
+        "{ layer = \"residual\", layers = [{ layer = \"dense\", units = 5 }], shortcut = [{ layer = \"dense\", units = 5 }] }",
     ] {
         all.push((TEXTS, format!("{embedding}{block}, {}", layer("flatten"))));
     }

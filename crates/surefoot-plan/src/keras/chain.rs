@@ -4,13 +4,27 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::graph::in_order;
+use super::graph::{Part, in_order};
 use super::{KerasErrorKind, Result};
 
 /// A model as a list of layers.
 pub(super) struct Chain<'a> {
     pub(super) nodes: Vec<Node<'a>>,
+    /// The layers and the blocks around them, in the order of the data flow.
+    pub(super) pieces: Vec<Piece>,
     pub(super) input: Input,
+}
+
+/// A layer, or the begin, the middle or the end of a residual block.
+pub(super) enum Piece {
+    /// The next of the nodes.
+    Layer,
+    /// A block begins with its branch.
+    Fork,
+    /// The branch ends and the shortcut begins.
+    Swap,
+    /// The block of this name ends.
+    Join(String),
 }
 
 /// Shape of a sample, if the file has it; dimensions of unknown size are `None`.
@@ -50,6 +64,8 @@ pub(super) struct Node<'a> {
     pub(super) class: &'a str,
     /// Name that is unique in the chain.
     pub(super) name: String,
+    /// Names of the residual blocks around the layer, each with a slash.
+    pub(super) scope: String,
     pub(super) config: &'a Map<String, Value>,
     pub(super) place: Place<'a>,
 }
@@ -72,8 +88,8 @@ pub(super) fn flatten<'a>(model: &'a Value, warnings: &mut Vec<String>) -> Resul
     if !is_model(class) {
         return Err(KerasErrorKind::UnknownModel { class: class.to_owned() });
     }
-    let mut chain = Chain { nodes: Vec::new(), input: Input::default() };
-    chain.add_model(model, class, None, warnings)?;
+    let mut chain = Chain { nodes: Vec::new(), pieces: Vec::new(), input: Input::default() };
+    chain.add_model(model, class, None, "", warnings)?;
     let built = || Input::from_batch_shape(model.pointer("/build_config/input_shape"));
     chain.input = std::mem::take(&mut chain.input).or(built);
     chain.make_names_unique();
@@ -96,7 +112,7 @@ struct Around<'a, 'b> {
 
 /// One entry of a model's list of layers.
 pub(super) struct Entry<'a> {
-    class: &'a str,
+    pub(super) class: &'a str,
     pub(super) name: &'a str,
     /// Absent for an inner Sequential of Keras before 2.2.3, whose configuration is a list.
     config: Option<&'a Map<String, Value>>,
@@ -110,6 +126,7 @@ impl<'a> Chain<'a> {
         model: &'a Value,
         class: &str,
         around: Option<&Around<'a, '_>>,
+        scope: &str,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
         let config = model.get("config");
@@ -121,16 +138,43 @@ impl<'a> Chain<'a> {
             })?,
             None => return Err(KerasErrorKind::damaged("the model", "`config` is missing")),
         };
-        let mut entries = entries(layers, around.map_or("", |around| around.path))?;
-        if class != "Sequential" {
-            let outputs = config.and_then(|config| config.get("output_layers"));
-            entries = in_order(entries, outputs, warnings)?;
-        }
+        let entries = entries(layers, around.map_or("", |around| around.path))?;
+        let parts = match class {
+            "Sequential" => entries.into_iter().map(Part::Layer).collect(),
+            _ => {
+                let outputs = config.and_then(|config| config.get("output_layers"));
+                in_order(entries, outputs, warnings)?
+            }
+        };
         let built =
             || Input::from_batch_shape(config.and_then(|config| config.get("build_input_shape")));
         let first = self.nodes.is_empty();
-        for entry in entries {
-            self.add_entry(entry, around, warnings)?;
+        let mut scope = scope.to_owned();
+        let mut blocks = Vec::new();
+        for part in parts {
+            match part {
+                Part::Layer(entry) => self.add_entry(entry, around, &scope, warnings)?,
+                Part::Fork(name) => {
+                    let name = match around {
+                        Some(around) => plan_name(&format!("{}_{name}", around.name)),
+                        None => plan_name(name),
+                    };
+                    let outside = scope.len();
+                    scope.push_str(&format!("{name}/"));
+                    blocks.push((name, outside));
+                    self.pieces.push(Piece::Fork);
+                }
+                Part::Swap => {
+                    scope.push_str("shortcut/");
+                    self.pieces.push(Piece::Swap);
+                }
+                Part::Join => {
+                    if let Some((name, outside)) = blocks.pop() {
+                        scope.truncate(outside);
+                        self.pieces.push(Piece::Join(name));
+                    }
+                }
+            }
         }
         if first {
             self.input = std::mem::take(&mut self.input).or(built);
@@ -142,6 +186,7 @@ impl<'a> Chain<'a> {
         &mut self,
         entry: Entry<'a>,
         around: Option<&Around<'a, '_>>,
+        scope: &str,
         warnings: &mut Vec<String>,
     ) -> Result<()> {
         let setting = |key: &str| entry.config.and_then(|config| config.get(key));
@@ -168,7 +213,7 @@ impl<'a> Chain<'a> {
             }
         } else if is_model(entry.class) {
             let inside = Around { outer, name: entry.name, path: &format!("{}/", entry.path) };
-            self.add_model(entry.json, entry.class, Some(&inside), warnings)?;
+            self.add_model(entry.json, entry.class, Some(&inside), scope, warnings)?;
         } else {
             let config = entry.config.ok_or_else(|| {
                 KerasErrorKind::damaged(format!("layer `{}`", entry.name), "`config` is missing")
@@ -179,11 +224,20 @@ impl<'a> Chain<'a> {
             {
                 name = format!("{}_{name}", plan_name(around.name));
             }
+            let (class, config, path) = match entry.class {
+                "TimeDistributed" => {
+                    let (class, config) = each_step(entry.name, config)?;
+                    (class, config, format!("{}/layer", entry.path))
+                }
+                class => (class, config, entry.path),
+            };
+            self.pieces.push(Piece::Layer);
             self.nodes.push(Node {
-                class: entry.class,
+                class,
                 name,
+                scope: scope.to_owned(),
                 config,
-                place: Place { outer, inner: around.map(|_| entry.name), path: entry.path },
+                place: Place { outer, inner: around.map(|_| entry.name), path },
             });
         }
         Ok(())
@@ -201,6 +255,40 @@ impl<'a> Chain<'a> {
             let free = std::iter::once(node.name.clone()).chain(numbered).find(|name| !taken(name));
             node.name = free.unwrap_or_default();
         }
+    }
+}
+
+/// Classes that do the same to a sequence and to each of its steps.
+const EACH_STEP: [&str; 9] = [
+    "Activation",
+    "BatchNormalization",
+    "Dense",
+    "Dropout",
+    "ELU",
+    "LayerNormalization",
+    "LeakyReLU",
+    "ReLU",
+    "Softmax",
+];
+
+/// The layer inside a `TimeDistributed`.
+fn each_step<'a>(
+    name: &str,
+    config: &'a Map<String, Value>,
+) -> Result<(&'a str, &'a Map<String, Value>)> {
+    let inner = config.get("layer");
+    let class = inner.and_then(|inner| inner.get("class_name")).and_then(Value::as_str);
+    let config = inner.and_then(|inner| inner.get("config")).and_then(Value::as_object);
+    match (class, config) {
+        (Some(class), Some(config)) if EACH_STEP.contains(&class) => Ok((class, config)),
+        (Some(class), Some(_)) => Err(KerasErrorKind::unsupported(
+            name,
+            format!(
+                "it applies a {class} to each step; supported inside of TimeDistributed: {}",
+                EACH_STEP.join(", ")
+            ),
+        )),
+        _ => Err(KerasErrorKind::damaged(format!("layer `{name}`"), "`layer` is missing")),
     }
 }
 
@@ -283,6 +371,26 @@ mod tests {
         assert_eq!((place.outer, place.inner), ("inner", Some("b")));
         assert_eq!(place.path, "layers/sequential/layers/dense_1");
         assert_eq!(chain.nodes[3].place.path, "layers/dense_1");
+    }
+
+    #[test]
+    fn a_layer_for_each_step_is_the_layer_itself() {
+        let each = |inner: Value| {
+            let config = json!({"name": "each", "layer": inner});
+            let layer = json!({"class_name": "TimeDistributed", "config": config});
+            json!({"class_name": "Sequential", "config": {"layers": [layer]}})
+        };
+        let model = each(dense("inner"));
+        let chain = flatten(&model, &mut Vec::new()).unwrap();
+        let node = &chain.nodes[0];
+        assert_eq!((node.class, node.name.as_str()), ("Dense", "each"));
+        assert_eq!(node.place.path, "layers/time_distributed/layer");
+        let model = each(json!({"class_name": "Conv2D", "config": {"name": "inner"}}));
+        let Err(error) = flatten(&model, &mut Vec::new()) else {
+            panic!("a convolution of each step was read");
+        };
+        assert!(error.to_string().contains("layer `each`"), "{error}");
+        assert!(error.to_string().contains("supported inside of TimeDistributed"), "{error}");
     }
 
     #[test]

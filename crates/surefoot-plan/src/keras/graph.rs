@@ -1,6 +1,6 @@
 //! Order of the layers of a functional model.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ pub(super) fn in_order<'a>(
     entries: Vec<Entry<'a>>,
     outputs: Option<&'a Value>,
     warnings: &mut Vec<String>,
-) -> Result<Vec<Entry<'a>>> {
+) -> Result<Vec<Part<'a>>> {
     let mut output_names = Vec::new();
     if let Some(outputs) = outputs {
         producers(outputs, &mut output_names);
@@ -28,7 +28,7 @@ pub(super) fn in_order<'a>(
 
     let mut sources = Vec::new();
     let mut consumers: HashMap<&str, Vec<&str>> = HashMap::new();
-    let mut merging = None;
+    let mut inputs_of: HashMap<&str, Vec<&str>> = HashMap::new();
     for entry in &entries {
         let calls = entry.json.get("inbound_nodes").and_then(Value::as_array);
         let calls = calls.map_or(&[][..], Vec::as_slice);
@@ -53,24 +53,12 @@ pub(super) fn in_order<'a>(
         if inputs.is_empty() {
             sources.push(entry.name);
         }
-        if inputs.len() > 1 && merging.is_none() {
-            merging = Some((entry.name, inputs.clone()));
-        }
-        for input in inputs {
+        for &input in &inputs {
             consumers.entry(input).or_default().push(entry.name);
         }
+        inputs_of.insert(entry.name, inputs);
     }
 
-    for entry in &entries {
-        let to = consumers.get(entry.name).map_or(&[][..], Vec::as_slice);
-        if to.len() > 1 {
-            return Err(KerasErrorKind::not_a_chain(format!(
-                "it branches at layer `{}`, whose output goes to {}",
-                entry.name,
-                quoted(to)
-            )));
-        }
-    }
     if sources.len() > 1 {
         return Err(KerasErrorKind::not_a_chain(format!(
             "it has {} inputs, {}",
@@ -78,27 +66,159 @@ pub(super) fn in_order<'a>(
             quoted(&sources)
         )));
     }
-    if let Some((name, inputs)) = merging {
+    let classes = entries.iter().map(|entry| (entry.name, entry.class)).collect();
+    let mut walk = Walk { classes, inputs: inputs_of, consumers, visited: HashSet::new() };
+    let mut ordered = Vec::with_capacity(entries.len());
+    if let Some(&source) = sources.first()
+        && let Some(join) = walk.follow(source, 0, &mut ordered)?
+    {
+        let inputs = &walk.inputs[join];
         return Err(KerasErrorKind::not_a_chain(format!(
-            "layer `{name}` takes {} inputs, {}",
+            "layer `{join}` takes {} inputs, {}",
             inputs.len(),
-            quoted(&inputs)
+            quoted(inputs)
         )));
     }
-
-    let mut rest: HashMap<&str, Entry<'a>> =
-        entries.into_iter().map(|entry| (entry.name, entry)).collect();
-    let mut ordered = Vec::with_capacity(rest.len());
-    let mut next = sources.first().copied();
-    while let Some(entry) = next.and_then(|name| rest.remove(name)) {
-        next = consumers.get(entry.name).and_then(|to| to.first().copied());
-        ordered.push(entry);
-    }
-    match rest.keys().min() {
-        Some(name) => Err(KerasErrorKind::not_a_chain(format!(
+    let lost = entries.iter().map(|entry| entry.name).filter(|name| !walk.visited.contains(name));
+    if let Some(name) = lost.min() {
+        return Err(KerasErrorKind::not_a_chain(format!(
             "layer `{name}` is not connected to the input"
-        ))),
-        None => Ok(ordered),
+        )));
+    }
+    let mut entries: HashMap<&str, Entry<'a>> =
+        entries.into_iter().map(|entry| (entry.name, entry)).collect();
+    let part = |mark| match mark {
+        Mark::Layer(name) => entries.remove(name).map(Part::Layer),
+        Mark::Fork(name) => Some(Part::Fork(name)),
+        Mark::Swap => Some(Part::Swap),
+        Mark::Join => Some(Part::Join),
+    };
+    Ok(ordered.into_iter().filter_map(part).collect())
+}
+
+/// A part of a functional model, in the order of the data flow.
+pub(super) enum Part<'a> {
+    /// A layer.
+    Layer(Entry<'a>),
+    /// Two branches that the `Add` layer of this name joins; the first begins here.
+    Fork(&'a str),
+    /// The second branch begins, if it has layers.
+    Swap,
+    /// Both branches are added.
+    Join,
+}
+
+/// A [`Part`] by name.
+enum Mark<'a> {
+    Layer(&'a str),
+    Fork(&'a str),
+    Swap,
+    Join,
+}
+
+/// Blocks inside blocks that are followed.
+const DEEPEST: usize = 64;
+
+/// The way through a model from its input to its output.
+struct Walk<'a> {
+    classes: HashMap<&'a str, &'a str>,
+    inputs: HashMap<&'a str, Vec<&'a str>>,
+    consumers: HashMap<&'a str, Vec<&'a str>>,
+    visited: HashSet<&'a str>,
+}
+
+impl<'a> Walk<'a> {
+    /// Follows the data from a layer to the end of the model, or to the layer that joins it with
+    /// another branch.
+    fn follow(
+        &mut self,
+        from: &'a str,
+        depth: usize,
+        marks: &mut Vec<Mark<'a>>,
+    ) -> Result<Option<&'a str>> {
+        let mut at = from;
+        loop {
+            if self.inputs.get(at).is_some_and(|inputs| inputs.len() > 1) {
+                return Ok(Some(at));
+            }
+            self.visit(at)?;
+            marks.push(Mark::Layer(at));
+            loop {
+                let to = self.consumers.get(at).cloned().unwrap_or_default();
+                match to[..] {
+                    [] => return Ok(None),
+                    [next] => {
+                        at = next;
+                        break;
+                    }
+                    [one, two] if depth < DEEPEST => {
+                        at = self.block([one, two], at, depth, marks)?
+                    }
+                    _ => return Err(self.branches(at)),
+                }
+            }
+        }
+    }
+
+    /// Follows two branches and returns the layer that joins them.
+    fn block(
+        &mut self,
+        starts: [&'a str; 2],
+        fork: &'a str,
+        depth: usize,
+        marks: &mut Vec<Mark<'a>>,
+    ) -> Result<&'a str> {
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        let ends = [
+            self.follow(starts[0], depth + 1, &mut first)?,
+            self.follow(starts[1], depth + 1, &mut second)?,
+        ];
+        let [Some(join), Some(other)] = ends else {
+            return Err(self.branches(fork));
+        };
+        let inputs = self.inputs[join].len();
+        if join != other || inputs != 2 || first.is_empty() && second.is_empty() {
+            return Err(self.branches(fork));
+        }
+        let class = self.classes.get(join).copied().unwrap_or_default();
+        if class != "Add" {
+            return Err(KerasErrorKind::unsupported(
+                join,
+                format!("it is of class `{class}` and joins two branches; only `Add` can"),
+            ));
+        }
+        self.visit(join)?;
+        // A branch without layers is the shortcut.
+        if first.is_empty() {
+            std::mem::swap(&mut first, &mut second);
+        }
+        marks.push(Mark::Fork(join));
+        marks.append(&mut first);
+        if !second.is_empty() {
+            marks.push(Mark::Swap);
+            marks.append(&mut second);
+        }
+        marks.push(Mark::Join);
+        Ok(join)
+    }
+
+    fn visit(&mut self, name: &'a str) -> Result<()> {
+        match self.visited.insert(name) {
+            true => Ok(()),
+            false => {
+                let reason = format!("the data flow in a circle through layer `{name}`");
+                Err(KerasErrorKind::not_a_chain(reason))
+            }
+        }
+    }
+
+    fn branches(&self, at: &str) -> KerasErrorKind {
+        let to = self.consumers.get(at).map_or(&[][..], Vec::as_slice);
+        KerasErrorKind::not_a_chain(format!(
+            "it branches at layer `{at}`, whose output goes to {}; only two branches that one `Add` \
+             layer joins are supported",
+            quoted(to)
+        ))
     }
 }
 
@@ -139,7 +259,11 @@ mod tests {
     fn called(name: &str, inputs: &[&str]) -> Value {
         let tensors: Vec<Value> = inputs.iter().map(|name| json!([name, 0, 0, {}])).collect();
         let calls = if tensors.is_empty() { json!([]) } else { json!([tensors]) };
-        let class = if inputs.is_empty() { "InputLayer" } else { "Dense" };
+        let class = match inputs.len() {
+            0 => "InputLayer",
+            1 => "Dense",
+            _ => "Add",
+        };
         let config = json!({"name": name, "batch_input_shape": [null, 4]});
         json!({"class_name": class, "config": config, "name": name, "inbound_nodes": calls})
     }
@@ -173,20 +297,43 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_is_reported_where_it_begins() {
-        let model = functional(
-            &[
-                called("in", &[]),
-                called("fork", &["in"]),
-                called("side", &["fork"]),
-                called("join", &["fork", "side"]),
-            ],
-            &["join"],
-        );
-        assert_eq!(
-            reason(&model),
-            "it branches at layer `fork`, whose output goes to `side` and `join`"
-        );
+    fn two_added_branches_are_a_block() {
+        let mut layers = vec![
+            called("in", &[]),
+            called("fork", &["in"]),
+            called("side", &["fork"]),
+            called("join", &["fork", "side"]),
+            called("a", &["join"]),
+            called("b", &["a"]),
+            called("c", &["a"]),
+            called("d", &["c"]),
+            called("sum", &["b", "d"]),
+            called("out", &["sum"]),
+        ];
+        let model = functional(&layers, &["out"]);
+        assert_eq!(names(&model), ["fork", "side", "a", "b", "c", "d", "out"]);
+        let chain = flatten(&model, &mut Vec::new()).unwrap();
+        let scopes: Vec<&str> = chain.nodes.iter().map(|node| node.scope.as_str()).collect();
+        assert_eq!(scopes, ["", "join/", "", "sum/", "sum/shortcut/", "sum/shortcut/", ""]);
+        layers[3]["class_name"] = json!("Concatenate");
+        let Err(error) = flatten(&functional(&layers, &["out"]), &mut Vec::new()) else {
+            panic!("a concatenation was read");
+        };
+        let error = error.to_string();
+        assert!(error.contains("layer `join`"), "{error}");
+        assert!(error.contains("only `Add` can"), "{error}");
+    }
+
+    #[test]
+    fn a_branch_that_is_not_joined_is_reported_where_it_begins() {
+        let layers = [called("in", &[]), called("fork", &["in"]), called("side", &["fork"])];
+        let with = |more: &[Value]| functional(&[&layers[..], more].concat(), &["join"]);
+        let lost = with(&[called("join", &["fork"])]);
+        assert!(reason(&lost).starts_with(
+            "it branches at layer `fork`, whose output goes to `side` and `join`; only two branches"
+        ));
+        let three = with(&[called("more", &["fork"]), called("join", &["fork", "side", "more"])]);
+        assert!(reason(&three).contains("goes to `side`, `more` and `join`"));
     }
 
     #[test]

@@ -4,15 +4,25 @@ use std::cell::RefCell;
 
 use serde_json::{Map, Value};
 
-use super::chain::Chain;
+use super::chain::{Chain, Piece};
 use super::config::LayerConfig;
 use super::{KerasErrorKind, Result, Version};
-use crate::Layer;
 use crate::language::Find;
 use crate::layer::Role;
+use crate::{Layer, Residual};
 
 /// Wraps a recurrent layer; the layer becomes bidirectional.
 const BIDIRECTIONAL: &str = "Bidirectional";
+
+/// Classes without a counterpart, and what to do about them.
+const ADVICE: [(&str, &str); 2] = [
+    (
+        "Masking",
+        "it hides steps from the layers after it, and there are no masks here; cut the sequences to \
+         one length without padding, or remove the layer, so that padding is read as data",
+    ),
+    ("Concatenate", "it joins branches; only two branches that an Add layer joins are supported"),
+];
 
 /// Translates the layers of a chain, one for each node.
 pub(super) fn convert(
@@ -20,6 +30,12 @@ pub(super) fn convert(
     version: Version,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Layer>> {
+    for node in &chain.nodes {
+        if let Some((_, advice)) = ADVICE.iter().find(|(class, _)| *class == node.class) {
+            let reason = format!("its class is `{}`: {advice}", node.class);
+            return Err(KerasErrorKind::unsupported(&node.name, reason));
+        }
+    }
     let classes = Layer::keras_classes();
     let unknown: Vec<(String, String)> = chain
         .nodes
@@ -31,27 +47,80 @@ pub(super) fn convert(
         .collect();
     if !unknown.is_empty() {
         let mut known: Vec<_> = classes.iter().map(|(class, _)| *class).collect();
-        known.extend([BIDIRECTIONAL, "InputLayer"]);
+        known.extend([BIDIRECTIONAL, "InputLayer", "TimeDistributed", "Add"]);
         known.sort_unstable();
         return Err(KerasErrorKind::UnknownLayers { unknown, known });
     }
     let ignored = RefCell::default();
     let mut rank = chain.input.rank();
     let mut layers = Vec::with_capacity(chain.nodes.len());
-    for node in &chain.nodes {
-        let layer = layer(&LayerConfig {
-            class: node.class,
-            layer: &node.name,
-            version,
-            values: node.config,
-            rank,
-            warnings: &ignored,
-        })?;
-        rank = layer.rank(rank);
-        layers.push(layer);
+    let mut nodes = chain.nodes.iter();
+    // Ranks of the inputs of the blocks around a layer.
+    let mut forks = Vec::new();
+    for piece in &chain.pieces {
+        match piece {
+            Piece::Fork => forks.push(rank),
+            Piece::Swap => rank = forks.last().copied().flatten(),
+            Piece::Join(_) => {
+                forks.pop();
+            }
+            Piece::Layer => {
+                let Some(node) = nodes.next() else {
+                    continue;
+                };
+                let layer = layer(&LayerConfig {
+                    class: node.class,
+                    layer: &node.name,
+                    version,
+                    values: node.config,
+                    rank,
+                    warnings: &ignored,
+                })?;
+                rank = layer.rank(rank);
+                layers.push(layer);
+            }
+        }
     }
     warnings.extend(ignored.into_inner());
     Ok(layers)
+}
+
+/// The layers of a chain with residual blocks around those between a fork and a join.
+pub(super) fn assemble(pieces: &[Piece], layers: &[Layer]) -> Vec<Layer> {
+    let mut layers = layers.iter().cloned();
+    let mut lists = vec![Vec::new()];
+    // Branches whose shortcut is being read.
+    let mut branches: Vec<Option<Vec<Layer>>> = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Layer => {
+                if let (Some(list), Some(layer)) = (lists.last_mut(), layers.next()) {
+                    list.push(layer);
+                }
+            }
+            Piece::Fork => {
+                lists.push(Vec::new());
+                branches.push(None);
+            }
+            Piece::Swap => {
+                if let (Some(list), Some(branch)) = (lists.last_mut(), branches.last_mut()) {
+                    *branch = Some(std::mem::take(list));
+                }
+            }
+            Piece::Join(name) => {
+                let last = lists.pop().unwrap_or_default();
+                let (layers, shortcut) = match branches.pop().flatten() {
+                    Some(branch) => (branch, Some(last)),
+                    None => (last, None),
+                };
+                if let Some(list) = lists.last_mut() {
+                    let name = Some(name.clone());
+                    list.push(Layer::Residual(Residual { name, layers, shortcut }));
+                }
+            }
+        }
+    }
+    lists.pop().unwrap_or_default()
 }
 
 /// The class of a layer, or of the layer inside a `Bidirectional`, if it is unknown.
@@ -232,6 +301,39 @@ mod tests {
         assert!(with("merge_mode", json!(null)).unwrap_err().contains("`merge_mode`"));
         let other = json!({"class_name": "ConvLSTM1D", "config": {}});
         assert!(with("layer", other).unwrap_err().contains("Bidirectional(ConvLSTM1D)"));
+    }
+
+    #[test]
+    fn masking_is_refused_with_advice() {
+        let message = one("Masking", json!({"name": "pad", "mask_value": 0.0})).unwrap_err();
+        assert!(message.contains("layer `pad`"), "{message}");
+        assert!(message.contains("remove the layer"), "{message}");
+    }
+
+    #[test]
+    fn blocks_have_the_layers_between_fork_and_join() {
+        let dense = |units| Layer::Dense(crate::Dense::new(units));
+        let join = |name: &str| Piece::Join(name.to_owned());
+        let l = || Piece::Layer;
+        let pieces = [
+            l(),
+            Piece::Fork,
+            l(),
+            Piece::Fork,
+            l(),
+            join("inner"),
+            Piece::Swap,
+            l(),
+            join("outer"),
+            l(),
+        ];
+        let layers: Vec<Layer> = (1..6).map(dense).collect();
+        let named = |name: &str, layers, shortcut| {
+            Layer::Residual(Residual { name: Some(name.to_owned()), layers, shortcut })
+        };
+        let inner = named("inner", vec![dense(3)], None);
+        let outer = named("outer", vec![dense(2), inner], Some(vec![dense(4)]));
+        assert_eq!(assemble(&pieces, &layers), [dense(1), outer, dense(5)]);
     }
 
     #[test]

@@ -9,7 +9,8 @@
 //! | JSON | `model.to_json()`; the model has no weights |
 //!
 //! A model must be a chain: `Sequential`, or functional with one input and one output for each
-//! layer. Models inside models are flattened. An unsupported option that changes the outputs of the
+//! layer; two branches that an `Add` layer joins become a residual block. Models inside models are
+//! flattened. A `TimeDistributed` layer becomes the layer inside it. An unsupported option that changes the outputs of the
 //! model is an error that names the layer. An unsupported option that only matters in training (a
 //! constraint, a frozen layer, dropout inside a recurrent layer) is ignored with a warning.
 
@@ -86,7 +87,7 @@ fn read(bytes: Vec<u8>) -> Result<KerasModel> {
     let weights = weights::read(archive.store.as_ref(), &chain.nodes, &layers)?;
     let compiled = compile::read(archive.training.as_ref(), &mut warnings);
     Ok(KerasModel {
-        layers,
+        layers: layers::assemble(&chain.pieces, &layers),
         input_shape: chain.input.shape(),
         weights,
         loss: compiled.loss,

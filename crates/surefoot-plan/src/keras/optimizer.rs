@@ -136,7 +136,8 @@ fn schedule(class: &str, config: Config<'_>, initial: f64) -> Option<(f64, Sched
             Some((initial, Schedule { decay, warmup_steps }))
         }
         "InverseTimeDecay" if !config.flag("staircase") => {
-            let decay = Decay::InverseTime { decay_steps, decay_rate: config.number("decay_rate")? };
+            let decay =
+                Decay::InverseTime { decay_steps, decay_rate: config.number("decay_rate")? };
             Some((initial, decay.into()))
         }
         "CosineDecay" => {

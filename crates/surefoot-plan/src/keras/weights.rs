@@ -86,7 +86,7 @@ pub(super) fn read(
                         check_shape(&node.name, expected, &shape)?;
                         let (shape, values) = permute(shape, values, expected.order);
                         weights.push(Weight {
-                            layer: node.name.clone(),
+                            layer: format!("{}{}", node.scope, node.name),
                             name: format!("{direction}{}", expected.name),
                             shape,
                             values,

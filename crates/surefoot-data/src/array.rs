@@ -196,16 +196,10 @@ pub(crate) fn paired(
             label_count: labels.shape[0],
         });
     }
-    let width = match labels.shape[..] {
-        [_] => 1,
-        [_, width] => width,
-        _ => {
-            return Err(DataError::Unsupported {
-                what: format!("labels of shape {:?} are not read", labels.shape),
-                path: labels.file,
-                instead: "give one number a sample, or one row of numbers",
-            });
-        }
+    // All axes but the first and the last are positions: the steps of a sequence.
+    let (width, positions) = match &labels.shape[1..] {
+        [] => (1, 1),
+        [axes @ .., _] => (labels.shape[1..].iter().product(), axes.iter().product()),
     };
     let values = features.numbers(Gaps::in_features(missing), |number| number as f32)?;
     let whole = !features.number.is_float() && values.iter().all(|&value| value >= 0.0);
@@ -226,6 +220,7 @@ pub(crate) fn paired(
         },
         origin: Origin::File(features.file),
         label_origin: Origin::File(labels.file),
+        positions,
         notes: Vec::new(),
     })
 }
@@ -320,6 +315,14 @@ mod tests {
         let labels = array(Number::U8, &[2], &[0, 1]).unwrap();
         let error = paired(features, labels, Missing::Refuse).unwrap_err().to_string();
         assert!(error.contains("has 3 samples and x.npy has 2"), "{error}");
+    }
+
+    #[test]
+    fn axes_between_samples_and_numbers_are_positions() {
+        let features = array(Number::U8, &[2, 3], &[1, 2, 3, 4, 5, 6]).unwrap();
+        let labels = array(Number::U8, &[2, 3, 2], &[0; 12]).unwrap();
+        let samples = paired(features, labels, Missing::Refuse).unwrap();
+        assert_eq!((samples.len(), samples.positions), (2, 3));
     }
 
     #[test]

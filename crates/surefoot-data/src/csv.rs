@@ -51,6 +51,7 @@ pub(crate) fn csv(
         features: rows.features,
         measure: if rows.whole && !is_encoded { Measure::Whole } else { Measure::Amounts },
         labels,
+        positions: 1,
         notes: if unnamed {
             vec![format!(
                 "a column of {} has no name and is taken as a feature; if it is an index that \

@@ -31,8 +31,10 @@ pub struct Dataset {
     pub class_names: Vec<String>,
     /// The names of the features, where the source has names.
     pub feature_names: Vec<String>,
-    /// Columns of the targets: 1 for classes.
+    /// Columns of the targets of a position: 1 for classes.
     pub target_width: usize,
+    /// Positions of a sample that have a target each: the steps of a sequence, otherwise 1.
+    pub positions: usize,
     /// Preparation of the features, to be repeated on new data.
     pub preprocessing: Preprocessing,
     /// XXH3-128 of the bytes of all features and targets: those of the training part, then
@@ -58,9 +60,9 @@ pub struct Part {
 /// Targets of the samples.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Targets {
-    /// The class of each sample.
+    /// The class of each position of each sample.
     Classes(Vec<u32>),
-    /// `target_width` numbers a sample.
+    /// `target_width` numbers for each position of each sample.
     Values(Vec<f32>),
 }
 
@@ -68,7 +70,7 @@ impl Targets {
     /// Targets of the samples `ids`, `width` numbers each.
     fn gather(&self, ids: &[u64], width: usize) -> Targets {
         match self {
-            Targets::Classes(all) => Targets::Classes(gather(all, ids, 1)),
+            Targets::Classes(all) => Targets::Classes(gather(all, ids, width)),
             Targets::Values(all) => Targets::Values(gather(all, ids, width)),
         }
     }

@@ -402,7 +402,31 @@ pub enum Origin {
     },
 }
 
+impl DataError {
+    /// Names the sample and the position of a row, of which a sample has `positions`.
+    pub(crate) fn at_position(mut self, positions: usize) -> DataError {
+        if let DataError::NotAClass { place, .. } = &mut self
+            && let Position::Element { sample, index } = &mut place.position
+            && positions > 1
+        {
+            index.insert(0, *sample % positions);
+            *sample /= positions;
+        }
+        self
+    }
+}
+
 impl Origin {
+    /// The same for rows, of which a sample has `positions`.
+    pub(crate) fn of_rows(&self, positions: usize) -> Origin {
+        match self {
+            Origin::Joined { files, first } => {
+                Origin::Joined { files: files.clone(), first: first * positions }
+            }
+            _ => self.clone(),
+        }
+    }
+
     /// The file of a sample, and its number there.
     pub(crate) fn of_sample(&self, sample: usize) -> (&Origin, usize) {
         match self {

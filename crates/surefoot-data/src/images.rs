@@ -52,6 +52,7 @@ pub(crate) fn images(
         label_columns: Vec::new(),
         measure: Measure::Amounts,
         labels: Labels::Classes { ids: files.iter().map(|&(_, class)| class).collect(), names },
+        positions: 1,
         notes,
     })
 }

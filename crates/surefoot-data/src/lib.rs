@@ -157,8 +157,13 @@ fn prepare(
     if let Some(instead) = arithmetic(data).filter(|_| samples.measure == Measure::Symbols) {
         return Err(DataError::MeasuredSymbols { origin: samples.origin, instead });
     }
-    let learnt =
-        task::learnt(samples.labels, &samples.label_columns, data.task, &samples.label_origin)?;
+    let learnt = task::learnt(
+        samples.labels,
+        &samples.label_columns,
+        samples.positions,
+        data.task,
+        &samples.label_origin,
+    )?;
     let symbols = if data.scale == Scale::None {
         symbols(samples.measure, &samples.shape, &samples.features)
     } else {
@@ -183,7 +188,8 @@ fn prepare(
     samples::check_memory(&samples.origin, size_of_val(&samples.features[..]) as u64)?;
     let width = samples.shape.iter().product();
     let part = |ids| {
-        let mut part = Part::gather(&samples.features, width, &learnt.targets, learnt.width, ids);
+        let numbers = learnt.width * samples.positions;
+        let mut part = Part::gather(&samples.features, width, &learnt.targets, numbers, ids);
         if let Some(kept) = &kept {
             part.ids.iter_mut().for_each(|id| *id = kept[*id as usize]);
         }
@@ -227,6 +233,7 @@ fn prepare(
         classes: learnt.classes.clone(),
         labels: samples.label_columns,
         input_shape: samples.shape.clone(),
+        positions: samples.positions,
         limits: cleaned.limits,
         means: cleaned.means,
         scaling,
@@ -248,6 +255,7 @@ fn prepare(
         classes: learnt.classes.len(),
         class_names: learnt.classes,
         target_width: learnt.width,
+        positions: samples.positions,
         notes,
     })
 }

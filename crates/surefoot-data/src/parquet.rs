@@ -126,6 +126,7 @@ fn read(
         label_columns: targets.iter().map(|&at| names[at].clone()).collect(),
         measure: if whole { Measure::Whole } else { Measure::Amounts },
         labels,
+        positions: 1,
         notes,
     })
 }

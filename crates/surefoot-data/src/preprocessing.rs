@@ -26,6 +26,8 @@ pub struct Preprocessing {
     pub columns: Vec<Column>,
     /// Shape of one sample after encoding: channels last, no batch.
     pub input_shape: Vec<usize>,
+    /// Positions of a sample that have a target each: the steps of a sequence, otherwise 1.
+    pub positions: usize,
     /// Range that each feature or channel is clipped to; `None` where it is not clipped, empty if
     /// nothing is.
     pub limits: Vec<Option<[f32; 2]>>,

@@ -25,6 +25,8 @@ pub(crate) struct Samples {
     pub(crate) measure: Measure,
     /// Labels, one per sample.
     pub(crate) labels: Labels,
+    /// Positions of a sample that have a label each: the steps of a sequence, otherwise 1.
+    pub(crate) positions: usize,
     /// Notes for the user.
     pub(crate) notes: Vec<String>,
 }

@@ -18,7 +18,7 @@ const MOST_CLASSES: usize = 1 << 16;
 pub(crate) struct Learnt {
     pub(crate) task: Task,
     pub(crate) targets: Targets,
-    /// Columns of the targets, 1 for classes.
+    /// Columns of the targets of a position, 1 for classes.
     pub(crate) width: usize,
     /// The names of the classes or labels, none for a regression.
     pub(crate) classes: Vec<String>,
@@ -30,13 +30,27 @@ pub(crate) struct Learnt {
 pub(crate) fn learnt(
     labels: Labels,
     columns: &[String],
+    positions: usize,
     stated: Option<Task>,
     origin: &Origin,
 ) -> Result<Learnt, DataError> {
     let (values, width, form) = match labels {
         Labels::Classes { ids, names } => return named(ids, names, stated, origin),
-        Labels::Numbers { values, width, form } => (values, width, form),
+        Labels::Numbers { values, width, form } => (values, width / positions, form),
     };
+    numbers(values, width, form, columns, stated, &origin.of_rows(positions))
+        .map_err(|error| error.at_position(positions))
+}
+
+/// The targets of numbers, `width` at each position.
+fn numbers(
+    values: Vec<f64>,
+    width: usize,
+    form: Form,
+    columns: &[String],
+    stated: Option<Task>,
+    origin: &Origin,
+) -> Result<Learnt, DataError> {
     // The names of several classes or labels.
     let names = || match columns.len() == width {
         true => columns.to_vec(),
@@ -294,7 +308,7 @@ mod tests {
         stated: Option<Task>,
     ) -> Result<Learnt, String> {
         let labels = Labels::Numbers { values: values.to_vec(), width, form };
-        learnt(labels, &[], stated, &Origin::File("y".into())).map_err(|error| error.to_string())
+        learnt(labels, &[], 1, stated, &Origin::File("y".into())).map_err(|error| error.to_string())
     }
 
     fn ids(learnt: &Learnt) -> &[u32] {
@@ -400,6 +414,22 @@ mod tests {
     }
 
     #[test]
+    fn every_position_of_a_sequence_has_a_target() {
+        let sequences = |values: &[f64], width| {
+            let labels = Labels::Numbers { values: values.to_vec(), width, form: Form::Integers };
+            learnt(labels, &[], 2, None, &Origin::File("y".into())).map_err(|it| it.to_string())
+        };
+        let classes = sequences(&[0.0, 2.0, 1.0, 0.0], 2).unwrap();
+        assert_eq!((classes.task, ids(&classes)), (Task::MultiClass, &[0, 2, 1, 0][..]));
+        let one_hot = sequences(&[0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0], 4).unwrap();
+        assert_eq!((one_hot.task, ids(&one_hot)), (Task::Binary, &[1, 0, 1, 1][..]));
+        let amounts = sequences(&[0.0, 1.0, 5.0, 0.0, 0.0, 1.0, 0.0, 1.0], 4).unwrap();
+        assert_eq!((amounts.task, amounts.width), (Task::Regression, 2));
+        let error = sequences(&[0.0, 1.0, 1.0, -1.0], 2).unwrap_err();
+        assert!(error.starts_with("y, element [1, 1]: -1 is not a class"), "{error}");
+    }
+
+    #[test]
     fn one_class_is_nothing_to_learn() {
         for form in [Form::Column, Form::Integers] {
             let error = from(&[2.0, 2.0], 1, form, None).unwrap_err();
@@ -417,7 +447,7 @@ mod tests {
     fn named_classes_are_no_amounts() {
         let labels = Labels::Classes { ids: vec![0, 1], names: vec!["cat".into(), "dog".into()] };
         let origin = Origin::File("pets".into());
-        let error = learnt(labels, &[], Some(Task::Regression), &origin).unwrap_err();
+        let error = learnt(labels, &[], 1, Some(Task::Regression), &origin).unwrap_err();
         assert!(error.to_string().contains("\"cat\""), "{error}");
     }
 

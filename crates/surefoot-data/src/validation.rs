@@ -63,7 +63,7 @@ pub(crate) fn join(mut training: Samples, validation: Samples) -> Result<Samples
             Labels::Numbers { values, width, form },
             Labels::Numbers { values: more, width: other, form: other_form },
         ) => {
-            if width != other {
+            if (width, training.positions) != (other, validation.positions) {
                 return Err(differ("labels per sample:", width.to_string(), other.to_string()));
             }
             // Numbers with a point in one of the files are amounts in both.

@@ -1,10 +1,11 @@
 //! The text of a plan, with positions for errors and `--set` options from the command line.
 
 use crate::error::{Fault, PlanError};
+use crate::plan::Import;
 use crate::set;
 use crate::shape::ShapeError;
 use crate::tree::Node;
-use crate::{Layer, Plan};
+use crate::{Layer, Loss, Plan};
 use std::ops::Range;
 use std::path::Path;
 
@@ -112,10 +113,16 @@ impl Document {
         Plan::read(&self.now.root, None).map_err(|fault| self.blame(fault, None))
     }
 
-    /// Reads the plan with another model; the document may then omit its own.
-    pub fn plan_with_model(&self, model: Vec<Layer>) -> Result<Plan, PlanError> {
-        let plan = Plan::read(&self.now.root, Some(model.clone()))
-            .map_err(|fault| self.blame(fault, Some(model)))?;
+    /// Reads the plan with another model; the document may then omit its own. It may also omit the
+    /// loss if the model was compiled with one.
+    pub fn plan_with_model(
+        &self,
+        layers: Vec<Layer>,
+        loss: Option<Loss>,
+    ) -> Result<Plan, PlanError> {
+        let import = Some(Import { layers, loss });
+        let plan = Plan::read(&self.now.root, import.clone())
+            .map_err(|fault| self.blame(fault, import))?;
         plan.validate()?;
         Ok(plan)
     }
@@ -180,7 +187,7 @@ impl Document {
     }
 
     /// Attributes a fault to a setting or to the file.
-    fn blame(&self, fault: Fault, model: Option<Vec<Layer>>) -> PlanError {
+    fn blame(&self, fault: Fault, import: Option<Import>) -> PlanError {
         let culprit = self.settings.iter().find(|setting| {
             let place = set::added(&self.given.root, &self.now.root, &setting.key);
             place.is_some_and(|place| place.contains(&fault.span.start))
@@ -188,7 +195,7 @@ impl Document {
         if let Some(setting) = culprit {
             return fault.blamed(setting.to_string());
         }
-        match Plan::read(&self.given.root, model) {
+        match Plan::read(&self.given.root, import) {
             Err(given) if given.message == fault.message && given.label == fault.label => {
                 given.within(&self.given.text, &self.origin)
             }

@@ -37,6 +37,13 @@ pub struct Plan {
     pub repair: Repair,
 }
 
+/// A model from another file, and the loss that it was compiled with.
+#[derive(Clone, Debug)]
+pub(crate) struct Import {
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) loss: Option<Loss>,
+}
+
 impl Plan {
     /// A plan with seed 0 and defaults for everything else.
     pub fn new(data: Data, model: Vec<Layer>, training: Training) -> Self {
@@ -116,16 +123,28 @@ impl Plan {
         integers: bool,
         targets: &TargetShape,
     ) -> Result<Vec<LayerShape>, ShapeError> {
+        self.check_sequence_shapes(input, integers, targets, 1)
+    }
+
+    /// As [`check_shapes`](Self::check_shapes), with such targets at each of `positions` positions of
+    /// a sample.
+    pub fn check_sequence_shapes(
+        &self,
+        input: &[usize],
+        integers: bool,
+        targets: &TargetShape,
+        positions: usize,
+    ) -> Result<Vec<LayerShape>, ShapeError> {
         let shapes = shape::infer(&self.model, input, integers)?;
         if let Some(last) = shapes.last() {
-            shape::check_output(last, &self.training.loss, targets)?;
+            shape::check_output(last, &self.training.loss, targets, positions)?;
         }
         Ok(shapes)
     }
 
-    /// Reads a plan from the tree of its document. If `model` is given, it replaces the model of the
-    /// document, which is still checked for errors if present.
-    pub(crate) fn read(root: &Node, model: Option<Vec<Layer>>) -> Result<Self, Fault> {
+    /// Reads a plan from the tree of its document. An import replaces the model of the document, which
+    /// is still checked for errors if present; its loss is used if the document has none.
+    pub(crate) fn read(root: &Node, import: Option<Import>) -> Result<Self, Fault> {
         version(root)?;
         if matches!(&root.value, Tree::Table(entries) if entries.is_empty()) {
             return Err(Fault::new(0..0, "the plan is empty".to_owned())
@@ -152,18 +171,20 @@ impl Plan {
             }
             None => reader.miss("data", "a table"),
         }
-        match model {
-            Some(layers) => {
+        let mut loss = None;
+        match import {
+            Some(import) => {
                 reader.optional("model", &mut plan.model, any);
-                plan.model = layers;
+                plan.model = import.layers;
+                loss = import.loss;
             }
             None => reader.required("model", &mut plan.model, any),
         }
         match reader.take("training") {
             Some(entry) => {
-                let task = plan.data.known_task();
+                let usual = loss.or_else(|| plan.data.known_task().map(Loss::of_task));
                 let training = table(&entry.node, "training", |f| {
-                    plan.training.fields_of(f, task);
+                    plan.training.fields_of(f, usual);
                 });
                 let training = training.map_err(|fault| match fault.message.as_str() {
                     "missing key `loss`" => {

@@ -122,13 +122,13 @@ impl Training {
 }
 
 impl Training {
-    /// Visits the keys. If the task is known, the loss is optional.
-    pub(crate) fn fields_of<'a, F: Fields<'a>>(&'a mut self, f: &mut F, task: Option<Task>) {
+    /// Visits the keys. The loss is optional if there is a usual one.
+    pub(crate) fn fields_of<'a, F: Fields<'a>>(&'a mut self, f: &mut F, usual: Option<Loss>) {
         f.required("epochs", &mut self.epochs, at_least_one);
         f.optional("batch_size", &mut self.batch_size, any);
-        match task {
-            Some(task) => {
-                self.loss = Loss::of_task(task);
+        match usual {
+            Some(loss) => {
+                self.loss = loss;
                 f.optional("loss", &mut self.loss, any);
             }
             None => f.required("loss", &mut self.loss, any),

@@ -90,14 +90,14 @@ fn the_loss_follows_from_the_task() {
 #[test]
 fn another_model_replaces_that_of_the_plan() {
     let document = Document::parse(PLAN, "plan.toml").unwrap();
-    let plan = document.plan_with_model(vec![dense(9)]).unwrap();
+    let plan = document.plan_with_model(vec![dense(9)], None).unwrap();
     assert_eq!(plan.model, [dense(9)]);
 
     let bare = "[data]\nsource = \"circles\"\n[training]\nepochs = 1\n";
     let document = Document::parse(bare, "plan.toml").unwrap();
     assert!(document.plan().is_err());
-    assert!(document.plan_with_model(vec![dense(9)]).is_ok());
-    assert!(document.plan_with_model(Vec::new()).is_err());
+    assert!(document.plan_with_model(vec![dense(9)], None).is_ok());
+    assert!(document.plan_with_model(Vec::new(), None).is_err());
 }
 
 #[test]

@@ -174,6 +174,7 @@ fn sequences() -> Dataset {
         class_names: (0..10).map(|class| class.to_string()).collect(),
         feature_names: Vec::new(),
         target_width: 1,
+        positions: 1,
         preprocessing: surefoot_data::Preprocessing::default(),
         digest: 0,
         notes: Vec::new(),

@@ -17,15 +17,33 @@ const ALMOST_ONE: f64 = 1.0 - f32::EPSILON as f64;
 pub(crate) struct TargetView<'a> {
     targets: &'a Targets,
     task: Task,
+    /// Rows of outputs per sample, one for each position of a sequence.
+    rows: usize,
 }
 
 impl<'a> TargetView<'a> {
     /// The targets of a part of the data.
     pub(crate) fn new(targets: &'a Targets, task: Task) -> Self {
-        Self { targets, task }
+        Self { targets, task, rows: 1 }
     }
 
-    /// The class of sample `i`, if there are classes.
+    /// The same for sequences with a target at each of `positions` positions.
+    #[must_use]
+    pub(crate) fn at_positions(self, positions: usize) -> Self {
+        Self { rows: positions.max(1), ..self }
+    }
+
+    /// Rows of outputs per sample.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The rows of samples, in the order of their outputs.
+    pub(crate) fn rows_of(self, ids: &[usize]) -> impl Iterator<Item = usize> {
+        ids.iter().flat_map(move |&id| (0..self.rows).map(move |row| id * self.rows + row))
+    }
+
+    /// The class of row `i`, if there are classes.
     pub(crate) fn class(&self, i: usize) -> Option<usize> {
         match self.targets {
             Targets::Classes(classes) => classes.get(i).map(|&c| c as usize),
@@ -33,7 +51,7 @@ impl<'a> TargetView<'a> {
         }
     }
 
-    /// Output `k` of `width` that sample `i` should have had: a column of the target, or one of a
+    /// Output `k` of `width` that row `i` should have had: a column of the target, or one of a
     /// one-hot class (a lone output: the class itself).
     pub(crate) fn value(&self, i: usize, k: usize, width: usize) -> f64 {
         match self.targets {
@@ -59,12 +77,15 @@ pub(crate) fn evaluate(
     ids: &[usize],
     batch: usize,
 ) -> (f64, Vec<f32>) {
+    // The loss of a sample is the mean over its rows.
+    let width = width / targets.rows();
+    let batch = batch * targets.rows();
     let mut gradient = vec![0.0; outputs.len()];
     let mut total = 0.0;
     let mut row =
         Row { output: vec![0.0; width], target: vec![0.0; width], slope: vec![0.0; width] };
-    for ((output, slope), &id) in
-        outputs.chunks_exact(width).zip(gradient.chunks_exact_mut(width)).zip(ids)
+    for ((output, slope), id) in
+        outputs.chunks_exact(width).zip(gradient.chunks_exact_mut(width)).zip(targets.rows_of(ids))
     {
         for (to, &p) in row.output.iter_mut().zip(output) {
             *to = f64::from(p);
@@ -84,7 +105,7 @@ pub(crate) fn evaluate(
             *out = (s / batch as f64) as f32;
         }
     }
-    (total, gradient)
+    (total / targets.rows() as f64, gradient)
 }
 
 /// One sample's outputs, targets, and the slopes of its loss.
@@ -227,6 +248,18 @@ fn sign(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_loss_of_a_sequence_is_the_mean_over_its_steps() {
+        let loss = Loss::SparseCategoricalCrossentropy { from_logits: true };
+        let targets = Targets::Classes(vec![0, 1, 1, 0]);
+        let flat = TargetView::new(&targets, Task::Binary);
+        let outputs = [0.3, -0.2, 0.5, 0.1, -0.4, 0.2, 0.7, 0.6];
+        let (of_rows, by_row) = evaluate(loss, &outputs, 2, flat, &[0, 1, 2, 3], 4);
+        let (of_samples, by_sample) = evaluate(loss, &outputs, 4, flat.at_positions(2), &[0, 1], 2);
+        assert!((of_samples - of_rows / 2.0).abs() < 1e-12);
+        assert_eq!(by_row, by_sample);
+    }
 
     const LOSSES: [Loss; 12] = [
         Loss::BinaryCrossentropy { from_logits: true },

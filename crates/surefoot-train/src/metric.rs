@@ -73,9 +73,10 @@ impl Tally {
         loss: Loss,
         total_loss: f64,
     ) -> Self {
-        let mut tally = Self { loss: total_loss, ..Self::default() };
-        for (row, &id) in outputs.chunks_exact(width).zip(ids) {
-            tally.samples += 1;
+        let samples = ids.len() as u64;
+        let mut tally = Self { loss: total_loss, samples, ..Self::default() };
+        let width = width / targets.rows();
+        for (row, id) in outputs.chunks_exact(width).zip(targets.rows_of(ids)) {
             match targets.task() {
                 Task::Regression => {
                     tally.columns.resize(width, Column::default());
@@ -157,7 +158,7 @@ impl Tally {
     /// The share of samples predicted as the most predicted class.
     pub(crate) fn top_class_share(&self) -> Option<f64> {
         let top = self.predicted.iter().max()?;
-        Some(*top as f64 / self.samples as f64)
+        Some(*top as f64 / self.decisions as f64)
     }
 }
 

@@ -129,7 +129,8 @@ impl Predictor {
     }
 
     fn decode(&self, outputs: Vec<f32>) -> Predictions {
-        let width = self.network.width.max(1);
+        // A sequence has a row of outputs for each of its positions.
+        let width = (self.network.width / self.preprocessing.positions.max(1)).max(1);
         let loss = self.plan.training.loss;
         if self.preprocessing.task() == Task::Regression {
             let mut values: Vec<f64> = outputs.into_iter().map(f64::from).collect();
@@ -540,6 +541,52 @@ optimizer = { name = \"adam\", learning_rate = 0.05 }
         assert_eq!(labels, [known(false, false), known(true, false), known(true, true)]);
         let csv = found.to_csv();
         assert!(csv.starts_with("rain,snow,p(rain),p(snow)\n0,0,0."), "{csv}");
+    }
+
+    /// The bytes of an NPY file of single-precision numbers.
+    fn npy(shape: &str, values: &[f32]) -> Vec<u8> {
+        let header = format!(
+            "{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}{}\n",
+            " ".repeat(20)
+        );
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        bytes
+    }
+
+    #[test]
+    fn every_step_of_a_sequence_is_predicted() {
+        let dir = TempDir::new().unwrap();
+        let values: Vec<f32> = (0..120).map(|i| ((i * 7 % 40) as f32 - 19.5) / 10.0).collect();
+        let labels: Vec<f32> = values.iter().map(|&x| f32::from(u8::from(x > 0.0))).collect();
+        fs::write(dir.path().join("x.npy"), npy("(40, 3, 1)", &values)).unwrap();
+        fs::write(dir.path().join("y.npy"), npy("(40, 3, 1)", &labels)).unwrap();
+        let plan = "\
+[data]
+source = { kind = \"npy\", features = \"x.npy\", labels = \"y.npy\" }
+task = \"binary\"
+[[model]]
+layer = \"dense\"
+units = 8
+activation = \"tanh\"
+[[model]]
+layer = \"dense\"
+units = 1
+activation = \"sigmoid\"
+[training]
+epochs = 40
+optimizer = { name = \"adam\", learning_rate = 0.05 }
+";
+        let plan = Plan::parse(plan, "plan.toml").unwrap();
+        let run = dir.path().join("run");
+        let trainer = Trainer::new(plan).base(dir.path()).record_at(&run).workers(1);
+        assert!(trainer.train().unwrap().summary.metric.after.unwrap() > 0.9);
+        let predictor = Predictor::open(&run).unwrap();
+        let found = predictor.predict(&[-1.0, 1.0, -1.5, 1.0, 1.0, 1.0]).unwrap();
+        let classes: Vec<_> = found.iter().map(|row| row.class.unwrap().to_owned()).collect();
+        assert_eq!(classes, ["0", "1", "0", "1", "1", "1"]);
     }
 
     #[test]

@@ -93,6 +93,7 @@ fn classified(
         label_columns: Vec::new(),
         measure: Measure::Amounts,
         labels: Labels::Classes { ids, names },
+        positions: 1,
         notes: Vec::new(),
     }
 }

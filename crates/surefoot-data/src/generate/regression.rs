@@ -84,6 +84,7 @@ fn predicted(
         label_columns: Vec::new(),
         measure: Measure::Amounts,
         labels: Labels::Numbers { values, width: 1, form: Form::Amounts },
+        positions: 1,
         notes: Vec::new(),
     })
 }

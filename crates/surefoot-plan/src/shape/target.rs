@@ -48,11 +48,31 @@ pub fn target_layout(loss: &Loss, targets: &TargetShape, outputs: usize) -> Opti
     }
 }
 
-/// Checks the output of the last layer against the loss and the targets.
+/// Number of outputs at each position of a sample; `None` if the output does not have the positions of
+/// the targets. Numbers and labels are compared one by one, so that only their number matters.
+fn outputs_per_position(
+    output: &[usize],
+    targets: &TargetShape,
+    positions: usize,
+) -> Option<usize> {
+    match *output {
+        [outputs] if positions == 1 => Some(outputs),
+        [steps, outputs] if positions > 1 && steps == positions => Some(outputs),
+        [_] | [_, _] if matches!(targets, TargetShape::Numbers(_) | TargetShape::Labels(_)) => {
+            let all: usize = output.iter().product();
+            all.is_multiple_of(positions).then_some(all / positions)
+        }
+        _ => None,
+    }
+}
+
+/// Checks the output of the last layer against the loss and the targets at each of `positions`
+/// positions of a sample.
 pub fn check_output(
     last: &LayerShape,
     loss: &Loss,
     targets: &TargetShape,
+    positions: usize,
 ) -> Result<(), ShapeError> {
     let error = |label: String, help: Option<String>| ShapeError {
         path: last.path.clone(),
@@ -62,11 +82,21 @@ pub fn check_output(
         help,
     };
     let name = loss.name();
-    let [outputs] = last.output[..] else {
-        return Err(error(
-            format!("`{name}` needs one row of outputs for each sample"),
-            Some(flatter(last)),
-        ));
+    let Some(outputs) = outputs_per_position(&last.output, targets, positions) else {
+        return Err(match positions {
+            1 => error(
+                format!("`{name}` needs one row of outputs for each sample"),
+                Some(flatter(last)),
+            ),
+            _ => error(
+                format!("`{name}` needs one row of outputs for each of {positions} positions"),
+                Some(
+                    "end with a `dense` layer over the sequence; recurrent layers before it need \
+                     `return_sequences = true`"
+                        .to_owned(),
+                ),
+            ),
+        });
     };
     if target_layout(loss, targets, outputs).is_some() {
         return Ok(());
@@ -152,6 +182,18 @@ mod tests {
             assert_eq!(target_layout(&loss, &three, 1), None);
         }
         assert_eq!(target_layout(&SPARSE, &three, 3), None);
+    }
+
+    #[test]
+    fn the_targets_of_a_sequence_need_a_row_of_outputs_each() {
+        let (five, three) = (TargetShape::Classes(5), TargetShape::Numbers(3));
+        assert_eq!(outputs_per_position(&[7, 5], &five, 7), Some(5));
+        assert_eq!(outputs_per_position(&[7, 5], &five, 1), None);
+        assert_eq!(outputs_per_position(&[5], &five, 7), None);
+        assert_eq!(outputs_per_position(&[7, 3], &three, 7), Some(3));
+        // One number for each step, with and without an axis of its own.
+        assert_eq!(outputs_per_position(&[3, 1], &three, 1), Some(3));
+        assert_eq!(outputs_per_position(&[3], &TargetShape::Numbers(1), 3), Some(1));
     }
 
     #[test]

@@ -110,7 +110,7 @@ fn every_model_fits_into_a_plan() {
             let count: usize = trained.map(|weight| weight.values.len()).sum();
             assert_eq!(count, shape.parameters, "{name}: {}", shape.name);
         }
-        let plan = document.plan_with_model(model.layers).unwrap();
+        let plan = document.plan_with_model(model.layers, None).unwrap();
         assert_eq!(Plan::parse(&plan.to_toml(), &name), Ok(plan), "{name}");
     }
 }

@@ -25,6 +25,7 @@ struct Training {
     task: String,
     classes: usize,
     target_width: usize,
+    positions: usize,
 }
 
 impl<B: Compute> TrainingRun<'_, B> {
@@ -49,11 +50,15 @@ impl<B: Compute> TrainingRun<'_, B> {
         arrays.push(Array::new("batch.features", &shape, features));
         arrays.push(match &part.targets {
             Targets::Classes(classes) => {
-                let classes: Vec<u64> = ids.iter().map(|&id| classes[id].into()).collect();
-                Array::new("batch.targets", &[ids.len()], classes)
+                let width = self.data.positions;
+                let classes: Vec<u64> = ids
+                    .iter()
+                    .flat_map(|&id| classes[id * width..][..width].iter().map(|&it| it.into()))
+                    .collect();
+                Array::new("batch.targets", &[classes.len()], classes)
             }
             Targets::Values(values) => {
-                let width = self.data.target_width;
+                let width = self.data.target_width * self.data.positions;
                 let values: Vec<f32> = ids
                     .iter()
                     .flat_map(|&id| values[id * width..][..width].iter().copied())
@@ -71,6 +76,7 @@ impl<B: Compute> TrainingRun<'_, B> {
             task: self.data.task.name().to_owned(),
             classes: self.data.classes,
             target_width: self.data.target_width,
+            positions: self.data.positions,
         };
         let training = serde_json::to_value(training);
         Ok(Capsule {
@@ -132,6 +138,9 @@ pub fn repeat<B: Compute>(
     };
     let (training, data) = unpack(&plan, capsule)?;
     let mut run = TrainingRun::<B>::new(&plan, &data, &[], workers, device)?;
+    if !run.network.width.is_multiple_of(training.positions) {
+        return Err(TrainError::ForeignCapsule("its targets do not fit the model".to_owned()));
+    }
     run.steps = training.steps;
     run.shards = training.shards;
     run.set_workers(workers);
@@ -206,8 +215,9 @@ fn unpack(plan: &Plan, capsule: &Capsule) -> Result<(Training, Dataset), TrainEr
         Some(Values::U64(ids)) if !ids.is_empty() => ids.clone(),
         _ => return Err(lacks("batch.samples")),
     };
-    if capsule.facts.step == 0 || capsule.facts.epoch == 0 || training.shards == 0 {
-        return Err(foreign("steps, epochs and shards count from 1"));
+    let counts = [training.shards, training.positions];
+    if capsule.facts.step == 0 || capsule.facts.epoch == 0 || counts.contains(&0) {
+        return Err(foreign("steps, epochs, shards and positions count from 1"));
     }
     if ids.len().max(training.shards) > plan.training.batch_size {
         return Err(foreign("its batch is larger than the plan's"));
@@ -219,16 +229,18 @@ fn unpack(plan: &Plan, capsule: &Capsule) -> Result<(Training, Dataset), TrainEr
     let features = features
         .filter(|values| Some(values.len()) == size)
         .ok_or_else(|| lacks("batch.features"))?;
+    let row = training.target_width.checked_mul(training.positions);
+    let numbers = row.and_then(|row| row.checked_mul(len));
     let targets = match capsule.array("batch.targets").map(|array| &array.data) {
-        Some(Values::U64(classes)) if classes.len() == len && has_classes => {
+        Some(Values::U64(classes))
+            if Some(classes.len()) == len.checked_mul(training.positions) && has_classes =>
+        {
             let known = |&class: &u64| u32::try_from(class).ok();
             let classes: Option<Vec<u32>> = classes.iter().map(known).collect();
             let inside = classes.filter(|c| c.iter().all(|&c| (c as usize) < training.classes));
             Targets::Classes(inside.ok_or_else(|| lacks("batch.targets"))?)
         }
-        Some(Values::F32(values))
-            if Some(values.len()) == len.checked_mul(training.target_width) && !has_classes =>
-        {
+        Some(Values::F32(values)) if Some(values.len()) == numbers && !has_classes => {
             Targets::Values(values.clone())
         }
         _ => return Err(lacks("batch.targets")),
@@ -254,6 +266,7 @@ fn unpack(plan: &Plan, capsule: &Capsule) -> Result<(Training, Dataset), TrainEr
         class_names: Vec::new(),
         feature_names: Vec::new(),
         target_width: training.target_width,
+        positions: training.positions,
         preprocessing: Preprocessing::default(),
         digest: 0,
         notes: Vec::new(),

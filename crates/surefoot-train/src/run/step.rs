@@ -64,7 +64,8 @@ impl<B: Compute> TrainingRun<'_, B> {
         self.samples.extend(ids.iter().map(|&i| self.data.train.ids[i]));
         let batch = Batch {
             examples: &self.train,
-            targets: TargetView::new(&self.data.train.targets, self.data.task),
+            targets: TargetView::new(&self.data.train.targets, self.data.task)
+                .at_positions(self.data.positions),
             ids,
             samples: &self.samples,
             seed: self.plan.seed,

@@ -166,7 +166,8 @@ impl<B: Compute> TrainingRun<'_, B> {
         let ids: Vec<usize> = (0..part.len).collect();
         let batch = Batch {
             examples,
-            targets: TargetView::new(&part.targets, self.data.task),
+            targets: TargetView::new(&part.targets, self.data.task)
+                .at_positions(self.data.positions),
             ids: &ids,
             samples: &part.ids,
             seed: self.plan.seed,

@@ -34,12 +34,7 @@ impl From<KerasModel> for InitialModel {
 
 /// The plan of `document` with the model of a Keras file.
 fn plan(document: &Document, keras: &KerasModel) -> Result<Plan, TrainError> {
-    let mut plan = document.plan_with_model(keras.layers.clone())?;
-    if let Some(loss) = keras.loss
-        && !document.contains("training.loss")
-    {
-        plan.training.loss = loss;
-    }
+    let mut plan = document.plan_with_model(keras.layers.clone(), keras.loss)?;
     if let Some(optimizer) = keras.optimizer
         && !document.contains("training.optimizer")
     {
@@ -70,4 +65,42 @@ pub(super) fn recorded(record: &Record, key: &str) -> Result<Option<InitialModel
 fn load(record: &Record, key: &str) -> Result<Option<KerasModel>, TrainError> {
     let name = record.header().more.get(key).and_then(|name| name.as_str());
     Ok(name.map(|name| keras::load(&record.dir().join(name))).transpose()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use surefoot_plan::{Decay, Dense, Layer, Loss, Optimizer};
+
+    /// The plan of a document without a model, with a Keras file that was compiled with the mean
+    /// absolute error and SGD with a decay.
+    fn with_model(training: &str) -> Plan {
+        let text = format!(
+            "[data]\nsource = {{ kind = \"csv\", path = \"t.csv\" }}\n[training]\nepochs = 1\n{training}"
+        );
+        let keras = KerasModel {
+            layers: vec![Layer::Dense(Dense::new(1))],
+            input_shape: None,
+            weights: Vec::new(),
+            loss: Some(Loss::Mae),
+            optimizer: Some(Optimizer::sgd()),
+            schedule: Some(Decay::InverseTime { decay_steps: 1, decay_rate: 0.01 }.into()),
+            warnings: Vec::new(),
+        };
+        plan(&Document::parse(&text, "plan.toml").unwrap(), &keras).unwrap()
+    }
+
+    #[test]
+    fn a_compiled_loss_and_optimizer_are_used_without_a_task() {
+        let training = with_model("").training;
+        assert_eq!((training.loss, training.optimizer), (Loss::Mae, Optimizer::sgd()));
+        assert_eq!(training.schedule.decay.name(), "inverse_time");
+    }
+
+    #[test]
+    fn the_plan_takes_precedence_over_what_was_compiled() {
+        let training = with_model("loss = \"mse\"\noptimizer = \"adam\"\n").training;
+        assert_eq!((training.loss, training.optimizer), (Loss::Mse, Optimizer::adam()));
+        assert_eq!(training.schedule.decay.name(), "constant");
+    }
 }

@@ -200,7 +200,7 @@ fn layer_shapes(plan: &Plan, data: &Dataset) -> Result<Vec<LayerShape>, ShapeErr
         Task::MultiLabel => TargetShape::Labels(data.target_width),
         Task::Regression => TargetShape::Numbers(data.target_width),
     };
-    plan.check_shapes(&data.input_shape, data.integer_input, &targets)
+    plan.check_sequence_shapes(&data.input_shape, data.integer_input, &targets, data.positions)
 }
 
 /// Returns true if `document` states the plan of a recorded run.

@@ -530,11 +530,11 @@ layer = \"dense\"
 units = 2
 activation = \"sigmoid\"
 [training]
-epochs = 60
+epochs = 400
 optimizer = { name = \"adam\", learning_rate = 0.05 }
 ";
         let (_dir, predictor) = trained(plan, "weather.csv", &weather);
-        let found = predictor.predict(&[-1.9, 1.9, 0.2]).unwrap();
+        let found = predictor.predict(&[-1.9, 1.9, 0.5]).unwrap();
         assert_eq!(found.columns(), ["rain", "snow", "p(rain)", "p(snow)"]);
         let labels: Vec<_> = found.iter().map(|sample| sample.labels.to_vec()).collect();
         let known = |rain, snow| vec![Some(rain), Some(snow)];
@@ -576,7 +576,7 @@ layer = \"dense\"
 units = 1
 activation = \"sigmoid\"
 [training]
-epochs = 40
+epochs = 200
 optimizer = { name = \"adam\", learning_rate = 0.05 }
 ";
         let plan = Plan::parse(plan, "plan.toml").unwrap();

@@ -212,7 +212,7 @@ fn a_stopped_run_is_evaluated_even_without_a_validation_split() {
 fn labels(dir: &Path, output: &str, loss: &str) -> Plan {
     let mut table = "x,y,z,a,b,c,d,e,f\n".to_owned();
     for i in 0..240_u32 {
-        let x = [1, 7, 31].map(|k| f64::from(i * k * 2654435 % 200) / 100.0 - 0.995);
+        let x = [37, 61, 83].map(|k| f64::from(i * k % 200) / 100.0 - 0.995);
         let positive = x.map(|x| u8::from(x > 0.0));
         let [a, b, c] = positive;
         let [x, y, z] = x;
@@ -255,7 +255,8 @@ fn one_unit_for_three_classes_is_repaired() {
                 scale = \"standardise\"\n\
                 [[model]]\nlayer = \"dense\"\nunits = 16\nactivation = \"relu\"\n\
                 [[model]]\nlayer = \"dense\"\nunits = 1\nactivation = \"sigmoid\"\n\
-                [training]\nepochs = 40\nloss = \"mse\"\n";
+                [training]\nepochs = 40\nloss = \"mse\"\n\
+                optimizer = { name = \"adam\", learning_rate = 0.01 }\n";
     let trained = Trainer::new(Plan::parse(text, "units").unwrap()).workers(1).train().unwrap();
     assert_eq!(trained.summary.status, Status::Repaired, "{:?}", trained.summary);
     assert_eq!(trained.summary.problems[0], "improper_output_units");

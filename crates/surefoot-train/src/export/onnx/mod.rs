@@ -179,6 +179,11 @@ impl Writer {
             Step::Attention(layer) => self.attention(layer),
             Step::Activate(activation) => self.x = self.activate(&self.x.clone(), *activation),
             Step::Fork => self.kept.push(self.x.clone()),
+            Step::Swap => {
+                if let Some(kept) = self.kept.last_mut() {
+                    std::mem::swap(kept, &mut self.x);
+                }
+            }
             Step::Join => {
                 let kept = self.kept.pop().unwrap_or_else(|| self.x.clone());
                 self.apply("Add", &kept);

@@ -1,15 +1,18 @@
-//! Trains plans with Burn: observed, diagnosed, repaired, recorded, and bit-identical every time.
+//! Trains plans: observed, diagnosed, repaired, recorded, and bit-identical every time.
 //!
 //! [`Trainer`] is the whole pipeline; everything that follows a run is a [`Callback`]. A
 //! [`TrainingRun`] is the training loop alone.
 //!
-//! A plan's layers are compiled into a list of stages with hand-written gradients over Burn's
-//! tensors, generic over the device. Parameters, gradients and optimizer state are flat arrays, so
-//! observing, summing over shards, digests and checkpoints are single passes over memory.
+//! A plan's layers are compiled into a list of stages with hand-written gradients, generic over the
+//! device: [`Cpu`], or an NVIDIA GPU through Burn with the feature `cuda`. Parameters, gradients and
+//! optimizer state are flat arrays, so observing, summing over shards, digests and checkpoints are
+//! single passes over memory.
 
-mod activation;
+#[cfg(any(feature = "cuda", feature = "burn-flex"))]
+mod burn;
 mod callback;
 mod compute;
+mod cpu;
 mod device;
 mod error;
 mod export;
@@ -41,6 +44,7 @@ pub use callback::{
     StopReason, StopSignal,
 };
 pub use compute::Compute;
+pub use cpu::Cpu;
 pub use device::Device;
 #[doc(hidden)]
 pub use device::no_cuda;
@@ -61,17 +65,12 @@ pub use trainer::{
     environment_differences, environment_warnings, is_plan_of, plan_folder, recorded_document,
 };
 
-/// Burn's CPU backend.
-pub use burn_flex::Flex as Cpu;
-
-/// Burn's CUDA backend.
+/// NVIDIA GPUs.
 #[cfg(feature = "cuda")]
-pub use burn_cuda::Cuda;
+pub type Cuda = burn::Burn<burn_cuda::Cuda>;
 
-/// Libraries whose versions influence the bits of a run.
-pub const LIBRARIES: [(&str, &str); 6] = [
-    ("burn", "0.22.1"),
-    ("cubecl", "0.11.3"),
+/// Libraries whose versions influence the bits of a run on any device.
+const LIBRARIES: [(&str, &str); 4] = [
     ("gemm", "0.19.0"),
     ("libm", "0.2.16"),
     ("pulp", "0.22.3"),
@@ -79,12 +78,13 @@ pub const LIBRARIES: [(&str, &str); 6] = [
     ("rustc", env!("SUREFOOT_RUSTC")),
 ];
 
+/// Libraries whose versions influence the bits of a run on a GPU.
+const GPU_LIBRARIES: [(&str, &str); 2] = [("burn", "0.22.1"), ("cubecl", "0.11.3")];
+
 /// The GPU with this index, if it responds.
 #[cfg(feature = "cuda")]
 #[doc(hidden)]
-pub fn cuda_device(
-    index: usize,
-) -> Result<<Cuda as burn_backend::BackendTypes>::Device, TrainError> {
+pub fn cuda_device(index: usize) -> Result<<Cuda as Compute>::Device, TrainError> {
     let device = burn_cuda::CudaDevice::new(index).into();
     // Burn panics at the first operation if there is no driver or no such GPU.
     let hook = std::panic::take_hook();
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn library_versions_match_the_manifest() {
         let manifest = include_str!("../Cargo.toml");
-        for (name, version) in super::LIBRARIES {
+        for (name, version) in super::LIBRARIES.into_iter().chain(super::GPU_LIBRARIES) {
             if name == "rustc" {
                 assert!(version.starts_with("1."), "{version}");
                 continue;

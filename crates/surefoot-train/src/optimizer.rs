@@ -1,8 +1,7 @@
 //! Optimizers: one pass over all parameters.
 //!
-//! Rules and constants are Keras 3's (`keras/src/optimizers`), which a plan names. They are
-//! written here, not taken from Burn, because Burn's differ in constants and lack some, and because
-//! a single pass over flat memory spares a small network an operation for every tensor.
+//! Rules and constants are Keras 3's (`keras/src/optimizers`), which a plan names. A single pass
+//! over flat memory spares a small network an operation for every tensor.
 
 use crate::kernel::vectorized;
 use surefoot_plan::{Algorithm, Optimizer};

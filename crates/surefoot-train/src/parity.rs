@@ -9,12 +9,17 @@ use crate::parameters::Parameters;
 use crate::schedule::learning_rate;
 use crate::shard::{Batch, Examples, Look, Outcome, compute, infer};
 use crate::worker_pool::WorkerPool;
-use burn_flex::Flex;
 use serde_json::Value;
 use surefoot_data::Targets;
 use surefoot_plan::{Plan, Task, Weight};
 
 const TOLERANCE: f64 = 1e-4;
+
+#[cfg(not(feature = "burn-flex"))]
+type Tested = crate::Cpu;
+/// The operations of GPUs, on Burn's CPU backend.
+#[cfg(feature = "burn-flex")]
+type Tested = crate::burn::Burn<burn_flex::Flex>;
 
 fn cases(file: &str) -> Vec<Value> {
     let path = format!("{}/tests/pytorch/fixtures/{file}.json", env!("CARGO_MANIFEST_DIR"));
@@ -52,7 +57,7 @@ fn toml(value: &Value) -> String {
 struct Case {
     name: String,
     plan: Plan,
-    network: Network<Flex>,
+    network: Network<Tested>,
     parameters: Parameters,
     examples: Examples,
     targets: Targets,
@@ -75,7 +80,7 @@ impl Case {
         }
         let plan = Plan::parse(&source, &*name).unwrap_or_else(|e| panic!("{name}: {e}\n{source}"));
         let input_shape = sizes(&case["input_shape"]);
-        let network = Network::<Flex>::new(&plan.model, &input_shape);
+        let network = Network::<Tested>::new(&plan.model, &input_shape);
         let mut parameters = Parameters::new(network.declarations.clone(), 0);
         for weight in case["weights"].as_array().unwrap() {
             let weight = Weight {
@@ -168,7 +173,7 @@ impl Case {
 
     fn outputs_agree(&self, case: &Value) {
         let device = Default::default();
-        let uploaded = self.parameters.upload::<Flex>(&device);
+        let uploaded = self.parameters.upload::<Tested>(&device);
         let ids: Vec<usize> = (0..self.batch).collect();
         let key = if case.get("eval_output").is_some() { "eval_output" } else { "output" };
         let output = infer(&self.network, &uploaded, &self.examples, &ids, &device);
@@ -324,7 +329,7 @@ fn keras_files_give_the_outputs_that_keras_gave() {
         let model = surefoot_plan::keras::load(&path).unwrap();
         let mut input_shape = sizes(&want["input_shape"]);
         let samples = input_shape.remove(0);
-        let network = Network::<Flex>::new(&model.layers, &input_shape);
+        let network = Network::<Tested>::new(&model.layers, &input_shape);
         let mut parameters = Parameters::new(network.declarations.clone(), 0);
         for weight in &model.weights {
             assert!(
@@ -336,7 +341,7 @@ fn keras_files_give_the_outputs_that_keras_gave() {
             );
         }
         let device = Default::default();
-        let uploaded = parameters.upload::<Flex>(&device);
+        let uploaded = parameters.upload::<Tested>(&device);
         let examples = Examples::new(&floats(&want["input"]), &input_shape);
         let ids: Vec<usize> = (0..samples).collect();
         let output = infer(&network, &uploaded, &examples, &ids, &device).to_vec();
@@ -348,50 +353,4 @@ fn keras_files_give_the_outputs_that_keras_gave() {
         compared += 1;
     }
     assert!(compared >= 20, "only {compared} files were compared");
-}
-
-/// The bodies that other devices use, which compose Burn's operations, against the CPU's kernels.
-mod composed {
-    use super::*;
-    use crate::compute::Compute;
-    use crate::tensor::Tensor;
-
-    fn tensor(shape: &[usize], salt: usize) -> Tensor<Flex> {
-        let len: usize = shape.iter().product();
-        let values = (0..len).map(|i| ((i * 29 + salt * 13) % 31) as f32 * 0.1 - 1.53).collect();
-        Tensor::from_values(values, shape, &<Flex as burn_backend::BackendTypes>::Device::default())
-    }
-
-    fn same(a: &Tensor<Flex>, b: &Tensor<Flex>) {
-        assert_eq!(a.shape(), b.shape());
-        for (x, y) in a.to_vec().iter().zip(b.to_vec()) {
-            assert!((x - y).abs() < 1e-4, "{x} and {y}");
-        }
-    }
-
-    #[test]
-    fn activations_are_the_same_either_way() {
-        use surefoot_plan::Activation;
-        let x = tensor(&[4, 6], 1);
-        let gradient = tensor(&[4, 6], 2);
-        for activation in [
-            Activation::Relu,
-            Activation::LeakyRelu { negative_slope: 0.2 },
-            Activation::Elu { alpha: 1.2 },
-            Activation::Selu,
-            Activation::Gelu { approximate: true },
-            Activation::Gelu { approximate: false },
-            Activation::Silu,
-            Activation::Tanh,
-            Activation::Sigmoid,
-            Activation::HardSigmoid { slope: 0.2 },
-            Activation::Softplus,
-            Activation::Softmax,
-        ] {
-            let y = Flex::activate(activation, &x);
-            same(&y, &crate::activation::forward(activation, &x));
-            let composed = crate::activation::backward(activation, Some(&x), &y, gradient.clone());
-            same(&Flex::activate_backward(activation, Some(&x), &y, gradient.clone()), &composed);
-        }
-    }
 }

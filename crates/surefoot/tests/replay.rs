@@ -207,11 +207,11 @@ fn another_environment_is_reported_first() {
     let folder = circles();
     let path = folder.path().join("runs/circles-001/header.json");
     let header = std::fs::read_to_string(&path).unwrap();
-    let header = header.replace("\"burn\": \"0.22.1\"", "\"burn\": \"0.21.0\"");
+    let header = header.replace("\"gemm\": \"0.19.0\"", "\"gemm\": \"0.18.0\"");
     std::fs::write(path, header).unwrap();
     let outcome = folder.run(&["replay", "runs/circles-001", "--json"]);
     assert_eq!(outcome.code, Some(0));
-    let warning = "warning: burn was 0.21.0 when the run was started and is 0.22.1";
+    let warning = "warning: gemm was 0.18.0 when the run was started and is 0.19.0";
     assert!(outcome.stderr.starts_with(warning), "{}", outcome.stderr);
     assert_eq!(outcome.events()[0]["event"], "environment");
 }

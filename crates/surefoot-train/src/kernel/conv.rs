@@ -1,9 +1,8 @@
 //! Convolution: straight from the image where windows are one apart ([`super::direct`]), else as
 //! products of matrices, block by block.
 //!
-//! For the latter, each block of output rows has its windows laid out as the columns of a matrix (`im2col`), small
-//! enough to stay in cache until the product with the kernel has used it.
-//! Burn's `flex` derives the gradients from further convolutions of whole batches instead.
+//! For the latter, each block of output rows has its windows laid out as the columns of a matrix
+//! (`im2col`), small enough to stay in cache until the product with the kernel has used it.
 
 use super::{Matrix, direct, multiply};
 

@@ -1,9 +1,9 @@
-//! Loops over plain slices for the CPU, where they beat composing Burn's operations.
+//! Loops over plain slices for the CPU.
 //!
-//! Burn's `flex` evaluates one tensor operation at a time; what is here does in one pass over
-//! memory what would take several there (an activation and its gradient, a recurrent cell), or
-//! orders the work so that it stays in cache (convolution by blocks). Every loop runs on one
-//! thread in a fixed order, so its result has the same bits wherever it runs on a machine.
+//! Each does in one pass over memory what would take several tensor operations (an activation and
+//! its gradient, a recurrent cell), or orders the work so that it stays in cache (convolution by
+//! blocks). Every loop runs on one thread in a fixed order, so its result has the same bits
+//! wherever it runs on a machine.
 
 pub(crate) mod activation;
 pub(crate) mod conv;
@@ -12,8 +12,9 @@ pub(crate) mod math;
 pub(crate) mod pool;
 mod product;
 pub(crate) mod recurrent;
+pub(crate) mod sum;
 
-pub(crate) use product::{Matrix, multiply};
+pub(crate) use product::{Matrix, blocked, multiply};
 use std::sync::OnceLock;
 
 /// Runs `body` compiled for the widest vectors of this machine.

@@ -2,12 +2,13 @@
 //!
 //! Large ones go to `gemm`, which first copies its operands into blocks. Where the right matrix is
 //! small enough to stay in cache and lies row by row, as the kernel of a dense or recurrent layer
-//! does, that copy is a good part of the cost; [`Narrow`] reads it where it is.
+//! does, that copy is a good part of the cost; [`Narrow`] reads it where it is. `gemm-f32` is the
+//! part of `gemm` for one type; the other types take a minute to build.
 
 use super::dispatch;
 use pulp::{Simd, WithSimd};
 
-/// A row-major matrix, or a column-major one seen through [`Matrix::transposed`].
+/// A matrix with strides between its rows and columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Matrix<'a> {
     values: &'a [f32],
@@ -22,6 +23,17 @@ impl<'a> Matrix<'a> {
     pub(crate) fn new(values: &'a [f32], rows: usize, columns: usize) -> Self {
         assert_eq!(values.len(), rows * columns, "a matrix fills its slice");
         Self { values, rows, columns, row_stride: columns, column_stride: 1 }
+    }
+
+    /// A matrix that starts with `values` and has these strides between its rows and columns.
+    pub(crate) fn strided(
+        values: &'a [f32],
+        [rows, columns]: [usize; 2],
+        [row_stride, column_stride]: [usize; 2],
+    ) -> Self {
+        let last = rows.saturating_sub(1) * row_stride + columns.saturating_sub(1) * column_stride;
+        assert!(rows * columns == 0 || last < values.len(), "a matrix lies inside its slice");
+        Self { values, rows, columns, row_stride, column_stride }
     }
 
     /// The same values with rows and columns exchanged.
@@ -45,31 +57,44 @@ const FEW_ROWS: usize = 128;
 
 /// `out = left * right`, or `out += left * right` if `accumulate`; `out` is row-major.
 pub(crate) fn multiply(out: &mut [f32], left: Matrix<'_>, right: Matrix<'_>, accumulate: bool) {
-    assert_eq!(left.columns, right.rows, "inner dimensions agree");
-    assert_eq!(out.len(), left.rows * right.columns, "the product fills its slice");
     let in_place = right.column_stride == 1
+        && right.row_stride == right.columns
         && right.values.len() <= SMALL
         && right.columns >= NARROWEST
         && left.rows <= FEW_ROWS;
     if in_place {
+        assert_eq!(left.columns, right.rows, "inner dimensions agree");
+        assert_eq!(out.len(), left.rows * right.columns, "the product fills its slice");
         dispatch(Narrow { out, left, right: right.values, columns: right.columns, accumulate });
     } else {
         blocked(out, left, right, accumulate);
     }
 }
 
-fn blocked(out: &mut [f32], left: Matrix<'_>, right: Matrix<'_>, accumulate: bool) {
-    let (rows, columns) = (left.rows, right.columns);
-    // SAFETY: `multiply` and `Matrix::new` have checked that every access is inside its slice, and
-    // `out` is borrowed exclusively, so it overlaps neither operand.
+/// [`multiply`] by way of blocks, whatever the size.
+pub(crate) fn blocked(out: &mut [f32], left: Matrix<'_>, right: Matrix<'_>, accumulate: bool) {
+    assert_eq!(left.columns, right.rows, "inner dimensions agree");
+    assert_eq!(out.len(), left.rows * right.columns, "the product fills its slice");
+    let mut rows = left.rows;
+    let mut columns = right.columns;
+    let (mut left, mut right) = (left, right);
+    let mut strides = [columns, 1];
+    // `gemm` prefers columns that lie in memory one value after the other: the transposed product.
+    if columns > 1 {
+        (left, right) = (right.transposed(), left.transposed());
+        (rows, columns) = (columns, rows);
+        strides.reverse();
+    }
+    // SAFETY: `Matrix` has checked that every access to an operand is inside its slice, and `out`,
+    // whose length is checked above, is borrowed exclusively, so it overlaps neither operand.
     unsafe {
-        gemm::gemm(
+        gemm_f32::gemm::f32::get_gemm_fn()(
             rows,
             columns,
             left.columns,
             out.as_mut_ptr(),
-            1,
-            columns as isize,
+            strides[1] as isize,
+            strides[0] as isize,
             accumulate,
             left.values.as_ptr(),
             left.column_stride as isize,
@@ -82,7 +107,7 @@ fn blocked(out: &mut [f32], left: Matrix<'_>, right: Matrix<'_>, accumulate: boo
             false,
             false,
             false,
-            gemm::Parallelism::None,
+            gemm_common::Parallelism::None,
         );
     }
 }

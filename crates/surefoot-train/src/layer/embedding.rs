@@ -3,7 +3,6 @@
 use super::{ParameterId, Pass, Stage};
 use crate::compute::Compute;
 use crate::tensor::Tensor;
-use burn_std::IntDType;
 
 /// Symbols `[batch, steps]`, whole numbers as floats, to vectors `[batch, steps, width]`.
 ///
@@ -15,17 +14,13 @@ pub(crate) struct Embedding {
 impl<B: Compute> Stage<B> for Embedding {
     fn forward(&self, x: Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
         pass.keep(&x);
-        let symbols = B::float_into_int(x.primitive(), IntDType::I64);
-        let table = pass.parameter(self.table);
-        Tensor::new(B::embedding(table.primitive(), symbols))
+        B::embed(pass.parameter(self.table), &x)
     }
 
     fn backward(&self, gradient: Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
         let x = pass.take();
-        let symbols = B::float_into_int(x.primitive(), IntDType::I64);
-        let table = pass.parameter(self.table);
-        let d_table = B::embedding_backward(table.primitive(), gradient.primitive(), symbols);
-        pass.learn(self.table, Tensor::new(d_table));
+        let d_table = B::embed_backward(pass.parameter(self.table), &x, &gradient);
+        pass.learn(self.table, d_table);
         x // symbols have no gradient, and nothing before this stage learns
     }
 }
@@ -44,8 +39,8 @@ impl<B: Compute> Stage<B> for PositionEmbedding {
 
     fn backward(&self, gradient: Tensor<B>, pass: &mut Pass<'_, B>) -> Tensor<B> {
         let shape = gradient.shape();
-        let d_table = gradient.clone().sum_dim(0).reshape(&[shape[1], shape[2]]);
-        pass.learn(self.table, d_table);
+        let rows = gradient.clone().reshape(&[shape[0], shape[1] * shape[2]]);
+        pass.learn(self.table, rows.sum_rows().reshape(&[shape[1], shape[2]]));
         gradient
     }
 }

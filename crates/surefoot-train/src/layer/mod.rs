@@ -17,7 +17,7 @@ pub(crate) mod pool;
 pub(crate) mod recurrent;
 pub(crate) mod shape;
 
-use crate::compute::{Compute, Origin};
+use crate::compute::Compute;
 use crate::kernel::activation::gradient_from_output;
 use crate::tensor::Tensor;
 use surefoot_plan::Activation;
@@ -88,7 +88,7 @@ pub(crate) enum Mode<'a> {
 /// Values that a stage keeps for its backward pass.
 pub(crate) enum Kept<B: Compute> {
     Tensor(Tensor<B>),
-    Origin(Origin<B>),
+    Origin(B::Origin),
 }
 
 /// One shard on its way through the stages and back.
@@ -128,7 +128,7 @@ impl<'a, B: Compute> Pass<'a, B> {
         }
     }
 
-    pub(crate) fn keep_origin(&mut self, origin: Origin<B>) {
+    pub(crate) fn keep_origin(&mut self, origin: B::Origin) {
         if self.training() {
             self.tape.push(Kept::Origin(origin));
         }
@@ -142,7 +142,7 @@ impl<'a, B: Compute> Pass<'a, B> {
         }
     }
 
-    pub(crate) fn take_origin(&mut self) -> Origin<B> {
+    pub(crate) fn take_origin(&mut self) -> B::Origin {
         match self.tape.pop() {
             Some(Kept::Origin(origin)) => origin,
             _ => unreachable!("a stage takes what it kept, in reverse order"),

@@ -62,8 +62,8 @@ impl<B: Compute> Stage<B> for GlobalPool {
         let [batch, channels] = [x.shape()[0], x.shape()[1]];
         pass.keep(&x);
         let y = match self.summary {
-            Summary::Max => x.max_dim(2),
-            Summary::Average => x.mean_dim(2),
+            Summary::Max => x.max_last(),
+            Summary::Average => x.mean_last(),
         };
         if self.summary == Summary::Max {
             pass.keep(&y);
@@ -77,7 +77,7 @@ impl<B: Compute> Stage<B> for GlobalPool {
         let shape = x.shape();
         let gradient = gradient.reshape(&[shape[0], shape[1], 1]);
         let spread = match peak {
-            Some(peak) => first_peaks(&x, &peak).mul(&gradient),
+            Some(peak) => first_peaks(&x, &peak, pass.device).mul(&gradient),
             None => {
                 Tensor::zeros(&shape, pass.device).add(&gradient.mul_scalar(1.0 / shape[2] as f32))
             }
@@ -90,7 +90,7 @@ impl<B: Compute> Stage<B> for GlobalPool {
 }
 
 /// 1 at the first position of each row of `x` that has the value `peak`, 0 elsewhere.
-fn first_peaks<B: Compute>(x: &Tensor<B>, peak: &Tensor<B>) -> Tensor<B> {
+fn first_peaks<B: Compute>(x: &Tensor<B>, peak: &Tensor<B>, device: &B::Device) -> Tensor<B> {
     let shape = x.shape();
     let peaks = peak.to_vec();
     let mask = B::read(x, |x| {
@@ -104,7 +104,7 @@ fn first_peaks<B: Compute>(x: &Tensor<B>, peak: &Tensor<B>) -> Tensor<B> {
         }
         mask
     });
-    Tensor::from_values(mask, &shape, &x.device())
+    Tensor::from_values(mask, &shape, device)
 }
 
 /// Image or sequence to `[batch, channels, positions]`.

@@ -1,18 +1,19 @@
 //! The environment of a run, and differences between two.
 
-use crate::LIBRARIES;
 use crate::device::Device;
+use crate::{GPU_LIBRARIES, LIBRARIES};
 use std::collections::{BTreeMap, BTreeSet};
 use surefoot_record::{Digest, Environment};
 
 /// The environment of this process with `workers` threads on `device`.
 pub fn current_environment(data: Digest, workers: usize, device: Device) -> Environment {
+    let gpu: &[_] = if device == Device::Cpu { &[] } else { &GPU_LIBRARIES };
+    let libraries = LIBRARIES.iter().chain(gpu);
     Environment {
         workers,
         device: device.to_string(),
         data: Some(data),
-        libraries: LIBRARIES
-            .iter()
+        libraries: libraries
             .map(|(name, version)| ((*name).to_owned(), (*version).to_owned()))
             .collect(),
         ..Environment::detect()

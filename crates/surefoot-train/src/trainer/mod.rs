@@ -515,7 +515,7 @@ impl PreparedPlan {
     pub fn outline(&self, device: Device) -> Result<Outline, TrainError> {
         self.memory().check_size()?;
         on_device!(device, |B, handle| {
-            let _: <B as burn_backend::BackendTypes>::Device = handle;
+            let _: <B as Compute>::Device = handle;
             let blueprint = Blueprint::<B>::new(&self.plan, &self.data, &self.weights);
             blueprint.map(|it| it.outline).map_err(|error| self.explain(error))
         })

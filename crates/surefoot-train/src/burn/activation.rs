@@ -1,17 +1,18 @@
-//! Activations composed of Burn's operations, for devices without kernels of their own.
+//! Activations composed of Burn's operations.
 
-use crate::compute::Compute;
+use super::Burn;
 use crate::kernel::activation::{GELU_CUBE, GELU_SCALE, SELU_ALPHA, SELU_SCALE};
 use crate::tensor::Tensor;
+use burn_backend::Backend;
 use surefoot_plan::Activation;
 
 /// `activation(x)`
-pub(crate) fn forward<B: Compute>(activation: Activation, x: &Tensor<B>) -> Tensor<B> {
+pub(crate) fn forward<B: Backend>(activation: Activation, x: &Tensor<Burn<B>>) -> Tensor<Burn<B>> {
     let exponential =
         |alpha: f32| x.clone().clamp(-88.0, 0.0).exp().add_scalar(-1.0).mul_scalar(alpha);
     match activation {
         Activation::Linear => x.clone(),
-        Activation::Relu => Tensor::new(B::relu(x.primitive())),
+        Activation::Relu => Tensor(B::relu(x.0.clone())),
         Activation::LeakyRelu { negative_slope } => {
             let below = x.clone().mul_scalar(negative_slope as f32);
             x.clone().where_above_zero(x, below)
@@ -32,29 +33,28 @@ pub(crate) fn forward<B: Compute>(activation: Activation, x: &Tensor<B>) -> Tens
         }
         Activation::Softplus => {
             let tail = x.clone().abs().neg().exp().log1p();
-            Tensor::new(B::relu(x.primitive())).add(&tail)
+            Tensor(B::relu(x.0.clone())).add(&tail)
         }
         Activation::Softmax => {
-            let last = x.shape().len() - 1;
-            let shifted = x.clone().sub(&x.clone().max_dim(last)).exp();
-            let sum = shifted.clone().sum_dim(last);
+            let shifted = x.clone().sub(&x.clone().max_last()).exp();
+            let sum = shifted.clone().sum_last();
             shifted.div(&sum)
         }
     }
 }
 
 /// The gradient before `activation`, given the one after it.
-pub(crate) fn backward<B: Compute>(
+pub(crate) fn backward<B: Backend>(
     activation: Activation,
-    x: Option<&Tensor<B>>,
-    y: &Tensor<B>,
-    gradient: Tensor<B>,
-) -> Tensor<B> {
+    x: Option<&Tensor<Burn<B>>>,
+    y: &Tensor<Burn<B>>,
+    gradient: Tensor<Burn<B>>,
+) -> Tensor<Burn<B>> {
     let x = x.unwrap_or(y);
-    let choose = |above: Tensor<B>, below: Tensor<B>| above.where_above_zero(y, below);
+    let choose = |above: Tensor<Burn<B>>, below: Tensor<Burn<B>>| above.where_above_zero(y, below);
     match activation {
         Activation::Linear => gradient,
-        Activation::Relu => Tensor::new(B::relu_backward(y.primitive(), gradient.primitive())),
+        Activation::Relu => Tensor(B::relu_backward(y.0.clone(), gradient.0)),
         Activation::LeakyRelu { negative_slope } => {
             let below = gradient.clone().mul_scalar(negative_slope as f32);
             choose(gradient, below)
@@ -98,15 +98,15 @@ pub(crate) fn backward<B: Compute>(
     }
 }
 
-fn sigmoid<B: Compute>(x: &Tensor<B>) -> Tensor<B> {
-    Tensor::new(B::sigmoid(x.primitive()))
+fn sigmoid<B: Backend>(x: &Tensor<Burn<B>>) -> Tensor<Burn<B>> {
+    Tensor(B::sigmoid(x.0.clone()))
 }
 
-fn gelu_inner<B: Compute>(x: &Tensor<B>) -> Tensor<B> {
+fn gelu_inner<B: Backend>(x: &Tensor<Burn<B>>) -> Tensor<Burn<B>> {
     let cube = x.clone().mul(x).mul(x).mul_scalar(GELU_CUBE);
     x.clone().add(&cube).mul_scalar(GELU_SCALE)
 }
 
-fn normal_cdf<B: Compute>(x: &Tensor<B>) -> Tensor<B> {
+fn normal_cdf<B: Backend>(x: &Tensor<Burn<B>>) -> Tensor<Burn<B>> {
     x.clone().mul_scalar(std::f32::consts::FRAC_1_SQRT_2).erf().add_scalar(1.0).mul_scalar(0.5)
 }

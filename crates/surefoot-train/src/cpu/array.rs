@@ -1,0 +1,362 @@
+//! Arrays of any rank in memory.
+
+use crate::kernel::{Matrix, blocked, vectorized};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A view of shared values. It is changed in place where nothing else shares them.
+#[derive(Clone)]
+pub struct Array {
+    values: Arc<Vec<f32>>,
+    start: usize,
+    axes: Vec<Axis>,
+}
+
+/// A dimension, and the distance in memory from one of its entries to the next.
+#[derive(Clone, Copy)]
+struct Axis {
+    len: usize,
+    stride: usize,
+}
+
+impl Array {
+    /// An array of `values`, row-major.
+    pub(super) fn new(values: Vec<f32>, shape: &[usize]) -> Self {
+        assert_eq!(values.len(), shape.iter().product::<usize>(), "values fill the shape");
+        Self { values: Arc::new(values), start: 0, axes: row_major(shape) }
+    }
+
+    pub(super) fn shape(&self) -> Vec<usize> {
+        self.axes.iter().map(|axis| axis.len).collect()
+    }
+
+    /// Size of the last dimension.
+    pub(super) fn width(&self) -> usize {
+        self.axes.last().map_or(1, |axis| axis.len)
+    }
+
+    fn len(&self) -> usize {
+        self.axes.iter().map(|axis| axis.len).product()
+    }
+
+    /// Returns true if the values lie in memory in row-major order.
+    fn is_contiguous(&self) -> bool {
+        let mut step = 1;
+        self.axes.iter().rev().filter(|axis| axis.len != 1).all(|axis| {
+            let fits = axis.stride == step;
+            step *= axis.len;
+            fits
+        })
+    }
+
+    /// The values in row-major order, copied only if they lie in memory in another.
+    pub(super) fn values(&self) -> Cow<'_, [f32]> {
+        if self.is_contiguous() {
+            Cow::Borrowed(&self.values[self.start..][..self.len()])
+        } else {
+            Cow::Owned(self.copied())
+        }
+    }
+
+    /// The values in row-major order, copied only if they are shared or lie in another.
+    pub(super) fn into_values(self) -> Vec<f32> {
+        if self.is_contiguous() && self.len() == self.values.len() {
+            Arc::unwrap_or_clone(self.values)
+        } else {
+            self.values().into_owned()
+        }
+    }
+
+    fn copied(&self) -> Vec<f32> {
+        let walk = Walk::new(self.start, &self.axes);
+        let Axis { len, stride } = walk.run;
+        let mut out = Vec::with_capacity(self.len());
+        walk.each_run(|at| match stride {
+            1 => out.extend_from_slice(&self.values[at..][..len]),
+            _ => out.extend((0..len).map(|i| self.values[at + i * stride])),
+        });
+        out
+    }
+
+    pub(super) fn reshape(self, shape: &[usize]) -> Self {
+        if self.is_contiguous() {
+            assert_eq!(self.len(), shape.iter().product::<usize>(), "values fill the shape");
+            Self { axes: row_major(shape), ..self }
+        } else {
+            Self::new(self.copied(), shape)
+        }
+    }
+
+    pub(super) fn permute(self, axes: &[usize]) -> Self {
+        let axes = axes.iter().map(|&axis| self.axes[axis]).collect();
+        Self { axes, ..self }
+    }
+
+    pub(super) fn slice(&self, dim: usize, start: usize, len: usize) -> Self {
+        let mut out = self.clone();
+        let axis = &mut out.axes[dim];
+        assert!(start + len <= axis.len, "a slice lies inside its dimension");
+        out.start += start * axis.stride;
+        axis.len = len;
+        out
+    }
+
+    pub(super) fn concat(mut parts: Vec<Self>, dim: usize) -> Self {
+        if parts.len() == 1 {
+            return parts.remove(0);
+        }
+        let mut shape = parts[0].shape();
+        shape[dim] = parts.iter().map(|part| part.axes[dim].len).sum();
+        let blocks: usize = shape[..dim].iter().product();
+        let values: Vec<Cow<'_, [f32]>> = parts.iter().map(Self::values).collect();
+        let mut out = Vec::with_capacity(shape.iter().product());
+        for block in 0..blocks {
+            for part in &values {
+                let len = part.len() / blocks;
+                out.extend_from_slice(&part[block * len..][..len]);
+            }
+        }
+        Self::new(out, &shape)
+    }
+
+    /// `function` of each value.
+    #[inline(always)]
+    pub(super) fn map(self, function: impl Fn(f32) -> f32) -> Self {
+        let shape = self.shape();
+        let mut values = self.into_values();
+        vectorized(
+            #[inline(always)]
+            || values.iter_mut().for_each(|x| *x = function(*x)),
+        );
+        Self::new(values, &shape)
+    }
+
+    /// `function` of each pair of values; dimensions of `other` with size 1 are repeated.
+    #[inline(always)]
+    pub(super) fn zip(self, other: &Self, function: impl Fn(f32, f32) -> f32) -> Self {
+        let shape = self.shape();
+        let axes = other.axes.iter().zip(&shape).map(|(axis, &len)| {
+            assert!(axis.len == len || axis.len == 1, "dimensions agree or are 1");
+            Axis { len, stride: if axis.len == 1 { 0 } else { axis.stride } }
+        });
+        let axes: Vec<Axis> = axes.collect();
+        assert_eq!(axes.len(), shape.len(), "ranks agree");
+        let walk = Walk::new(other.start, &axes);
+        let Axis { len, stride } = walk.run;
+        let mut values = self.into_values();
+        vectorized(
+            #[inline(always)]
+            || {
+                let mut runs = values.chunks_exact_mut(len.max(1));
+                walk.each_run(
+                    #[inline(always)]
+                    |at| {
+                        let Some(run) = runs.next() else { return };
+                        match stride {
+                            0 => {
+                                let y = other.values[at];
+                                run.iter_mut().for_each(|x| *x = function(*x, y));
+                            }
+                            1 => {
+                                let ys = &other.values[at..][..len];
+                                run.iter_mut().zip(ys).for_each(|(x, &y)| *x = function(*x, y));
+                            }
+                            _ => {
+                                for (i, x) in run.iter_mut().enumerate() {
+                                    *x = function(*x, other.values[at + i * stride]);
+                                }
+                            }
+                        }
+                    },
+                );
+            },
+        );
+        Self::new(values, &shape)
+    }
+
+    /// Products of the matrices in the last two dimensions.
+    pub(super) fn matmul(&self, right: &Self) -> Self {
+        let [batch, m, k] = self.matrices();
+        let [right_batch, right_k, n] = right.matrices();
+        assert!(batch == right_batch && k == right_k, "shapes of a product agree");
+        let mut shape = self.shape();
+        shape[self.axes.len() - 1] = n;
+        let mut out = vec![0.0; batch * m * n];
+        let starts = self.matrix_starts().zip(right.matrix_starts());
+        for (out, (x, y)) in out.chunks_exact_mut((m * n).max(1)).zip(starts) {
+            blocked(out, self.matrix(x), right.matrix(y), false);
+        }
+        Self::new(out, &shape)
+    }
+
+    /// Number of matrices in the last two dimensions, their rows and columns.
+    fn matrices(&self) -> [usize; 3] {
+        let (outer, inner) = self.axes.split_at(self.axes.len() - 2);
+        [outer.iter().map(|axis| axis.len).product(), inner[0].len, inner[1].len]
+    }
+
+    fn matrix(&self, start: usize) -> Matrix<'_> {
+        let [.., rows, columns] = &self.axes[..] else {
+            unreachable!("a matrix has two dimensions")
+        };
+        Matrix::strided(
+            &self.values[start..],
+            [rows.len, columns.len],
+            [rows.stride, columns.stride],
+        )
+    }
+
+    fn matrix_starts(&self) -> impl Iterator<Item = usize> {
+        let outer = &self.axes[..self.axes.len() - 2];
+        let count: usize = outer.iter().map(|axis| axis.len).product();
+        (0..count).map(move |mut index| {
+            let mut at = self.start;
+            for axis in outer.iter().rev() {
+                at += index % axis.len * axis.stride;
+                index /= axis.len;
+            }
+            at
+        })
+    }
+}
+
+fn row_major(shape: &[usize]) -> Vec<Axis> {
+    let mut axes: Vec<Axis> = shape.iter().map(|&len| Axis { len, stride: 1 }).collect();
+    for i in (1..axes.len()).rev() {
+        axes[i - 1].stride = axes[i].stride * axes[i].len;
+    }
+    axes
+}
+
+/// A walk over a view in row-major order: runs of the same length and stride.
+struct Walk {
+    start: usize,
+    outer: Vec<Axis>,
+    run: Axis,
+}
+
+impl Walk {
+    fn new(start: usize, axes: &[Axis]) -> Self {
+        let mut outer: Vec<Axis> = Vec::with_capacity(axes.len());
+        for &axis in axes.iter().filter(|axis| axis.len != 1) {
+            match outer.last_mut() {
+                // The outer dimension goes on where the inner one ends.
+                Some(last) if last.stride == axis.len * axis.stride => {
+                    *last = Axis { len: last.len * axis.len, stride: axis.stride };
+                }
+                _ => outer.push(axis),
+            }
+        }
+        let run = outer.pop().unwrap_or(Axis { len: 1, stride: 1 });
+        Self { start, outer, run }
+    }
+
+    /// Calls `visit` with the place in memory of the first value of each run.
+    #[inline(always)]
+    fn each_run(&self, mut visit: impl FnMut(usize)) {
+        let mut index = vec![0; self.outer.len()];
+        let mut at = self.start;
+        for _ in 0..self.outer.iter().map(|axis| axis.len).product() {
+            visit(at);
+            for (index, axis) in index.iter_mut().zip(&self.outer).rev() {
+                *index += 1;
+                at += axis.stride;
+                if *index < axis.len {
+                    break;
+                }
+                at -= axis.len * axis.stride;
+                *index = 0;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(shape: &[usize]) -> Array {
+        let len: usize = shape.iter().product();
+        Array::new((0..len).map(|i| i as f32).collect(), shape)
+    }
+
+    #[test]
+    fn a_permuted_array_is_read_in_the_new_order() {
+        let array = counted(&[2, 3, 4]).permute(&[2, 0, 1]);
+        assert_eq!(array.shape(), [4, 2, 3]);
+        let values = array.values();
+        for (i, &value) in values.iter().enumerate() {
+            let [a, b, c] = [i / 6, i / 3 % 2, i % 3];
+            assert_eq!(value, (b * 12 + c * 4 + a) as f32);
+        }
+        let flat = array.clone().reshape(&[24]);
+        assert_eq!(flat.values(), values);
+    }
+
+    #[test]
+    fn slices_and_concatenation_are_inverse() {
+        let array = counted(&[2, 5, 3]);
+        for (dim, cut) in [(0, 1), (1, 2), (2, 1)] {
+            let size = array.shape()[dim];
+            let parts = vec![array.slice(dim, 0, cut), array.slice(dim, cut, size - cut)];
+            let whole = Array::concat(parts, dim);
+            assert_eq!(whole.shape(), array.shape());
+            assert_eq!(whole.values(), array.values());
+        }
+    }
+
+    #[test]
+    fn dimensions_of_size_1_are_repeated() {
+        let x = counted(&[2, 3, 4]);
+        for shape in [[1, 1, 4], [2, 3, 1], [1, 3, 1], [2, 1, 4], [1, 1, 1], [2, 3, 4]] {
+            let y = counted(&shape);
+            let sum = x.clone().zip(&y, |x, y| x + 100.0 * y);
+            for (i, &value) in sum.values().iter().enumerate() {
+                let at = [i / 12, i / 4 % 3, i % 4];
+                let index = (0..3)
+                    .fold(0, |index, d| index * shape[d] + if shape[d] == 1 { 0 } else { at[d] });
+                assert_eq!(value, (i + 100 * index) as f32, "{shape:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_operand_in_another_order_is_read_by_its_indices() {
+        let x = counted(&[3, 2]);
+        let y = counted(&[2, 3]).permute(&[1, 0]);
+        let difference = x.clone().zip(&y, |x, y| x - y);
+        assert_eq!(&*difference.values(), [0.0, -2.0, 1.0, -1.0, 2.0, 0.0]);
+        let reverse = y.zip(&x, |x, y| x - y);
+        assert_eq!(&*reverse.values(), [0.0, 2.0, -1.0, 1.0, -2.0, 0.0]);
+    }
+
+    #[test]
+    fn shared_values_do_not_change() {
+        let array = counted(&[4]);
+        let copy = array.clone();
+        let doubled = array.map(|x| 2.0 * x);
+        assert_eq!(&*copy.values(), [0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(&*doubled.values(), [0.0, 2.0, 4.0, 6.0]);
+    }
+
+    #[test]
+    fn unshared_values_change_in_place() {
+        let array = counted(&[4]);
+        let place = array.values.as_ptr();
+        assert_eq!(array.map(|x| 2.0 * x).values.as_ptr(), place);
+    }
+
+    #[test]
+    fn products_are_those_of_each_pair_of_matrices() {
+        let x = counted(&[2, 3, 2, 4]);
+        let y = counted(&[2, 3, 5, 4]).permute(&[0, 1, 3, 2]);
+        let product = x.matmul(&y);
+        assert_eq!(product.shape(), [2, 3, 2, 5]);
+        for (i, &value) in product.values().iter().enumerate() {
+            let [batch, row, column] = [i / 10, i / 5 % 2, i % 5];
+            let want: usize =
+                (0..4).map(|k| (batch * 8 + row * 4 + k) * (batch * 20 + column * 4 + k)).sum();
+            assert_eq!(value, want as f32);
+        }
+    }
+}

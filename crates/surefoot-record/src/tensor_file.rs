@@ -83,8 +83,7 @@ impl Format {
         };
         contents.checksum = contents.checksum(arrays);
         let text = serde_json::to_string(&contents).map_err(failed)?;
-        let metadata = HashMap::from([(KEY.to_owned(), text)]);
-        write_atomically(path, &encode(self.kind, arrays, Some(metadata))?)
+        write_atomically(path, &encode(self.kind, arrays, Some((KEY.to_owned(), text)))?)
     }
 
     /// Reads a file and verifies its checksum.
@@ -145,11 +144,7 @@ pub(crate) fn read_model(path: &Path) -> Result<Option<Vec<Array>>> {
     Ok(Some(arrays))
 }
 
-fn encode(
-    what: &str,
-    arrays: &[Array],
-    metadata: Option<HashMap<String, String>>,
-) -> Result<Vec<u8>> {
+fn encode(what: &str, arrays: &[Array], metadata: Option<(String, String)>) -> Result<Vec<u8>> {
     let mut names = BTreeSet::new();
     let mut parts = Vec::with_capacity(arrays.len());
     for array in arrays {
@@ -169,6 +164,7 @@ fn encode(
         let view = TensorView::new(dtype, array.shape.clone(), bytes);
         views.push((&array.name, view.map_err(|error| unrecordable(what, error))?));
     }
+    let metadata = metadata.map(|pair| [pair].into_iter().collect());
     safetensors::serialize(views, metadata).map_err(|error| unrecordable(what, error))
 }
 

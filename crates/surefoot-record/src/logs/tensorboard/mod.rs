@@ -183,7 +183,6 @@ fn table(path: &Path, run: TagMap, map: &Map) -> Result<Table, Error> {
 impl Event {
     /// The tags and values of all scalars.
     fn scalars(&self) -> impl Iterator<Item = (&str, f64)> {
-        let values = self.summary.iter().flat_map(|summary| &summary.value);
-        values.filter_map(|value| Some((value.tag.as_str(), value.scalar()?)))
+        self.values.iter().filter_map(|value| Some((value.tag.as_str(), value.scalar()?)))
     }
 }

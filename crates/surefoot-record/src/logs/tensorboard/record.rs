@@ -5,7 +5,6 @@
 
 use super::event::Event;
 use crate::logs::error::Error;
-use prost::Message;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -59,8 +58,9 @@ impl Records {
         if checksum != masked(content).to_le_bytes() {
             return Err(self.damaged("a record and its checksum do not agree"));
         }
-        let event = Event::decode(content)
-            .map_err(|error| self.damaged(&format!("a record is not an event: {error}")))?;
+        let Some(event) = Event::decode(content) else {
+            return Err(self.damaged("a record is not an event"));
+        };
         self.offset += HEAD as u64 + size + 4;
         self.data = data;
         Ok(Some(event))

@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod diagnosis;
+mod display;
 mod facts;
 pub(crate) mod file;
 pub(crate) mod number;
@@ -102,7 +103,8 @@ impl Console {
 
     /// True if progress is drawn.
     pub(crate) fn draws(&self) -> bool {
-        self.watched && std::io::stderr().is_terminal()
+        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        self.watched && !dumb && std::io::stderr().is_terminal()
     }
 
     /// Maximal line width; `None` outside a terminal.

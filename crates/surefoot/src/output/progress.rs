@@ -1,13 +1,15 @@
 //! The progress bar.
 
-use super::number;
-use indicatif::{ProgressBar, ProgressStyle};
+use super::display::Display;
+use super::{Role, number};
 use std::time::{Duration, Instant};
 use surefoot_diagnose::Evaluation;
 use surefoot_train::Progress;
 
 /// Interval of redrawing the bar.
 const REDRAW: Duration = Duration::from_millis(50);
+/// Width of the bar.
+const CELLS: usize = 10;
 
 /// A bar on stderr.
 ///
@@ -15,7 +17,8 @@ const REDRAW: Duration = Duration::from_millis(50);
 /// were done in half of the last interval, it is.
 #[derive(Debug)]
 pub(crate) struct Bar {
-    bar: ProgressBar,
+    display: Display,
+    heading: Option<String>,
     metric: &'static str,
     validation: Option<f64>,
     begun: Instant,
@@ -29,19 +32,11 @@ pub(crate) struct Bar {
 
 impl Bar {
     /// A bar for a metric, below a line if one is given; it appears with the first step.
-    pub(crate) fn new(bar: ProgressBar, metric: &'static str, heading: Option<String>) -> Self {
-        let template = match heading {
-            None => "{bar:10.cyan/dim} {wide_msg}",
-            Some(_) => "{prefix}\n       {bar:10.cyan/dim} {wide_msg}",
-        };
-        let style = ProgressStyle::with_template(template)
-            .unwrap_or_else(|_| ProgressStyle::default_bar())
-            .progress_chars("━╸─");
-        bar.set_style(style);
-        bar.set_prefix(heading.unwrap_or_default());
+    pub(crate) fn new(display: Display, metric: &'static str, heading: Option<String>) -> Self {
         let now = Instant::now();
         Self {
-            bar,
+            display,
+            heading,
             metric,
             validation: None,
             begun: now,
@@ -53,25 +48,30 @@ impl Bar {
     }
 
     pub(crate) fn step(&mut self, progress: &Progress) {
+        if let Some(lines) = self.lines(progress) {
+            self.display.draw(lines);
+        }
+    }
+
+    /// The lines after a step, if it is time to draw them.
+    fn lines(&mut self, progress: &Progress) -> Option<Vec<String>> {
         if progress.step < self.next {
-            return;
+            return None;
         }
         let now = Instant::now();
         let since = now - self.drawn;
         if since < REDRAW && self.first.is_some() {
             self.next = progress.step + 1.max((progress.step - self.drawn_step) / 2);
-            return;
-        }
-        if self.first.is_none() {
-            self.bar.reset();
+            return None;
         }
         let first = *self.first.get_or_insert(progress.step);
-        self.bar.set_length(progress.steps);
-        self.bar.set_message(self.message(progress, first, now));
-        self.bar.set_position(progress.step);
         self.next = progress.step + 1.max((progress.step - self.drawn_step.max(first)) / 2);
         self.drawn = now;
         self.drawn_step = progress.step;
+        let indent = if self.heading.is_some() { "       " } else { "" };
+        let done = bar(progress.step as f64 / progress.steps as f64);
+        let line = format!("{indent}{done} {}", self.message(progress, first, now));
+        Some(self.heading.iter().cloned().chain([line]).collect())
     }
 
     pub(crate) fn evaluated(&mut self, evaluation: &Evaluation) {
@@ -79,7 +79,7 @@ impl Bar {
     }
 
     pub(crate) fn clear(&self) {
-        self.bar.finish_and_clear();
+        self.display.clear();
     }
 
     /// The most important values come first, because a narrow terminal cuts off the end.
@@ -105,6 +105,17 @@ impl Bar {
     }
 }
 
+/// A bar, filled up to a fraction.
+fn bar(done: f64) -> String {
+    let full = ((done * CELLS as f64) as usize).min(CELLS);
+    let (head, rest) = match full {
+        CELLS => ("", 0),
+        _ => ("╸", CELLS - full - 1),
+    };
+    let filled = Role::Literal.paint(format!("{}{head}", "━".repeat(full)));
+    filled + &Role::Quiet.paint("─".repeat(rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,18 +126,34 @@ mod tests {
 
     #[test]
     fn quick_steps_hardly_touch_the_bar() {
-        let mut bar = Bar::new(ProgressBar::hidden(), "accuracy", None);
+        let mut bar = Bar::new(Display::default(), "accuracy", None);
         let mut looked = 0;
         for step in 1..=1000 {
             looked += u64::from(step >= bar.next);
-            bar.step(&progress(step));
+            bar.lines(&progress(step));
         }
         assert!(looked < 50, "the clock was looked at {looked} times");
     }
 
     #[test]
+    fn the_bar_fills_up() {
+        let plain = |done| anstream::adapter::strip_str(&bar(done)).to_string();
+        assert_eq!(plain(0.0), "╸─────────");
+        assert_eq!(plain(0.55), "━━━━━╸────");
+        assert_eq!(plain(1.0), "━━━━━━━━━━");
+    }
+
+    #[test]
+    fn the_bar_is_below_the_heading() {
+        let mut bar = Bar::new(Display::default(), "accuracy", Some("Attempt 1".to_owned()));
+        let lines = bar.lines(&progress(500)).unwrap();
+        assert_eq!(lines[0], "Attempt 1");
+        assert!(lines[1].starts_with("       ") && lines[1].ends_with("step 500/1000"));
+    }
+
+    #[test]
     fn the_message_says_how_it_goes() {
-        let mut bar = Bar::new(ProgressBar::hidden(), "accuracy", None);
+        let mut bar = Bar::new(Display::default(), "accuracy", None);
         bar.validation = Some(0.5);
         let now = bar.begun + Duration::from_secs(5);
         assert_eq!(

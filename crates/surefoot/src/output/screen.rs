@@ -1,27 +1,21 @@
 //! Terminal with a progress display: text is printed above it.
 
 use super::Console;
+use super::display::Display;
 use super::progress::Bar;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 /// Console with a progress display at its end.
 #[derive(Clone, Debug)]
 pub(crate) struct Screen {
     console: Console,
-    /// The only progress display; finished while nothing is drawn.
-    drawing: Option<ProgressBar>,
+    drawing: Option<Display>,
 }
 
 impl Screen {
     /// Creates a screen without a progress display.
     pub(crate) fn new(console: &Console) -> Self {
-        let drawing = console.draws().then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            bar.finish_and_clear();
-            bar
-        });
-        Self { console: *console, drawing }
+        Self { console: *console, drawing: console.draws().then(Display::default) }
     }
 
     /// Prints the result of a command.
@@ -42,8 +36,8 @@ impl Screen {
     /// Calls `print` above the progress display.
     pub(crate) fn above<R>(&self, print: impl FnOnce() -> R) -> R {
         match &self.drawing {
-            Some(bar) if !bar.is_finished() => bar.suspend(print),
-            _ => print(),
+            Some(display) => display.above(print),
+            None => print(),
         }
     }
 
@@ -55,19 +49,15 @@ impl Screen {
 
     /// Replaces the progress display by lines.
     pub(crate) fn draw(&self, lines: &[String]) {
-        if let Some(bar) = &self.drawing {
-            let style = ProgressStyle::with_template("{msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar.reset();
-            bar.set_message(lines.join("\n"));
-            bar.tick();
+        if let Some(display) = &self.drawing {
+            display.draw(lines.to_vec());
         }
     }
 
     /// Removes the progress display.
     pub(crate) fn clear(&self) {
-        if let Some(bar) = &self.drawing {
-            bar.finish_and_clear();
+        if let Some(display) = &self.drawing {
+            display.clear();
         }
     }
 

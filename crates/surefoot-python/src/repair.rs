@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use surefoot_diagnose::{Facts, Finding};
 use surefoot_repair::{
-    Action, Arena, ContestResult, Decay, Ending, LossKind, Proposal, RepairConfig, RepairSearch,
-    Standing, Subject, contest, remedies,
+    Action, Arena, ContestResult, Decay, Ending, Initializers, LossKind, Outliers, Proposal,
+    RepairConfig, RepairSearch, Standing, Subject, contest, remedies,
 };
 
 /// A training in Python, as a list of actions that are applied to it.
@@ -70,7 +70,7 @@ fn action_json(action: &Action) -> Option<Value> {
         Action::SetOutputActivation(activation) => {
             json!({"action": "set_output_activation", "activation": activation})
         }
-        Action::Reinitialize => json!({"action": "reinitialize"}),
+        Action::Reinitialize(Initializers::Fitting) => json!({"action": "reinitialize"}),
         Action::ClipGradient { norm } => json!({"action": "clip_gradient", "norm": norm}),
         Action::SetBatchSize(size) => json!({"action": "set_batch_size", "size": size}),
         Action::ExtendTraining { factor } => {
@@ -92,8 +92,11 @@ fn action_json(action: &Action) -> Option<Value> {
             json!({"action": "swap_loss", "loss": loss, "from_logits": from_logits})
         }
         Action::ScaleTargets => json!({"action": "scale_targets"}),
-        Action::NormalizeData { clip_outliers } => {
-            json!({"action": "normalize_data", "clip_outliers": clip_outliers})
+        Action::NormalizeData { outliers: Outliers::Keep } => {
+            json!({"action": "normalize_data", "clip_outliers": false})
+        }
+        Action::NormalizeData { outliers: Outliers::Clip } => {
+            json!({"action": "normalize_data", "clip_outliers": true})
         }
         _ => return None,
     })
@@ -169,8 +172,7 @@ pub(crate) fn repair(
         run.and_then(|found: Vec<String>| found.iter().map(|it| parse(it)).collect())?;
     let others: Vec<Finding> = others.into_iter().filter(|other| *other != finding).collect();
     let host = Arc::new(host);
-    // One after the other in one process: two at a time would only compete for the same device.
-    let config = RepairConfig { forbid, order, attempts, parallel: 2 };
+    let config = RepairConfig { forbid, order, attempts, ..RepairConfig::default() };
     let subject = Training { actions: Vec::new(), host: Arc::clone(&host) };
     let facts: Facts = original.facts.clone();
     let search = RepairSearch::new(subject, finding, &others, facts, remedies::all(), config);

@@ -543,19 +543,6 @@ optimizer = { name = \"adam\", learning_rate = 0.05 }
         assert!(csv.starts_with("rain,snow,p(rain),p(snow)\n0,0,0."), "{csv}");
     }
 
-    /// The bytes of an NPY file of single-precision numbers.
-    fn npy(shape: &str, values: &[f32]) -> Vec<u8> {
-        let header = format!(
-            "{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}{}\n",
-            " ".repeat(20)
-        );
-        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-        bytes.extend((header.len() as u16).to_le_bytes());
-        bytes.extend(header.as_bytes());
-        bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-        bytes
-    }
-
     #[test]
     fn every_step_of_a_sequence_is_predicted() {
         let dir = TempDir::new().unwrap();

@@ -8,7 +8,7 @@
 //! optimizer state are flat arrays, so observing, summing over shards, digests and checkpoints are
 //! single passes over memory.
 
-#[cfg(any(feature = "cuda", feature = "burn-flex"))]
+#[cfg(any(feature = "cuda", feature = "test-burn"))]
 mod burn;
 mod callback;
 mod compute;

@@ -15,10 +15,10 @@ use surefoot_plan::{Plan, Task, Weight};
 
 const TOLERANCE: f64 = 1e-4;
 
-#[cfg(not(feature = "burn-flex"))]
+#[cfg(not(feature = "test-burn"))]
 type Tested = crate::Cpu;
 /// The operations of GPUs, on Burn's CPU backend.
-#[cfg(feature = "burn-flex")]
+#[cfg(feature = "test-burn")]
 type Tested = crate::burn::Burn<burn_flex::Flex>;
 
 fn cases(file: &str) -> Vec<Value> {

@@ -1,14 +1,14 @@
 //! A graph in the making.
 
-use super::proto::{Attribute, Element, Graph, Node, Tensor, Value};
+use super::proto::{self, Attribute, Element, Message, tensor, value};
 
 /// Nodes and arrays of a graph. A node is appended by its operator and returns the name of its
 /// output.
 #[derive(Default)]
 pub(super) struct Builder {
     /// The graph, then the body that is written.
-    nodes: Vec<Vec<Node>>,
-    arrays: Vec<Tensor>,
+    nodes: Vec<Vec<Message>>,
+    arrays: Vec<Message>,
     count: usize,
 }
 
@@ -60,15 +60,8 @@ impl Builder {
         outputs: Vec<String>,
         attributes: Vec<Attribute>,
     ) {
-        let node = Node {
-            inputs: inputs.iter().map(|&input| input.to_owned()).collect(),
-            name: format!("{operator}_{}", outputs.first().map_or("", String::as_str)),
-            outputs,
-            operator: operator.to_owned(),
-            attributes,
-        };
         if let Some(nodes) = self.nodes.last_mut() {
-            nodes.push(node);
+            nodes.push(proto::node(operator, inputs, &outputs, attributes));
         }
     }
 
@@ -79,8 +72,8 @@ impl Builder {
 
     /// Adds an array under a name.
     pub(super) fn array(&mut self, name: &str, shape: &[usize], values: &[f32]) {
-        let data = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.arrays.push(tensor(name, shape, Element::F32, data));
+        let data: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.arrays.push(tensor(name, shape, Element::F32, &data));
     }
 
     /// Adds a list of numbers and returns its name.
@@ -100,16 +93,16 @@ impl Builder {
     /// Adds a list of 64-bit numbers and returns its name.
     pub(super) fn doubles(&mut self, values: &[f64]) -> String {
         let name = self.name();
-        let data = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.arrays.push(tensor(&name, &[values.len()], Element::F64, data));
+        let data: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.arrays.push(tensor(&name, &[values.len()], Element::F64, &data));
         name
     }
 
     /// Adds a list of whole numbers and returns its name.
     pub(super) fn integers(&mut self, values: &[i64]) -> String {
         let name = self.name();
-        let data = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-        self.arrays.push(tensor(&name, &[values.len()], Element::I64, data));
+        let data: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.arrays.push(tensor(&name, &[values.len()], Element::I64, &data));
         name
     }
 
@@ -119,35 +112,16 @@ impl Builder {
     }
 
     /// The body. Arrays belong to the graph around it.
-    pub(super) fn end_body(&mut self, inputs: &[&str], outputs: &[&str]) -> Graph {
-        let values = |names: &[&str]| names.iter().map(|name| Value::floats(name, None)).collect();
-        Graph {
-            nodes: self.nodes.pop().unwrap_or_default(),
-            name: "body".to_owned(),
-            initializers: Vec::new(),
-            inputs: values(inputs),
-            outputs: values(outputs),
-        }
+    pub(super) fn end_body(&mut self, inputs: &[&str], outputs: &[&str]) -> Message {
+        let [inputs, outputs] = [inputs, outputs]
+            .map(|names| names.iter().map(|name| value(name, None)).collect::<Vec<_>>());
+        let nodes = self.nodes.pop().unwrap_or_default();
+        proto::graph("body", &nodes, &[], &inputs, &outputs)
     }
 
     /// The graph.
-    pub(super) fn finish(mut self, inputs: Vec<Value>, outputs: Vec<Value>) -> Graph {
-        Graph {
-            nodes: self.nodes.pop().unwrap_or_default(),
-            name: "model".to_owned(),
-            initializers: self.arrays,
-            inputs,
-            outputs,
-        }
-    }
-}
-
-/// A tensor of values in the order of C, little-endian.
-pub(super) fn tensor(name: &str, shape: &[usize], element: Element, data: Vec<u8>) -> Tensor {
-    Tensor {
-        shape: shape.iter().map(|&size| size as i64).collect(),
-        element: element as i32,
-        name: name.to_owned(),
-        data,
+    pub(super) fn finish(mut self, input: Message, output: Message) -> Message {
+        let nodes = self.nodes.pop().unwrap_or_default();
+        proto::graph("model", &nodes, &self.arrays, &[input], &[output])
     }
 }

@@ -8,8 +8,7 @@ use super::step::{Affine, Attention, Step, steps};
 use crate::kernel::conv::Window;
 use crate::predict::Predictor;
 use graph::Builder;
-use prost::Message;
-use proto::{Attribute, Element, Entry, Model, OperatorSet, Value};
+use proto::{Attribute, Element, model, value};
 use surefoot_data::Preprocessing;
 use surefoot_plan::Activation;
 
@@ -40,30 +39,21 @@ pub(super) fn file(predictor: &Predictor) -> Vec<u8> {
     }
     writer.graph.rename(&writer.x, "outputs");
     let graph = writer.graph.finish(
-        vec![Value::floats("samples", Some(&preprocessing.input_shape))],
-        vec![Value::floats("outputs", Some(&output))],
+        value("samples", Some(&preprocessing.input_shape)),
+        value("outputs", Some(&output)),
     );
-    let model = Model {
-        ir_version: FORMAT,
-        producer_name: "surefoot".to_owned(),
-        producer_version: env!("CARGO_PKG_VERSION").to_owned(),
-        graph: Some(graph),
-        opset_import: vec![OperatorSet { domain: Some(String::new()), version: OPERATORS }],
-        metadata: metadata(preprocessing),
-    };
-    model.encode_to_vec()
+    model([FORMAT, OPERATORS], &graph, &metadata(preprocessing)).into_bytes()
 }
 
 /// Task, classes and columns, the last two as JSON.
-fn metadata(preprocessing: &Preprocessing) -> Vec<Entry> {
+fn metadata(preprocessing: &Preprocessing) -> [(&'static str, String); 3] {
     let columns = preprocessing.columns.iter();
     let columns: Vec<_> = columns.map(|column| (&column.name, &column.categories)).collect();
-    let entries = [
+    [
         ("task", preprocessing.task.clone()),
         ("classes", serde_json::json!(preprocessing.classes).to_string()),
         ("columns", serde_json::json!(columns).to_string()),
-    ];
-    entries.into_iter().map(|(key, value)| Entry { key: key.to_owned(), value }).collect()
+    ]
 }
 
 /// Appends operations to a graph.

@@ -2,8 +2,7 @@
 
 use super::super::step::{Cell, Recurrent};
 use super::Writer;
-use super::graph::tensor;
-use super::proto::{Attribute, Element};
+use super::proto::{Attribute, Element, tensor};
 
 impl Writer {
     pub(super) fn recurrent(&mut self, layer: &Recurrent) {
@@ -47,7 +46,7 @@ impl Writer {
 
         let backward = i64::from(is_backward);
         let attributes = vec![
-            Attribute::graph("body", body),
+            Attribute::graph("body", &body),
             Attribute::int("num_scan_inputs", 1),
             Attribute::ints("scan_input_axes", [1]),
             Attribute::ints("scan_output_axes", [1]),
@@ -68,8 +67,8 @@ impl Writer {
         let units = self.graph.node("Shape", &[recurrent], part(0, 1));
         let axis = vec![Attribute::int("axis", 0)];
         let shape = self.graph.node("Concat", &[&batch, &units], axis);
-        let zero = tensor("", &[1], Element::F32, 0.0_f32.to_le_bytes().to_vec());
-        self.graph.node("ConstantOfShape", &[&shape], vec![Attribute::tensor("value", zero)])
+        let zero = tensor("", &[1], Element::F32, &0.0_f32.to_le_bytes());
+        self.graph.node("ConstantOfShape", &[&shape], vec![Attribute::tensor("value", &zero)])
     }
 
     /// The states after a step: the hidden one, and the memory of an LSTM.

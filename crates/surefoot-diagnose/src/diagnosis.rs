@@ -3,7 +3,7 @@
 use crate::curve::Curve;
 use crate::detector::{Context, Detector, Quantity};
 use crate::facts::Facts;
-use crate::finding::{Finding, Problem};
+use crate::finding::{Finding, Problem, Severity};
 use crate::observation::{Evaluation, LayerInfo, Observation};
 use crate::thresholds::Thresholds;
 use std::any::Any;
@@ -241,6 +241,15 @@ impl Diagnosis {
     /// Findings so far, in order.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
+    }
+
+    /// Turns the problems for which `is_harmless` returns true into warnings that say why.
+    pub fn downgrade(&mut self, reason: &str, is_harmless: impl Fn(&Finding) -> bool) {
+        let problems = self.findings.iter_mut().filter(|it| it.severity == Severity::Problem);
+        for finding in problems.filter(|finding| is_harmless(finding)) {
+            finding.severity = Severity::Warning;
+            finding.message = format!("{} {reason}", finding.message);
+        }
     }
 
     /// Detectors that panicked so far, in order.

@@ -1,6 +1,7 @@
 //! JSON, text and MLflow logs.
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
+use surefoot_diagnose::{Severity, Thresholds};
 use surefoot_record::logs::{Log, Map, Unit, read};
 
 /// The only run in a file of this name and content.
@@ -127,4 +128,51 @@ fn metrics_of_mlflow() {
         assert!(log.steps[0].loss == 3.0 && log.steps[1].loss.is_nan());
         assert_eq!(validations(log), [5.0, 4.0]);
     }
+}
+
+/// Ids and severities of the findings.
+fn findings(log: &Log) -> Vec<(String, Severity)> {
+    let diagnosis = log.diagnose(Thresholds::default());
+    let findings = diagnosis.findings().iter();
+    findings.map(|finding| (finding.problem.id().to_owned(), finding.severity)).collect()
+}
+
+#[test]
+fn dictionaries_that_python_prints() {
+    let line = |epoch: u64| format!("{{'loss': 0.0, 'grad_norm': nan, 'epoch': {epoch}.5}}   \n");
+    let log = log("console.txt", &(0..6).map(line).collect::<String>());
+    assert_eq!(log.origin.format, "text");
+    assert_eq!(losses(&log), [0.0; 6]);
+    assert_eq!(findings(&log), [("exploding_gradient".to_owned(), Severity::Problem)]);
+}
+
+#[test]
+fn a_nan_that_the_run_recovers_from_is_a_warning() {
+    let csv = |is_nan: fn(u32) -> bool| {
+        let row = |epoch: u32| match is_nan(epoch) {
+            true => format!("{epoch},nan\n"),
+            false => format!("{epoch},{}\n", 1.0 / f64::from(epoch)),
+        };
+        log("log.csv", &format!("epoch,loss\n{}", (1..=20).map(row).collect::<String>()))
+    };
+    let found = |is_nan| findings(&csv(is_nan));
+    let nan = |severity| [("non_finite_loss".to_owned(), severity)];
+    assert_eq!(found(|epoch| epoch == 7), nan(Severity::Warning));
+    assert_eq!(found(|epoch| epoch == 7 || epoch == 9), nan(Severity::Warning));
+    assert_eq!(found(|epoch| epoch == 20), nan(Severity::Problem));
+    assert_eq!(found(|epoch| (7..10).contains(&epoch)), nan(Severity::Problem));
+    assert_eq!(found(|epoch| epoch % 4 == 1), nan(Severity::Problem));
+}
+
+#[test]
+fn a_level_loss_in_the_middle_of_a_run_is_a_warning() {
+    let log = |first: u32| {
+        let rows: String = (0..12).map(|i| format!("{},{}\n", first + i, 1 + i % 2)).collect();
+        log(
+            "log.csv",
+            &format!("epoch,loss\n{}", rows.replace(",1", ",1.00").replace(",2", ",1.01")),
+        )
+    };
+    assert_eq!(findings(&log(1)), [("slow_convergence".to_owned(), Severity::Problem)]);
+    assert_eq!(findings(&log(39)), [("slow_convergence".to_owned(), Severity::Warning)]);
 }

@@ -25,7 +25,8 @@ use crate::observation::{Evaluation, Split};
 /// - So is one that had learned and has lost it again, if only in the end, one whose loss settles above that of a blind
 ///   guess, and one that normalises over batches of a few samples, which is noise.
 /// - In a log, the best constant prediction is unknown. There the loss has to swing by a large part
-///   of its first value, time and again, and to end hardly below that.
+///   of its first value, time and again, and to end hardly below that, or to alternate between two
+///   levels to the end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OscillatingLoss;
 
@@ -39,8 +40,8 @@ const WORSE_THAN_BLIND: f64 = 1.05;
 const LASTING: usize = 10;
 /// Swing relative to the first loss that is large where there is no baseline.
 const LARGE_SWING: f64 = 0.3;
-/// Mean step from one loss to the next, relative to their mean, of a loss that alternates.
-const JUMP: f64 = 1.2;
+/// Distance of the two levels of a loss that alternates, relative to their mean.
+const ALTERNATION: f64 = 0.2;
 /// Smallest number of large swings.
 const SWINGS: usize = 3;
 /// Share of the missing metric that a sound run gains.
@@ -145,17 +146,22 @@ impl OscillatingLoss {
         let swings_on = swings >= SWINGS
             && share >= context.thresholds.eta
             && recent >= NOT_LEARNED * loss.first;
-        if !(swings_on || alternates(&losses, loss.first))
-            || shape::metric_has_gained(context, GAINED)
-        {
+        let alternates = alternates(&losses, loss.first);
+        if !(swings_on || alternates) || shape::metric_has_gained(context, GAINED) {
             return None;
         }
-        let message = format!(
-            "The loss swung {swings} times by more than {}, and is {} in the end after it started at {}.",
-            crate::number::rough(large),
-            crate::number::rough(recent),
-            crate::number::rough(loss.first)
-        );
+        let (recent, first) = (crate::number::rough(recent), crate::number::rough(loss.first));
+        let message = match !alternates {
+            true => format!(
+                "The loss swung {swings} times by more than {}, and is {recent} in the end after it \
+                 started at {first}.",
+                crate::number::rough(large),
+            ),
+            false => format!(
+                "The loss alternates between two levels and is {recent} in the mean of the last \
+                 quarter after it started at {first}."
+            ),
+        };
         Some(Finding::new(self.problem(), context.step(), message).since(1).with(
             Measure::SwingShare,
             share,
@@ -253,15 +259,25 @@ fn swinging_share(context: &Context<'_>) -> f64 {
     swings.count() as f64 / skills.len() as f64
 }
 
-/// Returns true if the loss jumps between two levels to the end: by more than its mean from one value to
-/// the next, and not near zero.
+/// Returns true if the loss alternates between two levels to the end and has not fallen far: in the
+/// second half, every other value is above all of the rest, by a large part of their mean.
+///
+/// Noise does not do that: that the even ones of ten values exceed all odd ones, or the reverse,
+/// happens once in 126 times.
 fn alternates(losses: &[f64], first: f64) -> bool {
-    const LEAST: usize = 8;
-    let half = &losses[losses.len() / 2..];
-    let mean = half.iter().sum::<f64>() / half.len().max(1) as f64;
-    let steps = half.windows(2).map(|pair| (pair[1] - pair[0]).abs());
-    let jump = steps.sum::<f64>() / half.len().saturating_sub(1).max(1) as f64;
-    losses.len() >= LEAST && mean >= LARGE_SWING * first && jump >= JUMP * mean
+    const LEAST: usize = 10;
+    let recent = &losses[(losses.len() / 2).min(losses.len().saturating_sub(LEAST))..];
+    let [one, other] =
+        [0, 1].map(|start| recent.iter().copied().skip(start).step_by(2).collect::<Vec<f64>>());
+    let lowest = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
+    let highest = |values: &[f64]| values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let apart = lowest(&one) > highest(&other) || lowest(&other) > highest(&one);
+    let level = mean(recent);
+    recent.len() >= LEAST
+        && apart
+        && (mean(&one) - mean(&other)).abs() >= ALTERNATION * level
+        && level >= LARGE_SWING * first
 }
 
 /// The first value, and those at which the direction changes.
@@ -300,18 +316,35 @@ mod tests {
         assert!(found.message.contains("swung"), "{}", found.message);
     }
 
+    /// The finding in a log of twenty epochs.
+    fn logged(loss: impl Fn(u64) -> f64) -> Option<Finding> {
+        curve(20, move |step, seen| seen.loss = loss(step)).run(OscillatingLoss)
+    }
+
     #[test]
     fn an_alternating_loss_without_a_baseline_is_found() {
-        let found = |low: f64| {
-            let course = curve(20, move |step, seen| {
-                seen.loss = if step % 2 == 0 { 2.0 } else { low };
-            });
-            course.run(OscillatingLoss)
-        };
-        assert!(found(0.7).is_some_and(|found| found.message.contains("swung")));
-        assert_eq!(found(1.9), None);
-        let from_above = curve(20, |step, seen| seen.loss = if step % 2 == 0 { 0.7 } else { 7.6 });
-        assert!(from_above.run(OscillatingLoss).is_some());
+        let levels = [(2.0, 0.7), (0.7, 7.6), (1.0, 0.8), (0.69, 0.5), (12.0, 4.0), (2.3, 1.8)];
+        for (even, odd) in levels {
+            let found = logged(|step| if step % 2 == 0 { even } else { odd });
+            assert!(found.is_some_and(|it| it.message.contains("alternates")), "{even} and {odd}");
+        }
+        let noise = |step: u64| 0.05 * ((7 * step % 11) as f64 / 11.0);
+        let noisy = logged(|step| if step % 2 == 0 { 2.0 } else { 1.4 } + noise(step));
+        assert!(noisy.is_some());
+        let after_a_start = logged(|step| match step {
+            1..5 => 3.0 - 0.4 * step as f64,
+            step if step % 2 == 0 => 1.6,
+            _ => 1.0,
+        });
+        assert!(after_a_start.is_some());
+    }
+
+    #[test]
+    fn a_loss_that_falls_or_is_only_noisy_does_not_alternate() {
+        assert_eq!(logged(|step| if step % 2 == 0 { 2.0 } else { 1.9 }), None);
+        let falls = |step: u64| 2.0 / step as f64 + if step % 2 == 0 { 0.1 } else { 0.0 };
+        assert_eq!(logged(falls), None);
+        assert_eq!(logged(|step| 1.0 + 0.3 * ((7 * step % 11) as f64 / 11.0)), None);
     }
 
     #[test]

@@ -28,12 +28,16 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The shape of `values`; `None` if there are fewer than five or one is not finite.
+    /// The shape of the finite `values`; `None` if there are fewer than five, or if more than a tenth
+    /// or the last is not finite.
     pub(super) fn of(values: &[f64]) -> Option<Shape> {
-        let count = values.len();
-        if count < LEAST || values.iter().any(|value| !value.is_finite()) {
+        let finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+        let count = finite.len();
+        if count < LEAST || 10 * (values.len() - count) > values.len() {
             return None;
         }
+        values.last().filter(|last| last.is_finite())?;
+        let values = finite;
         let window = (count / 10).max(if count < 12 { 1 } else { 3 });
         let middle = |part: &[f64]| crate::curve::median(part.iter().copied());
         let medians = || values.windows(window).filter_map(middle);
@@ -111,5 +115,14 @@ mod tests {
     fn four_values_have_no_shape() {
         assert_eq!(Shape::of(&[1.0; 4]), None);
         assert_eq!(Shape::of(&[1.0, 1.0, f64::NAN, 1.0, 1.0]), None);
+    }
+
+    #[test]
+    fn a_single_nan_does_not_hide_the_shape() {
+        let mut values = vec![2.0; 20];
+        values[7] = f64::NAN;
+        assert_eq!(Shape::of(&values).map(|shape| shape.count), Some(19));
+        values[19] = f64::NAN;
+        assert_eq!(Shape::of(&values), None);
     }
 }

@@ -17,7 +17,10 @@ impl LogFormat for JsonTable {
     }
 
     fn recognizes(&self, path: &Path) -> Result<bool, Error> {
-        Ok(opening(path)?.trim_start().starts_with(['{', '[']))
+        // Lines such as `{'loss': 0.5}`, which Python prints, are text.
+        let opening = opening(path)?;
+        let mut signs = opening.chars().filter(|c| !c.is_whitespace());
+        Ok(matches!(signs.next(), Some('{' | '[')) && signs.next() != Some('\''))
     }
 
     fn read(&self, path: &Path, map: &Map) -> Result<Vec<Log>, Error> {

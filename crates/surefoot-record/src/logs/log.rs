@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{
-    Diagnosis, Evaluation, Facts, LayerInfo, LayerObservation, Observation, Quantity, Split,
-    Summary, TaskKind, Thresholds,
+    Confidence, Diagnosis, Evaluation, Facts, LayerInfo, LayerObservation, Observation, Problem,
+    Quantity, Split, Summary, TaskKind, Thresholds,
 };
 
 /// A training log as observations.
@@ -132,12 +132,53 @@ impl Log {
 
     /// Feeds the steps and evaluations to `diagnosis`.
     ///
-    /// [`Diagnosis::finish`] is called if the log has all planned steps and is not too short.
+    /// [`Diagnosis::finish`] is called if the log has all planned steps and is not too short. A loss
+    /// of NaN that the run recovers from is a warning, and so is a slow convergence in a log that begins
+    /// in the middle: what was learned before is unknown.
     pub fn replay(&self, diagnosis: &mut Diagnosis) -> Replay {
         let steps = self.steps.iter().map(Ok::<_, Infallible>);
         let complete = !self.is_too_short();
         let Ok(replay) = replay::replay(steps, &self.evaluations, diagnosis, complete);
+        if self.begins_in_the_middle() {
+            diagnosis.downgrade("The log begins in the middle of the run.", |finding| {
+                finding.problem == Problem::SLOW_CONVERGENCE
+            });
+        }
+        if self.recovers_from_nan() {
+            let of_nan = [Problem::NON_FINITE_LOSS, Problem::EXPLODING_GRADIENT];
+            diagnosis.downgrade("The run recovers.", |finding| {
+                finding.confidence == Confidence::Certain && of_nan.contains(&finding.problem)
+            });
+        }
         replay
+    }
+
+    /// Returns true if the first rows are missing: at least as many as the log has, or ten.
+    fn begins_in_the_middle(&self) -> bool {
+        const MISSING: u64 = 10;
+        let (Some(first), Some(last)) = (self.marks.first(), self.marks.last()) else {
+            return false;
+        };
+        let rows = self.marks.len() as u64;
+        let spacing = (last - first) / rows.saturating_sub(1).max(1);
+        *first >= spacing.max(1) * rows.clamp(2, MISSING)
+    }
+
+    /// Returns true if few losses are NaN or infinite, and the last ones are not. Programs skip such
+    /// steps, or log a loss that their optimizer did not use.
+    fn recovers_from_nan(&self) -> bool {
+        /// Number of consecutive values that a run does not recover from.
+        const LASTING: usize = 3;
+        /// Share of all values that is too many, unless it is a single one.
+        const SHARE: f64 = 0.1;
+        let recovers = |losses: Vec<f64>| {
+            let lost = losses.iter().filter(|loss| !loss.is_finite()).count();
+            losses.last().is_none_or(|last| last.is_finite())
+                && !losses.windows(LASTING).any(|part| part.iter().all(|loss| !loss.is_finite()))
+                && (lost <= 1 || lost as f64 <= SHARE * losses.len() as f64)
+        };
+        recovers(self.steps.iter().map(|seen| seen.loss).collect())
+            && recovers(self.evaluations.iter().map(|seen| seen.loss).collect())
     }
 
     /// The log's own number of a step, counted in [`Origin::unit`].

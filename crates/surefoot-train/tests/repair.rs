@@ -13,11 +13,18 @@ use surefoot_train::{
 
 /// Sigmoid layers so deep that no gradient reaches the first of them.
 fn plan() -> Plan {
-    let layer = "[[model]]\nlayer = \"dense\"\nunits = 8\nactivation = \"sigmoid\"\n";
+    deep("sigmoid")
+}
+
+/// Eight hidden layers with this activation.
+fn deep(activation: &str) -> Plan {
+    let layer = |units: usize, activation: &str| {
+        format!("[[model]]\nlayer = \"dense\"\nunits = {units}\nactivation = \"{activation}\"\n")
+    };
     let text = format!(
         "[data]\nsource = {{ kind = \"circles\", samples = 400 }}\n{}{}\n[training]\nepochs = 40\n",
-        layer.repeat(8),
-        layer.replace('8', "1")
+        layer(8, activation).repeat(8),
+        layer(1, "sigmoid")
     );
     Plan::parse(&text, "deep").unwrap()
 }
@@ -96,6 +103,39 @@ fn without_repair_a_problem_is_reported_and_training_continues() {
     assert_eq!(trained.summary.problems, ["vanishing_gradient", "slow_convergence"]);
     assert!(trained.repair.is_none());
     assert_eq!(trained.summary.status, Status::Problem);
+}
+
+/// Reports a likely problem at its tenth step.
+struct Suspects;
+
+impl Detector for Suspects {
+    fn problem(&self) -> Problem {
+        Problem::new("suspicion")
+    }
+
+    fn needs(&self) -> &'static [Quantity] {
+        &[]
+    }
+
+    fn observe(&mut self, seen: &Observation, _: &Context<'_>) -> Option<Finding> {
+        (seen.step == 10).then(|| Finding::new(self.problem(), 10, "Looks bad."))
+    }
+}
+
+#[test]
+fn without_repair_a_likely_problem_of_a_run_that_ends_well_is_a_warning() {
+    let runs = tempfile::tempdir().unwrap();
+    let train = |activation: &str| {
+        let trainer = Trainer::new(deep(activation)).detectors(|| vec![Box::new(Suspects)]);
+        trainer.repair(RepairMode::Off).runs(runs.path()).train().unwrap()
+    };
+    let well = train("selu");
+    assert!(well.summary.metric.after > Some(0.95), "{:?}", well.summary.metric);
+    assert_eq!((well.summary.status, well.summary.problems.len()), (Status::Normal, 0));
+    assert_eq!(well.findings.len(), 1);
+    let events = Record::open(Path::new(&well.summary.run)).unwrap().events().unwrap();
+    assert!(events.iter().any(|event| matches!(event, Event::Dismissed { .. })), "{events:?}");
+    assert_eq!(train("sigmoid").summary.status, Status::Problem);
 }
 
 #[test]

@@ -9,6 +9,8 @@
 //! attempt means. The number of attempts side by side is part of the plan, so the result is the same
 //! on any number of cores; the number of threads is not.
 
+mod attempt;
+mod original;
 mod plan_subject;
 
 use crate::callback::{
@@ -24,12 +26,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use surefoot_data::Dataset;
 use surefoot_diagnose::{
-    Block, Detector, Diagnosis, Facts, Finding, Severity, TaskKind, Thresholds,
+    Detector, Diagnosis, Evaluation, Facts, Finding, Severity, TaskKind, Thresholds,
 };
 use surefoot_plan::{Plan, Rules};
 use surefoot_record::{Attempt, AttemptOutcome, AttemptState, Event};
 use surefoot_repair::{AttemptVerdict, Remedy, RepairConfig, RepairSearch};
 
+use attempt::{RunningAttempt, running_callbacks};
+pub(crate) use original::{Original, is_unharmed};
 pub use plan_subject::PlanSubject;
 
 /// A change of a plan to be tried.
@@ -41,14 +45,6 @@ type AttemptResult = surefoot_repair::AttemptResult<PlanSubject>;
 const PROBATION: [f64; 2] = [0.06, 0.15];
 /// Share of its steps after which an attempt that has learned nothing is postponed.
 const CHECK: f64 = 0.35;
-/// Skill of an attempt that has learned something.
-const SOME_SKILL: f64 = 0.2;
-/// Ratio of recent to initial loss below which the loss is falling.
-const FALLING: f64 = 0.85;
-/// Shares of its steps after which an attempt waits for the plan as given.
-const SYNC_EVERY: f64 = 0.1;
-/// Shares of its steps between which the plan as given may be given up.
-const GIVE_UP: [f64; 2] = [0.4, 0.7];
 /// Steps of all attempts after which no other is started: as a multiple of the plan's own, and at least.
 const BUDGET: u64 = 12;
 const LEAST_BUDGET: u64 = 50_000;
@@ -74,13 +70,6 @@ pub(crate) struct RepairRequest<'a> {
     pub(crate) context: &'a dyn Fn() -> RunContext,
 }
 
-/// The plan as given, while its repair is searched for.
-pub(crate) struct Original<'a, 'd, B: Compute> {
-    pub(crate) run: TrainingRun<'a, B>,
-    pub(crate) diagnosis: &'d mut DiagnosisCallback,
-    pub(crate) result: TrainingResult,
-}
-
 /// Result of a repair.
 #[derive(Debug, Default)]
 pub struct RepairResult {
@@ -101,6 +90,14 @@ pub struct RepairResult {
     pub found: Vec<Finding>,
     /// Optimizer steps of all attempts.
     pub steps: u64,
+    /// Steps of the plan as given before the repair began.
+    pub begun_at: u64,
+    /// Cost of all attempts, and of the plan as given since the repair began; see
+    /// [`Outline::step_cost`](crate::Outline::step_cost).
+    pub cost: u64,
+    /// The same along the longest chain of trainings that wait for each other, on as many cores as
+    /// there are workers.
+    pub critical_path: u64,
     /// Number of attempts that were started.
     pub attempts: u64,
 }
@@ -161,7 +158,7 @@ pub(crate) fn repair_run<'c, B: Compute>(
         device,
         record,
         callbacks,
-        result: RepairResult::default(),
+        result: RepairResult { begun_at: found_at, ..RepairResult::default() },
         completed: 0,
         quits: false,
     };
@@ -172,20 +169,34 @@ pub(crate) fn repair_run<'c, B: Compute>(
 
 impl RepairRequest<'_> {
     /// Returns true if `new` is better than `old` by more than the validation noise, and better than
-    /// a constant prediction.
-    fn is_improved(&self, new: &TrainingResult, old: &TrainingResult) -> bool {
+    /// a constant prediction. Compares the delivered models, which are those of the best epochs. If
+    /// `has_relapsed`, the end of `old` is compared as well: there, an attempt that is no worse and
+    /// keeps what it learned is better.
+    fn is_improved(&self, new: &TrainingResult, old: &TrainingResult, has_relapsed: bool) -> bool {
+        let (new_last, old_last) = (&new.last, &old.last);
         let Some(new) = &new.best else {
             return false;
         };
         let Some(old) = &old.best else {
             return true;
         };
-        let Some(metric) = new.metric.filter(|metric| metric.is_finite()) else {
+        let known = |evaluation: &Evaluation| evaluation.metric.filter(|it| it.is_finite());
+        let Some(metric) = known(new) else {
             return old.metric.is_none() && new.loss.is_finite() && better(new, old);
         };
-        let old = old.metric.filter(|metric| metric.is_finite());
-        let above_chance = self.facts.chance.is_none_or(|chance| metric > chance);
-        above_chance && old.is_none_or(|old| metric > old + self.noise(metric, old))
+        let Some(old) = known(old) else {
+            return self.is_above_chance(metric);
+        };
+        let exceeds = |new: f64, old: f64| new > old + self.noise(new, old);
+        let keeps = || {
+            let ends = new_last.as_ref().and_then(known).zip(old_last.as_ref().and_then(known));
+            has_relapsed && metric >= old && ends.is_some_and(|(new, old)| exceeds(new, old))
+        };
+        self.is_above_chance(metric) && (exceeds(metric, old) || keeps())
+    }
+
+    fn is_above_chance(&self, metric: f64) -> bool {
+        self.facts.chance.is_none_or(|chance| metric > chance)
     }
 
     /// Returns true if not even a perfect metric would count as an improvement.
@@ -256,17 +267,6 @@ struct Repair<'r, 'o, 'd, 'c, B: Compute> {
     completed: u32,
     /// True once an approval answered [`Approval::Quit`].
     quits: bool,
-}
-
-/// An attempt in progress.
-struct RunningAttempt<'a, B: Compute> {
-    proposal: Proposal,
-    attempt: Attempt,
-    run: TrainingRun<'a, B>,
-    record: Option<RecordCallback>,
-    diagnosis: DiagnosisCallback,
-    result: Option<TrainingResult>,
-    begun: Instant,
 }
 
 impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
@@ -343,6 +343,7 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
     /// Trains the plan as given to its end, and decides what is delivered.
     fn finish(&mut self) -> Result<(), TrainError> {
         if !self.interrupted() && self.original.is_running() {
+            let before = self.original.cost();
             let mut list: Vec<&mut dyn Callback> = Vec::new();
             if let Some(record) = &mut self.record {
                 list.push(&mut **record);
@@ -353,18 +354,17 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
             }
             let mut callbacks = Callbacks::new(list, (self.request.context)());
             self.original.result = self.original.run.train_with(u64::MAX, &mut callbacks)?;
+            self.spend(&[self.original.cost() - before]);
             self.interrupted();
         }
-        let request = self.request;
-        let original = &self.original.result;
         // A repair never delivers something worse than the plan as given.
         let delivered = self.result.delivered.take();
-        self.result.delivered = delivered.filter(|it| request.is_improved(&it.result, original));
+        self.result.delivered = delivered.filter(|it| self.beats_original(&it.result));
+        let request = self.request;
+        let original = &self.original.result;
         let delivered = self.result.delivered.as_ref();
         self.result.solved = delivered.is_some();
-        self.result.dismissed = !self.result.solved
-            && original.reason == StopReason::Finished
-            && self.original.skill() >= LEARNED;
+        self.result.dismissed = !self.result.solved && self.original.has_ended_well();
         let step = original.steps;
         let event = match self.result.interrupted {
             true => Event::Interrupted { step },
@@ -389,6 +389,31 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
         Ok(())
     }
 
+    /// Returns true if an attempt is better than what the plan as given has reached so far.
+    fn beats_original(&self, attempt: &TrainingResult) -> bool {
+        let original = &self.original;
+        let finished = original.result.reason == StopReason::Finished;
+        let has_relapsed = finished && !original.has_ended_well();
+        self.request.is_improved(attempt, &original.result, has_relapsed)
+    }
+
+    /// Ends the plan as given if it cannot reach what an attempt has learned.
+    fn give_up_original(&mut self, attempt: &DiagnosisCallback) -> Result<(), TrainError> {
+        if self.original.cannot_catch_up(attempt) {
+            self.original.result.reason = StopReason::Problem;
+            self.note_stop()?;
+        }
+        Ok(())
+    }
+
+    /// Counts the cost of trainings side by side.
+    fn spend(&mut self, side_by_side: &[u64]) {
+        let sum: u64 = side_by_side.iter().sum();
+        let longest = side_by_side.iter().copied().max().unwrap_or(0);
+        self.result.cost += sum;
+        self.result.critical_path += longest.max(sum.div_ceil(self.request.workers as u64));
+    }
+
     fn note_stop(&mut self) -> Result<(), TrainError> {
         let step = self.original.result.steps;
         let problem = self.request.finding.problem.clone();
@@ -398,11 +423,8 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
     /// Returns true if the plan as given has ended well and attempts that were trained to their end
     /// did not beat it.
     fn original_is_fine(&self) -> bool {
-        let skill = self.original.skill();
-        let enough = if skill >= LEARNED_WELL { 1 } else { 2 };
-        self.original.result.reason == StopReason::Finished
-            && skill >= LEARNED
-            && self.completed >= enough
+        let enough = if self.original.skill() >= LEARNED_WELL { 1 } else { 2 };
+        self.original.has_ended_well() && self.completed >= enough
     }
 
     fn interrupted(&mut self) -> bool {
@@ -512,7 +534,11 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
                 false => self.defer(attempt, state)?,
             }
         }
-        best.map_or(Ok(()), |best| self.complete(best, false))
+        let Some(best) = best else {
+            return Ok(());
+        };
+        self.give_up_original(&best.diagnosis)?;
+        self.complete(best, false)
     }
 
     /// Trains an attempt to its end, in step with the plan as given. Unless `to_the_end`, it is deferred
@@ -522,17 +548,15 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
         mut running: RunningAttempt<'r, B>,
         to_the_end: bool,
     ) -> Result<(), TrainError> {
-        let mut share = CHECK;
         while !running.is_over() {
-            if steps_at(share, running.run.steps()) > running.steps() {
-                let result = self.train(&mut running, share)?;
-                running.result = Some(result);
-            }
+            let share = running.next_stop(self.original.is_running());
+            let result = self.train(&mut running, share)?;
+            running.result = Some(result);
             if self.interrupted() {
                 return Ok(());
             }
             let problem = running.diagnosis.problem().is_some();
-            let learns = share > CHECK || running.is_learning();
+            let learns = share != CHECK || running.is_learning();
             if !(running.is_over() || to_the_end) && (problem || !learns) {
                 let attempt = running.attempt_result();
                 let state = running.state();
@@ -543,19 +567,13 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
                 }
                 return Ok(());
             }
-            if self.original.cannot_catch_up(&running.diagnosis) {
-                self.original.result.reason = StopReason::Problem;
-                self.note_stop()?;
-            }
-            share += SYNC_EVERY;
+            self.give_up_original(&running.diagnosis)?;
         }
         let attempt = running.attempt_result();
         let result = running.result.as_ref();
         let finished = result.filter(|result| result.reason == StopReason::Finished);
         self.completed += u32::from(finished.is_some());
-        let original = &self.original.result;
-        self.result.solved =
-            finished.is_some_and(|result| self.request.is_improved(result, original));
+        self.result.solved = finished.is_some_and(|result| self.beats_original(result));
         let state = if self.result.solved { AttemptState::Repaired } else { running.state() };
         if self.result.solved {
             // The repaired attempt ends last.
@@ -584,18 +602,23 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
         for callback in &mut self.callbacks {
             list.push(&mut **callback);
         }
+        let done = running.result.as_ref().map_or(0, |result| result.steps);
         let run = &mut running.run;
         let original_until = steps_at(share, self.original.run.steps());
         let (original, record) = (&mut self.original, self.record.as_deref_mut());
+        let before = original.cost();
         let original_context = (self.request.context)();
-        std::thread::scope(|scope| {
+        let result = std::thread::scope(|scope| {
             let thread = alongside.then(|| {
                 scope.spawn(move || original.train(original_until, record, original_context))
             });
             let result = run.train_with(until, &mut Callbacks::new(list, context));
             thread.map_or(Ok(()), joined)?;
             result
-        })
+        })?;
+        let attempt = (result.steps - done).saturating_mul(run.outline().step_cost());
+        self.spend(&[attempt, self.original.cost() - before]);
+        Ok(result)
     }
 
     /// Enters an attempt that has ended into the ledger, and keeps it if it is the best so far.
@@ -651,6 +674,7 @@ impl<B: Compute> Repair<'_, '_, '_, '_, B> {
     fn probe(&mut self, round: &mut [RunningAttempt<'_, B>]) -> Result<(), TrainError> {
         let (request, found_at) = (self.request, self.found_at);
         let (original, record) = (&mut self.original, self.record.as_deref_mut());
+        let before = original.cost();
         let context = (request.context)();
         let results = std::thread::scope(|scope| {
             let threads: Vec<_> = round
@@ -673,57 +697,14 @@ impl<B: Compute> Repair<'_, '_, '_, '_, B> {
             let results: Vec<_> = threads.into_iter().map(joined).collect();
             trained.map(|()| results)
         })?;
+        let mut spent = vec![self.original.cost() - before];
         for (running, result) in round.iter_mut().zip(results) {
-            running.result = Some(result?);
+            let result = result?;
+            spent.push(result.steps.saturating_mul(running.run.outline().step_cost()));
+            running.result = Some(result);
         }
+        self.spend(&spent);
         Ok(())
-    }
-}
-
-impl<B: Compute> Original<'_, '_, B> {
-    /// Returns true if it can be trained further.
-    fn is_running(&self) -> bool {
-        self.result.reason == StopReason::Paused
-    }
-
-    /// Trains to step `until`.
-    fn train(
-        &mut self,
-        until: u64,
-        record: Option<&mut RecordCallback>,
-        context: RunContext,
-    ) -> Result<(), TrainError> {
-        if until <= self.result.steps {
-            return Ok(());
-        }
-        let mut list: Vec<&mut dyn Callback> = Vec::new();
-        list.extend(record.map(|record| record as &mut dyn Callback));
-        list.push(&mut *self.diagnosis);
-        self.result = self.run.train_with(until, &mut Callbacks::new(list, context))?;
-        Ok(())
-    }
-
-    /// Share of the way from a constant prediction to a perfect one that the best model has come. By the
-    /// metric, or else by the loss.
-    fn skill(&self) -> f64 {
-        let diagnosis = self.diagnosis.diagnosis();
-        let metric = self.result.best.as_ref().and_then(|best| best.metric);
-        let skill = metric
-            .zip(diagnosis.facts().chance)
-            .map(|(metric, chance)| (metric - chance) / (1.0 - chance).max(f64::MIN_POSITIVE));
-        skill.or(diagnosis.curve().recent_skill(8)).unwrap_or(0.0)
-    }
-
-    /// Returns true if it has learned nothing, its loss does not fall, and an attempt has learned.
-    fn cannot_catch_up(&self, attempt: &DiagnosisCallback) -> bool {
-        let done = self.result.steps as f64 / self.run.steps().max(1) as f64;
-        let skill = self.diagnosis.diagnosis().curve().recent_skill(8).unwrap_or(f64::INFINITY);
-        let attempt = attempt.diagnosis().curve().recent_skill(8).unwrap_or(0.0);
-        self.is_running()
-            && (GIVE_UP[0]..=GIVE_UP[1]).contains(&done)
-            && skill < SOME_SKILL / 2.0
-            && attempt >= LEARNED_WELL
-            && !is_falling(self.diagnosis)
     }
 }
 
@@ -734,76 +715,4 @@ fn steps_at(share: f64, steps: u64) -> u64 {
 
 fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-/// Returns true if the loss of the last quarter is clearly below that of the first.
-fn is_falling(diagnosis: &DiagnosisCallback) -> bool {
-    let blocks = diagnosis.diagnosis().curve().blocks();
-    let quarter = (blocks.len() / 4).max(1);
-    let mean = |part: &[Block]| part.iter().map(|b| b.loss).sum::<f64>() / part.len() as f64;
-    let first = mean(&blocks[..quarter.min(blocks.len())]);
-    let last = mean(&blocks[blocks.len().saturating_sub(quarter)..]);
-    last < FALLING * first
-}
-
-fn running_callbacks<'a>(
-    record: &'a mut Option<RecordCallback>,
-    diagnosis: &'a mut DiagnosisCallback,
-) -> Vec<&'a mut dyn Callback> {
-    let mut list: Vec<&mut dyn Callback> = Vec::new();
-    if let Some(record) = record {
-        list.push(record);
-    }
-    list.push(diagnosis);
-    list
-}
-
-impl<B: Compute> RunningAttempt<'_, B> {
-    fn context(&mut self, request: &RepairRequest<'_>) -> RunContext {
-        let dir = self.record.as_mut().map(|record| record.recorder().dir().to_owned());
-        RunContext::new(Arc::clone(self.run.outline()))
-            .attempt_number(self.proposal.number)
-            .recorded_in(dir.as_deref())
-            .stopped_by(request.signal)
-    }
-
-    fn attempt_result(&self) -> AttemptResult {
-        let diagnosis = self.diagnosis.diagnosis();
-        AttemptResult {
-            proposal: self.proposal.clone(),
-            finding: self.diagnosis.problem().cloned(),
-            facts: diagnosis.facts().clone(),
-            skill: diagnosis.curve().recent_skill(4),
-        }
-    }
-
-    /// Returns true if it cannot be trained further.
-    fn is_over(&self) -> bool {
-        self.result.as_ref().is_some_and(|result| result.reason != StopReason::Paused)
-    }
-
-    fn steps(&self) -> u64 {
-        self.result.as_ref().map_or(0, |result| result.steps)
-    }
-
-    /// Recent skill; negative infinity if unknown.
-    fn skill(&self) -> f64 {
-        let skill = self.diagnosis.diagnosis().curve().recent_skill(4);
-        skill.filter(|skill| !skill.is_nan()).unwrap_or(f64::NEG_INFINITY)
-    }
-
-    /// The state of an attempt that is not a repair.
-    fn state(&self) -> AttemptState {
-        match self.diagnosis.problem() {
-            None => AttemptState::NoBetter,
-            Some(found) if found.problem == self.proposal.finding.problem => AttemptState::Persists,
-            Some(_) => AttemptState::NewProblem,
-        }
-    }
-
-    /// Returns true if the attempt has learned something or its loss is falling.
-    fn is_learning(&self) -> bool {
-        let skill = self.diagnosis.diagnosis().curve().recent_skill(8);
-        skill.is_none_or(|skill| skill >= SOME_SKILL) || is_falling(&self.diagnosis)
-    }
 }

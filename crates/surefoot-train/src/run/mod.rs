@@ -75,6 +75,16 @@ pub struct Outline {
     pub facts: Facts,
 }
 
+impl Outline {
+    /// Cost of a step in multiplications: those of the network, and what the rest of the step is worth.
+    /// Comparable between plans, and independent of the machine.
+    pub fn step_cost(&self) -> u64 {
+        /// A step of a tiny network takes as long as this many multiplications of a larger one.
+        const REST: u64 = 200_000;
+        self.operations.saturating_add(REST)
+    }
+}
+
 /// Result of a training run.
 #[derive(Clone, Debug)]
 pub struct TrainingResult {

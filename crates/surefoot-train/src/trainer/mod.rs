@@ -22,7 +22,7 @@ use crate::device::Device;
 use crate::error::TrainError;
 use crate::memory::MemoryNeeds;
 use crate::on_device;
-use crate::repair::{Original, Proposal, RepairRequest, RepairResult, repair_run};
+use crate::repair::{Original, Proposal, RepairRequest, RepairResult, is_unharmed, repair_run};
 use crate::run::{Blueprint, Outline, TrainingRun};
 use crate::thresholds::remedies_of;
 use std::num::NonZeroUsize;
@@ -30,9 +30,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use surefoot_data::Dataset;
-use surefoot_diagnose::{Detector, Diagnosis, Finding, Severity, Thresholds};
+use surefoot_diagnose::{Confidence, Detector, Diagnosis, Finding, Severity, Thresholds};
 use surefoot_plan::Plan;
-use surefoot_record::{Checkpoint, Environment, Header, Record, Recorder};
+use surefoot_record::{Checkpoint, Environment, Event, Header, Record, Recorder};
 use surefoot_repair::Remedy;
 
 /// Header entry: the repair mode of the run.
@@ -402,7 +402,24 @@ impl<'a> Trainer<'a> {
         };
         let mut findings: Vec<Finding> =
             diagnosis.iter().flat_map(|it| it.diagnosis().findings()).cloned().collect();
-        if repair.as_ref().is_some_and(|repair| repair.dismissed) {
+        let is_problem = |finding: &&Finding| finding.severity == Severity::Problem;
+        let first = findings.iter().find(is_problem).map(|finding| finding.problem.clone());
+        let mut dismissed = repair.as_ref().is_some_and(|repair| repair.dismissed);
+        if let (None, Some(diagnosis), Some(problem)) = (&repair, &diagnosis, first) {
+            let certain = |finding: &Finding| finding.confidence == Confidence::Certain;
+            let unharmed = is_unharmed(&given, diagnosis.diagnosis());
+            dismissed = unharmed && !findings.iter().filter(is_problem).any(certain);
+            if dismissed {
+                let mut list: Vec<&mut dyn Callback> = Vec::new();
+                list.extend(record.as_mut().map(|it| it as &mut dyn Callback));
+                for callback in &mut self.callbacks {
+                    list.push(&mut **callback);
+                }
+                let event = Event::Dismissed { step: given.steps, problem };
+                Callbacks::new(list, context()).event(&event)?;
+            }
+        }
+        if dismissed {
             findings.iter_mut().for_each(|finding| finding.severity = Severity::Warning);
         }
         let name = dir.as_ref().map(|dir| dir.display().to_string()).unwrap_or_default();

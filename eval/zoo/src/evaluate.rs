@@ -6,7 +6,7 @@
 //! points of its own best epoch, in the mean of the seeds, and has learned on each of them. Only
 //! cases with a healthy twin count.
 
-use crate::case::Case;
+use crate::case::{Case, Injected};
 use crate::corruption::corrupt;
 use crate::dataset::DatasetKind;
 use crate::fault::{Degree, Fault};
@@ -15,7 +15,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 use surefoot_diagnose::{Evaluation, Finding};
 use surefoot_plan::Plan;
 use surefoot_train::{RepairMode, Trainer};
@@ -90,12 +89,19 @@ pub struct Treated {
     pub after: f64,
     /// Metric of the twin with the same seed.
     pub twin: f64,
-    /// Time with diagnosis and repair, relative to training without.
+    /// Metric of the best epoch without repair, which would be delivered.
+    pub alone: f64,
+    /// Cost of all trainings with repair, relative to the plain training.
+    pub work: f64,
+    /// The same along the longest chain of trainings, on two cores.
     pub time: f64,
 }
 
-/// Trains all `cases` without repair on `workers` threads, then the buggy ones with diagnosis and
-/// repair, one at a time so that their times are comparable. Calls `done` with each complete row.
+/// Cores that [`Treated::time`] assumes.
+const CORES: usize = 2;
+
+/// Trains all `cases` without repair and the buggy ones with diagnosis and repair, on `workers`
+/// threads. Calls `done` with each complete row.
 pub fn evaluate(
     cases: &[Case],
     dir: &Path,
@@ -103,37 +109,36 @@ pub fn evaluate(
     done: &(dyn Fn(&Row) + Sync),
 ) -> Result<Vec<Row>, String> {
     let next = AtomicUsize::new(0);
-    let plain = Mutex::new(Vec::new());
+    let rows = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..workers.max(1) {
             scope.spawn(|| {
                 while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let looked_at = look_at(case, dir);
-                    if let Ok((row, None)) = &looked_at {
+                    let row = evaluate_case(case, dir);
+                    if let Ok(row) = &row {
                         done(row);
                     }
-                    let mut plain = plain.lock().unwrap_or_else(PoisonError::into_inner);
-                    plain.push(looked_at);
+                    rows.lock().unwrap_or_else(PoisonError::into_inner).push(row);
                 }
             });
         }
     });
-    let plain = plain.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut plain = plain.into_iter().collect::<Result<Vec<_>, _>>()?;
-    plain.sort_by_key(|(row, _)| row.case);
-    let mut rows = Vec::with_capacity(plain.len());
-    for (mut row, short) in plain {
-        if let (Some(short), Some(faulty)) = (short, &mut row.faulty) {
-            let mut treated = treat(&short.plan, dir, workers)?;
-            treated.twin = short.twin;
-            let right = |fault: Fault| treated.problem.as_ref().is_some_and(|id| fault.is(id));
-            treated.right = row.fault.is_some_and(right);
-            faulty.treated = Some(treated);
-            done(&row);
-        }
-        rows.push(row);
-    }
+    let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut rows = rows.into_iter().collect::<Result<Vec<_>, _>>()?;
+    rows.sort_by_key(|row| row.case);
     Ok(rows)
+}
+
+fn evaluate_case(case: &Case, dir: &Path) -> Result<Row, String> {
+    let (mut row, short) = look_at(case, dir)?;
+    if let (Some(short), Some(faulty)) = (short, &mut row.faulty) {
+        let mut treated = treat(&short.plan, dir)?;
+        treated.twin = short.twin;
+        let right = |fault: Fault| treated.problem.as_ref().is_some_and(|id| fault.is(id));
+        treated.right = row.fault.is_some_and(right);
+        faulty.treated = Some(treated);
+    }
+    Ok(row)
 }
 
 /// A run that falls short of its twin.
@@ -167,10 +172,7 @@ fn look_at(case: &Case, dir: &Path) -> Result<(Row, Option<Short>), String> {
     let mut plains = Vec::new();
     let mut plans = Vec::new();
     for seed in SEEDS {
-        let mut plan = seeded(&injected.plan, seed);
-        if let Some(how) = injected.corruption {
-            plan = corrupt(&plan, how, dir, &format!("case-{}-{seed}", case.number))?;
-        }
+        let plan = with_fault(case.number, injected, seed, dir)?;
         plains.push(plain(&plan, dir, false)?);
         plans.push(plan);
     }
@@ -193,6 +195,15 @@ fn is_healthy(twins: &[Plain]) -> bool {
     let best = twins.iter().map(|twin| twin.last).fold(0.0, f64::max);
     let steady = twins.iter().all(|twin| twin.last >= best - STEADY && twin.skill() >= LEARNED);
     gap <= NEAR && steady
+}
+
+/// The plan of case `number` with its fault and this seed. Corrupted data are written to `dir`.
+pub fn with_fault(number: u64, injected: &Injected, seed: u64, dir: &Path) -> Result<Plan, String> {
+    let plan = seeded(&injected.plan, seed);
+    match injected.corruption {
+        Some(how) => corrupt(&plan, how, dir, &format!("case-{number}-{seed}")),
+        None => Ok(plan),
+    }
 }
 
 fn seeded(plan: &Plan, seed: u64) -> Plan {
@@ -244,26 +255,34 @@ fn plain(plan: &Plan, dir: &Path, diagnose: bool) -> Result<Plain, String> {
 
 /// Trains `plan` without and then with diagnosis and repair, and compares. Files are relative to
 /// `dir`.
-pub fn treat(plan: &Plan, dir: &Path, workers: usize) -> Result<Treated, String> {
-    let begun = Instant::now();
-    let before = plain(plan, dir, false)?.last;
-    let plain_time = begun.elapsed();
-    let begun = Instant::now();
-    let trainer = Trainer::new(plan.clone()).base(dir).workers(workers);
+///
+/// Costs are [counted](surefoot_train::Outline::step_cost) instead of measured, so that they do not
+/// depend on the machine and its load.
+pub fn treat(plan: &Plan, dir: &Path) -> Result<Treated, String> {
+    let before = plain(plan, dir, false)?;
+    let trainer = Trainer::new(plan.clone()).base(dir).workers(CORES);
     let trained = trainer.train().map_err(|error| error.to_string())?;
     let total = trained.outline.facts.total_steps();
     let problem = trained.problem();
+    let repair = trained.repair.as_ref();
+    let step = trained.outline.step_cost() as f64;
+    let whole = step * total.unwrap_or(trained.given.steps).max(1) as f64;
+    // The plan as given, up to where the repair began.
+    let alone = step * repair.map_or(trained.given.steps, |repair| repair.begun_at) as f64;
+    let relative = |cost: Option<u64>| (alone + cost.unwrap_or(0) as f64) / whole.max(1.0);
     Ok(Treated {
         seed: plan.seed,
         problem: problem.map(|finding| finding.problem.id().to_owned()),
         right: false,
         delay: problem.and_then(|finding| Some([finding.step, total?])),
-        repaired: trained.repair.as_ref().is_some_and(|repair| repair.solved),
+        repaired: repair.is_some_and(|repair| repair.solved),
         remedies: trained.summary.remedies.clone(),
-        attempts: trained.repair.as_ref().map_or(0, |repair| repair.attempts),
-        before,
+        attempts: repair.map_or(0, |repair| repair.attempts),
+        before: before.last,
         after: share(trained.delivered().best.as_ref()),
         twin: 0.0,
-        time: begun.elapsed().as_secs_f64() / plain_time.as_secs_f64().max(1e-9),
+        alone: before.best,
+        work: relative(repair.map(|repair| repair.cost)),
+        time: relative(repair.map(|repair| repair.critical_path)),
     })
 }

@@ -12,7 +12,7 @@ mod table;
 
 pub use case::{Case, Injected, cases};
 pub use dataset::DatasetKind;
-pub use evaluate::{Faulty, Row, Treated, evaluate, treat};
+pub use evaluate::{Faulty, Row, Treated, evaluate, treat, with_fault};
 pub use fault::{Corruption, Degree, Fault};
 pub use real::{motivating, real_cases};
 pub use table::{Line, Tables};

@@ -136,7 +136,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let rows = surefoot_zoo::evaluate(&cases, &scratch, workers, &report);
     let result = rows.and_then(|rows| {
         if let Some(dir) = &arguments.data {
-            motivating(arguments, dir, workers)?;
+            motivating(arguments, dir)?;
         }
         Ok(Tables::new(arguments.seed, &rows))
     });
@@ -187,7 +187,7 @@ fn check_filter(filter: &[String], cases: &[Case]) -> Result<(), String> {
 }
 
 /// The paper's two networks (section 3), over many seeds.
-fn motivating(arguments: &Arguments, dir: &Path, workers: usize) -> Result<(), String> {
+fn motivating(arguments: &Arguments, dir: &Path) -> Result<(), String> {
     for layers in [34, 20] {
         let Some(plan) = surefoot_zoo::motivating(dir, layers) else {
             return Ok(());
@@ -196,7 +196,7 @@ fn motivating(arguments: &Arguments, dir: &Path, workers: usize) -> Result<(), S
         for seed in 1..=arguments.motivating {
             let mut plan = plan.clone();
             plan.seed = arguments.seed + seed;
-            let treated = surefoot_zoo::treat(&plan, Path::new("."), workers)?;
+            let treated = surefoot_zoo::treat(&plan, Path::new("."))?;
             before += treated.before;
             after += treated.after;
             repaired += u64::from(treated.repaired);

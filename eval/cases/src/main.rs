@@ -25,11 +25,12 @@ enum Collection {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().collection {
-        Collection::Logs(arguments) => logs::run(&arguments),
+        Collection::Logs(arguments) => logs::run(&arguments).map(|()| true),
         Collection::Programs(arguments) => programs::run(&arguments),
     };
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(message) => {
             eprintln!("error: {message}");
             ExitCode::from(2)

@@ -39,6 +39,8 @@ struct Row {
     learns: bool,
     /// Metric at the end without a repair.
     alone: Option<f64>,
+    /// Metric of the best epoch without a repair, which is delivered then.
+    alone_best: Option<f64>,
     /// Metric of the delivered model.
     delivered: Option<f64>,
     status: Status,
@@ -59,13 +61,14 @@ struct Totals {
     /// Programs that learn by themselves.
     healthy: usize,
     alarmed: usize,
-    /// Delivered models below the end of the program alone.
+    /// Delivered models below that of the program alone.
     worse: usize,
     /// Programs called repaired without a gain.
     unearned: usize,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
+/// Returns true if no delivered model is worse than that of the program alone.
+pub(crate) fn run(arguments: &Arguments) -> Result<bool, String> {
     let mut totals = Totals::default();
     for folder in folders(&arguments.directory)? {
         let row = evaluate(&folder, arguments.seed)
@@ -88,13 +91,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     }
     if arguments.json {
         println!("{}", serde_json::to_string(&totals).map_err(|error| error.to_string())?);
-        return Ok(());
+        return Ok(totals.worse == 0);
     }
     let Totals { faulty, found, better, healthy, alarmed, worse, unearned } = totals;
     println!("\nfaulty: found {found} of {faulty}, better {better}");
     println!("healthy: alarmed {alarmed} of {healthy}");
     println!("worse than alone: {worse}; called repaired without a gain: {unearned}");
-    Ok(())
+    Ok(worse == 0)
 }
 
 impl Totals {
@@ -108,7 +111,7 @@ impl Totals {
             self.found += usize::from(row.status != Status::Normal);
             self.better += usize::from(gained);
         }
-        self.worse += usize::from(row.delivered < row.alone);
+        self.worse += usize::from(row.delivered < row.alone_best);
         self.unearned += usize::from(row.status == Status::Repaired && !gained);
     }
 }
@@ -147,6 +150,7 @@ fn evaluate(folder: &Path, seed: u64) -> Result<Row, String> {
         faulty: !program.ends_with(['f', 'h']),
         learns: skill >= LEARNS,
         alone: end(&alone),
+        alone_best: alone.summary.metric.after,
         delivered: summary.metric.after,
         status: summary.status,
         problems: summary.problems.clone(),
@@ -167,4 +171,36 @@ fn prepared(folder: &Path, seed: u64) -> Result<Arc<PreparedPlan>, String> {
     document.set("seed", &seed.to_string()).map_err(|error| error.to_string())?;
     let plan = PreparedPlan::from_keras(document, file, model, folder);
     plan.map(Arc::new).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(alone: f64, alone_best: f64, delivered: f64) -> Row {
+        Row {
+            program: "x".to_owned(),
+            faulty: true,
+            learns: true,
+            alone: Some(alone),
+            alone_best: Some(alone_best),
+            delivered: Some(delivered),
+            status: Status::Normal,
+            problems: Vec::new(),
+            remedies: Vec::new(),
+            steps: 1.0,
+            seconds: 1.0,
+        }
+    }
+
+    #[test]
+    fn a_model_below_the_best_epoch_of_the_program_alone_is_worse() {
+        let worse = |row: Row| {
+            let mut totals = Totals::default();
+            totals.add(&row);
+            totals.worse
+        };
+        assert_eq!(worse(row(0.8, 0.9, 0.85)), 1);
+        assert_eq!(worse(row(0.8, 0.9, 0.9)), 0);
+    }
 }

@@ -337,7 +337,8 @@ error: unknown key `trainning`
    |
 16 | [trainning]
    |  ^^^^^^^^^
-   = note: expected one of: version, name, seed, data, model, training, watch, diagnose, repair
+   = note: expected one of: version, name, seed, rules, data, model, training, watch, diagnose,
+           repair
    = help: did you mean `training`?
 "#);
 }

@@ -57,7 +57,8 @@ fn a_setting_of_an_unknown_section() {
     insta::assert_snapshot!(set(&[("train.epochs", "5")]), @r#"
 error: unknown key `train`
   --> --set train.epochs=5
-   = note: expected one of: version, name, seed, data, model, training, watch, diagnose, repair
+   = note: expected one of: version, name, seed, rules, data, model, training, watch, diagnose,
+           repair
    = help: did you mean `training`?
 "#);
 }

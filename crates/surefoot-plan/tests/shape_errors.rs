@@ -152,8 +152,7 @@ error: the output of layer `dense_2` has shape [4]
   --> plan.toml:12:9
    |
 12 | layer = "dense"
-   |         ^^^^^^^
-   = note: `categorical_crossentropy` needs an output for each of the 10 classes
+   |         ^^^^^^^ `categorical_crossentropy` needs an output for each of the 10 classes
    = help: set units = 10 in the last layer
 "#);
 }

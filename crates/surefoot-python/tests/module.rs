@@ -2,15 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// The library that cargo has built beside this test.
 fn library() -> PathBuf {
     let here = std::env::current_exe().unwrap();
-    let debug = here.parent().and_then(Path::parent).unwrap();
+    let folder = here.parent().unwrap();
     let names = ["lib_core.so", "lib_core.dylib", "_core.dll"];
-    names.iter().map(|name| debug.join(name)).find(|path| path.exists()).unwrap()
+    names.iter().map(|name| folder.join(name)).find(|path| path.exists()).unwrap()
 }
 
 #[test]

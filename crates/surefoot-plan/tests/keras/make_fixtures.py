@@ -18,7 +18,7 @@ Weights are random and nowhere at their initial values, moving means and varianc
 
 `fixtures/keras2_compiled.json` and `keras3_compiled.json` are lists of what Keras writes for
 `model.compile(...)`. `<name>.model` is the text of `model.to_json()`: a model without weights.
-Models that must be refused: `*_branch`, `*_unknown`, `*_masked` and `*_weights_only`.
+Models that must be refused: `*_unknown`, `*_masked` and `*_weights_only`.
 """
 
 import json

@@ -64,29 +64,29 @@ impl Message {
 pub(super) struct Attribute(Message);
 
 impl Attribute {
-    /// An attribute of a kind.
-    fn new(name: &str, kind: i64) -> Message {
+    /// The name and kind of an attribute.
+    fn start(name: &str, kind: i64) -> Message {
         Message::default().text(1, name).int(20, kind)
     }
 
     pub(super) fn float(name: &str, value: f64) -> Self {
-        Self(Self::new(name, 1).float(2, value as f32))
+        Self(Self::start(name, 1).float(2, value as f32))
     }
 
     pub(super) fn int(name: &str, value: i64) -> Self {
-        Self(Self::new(name, 2).int(3, value))
+        Self(Self::start(name, 2).int(3, value))
     }
 
     pub(super) fn tensor(name: &str, value: &Message) -> Self {
-        Self(Self::new(name, 4).message(5, value))
+        Self(Self::start(name, 4).message(5, value))
     }
 
     pub(super) fn graph(name: &str, value: &Message) -> Self {
-        Self(Self::new(name, 5).message(6, value))
+        Self(Self::start(name, 5).message(6, value))
     }
 
     pub(super) fn ints(name: &str, values: impl IntoIterator<Item = i64>) -> Self {
-        let message = Self::new(name, 7);
+        let message = Self::start(name, 7);
         Self(values.into_iter().fold(message, |message, value| message.int(8, value)))
     }
 }

@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn a_loss_that_falls_or_is_only_noisy_does_not_alternate() {
         assert_eq!(logged(|step| if step % 2 == 0 { 2.0 } else { 1.9 }), None);
-        let falls = |step: u64| 2.0 / step as f64 + if step % 2 == 0 { 0.1 } else { 0.0 };
+        let falls = |step: u64| 2.0 / step as f64 + if step.is_multiple_of(2) { 0.1 } else { 0.0 };
         assert_eq!(logged(falls), None);
         assert_eq!(logged(|step| 1.0 + 0.3 * ((7 * step % 11) as f64 / 11.0)), None);
     }

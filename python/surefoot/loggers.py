@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import warnings
 from typing import Any
 
 from surefoot.finding import Finding
@@ -14,16 +15,19 @@ _log = logging.getLogger("surefoot")
 def forward(finding: Finding, writer: Any = None) -> None:
     """Sends ``finding`` to the TensorBoard ``writer``, to an active W&B run and to an active MLflow run.
 
-    Libraries that the program has not imported are not imported here either.
+    Libraries that the program has not imported are not imported here either. A logger that fails gives a warning.
     """
-    if writer is not None:
-        writer.add_text(f"surefoot/{finding.problem}", _text(finding), finding.step)
-    wandb = sys.modules.get("wandb")
-    if wandb is not None and getattr(wandb, "run", None) is not None:
-        wandb.alert(title=f"surefoot: {finding.problem}", text=_text(finding))
-    mlflow = sys.modules.get("mlflow")
-    if mlflow is not None and mlflow.active_run() is not None:
-        mlflow.set_tag(f"surefoot.{finding.problem}", _text(finding)[:5000])
+    tag, text = f"surefoot/{finding.problem}", _text(finding)
+    wandb, mlflow = sys.modules.get("wandb"), sys.modules.get("mlflow")
+    try:
+        if writer is not None:
+            writer.add_text(tag, text, finding.step)
+        if wandb is not None and getattr(wandb, "run", None) is not None:
+            wandb.alert(title=f"surefoot: {finding.problem}", text=text)
+        if mlflow is not None and mlflow.active_run() is not None:
+            mlflow.set_tag(tag.replace("/", "."), text[:5000])
+    except Exception as error:  # noqa: BLE001 - the logger is not ours
+        warnings.warn(f"surefoot cannot log a finding: {error!r}", RuntimeWarning, stacklevel=2)
 
 
 def show(finding: Finding) -> None:

@@ -55,18 +55,18 @@ def guarded(
 ) -> Callable[Concatenate[S, P], T | None]:
     """Makes a method of a :class:`Guarded` object switch it off instead of raising.
 
-    :class:`TrainingProblem` is passed on: the user has asked for it.
+    :class:`TrainingProblem` and errors of the function ``on_finding`` are passed on: the user has asked for them.
     """
 
     @functools.wraps(method)
-    def call(self: S, *args: P.args, **kwargs: P.kwargs) -> T | None:
+    def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T | None:
         if self._is_off:
             return None
         try:
             return method(self, *args, **kwargs)
-        except TrainingProblem:
-            raise
         except Exception as error:  # noqa: BLE001 - whatever it is, it must not end the training
+            if isinstance(error, TrainingProblem) or getattr(error, "_is_of_user", False):
+                raise
             self.switch_off(error)
             return None
 
@@ -85,7 +85,7 @@ class Session:
         on_finding: ``"warn"``, ``"raise"``, ``"ignore"`` or a function that is called with each finding.
         thresholds: Limits of the detectors, as for ``surefoot diagnose --set``: ``{"theta": 0.7}``.
         writer: A TensorBoard ``SummaryWriter`` that receives findings.
-        advise: Returns better advice for a finding, such as a diff of the program, or ``None``.
+        refine: Returns a finding with what the adapter adds to it, such as advice as a diff of the program.
 
     Example:
         >>> session = Session({}, framework="pytorch", on_finding="ignore")
@@ -108,7 +108,7 @@ class Session:
         libraries: Mapping[str, str] | None = None,
         device: str = "cpu",
         every: int = 1,
-        advise: Callable[[Finding], str | None] | None = None,
+        refine: Callable[[Finding], Finding] | None = None,
     ) -> None:
         check_on_finding(on_finding)
         script = Path(sys.argv[0] or "notebook")
@@ -134,8 +134,19 @@ class Session:
         self._framework = framework
         self._on_finding = on_finding
         self._writer = writer
-        self._advise = advise
+        self._refine = refine
         self._steps_per_epoch = int(facts.get("steps_per_epoch") or 0)
+
+    @classmethod
+    def open(cls, facts: Mapping[str, Any], **options: Any) -> Session:
+        """Creates a session; one that records nothing if the run directory cannot be written."""
+        try:
+            return cls(facts, **options)
+        except (OSError, RuntimeError) as error:
+            if options.get("runs") is None:
+                raise
+            warnings.warn(f"surefoot does not record this run: {error}", RuntimeWarning, stacklevel=3)
+            return cls(facts, **{**options, "runs": None})
 
     @property
     def directory(self) -> Path | None:
@@ -197,17 +208,22 @@ class Session:
         problem: Finding | None = None
         for text in found:
             finding = from_json(text, self._framework)
-            better = self._advise(finding) if self._advise else None
-            if better:
-                finding = Finding(**{**finding.__dict__, "advice": better})
+            if self._refine is not None:
+                finding = self._refine(finding)
             self.findings.append(finding)
             loggers.forward(finding, self._writer)
             if callable(self._on_finding):
-                self._on_finding(finding)
+                try:
+                    self._on_finding(finding)
+                except Exception as error:
+                    error._is_of_user = True  # type: ignore[attr-defined]
+                    raise
             elif self._on_finding == "warn":
                 loggers.show(finding)
             elif self._on_finding == "raise" and finding.severity == "problem":
-                problem = problem or finding
+                # Of those at one step, NaN is the cause.
+                if problem is None or finding.problem == "non_finite_loss":
+                    problem = finding
         if problem is not None:
             raise TrainingProblem(problem)
 

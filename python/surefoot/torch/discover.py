@@ -221,6 +221,21 @@ class Discovery:
             if facts["from_logits"]:
                 output["activation"] = "linear"
 
+    def trace_by_hand(self) -> None:
+        """Removes the hooks: :meth:`enter` and :meth:`leave` are called around the code that runs the layers.
+
+        For frameworks that run them by another method than ``forward``.
+        """
+        self._remove_hooks()
+
+    def enter(self, args: Any, kwargs: Any) -> None:
+        """Begins the observation of a step."""
+        self._enter(self.model, args, kwargs)
+
+    def leave(self, output: Any) -> None:
+        """Ends the observation of a step; an output of None is a step that failed."""
+        self._leave(self.model, (), output)
+
     def close(self) -> None:
         """Removes all hooks, also in the middle of a forward pass."""
         self._stop_tracing(None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -53,6 +53,7 @@ def first_nonfinite(
     model: nn.Module,
     inputs: Any,
     loss: Callable[[Any], Tensor] | None = None,
+    keywords: Mapping[str, Any] | None = None,
 ) -> NonFinite | None:
     """Returns the first layer, forward or backward, whose values are not finite for a batch.
 
@@ -63,6 +64,7 @@ def first_nonfinite(
         model: The model, also compiled or wrapped for several devices.
         inputs: The batch: a tensor, a tuple of arguments or a dictionary of named arguments.
         loss: Computes the loss of the model's output. Without it, only the forward pass runs.
+        keywords: Named arguments besides ``inputs``.
 
     Returns:
         The place, or None if every value is finite.
@@ -76,7 +78,7 @@ def first_nonfinite(
         The weight `2.weight` has 2 infinite values.
     """
     model = unwrap(model)
-    found = _check("input", "input", inputs)
+    found = _check("input", "input", (inputs, dict(keywords or {})))
     if found is not None:
         return found
     for name, parameter in model.named_parameters():
@@ -84,10 +86,15 @@ def first_nonfinite(
         if found is not None:
             return found
     with unchanged(model), torch.enable_grad():
-        return _run(model, inputs, loss)
+        return _run(model, inputs, loss, dict(keywords or {}))
 
 
-def _run(model: nn.Module, inputs: Any, loss: Callable[[Any], Tensor] | None) -> NonFinite | None:
+def _run(
+    model: nn.Module,
+    inputs: Any,
+    loss: Callable[[Any], Tensor] | None,
+    keywords: dict[str, Any],
+) -> NonFinite | None:
     found: list[NonFinite] = []
     handles: list[Any] = []
 
@@ -125,9 +132,10 @@ def _run(model: nn.Module, inputs: Any, loss: Callable[[Any], Tensor] | None) ->
             if parameter.requires_grad:
                 handles.append(parameter.register_hook(parameter_hook(name)))
         if isinstance(inputs, dict):
-            output = model(**inputs)
+            output = model(**inputs, **keywords)
         else:
-            output = model(*inputs) if isinstance(inputs, (tuple, list)) else model(inputs)
+            arguments = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+            output = model(*arguments, **keywords)
         if found or loss is None:
             return found[0] if found else None
         value: Any = loss(output)

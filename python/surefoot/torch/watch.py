@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-import statistics
 import time
-import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,19 +19,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from surefoot.finding import Finding
+from surefoot.finding import Finding, TrainingProblem
+from surefoot.schedule import ObserveSchedule
 from surefoot.session import Guarded, OnFinding, Session, check_on_finding, guarded
 from surefoot.torch import device as on_device
+from surefoot.torch.advice import Advisor, actions_for
+from surefoot.torch.batch import save_batch
 from surefoot.torch.discover import Discovery
+from surefoot.torch.first_nonfinite import NonFinite, first_nonfinite
 from surefoot.torch.observed import ObservedLayer, observed_layers
-
-BUDGET = 0.02
-"""Share of the training time that observations may take."""
-
-CALIBRATION = 10
-"""First steps, all observed, in which the interval is chosen. The first two are not timed: they warm up."""
-
-LARGEST_INTERVAL = 256
 
 
 class Watch(Guarded):
@@ -54,8 +49,6 @@ class Watch(Guarded):
         facts: dict[str, Any] | None = None,
     ) -> None:
         check_on_finding(on_finding)
-        if every is not None and every < 1:
-            raise ValueError(f"every must be at least 1, not {every}")
         self._models = [model] if isinstance(model, nn.Module) else list(model)
         self._optimizers = _as_list(optimizer)
         self._options: dict[str, Any] = {
@@ -76,13 +69,14 @@ class Watch(Guarded):
         self._seen_outputs: set[int] = set()
         self._losses: list[Tensor | float] = []
         self._has_stepped = False
-        self._every = every
+        self._schedule = ObserveSchedule(every, (epochs or 0) * (steps_per_epoch or 0))
         self._observing = True
-        self._is_calibrating = every is None
-        self._spent = 0.0
-        self._last_step_at: float | None = None
-        self._timings: list[tuple[float, float]] = []
+        self._has_gradients = False
+        self._probe: nn.Parameter | None = None
         self._probe_norm: Tensor | None = None
+        self._place: NonFinite | None = None
+        self._advisor: Advisor | None = None
+        self._known: dict[str, Any] = {}
         self._scaler = _ScalerHook()
         self._device = torch.device("cpu")
         self._queue = on_device.Queue()
@@ -101,7 +95,12 @@ class Watch(Guarded):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.finish(completed=kind is None)
+        try:
+            self.finish(completed=kind is None)
+        except TrainingProblem:
+            # The error of the loop is the first one.
+            if kind is None:
+                raise
 
     @guarded
     def start(self) -> None:
@@ -113,16 +112,24 @@ class Watch(Guarded):
             self._discoveries.append(Discovery(model, optimizer))
             self._handles.append(model.register_forward_pre_hook(self._remember_batch, with_kwargs=True))
         for optimizer in self._optimizers:
-            self._handles.append(optimizer.register_step_pre_hook(self._before_update))
-            self._handles.append(optimizer.register_step_post_hook(self._after_update))
+            self._handles.append(optimizer.register_step_pre_hook(self._enter_update))
+            self._handles.append(optimizer.register_step_post_hook(self._leave_update))
 
-    @guarded
     def finish(self, *, completed: bool = True) -> None:
         """Detaches the hooks and ends the run. Leaving the ``with`` block does the same.
 
         Args:
             completed: False if the loop was interrupted before its last step.
         """
+        self._detach()
+        self._end(completed)
+        self._batch = None
+
+    def switch_off(self, error: Exception) -> None:
+        super().switch_off(error)
+        self._detach()
+
+    def _detach(self) -> None:
         for handle in self._handles + self._output_handles:
             handle.remove()
         self._handles.clear()
@@ -130,7 +137,9 @@ class Watch(Guarded):
         for discovery in self._discoveries:
             discovery.close()
         self._scaler.detach()
-        self._batch = None
+
+    @guarded
+    def _end(self, completed: bool) -> None:
         if self._session is None:
             return
         self._drain(wait=True)
@@ -139,6 +148,8 @@ class Watch(Guarded):
         for index, model in enumerate(self._models):
             prefix = f"{index}." if len(self._models) > 1 else ""
             for name, parameter in model.state_dict().items():
+                if not isinstance(parameter, Tensor):
+                    continue
                 tensor = _local(parameter).detach().cpu().contiguous()
                 if tensor.dtype in on_device.FORMATS:
                     tensors.append(tensor)  # keeps the memory alive
@@ -262,6 +273,9 @@ class Watch(Guarded):
                 parameters.append((index, _local(parameter).numel(), _format(parameter), rows))
         if self._parameters:
             self._device = self._parameters[0].device
+        if not several:
+            self._advisor = Advisor(self._discoveries[0], next(iter(self._optimizers), None))
+        self._known = facts
         self._session = self._open(facts)
         self._session.core.set_parameters(parameters)
         self._arm_probe()
@@ -272,14 +286,13 @@ class Watch(Guarded):
             "framework": "pytorch",
             "libraries": {"torch": torch.__version__},
             "device": str(self._device),
-            "every": self._every or 1,
+            "every": self._schedule.every or 1,
+            "refine": self._refine,
         }
-        try:
-            return Session(facts, **options, **self._options)
-        except RuntimeError as error:
-            # The directory cannot be written; the diagnosis needs none.
-            warnings.warn(f"surefoot does not record this run: {error}", RuntimeWarning, stacklevel=2)
-            return Session(facts, **options, **{**self._options, "runs": None})
+        if _rank() > 0:
+            # Every process observes; the first one reports and records.
+            self._options |= {"runs": None, "on_finding": "ignore", "writer": None}
+        return Session.open(facts, **options, **self._options)
 
     @guarded
     def _remember_batch(self, model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -306,23 +319,84 @@ class Watch(Guarded):
             self._probe_norm = _local(parameter.grad).norm()
 
     @guarded
-    def _before_update(self, optimizer: torch.optim.Optimizer, *_: object) -> None:
+    def before_update(self, optimizer: torch.optim.Optimizer) -> None:
+        """Observes the gradients, before the optimizer changes the weights.
+
+        The watch calls it itself, except where the loop passes a closure to ``optimizer.step``.
+        """
         if self._session is None and all(it.observed for it in self._discoveries):
             self._begin()
+        self._look_for_nan()
         if not self._observing or self._session is None:
             return
         begun = time.perf_counter()
         mine = {id(it) for group in optimizer.param_groups for it in group["params"]}
-        indices = [i for i, it in enumerate(self._parameters) if id(it) in mine]
-        self._observe_gradients(indices)
+        self._observe_gradients(i for i, it in enumerate(self._parameters) if id(it) in mine)
+        self._has_gradients = True
+        self._sample_weights()
+        self._schedule.spent(begun)
+
+    @guarded
+    def _enter_update(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if not _closure(args, kwargs):
+            self.before_update(optimizer)
+        elif self._observing and self._session is not None:
+            self._sample_weights()
+
+    @guarded
+    def _leave_update(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        if _closure(args, kwargs) and not self._has_gradients and self._observing and self._session:
+            mine = {id(it) for group in optimizer.param_groups for it in group["params"]}
+            self._observe_gradients(i for i, it in enumerate(self._parameters) if id(it) in mine)
+        self._has_stepped = True
+
+    def _sample_weights(self) -> None:
+        assert self._session is not None
         if self._device.type == "cpu":
             self._session.core.before_update([_local(it).data_ptr() for it in self._parameters])
         else:
-            self._queue.sample(self._parameters)
-        self._spent += time.perf_counter() - begun
+            self._queue.sample([_local(it) for it in self._parameters])
 
-    def _after_update(self, *_: object) -> None:
-        self._has_stepped = True
+    def _look_for_nan(self) -> None:
+        """Finds the first layer with NaN before the update spreads it to all weights. On CPU only: it reads a value."""
+        if self._place is not None or self._probe is None or self._device.type != "cpu":
+            return
+        gradient = self._probe.grad
+        if gradient is not None and not math.isfinite(float(_local(gradient).sum())):
+            self._place = self._first_nonfinite()
+
+    def _first_nonfinite(self) -> NonFinite | None:
+        is_sharded = any(hasattr(it, "to_local") for it in self._parameters)
+        # The forward pass of a sharded model is a joint operation of all processes.
+        if len(self._models) == 1 and self._batch is not None and not is_sharded:
+            args, kwargs = self._batch
+            found = first_nonfinite(self._models[0], args, keywords=kwargs)
+            if found is not None:
+                return found
+        for layer in reversed(self._layers):
+            for parameter in layer.parameters:
+                gradient = None if parameter.grad is None else _local(parameter.grad)
+                if gradient is not None and not bool(torch.isfinite(gradient).all()):
+                    nan, inf = int(gradient.isnan().sum()), int(gradient.isinf().sum())
+                    return NonFinite(layer.name, "backward", nan, inf)
+        return None
+
+    def _refine(self, finding: Finding) -> Finding:
+        """Adds the first layer with NaN and the saved batch to the message, or a diff of the program as advice."""
+        if finding.problem == "non_finite_loss":
+            place = self._place or self._first_nonfinite()
+            message = finding.message if place is None else f"{finding.message} {place}"
+            directory = self.directory
+            if directory is not None and self._batch is not None:
+                path = save_batch(directory, finding.step, self._batch)
+                message += f" The batch is saved as {path.name} in the run directory." if path else ""
+            layers = [place.layer] if place and place.phase in ("forward", "backward") else finding.layers
+            return replace(finding, message=message, layers=layers)
+        if self._advisor is not None:
+            actions = actions_for(finding.problem, self._known)
+            diff = self._advisor.diff(*actions) if actions else None
+            return replace(finding, advice=diff) if diff else finding
+        return finding
 
     def _observe_gradients(self, indices: Iterable[int]) -> None:
         assert self._session is not None
@@ -333,7 +407,7 @@ class Watch(Guarded):
                 gradients[index] = _dense(_local(gradient))
         scale = self._scaler.scale
         probe = self._probe_norm
-        now = getattr(self, "_probe", None)
+        now = self._probe
         self._probe_norm = None
         if self._device.type == "cpu":
             if probe is not None and now is not None and now.grad is not None:
@@ -393,7 +467,7 @@ class Watch(Guarded):
         self._output_handles.clear()
         self._seen_outputs.clear()
 
-    def _output_hook(self, index: int, layer: Layer) -> Any:
+    def _output_hook(self, index: int, layer: ObservedLayer) -> Any:
         def observe(module: nn.Module, args: Any, output: Any) -> None:
             # Evaluation and recomputed activations are not observed.
             if index in self._seen_outputs or not torch.is_grad_enabled() or self._is_off:
@@ -407,7 +481,7 @@ class Watch(Guarded):
                 self._observe("output", index, tensor, layer.functional_activation)
             except Exception as error:  # noqa: BLE001 - must not end the training
                 self.switch_off(error)
-            self._spent += time.perf_counter() - begun
+            self._schedule.spent(begun)
 
         return observe
 
@@ -415,16 +489,11 @@ class Watch(Guarded):
 
     def _plan_next(self, session: Session, begun: float) -> None:
         """Decides if the next step is observed, and attaches or detaches the hooks of outputs."""
-        now = time.perf_counter()
-        if self._is_calibrating:
-            spent, self._spent = self._spent + now - begun, 0.0
-            if self._last_step_at is not None:
-                self._timings.append((now - self._last_step_at, spent))
-            self._last_step_at = now
-            if len(self._timings) >= CALIBRATION:
-                self._choose_interval(session)
-        done = session.steps + len(self._queue)
-        observing = self._every is None or done % self._every == 0
+        self._schedule.spent(begun)
+        if self._schedule.end_step():
+            event = {"event": "observe_every", "step": session.steps, "every": self._schedule.every}
+            session.core.event(json.dumps(event))
+        observing = self._schedule.observes(session.steps + len(self._queue))
         if observing and not self._output_handles:
             self._arm_outputs()
         elif not observing and self._output_handles:
@@ -432,21 +501,7 @@ class Watch(Guarded):
         else:
             self._seen_outputs.clear()
         self._observing = observing
-
-    def _choose_interval(self, session: Session) -> None:
-        self._is_calibrating = False
-        timed = self._timings[2:]
-        whole = statistics.median(step for step, _ in timed)
-        cost = statistics.median(spent for _, spent in timed)
-        training = max(whole - cost, 1e-9)
-        self._every = min(max(math.ceil(cost / (BUDGET * training)), 1), LARGEST_INTERVAL)
-        total = (self._lengths["epochs"] or 0) * (self._lengths["steps_per_epoch"] or 0)
-        if total:
-            # A short training is observed about 25 times at least.
-            self._every = min(self._every, max(total // 25, 1))
-        session.core.event(
-            json.dumps({"event": "observe_every", "step": session.steps, "every": self._every})
-        )
+        self._has_gradients = False
 
     def _drain(self, *, wait: bool) -> None:
         if self._session is not None:
@@ -468,7 +523,7 @@ class _ScalerHook:
             hook._scaler = scaler
             return original(scaler, outputs)
 
-        torch.amp.GradScaler.scale = scale  # type: ignore[method-assign]
+        torch.amp.GradScaler.scale = scale  # type: ignore[assignment, method-assign]
 
     def detach(self) -> None:
         if self._original is not None:
@@ -488,6 +543,16 @@ def _as_list(optimizer: Any) -> list[torch.optim.Optimizer]:
     # Wrappers such as Accelerate's keep the real one; others are followed by `step` alone.
     found = [getattr(it, "optimizer", it) for it in given]
     return [it for it in found if isinstance(it, torch.optim.Optimizer)]
+
+
+def _closure(args: Any, kwargs: Any) -> bool:
+    """True if ``optimizer.step`` was called with a closure, which computes the gradients only then."""
+    return any(it is not None for it in (*args[1:], kwargs.get("closure")))
+
+
+def _rank() -> int:
+    distributed = torch.distributed
+    return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
 
 
 def _local(tensor: Tensor) -> Tensor:

@@ -1,0 +1,305 @@
+"""Watches ``model.fit`` of Keras 3, on PyTorch, TensorFlow and JAX.
+
+Loss, metrics, weights and updates are observed on every backend. Gradients and outputs are observed where Keras runs
+them as values: on PyTorch, and on TensorFlow with ``run_eagerly=True``. In a compiled step of TensorFlow or JAX they
+exist inside the graph only.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy
+
+from surefoot.finding import Finding
+from surefoot.keras_facts import Layer, facts_of
+from surefoot.schedule import ObserveSchedule
+from surefoot.session import Guarded, OnFinding, Session, check_on_finding, guarded
+
+_FORMATS = ("float16", "float32", "float64")
+
+
+class Watch(keras.callbacks.Callback, Guarded):
+    """A Keras callback that says what goes wrong while it goes wrong.
+
+    Args:
+        runs: Directory below which the run is recorded; ``None`` records nothing.
+        name: Name of the run; by default that of the script.
+        every: Interval of observations in steps; by default chosen so that watching takes about 2% of the time.
+        on_finding: ``"warn"``, ``"raise"``, ``"ignore"`` or a function that is called with each finding.
+        thresholds: Limits of the detectors, as for ``surefoot diagnose --set``.
+        writer: A TensorBoard ``SummaryWriter`` that receives findings. Active W&B and MLflow runs receive them too.
+
+    Example::
+
+        model.fit(x, y, epochs=10, callbacks=[surefoot.keras.Watch()])
+    """
+
+    def __init__(
+        self,
+        *,
+        runs: str | Path | None = "runs",
+        name: str | None = None,
+        every: int | None = None,
+        on_finding: OnFinding = "warn",
+        thresholds: dict[str, object] | None = None,
+        writer: Any = None,
+    ) -> None:
+        super().__init__()
+        check_on_finding(on_finding)
+        ObserveSchedule(every)
+        self._every = every
+        self._options: dict[str, Any] = {
+            "runs": runs,
+            "name": name,
+            "on_finding": on_finding,
+            "thresholds": thresholds,
+            "writer": writer,
+        }
+        self._session: Session | None = None
+        self._schedule = ObserveSchedule(every)
+        self._layers: list[Layer] = []
+        self._handles: list[Any] = []
+        self._optimizer: Any = None
+        self._observing = False
+        self._is_training = False
+        self._epoch = 1
+        self._means: dict[str, tuple[float, int]] = {}
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Problems and warnings so far, in the order of their discovery."""
+        return self._session.findings if self._session is not None else []
+
+    @property
+    def session(self) -> Session | None:
+        """The session with the core; ``None`` before the first step."""
+        return self._session
+
+    # Moments of Keras
+
+    @guarded
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._finish(completed=False)
+        self._layers, facts = facts_of(self.model, self.params or {})
+        total = (facts.get("epochs") or 0) * (facts.get("steps_per_epoch") or 0)
+        self._schedule = ObserveSchedule(self._every, total)
+        options: dict[str, Any] = {
+            "framework": "keras",
+            "libraries": {"keras": keras.__version__},
+            "device": keras.backend.backend(),
+            "every": self._every or 1,
+        }
+        self._session = Session.open(facts, **options, **self._options)
+        self._session.core.set_parameters(
+            [
+                (index, int(numpy.prod(it.weight.shape)), _format(it.weight), it.rows)
+                for index, it in enumerate(self._layers)
+                if it.weight is not None
+            ]
+        )
+        self._attach()
+
+    @guarded
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._epoch = epoch + 1
+        self._means.clear()
+
+    @guarded
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        if self._session is None:
+            return
+        self._is_training = True
+        self._observing = self._schedule.observes(self._session.steps)
+        if self._observing:
+            begun = time.perf_counter()
+            self._sync()
+            arrays = self._weights()
+            self._session.core.before_update([it.ctypes.data for it in arrays])
+            self._schedule.spent(begun)
+
+    @guarded
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        if self._session is None:
+            return
+        begun = time.perf_counter()
+        self._is_training = False
+        if self._observing:
+            self._sync()
+            arrays = self._weights()
+            self._session.core.weights([it.ctypes.data for it in arrays])
+        logs = dict(logs or {})
+        loss = self._of_batch("loss", logs.get("loss"), batch)
+        metric = next((name for name in logs if "acc" in name and not name.startswith("val")), None)
+        value = self._of_batch(metric, logs.get(metric), batch) if metric else None
+        rate = getattr(self.model.optimizer, "learning_rate", None)
+        if loss is not None:
+            self._session.step(
+                loss,
+                epoch=self._epoch,
+                metric=None if value is None else min(max(value, 0.0), 1.0),
+                learning_rate=None if rate is None else float(keras.ops.convert_to_numpy(rate)),
+            )
+        self._schedule.spent(begun)
+        if self._schedule.end_step():
+            event = {"event": "observe_every", "step": self._session.steps, "every": self._schedule.every}
+            self._session.core.event(json.dumps(event))
+
+    @guarded
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        logs = logs or {}
+        if self._session is not None and "val_loss" in logs:
+            metric = next((logs[name] for name in logs if name.startswith("val_") and "acc" in name), None)
+            number = None if metric is None else float(metric)
+            self._session.evaluation(float(logs["val_loss"]), metric=number, epoch=epoch + 1)
+
+    @guarded
+    def on_train_end(self, logs: Any = None) -> None:
+        self._finish(completed=True)
+
+    def switch_off(self, error: Exception) -> None:
+        super().switch_off(error)
+        self._detach()
+
+    def __del__(self) -> None:
+        # After an error, Keras does not call `on_train_end`.
+        try:
+            self._finish(completed=False)
+        except Exception:  # noqa: BLE001 - the interpreter may be shutting down
+            pass
+
+    # Observing
+
+    def _of_batch(self, name: str, mean: Any, batch: int) -> float | None:
+        """The value of a batch: Keras logs the mean since the begin of the epoch."""
+        if mean is None:
+            return None
+        current = float(mean)
+        before, count = self._means.get(name, (0.0, 0))
+        steps = batch + 1
+        self._means[name] = (current, steps)
+        if steps <= count or not numpy.isfinite(before):
+            return current
+        return (current * steps - before * count) / (steps - count)
+
+    def _sync(self) -> None:
+        # JAX keeps the state of a training outside the model.
+        sync = getattr(self.model, "jax_state_sync", None)
+        if sync is not None:
+            sync()
+
+    def _weights(self) -> list[Any]:
+        return [_array(it.weight) for it in self._layers if it.weight is not None]
+
+    def _attach(self) -> None:
+        optimizer = self.model.optimizer
+        # The optimizer inside one that scales the loss receives the unscaled gradients.
+        self._optimizer = getattr(optimizer, "inner_optimizer", optimizer)
+        if self._optimizer is None:
+            return
+        original = self._optimizer.apply
+        me = weakref.ref(self)
+
+        def apply(grads: Any, trainable_variables: Any = None) -> Any:
+            watch = me()
+            if watch is not None:
+                watch._observe_gradients(grads, trainable_variables)
+            return original(grads, trainable_variables)
+
+        self._optimizer.__dict__["apply"] = apply
+        if keras.backend.backend() == "torch":
+            for index, layer in enumerate(self._layers):
+                if layer.output is not None:
+                    self._handles.append(layer.output.register_forward_hook(_output_hook(me, index)))
+
+    def _detach(self) -> None:
+        if self._optimizer is not None:
+            self._optimizer.__dict__.pop("apply", None)
+            self._optimizer = None
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+
+    @guarded
+    def _observe_gradients(self, gradients: Sequence[Any], variables: Sequence[Any] | None) -> None:
+        if not self._observing or self._session is None or not all(map(_is_value, gradients)):
+            return
+        begun = time.perf_counter()
+        known = variables if variables is not None else self.model.trainable_variables
+        by_variable = {id(variable): it for variable, it in zip(known, gradients)}
+        arrays: list[Any] = []
+        for layer in self._layers:
+            if layer.weight is None:
+                continue
+            gradient = by_variable.get(id(layer.weight))
+            array = None if gradient is None else _array(gradient, _format(layer.weight))
+            if array is not None and layer.rows:
+                # Keras has one column for each unit.
+                array = numpy.ascontiguousarray(array.reshape(-1, layer.rows).T)
+            arrays.append(array)
+        self._session.core.gradients([0 if it is None else it.ctypes.data for it in arrays], 1.0)
+        self._schedule.spent(begun)
+
+    @guarded
+    def _observe_output(self, index: int, output: Any) -> None:
+        if not self._observing or not self._is_training or self._session is None:
+            return
+        if isinstance(output, (list, tuple)):
+            output = output[0]
+        begun = time.perf_counter()
+        array = _array(output)
+        self._session.core.output(index, array.ctypes.data, array.size, str(array.dtype))
+        self._schedule.spent(begun)
+
+    def _finish(self, *, completed: bool) -> None:
+        self._detach()
+        session = self._session
+        if session is None or session.summary is not None:
+            return
+        arrays = [(it.path, _array(it)) for it in self.model.weights if "float" in str(it.dtype)]
+        session.finish(
+            completed=completed,
+            weights=[(name, it.ctypes.data, it.size, str(it.dtype)) for name, it in arrays],
+        )
+
+
+def _output_hook(me: weakref.ref[Watch], index: int) -> Any:
+    def observe(module: Any, args: Any, output: Any) -> None:
+        watch = me()
+        if watch is not None and watch._observing:
+            watch._observe_output(index, output)
+
+    return observe
+
+
+def _is_value(tensor: Any) -> bool:
+    """True for a tensor with values, False inside a graph that is being compiled."""
+    if tensor is None:
+        return True
+    if keras.backend.backend() == "torch":
+        import torch
+
+        return not torch.compiler.is_compiling()
+    return keras.backend.backend() == "tensorflow" and hasattr(tensor, "numpy")
+
+
+def _format(variable: Any) -> str:
+    name = str(getattr(variable, "dtype", "float32")).removeprefix("torch.")
+    return name if name in _FORMATS else "float32"
+
+
+def _array(tensor: Any, format: str | None = None) -> Any:
+    """The values as a contiguous array; without a copy where they are in main memory."""
+    if hasattr(tensor, "detach"):
+        tensor = tensor.detach()
+    name = str(getattr(tensor, "dtype", "")).removeprefix("torch.")
+    if name not in _FORMATS:
+        tensor = keras.ops.cast(tensor, "float32")
+    array = numpy.ascontiguousarray(keras.ops.convert_to_numpy(tensor))
+    return array if format is None or str(array.dtype) == format else array.astype(format)

@@ -156,6 +156,7 @@ class ForwardTrace(TorchFunctionMode):
         #: Layers that the outputs of the model come from.
         self.output_layers: list[Layer] = []
         self.loss: LossCall | None = None
+        self._judged: list[_Value] = []
         self.has_residual = False
         #: The first error inside the observation, which ends it.
         self.error: Exception | None = None
@@ -194,9 +195,12 @@ class ForwardTrace(TorchFunctionMode):
         self._handles.clear()
         if self._root is self._model:
             self._left(self._model, (), output)
-        for tensor in tensors_in(output):
-            value = self._values.get(tensor)
-            if value is None or value.layer is None:
+        values = self._found(tensors_in(output))
+        if all(value.layer is None for value in values):
+            # Where a step returns nothing but its loss, the loss function gets the outputs.
+            values = self._judged
+        for value in values:
+            if value.layer is None:
                 continue
             if value.call is None or value.changed:
                 value.layer.uses.add(None if value.changed else "linear")
@@ -270,7 +274,8 @@ class ForwardTrace(TorchFunctionMode):
         if name is not None:
             self._activated(func, name, values, result)
         elif func in LOSSES:
-            self.loss = self.loss or LossCall.of(func, args, kwargs)
+            if self.loss is None:
+                self.loss, self._judged = LossCall.of(func, args, kwargs), values
             self._use(values, "linear")
         elif (func in _WEIGHTS or func in _MATRIX) and any(owners):
             self._weighted(func, owners, values, result)

@@ -1,0 +1,127 @@
+"""The watch of a small GPT on generated text, healthy and faulty."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+import torch.nn.functional as F  # noqa: E402
+from torch import nn  # noqa: E402
+
+import surefoot  # noqa: E402
+
+torch.set_num_threads(1)
+
+WIDTH, HEADS, CONTEXT = 32, 4, 32
+LETTERS = "abcdefghijklmnopqrstuvwxyz ."
+WORDS = ["the", "cat", "saw", "a", "dog", "near", "old", "house", "and", "sang", "to", "birds"]
+
+
+def text(seed: int) -> torch.Tensor:
+    """Sentences of words in a fixed order of kinds, as letters."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randint(len(WORDS), (2000,), generator=generator).tolist()
+    words = " ".join(WORDS[it] + ("." if index % 7 == 6 else "") for index, it in enumerate(drawn))
+    return torch.tensor([LETTERS.index(it) for it in words])
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, _ = x.shape
+        q, k, v = (
+            it.view(batch, length, HEADS, -1).transpose(1, 2) for it in self.qkv(self.norm1(x)).chunk(3, dim=-1)
+        )
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, WIDTH))
+        return x + self.down(F.gelu(self.up(self.norm2(x))))
+
+
+class Gpt(nn.Module):
+    def __init__(self, blocks: int = 2) -> None:
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(len(LETTERS), WIDTH), nn.Embedding(CONTEXT, WIDTH)
+        self.blocks = nn.Sequential(*(Block() for _ in range(blocks)))
+        self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, len(LETTERS), bias=False)
+        for name, parameter in self.named_parameters():
+            if parameter.dim() > 1:
+                scale = 0.02 / math.sqrt(2 * blocks) if name.endswith(("out.weight", "down.weight")) else 0.02
+                nn.init.normal_(parameter, std=scale)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.tokens(ids) + self.positions(torch.arange(ids.shape[1]))
+        return self.head(self.norm(self.blocks(x)))
+
+
+def train(
+    lr: float = 1e-3,
+    warmup: int = 20,
+    steps: int = 150,
+    seed: int = 0,
+    left_out: str = "",
+    spoil_at: int = -1,
+    clip: float = 1.0,
+) -> Any:
+    torch.manual_seed(seed)
+    model, corpus = Gpt(), text(seed)
+    used = [it for name, it in model.named_parameters() if not (left_out and name.startswith(left_out))]
+    optimizer = torch.optim.AdamW(used, lr=lr)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min((step + 1) / max(warmup, 1), 1.0))
+    options: dict[str, Any] = {"epochs": 1, "steps_per_epoch": steps, "runs": None, "on_finding": "ignore"}
+    with surefoot.watch(model, optimizer, every=2, **options) as run:
+        for step in range(steps):
+            starts = torch.randint(len(corpus) - CONTEXT - 1, (8,))
+            x = torch.stack([corpus[it : it + CONTEXT] for it in starts.tolist()])
+            y = torch.stack([corpus[it + 1 : it + CONTEXT + 1] for it in starts.tolist()])
+            loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+            if step == spoil_at:
+                with torch.no_grad():
+                    model.blocks[1].up.weight[3, 5] = float("nan")
+                loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+            optimizer.step()
+            schedule.step()
+            run.step(loss)
+    run.last_loss = float(loss.detach())
+    return run
+
+
+def problems(run: Any) -> dict[str, Any]:
+    return {it.problem: it for it in run.findings if it.severity == "problem"}
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_healthy_gpt_has_no_problem(seed: int) -> None:
+    run = train(seed=seed)
+    assert problems(run) == {}
+    assert run.last_loss < 2.6
+
+
+def test_a_rate_100_times_too_high_without_warm_up_is_found() -> None:
+    run = train(lr=0.1, warmup=0)
+    assert run.last_loss > 2.6
+    assert problems(run)
+    assert min(it.step for it in problems(run).values()) < 120
+
+
+def test_nan_in_the_middle_names_the_layer() -> None:
+    finding = problems(train(spoil_at=60))["non_finite_loss"]
+    assert finding.step == 61
+    assert "blocks.1.up" in finding.message
+
+
+@pytest.mark.parametrize("part", ["tokens", "head"])
+def test_a_part_that_is_not_in_the_optimizer_is_named(part: str) -> None:
+    run = train(left_out=part)
+    named = [it for it in run.findings if it.problem == "unchanged_weights"]
+    assert named and named[0].layers == [part]

@@ -7,6 +7,9 @@ trials of a hyperparameter search, and makes runs repeatable. The entry points a
 
 from __future__ import annotations
 
+import importlib
+from types import ModuleType
+
 from surefoot._core import VERSION as __version__
 from surefoot.finding import Finding, TrainingProblem
 from surefoot.fit import Result, fit
@@ -14,3 +17,12 @@ from surefoot.session import Session
 from surefoot.watch import watch
 
 __all__ = ["Finding", "Result", "Session", "TrainingProblem", "__version__", "fit", "watch"]
+
+_HOSTS = ("keras", "lightning", "torch", "transformers")
+
+
+def __getattr__(name: str) -> ModuleType:
+    # The module of a host is imported with its first use, and the host with it.
+    if name in _HOSTS:
+        return importlib.import_module(f"surefoot.{name}")
+    raise AttributeError(f"module 'surefoot' has no attribute {name!r}")

@@ -28,6 +28,8 @@ from surefoot.torch.batch import save_batch
 from surefoot.torch.discover import Discovery
 from surefoot.torch.first_nonfinite import NonFinite, first_nonfinite
 from surefoot.torch.observed import ObservedLayer, observed_layers
+from surefoot.torch.scaler import ScalerHook
+from surefoot.torch.tensors import dense, first_tensor, format_of, local
 
 
 class Watch(Guarded):
@@ -77,7 +79,7 @@ class Watch(Guarded):
         self._place: NonFinite | None = None
         self._advisor: Advisor | None = None
         self._known: dict[str, Any] = {}
-        self._scaler = _ScalerHook()
+        self._scaler = ScalerHook()
         self._device = torch.device("cpu")
         self._queue = on_device.Queue()
         self._metric_name: str | None = None
@@ -150,10 +152,10 @@ class Watch(Guarded):
             for name, parameter in model.state_dict().items():
                 if not isinstance(parameter, Tensor):
                     continue
-                tensor = _local(parameter).detach().cpu().contiguous()
+                tensor = local(parameter).detach().cpu().contiguous()
                 if tensor.dtype in on_device.FORMATS:
                     tensors.append(tensor)  # keeps the memory alive
-                    weights.append((prefix + name, tensor.data_ptr(), tensor.numel(), _format(tensor)))
+                    weights.append((prefix + name, tensor.data_ptr(), tensor.numel(), format_of(tensor)))
         self._session.finish(completed=completed, weights=weights)
 
     # Results
@@ -269,8 +271,8 @@ class Watch(Guarded):
         for index, layer in enumerate(self._layers):
             for parameter in layer.parameters:
                 self._parameters.append(parameter)
-                rows = _local(parameter).shape[0] if layer.rows_are_units else 0
-                parameters.append((index, _local(parameter).numel(), _format(parameter), rows))
+                rows = local(parameter).shape[0] if layer.rows_are_units else 0
+                parameters.append((index, local(parameter).numel(), format_of(parameter), rows))
         if self._parameters:
             self._device = self._parameters[0].device
         if not several:
@@ -316,7 +318,7 @@ class Watch(Guarded):
     @guarded
     def _note_probe(self, parameter: Tensor) -> None:
         if self._observing and parameter.grad is not None:
-            self._probe_norm = _local(parameter.grad).norm()
+            self._probe_norm = local(parameter.grad).norm()
 
     @guarded
     def before_update(self, optimizer: torch.optim.Optimizer) -> None:
@@ -353,16 +355,16 @@ class Watch(Guarded):
     def _sample_weights(self) -> None:
         assert self._session is not None
         if self._device.type == "cpu":
-            self._session.core.before_update([_local(it).data_ptr() for it in self._parameters])
+            self._session.core.before_update([local(it).data_ptr() for it in self._parameters])
         else:
-            self._queue.sample([_local(it) for it in self._parameters])
+            self._queue.sample([local(it) for it in self._parameters])
 
     def _look_for_nan(self) -> None:
         """Finds the first layer with NaN before the update spreads it to all weights. On CPU only: it reads a value."""
         if self._place is not None or self._probe is None or self._device.type != "cpu":
             return
         gradient = self._probe.grad
-        if gradient is not None and not math.isfinite(float(_local(gradient).sum())):
+        if gradient is not None and not math.isfinite(float(local(gradient).sum())):
             self._place = self._first_nonfinite()
 
     def _first_nonfinite(self) -> NonFinite | None:
@@ -375,7 +377,7 @@ class Watch(Guarded):
                 return found
         for layer in reversed(self._layers):
             for parameter in layer.parameters:
-                gradient = None if parameter.grad is None else _local(parameter.grad)
+                gradient = None if parameter.grad is None else local(parameter.grad)
                 if gradient is not None and not bool(torch.isfinite(gradient).all()):
                     nan, inf = int(gradient.isnan().sum()), int(gradient.isinf().sum())
                     return NonFinite(layer.name, "backward", nan, inf)
@@ -404,14 +406,14 @@ class Watch(Guarded):
         for index in indices:
             gradient = self._parameters[index].grad
             if gradient is not None and not gradient.is_sparse:
-                gradients[index] = _dense(_local(gradient))
+                gradients[index] = dense(local(gradient))
         scale = self._scaler.scale
         probe = self._probe_norm
         now = self._probe
         self._probe_norm = None
         if self._device.type == "cpu":
             if probe is not None and now is not None and now.grad is not None:
-                norm = float(_local(now.grad).norm())
+                norm = float(local(now.grad).norm())
                 # The gradient before clipping and unscaling, in units of the loss.
                 scale *= norm / float(probe) if norm > 0 and float(probe) > 0 else 1.0
             addresses = [0 if it is None else it.data_ptr() for it in gradients]
@@ -430,10 +432,10 @@ class Watch(Guarded):
     def _observe_weights(self) -> None:
         assert self._session is not None
         if self._device.type == "cpu":
-            self._session.core.weights([_local(it).data_ptr() for it in self._parameters])
+            self._session.core.weights([local(it).data_ptr() for it in self._parameters])
             return
         groups = {
-            index: [_local(it).detach() for it in layer.parameters]
+            index: [local(it).detach() for it in layer.parameters]
             for index, layer in enumerate(self._layers)
             if layer.parameters
         }
@@ -441,7 +443,7 @@ class Watch(Guarded):
 
     def _observe(self, quantity: str, layer: int, tensor: Tensor, activation: Any) -> None:
         assert self._session is not None
-        tensor = _local(tensor).detach()
+        tensor = local(tensor).detach()
         if activation is not None:
             with torch.no_grad():
                 tensor = activation(tensor)
@@ -449,11 +451,11 @@ class Watch(Guarded):
             bounds = on_device.bounds(self._layers[layer].activation) if quantity == "output" else None
             self._queue.measure(quantity, {layer: [tensor]}, {}, 1.0, bounds)
             return
-        tensor = _dense(tensor)
+        tensor = dense(tensor)
         if quantity == "input":
-            self._session.core.input(tensor.data_ptr(), tensor.numel(), _format(tensor))
+            self._session.core.input(tensor.data_ptr(), tensor.numel(), format_of(tensor))
         else:
-            self._session.core.output(layer, tensor.data_ptr(), tensor.numel(), _format(tensor))
+            self._session.core.output(layer, tensor.data_ptr(), tensor.numel(), format_of(tensor))
 
     def _arm_outputs(self) -> None:
         for index, layer in enumerate(self._layers):
@@ -472,7 +474,7 @@ class Watch(Guarded):
             # Evaluation and recomputed activations are not observed.
             if index in self._seen_outputs or not torch.is_grad_enabled() or self._is_off:
                 return
-            tensor = output if isinstance(output, Tensor) else _first_tensor(output)
+            tensor = output if isinstance(output, Tensor) else first_tensor(output)
             if tensor is None or tensor.dtype not in on_device.FORMATS or tensor.numel() == 0:
                 return
             begun = time.perf_counter()
@@ -508,34 +510,6 @@ class Watch(Guarded):
             self._queue.deliver(self._session, wait=wait)
 
 
-class _ScalerHook:
-    """Follows the loss scale of ``torch.amp.GradScaler``, of whichever instance the loop uses."""
-
-    def __init__(self) -> None:
-        self._scaler: Any = None
-        self._original: Any = None
-
-    def attach(self) -> None:
-        self._original = original = torch.amp.GradScaler.scale
-        hook = self
-
-        def scale(scaler: Any, outputs: Any) -> Any:
-            hook._scaler = scaler
-            return original(scaler, outputs)
-
-        torch.amp.GradScaler.scale = scale  # type: ignore[assignment, method-assign]
-
-    def detach(self) -> None:
-        if self._original is not None:
-            torch.amp.GradScaler.scale = self._original  # type: ignore[method-assign]
-            self._original = None
-
-    @property
-    def scale(self) -> float:
-        scaler = self._scaler
-        return float(scaler.get_scale()) if scaler is not None and scaler.is_enabled() else 1.0
-
-
 def _as_list(optimizer: Any) -> list[torch.optim.Optimizer]:
     if optimizer is None:
         return []
@@ -553,30 +527,3 @@ def _closure(args: Any, kwargs: Any) -> bool:
 def _rank() -> int:
     distributed = torch.distributed
     return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
-
-
-def _local(tensor: Tensor) -> Tensor:
-    """The shard of this process, of a distributed tensor."""
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
-
-
-def _dense(tensor: Tensor) -> Tensor:
-    if tensor.is_contiguous() or (
-        tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
-    ):
-        return tensor
-    return tensor.contiguous()
-
-
-def _format(tensor: Tensor) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
-
-
-def _first_tensor(output: Any) -> Tensor | None:
-    if isinstance(output, Tensor):
-        return output
-    if isinstance(output, dict):
-        output = list(output.values())
-    if isinstance(output, (tuple, list)):
-        return next((found for it in output if (found := _first_tensor(it)) is not None), None)
-    return None

@@ -1,0 +1,38 @@
+"""Tensors as the core reads them: local, contiguous, of a known format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def local(tensor: Tensor) -> Tensor:
+    """The shard of this process, of a distributed tensor."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def dense(tensor: Tensor) -> Tensor:
+    """The tensor itself if its values are contiguous in any order, else a contiguous copy."""
+    if tensor.is_contiguous() or (
+        tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last)
+    ):
+        return tensor
+    return tensor.contiguous()
+
+
+def format_of(tensor: Tensor) -> str:
+    """The name of its number format, such as ``"float32"``."""
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def first_tensor(output: Any) -> Tensor | None:
+    """The first tensor in an output of tuples, lists and dictionaries; None if there is none."""
+    if isinstance(output, Tensor):
+        return output
+    if isinstance(output, dict):
+        output = list(output.values())
+    if isinstance(output, (tuple, list)):
+        return next((found for it in output if (found := first_tensor(it)) is not None), None)
+    return None

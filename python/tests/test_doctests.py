@@ -1,0 +1,29 @@
+"""The examples in docstrings run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import importlib.util
+import pkgutil
+
+import pytest
+
+import surefoot
+
+HOSTS = {"surefoot.keras_facts": "keras"} | {f"surefoot.{it}": it for it in ("keras", "lightning", "transformers")}
+NEEDS_TORCH = ("surefoot.lightning", "surefoot.torch", "surefoot.transformers", "surefoot.watch", "surefoot.fit")
+MODULES = [
+    "surefoot",
+    *(it.name for it in pkgutil.iter_modules(surefoot.__path__, "surefoot.") if it.name != "surefoot._core"),
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module_run(name: str) -> None:
+    needed = [HOSTS[name]] if name in HOSTS else []
+    needed += ["torch"] if name in NEEDS_TORCH else []
+    for host in needed:
+        if importlib.util.find_spec(host) is None:
+            pytest.skip(f"{host} is not installed")
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

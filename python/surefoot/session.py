@@ -111,7 +111,7 @@ class Session:
         refine: Callable[[Finding], Finding] | None = None,
     ) -> None:
         check_on_finding(on_finding)
-        script = Path(sys.argv[0] or "notebook")
+        script = Path("notebook" if "ipykernel" in sys.modules else sys.argv[0] or "notebook")
         program = {
             "script": str(script),
             "arguments": sys.argv[1:],

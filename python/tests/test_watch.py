@@ -451,6 +451,31 @@ def test_nothing_is_left_attached() -> None:
     assert torch.amp.GradScaler.scale is scale
 
 
+def test_overlapping_watches_leave_nothing_attached() -> None:
+    scale = torch.amp.GradScaler.scale
+    first, second = (surefoot.watch(mlp(), runs=None) for _ in range(2))
+    first.start()
+    second.start()
+    first.finish()
+    second.finish()
+    assert torch.amp.GradScaler.scale is scale
+
+
+def test_a_notebook_names_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ipykernel", logging)
+    monkeypatch.setattr(sys, "argv", ["/usr/lib/ipykernel_launcher.py", "-f", "kernel.json"])
+    model = mlp()
+    run = surefoot.watch(model, adam(model), runs=tmp_path)
+    # A notebook starts and finishes the watch in different cells.
+    run.start()
+    x, y = data()
+    F.binary_cross_entropy_with_logits(model(x), y).backward()
+    run._optimizers[0].step()
+    run.step(1.0)
+    run.finish()
+    assert run.directory is not None and run.directory.name == "notebook-001"
+
+
 PROCESS = '''
 import json, os, sys
 from pathlib import Path

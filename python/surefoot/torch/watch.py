@@ -364,7 +364,8 @@ class Watch(Guarded):
         if self._place is not None or self._probe is None or self._device.type != "cpu":
             return
         gradient = self._probe.grad
-        if gradient is not None and not math.isfinite(float(local(gradient).sum())):
+        # An overflow of scaled gradients is part of the method.
+        if gradient is not None and self._scaler.scale == 1.0 and not math.isfinite(float(local(gradient).sum())):
             self._place = self._first_nonfinite()
 
     def _first_nonfinite(self) -> NonFinite | None:

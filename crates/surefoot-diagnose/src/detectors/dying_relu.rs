@@ -1,6 +1,7 @@
 //! Dying ReLU.
 
 use super::conditions;
+use crate::curve::LayerBlock;
 use crate::detector::{Context, Detector, Quantity};
 use crate::finding::{Finding, Problem};
 use crate::layer::LayerKind;
@@ -15,12 +16,16 @@ use crate::observation::LayerInfo;
 ///
 /// Changed: a single hidden layer that is dead as a whole is enough, because nothing behind it
 /// depends on the input any more. Only hidden layers count, only if the model has ReLUs, and the
-/// share must hold for several blocks: with small batches a live unit is often zero for one.
+/// share must hold for several blocks: with small batches a live unit is often zero for one. The
+/// finding is certain once neither the dead layer nor those before it change: until then, the
+/// momentum of the optimizer can still revive it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DyingRelu;
 
 /// Share of zero units from which a layer counts as dead.
 const WHOLE: f64 = 0.98;
+/// Update ratio below which weights do not change.
+const STILL: f64 = 1e-6;
 
 impl Detector for DyingRelu {
     fn problem(&self) -> Problem {
@@ -85,7 +90,9 @@ impl Detector for DyingRelu {
         // A shortcut leads around a dead layer.
         let shortcut =
             |layer: &LayerInfo| matches!(layer.kind, LayerKind::Residual | LayerKind::Transformer);
-        let blocked = worst >= 1.0 && !context.facts.layers.iter().any(shortcut);
+        let whole = (0..hidden).find(|i| dead(*i).is_some_and(|share| share >= 1.0));
+        let blocked = !context.facts.layers.iter().any(shortcut)
+            && whole.is_some_and(|layer| is_still(&blocks[0][..=layer]));
         let finding = if blocked { finding.certain() } else { finding };
         Some(
             finding
@@ -99,6 +106,12 @@ impl Detector for DyingRelu {
                 .with_skill(context),
         )
     }
+}
+
+/// Returns true if no weights change in a block. Layers without weights have no update ratio.
+fn is_still(layers: &[LayerBlock]) -> bool {
+    let mut ratios = layers.iter().filter_map(|layer| layer.update_ratio).peekable();
+    ratios.peek().is_some() && ratios.all(|ratio| ratio < STILL)
 }
 
 #[cfg(test)]
@@ -131,6 +144,13 @@ mod tests {
         course.change(|_, seen| seen.layers[1].dead_units = Some(1.0));
         let found = course.run(DyingRelu).unwrap();
         assert_eq!(found.layers, ["dense_2"]);
+        assert_eq!(found.confidence, Confidence::Likely, "its weights still change");
+        course.change(|_, seen| {
+            for layer in &mut seen.layers[..2] {
+                layer.update_ratio = Some(0.0);
+            }
+        });
+        let found = course.run(DyingRelu).unwrap();
         assert_eq!(found.confidence, Confidence::Certain);
     }
 

@@ -342,6 +342,8 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
 
     /// Trains the plan as given to its end, and decides what is delivered.
     fn finish(&mut self) -> Result<(), TrainError> {
+        // It was given up for an attempt that did not become a repair.
+        self.original.given_up &= self.result.solved;
         if !self.interrupted() && self.original.is_running() {
             let before = self.original.cost();
             let mut list: Vec<&mut dyn Callback> = Vec::new();
@@ -356,6 +358,9 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
             self.original.result = self.original.run.train_with(u64::MAX, &mut callbacks)?;
             self.spend(&[self.original.cost() - before]);
             self.interrupted();
+        }
+        if self.original.given_up {
+            self.original.result.reason = StopReason::Problem;
         }
         // A repair never delivers something worse than the plan as given.
         let delivered = self.result.delivered.take();
@@ -397,10 +402,11 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
         self.request.is_improved(attempt, &original.result, has_relapsed)
     }
 
-    /// Ends the plan as given if it cannot reach what an attempt has learned.
-    fn give_up_original(&mut self, attempt: &DiagnosisCallback) -> Result<(), TrainError> {
-        if self.original.cannot_catch_up(attempt) {
-            self.original.result.reason = StopReason::Problem;
+    /// Gives the plan as given up if an attempt is better already and it cannot catch up.
+    fn give_up_original(&mut self, attempt: &RunningAttempt<'_, B>) -> Result<(), TrainError> {
+        let is_better = attempt.result.as_ref().is_some_and(|result| self.beats_original(result));
+        if is_better && self.original.cannot_catch_up(&attempt.diagnosis) {
+            self.original.given_up = true;
             self.note_stop()?;
         }
         Ok(())
@@ -537,7 +543,7 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
         let Some(best) = best else {
             return Ok(());
         };
-        self.give_up_original(&best.diagnosis)?;
+        self.give_up_original(&best)?;
         self.complete(best, false)
     }
 
@@ -567,7 +573,7 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
                 }
                 return Ok(());
             }
-            self.give_up_original(&running.diagnosis)?;
+            self.give_up_original(&running)?;
         }
         let attempt = running.attempt_result();
         let result = running.result.as_ref();

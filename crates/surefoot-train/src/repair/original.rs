@@ -14,6 +14,8 @@ pub(crate) struct Original<'a, 'd, B: Compute> {
     pub(crate) run: TrainingRun<'a, B>,
     pub(crate) diagnosis: &'d mut DiagnosisCallback,
     pub(crate) result: TrainingResult,
+    /// True once it was given up because it cannot reach what an attempt has learned.
+    pub(crate) given_up: bool,
 }
 
 /// Skill that a run may have lost since its best epoch and still have ended well.
@@ -26,7 +28,7 @@ const LAST: usize = 3;
 impl<B: Compute> Original<'_, '_, B> {
     /// Returns true if it can be trained further.
     pub(super) fn is_running(&self) -> bool {
-        self.result.reason == StopReason::Paused
+        self.result.reason == StopReason::Paused && !self.given_up
     }
 
     /// Trains to step `until`.

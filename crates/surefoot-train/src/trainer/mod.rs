@@ -385,7 +385,7 @@ impl<'a> Trainer<'a> {
                 for callback in &mut self.callbacks {
                     list.push(&mut **callback);
                 }
-                let original = Original { run, diagnosis, result: given };
+                let original = Original { run, diagnosis, result: given, given_up: false };
                 let (repair, result) = repair_run::<B>(
                     &request,
                     original,

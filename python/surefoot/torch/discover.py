@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any
+from typing import Any, Callable, Iterator
 
 import torch
 import torch.overrides
 from torch import Tensor, nn
 
 from .layers import OTHER, WEIGHTED, Layer, is_norm, layers_of
-from .loss import LossCall, LossSpy, mark_outputs, read_graph
+from .loss import LossCall, LossSpy, read_graph
 from .trace import ActivationCall, ForwardTrace, tensors_in
 
 
@@ -83,7 +83,8 @@ class Discovery:
     """Discovers the layers, activations, loss and batch size of a training loop.
 
     It observes the first forward pass with gradients, and the loss function called after it. Then it
-    removes all hooks. A compiled model runs its first forward pass without its compiled code.
+    removes all hooks. A compiled model runs its first forward pass without its compiled code. Where the
+    loop calls parts of the model instead of the model, it observes them until it sees a loss.
 
     An error inside the discovery never reaches the training loop; see :attr:`error`.
 
@@ -116,16 +117,21 @@ class Discovery:
         self._spy = LossSpy()
         self._graph: LossCall | None = None
         self._batch: tuple[list[int], list[int]] = ([], [])
-        self._active: int | None = None
+        self._entries: set[int] = set()
+        #: Thread and module of the observed call that is running.
+        self._active: tuple[int, nn.Module] | None = None
         self._stance: Any = None
         self._compiled: Any = getattr(model, "_compiled_call_impl", None)
         self._layers = layers_of(self.inner)
         self._handles: list[Any] = []
         try:
-            self._handles = [
-                model.register_forward_pre_hook(self._enter, with_kwargs=True),
-                model.register_forward_hook(self._leave, always_call=True),
-            ]
+            for module in (model, *_parts(self.inner)):
+                before, after = _Hook(self._enter), _Hook(self._leave)
+                self._handles += [
+                    module.register_forward_pre_hook(before, with_kwargs=True),
+                    module.register_forward_hook(after, always_call=True),
+                ]
+                self._entries.add(id(module))
             # Code compiled by `model.compile()` would not run the hooks.
             if self._compiled is not None:
                 model._compiled_call_impl = None
@@ -169,6 +175,8 @@ class Discovery:
 
         It may be called before or after the backward pass.
         """
+        self._finish()
+        self._spy.stop()
         try:
             if isinstance(loss, Tensor) and loss.grad_fn is not None:
                 self._graph = self._graph or read_graph(loss)
@@ -177,6 +185,7 @@ class Discovery:
 
     def facts(self) -> dict[str, Any]:
         """Returns the facts found so far, with the keys of ``Facts``. Unknown facts are None."""
+        self._finish()
         layers = [layer.info() for layer in self.layers]
         seen = self._trace.loss if self._trace is not None else None
         loss = seen or self._spy.call or self._graph
@@ -239,6 +248,7 @@ class Discovery:
     def close(self) -> None:
         """Removes all hooks, also in the middle of a forward pass."""
         self._stop_tracing(None)
+        self._finish()
         self._spy.stop()
         self._remove_hooks()
 
@@ -250,57 +260,69 @@ class Discovery:
         return samples if samples is not None and samples in given[:2] else None
 
     def _enter(self, module: nn.Module, args: Any, kwargs: Any) -> None:
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or self._active is not None or not torch.is_grad_enabled():
             return
-        # Replicas of DataParallel and copies of the model have copies of the hooks.
-        if module is not self.model or self._trace is not None or not torch.is_grad_enabled():
+        # Replicas of DataParallel and copies of the model have the same hooks.
+        if id(module) not in self._entries or self.observed:
             return
         try:
+            self._spy.stop()
+            if self._trace is None or module is self.model:
+                self._layers = layers_of(self.inner)
+                self._trace = ForwardTrace(self.inner, self._layers)
+                first = next(tensors_in((args, kwargs)), None)
+                self._batch = (list(first.shape) if first is not None else [], [])
             # Importing the compiler takes seconds, and without it nothing is compiled.
             if "torch._dynamo" in sys.modules:
                 self._stance = torch.compiler.set_stance("force_eager")
-            trace = ForwardTrace(self.inner, self._layers)
-            self._trace, self._active = trace, threading.get_ident()
-            trace.start((args, kwargs), module)
-            first = next(tensors_in((args, kwargs)), None)
-            self._batch = (list(first.shape) if first is not None else [], [])
-            _OVERRIDES._push_mode(trace)
+            self._active = threading.get_ident(), module
+            self._trace.start((args, kwargs), module)
+            _OVERRIDES._push_mode(self._trace)
         except Exception as error:
             self.error = error
             self.close()
 
     def _leave(self, module: nn.Module, args: Any, output: Any) -> None:
-        if torch.compiler.is_compiling():
-            return
-        if module is not self.model or self._active != threading.get_ident():
+        if torch.compiler.is_compiling() or self._active != (threading.get_ident(), module):
             return
         self._stop_tracing(output)
-        if output is None:  # The forward pass failed. The next one is observed.
-            self._trace, self._layers = None, layers_of(self.inner)
+        if output is None or self._trace is None:  # The pass failed. The next one is observed.
+            self._trace = None
             return
-        self._remove_hooks()
-        if self.observed and self._trace is not None and self._trace.loss is None:
+        if module is self.model:
+            self._finish()
+        if self._trace.loss is None and self._trace.error is None:
             self._spy.start()
 
     def _stop_tracing(self, output: Any) -> None:
+        """Ends the observation of a call."""
         trace = self._trace
         if self._active is None or trace is None:
             return
         self._active = None
         try:
             _remove_mode(trace)
-            trace.finish(output)
-            self.observed = output is not None and trace.error is None
+            trace.stop(output)
             self.error = self.error or trace.error
             tensors = list(tensors_in(output))
-            self._batch[1].extend(tensors[0].shape if tensors else [])
-            mark_outputs(iter(tensors))
+            self._batch[1][:] = tensors[0].shape if tensors else []
+            self._spy.mark(tensors)
         except Exception as error:
             self.error = error
         finally:
             if self._stance is not None:
                 self._stance.__exit__(None, None, None)
                 self._stance = None
+
+    def _finish(self) -> None:
+        """Ends the observation of the model, if any of it was observed."""
+        trace = self._trace
+        if self.observed or self._active is not None or trace is None:
+            return
+        self._remove_hooks()
+        if trace.error is None:
+            trace.finish()
+            self.observed = True
 
     def _remove_hooks(self) -> None:
         for handle in self._handles:
@@ -309,6 +331,35 @@ class Discovery:
         if self._compiled is not None:
             self.model._compiled_call_impl = self._compiled
             self._compiled = None
+
+
+def _parts(model: nn.Module) -> Iterator[nn.Module]:
+    """Yields the modules that a loop may call instead of the model itself."""
+    for child in model.children():
+        if isinstance(child, (nn.ModuleList, nn.ModuleDict)):
+            yield from _parts(child)
+        else:
+            yield child
+
+
+class _Hook:
+    """A hook that stays with the model that it was made for."""
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        self._function = function
+
+    def __call__(self, *args: Any) -> None:
+        self._function(*args)
+
+    def __deepcopy__(self, memo: Any) -> _Hook:
+        return self  # It ignores the copy of the model.
+
+    def __reduce__(self) -> Any:
+        return _Hook, (_ignore,)
+
+
+def _ignore(*args: Any) -> None:
+    """Does nothing: the hook of a loaded model."""
 
 
 def _remove_mode(mode: ForwardTrace) -> None:

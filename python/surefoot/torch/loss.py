@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Any, Callable, Iterator, Mapping
+from typing import Any, Callable, Iterable, Iterator, Mapping
+from weakref import WeakSet
 
 import torch
 import torch.nn.functional as F
@@ -125,14 +126,6 @@ class LossCall:
         self.task, self.target_range = "regression", [low, high]
 
 
-def mark_outputs(tensors: Iterator[Tensor]) -> None:
-    """Marks the graph nodes of the model's outputs, where the model ends and the loss begins."""
-    for tensor in tensors:
-        node: Any = tensor.grad_fn
-        if node is not None:
-            node.metadata[_MARK] = True
-
-
 def _short(node: Any) -> str:
     return str(node.name()).split("Backward")[0]
 
@@ -247,41 +240,69 @@ def _handwritten(nodes: list[tuple[Any, bool]], names: list[str]) -> LossCall | 
 
 
 class LossSpy:
-    """Reads the first call of a loss function from the end of a forward pass on.
+    """Reads the first call of a loss function with an output that it has marked.
 
-    It replaces the loss functions in ``torch.nn.functional``, which the modules of ``torch.nn`` call,
-    until one of them was called or :meth:`stop`.
+    While a spy waits, the loss functions in ``torch.nn.functional``, which the modules of ``torch.nn``
+    call, are replaced by ones that look at their arguments.
     """
 
     def __init__(self) -> None:
         self.call: LossCall | None = None
-        self._originals: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
 
     def start(self) -> None:
-        """Starts to observe."""
+        """Starts to wait for a call."""
+        _WAITING.add(self)
+        _replace_losses()
+
+    def stop(self) -> None:
+        """Stops waiting. With the last spy, the original functions come back."""
+        _WAITING.discard(self)
+        _replace_losses()
+
+    def mark(self, tensors: Iterable[Tensor]) -> None:
+        """Marks the graph nodes of the model's outputs, where the model ends and the loss begins."""
+        for tensor in tensors:
+            node: Any = tensor.grad_fn
+            if node is not None:
+                node.metadata.setdefault(_MARK, set()).add(id(self))
+
+    def _saw(self, function: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> None:
+        output = args[0] if args else kwargs.get("input")
+        nodes = _walk(output.grad_fn) if isinstance(output, Tensor) else iter(())
+        if any(inside and id(self) in node.metadata[_MARK] for node, inside in nodes):
+            self.stop()
+            self.call = LossCall.of(function, args, kwargs)
+
+
+#: A spy whose discovery is gone waits no longer.
+_WAITING: WeakSet[LossSpy] = WeakSet()
+_REPLACED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
+
+
+def _replace_losses() -> None:
+    if _WAITING and not _REPLACED:
         for function in LOSSES:
             name = function.__name__
             if getattr(F, name, None) is function:
-                replacement = self._observed(function)
-                self._originals[name] = (function, replacement)
-                setattr(F, name, replacement)
-
-    def stop(self) -> None:
-        """Puts the original functions back."""
-        for name, (original, replacement) in self._originals.items():
+                _REPLACED[name] = function, _observed(function)
+                setattr(F, name, _REPLACED[name][1])
+    elif not _WAITING:
+        for name, (original, replacement) in _REPLACED.items():
             if getattr(F, name) is replacement:
                 setattr(F, name, original)
-        self._originals.clear()
+        _REPLACED.clear()
 
-    def _observed(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def observed(*args: Any, **kwargs: Any) -> Any:
-            if self._originals and not torch.compiler.is_compiling():
-                self.stop()
+
+def _observed(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def observed(*args: Any, **kwargs: Any) -> Any:
+        if not torch.compiler.is_compiling():
+            _replace_losses()
+            for spy in list(_WAITING):
                 try:
-                    self.call = LossCall.of(function, args, kwargs)
+                    spy._saw(function, args, kwargs)
                 except Exception:  # The loss stays unknown.
-                    self.call = None
-            return function(*args, **kwargs)
+                    spy.stop()
+        return function(*args, **kwargs)
 
-        return observed
+    return observed

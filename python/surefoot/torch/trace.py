@@ -86,12 +86,15 @@ def _members(names: str, *places: Any) -> set[Callable[..., Any]]:
 _TRANSPARENT = _members(
     "view reshape flatten unflatten permute transpose t squeeze unsqueeze contiguous clone to float half "
     "bfloat16 double type type_as view_as reshape_as expand expand_as movedim swapaxes chunk split unbind "
-    "tensor_split narrow select mean sum amax neg dropout dropout1d dropout2d dropout3d alpha_dropout "
-    "feature_dropout feature_alpha_dropout max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d "
-    "adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d adaptive_avg_pool1d adaptive_avg_pool2d "
-    "adaptive_avg_pool3d lp_pool1d lp_pool2d interpolate pad pixel_shuffle upsample "
-    "__getitem__ requires_grad_ retain_grad cpu cuda"
+    "tensor_split narrow select neg dropout dropout1d dropout2d dropout3d alpha_dropout feature_dropout "
+    "feature_alpha_dropout pad pixel_shuffle __getitem__ requires_grad_ retain_grad cpu cuda"
 ) | {_TENSOR.T.__get__, _TENSOR.mT.__get__}
+# The same, but of an activation before them no more than a mean or a maximum is left.
+_POOLS = _members(
+    "mean sum amax max_pool1d max_pool2d max_pool3d avg_pool1d avg_pool2d avg_pool3d adaptive_max_pool1d "
+    "adaptive_max_pool2d adaptive_max_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d "
+    "lp_pool1d lp_pool2d interpolate upsample"
+)
 _NORMS = _members("batch_norm layer_norm group_norm instance_norm rms_norm")
 _ADDITIONS = _members("add add_ sub sub_ rsub subtract __add__ __radd__ __iadd__ __sub__ __rsub__ __isub__")
 _PRODUCTS = _members(
@@ -163,6 +166,8 @@ class ForwardTrace(TorchFunctionMode):
         self._model = model
         self._paths = {id(module): name for name, module in model.named_modules()}
         self._root: nn.Module | None = None
+        self._arguments: Any = ()
+        self._outputs: list[_Value] = []
         self._stack: list[nn.Module] = []
         weak_dictionary: Any = WeakIdKeyDictionary
         self._values = weak_dictionary()
@@ -180,26 +185,31 @@ class ForwardTrace(TorchFunctionMode):
 
         `root` has no hooks: its own are running, and PyTorch forbids to change them meanwhile.
         """
-        self._root = root
+        self._root, self._arguments = root, arguments
         for module in self._model.modules():
             if module is root:
                 continue
             self._handles.append(module.register_forward_pre_hook(self._entered))
             self._handles.append(module.register_forward_hook(self._left, always_call=True))
-        self._mark(arguments, _Value())
+        for tensor in tensors_in(arguments):
+            self._values.setdefault(tensor, _Value())
 
-    def finish(self, output: Any) -> None:
-        """Removes the hooks and notes the layers that the outputs come from."""
+    def stop(self, output: Any) -> None:
+        """Removes the hooks and keeps where the outputs come from."""
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-        if self._root is self._model:
-            self._left(self._model, (), output)
-        values = self._found(tensors_in(output))
-        if all(value.layer is None for value in values):
+        if self._root is not None:
+            self._left(self._root, self._arguments, output)
+        self._root, self._arguments = None, ()
+        self._outputs = self._found(tensors_in(output))
+        if all(value.layer is None for value in self._outputs):
             # Where a step returns nothing but its loss, the loss function gets the outputs.
-            values = self._judged
-        for value in values:
+            self._outputs = self._judged
+
+    def finish(self) -> None:
+        """Notes the layers that the outputs of the last call come from."""
+        for value in self._outputs:
             if value.layer is None:
                 continue
             if value.call is None or value.changed:
@@ -286,7 +296,7 @@ class ForwardTrace(TorchFunctionMode):
                 self._mark(result, values[0])
             elif owners and owners[0] is not None and isinstance(result, Tensor):
                 self._weights[result] = owners[0]
-        elif func in _ARITHMETIC and values:
+        elif func in _ARITHMETIC and values or func in _POOLS and len(values) == 1:
             self._combined(func, values, result)
         elif values:
             self._use(values, "linear" if func in _LINEAR else None)

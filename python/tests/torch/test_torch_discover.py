@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Callable
+import pickle
+from typing import Any, Callable, Iterator
 
 import pytest
 import torch
@@ -14,6 +15,16 @@ from torch.utils.checkpoint import checkpoint
 
 from models import CNN, FunctionalMLP, Recurrent, Transformer, images, module_mlp, numbers, symbols
 from surefoot.torch import Discovery, describe_optimizer
+from surefoot.torch.loss import _WAITING
+from surefoot.torch.loss import LOSSES as LOSS_FUNCTIONS
+
+
+@pytest.fixture(autouse=True)
+def no_spy_waits_on() -> Iterator[None]:
+    """Tests that compute no loss leave no spy to the next."""
+    yield
+    for spy in list(_WAITING):
+        spy.stop()
 
 
 def discovered(model: nn.Module, *inputs: Any) -> Discovery:
@@ -164,6 +175,7 @@ class Head(nn.Module):
         (lambda x: F.log_softmax(x, dim=-1), "log_softmax"),
         (lambda x: torch.sigmoid(x).squeeze(-1), "sigmoid"),
         (lambda x: torch.tanh(x) * 2, None),
+        (lambda x: torch.relu(x).mean(-1), None),
         (lambda x: torch.log(x.softmax(-1)), None),
         (lambda x: torch.sigmoid(x + x), None),
         (lambda x: (x, x.softmax(-1)), None),
@@ -326,6 +338,17 @@ def test_the_loss_functions_are_put_back() -> None:
     assert F.cross_entropy is before
 
 
+def test_of_two_models_each_has_its_own_loss() -> None:
+    one, other = FunctionalMLP(), FunctionalMLP()
+    discoveries = [Discovery(one), Discovery(other)]
+    outputs = [one(numbers()), other(numbers())]
+    F.mse_loss(outputs[1], numbers()[:, :3])
+    F.cross_entropy(outputs[0], CLASSES)
+    losses = [discovery.facts()["loss"] for discovery in discoveries]
+    assert losses == ["sparse_categorical_crossentropy", "mse"]
+    assert F.mse_loss in LOSS_FUNCTIONS
+
+
 def test_a_loss_inside_the_model_is_found() -> None:
     class WithLoss(nn.Module):
         def __init__(self) -> None:
@@ -437,14 +460,6 @@ def test_an_error_inside_the_discovery_does_not_reach_the_loop(
     assert is_clean(model) and len(discovery.facts()["layers"]) == 4
 
 
-def test_a_copy_of_the_model_is_not_observed() -> None:
-    model = FunctionalMLP()
-    discovery = Discovery(model)
-    copy.deepcopy(model)(numbers())
-    assert not discovery.observed
-    discovery.close()
-
-
 @pytest.mark.parametrize("in_place", [False, True])
 def test_a_compiled_model_is_observed_before_it_is_compiled(in_place: bool) -> None:
     model: Any = FunctionalMLP()
@@ -509,3 +524,48 @@ def test_a_distributed_model_is_observed(tmp_path: Any) -> None:
         assert layers(model, numbers())["b"] == ("dense", "sigmoid")
     finally:
         torch.distributed.destroy_process_group()
+
+
+class Parts(nn.Module):
+    """A model whose parts the loop calls, as a Lightning module does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(4, 8), nn.ReLU())
+        self.heads = nn.ModuleList([nn.Linear(8, 8), nn.Linear(8, 3)])
+
+    def training_step(self, x: Tensor) -> Tensor:
+        hidden = self.heads[0](self.encoder(x))
+        return F.cross_entropy(self.heads[1](hidden), CLASSES)
+
+
+def test_parts_that_the_loop_calls_are_observed_until_the_loss() -> None:
+    model = Parts()
+    discovery = Discovery(model)
+    discovery.saw_loss(model.training_step(numbers()))
+    facts = discovery.facts()
+    found = [(info["name"], info["activation"]) for info in facts["layers"]]
+    assert found == [("encoder.0", "relu"), ("heads.0", "linear"), ("heads.1", "linear")]
+    assert (facts["classes"], facts["batch_size"]) == (3, 16)
+    assert is_clean(model)
+
+
+def test_a_call_of_the_model_counts_more_than_one_of_its_parts() -> None:
+    model = module_mlp()
+    discovery = Discovery(model)
+    model[0](numbers())
+    model(numbers())
+    infos = discovery.facts()["layers"]
+    assert [info["activation"] for info in infos] == ["sigmoid", "sigmoid", "sigmoid", "linear"]
+    discovery.close()
+
+
+def test_a_model_can_be_copied_and_saved_while_it_waits() -> None:
+    model = FunctionalMLP()
+    discovery = Discovery(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    twins = [copy.deepcopy(model), pickle.loads(pickle.dumps(model))]
+    for twin in twins:
+        twin(numbers())
+    assert not discovery.observed and F.cross_entropy.__module__ == "torch.nn.functional"
+    assert F.cross_entropy in LOSS_FUNCTIONS
+    discovery.close()

@@ -65,7 +65,7 @@ def train(setup: Setup, steps: int = 3) -> float:
         loss = setup.loss_fn(setup.model(setup.inputs[:16]), setup.targets[:16])
         loss.backward()
         setup.optimizer.step()
-    return float(loss)
+    return float(loss.detach())
 
 
 def activations(setup: Setup) -> list[str]:
@@ -314,7 +314,7 @@ def test_weight_normalized_layers_are_re_initialized() -> None:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     setup = Setup(model, optimizer, nn.CrossEntropyLoss(), numbers(64), CLASSES)
     setup.apply(REINITIALIZE)
-    assert float(model[0].weight.std()) == pytest.approx((2 / 4) ** 0.5, rel=0.2)
+    assert float(model[0].weight.detach().std()) == pytest.approx((2 / 4) ** 0.5, rel=0.2)
 
 
 def test_new_parameters_are_trained() -> None:

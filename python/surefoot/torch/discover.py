@@ -109,8 +109,7 @@ class Discovery:
         self.model = model
         self.inner = unwrap(model)
         self.optimizer = optimizer
-        #: True after a forward pass was observed.
-        self.observed = False
+        self._finished = False
         #: The first error inside the discovery.
         self.error: Exception | None = None
         self._trace: ForwardTrace | None = None
@@ -137,6 +136,14 @@ class Discovery:
                 model._compiled_call_impl = None
         except Exception as error:
             self.error = error
+
+    @property
+    def observed(self) -> bool:
+        """True after a forward pass of the model or of a part of it was observed."""
+        trace = self._trace
+        if trace is None or trace.error is not None or self._active is not None:
+            return False
+        return self._finished or bool(trace.executed)
 
     @property
     def layers(self) -> list[Layer]:
@@ -263,7 +270,7 @@ class Discovery:
         if torch.compiler.is_compiling() or self._active is not None or not torch.is_grad_enabled():
             return
         # Replicas of DataParallel and copies of the model have the same hooks.
-        if id(module) not in self._entries or self.observed:
+        if id(module) not in self._entries or self._finished:
             return
         try:
             self._spy.stop()
@@ -317,12 +324,12 @@ class Discovery:
     def _finish(self) -> None:
         """Ends the observation of the model, if any of it was observed."""
         trace = self._trace
-        if self.observed or self._active is not None or trace is None:
+        if self._finished or self._active is not None or trace is None:
             return
         self._remove_hooks()
         if trace.error is None:
             trace.finish()
-            self.observed = True
+            self._finished = True
 
     def _remove_hooks(self) -> None:
         for handle in self._handles:

@@ -542,7 +542,9 @@ class Parts(nn.Module):
 def test_parts_that_the_loop_calls_are_observed_until_the_loss() -> None:
     model = Parts()
     discovery = Discovery(model)
-    discovery.saw_loss(model.training_step(numbers()))
+    loss = model.training_step(numbers())
+    assert discovery.observed
+    discovery.saw_loss(loss)
     facts = discovery.facts()
     found = [(info["name"], info["activation"]) for info in facts["layers"]]
     assert found == [("encoder.0", "relu"), ("heads.0", "linear"), ("heads.1", "linear")]

@@ -12,6 +12,7 @@ from torch import nn
 from .activations import OVER_CLASSES, class_name, function_name, name_of_module
 from .discover import Discovery
 from .layers import Layer, kind_of
+from .replace import activated
 from .sites import is_user_file, site_of
 from .source import Source, last_name
 from .trace import ActivationCall
@@ -122,7 +123,7 @@ class Advisor:
                 if name_of_module(call.module) is not None:
                     new = f"{_prefix(source, node, 'torch.nn')}{_known(class_name(activation))}()"
                 else:
-                    new = self._call(source, activation, _argument(source, node))
+                    new = self._call(source, activation, _argument(source, node, call))
                 source.replace(node, new)
 
     def _set_output_activation(self, activation: str) -> None:
@@ -134,7 +135,7 @@ class Advisor:
             raise _Unknown
         (node,) = nodes
         if name_of_module(calls[0].module) is None:
-            argument = _argument(source, node)
+            argument = _argument(source, node, calls[0])
             source.replace(node, argument if activation == "linear" else self._call(source, activation, argument))
         elif activation != "linear" or not source.remove_element(node):
             options = "dim=-1" if activation in OVER_CLASSES else ""
@@ -331,14 +332,12 @@ def _prefix(source: Source, call: ast.Call, module: str) -> str:
     return _known(source.alias(module)) + "."
 
 
-def _argument(source: Source, call: ast.Call) -> str:
+def _argument(source: Source, node: ast.Call, call: ActivationCall) -> str:
     """Returns the text of what an activation function is applied to."""
-    named = [keyword.value for keyword in call.keywords if keyword.arg == "input"]
-    if call.args or named:
-        return source.text_of((call.args + named)[0])
-    if isinstance(call.func, ast.Attribute):
-        return source.text_of(call.func.value)
-    raise _Unknown
+    argument = activated(node, call.is_method)
+    if argument is None:
+        raise _Unknown
+    return source.text_of(argument)
 
 
 def _literal(source: Source, value: ast.expr) -> ast.expr:

@@ -27,8 +27,9 @@ class CannotApply(Exception):
     """An action does not fit this training. The message says why."""
 
 
-#: A call to replace: method, place among the calls in its code, its text, and the new activation.
-_Edit = tuple[str, int, str, str]
+#: A call to replace: method of the class, place among the calls in its code, text, True if it is a
+#: method of a tensor, and the new activation.
+_Edit = tuple[str, int, str, bool, str]
 
 
 def identity(x: Tensor) -> Tensor:
@@ -152,7 +153,7 @@ def _edit(cls: type, call: ActivationCall, name: str) -> _Edit:
                 found = [i for i, node in enumerate(nodes) if _is_at(node, call)]
                 if len(found) != 1:
                     raise _NoSource
-                return key, found[0], ast.unparse(nodes[found[0]]), name
+                return key, found[0], ast.unparse(nodes[found[0]]), call.is_method, name
     raise _NoSource
 
 
@@ -207,26 +208,34 @@ def _calls(method: FunctionType) -> list[ast.Call]:
 
 def _merged(cls: type, edits: set[_Edit]) -> tuple[_Edit, ...]:
     """Returns the edits that a class has already together with new ones."""
-    places = {edit[:3]: edit for edit in getattr(cls, "_surefoot_edits", ())}
-    places |= {edit[:3]: edit for edit in edits}
+    places = {edit[:3]: edit for edit in edits}
+    for edit in getattr(cls, "_surefoot_edits", ()):
+        if edit[:3] in places:  # How the user called it is known from the first edit.
+            places[edit[:3]] = (*edit[:4], places[edit[:3]][4])
+        else:
+            places[edit[:3]] = edit
     return tuple(sorted(places.values()))
 
 
+def activated(call: ast.Call, is_method: bool) -> ast.expr | None:
+    """Returns what a call of an activation function is applied to."""
+    if is_method:
+        return call.func.value if isinstance(call.func, ast.Attribute) else None
+    named = [keyword.value for keyword in call.keywords if keyword.arg == "input"]
+    return next(iter(call.args + named), None)
+
+
 class _Replacer(ast.NodeTransformer):
-    def __init__(self, targets: dict[ast.Call, str]) -> None:
+    def __init__(self, targets: dict[ast.Call, tuple[bool, str]]) -> None:
         self._targets = targets
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        name = self._targets.get(node)
+        is_method, name = self._targets.get(node, (False, None))
         self.generic_visit(node)
         if name is None:
             return node
-        named = [keyword.value for keyword in node.keywords if keyword.arg == "input"]
-        if isinstance(node.func, ast.Attribute) and not node.args and not named:
-            argument = node.func.value  # x.relu()
-        elif node.args or named:
-            argument = (node.args + named)[0]
-        else:
+        argument = activated(node, is_method)
+        if argument is None:
             raise _NoSource
         call = ast.Call(ast.Name(_variable(name), ast.Load()), [argument], [])
         return ast.fix_missing_locations(ast.copy_location(call, node))
@@ -245,11 +254,12 @@ def _rewritten(cls: type, edits: tuple[_Edit, ...]) -> type:
         tree = _tree(method)
         calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
         targets = {}
-        for _, place, text, name in (edit for edit in edits if edit[0] == key):
+        for _, place, text, is_method, name in (edit for edit in edits if edit[0] == key):
             if place >= len(calls) or ast.unparse(calls[place]) != text:
                 raise CannotApply(f"the code of `{cls.__qualname__}.{key}` has changed")
-            targets[calls[place]] = name
-        methods[key] = _compiled(method, _Replacer(targets).visit(tree), set(targets.values()))
+            targets[calls[place]] = is_method, name
+        names = {name for _, name in targets.values()}
+        methods[key] = _compiled(method, _Replacer(targets).visit(tree), names)
     return _subclass(cls, {**methods, "_surefoot_edits": edits}, (_rewritten, (cls, edits)))
 
 

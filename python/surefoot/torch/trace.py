@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import dataclass, replace
 from itertools import islice
-from types import CodeType, FrameType
+from types import CodeType, FrameType, MethodDescriptorType
 from typing import Any, Callable, Iterable, Iterator
 
 import torch
@@ -45,6 +45,11 @@ class ActivationCall:
     position: tuple[int | None, int | None, int | None, int | None]
     is_output: bool = False
     is_gate: bool = False
+
+    @property
+    def is_method(self) -> bool:
+        """True for ``x.relu()``, where the activated tensor is no argument."""
+        return isinstance(self.function, MethodDescriptorType)
 
     @property
     def is_hidden(self) -> bool:

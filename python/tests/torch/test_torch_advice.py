@@ -203,6 +203,12 @@ def test_a_functional_softmax_is_replaced_by_its_argument(script: Any) -> None:
     assert "-        return F.softmax(self.out(x), dim=1)\n+        return self.out(x)\n" in diff
 
 
+def test_a_softmax_method_is_replaced_by_its_tensor(script: Any) -> None:
+    text = HEAD + CLASS.replace("self.softmax(self.out(x))", "self.out(x).softmax(1)") + LOOP
+    diff = script(text).diff(LINEAR)
+    assert "-        return self.out(x).softmax(1)\n+        return self.out(x)\n" in diff
+
+
 def test_the_learning_rate_is_changed_where_it_is_written(script: Any, recorded: bool) -> None:
     advised = script(HEAD + SEQUENTIAL + LOOP)
     assert advised.diff(RATE, CLIP) == """\

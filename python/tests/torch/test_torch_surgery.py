@@ -347,6 +347,30 @@ def test_the_output_activation_is_replaced_or_removed(activation: str, function:
     torch.testing.assert_close(model(x), function(model[0](x)))
 
 
+class Methods(nn.Module):
+    """Activations as tensor methods with arguments."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.out = nn.Linear(4, 8), nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.out(self.a(x).relu()).softmax(1)
+
+
+def test_tensor_methods_with_arguments_are_replaced_more_than_once() -> None:
+    model = Methods()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    setup = Setup(model, optimizer, nn.CrossEntropyLoss(), numbers(64), CLASSES)
+    x = numbers()
+    for hidden, output in (("selu", "sigmoid"), ("elu", "linear")):
+        setup.apply({"action": "swap_activation", "activation": hidden})
+        setup.apply({"action": "set_output_activation", "activation": output})
+        logits = model.out(getattr(F, hidden)(model.a(x)))
+        expected = torch.sigmoid(logits) if output == "sigmoid" else logits
+        torch.testing.assert_close(model(x), expected)
+
+
 def test_an_output_activation_is_added_behind_the_output_layer() -> None:
     setup = setup_of("functional")
     before = setup.model(numbers())

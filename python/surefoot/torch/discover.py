@@ -280,7 +280,7 @@ class Discovery:
                 first = next(tensors_in((args, kwargs)), None)
                 self._batch = (list(first.shape) if first is not None else [], [])
             # Importing the compiler takes seconds, and without it nothing is compiled.
-            if "torch._dynamo" in sys.modules:
+            if "torch._dynamo" in sys.modules and hasattr(torch.compiler, "set_stance"):
                 self._stance = torch.compiler.set_stance("force_eager")
             self._active = threading.get_ident(), module
             self._trace.start((args, kwargs), module)

@@ -38,7 +38,7 @@ _KINDS: tuple[tuple[type[nn.Module], str], ...] = (
     (_NormBase, "batch_norm"),
     (nn.LayerNorm, "layer_norm"),
     (nn.GroupNorm, "group_norm"),
-    (nn.RMSNorm, "rms_norm"),
+    (getattr(nn, "RMSNorm", nn.GroupNorm), "rms_norm"),  # PyTorch 2.4
     (nn.MultiheadAttention, "multi_head_attention"),
     (nn.PReLU, "activation"),
 )

@@ -274,11 +274,10 @@ def _compiled(method: FunctionType, tree: ast.FunctionDef, names: set[str]) -> F
     for argument in ast.walk(tree.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None
-    arguments = ast.arguments([], [ast.arg(key) for key in given], None, [], [], None, [])
-    factory = ast.FunctionDef("_factory", arguments, [tree, ast.Return(ast.Name(tree.name, ast.Load()))], [])
-    if hasattr(factory, "type_params"):
-        factory.type_params = []
-    module = ast.fix_missing_locations(ast.Module([factory], []))
+    module = ast.parse(f"def _factory({', '.join(given)}):\n    return {tree.name}")
+    factory = module.body[0]
+    assert isinstance(factory, ast.FunctionDef)
+    factory.body.insert(0, tree)
     code: CodeType = compile(module, method.__code__.co_filename, "exec")
     scope: dict[str, Any] = {}
     exec(code, method.__globals__, scope)  # Only the code of the user's own method.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass, replace
-from itertools import islice
 from types import CodeType, FrameType, MethodDescriptorType
 from typing import Any, Callable, Iterable, Iterator
 
@@ -18,6 +17,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from .activations import FUNCTIONS, GATES, OVER_CLASSES
 from .layers import OTHER, Layer, is_norm, kind_of, sample_shape
 from .loss import LOSSES, LossCall
+from .sites import Position, position_of
 
 
 @dataclass(eq=False)
@@ -42,7 +42,7 @@ class ActivationCall:
     module: nn.Module
     layer: Layer | None
     code: CodeType | None
-    position: tuple[int | None, int | None, int | None, int | None]
+    position: Position
     is_output: bool = False
     is_gate: bool = False
 
@@ -376,15 +376,10 @@ def _is_float(result: Any) -> bool:
     return first is not None and (first.is_floating_point() or first.is_complex())
 
 
-def _caller() -> tuple[CodeType | None, tuple[int | None, int | None, int | None, int | None]]:
+def _caller() -> tuple[CodeType | None, Position]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename in _NOT_CALLERS:
         frame = frame.f_back
     if frame is None:
         return None, (None, None, None, None)
-    code = frame.f_code
-    if sys.version_info >= (3, 11):
-        position = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
-        if position is not None:
-            return code, position
-    return code, (frame.f_lineno, None, None, None)
+    return frame.f_code, position_of(frame)

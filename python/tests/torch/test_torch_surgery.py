@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from models import CNN, FunctionalMLP, Recurrent, Transformer, images, module_mlp, numbers, symbols
-from surefoot.torch import CannotApply, Discovery, Setup
+from surefoot.torch import CannotApply, Discovery, Setup, trace
 from surefoot.torch.parts import StandardizeInputs
 
 CLASSES = torch.arange(64) % 3
@@ -177,6 +177,18 @@ def test_swapped_functional_activations_compute_the_new_function() -> None:
     assert isinstance(model, FunctionalMLP)
     compiled = torch.compile(model, backend="eager", fullgraph=True)
     torch.testing.assert_close(compiled(x), expected)
+
+
+def test_lines_without_columns_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.10 knows no columns."""
+    monkeypatch.setattr(trace, "position_of", lambda frame: (frame.f_lineno, None, None, None))
+    setup = setup_of("functional")
+    setup.apply(SELU)
+    model: Any = setup.model
+    x = numbers()
+    expected = model.out(F.selu(model.c(F.selu(model.b(F.selu(model.a(x)))))))
+    torch.testing.assert_close(model(x), expected)
+    assert hasattr(type(model), "_surefoot_edits")
 
 
 def helper(x: Tensor) -> Tensor:

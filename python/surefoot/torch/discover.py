@@ -134,6 +134,7 @@ class Discovery:
             # Code compiled by `model.compile()` would not run the hooks.
             if self._compiled is not None:
                 model._compiled_call_impl = None
+            self._spy.start()
         except Exception as error:
             self.error = error
 
@@ -186,7 +187,7 @@ class Discovery:
         self._spy.stop()
         try:
             if isinstance(loss, Tensor) and loss.grad_fn is not None:
-                self._graph = self._graph or read_graph(loss)
+                self._graph = self._graph or read_graph(loss, self._spy)
         except Exception as error:
             self.error = self.error or error
 
@@ -273,7 +274,6 @@ class Discovery:
         if id(module) not in self._entries or self._finished:
             return
         try:
-            self._spy.stop()
             if self._trace is None or module is self.model:
                 self._layers = layers_of(self.inner)
                 self._trace = ForwardTrace(self.inner, self._layers)
@@ -298,8 +298,8 @@ class Discovery:
             return
         if module is self.model:
             self._finish()
-        if self._trace.loss is None and self._trace.error is None:
-            self._spy.start()
+        if self._trace.loss is not None or self._trace.error is not None:
+            self._spy.stop()
 
     def _stop_tracing(self, output: Any) -> None:
         """Ends the observation of a call."""

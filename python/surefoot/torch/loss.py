@@ -144,10 +144,11 @@ def _before(output: Tensor) -> tuple[str | None, bool]:
     return None, is_model
 
 
-def read_graph(loss: Tensor) -> LossCall | None:
+def read_graph(loss: Tensor, spy: LossSpy | None = None) -> LossCall | None:
     """Reads the facts of a loss from its graph, before or after the backward pass.
 
-    The graph has no targets, so the task of a regression stays unknown.
+    The graph has no targets, so the task of a regression stays unknown. A loss of outputs that another
+    than the given spy has marked is that of another model.
 
     Example:
         >>> import torch
@@ -158,6 +159,9 @@ def read_graph(loss: Tensor) -> LossCall | None:
         ('sparse_categorical_crossentropy', True, 3)
     """
     nodes = list(_walk(loss.grad_fn))
+    marks = [node.metadata[_MARK] for node, inside in nodes if inside]
+    if spy is not None and marks and not any(id(spy) in mark for mark in marks):
+        return None
     names = [_short(node) for node, _ in nodes]
     kinds = {_NODES[name] for name in names if name in _NODES}
     if len(kinds) > 1:
@@ -243,7 +247,8 @@ class LossSpy:
     """Reads the first call of a loss function with an output that it has marked.
 
     While a spy waits, the loss functions in ``torch.nn.functional``, which the modules of ``torch.nn``
-    call, are replaced by ones that look at their arguments.
+    call, are replaced by ones that look at their arguments. It has to start before the forward pass:
+    ``F.mse_loss(model(x), y)`` looks up the function first.
     """
 
     def __init__(self) -> None:
@@ -268,8 +273,13 @@ class LossSpy:
 
     def _saw(self, function: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> None:
         output = args[0] if args else kwargs.get("input")
-        nodes = _walk(output.grad_fn) if isinstance(output, Tensor) else iter(())
-        if any(inside and id(self) in node.metadata[_MARK] for node, inside in nodes):
+        if not isinstance(output, Tensor):
+            return
+        nodes = list(_walk(output.grad_fn))
+        # Parameters between the mark and the loss are those of another model, such as a discriminator.
+        is_direct = not any("AccumulateGrad" in node.name() for node, _ in nodes)
+        marks = [node.metadata[_MARK] for node, inside in nodes if inside]
+        if is_direct and any(id(self) in mark for mark in marks):
             self.stop()
             self.call = LossCall.of(function, args, kwargs)
 
@@ -277,6 +287,12 @@ class LossSpy:
 #: A spy whose discovery is gone waits no longer.
 _WAITING: WeakSet[LossSpy] = WeakSet()
 _REPLACED: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {}
+
+
+def loss_function(function: Any) -> Callable[..., Any] | None:
+    """Returns the loss function that a function is or that it replaces."""
+    original = getattr(function, "__wrapped__", function)
+    return original if original in LOSSES else None
 
 
 def _replace_losses() -> None:

@@ -16,7 +16,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from .activations import FUNCTIONS, GATES, OVER_CLASSES
 from .layers import OTHER, Layer, is_norm, kind_of, sample_shape
-from .loss import LOSSES, LossCall
+from .loss import LossCall, loss_function
 from .sites import Position, position_of
 
 
@@ -288,9 +288,9 @@ class ForwardTrace(TorchFunctionMode):
         depth = max((value.depth for value in values), default=0)
         if name is not None:
             self._activated(func, name, values, result)
-        elif func in LOSSES:
+        elif (loss := loss_function(func)) is not None:
             if self.loss is None:
-                self.loss, self._judged = LossCall.of(func, args, kwargs), values
+                self.loss, self._judged = LossCall.of(loss, args, kwargs), values
             self._use(values, "linear")
         elif (func in _WEIGHTS or func in _MATRIX) and any(owners):
             self._weighted(func, owners, values, result)

@@ -174,6 +174,11 @@ class Discovery:
         return self._trace.calls if self._trace is not None else []
 
     @property
+    def output_layers(self) -> list[Layer]:
+        """Layers that the outputs of the model come from, where this is known."""
+        return self._trace.output_layers if self._trace is not None else []
+
+    @property
     def has_residual(self) -> bool:
         """True if an addition was observed whose operands passed different numbers of layers."""
         return self._trace is not None and self._trace.has_residual
@@ -206,7 +211,7 @@ class Discovery:
             "batch_size": self._batch_size(loss),
         }
         if loss is not None:
-            several = self._trace is not None and len(self._trace.output_layers) > 1
+            several = len(self.output_layers) > 1
             facts |= {"loss": loss.loss, "from_logits": loss.from_logits}
             if not several:
                 facts |= {"task": loss.task, "classes": loss.classes}
@@ -224,7 +229,7 @@ class Discovery:
             return
         if output["kind"] not in WEIGHTED | {OTHER, "simple_rnn"}:
             # The kind of such a layer says nothing of an activation behind it, so its outputs have to.
-            sources = self._trace.output_layers if self._trace is not None else []
+            sources = self.output_layers
             uses = sources[0].uses if len(sources) == 1 else set()
             use = next(iter(uses)) if len(uses) == 1 else None
             if use is None:

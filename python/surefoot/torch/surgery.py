@@ -174,7 +174,7 @@ class Setup:
         return f"Sets the output activation to {title(activation)}."
 
     def _change_output(self, found: Discovery, activation: str) -> None:
-        sources = found._trace.output_layers if found._trace is not None else []
+        sources = found.output_layers
         calls = [call for call in found.activations if call.is_output]
         if len(sources) != 1 or len(calls) > 1:
             raise CannotApply("the output of the model does not come from a single layer")

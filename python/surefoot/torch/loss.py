@@ -171,7 +171,7 @@ def read_graph(loss: Tensor, spy: LossSpy | None = None) -> LossCall | None:
     ((name, from_logits),) = kinds
     call = LossCall(name, from_logits)
     node, inside = next((n, inside) for n, inside in nodes if _short(n) in _NODES)
-    if inside:
+    if inside or (marks and not _is_direct(list(_walk(node)))):
         return None
     source, is_model = _source(node)
     shape = _shape(source)
@@ -202,6 +202,11 @@ def _walk(node: Any) -> Iterator[tuple[Any, bool]]:
         yield node, inside
         if not inside:
             queue.extend(parent for parent, _ in node.next_functions)
+
+
+def _is_direct(nodes: list[tuple[Any, bool]]) -> bool:
+    """Returns False if parameters of another model, such as a discriminator, come before the mark."""
+    return not any("AccumulateGrad" in node.name() for node, _ in nodes)
 
 
 def _source(node: Any) -> tuple[Any, bool]:
@@ -276,10 +281,8 @@ class LossSpy:
         if not isinstance(output, Tensor):
             return
         nodes = list(_walk(output.grad_fn))
-        # Parameters between the mark and the loss are those of another model, such as a discriminator.
-        is_direct = not any("AccumulateGrad" in node.name() for node, _ in nodes)
         marks = [node.metadata[_MARK] for node, inside in nodes if inside]
-        if is_direct and any(id(self) in mark for mark in marks):
+        if _is_direct(nodes) and any(id(self) in mark for mark in marks):
             self.stop()
             self.call = LossCall.of(function, args, kwargs)
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.overrides import _get_current_function_mode_stack
+from torch.overrides import BaseTorchFunctionMode, _get_current_function_mode_stack
 from torch.utils.checkpoint import checkpoint
 
 from models import CNN, FunctionalMLP, Recurrent, Transformer, images, module_mlp, numbers, symbols
@@ -200,6 +200,18 @@ def test_an_activation_behind_a_recurrent_output_layer_is_not_missed() -> None:
     assert layers(Tail(), numbers().unsqueeze(0)) == {"rnn": ("lstm", "sigmoid")}
 
 
+def test_an_output_that_mixes_layers_has_no_known_activation() -> None:
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(4, 1), nn.Linear(4, 1)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.sigmoid(self.a(x) + self.b(x))
+
+    assert layers(Mixed(), numbers())["b"] == ("dense", None)
+
+
 def test_a_layer_that_is_used_twice_has_an_activation_only_if_both_agree() -> None:
     class Twice(nn.Module):
         def __init__(self, second: Callable[[Tensor], Tensor]) -> None:
@@ -349,10 +361,12 @@ def test_the_loss_of_a_discriminator_is_not_that_of_the_generator() -> None:
     generator = nn.Sequential(nn.Linear(4, 4), nn.Tanh())
     discriminator = nn.Sequential(nn.Linear(4, 1), nn.Sigmoid())
     discoveries = [Discovery(generator), Discovery(discriminator)]
+    F.binary_cross_entropy(discriminator(numbers()), torch.ones(16, 1))
     loss = F.binary_cross_entropy(discriminator(generator(numbers())), torch.ones(16, 1))
     assert [discovery.facts()["loss"] for discovery in discoveries] == [None, "binary_crossentropy"]
     discoveries[0].saw_loss(loss)
     assert discoveries[0].facts()["loss"] is None
+    discoveries[0].close()
 
 
 def test_of_two_models_each_has_its_own_loss() -> None:
@@ -461,6 +475,21 @@ def test_close_cleans_up_after_an_interrupt() -> None:
         model(numbers())
     discovery.close()
     assert is_clean(model)
+
+
+def test_modes_that_the_model_left_active_stay() -> None:
+    other: Any = BaseTorchFunctionMode()
+
+    class Leaving(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            other.__enter__()
+            return super().forward(x)
+
+    discovery = Discovery(Leaving(4, 1))
+    discovery.model(numbers())
+    stack = _get_current_function_mode_stack()
+    other.__exit__(None, None, None)
+    assert stack == [other] and discovery.observed
 
 
 def test_an_error_inside_the_discovery_does_not_reach_the_loop(

@@ -249,6 +249,25 @@ def test_rewritten_code_keeps_super_defaults_and_keywords() -> None:
     torch.testing.assert_close(setup.model(x, scale=3.0), expected)
 
 
+class Private(nn.Module):
+    """Private names, which mean something else outside of the class."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.__a, self.__out = nn.Linear(4, 8), nn.Linear(8, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.__out(F.relu(self.__a(x)))
+
+
+def test_code_with_private_names_is_not_rewritten() -> None:
+    model = Private()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    setup = Setup(model, optimizer, nn.CrossEntropyLoss(), numbers(64), CLASSES)
+    setup.apply(SELU)
+    assert activations(setup) == ["selu"]
+
+
 def test_an_activation_held_in_an_attribute_is_replaced() -> None:
     block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0)
     model = nn.Sequential(block, nn.Flatten(), nn.Linear(40, 3))
@@ -327,6 +346,17 @@ def test_weight_normalized_layers_are_re_initialized() -> None:
     setup = Setup(model, optimizer, nn.CrossEntropyLoss(), numbers(64), CLASSES)
     setup.apply(REINITIALIZE)
     assert float(model[0].weight.detach().std()) == pytest.approx((2 / 4) ** 0.5, rel=0.2)
+
+
+def test_new_weights_start_without_the_momentum_of_the_old() -> None:
+    setup = setup_of("mlp")
+    setup.apply({"action": "swap_optimizer", "optimizer": "momentum", "learning_rate": 0.1})
+    train(setup)
+    model: Any = setup.model
+    assert model[0].weight in setup.optimizer.state
+    setup.apply(SELU)
+    assert model[0].weight not in setup.optimizer.state
+    assert model[6].weight in setup.optimizer.state
 
 
 def test_new_parameters_are_trained() -> None:

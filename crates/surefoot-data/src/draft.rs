@@ -73,7 +73,7 @@ pub fn draft(path: &Path, name: &Path, target: Option<&str>) -> Result<Draft, Da
     let missing = match (columns[label].missing > 0, has_gaps) {
         (true, _) => Missing::Drop,
         (false, true) => Missing::Impute,
-        (false, false) => Missing::Refuse,
+        (false, false) => Missing::Keep,
     };
     let first = |pairs: &[(String, String)]| pairs.iter().map(|pair| pair.0.clone()).collect();
     let data = Data {
@@ -153,7 +153,7 @@ impl Draft {
         };
         line(&format!("task = {}  # inferred: the target has {task}", quoted(self.task.name())));
         match missing {
-            Missing::Refuse => {}
+            Missing::Keep | Missing::Refuse => {}
             Missing::Impute => line("missing = \"impute\"  # empty cells become the mean"),
             Missing::Drop => line("missing = \"drop\"  # some rows have no target"),
         }

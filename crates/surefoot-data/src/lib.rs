@@ -144,7 +144,7 @@ fn prepare(
             let (complete, kept) = samples.complete();
             (complete, Some(kept))
         }
-        Missing::Refuse | Missing::Impute => (samples, None),
+        Missing::Keep | Missing::Refuse | Missing::Impute => (samples, None),
     };
     let count = samples.len();
     if count < 2 {
@@ -199,7 +199,7 @@ fn prepare(
     drop(samples.features);
 
     let mut notes = samples.notes;
-    let cleaned = clean::clean(&mut parts, data, &samples.shape, learnt.width);
+    let cleaned = clean::clean(&mut parts, data, &samples.shape, learnt.width * samples.positions);
     let cleaned =
         cleaned.ok_or_else(|| DataError::OnlyOutliers { origin: samples.origin.clone() })?;
     // Clipped or filled-in values need not be whole numbers.

@@ -57,25 +57,30 @@ impl Scaling {
     }
 }
 
-/// Mean and standard deviation of each channel, in two passes for accuracy.
+/// Mean and standard deviation of each channel, in two passes for accuracy. Missing values do not count.
 fn deviations(features: &[f32], channels: usize) -> (Vec<f64>, Vec<f64>) {
-    let count = (features.len() / channels).max(1) as f64;
+    let mut counts = vec![0.0_f64; channels];
     let mut means = vec![0.0; channels];
     for values in features.chunks(channels) {
-        for (mean, &value) in means.iter_mut().zip(values) {
-            *mean += f64::from(value);
+        for ((mean, count), &value) in means.iter_mut().zip(&mut counts).zip(values) {
+            if !value.is_nan() {
+                *mean += f64::from(value);
+                *count += 1.0;
+            }
         }
     }
-    means.iter_mut().for_each(|mean| *mean /= count);
+    means.iter_mut().zip(&counts).for_each(|(mean, count)| *mean /= count.max(1.0));
     let mut squares = vec![0.0; channels];
     for values in features.chunks(channels) {
         for ((square, mean), &value) in squares.iter_mut().zip(&means).zip(values) {
-            let distance = f64::from(value) - mean;
-            *square += distance * distance;
+            if !value.is_nan() {
+                let distance = f64::from(value) - mean;
+                *square += distance * distance;
+            }
         }
     }
-    for ((mean, square), (low, high)) in
-        means.iter_mut().zip(&mut squares).zip(extents(features, channels))
+    for (((mean, square), count), (low, high)) in
+        means.iter_mut().zip(&mut squares).zip(&counts).zip(extents(features, channels))
     {
         if low < high {
             *square = (*square / count).sqrt();
@@ -94,24 +99,32 @@ fn ranges(features: &[f32], channels: usize) -> (Vec<f64>, Vec<f64>) {
         .unzip()
 }
 
-/// Minimum and maximum of each channel; 0 and 0 if there are no values.
+/// Minimum and maximum of each channel; 0 and 0 if there are no values. Missing values do not count.
 fn extents(features: &[f32], channels: usize) -> impl Iterator<Item = (f64, f64)> {
-    let first = features.chunks(channels).next().unwrap_or_default();
-    let mut extents: Vec<(f32, f32)> = first.iter().map(|&value| (value, value)).collect();
-    extents.resize(channels, (0.0, 0.0));
+    let mut extents = vec![(f32::NAN, f32::NAN); channels];
     for values in features.chunks(channels) {
         for ((low, high), &value) in extents.iter_mut().zip(values) {
             *low = low.min(value);
             *high = high.max(value);
         }
     }
-    extents.into_iter().map(|(low, high)| (f64::from(low), f64::from(high)))
+    let number = |value: f32| if value.is_nan() { 0.0 } else { f64::from(value) };
+    extents.into_iter().map(move |(low, high)| (number(low), number(high)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_missing_value_stays_missing_and_does_not_count() {
+        for rule in [Scale::Standardise, Scale::MinMax] {
+            let found = scaled(rule, &[f32::NAN, 1.0, 3.0, f32::NAN], &[1]);
+            assert!(found[0].is_nan() && found[3].is_nan());
+            assert_eq!(found[1..3], scaled(rule, &[1.0, 3.0], &[1]));
+        }
+    }
 
     fn scaled(rule: Scale, features: &[f32], shape: &[usize]) -> Vec<f32> {
         let mut features = features.to_vec();

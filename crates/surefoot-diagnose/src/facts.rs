@@ -57,6 +57,9 @@ pub struct Facts {
     /// Share of input features with the same value in every training sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constant_inputs: Option<f64>,
+    /// Number of input values that are NaN, in all splits.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub missing_inputs: u64,
     /// Largest standard deviation of any input feature over the training samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_spread: Option<f64>,

@@ -45,8 +45,10 @@ pub enum Task {
 /// Treatment of missing features: empty, NaN or infinite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Missing {
-    /// The first one is an error that names its position.
+    /// Keeps them. The diagnosis reports them, and the repair imputes them.
     #[default]
+    Keep,
+    /// The first one is an error that names its position.
     Refuse,
     /// Drops samples that lack a feature or a target.
     Drop,
@@ -101,7 +103,7 @@ impl Data {
             source,
             validation: None,
             task: None,
-            missing: Missing::Refuse,
+            missing: Missing::Keep,
             outliers: Outliers::Keep,
             scale: Scale::None,
             target_scale: Scale::None,
@@ -187,6 +189,7 @@ impl Choice for Missing {
     const TAG: &'static str = "name";
     const NOUN: &'static str = "a treatment of missing values";
     const VARIANTS: &'static [Variant<Self>] = &[
+        variant("keep", || Self::Keep),
         variant("refuse", || Self::Refuse),
         variant("drop", || Self::Drop),
         variant("impute", || Self::Impute),

@@ -13,6 +13,9 @@ use std::num::NonZeroU64;
 pub struct Training {
     /// Number of passes over the training split.
     pub epochs: u64,
+    /// Metric at which training ends early: accuracy, or R² for a regression, on the validation split or,
+    /// without one, on the training split.
+    pub stop_at: Option<f64>,
     /// Samples per step.
     pub batch_size: usize,
     /// Loss function.
@@ -110,6 +113,7 @@ impl Training {
     pub fn new(epochs: u64, loss: Loss) -> Self {
         Self {
             epochs,
+            stop_at: None,
             batch_size: 32,
             loss,
             optimizer: Optimizer::adam(),
@@ -125,6 +129,7 @@ impl Training {
     /// Visits the keys. The loss is optional if there is a usual one.
     pub(crate) fn fields_of<'a, F: Fields<'a>>(&'a mut self, f: &mut F, usual: Option<Loss>) {
         f.required("epochs", &mut self.epochs, at_least_one);
+        f.maybe("stop_at", &mut self.stop_at, any);
         f.optional("batch_size", &mut self.batch_size, any);
         match usual {
             Some(loss) => {

@@ -61,7 +61,7 @@ fn contains_distinguishes_keys_from_defaults() {
 #[test]
 fn data_treatment_is_printed_unless_default() {
     let mut document = Document::parse(PLAN, "plan.toml").unwrap();
-    document.set("data.missing", "refuse").unwrap();
+    document.set("data.missing", "keep").unwrap();
     let printed = document.plan().unwrap().to_toml();
     assert!(!printed.contains("missing") && !printed.contains("outliers"));
     document.set("data.missing", "impute").unwrap();

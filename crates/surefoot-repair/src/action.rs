@@ -59,7 +59,9 @@ pub enum Action {
     },
     /// Standardizes the targets of a regression; predictions are converted back.
     ScaleTargets,
-    /// Standardizes every input feature and imputes missing values.
+    /// Replaces missing values of a feature by its mean.
+    ImputeMissing,
+    /// Standardizes every input feature.
     NormalizeData {
         /// Treatment of outliers before.
         outliers: Outliers,
@@ -200,6 +202,9 @@ impl fmt::Display for Action {
             }
             Self::ScaleTargets => {
                 f.write_str("Standardize the targets, and convert predictions back.")
+            }
+            Self::ImputeMissing => {
+                f.write_str("Replace missing values by the mean of their feature.")
             }
             Self::NormalizeData { outliers } => f.write_str(match outliers {
                 Outliers::Keep => "Standardize every input feature.",

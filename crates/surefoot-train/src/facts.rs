@@ -41,6 +41,10 @@ pub(crate) fn of(plan: &Plan, data: &Dataset, layers: Vec<LayerInfo>, steps: u64
         baseline_loss,
         target_range: range(&data.train.targets).filter(|_| data.task == Task::Regression),
         constant_inputs,
+        missing_inputs: [&data.train, &data.validation, &data.test]
+            .map(|part| part.features.iter().filter(|value| value.is_nan()).count() as u64)
+            .iter()
+            .sum(),
         input_spread,
     }
 }
@@ -130,9 +134,12 @@ fn spread(train: &Part, shape: &[usize]) -> (Option<f64>, Option<f64>) {
     let rows = (train.features.len() / width) as f64;
     let mut sums = vec![(0.0_f64, 0.0_f64); width];
     let mut firsts = vec![(f32::NAN, true); width];
-    for (i, row) in train.features.chunks_exact(width).enumerate() {
+    for row in train.features.chunks_exact(width) {
         for ((sum, first), &value) in sums.iter_mut().zip(&mut firsts).zip(row) {
-            if i == 0 {
+            if value.is_nan() {
+                continue;
+            }
+            if first.0.is_nan() {
                 first.0 = value;
             }
             first.1 &= value == first.0;

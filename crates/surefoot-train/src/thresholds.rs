@@ -20,11 +20,15 @@ pub(crate) fn remedies_of(plan: &Plan) -> Vec<Box<dyn Remedy>> {
     }
 }
 
-/// Returns the thresholds of `plan`, with the defaults where it states none.
+/// Returns the thresholds of `plan`, with the defaults where it states none. With AutoTrainer's rules,
+/// Θ is then the metric at which training ends, if the plan has one (section 5.4).
 ///
 /// Fails if `diagnose.off` names a problem that none of `detectors` finds.
 pub fn thresholds(plan: &Plan, detectors: &[Box<dyn Detector>]) -> Result<Thresholds, String> {
     let mut thresholds = rules(plan).thresholds();
+    if let Some(goal) = plan.training.stop_at.filter(|_| thresholds.rules == Rules::AutoTrainer) {
+        thresholds.theta = goal;
+    }
     for (name, value) in plan.diagnose.stated() {
         thresholds.set(name, &value.to_string())?;
     }
@@ -83,6 +87,18 @@ mod tests {
         plan.diagnose.alpha = Some(2);
         let thresholds = thresholds(&plan, &detectors::autotrainer()).unwrap();
         assert_eq!(thresholds, Thresholds { alpha: 2, ..Thresholds::autotrainer() });
+    }
+
+    #[test]
+    fn theta_of_autotrainer_is_the_metric_that_ends_the_training() {
+        let mut plan = plan();
+        plan.training.stop_at = Some(0.95);
+        let theta = |plan: &Plan| thresholds(plan, &detectors::all()).unwrap().theta;
+        assert_eq!(theta(&plan), 0.6);
+        plan.rules = surefoot_plan::Rules::AutoTrainer;
+        assert_eq!(theta(&plan), 0.95);
+        plan.diagnose.theta = Some(0.7);
+        assert_eq!(theta(&plan), 0.7);
     }
 
     #[test]

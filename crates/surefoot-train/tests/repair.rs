@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 use surefoot_diagnose::{Context, Detector, Finding, Observation, Problem, Quantity};
-use surefoot_plan::{Plan, Repair, Rules};
+use surefoot_plan::{Missing, Plan, Repair, Rules, Scale};
 use surefoot_record::{AttemptState, Event, Record, Status};
 use surefoot_train::{
     Approval, AttemptEvent, Callback, RepairMode, RunContext, Step, StopReason, TrainError,
@@ -72,6 +72,57 @@ fn autotrainers_rules_check_every_third_epoch_and_try_one_remedy_at_a_time() {
     let known: Vec<Problem> = known.iter().map(|detector| detector.problem()).collect();
     assert!(trained.findings.iter().all(|finding| known.contains(&finding.problem)));
     assert_eq!(trained.summary.status, Status::Repaired);
+}
+
+/// Two classes in a CSV file, a few of whose cells are empty or infinite.
+fn gappy(extra: &str) -> (tempfile::TempDir, Plan) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut table = "a,b,y\n".to_owned();
+    for i in 0..300 {
+        let (a, b) = ((i * 37 % 101) as f64 / 50.0 - 1.0, (i * 53 % 97) as f64 / 48.0 - 1.0);
+        let cell = match i % 50 {
+            7 => String::new(),
+            30 => "inf".to_owned(),
+            _ => format!("{b}"),
+        };
+        table.push_str(&format!("{a},{cell},{}\n", i32::from(a + b > 0.0)));
+    }
+    std::fs::write(dir.path().join("t.csv"), table).unwrap();
+    let text = format!(
+        "[data]\nsource = {{ kind = \"csv\", path = \"t.csv\", label = \"y\" }}\n\
+         [[model]]\nlayer = \"dense\"\nunits = 8\nactivation = \"relu\"\n\
+         [[model]]\nlayer = \"dense\"\nunits = 1\nactivation = \"sigmoid\"\n\
+         [training]\nepochs = 30\noptimizer = {{ name = \"adam\", learning_rate = 0.01 }}\n{extra}"
+    );
+    (dir, Plan::parse(&text, "gappy").unwrap())
+}
+
+#[test]
+fn missing_values_are_reported_with_their_number_and_imputed() {
+    let (dir, plan) = gappy("");
+    let trained = Trainer::new(plan).base(dir.path()).workers(2).train().unwrap();
+    let finding = trained.findings.first().unwrap();
+    assert_eq!(finding.problem, Problem::ABNORMAL_DATA);
+    assert!(finding.message.starts_with("12 input values are NaN"), "{}", finding.message);
+    assert_eq!(trained.summary.status, Status::Repaired);
+    assert_eq!(trained.summary.remedies, ["normalize_data"]);
+    assert_eq!(trained.plan().data.missing, Missing::Impute);
+    assert_eq!(trained.plan().data.scale, Scale::None);
+}
+
+#[test]
+fn a_training_ends_when_its_metric_is_good_enough() {
+    for split in ["", "[data.split]\nvalidation = 0.0\n"] {
+        let (dir, mut plan) = gappy(split);
+        plan.data.missing = Missing::Impute;
+        plan.training.stop_at = Some(0.85);
+        let trained = Trainer::new(plan).base(dir.path()).workers(1).train().unwrap();
+        let planned = trained.outline.facts.total_steps().unwrap();
+        assert!(trained.given.steps < planned, "{} of {planned}", trained.given.steps);
+        assert_eq!(trained.reason, StopReason::Finished);
+        let evaluated = trained.given.last.as_ref().and_then(|last| last.metric).unwrap();
+        assert!(evaluated >= 0.85);
+    }
 }
 
 fn train(stop_after: u32) -> (TrainSummary, Notes) {

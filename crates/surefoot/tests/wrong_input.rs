@@ -104,7 +104,10 @@ fn a_missing_data_file_is_named() {
 
 #[test]
 fn nan_in_a_cell_is_shown_with_its_place() {
-    assert_snapshot!(complaint_about_table("a,b,y\n1,2,0\n3,NaN,1\n5,6,0\n"));
+    let folder = Folder::with("table.toml", CSV_PLAN);
+    folder.write("table.csv", "a,b,y\n1,2,0\n3,NaN,1\n5,6,0\n");
+    let refusing = ["table.toml", "--set", "data.missing=refuse"];
+    assert_snapshot!(complaint(&folder, &refusing));
 }
 
 #[test]

@@ -53,6 +53,22 @@ impl Detector for AbnormalData {
         &[Quantity::Outputs]
     }
 
+    fn start(&mut self, context: &Context<'_>) -> Option<Finding> {
+        let count = context.facts.missing_inputs;
+        (count > 0).then(|| {
+            let values = if count == 1 { "value is" } else { "values are" };
+            let message = format!(
+                "{count} input {values} NaN, infinite or missing, which spreads to everything \
+                 computed from them."
+            );
+            Finding::new(self.problem(), context.step(), message).certain().with(
+                Measure::NonFiniteInputs,
+                count as f64,
+                0.0,
+            )
+        })
+    }
+
     fn observe(&mut self, seen: &Observation, context: &Context<'_>) -> Option<Finding> {
         let input = seen.input.as_ref();
         if let Some(input) = input.filter(|input| input.nan + input.inf > 0) {
@@ -99,7 +115,15 @@ fn finding(context: &Context<'_>) -> Finding {
 mod tests {
     use super::super::fixture::{Course, facts};
     use super::*;
+    use crate::facts::Facts;
     use surefoot_stats::Summary;
+
+    #[test]
+    fn missing_values_are_found_before_the_first_step() {
+        let facts = Facts { missing_inputs: 12, ..facts() };
+        let found = Course::new(facts).skill(|_| 0.9).run(AbnormalData::default()).unwrap();
+        assert_eq!((found.step, found.value(&Measure::NonFiniteInputs)), (0, Some(12.0)));
+    }
 
     #[test]
     fn unscaled_inputs_that_are_not_learned_from_are_found() {

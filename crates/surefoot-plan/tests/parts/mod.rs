@@ -46,7 +46,12 @@ pub(super) fn data() -> BoxedStrategy<Data> {
         Just(Task::MultiLabel),
         Just(Task::Regression)
     ];
-    let missing = prop_oneof![Just(Missing::Refuse), Just(Missing::Drop), Just(Missing::Impute)];
+    let missing = prop_oneof![
+        Just(Missing::Keep),
+        Just(Missing::Refuse),
+        Just(Missing::Drop),
+        Just(Missing::Impute)
+    ];
     let outliers = prop_oneof![Just(Outliers::Keep), Just(Outliers::Clip), Just(Outliers::Drop)];
     let scale = prop_oneof![Just(Scale::Standardise), Just(Scale::MinMax), Just(Scale::None)];
     let split = (0.0..0.5, 0.0..0.5).prop_map(|(validation, test)| Split { validation, test });
@@ -182,12 +187,14 @@ fn schedule() -> BoxedStrategy<Schedule> {
 }
 
 pub(super) fn training() -> BoxedStrategy<Training> {
-    let sizes = (1..1000u64, size(), option::of(size()), option::of(1..900u64));
+    let stop_at = option::of(-1.0..1.0);
+    let sizes = (1..1000u64, stop_at, size(), option::of(size()), option::of(1..900u64));
     (sizes, loss(), optimizer(), schedule(), any::<bool>())
         .prop_map(|(sizes, loss, optimizer, schedule, shuffle)| {
-            let (epochs, batch_size, shards, checkpoint_every) = sizes;
+            let (epochs, stop_at, batch_size, shards, checkpoint_every) = sizes;
             Training {
                 epochs,
+                stop_at,
                 batch_size,
                 loss,
                 optimizer,

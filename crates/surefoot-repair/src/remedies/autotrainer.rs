@@ -17,7 +17,7 @@ use surefoot_diagnose::Problem;
 /// | `learning_rate` (S6) | 0.01 for SGD and 0.001 for others, then 10 times more or less |
 /// | `optimizer` (S7) | against oscillation one with momentum (0.9), against slowness another one |
 /// | `loss` (S8) | the one that fits the task |
-/// | `normalize_data` (S9) | standardized features, without the samples that have outliers |
+/// | `normalize_data` (S9) | standardized features, without the samples that have outliers; missing values imputed |
 ///
 /// Two differences: another optimizer is not drawn at random, and S2 re-initializes the weights of the
 /// layers that it changes, without which SELU does not normalize.
@@ -60,6 +60,10 @@ impl Remedy for Published {
     fn propose(&self, context: &RemedyContext<'_>, variant: usize) -> Result<Vec<Action>, String> {
         let facts = context.facts;
         let given = facts.optimizer.as_deref().unwrap_or_default();
+        if self.id == "normalize_data" && variant == 0 && facts.missing_inputs > 0 {
+            let normalize = Action::NormalizeData { outliers: Outliers::Drop };
+            return Ok(vec![Action::ImputeMissing, normalize]);
+        }
         let action = match self.id {
             "batch_norm" => single(variant, Action::AddBatchNorm),
             "clip_gradient" => single(variant, Action::ClipGradientValues { limit: 10.0 }),

@@ -148,7 +148,7 @@ pub enum AttemptEvent<'a> {
 /// Reason why a training run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopReason {
-    /// All steps are done.
+    /// All steps are done, or the metric has reached the plan's `stop_at`.
     Finished,
     /// The run waits in memory and can continue.
     Paused,

@@ -39,6 +39,7 @@ impl Subject for PlanSubject {
             | Action::SwapOptimizer { .. }
             | Action::SwapLoss { .. }
             | Action::ScaleTargets
+            | Action::ImputeMissing
             | Action::NormalizeData { .. } => true,
             _ => false,
         }
@@ -129,6 +130,10 @@ impl Subject for PlanSubject {
                 plan.data.target_scale = Scale::Standardise;
                 Ok("Standardizes the targets; predictions are converted back.".to_owned())
             }
+            Action::ImputeMissing => {
+                plan.data.missing = Missing::Impute;
+                Ok("Replaces missing values by the mean of their feature.".to_owned())
+            }
             Action::NormalizeData { outliers } => {
                 normalize_data(plan, *outliers).ok_or_else(unsupported)
             }
@@ -204,15 +209,9 @@ fn normalize_data(plan: &mut Plan, kind: OutliersKind) -> Option<String> {
     };
     data.scale = Scale::Standardise;
     let unclips = std::mem::replace(&mut data.outliers, outliers) == Outliers::Clip;
-    let mut message = format!("{change} every feature");
-    if unclips && outliers == Outliers::Keep {
-        message.push_str(" without clipping outliers");
-    }
-    if data.missing == Missing::Refuse {
-        data.missing = Missing::Impute;
-        message.push_str(", and imputes missing values");
-    }
-    Some(message + ".")
+    let keeps =
+        if unclips && outliers == Outliers::Keep { " without clipping outliers" } else { "" };
+    Some(format!("{change} every feature{keeps}."))
 }
 
 fn swap_activations(plan: &mut Plan, activation: Activation) -> Result<String, String> {
@@ -578,16 +577,11 @@ mod tests {
     }
 
     #[test]
-    fn imputing_missing_values_is_stated() {
-        let mut subject = plan();
-        subject.0.data.missing = Missing::Refuse;
-        let message =
-            subject.apply(&Action::NormalizeData { outliers: OutliersKind::Clip }).unwrap();
-        assert_eq!(
-            message,
-            "Clips outliers and standardizes every feature, and imputes missing values."
-        );
-        assert_eq!(subject.0.data.missing, Missing::Impute);
+    fn scaling_leaves_missing_values_alone() {
+        let scaled = applied(plan(), &Action::NormalizeData { outliers: OutliersKind::Clip });
+        assert_eq!(scaled.data.missing, plan().0.data.missing);
+        let imputed = applied(plan(), &Action::ImputeMissing);
+        assert_eq!((imputed.data.missing, imputed.data.scale), (Missing::Impute, Scale::None));
     }
 
     #[test]

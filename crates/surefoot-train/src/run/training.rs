@@ -92,7 +92,7 @@ impl<B: Compute> TrainingRun<'_, B> {
                 return Ok(reason);
             }
             // The state of the last step is delivered as the model; it needs no checkpoint.
-            if self.step == self.steps {
+            if self.step == self.steps || ends_epoch && self.is_good_enough() {
                 break;
             }
             let due = match self.plan.training.checkpoint_every {
@@ -127,10 +127,17 @@ impl<B: Compute> TrainingRun<'_, B> {
     fn end_epoch(&mut self, epoch: u64, callbacks: &mut Callbacks<'_>) -> Result<(), TrainError> {
         let last = epoch + 1 == self.plan.training.epochs;
         // Without a validation split the training split is evaluated once, at the end.
-        if self.evaluated_split() == Split::Train && !last {
+        let needed = last || self.plan.training.stop_at.is_some();
+        if self.evaluated_split() == Split::Train && !needed {
             return Ok(());
         }
         self.evaluate_model(epoch + 1, callbacks)
+    }
+
+    /// Returns true if the last evaluation reached the metric at which training ends.
+    fn is_good_enough(&self) -> bool {
+        let metric = self.last.as_ref().and_then(|last| last.metric);
+        metric.zip(self.plan.training.stop_at).is_some_and(|(metric, goal)| metric >= goal)
     }
 
     /// Evaluates the model and keeps it if it is the best.

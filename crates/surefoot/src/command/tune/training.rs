@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use surefoot_data::Dataset;
 use surefoot_diagnose::{Diagnosis, Evaluation, Facts, Finding, Split};
-use surefoot_plan::{Data, Document};
+use surefoot_plan::{Data, Document, Missing};
 use surefoot_record::{Entry, Event, Record, Recorder};
 use surefoot_train::{
     Callback, Device, PreparedPlan, RepairMode, RunContext, Step, StopReason, TrainError, Trainer,
@@ -47,7 +47,14 @@ impl PlanObjective<'_> {
             Some((data, seed, loaded)) if *data == plan.data && *seed == plan.seed => {
                 Arc::clone(loaded)
             }
-            _ => Arc::new(surefoot_data::load(&plan.data, plan.seed, &self.base)?),
+            _ => {
+                let mut data = plan.data.clone();
+                // A trial is not repaired.
+                if data.missing == Missing::Keep {
+                    data.missing = Missing::Refuse;
+                }
+                Arc::new(surefoot_data::load(&data, plan.seed, &self.base)?)
+            }
         };
         self.data = Some((plan.data.clone(), plan.seed, Arc::clone(&data)));
         PreparedPlan::from_document_with_data(document, &self.base, data)

@@ -47,8 +47,10 @@ TASKS = [
     Task("exchange-transformer", "exchange", 500, 500, 2000, 6e11, "median", False),
 ]
 SAMPLERS = ["random", "gp", "tpe", "smac"]
-# No pruners, the paper's baseline rule, the seven indicators, and the default.
-VARIANTS = ["plain", "rule", "diagnosis", "surefoot"]
+# No pruners, the paper's baseline rule, the seven indicators, the same as published, and the default.
+VARIANTS = ["plain", "rule", "diagnosis", "bttackler", "surefoot"]
+# Each indicator alone, as published (Table 5).
+INDICATORS = ["agv", "eag", "plc", "erg", "lar", "ulc", "nmg"]
 # All samples and the paper's epochs.
 FULL_EPOCHS = 50
 # Fractions of the budget in Table 3: 1, 3 and 6 hours in the paper.
@@ -111,7 +113,9 @@ def variants(task: Task) -> dict[str, list[str]]:
         "plain": ["none"],
         "rule": [task.rule],
         "diagnosis": ["diagnosis"],
+        "bttackler": [],
         "surefoot": ["diagnosis", "prospect"],
+        **{indicator: [indicator] for indicator in INDICATORS},
     }
 
 
@@ -148,6 +152,8 @@ def search(
     if variant == "rule":
         # Published rules have no protection.
         options += ["--set", "tune.protect=0"]
+    if variant == "bttackler" or variant in INDICATORS:
+        options += ["--set", "tune.rules=bttackler"]
     for pruner in variants(task)[variant]:
         options += ["--pruner", pruner]
     options += ["--set", f"training.epochs={FULL_EPOCHS}"] if full else sized(task)
@@ -224,7 +230,7 @@ def tables(searches: list[Search], budgets: dict[str, float]) -> dict[str, Any]:
     seeds = sorted({s.seed for s in searches})
     tasks = [t for t in TASKS if any(s.task == t for s in searches)]
     samplers = [name for name in SAMPLERS if any(s.sampler == name for s in searches)]
-    compared = [name for name in VARIANTS[1:] if any(s.variant == name for s in searches)]
+    compared = [name for name in VARIANTS[1:] + INDICATORS if any(s.variant == name for s in searches)]
     rows: list[dict[str, Any]] = []
     for task in tasks:
         for sampler in samplers:
@@ -316,6 +322,14 @@ def show(result: dict[str, Any], out: Any) -> None:
         cells.setdefault((row["task"], row["sampler"]), []).append(cell)
     for (task, sampler), line in cells.items():
         print(f"| {task} | {sampler} | {' | '.join(line)} |", file=out)
+    alone = [row for row in result["rows"] if row["variant"] in INDICATORS]
+    if alone:
+        print("\nTable 5: trials that each indicator alone prunes\n", file=out)
+        print(f"| task | sampler | {' | '.join(INDICATORS)} |", file=out)
+        print(f"| --- | --- {'| --- ' * len(INDICATORS)}|", file=out)
+        for task, sampler in dict.fromkeys((row["task"], row["sampler"]) for row in alone):
+            counts = {r["variant"]: f"{r['pruned']:.0f}" for r in alone if (r["task"], r["sampler"]) == (task, sampler)}
+            print(f"| {task} | {sampler} | {' | '.join(counts.get(name, '') for name in INDICATORS)} |", file=out)
     print("\nIn all\n", file=out)
     head = "| | TSBA | of averages | with smac | Top10HR | trials in the budget | with random | best trial pruned |"
     print(f"{head}\n{'| --- ' * 8}|", file=out)
@@ -338,6 +352,7 @@ def main() -> None:
     parser.add_argument("--task", action="append", choices=[t.name for t in TASKS])
     parser.add_argument("--sampler", action="append", choices=SAMPLERS)
     parser.add_argument("--variant", action="append", choices=VARIANTS, help="compared with `plain`, which always runs")
+    parser.add_argument("--indicators", action="store_true", help="only each indicator alone, as published (Table 5)")
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
     parser.add_argument("--first-seed", type=int, default=3000, help="seeds below 3000 were used in development")
     parser.add_argument("--scale", type=float, default=1.0, help="fraction of the budget")
@@ -353,6 +368,8 @@ def main() -> None:
     budgets = {t.name: t.operations * given.scale * more for t in tasks}
     studies = {t.name: prepare(t, given.data, given.work, given.full) for t in tasks}
     chosen = ["plain"] + [v for v in VARIANTS if v != "plain" and (not given.variant or v in given.variant)]
+    if given.indicators:
+        chosen = ["plain", *INDICATORS]
     jobs = [(t, sampler, variant, seed) for seed in seeds for t in tasks for sampler in samplers for variant in chosen]
     done: list[Search] = []
     with ThreadPoolExecutor(given.jobs) as pool:

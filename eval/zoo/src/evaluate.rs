@@ -10,14 +10,16 @@ use crate::case::{Case, Injected};
 use crate::corruption::corrupt;
 use crate::dataset::DatasetKind;
 use crate::fault::{Degree, Fault};
+use crate::watch::{Watch, Watched, Watchers};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use surefoot_diagnose::{Evaluation, Finding};
-use surefoot_plan::Plan;
-use surefoot_train::{RepairMode, Trainer};
+use std::time::Duration;
+use surefoot_diagnose::{Evaluation, Finding, Thresholds};
+use surefoot_plan::{Plan, Repair, Rules};
+use surefoot_train::Trainer;
 
 /// The seeds of every case.
 const SEEDS: [u64; 3] = [1, 2, 3];
@@ -51,6 +53,8 @@ pub struct Row {
     pub alarms: Vec<String>,
     /// All findings in the twin on any seed, with warnings.
     pub findings: BTreeSet<String>,
+    /// False alarms of AutoTrainer's rules, likewise.
+    pub autotrainer_alarms: Vec<String>,
     /// Result of the plan with the fault.
     pub faulty: Option<Faulty>,
 }
@@ -64,6 +68,8 @@ pub struct Faulty {
     pub buggy: bool,
     /// Repair on the first seed that falls short; only for buggy plans.
     pub treated: Option<Treated>,
+    /// The same with AutoTrainer's rules.
+    pub autotrainer: Option<Treated>,
 }
 
 /// Result of diagnosis and repair.
@@ -100,59 +106,123 @@ pub struct Treated {
 /// Cores that [`Treated::time`] assumes.
 const CORES: usize = 2;
 
-/// Trains all `cases` without repair and the buggy ones with diagnosis and repair, on `workers`
-/// threads. Calls `done` with each complete row.
+/// Trains all `cases` without repair and the buggy ones with diagnosis and repair by each of `rules`,
+/// on `workers` threads. Calls `done` with each complete row.
 pub fn evaluate(
     cases: &[Case],
     dir: &Path,
     workers: usize,
+    rules: &[Rules],
     done: &(dyn Fn(&Row) + Sync),
 ) -> Result<Vec<Row>, String> {
-    let next = AtomicUsize::new(0);
-    let rows = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..workers.max(1) {
-            scope.spawn(|| {
-                while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let row = evaluate_case(case, dir);
-                    if let Ok(row) = &row {
-                        done(row);
-                    }
-                    rows.lock().unwrap_or_else(PoisonError::into_inner).push(row);
-                }
-            });
-        }
-    });
-    let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut rows = rows.into_iter().collect::<Result<Vec<_>, _>>()?;
-    rows.sort_by_key(|row| row.case);
-    Ok(rows)
+    in_parallel(cases, workers, &|case| {
+        let row = evaluate_case(case, dir, rules)?;
+        done(&row);
+        Ok(row)
+    })
 }
 
-fn evaluate_case(case: &Case, dir: &Path) -> Result<Row, String> {
-    let (mut row, short) = look_at(case, dir)?;
+fn evaluate_case(case: &Case, dir: &Path, rules: &[Rules]) -> Result<Row, String> {
+    let watched = Settings {
+        healthy: [Thresholds::default(), Thresholds::autotrainer()].map(Watch::Detectors).into(),
+        faulty: Vec::new(),
+    };
+    let Looked { mut row, short, .. } = look_at(case, dir, &watched)?;
     if let (Some(short), Some(faulty)) = (short, &mut row.faulty) {
-        let mut treated = treat(&short.plan, dir)?;
-        treated.twin = short.twin;
-        let right = |fault: Fault| treated.problem.as_ref().is_some_and(|id| fault.is(id));
-        treated.right = row.fault.is_some_and(right);
-        faulty.treated = Some(treated);
+        for &rules in rules {
+            let mut treated = treat(&with_rules(&short.plan, rules), dir)?;
+            treated.twin = short.twin;
+            let right = |fault: Fault| treated.problem.as_ref().is_some_and(|id| fault.is(id));
+            treated.right = row.fault.is_some_and(right);
+            match rules {
+                Rules::Surefoot => faulty.treated = Some(treated),
+                Rules::AutoTrainer => faulty.autotrainer = Some(treated),
+            }
+        }
     }
     Ok(row)
 }
 
-/// A run that falls short of its twin.
-struct Short {
-    plan: Plan,
-    twin: f64,
+/// Looks at all `cases` on `workers` threads.
+pub(crate) fn look_at_all(
+    cases: &[Case],
+    dir: &Path,
+    workers: usize,
+    watched: &Settings,
+) -> Result<Vec<Looked>, String> {
+    in_parallel(cases, workers, &|case| look_at(case, dir, watched))
 }
 
-/// Trains a case without repair. Returns the run to repair if it is buggy.
-fn look_at(case: &Case, dir: &Path) -> Result<(Row, Option<Short>), String> {
+/// Results of `work` for each of `cases`, in their order.
+fn in_parallel<T: Send>(
+    cases: &[Case],
+    workers: usize,
+    work: &(dyn Fn(&Case) -> Result<T, String> + Sync),
+) -> Result<Vec<T>, String> {
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..workers.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let place = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(case) = cases.get(place) else {
+                        return;
+                    };
+                    let result = work(case);
+                    results.lock().unwrap_or_else(PoisonError::into_inner).push((place, result));
+                }
+            });
+        }
+    });
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(place, _)| *place);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// `plan` with other rules of diagnosis and repair.
+pub(crate) fn with_rules(plan: &Plan, rules: Rules) -> Plan {
+    Plan { rules, repair: Repair::of(rules), ..plan.clone() }
+}
+
+/// Diagnoses of trainings.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    /// Those of twins.
+    pub(crate) healthy: Vec<Watch>,
+    /// Those of plans with a fault.
+    pub(crate) faulty: Vec<Watch>,
+}
+
+/// A case that was trained without repair.
+pub(crate) struct Looked {
+    pub(crate) row: Row,
+    /// The run to repair, if the case is buggy.
+    pub(crate) short: Option<Short>,
+    /// The twin on each seed.
+    pub(crate) twins: Vec<Plain>,
+    /// The run that falls short.
+    pub(crate) faulty: Option<Plain>,
+}
+
+/// A run that falls short of its twin.
+pub(crate) struct Short {
+    pub(crate) plan: Plan,
+    pub(crate) twin: f64,
+}
+
+/// Trains a case without repair.
+fn look_at(case: &Case, dir: &Path, watched: &Settings) -> Result<Looked, String> {
     let mut twins = Vec::new();
     for seed in SEEDS {
-        twins.push(plain(&seeded(&case.twin, seed), dir, true)?);
+        twins.push(plain(&seeded(&case.twin, seed), dir, &watched.healthy)?);
     }
+    // The first diagnosis is by Surefoot's rules, the second by AutoTrainer's.
+    let alarms = |i: usize| {
+        let results = twins.iter().filter_map(move |twin| twin.watched.get(i));
+        results.filter_map(|it| it.problems().next().map(id)).collect::<Vec<_>>()
+    };
+    let findings = twins.iter().filter_map(|twin| twin.watched.first());
     let healthy = is_healthy(&twins);
     let mut row = Row {
         event: "case",
@@ -162,18 +232,19 @@ fn look_at(case: &Case, dir: &Path) -> Result<(Row, Option<Short>), String> {
         degree: case.injected.as_ref().map(|injected| injected.degree),
         healthy,
         twin: twins.iter().map(|twin| twin.last).collect(),
-        alarms: twins.iter().filter_map(|twin| twin.alarm.clone()).collect(),
-        findings: twins.iter().flat_map(|twin| twin.findings.clone()).collect(),
+        alarms: alarms(0),
+        findings: findings.flat_map(|it| it.findings.iter().map(id)).collect(),
+        autotrainer_alarms: alarms(1),
         faulty: None,
     };
     let Some(injected) = case.injected.as_ref().filter(|_| healthy) else {
-        return Ok((row, None));
+        return Ok(Looked { row, short: None, twins, faulty: None });
     };
     let mut plains = Vec::new();
     let mut plans = Vec::new();
     for seed in SEEDS {
         let plan = with_fault(case.number, injected, seed, dir)?;
-        plains.push(plain(&plan, dir, false)?);
+        plains.push(plain(&plan, dir, &watched.faulty)?);
         plans.push(plan);
     }
     let mean = |metrics: &[Plain]| metrics.iter().map(|m| m.last).sum::<f64>() / 3.0;
@@ -182,11 +253,21 @@ fn look_at(case: &Case, dir: &Path) -> Result<(Row, Option<Short>), String> {
         plain: plains.iter().map(|plain| plain.last).collect(),
         buggy,
         treated: None,
+        autotrainer: None,
     });
     let short = (0..SEEDS.len()).find(|&i| twins[i].last - plains[i].last > SHORT);
-    let short =
-        short.filter(|_| buggy).map(|i| Short { plan: plans.swap_remove(i), twin: twins[i].last });
-    Ok((row, short))
+    let (short, faulty) = match short.filter(|_| buggy) {
+        Some(i) => {
+            let short = Short { plan: plans.swap_remove(i), twin: twins[i].last };
+            (Some(short), Some(plains.swap_remove(i)))
+        }
+        None => (None, None),
+    };
+    Ok(Looked { row, short, twins, faulty })
+}
+
+fn id(finding: &Finding) -> String {
+    finding.problem.id().to_owned()
 }
 
 fn is_healthy(twins: &[Plain]) -> bool {
@@ -215,15 +296,17 @@ fn seeded(plan: &Plan, seed: u64) -> Plan {
 }
 
 /// Result of a training without repair.
-struct Plain {
-    last: f64,
+pub(crate) struct Plain {
+    pub(crate) last: f64,
     best: f64,
     /// The metric of a guess.
     chance: f64,
-    /// The first problem found, if it was diagnosed.
-    alarm: Option<String>,
-    /// All findings.
-    findings: Vec<String>,
+    /// Number of steps, and of steps per epoch.
+    pub(crate) steps: [u64; 2],
+    /// Duration, without the diagnoses.
+    pub(crate) time: Duration,
+    /// Findings of each diagnosis.
+    pub(crate) watched: Vec<Watched>,
 }
 
 impl Plain {
@@ -234,22 +317,24 @@ impl Plain {
 }
 
 /// The metric; 0 if it is missing, NaN or negative.
-fn share(evaluation: Option<&Evaluation>) -> f64 {
+pub(crate) fn share(evaluation: Option<&Evaluation>) -> f64 {
     let metric = evaluation.and_then(|evaluation| evaluation.metric);
     metric.filter(|metric| metric.is_finite()).unwrap_or(0.0).max(0.0)
 }
 
-fn plain(plan: &Plan, dir: &Path, diagnose: bool) -> Result<Plain, String> {
-    let trainer = Trainer::new(plan.clone()).base(dir).workers(1).repair(RepairMode::Off);
-    let trainer = if diagnose { trainer } else { trainer.no_diagnosis() };
-    let trained = trainer.train().map_err(|error| error.to_string())?;
-    let id = |finding: &Finding| finding.problem.id().to_owned();
+fn plain(plan: &Plan, dir: &Path, watched: &[Watch]) -> Result<Plain, String> {
+    let mut watchers = Watchers::new(watched.to_vec());
+    let trainer = Trainer::new(plan.clone()).base(dir).workers(1).no_diagnosis();
+    let trained = trainer.callback(&mut watchers).train().map_err(|error| error.to_string())?;
+    let watched = watchers.into_results();
+    let diagnoses: Duration = watched.iter().map(|it| it.time).sum();
     Ok(Plain {
         last: share(trained.given.last.as_ref()),
         best: share(trained.given.best.as_ref()),
         chance: trained.outline.facts.chance.unwrap_or(0.0),
-        alarm: trained.problem().map(id),
-        findings: trained.findings.iter().map(id).collect(),
+        steps: [trained.given.steps, trained.outline.steps_per_epoch],
+        time: trained.given.training.saturating_sub(diagnoses),
+        watched,
     })
 }
 
@@ -259,7 +344,7 @@ fn plain(plan: &Plan, dir: &Path, diagnose: bool) -> Result<Plain, String> {
 /// Costs are [counted](surefoot_train::Outline::step_cost) instead of measured, so that they do not
 /// depend on the machine and its load.
 pub fn treat(plan: &Plan, dir: &Path) -> Result<Treated, String> {
-    let before = plain(plan, dir, false)?;
+    let before = plain(plan, dir, &[])?;
     let trainer = Trainer::new(plan.clone()).base(dir).workers(CORES);
     let trained = trainer.train().map_err(|error| error.to_string())?;
     let total = trained.outline.facts.total_steps();

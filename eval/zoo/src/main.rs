@@ -1,12 +1,13 @@
 //! Evaluates detectors and remedies on plans generated from a seed.
 
-use clap::Parser;
+use clap::{Parser, Subcommand, ValueEnum};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
+use surefoot_plan::Rules;
 use surefoot_zoo::{Case, Row, Tables, Treated};
 
 const EXAMPLES: &str = "\
@@ -23,25 +24,39 @@ Examples:
   surefoot-zoo --json | tail -n 1
       The tables as one line of JSON.
 
+  surefoot-zoo remedies --seed 7 --cases 40
+      Each remedy alone, for each problem.
+
+  surefoot-zoo thresholds --seed 7 --cases 40 --rules autotrainer
+      Recall and precision of the detectors with other thresholds.
+
 Seeds up to 101 are for development. Published results use seeds above.";
 
 /// Evaluate detectors and remedies on plans generated from a seed
 #[derive(Debug, Parser)]
 #[command(name = "surefoot-zoo", after_long_help = EXAMPLES)]
 struct Arguments {
+    /// A single table instead of the whole evaluation
+    #[command(subcommand)]
+    table: Option<Table>,
+
     /// The seed of the zoo
-    #[arg(long, value_name = "N", default_value_t = 102)]
+    #[arg(long, value_name = "N", default_value_t = 102, global = true)]
     seed: u64,
 
     /// Number of plans
-    #[arg(long, value_name = "N", default_value_t = 400)]
+    #[arg(long, value_name = "N", default_value_t = 400, global = true)]
     cases: u64,
+
+    /// Only these rules of diagnosis and repair [default: both]
+    #[arg(long, value_name = "NAME", global = true)]
+    rules: Vec<RulesName>,
 
     /// Only plans with this fault, problem or data
     ///
     /// An id such as dying_relu, the name of a fault such as low_rate, or of data such as circles.
     /// Can be repeated.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", global = true)]
     filter: Vec<String>,
 
     /// Add the real data sets that `eval/bench/data` has written to this directory
@@ -57,16 +72,37 @@ struct Arguments {
     motivating: u64,
 
     /// Plans trained at the same time [default: all cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", global = true)]
     workers: Option<NonZeroUsize>,
 
     /// Print JSON lines on stdout, the tables last
-    #[arg(long)]
+    #[arg(long, global = true)]
     json: bool,
 
     /// Print only errors (and JSON with --json)
-    #[arg(long, short)]
+    #[arg(long, short, global = true)]
     quiet: bool,
+}
+
+/// A table of the papers.
+#[derive(Clone, Copy, Debug, Subcommand)]
+enum Table {
+    /// Each remedy alone, per problem (AutoTrainer, Table 6)
+    Remedies,
+    /// Recall and precision of detection with other thresholds (AutoTrainer, Fig. 8)
+    Thresholds,
+    /// Delay and cost of detection by the check interval (AutoTrainer, Table 5 and Fig. 7)
+    Intervals,
+    /// Accuracy, precision and recall of the models before and after repair (AutoTrainer, Table 3)
+    Quality,
+    /// Trainings that each indicator alone would end (BTTackler, Table 5)
+    Indicators,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum RulesName {
+    Surefoot,
+    Autotrainer,
 }
 
 /// Result of one of the paper's motivating networks.
@@ -99,6 +135,14 @@ impl Arguments {
         }
     }
 
+    /// The rules to evaluate.
+    fn rules(&self) -> Vec<Rules> {
+        let both =
+            [(RulesName::Surefoot, Rules::Surefoot), (RulesName::Autotrainer, Rules::AutoTrainer)];
+        let chosen = |name: &RulesName| self.rules.is_empty() || self.rules.contains(name);
+        both.into_iter().filter(|(name, _)| chosen(name)).map(|(_, rules)| rules).collect()
+    }
+
     fn event(&self, event: &impl Serialize) {
         if self.json {
             println!("{}", serde_json::to_string(event).unwrap_or_default());
@@ -124,6 +168,11 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     cases.retain(|case| arguments.filter.is_empty() || matches(case, &arguments.filter));
     let scratch = scratch()?;
     let workers = workers(arguments);
+    if let Some(table) = arguments.table {
+        let result = single_table(table, arguments, &cases, &scratch, workers);
+        let _ = std::fs::remove_dir_all(&scratch);
+        return result;
+    }
     let done = AtomicU64::new(0);
     let total = cases.len();
     let report = |row: &Row| {
@@ -133,7 +182,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
             eprintln!("{done} of {total} plans");
         }
     };
-    let rows = surefoot_zoo::evaluate(&cases, &scratch, workers, &report);
+    let rows = surefoot_zoo::evaluate(&cases, &scratch, workers, &arguments.rules(), &report);
     let result = rows.and_then(|rows| {
         if let Some(dir) = &arguments.data {
             motivating(arguments, dir)?;
@@ -144,6 +193,46 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let tables = result?;
     arguments.say(&tables.text());
     arguments.event(&tables);
+    Ok(())
+}
+
+/// Prints one table of the papers.
+fn single_table(
+    table: Table,
+    arguments: &Arguments,
+    cases: &[Case],
+    dir: &Path,
+    workers: usize,
+) -> Result<(), String> {
+    let rules = arguments.rules();
+    let text = match table {
+        Table::Remedies => {
+            let lines = surefoot_zoo::each_remedy(cases, dir, workers, &rules)?;
+            lines.iter().for_each(|line| arguments.event(line));
+            surefoot_zoo::remedies_text(&lines)
+        }
+        Table::Thresholds => {
+            let lines = surefoot_zoo::sweep(cases, dir, workers, &rules)?;
+            lines.iter().for_each(|line| arguments.event(line));
+            surefoot_zoo::sweep_text(&lines)
+        }
+        Table::Intervals => {
+            let lines = surefoot_zoo::intervals(cases, dir, workers, &rules)?;
+            lines.iter().for_each(|line| arguments.event(line));
+            surefoot_zoo::intervals_text(&lines)
+        }
+        Table::Quality => {
+            let lines = surefoot_zoo::qualities(cases, dir, workers, &rules)?;
+            lines.iter().for_each(|line| arguments.event(line));
+            surefoot_zoo::qualities_text(&lines)
+        }
+        Table::Indicators => {
+            let lines = surefoot_zoo::indicators(cases, dir, workers)?;
+            lines.iter().for_each(|line| arguments.event(line));
+            surefoot_zoo::indicators_text(&lines)
+        }
+    };
+    arguments.say(&text);
     Ok(())
 }
 

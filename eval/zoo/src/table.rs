@@ -61,6 +61,19 @@ pub struct Tables {
     pub problems: BTreeMap<String, Line>,
     /// By data set.
     pub data: BTreeMap<&'static str, Line>,
+    /// The same with AutoTrainer's rules.
+    pub autotrainer: OtherRules,
+}
+
+/// Results of other rules than Surefoot's.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct OtherRules {
+    /// Healthy plans with a problem found on any seed.
+    pub false_alarms: u64,
+    /// All buggy plans.
+    pub all: Line,
+    /// By the problem that the fault causes.
+    pub problems: BTreeMap<String, Line>,
 }
 
 /// AutoTrainer's mean improvement of the accuracy in points, by problem (Table 4).
@@ -112,6 +125,20 @@ impl Tables {
             *found_in_healthy.entry(id.clone()).or_default() += 1;
         }
         let all: Vec<&Treated> = buggy.iter().map(|(_, treated)| *treated).collect();
+        let alarmed = |row: &&&Row| !row.autotrainer_alarms.is_empty();
+        let mut autotrainer = OtherRules {
+            false_alarms: healthy.iter().filter(alarmed).count() as u64,
+            ..OtherRules::default()
+        };
+        let mut others: BTreeMap<String, Vec<&Treated>> = BTreeMap::new();
+        for row in &healthy {
+            let treated = row.faulty.as_ref().and_then(|faulty| faulty.autotrainer.as_ref());
+            if let (Some(fault), Some(treated)) = (row.fault, treated) {
+                others.entry(fault.problem().id().to_owned()).or_default().push(treated);
+            }
+        }
+        autotrainer.all = Line::new(&others.values().flatten().copied().collect::<Vec<_>>());
+        autotrainer.problems = others.into_iter().map(|(k, v)| (k, Line::new(&v))).collect();
         Tables {
             event: "zoo",
             seed,
@@ -122,7 +149,48 @@ impl Tables {
             all: Line::new(&all),
             problems: problems.into_iter().map(|(k, v)| (k, Line::new(&v))).collect(),
             data: data.into_iter().map(|(k, v)| (k, Line::new(&v))).collect(),
+            autotrainer,
         }
+    }
+
+    /// Surefoot's rules and AutoTrainer's, side by side.
+    fn both_rules(&self) -> String {
+        let mut text = format!(
+            "Surefoot's rules / AutoTrainer's rules: false alarms in {} / {} of {} healthy plans.\n\n",
+            self.false_alarms, self.autotrainer.false_alarms, self.healthy
+        );
+        let columns = ["plans", "detected", "right", "repaired", "after", "attempts", "time"];
+        let widths = [7, 15, 15, 15, 15, 13, 13];
+        let cells = |name: &str, cells: &[String]| {
+            let cells = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:>width$}"));
+            format!("{name:<28}{}\n", cells.collect::<String>())
+        };
+        text += &cells("problem", &columns.map(str::to_owned));
+        let line = |name: &str, a: &Line, b: &Line| {
+            let share = |of: fn(&Line) -> (u64, u64)| {
+                let [a, b] = [a, b].map(|line| {
+                    let (count, of) = of(line);
+                    100.0 * count as f64 / of.max(1) as f64
+                });
+                format!("{a:.1} / {b:.1}")
+            };
+            let all = [
+                a.plans.to_string(),
+                share(|line| (line.detected, line.plans)),
+                share(|line| (line.right, line.plans)),
+                share(|line| (line.repaired, line.plans)),
+                format!("{:.1} / {:.1}", 100.0 * a.after, 100.0 * b.after),
+                format!("{:.1} / {:.1}", a.attempts, b.attempts),
+                format!("{:.2} / {:.2}", a.time, b.time),
+            ];
+            cells(name, &all)
+        };
+        for (id, _) in PAPER_GAIN {
+            let lines = self.problems.get(id).zip(self.autotrainer.problems.get(id));
+            text += &lines.map_or_else(String::new, |(a, b)| line(id, a, b));
+        }
+        text += &line("all", &self.all, &self.autotrainer.all);
+        text + "\nDetected, right and repaired are percentages of all plans.\n"
     }
 
     /// The tables as text.
@@ -204,9 +272,12 @@ impl Tables {
             let share = 100.0 * *count as f64 / self.healthy.max(1) as f64;
             let _ = writeln!(text, "{id:<28}{count:>4} ({share:.1}%)");
         }
+        if self.autotrainer.all.plans > 0 {
+            let _ = write!(text, "\n{}", self.both_rules());
+        }
         let _ = write!(
             text,
-            "\nDetected, right and repaired are percentages (right and repaired: of the detected); \
+            "\nElsewhere, detected, right and repaired are percentages (right and repaired: of the detected); \
              before, after, twin and gain points.\nWorse: delivered models below that of the plan's \
              own best epoch.\nWork: steps of all trainings with repair, weighted by their cost, by those of \
              the plain training.\nTime: the same along the longest chain of trainings on two cores, \
@@ -271,25 +342,31 @@ mod tests {
             twin: vec![1.0; 3],
             alarms: Vec::new(),
             findings: ["loss_spike".to_owned()].into(),
+            autotrainer_alarms: vec!["slow_convergence".to_owned()],
             faulty: Some(Faulty {
                 plain: vec![0.5; 3],
                 buggy: true,
-                treated: Some(Treated {
-                    seed: 1,
-                    problem: Some("slow_convergence".to_owned()),
-                    right: true,
-                    delay: Some([50, 1000]),
-                    repaired,
-                    remedies: vec!["learning_rate".to_owned()],
-                    attempts: 2,
-                    before: 0.5,
-                    after: if repaired { 1.0 } else { 0.5 },
-                    twin: 1.0,
-                    alone: 0.6,
-                    work: 1.5,
-                    time: 1.2,
-                }),
+                autotrainer: Some(treated(false)),
+                treated: Some(treated(repaired)),
             }),
+        }
+    }
+
+    fn treated(repaired: bool) -> Treated {
+        Treated {
+            seed: 1,
+            problem: Some("slow_convergence".to_owned()),
+            right: true,
+            delay: Some([50, 1000]),
+            repaired,
+            remedies: vec!["learning_rate".to_owned()],
+            attempts: 2,
+            before: 0.5,
+            after: if repaired { 1.0 } else { 0.5 },
+            twin: 1.0,
+            alone: 0.6,
+            work: 1.5,
+            time: 1.2,
         }
     }
 
@@ -304,6 +381,8 @@ mod tests {
         assert_eq!(tables.data["circles"], *line);
         assert_eq!(tables.found_in_healthy["loss_spike"], 2);
         assert_eq!(tables.found_in_healthy["dying_relu"], 0);
-        assert!(tables.text().contains("slow_convergence"), "{}", tables.text());
+        let other = &tables.autotrainer;
+        assert_eq!((other.false_alarms, other.all.plans, other.all.repaired), (2, 2, 0));
+        assert!(tables.text().contains("100.0 / 100.0"), "{}", tables.text());
     }
 }

@@ -29,3 +29,18 @@ fn an_unknown_filter_is_rejected_with_the_known_names() {
     assert!(shown.contains("unknown filter `dying_rely`"), "{shown}");
     assert!(shown.contains("circles"), "{shown}");
 }
+
+#[test]
+fn every_table_of_the_papers_prints_both_rules() {
+    for table in ["remedies", "thresholds", "intervals", "quality", "indicators"] {
+        let output = zoo(&[table, "--seed", "1", "--cases", "12", "--filter", "circles", "--json"]);
+        assert!(output.status.success(), "{table}: {output:?}");
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let lines: Vec<Value> =
+            lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let other = if table == "indicators" { "bttackler" } else { "autotrainer" };
+        for rules in ["surefoot", other] {
+            assert!(lines.iter().any(|line| line["rules"] == rules), "{table}: {lines:?}");
+        }
+    }
+}

@@ -9,11 +9,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::calculus::infer;
 use crate::lift::{Entry, lift};
 use crate::project::Project;
-use crate::rules::{self, Report};
+use crate::rules::{self, Report, unknown_loop};
 use crate::suppression::Suppressions;
 use crate::unreadable::Reason;
 use crate::{
-    FileId, Finding, Place, RequiredCheckpoint, SourceFiles, TorchOperations, Unreadable, parallel,
+    FileId, Finding, Place, RequiredCheckpoint, Rule, SourceFiles, TorchOperations, Unreadable,
+    parallel,
 };
 
 /// Options of a check.
@@ -40,7 +41,7 @@ pub struct CheckReport {
     /// Number of checked files, without imported ones.
     pub files: usize,
     /// Number of checked files that import no training framework, directly or indirectly.
-    pub passed_over: usize,
+    pub skipped: usize,
 }
 
 /// Checks files and all Python files in directories.
@@ -51,12 +52,6 @@ pub fn check(paths: &[PathBuf], config: &CheckConfig) -> CheckReport {
 fn check_project(mut project: Project, config: &CheckConfig) -> CheckReport {
     let mut checked = CheckReport {
         files: project.requested,
-        passed_over: project
-            .relevant
-            .iter()
-            .take(project.requested)
-            .filter(|relevant| !**relevant)
-            .count(),
         unreadable: std::mem::take(&mut project.unreadable),
         ..CheckReport::default()
     };
@@ -66,6 +61,7 @@ fn check_project(mut project: Project, config: &CheckConfig) -> CheckReport {
         .filter(|(_, relevant)| **relevant)
         .map(|(file, _)| FileId(file))
         .collect();
+    checked.skipped = project.requested - files.len();
     let mut entered = BTreeSet::new();
     let mut found: Vec<Report> = Vec::new();
     // The second pass analyzes code that no script calls, with guessed arguments.
@@ -94,13 +90,21 @@ fn check_project(mut project: Project, config: &CheckConfig) -> CheckReport {
         .collect();
     let mut findings: Vec<Finding> = Vec::new();
     let mut reported = BTreeSet::new();
+    let mut followed = Vec::new();
     for report in found {
+        followed.extend(report.followed);
         findings.extend(report.findings);
         checked.checkpoints.extend(report.checkpoints);
         for (callee, finding) in report.unknown {
             if reported.insert(callee) {
                 findings.push(finding);
             }
+        }
+    }
+    for file in files {
+        let is_reported = |it: &Finding| it.rule == Rule::UnknownLoop && it.place.file == file;
+        if !findings.iter().any(is_reported) {
+            findings.extend(unknown_loop::unfollowed(project.script(file), file, &followed));
         }
     }
     let key = |place: &Place| (place.file, place.range.start, place.range.end);

@@ -2,8 +2,8 @@
 
 use crate::Place;
 
-/// A point where a training run can be stopped and carried on: a save in a training loop, or the end
-/// of each round of a loop that saves nothing.
+/// A point where a training run can be stopped and resumed: a save in a training loop, or the end
+/// of each iteration of a loop that saves nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequiredCheckpoint {
     /// The save, or the loop.
@@ -25,11 +25,11 @@ pub struct Member {
     pub name: String,
     /// Kind of state.
     pub kind: MemberKind,
-    /// Why it must be saved, as a sentence.
+    /// Reason why it must be saved, as a sentence.
     pub reason: String,
     /// True if the script saves it here.
     pub saved: bool,
-    /// Uses after the checkpoint.
+    /// Next use after the checkpoint.
     pub used_at: Option<Place>,
 }
 
@@ -40,12 +40,12 @@ pub enum MemberKind {
     State,
     /// The state of a random generator.
     Generator,
-    /// How far a loop has come.
+    /// Position in a loop.
     Position,
 }
 
 impl RequiredCheckpoint {
-    /// The code to write: what saves, then what restores.
+    /// Code that saves, then code that restores.
     pub fn code(&self) -> String {
         format!("{}\n\n{}", self.save, self.restore)
     }

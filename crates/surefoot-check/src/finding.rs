@@ -5,23 +5,23 @@ use crate::{Place, Rule};
 /// Something in a script that keeps it from being repeated or resumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Which kind.
+    /// Rule of the finding.
     pub rule: Rule,
     /// Place in the script.
     pub place: Place,
     /// Consequence, in one or two sentences.
     pub message: String,
-    /// How to mend it.
+    /// Advice on how to fix it.
     pub help: String,
-    /// Other places that matter: where it flows to, where it should have been saved.
+    /// Places that explain it.
     pub notes: Vec<Note>,
 }
 
 /// A place that explains a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Where.
+    /// Place in the script.
     pub place: Place,
-    /// Why it matters.
+    /// Explanation.
     pub text: String,
 }

@@ -17,6 +17,11 @@ pub struct SourceFile {
 }
 
 impl SourceFile {
+    /// Path relative to the current directory, if the file is below it.
+    pub fn relative_path(&self) -> PathBuf {
+        crate::project::relative(&self.path)
+    }
+
     /// 1-based line and column of a byte offset. Columns count characters.
     pub fn line_and_column(&self, at: usize) -> (usize, usize) {
         let before = &self.text[..at.min(self.text.len())];

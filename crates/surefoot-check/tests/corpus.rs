@@ -226,7 +226,9 @@ fn the_corpus_covers_all_rules_and_frameworks() {
             scripts_with.entry(finding.rule).or_default().insert(&script.name);
         }
     }
-    for rule in Rule::ALL.into_iter().filter(|rule| !rule.is_warning()) {
+    // `public_scripts.rs` tests loops that are not understood.
+    let is_covered = |rule: &Rule| !rule.is_warning() && *rule != Rule::UnknownLoop;
+    for rule in Rule::ALL.into_iter().filter(is_covered) {
         let scripts = scripts_with.get(&rule).map_or(0, BTreeSet::len);
         assert!(scripts >= 2, "{rule} is in {scripts} scripts");
     }

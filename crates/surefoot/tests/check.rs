@@ -160,6 +160,22 @@ fn json_has_one_object_per_line_and_the_summary_last() {
 }
 
 #[test]
+fn paths_in_json_are_relative_and_normalized() {
+    let folder = Folder::with("train.py", &faulty());
+    let absolute = folder.path().join("data/../train.py");
+    let outcome = check(&folder, &[absolute.to_str().unwrap(), "--json"]);
+    assert_eq!(of(&outcome.events(), "finding")[0]["file"], "train.py");
+}
+
+#[test]
+fn a_training_that_is_not_understood_is_never_silent() {
+    let folder = Folder::with("train.py", &example(Rule::UnknownLoop));
+    let outcome = check(&folder, &["train.py"]);
+    assert_eq!(outcome.code, Some(1));
+    assert!(outcome.stdout.contains("unknown_loop: "), "{}", outcome.stdout);
+}
+
+#[test]
 fn quiet_prints_only_json() {
     let folder = Folder::with("train.py", &faulty());
     let outcome = check(&folder, &["train.py", "--quiet"]);

@@ -23,7 +23,9 @@ pub(crate) struct AnalyzedCheckpoint<'s> {
 /// Finds the checkpoints of a script.
 pub(crate) fn analyze<'s>(context: &RuleContext<'s>) -> Vec<AnalyzedCheckpoint<'s>> {
     let lifted = context.lifted;
-    let saves: Vec<&Save> = lifted.saves.iter().filter(|it| is_resumable(context, it)).collect();
+    let saves = lifted.saves.iter().filter(|it| is_resumable(context, it));
+    // Code that was not executed may save or restore the rest.
+    let saves: Vec<&Save> = saves.filter(|_| !lifted.is_truncated).collect();
     let mut checkpoints = Vec::new();
     for save in &saves {
         let label = save_label(context, save);
@@ -79,9 +81,14 @@ impl AnalyzedCheckpoint<'_> {
         let place = context.place(self.site);
         let file = context.project.script(place.file);
         let names = BoundNames::of(&file.module.body);
-        let runner = context.looped(self.outermost).runner;
+        let looped = context.looped(self.outermost);
         let style = context.lifted.style;
-        let (save, restore) = restart_code::both(&self.requirements, style, runner, &names);
+        // The code saves at the end of an iteration, because a resumed run starts with the next one.
+        let required = looped.end.map_or_else(Vec::new, |label| {
+            requirements(context, label, looped.site, &[self.outermost], None)
+        });
+        let line = context.line(looped.site, self.site);
+        let (save, restore) = restart_code::both(&required, style, looped.runner, &names, &line);
         let members = self.requirements.iter().map(|it| Member {
             name: it.name.clone(),
             kind: it.kind,

@@ -41,6 +41,15 @@ fn keras_of(names: &BoundNames<'_>) -> &'static str {
     }
 }
 
+/// Advice for the trainer of Transformers, which saves everything.
+pub(super) fn with_hub() -> (String, String) {
+    (
+        "# the trainer saves everything, with `TrainingArguments(save_strategy=\"epoch\")`"
+            .to_owned(),
+        "# resume with `trainer.train(resume_from_checkpoint=True)`".to_owned(),
+    )
+}
+
 /// Code for the trainer of Lightning: two hooks of the module, for what the trainer does not save.
 pub(super) fn with_lightning(requirements: &[Requirement]) -> (String, String) {
     let is_missing =

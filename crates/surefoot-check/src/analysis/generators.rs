@@ -31,9 +31,10 @@ pub(crate) struct UnseededGlobal<'s> {
     thing: &'s Thing,
     global: Global,
     draw: &'s Draw,
+    is_seeded_later: bool,
 }
 
-/// Finds the most important draw from a global generator that is never seeded. Libraries leave the
+/// Finds the most important draw from a global generator that is not seeded yet. Libraries leave the
 /// seeding to their callers.
 pub(crate) fn unseeded_global<'s>(
     context: &RuleContext<'s>,
@@ -41,9 +42,11 @@ pub(crate) fn unseeded_global<'s>(
     global: Global,
 ) -> Option<UnseededGlobal<'s>> {
     let lifted = context.lifted;
-    if lifted.is_library || lifted.seeds.iter().any(|seed| seed.generator == thing.object) {
+    if lifted.is_library {
         return None;
     }
+    let seeds = lifted.seeds.iter().filter(|seed| seed.generator == thing.object);
+    let seeded = seeds.map(|seed| seed.moment.order).min();
     let name = entropy_of(context, thing);
     if !context.external.iter().any(|origin| context.symbol(origin) == Some(&name)) {
         return None;
@@ -56,9 +59,16 @@ pub(crate) fn unseeded_global<'s>(
         Purpose::DefaultOrder,
         Purpose::WorkerSeed,
     ];
-    let of = |purpose| draws(context, thing).find(|draw| draw.purpose == purpose);
+    // A draw before the first seed counts if it affects the training.
+    let is_unseeded = |draw: &Draw| {
+        seeded.is_none_or(|seed| {
+            draw.moment.order < seed && context.typing.reaches_output(draw.target)
+        })
+    };
+    let of =
+        |purpose| draws(context, thing).find(|draw| draw.purpose == purpose && is_unseeded(draw));
     let draw = by_importance.into_iter().find_map(of)?;
-    Some(UnseededGlobal { thing, global, draw })
+    Some(UnseededGlobal { thing, global, draw, is_seeded_later: seeded.is_some() })
 }
 
 impl UnseededGlobal<'_> {
@@ -81,7 +91,8 @@ impl UnseededGlobal<'_> {
             return None;
         }
         let name = generator_name(self.thing);
-        let message = format!("{what} from {name}, which is never seeded: every run is different.");
+        let state = if self.is_seeded_later { "only seeded later" } else { "never seeded" };
+        let message = format!("{what} from {name}, which is {state}: every run is different.");
         let call = match self.global {
             Global::Torch => "torch.manual_seed(seed)",
             Global::NumPy => "np.random.seed(seed)",
@@ -159,6 +170,7 @@ pub(crate) fn generator_name(thing: &Thing) -> String {
         }
         .to_owned(),
         Role::Generator(Family::Pipeline) => "the shuffled pipeline".to_owned(),
+        Role::Generator(Family::Environment) => "the environment".to_owned(),
         Role::Generator(_) => format!("the generator `{}`", thing.name),
         _ => thing.name.clone(),
     }

@@ -172,8 +172,10 @@ fn requirement(
             _ if thing.gradients == Some(variable) => {
                 (format!("the gradients of {}", thing.name), MemberKind::State)
             }
+            // A container that each iteration makes anew is local to it.
             Role::Container | Role::Dictionary | Role::Set | Role::State
-                if !is_named(context, thing) =>
+                if !is_named(context, thing)
+                    || loops.last().is_some_and(|id| thing.loops.contains(id)) =>
             {
                 return None;
             }

@@ -10,6 +10,7 @@ use crate::lift::facts::{Role, Runner, Style};
 // Advice for state that cannot be saved.
 const GLOBAL_GENERATOR: &str = "The global generator cannot be saved: draw from a `tf.random.Generator` in the checkpoint, or use `tf.random.stateless_...` with the number of the epoch; `fit` draws nothing with `shuffle=False`.";
 const PIPELINE: &str = "A pipeline restarts with its first order: save its iterator with `tf.train.Checkpoint(..., iterator=iterator)`, or derive the order from the number of the epoch, with `shuffle(size, seed=seed + epoch, reshuffle_each_iteration=False)`.";
+const ENVIRONMENT: &str = "The state of an environment cannot be saved in general: save at the start of an episode, and seed each episode with its number, `env.reset(seed=seed + episode)`.";
 const CALLBACK: &str = "The state of callbacks is never saved: make the learning rate a function of the epoch, with a schedule or `LearningRateScheduler`, and fix the number of epochs in advance.";
 
 /// Entry of a checkpoint.
@@ -48,21 +49,24 @@ pub(crate) fn entries(requirements: &[&Requirement], style: Style) -> String {
         .filter(|it| !it.is_comment())
         .map(|it| it.code())
         .collect();
-    if entries.is_empty() {
-        return String::new();
+    let mut sentences = warnings(requirements);
+    if !entries.is_empty() {
+        sentences.insert(0, format!("Save it too: `{}`.", entries.join(", ")));
     }
-    format!("Save it too: `{}`.", entries.join(", "))
+    sentences.join(" ")
 }
 
-/// Returns the code that saves, and the code that restores.
+/// Returns the code that saves at the end of each iteration of the loop at `line`, and the code that restores.
 pub(super) fn both(
     requirements: &[Requirement],
     style: Style,
     runner: Option<Runner>,
     names: &BoundNames<'_>,
+    line: &str,
 ) -> (String, String) {
-    match (runner, style) {
+    let (save, restore) = match (runner, style) {
         (Some(Runner::Fit), _) => framework_code::with_keras(requirements, names),
+        (Some(Runner::Hub), _) => framework_code::with_hub(),
         (Some(Runner::Trainer), _) => framework_code::with_lightning(requirements),
         (None, Style::Torch) => {
             let (entries, restores) = dictionary(requirements.iter());
@@ -73,6 +77,13 @@ pub(super) fn both(
         }
         (None, Style::Values) => pickled(requirements.iter(), "path", names),
         (None, Style::TensorFlow) => tracked(requirements, names),
+    };
+    match runner {
+        Some(_) => (save, restore),
+        None => (
+            format!("# at the end of each iteration of the loop at {line}\n{save}"),
+            format!("# directly before that loop\n{restore}"),
+        ),
     }
 }
 
@@ -176,6 +187,9 @@ pub(super) fn warnings(requirements: &[&Requirement]) -> Vec<String> {
     if has(Role::Generator(Family::Pipeline)) {
         sentences.push(PIPELINE.to_owned());
     }
+    if has(Role::Environment) {
+        sentences.push(ENVIRONMENT.to_owned());
+    }
     if has(Role::Callback) {
         sentences.push(CALLBACK.to_owned());
     }
@@ -259,7 +273,10 @@ pub(super) fn entries_of(part: &Requirement) -> Vec<Entry> {
         }
         // Their state cannot be saved.
         Some(
-            Role::Global(Global::TensorFlow) | Role::Generator(Family::Pipeline) | Role::Callback,
+            Role::Global(Global::TensorFlow)
+            | Role::Generator(Family::Pipeline)
+            | Role::Callback
+            | Role::Environment,
         ) => Vec::new(),
         Some(Role::Container) => {
             simple(format!("list({name})"), format!("{name}.clear()\n{name}.extend({load})"))

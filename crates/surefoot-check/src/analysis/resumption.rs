@@ -27,11 +27,8 @@ pub(super) struct Resumption<'s> {
 impl<'s> Resumption<'s> {
     /// Follows the values loaded from a checkpoint. Returns `None` if the loads are unknown.
     pub(super) fn of(context: &'s RuleContext<'_>, save: &Save) -> Option<Resumption<'s>> {
-        let is_of_it = |load: &&Load| {
-            let mut keys = save.holdings.keys.iter();
-            keys.any(|key| load.keys.contains(&key.name))
-        };
-        let loads: Vec<&Load> = context.lifted.loads.iter().filter(is_of_it).collect();
+        let loads = context.lifted.loads.iter();
+        let loads: Vec<&Load> = loads.filter(|load| context.resumes(save, load)).collect();
         if loads.is_empty() || loads.iter().any(|load| load.escapes) {
             return None;
         }

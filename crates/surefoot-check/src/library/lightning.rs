@@ -22,7 +22,7 @@ pub(super) const LIBRARIES: &[Library] = &[Library {
         &[
             ("*.seed_everything", Effect::Seed(&[Global::Python, Global::NumPy, Global::Torch])),
             ("*.LightningModule", Effect::Module(Layer::PLAIN)),
-            ("*.Trainer", Effect::Lightning(Lightning::Trainer)),
+            ("*.Trainer *.from_argparse_args", Effect::Lightning(Lightning::Trainer)),
             ("*.ModelCheckpoint", Effect::Lightning(Lightning::Checkpoint)),
             (
                 "*.StochasticWeightAveraging *.WeightAveraging *.EMAWeightAveraging",

@@ -23,6 +23,7 @@ mod torchvision;
 pub(crate) use jax::{Apply, Jax};
 pub(crate) use keras::{Callback, Initial, Keras, PLAIN as KERAS_LAYER, is_fixed_initializer};
 pub(crate) use lightning::Lightning;
+pub(crate) use others::Hub;
 use table::{Calls, Library};
 pub(crate) use table::{canonical, effect_of};
 pub(crate) use tensorflow::TensorFlow;
@@ -54,6 +55,8 @@ pub(crate) enum Family {
     TensorFlow,
     /// The order of a pipeline of `tf.data`.
     Pipeline,
+    /// The generator of a Gym environment.
+    Environment,
 }
 
 /// Inputs that differ from one execution to the next.
@@ -222,6 +225,10 @@ pub(crate) enum Effect {
     Jax(Jax),
     /// A call of Lightning.
     Lightning(Lightning),
+    /// A call of Transformers, Accelerate or Gym.
+    Hub(Hub),
+    /// Makes an object of a class that settings name.
+    Unknown,
 }
 
 /// Orders of data.

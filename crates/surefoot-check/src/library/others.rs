@@ -1,12 +1,25 @@
 //! Libraries that need few rows: logging, settings, data handling, helpers.
 
-use super::{Calls, Effect, Global, Layer, Library};
+use super::{Effect, Global, Layer, Library};
 
 /// A model of `timm`.
 const MODEL: Layer =
     Layer { has_parameters: true, draws_parameters: true, keeps_statistics: true, ..Layer::PLAIN };
-const SET_SEED: Calls =
-    &[("*.set_seed", Effect::Seed(&[Global::Python, Global::NumPy, Global::Torch]))];
+/// A model with dropout, initialized or loaded.
+const TRANSFORMER: Layer = Layer { draws: true, keeps_statistics: false, ..MODEL };
+const PRETRAINED: Layer = Layer { draws_parameters: false, ..TRANSFORMER };
+const SET_SEED: Effect = Effect::Seed(&[Global::Python, Global::NumPy, Global::Torch]);
+
+/// Calls implemented in `lift/hub.rs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hub {
+    /// `transformers.Trainer`.
+    Trainer,
+    /// `accelerate.Accelerator`.
+    Accelerator,
+    /// An environment of Gym.
+    Environment,
+}
 
 pub(super) const LIBRARIES: &[Library] = &[
     Library::uniform(
@@ -24,8 +37,9 @@ pub(super) const LIBRARIES: &[Library] = &[
         &[("*.parse_args", Effect::Settings)],
         Effect::Silent,
     ),
+    Library::uniform("hydra", &[("*.instantiate *.call", Effect::Unknown)], Effect::Settings),
     Library::uniform(
-        "hydra omegaconf yaml toml ruamel configargparse fire click typer tyro simple_parsing \
+        "omegaconf yaml toml ruamel configargparse fire click typer tyro simple_parsing \
          easydict ml_collections yacs dotenv docopt jsonargparse",
         &[],
         Effect::Settings,
@@ -65,7 +79,56 @@ pub(super) const LIBRARIES: &[Library] = &[
             ],
         )
     },
-    Library { otherwise: None, ..Library::new("accelerate transformers", SET_SEED) },
+    Library {
+        otherwise: None,
+        ..Library::new(
+            "transformers",
+            &[
+                ("*.set_seed *.enable_full_determinism", SET_SEED),
+                ("*.get_*schedule* *.get_scheduler", Effect::Scheduler),
+                ("*.AdamW *.Adafactor", Effect::Optimizer),
+                ("*.*TrainingArguments *.HfArgumentParser", Effect::Settings),
+                ("*.*Trainer", Effect::Hub(Hub::Trainer)),
+                (
+                    "*Tokenizer*.from_pretrained *Config*.from_pretrained *Processor*.from_pretrained",
+                    Effect::Pure,
+                ),
+                // The head of these is drawn.
+                (
+                    "*ForSequenceClassification.from_pretrained *ForTokenClassification.from_pretrained \
+                     *ForQuestionAnswering.from_pretrained *ForMultipleChoice.from_pretrained \
+                     *ForImageClassification.from_pretrained",
+                    Effect::Module(TRANSFORMER),
+                ),
+                ("*.from_pretrained", Effect::Module(PRETRAINED)),
+                ("*.from_config", Effect::Module(TRANSFORMER)),
+                ("*Config *DataCollator* *.pipeline *.logging* utils.*", Effect::Pure),
+            ],
+        )
+    },
+    Library {
+        otherwise: None,
+        ..Library::new(
+            "trl",
+            &[("*.*Trainer", Effect::Hub(Hub::Trainer)), ("*.*Config", Effect::Settings)],
+        )
+    },
+    Library {
+        otherwise: Some(Effect::Pure),
+        ..Library::new(
+            "accelerate",
+            &[("*.set_seed", SET_SEED), ("*.Accelerator", Effect::Hub(Hub::Accelerator))],
+        )
+    },
+    Library::new("datasets peft diffusers bitsandbytes", &[]),
+    Library::new(
+        "gym gymnasium",
+        &[
+            ("wrappers.* *.wrappers.*", Effect::Same),
+            ("spaces.*", Effect::Pure),
+            ("make *.make *.make_vec *VectorEnv", Effect::Hub(Hub::Environment)),
+        ],
+    ),
     // Metrics accumulate until they are reset.
     Library::new("torchmetrics", &[("@", Effect::State)]),
     Library::uniform("torch_ema", &[], Effect::Average),

@@ -74,6 +74,7 @@ impl<'a> Lift<'a> {
             Shape::Loaded(..) | Shape::Parameters(_) | Shape::State(_) | Shape::Key => {
                 Some(vec![value.clone(); targets.len()])
             }
+            Shape::Unknown(id) => self.unwrapped_parts(*id, targets.len()),
             _ => None,
         };
         match parts {
@@ -85,7 +86,12 @@ impl<'a> Lift<'a> {
             None => {
                 let data = self.heap.data(&value);
                 for target in targets {
-                    self.assign(target, data.clone(), site);
+                    // An unknown wrapper returns its arguments: `model, data = wrap(model, data)`.
+                    let is_wrapped = matches!(value.shape, Shape::Unknown(_))
+                        && self.eval_quietly(target).as_object().is_some();
+                    if !is_wrapped {
+                        self.assign(target, data.clone(), site);
+                    }
                 }
             }
         }
@@ -175,6 +181,15 @@ impl<'a> Lift<'a> {
             }
         }
         let mut operands = data.operands;
+        // A number that counts the elements pairs them with their order: `number[name] = len(number)`.
+        let cell = self.heap.cell(id);
+        let is_number = |it: &Operand| match it {
+            Operand::Variable(it) => *it == cell || self.program.is_position(*it),
+            _ => false,
+        };
+        if operands.iter().any(is_number) {
+            operands.extend(self.program.open_orders());
+        }
         operands.extend(self.heap.data(index).operands);
         self.write_cell(id, operands, site);
     }
@@ -190,11 +205,11 @@ impl<'a> Lift<'a> {
         let now = self.eval(target);
         match (&now.shape, target) {
             (Shape::Object(id), _) => {
-                let data = self.heap.data(&by);
                 if let Kind::Container(container) = &mut self.heap.object_mut(*id).kind {
                     container.is_closed = false;
                 }
-                self.write_cell(*id, data.operands, site);
+                let operands = self.gather_into(*id, &[by]);
+                self.write_cell(*id, operands, site);
             }
             (Shape::Parameters(ids), _) => self.write_models(ids, &by, site),
             (_, Expr::Attribute(attribute))
@@ -266,7 +281,13 @@ impl<'a> ProgramBuilder<'a> {
         self.compute(variable, "copy", value.operands.clone(), site);
     }
 
-    /// Records that a variable counts the rounds of the enclosing loops.
+    /// Returns true if a variable is the position in an open loop.
+    pub(super) fn is_position(&self, variable: Variable) -> bool {
+        let mut loops = self.loops.iter().map(|id| &self.facts.loops[id.0 as usize]);
+        loops.any(|it| it.positions.contains(&variable) && it.counter != variable)
+    }
+
+    /// Records that a variable counts the iterations of the enclosing loops.
     pub(super) fn note_counted(&mut self, variable: Variable) {
         for id in self.loops.clone() {
             let positions = &mut self.facts.loops[id.0 as usize].positions;

@@ -140,6 +140,13 @@ impl<'a> Lift<'a> {
                 self.heap.data(&from)
             }
             Kind::Framework(_) => self.heap.framework_attribute(id, name),
+            Kind::State if self.heap.environments.contains_key(&self.heap.actual(id)) => match name
+            {
+                "action_space" | "single_action_space" | "unwrapped" | "env" | "envs" => {
+                    Value::object(id)
+                }
+                _ => Value::constant(),
+            },
             // Parameter groups are state of the optimizer.
             Kind::Optimizer { .. } if name == "param_groups" => Value::object(id),
             Kind::Plain | Kind::Transform { .. } => Value::constant(),

@@ -1,7 +1,7 @@
 //! Binding of values to names.
 
 use super::Lift;
-use super::facts::{Kept, Restore};
+use super::facts::Kept;
 use super::heap::Heap;
 use super::object::Kind;
 use super::program::ProgramBuilder;
@@ -20,22 +20,18 @@ impl<'a> Lift<'a> {
         site: Site,
     ) {
         let variable = self.variable_of(owner, name, shown);
-        if let Shape::Loaded(_, keys) = &value.shape
+        if let Shape::Loaded(load, keys) = &value.shape
             && !keys.is_empty()
         {
-            let in_loop = !self.program.loops.is_empty();
-            let moment = self.program.moment();
-            self.program.facts.restores.push(Restore {
-                variable,
-                object: None,
-                site,
-                in_loop,
-                moment,
-            });
+            self.program.note_restore(variable, None, *load, site);
             // The uninterrupted run keeps its state.
             if self.slot(owner, name).is_some() {
                 return;
             }
+        }
+        let mut value = value;
+        if value.is_data() && value.operands.contains(&Operand::Variable(variable)) {
+            value.operands.extend(self.program.open_orders());
         }
         self.note_keeper(owner, name, variable, &value);
         self.note_rebinding(owner, name, &value, site);

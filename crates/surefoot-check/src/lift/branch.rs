@@ -3,17 +3,21 @@
 use std::collections::HashMap;
 
 use super::Lift;
+use super::facts::{Branch, BranchId};
 use super::heap::Heap;
 use super::object::Kind;
 use super::scope::{Owner, Slot};
 use super::value::{ObjectId, Shape};
 use crate::calculus::Operand;
+use crate::library::Sampler;
+use ruff_python_ast::{Expr, UnaryOp};
 
 impl<'a> Lift<'a> {
-    /// Runs the sides of a branch from the same state and returns their blocks. Afterwards, names have
-    /// the join of their values.
+    /// Runs the sides of a conditional from the same state and returns their blocks. The first side runs if
+    /// `test` holds. Afterwards, names have the join of their values.
     pub(super) fn branch(
         &mut self,
+        test: Option<&Expr>,
         sides: Vec<&mut dyn FnMut(&mut Lift<'a>)>,
     ) -> Vec<Vec<crate::calculus::Statement>> {
         let first_new = self.heap.objects.len();
@@ -21,13 +25,24 @@ impl<'a> Lift<'a> {
         let mut keys: Vec<(Owner, &'a str)> = Vec::new();
         let mut known = HashMap::new();
         let mut outcomes: Vec<HashMap<usize, Option<Slot<'a>>>> = Vec::new();
-        for side in sides {
+        let around = self.program.branch;
+        let conditional = u32::try_from(self.program.facts.branches.len()).unwrap_or(u32::MAX);
+        let tested = test.map(|test| match test {
+            Expr::UnaryOp(it) if it.op == UnaryOp::Not => (self.shown(&it.operand), false),
+            _ => (self.shown(test), true),
+        });
+        for (index, side) in sides.into_iter().enumerate() {
+            let test = tested.clone().map(|(text, holds)| (text, holds == (index == 0)));
+            let branches = &mut self.program.facts.branches;
+            self.program.branch = Some(BranchId(u32::try_from(branches.len()).unwrap_or(u32::MAX)));
+            branches.push(Branch { parent: around, conditional, test });
             let mark = self.scope.changes.len();
             self.scope.marks.push((self.scope.frames.len(), self.heap.objects.len()));
             self.program.blocks.push(Vec::new());
             side(self);
             blocks.push(self.program.blocks.pop().unwrap_or_default());
             self.scope.marks.pop();
+            self.program.branch = around;
             let mut after = HashMap::new();
             for change in self.scope.changes.split_off(mark).into_iter().rev() {
                 let key = *known.entry((change.owner, change.name)).or_insert_with(|| {
@@ -174,6 +189,9 @@ impl<'a> Lift<'a> {
             ) => {
                 *layer = layer.and(*other);
                 parts.extend(other_parts.iter().cloned());
+            }
+            (Kind::Sampler { order, .. }, Kind::Sampler { order: other @ Sampler::Random, .. }) => {
+                *order = *other;
             }
             (Kind::Container(one), Kind::Container(other)) => {
                 one.is_closed = false;

@@ -2,7 +2,7 @@
 
 use super::Lift;
 use super::value::{Shape, Value};
-use crate::calculus::Statement;
+use crate::calculus::{Operand, Site, Statement};
 use ruff_python_ast::{
     CmpOp, ElifElseClause, ExceptHandler, Expr, ExprCompare, Stmt, StmtIf, StmtMatch, StmtTry,
 };
@@ -29,12 +29,8 @@ impl<'a> Lift<'a> {
         let value = self.eval(test);
         if let Some(holds) = self.certainty(test, &value) {
             if holds {
-                if leaves(body) {
-                    self.run_block(body);
-                    return true;
-                }
                 self.run_block(body);
-                return false;
+                return leaves(body);
             }
             return match clauses.split_first() {
                 Some((clause, others)) => {
@@ -50,23 +46,27 @@ impl<'a> Lift<'a> {
             && clauses.iter().all(|it| leaves(&it.body));
         let rest_of_body: &'a [Stmt] = if others_leave && !body_leaves { rest } else { &[] };
         let rest_of_others: &'a [Stmt] = if body_leaves { rest } else { &[] };
-        let mut blocks = self.branch(vec![
-            &mut |lift| {
-                lift.run_block(body);
-                lift.run_block(rest_of_body);
-            },
-            &mut |lift| {
-                let done = match clauses.split_first() {
-                    Some((clause, others)) => {
-                        lift.run_branch(clause.test.as_ref(), &clause.body, others, rest_of_others)
+        let mut blocks = self.branch(
+            Some(test),
+            vec![
+                &mut |lift| {
+                    lift.run_block(body);
+                    lift.run_block(rest_of_body);
+                },
+                &mut |lift| {
+                    let done = match clauses.split_first() {
+                        Some((clause, others)) => {
+                            let test = clause.test.as_ref();
+                            lift.run_branch(test, &clause.body, others, rest_of_others)
+                        }
+                        None => false,
+                    };
+                    if !done {
+                        lift.run_block(rest_of_others);
                     }
-                    None => false,
-                };
-                if !done {
-                    lift.run_block(rest_of_others);
-                }
-            },
-        ]);
+                },
+            ],
+        );
         let otherwise = blocks.pop().unwrap_or_default();
         let then = blocks.pop().unwrap_or_default();
         let condition = self.program.symbol("if");
@@ -131,18 +131,7 @@ impl<'a> Lift<'a> {
         for handler in &it.handlers {
             let ExceptHandler::ExceptHandler(handler) = handler;
             let site = self.site(handler.range());
-            let blocks = self.branch(vec![&mut |lift| lift.run_block(&handler.body), &mut |_| {}]);
-            let mut blocks = blocks.into_iter();
-            let condition = self.program.symbol("except");
-            let then = blocks.next().unwrap_or_default();
-            let otherwise = blocks.next().unwrap_or_default();
-            self.program.emit(Statement::If {
-                condition,
-                operands: Vec::new(),
-                then,
-                otherwise,
-                site,
-            });
+            self.run_optionally(&handler.body, "except", Vec::new(), site);
         }
         self.run_block(&it.orelse);
         self.run_block(&it.finalbody);
@@ -153,23 +142,27 @@ impl<'a> Lift<'a> {
         let operands = self.heap.data(&subject).operands;
         for case in &it.cases {
             let site = self.site(case.pattern.range());
-            let blocks = self.branch(vec![&mut |lift| lift.run_block(&case.body), &mut |_| {}]);
-            let mut blocks = blocks.into_iter();
-            let condition = self.program.symbol("case");
-            let then = blocks.next().unwrap_or_default();
-            let otherwise = blocks.next().unwrap_or_default();
-            self.program.emit(Statement::If {
-                condition,
-                operands: operands.clone(),
-                then,
-                otherwise,
-                site,
-            });
+            self.run_optionally(&case.body, "case", operands.clone(), site);
         }
+    }
+
+    /// Executes a block that may be skipped.
+    fn run_optionally(
+        &mut self,
+        body: &'a [Stmt],
+        condition: &str,
+        operands: Vec<Operand>,
+        site: Site,
+    ) {
+        let mut blocks = self.branch(None, vec![&mut |lift| lift.run_block(body), &mut |_| {}]);
+        let otherwise = blocks.pop().unwrap_or_default();
+        let then = blocks.pop().unwrap_or_default();
+        let condition = self.program.symbol(condition);
+        self.program.emit(Statement::If { condition, operands, then, otherwise, site });
     }
 }
 
-/// Returns true if a block certainly leaves the function or the round of the loop.
+/// Returns true if a block certainly leaves the function or the iteration of the loop.
 pub(super) fn leaves(body: &[Stmt]) -> bool {
     match body.last() {
         Some(Stmt::Return(_) | Stmt::Break(_) | Stmt::Continue(_)) => true,

@@ -18,6 +18,12 @@ impl<'a> Lift<'a> {
             let name = self.heap.object(id).name.as_deref();
             self.heap.sets.contains(&id) && !name.is_some_and(|name| name.contains('.'))
         };
+        if let Some(Kind::Container(container)) = id.map(|id| &self.heap.object(id).kind)
+            && let Some((what, order)) = container.order
+        {
+            let content = without_order(value, &self.heap);
+            return Value { shape: Shape::Unordered(what, order), ..content };
+        }
         if !id.is_some_and(is_known) {
             return value;
         }
@@ -102,7 +108,11 @@ impl<'a> Lift<'a> {
                 let counter = self.program.variable("round");
                 self.program.compute(counter, "any", Vec::new(), site);
                 self.note_iterator(&first);
-                self.element(&first, counter, site)
+                let mut element = self.element(&first, counter, site);
+                if let Shape::Unordered(_, order) = first.shape {
+                    element.operands.push(Operand::Variable(order));
+                }
+                element
             }
             ("map", Some(function)) => {
                 let Some(values) = arguments.positional.get(1).cloned() else {
@@ -110,10 +120,8 @@ impl<'a> Lift<'a> {
                 };
                 let counter = self.program.variable("round");
                 self.program.compute(counter, "any", Vec::new(), site);
-                let mut element = self.element(&values, counter, site);
-                if let Shape::Unordered(_, order) = values.shape {
-                    element.operands.retain(|it| *it != Operand::Variable(order));
-                }
+                let values = self.iteration_value(values, site);
+                let element = self.element(&values, counter, site);
                 let result = self.call_with(function, vec![element], site);
                 match values.shape {
                     Shape::Unordered(what, order) => {
@@ -181,11 +189,20 @@ fn is_written(mode: Option<&Value<'_>>) -> bool {
 
 /// A value without the order of its elements.
 pub(super) fn without_order<'a>(mut value: Value<'a>, heap: &Heap<'a>) -> Value<'a> {
+    let mut order = None;
     match value.shape {
         Shape::Unordered(..) => {
             value.shape = Shape::Plain;
-            value
+            return value;
         }
-        _ => heap.data(&value),
+        Shape::Object(id) => {
+            if let Kind::Container(container) = &heap.object(id).kind {
+                order = container.order.map(|(_, it)| Operand::Variable(it));
+            }
+        }
+        _ => {}
     }
+    let mut data = heap.data(&value);
+    data.operands.retain(|it| Some(*it) != order);
+    data
 }

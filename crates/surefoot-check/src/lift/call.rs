@@ -132,6 +132,10 @@ impl<'a> Lift<'a> {
                 self.call_value(callee, Arguments { positional, named, ..arguments })
             }
             Shape::Loaded(..) => callee,
+            Shape::Unknown(id) if let Some(wrapped) = self.unwrapped(*id) => {
+                self.call_object(wrapped, arguments)
+            }
+            Shape::Settings => self.call_setting(callee, &arguments),
             _ => {
                 let mut whole = self.heap.combine(arguments.all());
                 whole.depend_on(&self.heap.data(&callee));
@@ -208,8 +212,18 @@ impl<'a> Lift<'a> {
                 }
                 base
             }
-            Shape::Settings => base,
+            Shape::Settings => self.call_setting(base, &arguments),
             _ => self.call_data_method(receiver, base, name, arguments),
+        }
+    }
+
+    /// Calls a setting, which may name a class: `settings.optimizer(model.parameters())`.
+    fn call_setting(&mut self, setting: Value<'a>, arguments: &Arguments<'a>) -> Value<'a> {
+        let is_object =
+            |it: &Value<'a>| matches!(it.shape, Shape::Object(_) | Shape::Parameters(_));
+        match arguments.all().any(is_object) {
+            true => self.call_unknown("settings", arguments),
+            false => setting,
         }
     }
 

@@ -4,7 +4,7 @@ use super::Lift;
 use super::execution::Execution;
 use super::object::Kind;
 use super::value::{Arguments, Class, Code, Function, ObjectId, Shape, Value};
-use crate::library::{self, Effect, KERAS_LAYER, Keras, Layer};
+use crate::library::{self, Effect, Hub, KERAS_LAYER, Keras, Layer};
 use ruff_python_ast::{Expr, Stmt};
 use std::rc::Rc;
 
@@ -107,6 +107,10 @@ impl<'a> Lift<'a> {
             self.make_optimizer(&arguments)
         } else if effects.contains(&Effect::Scheduler) {
             self.make_scheduler(&arguments)
+        } else if effects.contains(&Effect::Hub(Hub::Trainer))
+            && let Shape::Object(trainer) = self.call_hub(Hub::Trainer, &arguments).shape
+        {
+            trainer
         } else if bases.iter().any(|name| &**name == "builtins.dict" || &**name == "builtins.list")
         {
             self.make(Kind::Container(super::object::Container::default()), "container", site)

@@ -120,7 +120,7 @@ impl<'a> Lift<'a> {
                     self.program.note_trained(cell);
                 }
             }
-            self.program.note_step();
+            self.program.note_step(site);
             return;
         }
         if let Kind::Optimizer { models, .. } = &mut self.heap.object_mut(optimizer).kind {
@@ -184,7 +184,7 @@ impl<'a> Lift<'a> {
             "stateless_apply" => {
                 let mut whole = self.heap.combine(arguments.all());
                 whole.operands.retain(|it| *it != Operand::Variable(self.heap.cell(id)));
-                self.program.note_step();
+                self.program.note_step(site);
                 let operands = whole.operands;
                 let variables = self.program.computed("step", operands.clone(), whole.models, site);
                 let memory = self.program.computed("moments", operands, Models::default(), site);

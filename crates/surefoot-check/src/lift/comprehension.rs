@@ -39,7 +39,7 @@ impl<'a> Lift<'a> {
             let counter = self.program.variable("round");
             self.program.blocks.push(Vec::new());
             counters.push(counter);
-            let mut element = if let Some(first) =
+            let element = if let Some(first) =
                 self.heap.unrolled(&iterated).and_then(|all| all.into_iter().next())
             {
                 first
@@ -48,8 +48,6 @@ impl<'a> Lift<'a> {
             };
             if let Shape::Unordered(what, variable) = iterated.shape {
                 order = Some((what, variable));
-                // The order belongs to the whole, not to each element.
-                element.operands.retain(|it| *it != Operand::Variable(variable));
             }
             let bound = self.site(generator.range());
             self.assign(&generator.target, element, bound);

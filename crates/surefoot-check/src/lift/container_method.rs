@@ -1,6 +1,7 @@
 //! Methods of lists, sets, dictionaries and queues.
 
 use super::Lift;
+use super::builtin::without_order;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, Value};
 use crate::calculus::Operand;
@@ -35,7 +36,7 @@ impl<'a> Lift<'a> {
         arguments: Arguments<'a>,
     ) -> Value<'a> {
         let site = arguments.site;
-        let whole = self.heap.combine(arguments.all());
+        let mut whole = self.heap.combine(arguments.all());
         let cell = Operand::Variable(self.heap.cell(id));
         let in_loop = !self.program.loops.is_empty();
         match name {
@@ -49,14 +50,16 @@ impl<'a> Lift<'a> {
                                 container.elements.push(value);
                             }
                         }
-                        "extend" => {}
-                        "sort" => {}
+                        "sort" => container.order = None,
                         "clear" => container.elements.clear(),
                         _ => {}
                     }
                     if in_loop || !matches!(name, "append" | "sort") {
                         container.is_closed = false;
                     }
+                }
+                if matches!(name, "append" | "appendleft" | "extend" | "insert" | "push" | "put") {
+                    whole.operands = self.gather_into(id, &arguments.positional);
                 }
                 if matches!(name, "extend" | "update") {
                     let more: Vec<Value<'a>> =
@@ -86,8 +89,8 @@ impl<'a> Lift<'a> {
                 } else {
                     self.write_cell(id, whole.operands, site);
                 }
-                if let Some(Value { shape: Shape::Loaded(..), .. }) = arguments.first() {
-                    self.program.note_restore(self.heap.cell(id), id, site);
+                if let Some(Value { shape: Shape::Loaded(load, _), .. }) = arguments.first() {
+                    self.program.note_restore(self.heap.cell(id), Some(id), *load, site);
                 }
                 Value::plain(vec![cell])
             }
@@ -111,10 +114,27 @@ impl<'a> Lift<'a> {
             }
             "copy" => Value::object(id),
             _ => {
-                let mut whole = whole;
                 whole.operands.push(cell);
                 whole
             }
         }
+    }
+
+    /// Adds values to the end of a container. Returns their operands; an order that differs between
+    /// executions becomes that of the container.
+    pub(super) fn gather_into(&mut self, id: ObjectId, values: &[Value<'a>]) -> Vec<Operand> {
+        let mut order = self.program.orders.last().copied();
+        let mut operands = Vec::new();
+        for value in values {
+            let value = self.iteration_value(value.clone(), self.heap.object(id).site);
+            if let Shape::Unordered(what, variable) = value.shape {
+                order = Some((what, variable));
+            }
+            operands.extend(without_order(value, &self.heap).operands);
+        }
+        if let Kind::Container(container) = &mut self.heap.object_mut(id).kind {
+            container.order = container.order.or(order);
+        }
+        operands
     }
 }

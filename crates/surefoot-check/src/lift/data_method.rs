@@ -21,7 +21,7 @@ impl<'a> Lift<'a> {
     ) -> Value<'a> {
         let site = arguments.site;
         if let Shape::Unknown(id) = base.shape
-            && let Some(value) = self.call_unknown_method(id, &base, name, &arguments)
+            && let Some(value) = self.call_unknown_method(id, receiver, &base, name, &arguments)
         {
             return value;
         }
@@ -36,7 +36,7 @@ impl<'a> Lift<'a> {
             }
             "apply_gradients" => {
                 whole.depend_on(&data);
-                self.program.note_step();
+                self.program.note_step(site);
                 return self.program.computed("state", whole.operands, whole.models, site);
             }
             "backward" => {
@@ -51,6 +51,10 @@ impl<'a> Lift<'a> {
             "imap_unordered" => {
                 let elements = arguments.positional.get(1).cloned().unwrap_or_default();
                 return self.unordered(Environment::Arrival, name, elements, site);
+            }
+            "issubset" | "issuperset" | "isdisjoint" => {
+                whole.depend_on(&without_order(base, &self.heap));
+                return whole;
             }
             "sort" if matches!(base.shape, Shape::Unordered(..)) => {
                 let sorted = without_order(base, &self.heap);

@@ -52,6 +52,7 @@ impl<'a> Lift<'a> {
             target,
             moment,
         });
+        let operands = operands.into_iter().chain(self.program.open_orders()).collect();
         self.program.emit(Statement::Draw { target, generator: cell, operands, site });
         Value::variable(target)
     }

@@ -26,6 +26,7 @@ impl<'a> Lift<'a> {
         let is_beyond = self.execution.calls.len() >= MAX_CALL_DEPTH || self.program.is_exhausted();
         if is_beyond && !is_open && !self.execution.is_truncated {
             self.execution.is_truncated = true;
+            self.program.facts.is_truncated = true;
             let why = "the script is too large, and this call and others are not followed";
             let name = match function.code {
                 Code::Def(code) => code.name.as_str(),
@@ -64,6 +65,7 @@ impl<'a> Lift<'a> {
             frame,
         });
         self.scope.current = frame;
+        let steps = self.program.facts.steps.len();
         let quiet = usize::from(is_no_grad(function));
         self.execution.no_grad += quiet;
         let result = match function.code {
@@ -77,6 +79,9 @@ impl<'a> Lift<'a> {
             Code::Lambda(code) => self.eval(&code.body),
         };
         self.execution.no_grad -= quiet;
+        if self.program.facts.steps.len() > steps {
+            self.program.facts.steps.push(site);
+        }
         self.execution.calls.pop();
         self.scope.current = caller;
         self.execution.statement = statement;

@@ -53,7 +53,8 @@ impl<'a> ProgramBuilder<'a> {
     }
 
     /// Records a training step in all enclosing loops.
-    pub(super) fn note_step(&mut self) {
+    pub(super) fn note_step(&mut self, site: Site) {
+        self.facts.steps.push(site);
         for id in &self.loops {
             self.facts.loops[id.0 as usize].trains = true;
         }

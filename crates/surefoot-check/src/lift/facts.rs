@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::value::{FrameId, ObjectId};
+use super::value::{FrameId, LoadId, ObjectId};
 use crate::Place;
 use crate::Rule;
 use crate::calculus::{Label, Operand, Program, Site, Variable};
@@ -12,9 +12,31 @@ use crate::library::{Environment, Family, Global};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LoopId(pub u32);
 
-/// Position of an event in the order of the program text.
+/// Position of an event in the execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment {
+    /// Position in the order of the program text.
+    pub order: u32,
+    /// Innermost branch around it.
+    pub branch: Option<BranchId>,
+    /// True if it is in a loop.
+    pub in_loop: bool,
+}
+
+/// One side of a conditional: an index into [`Lifted::branches`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Moment(pub u32);
+pub(crate) struct BranchId(pub u32);
+
+/// One side of a conditional.
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    /// Branch around the conditional.
+    pub parent: Option<BranchId>,
+    /// Number of the conditional; its other sides have the same.
+    pub conditional: u32,
+    /// Text of the test without `not`, and its value on this side.
+    pub test: Option<(String, bool)>,
+}
 
 /// A script in the calculus.
 #[derive(Debug, Default)]
@@ -25,6 +47,8 @@ pub(crate) struct Lifted {
     pub sites: Vec<Place>,
     /// Objects with state.
     pub things: Vec<Thing>,
+    /// Sides of conditionals.
+    pub branches: Vec<Branch>,
     /// Every draw.
     pub draws: Vec<Draw>,
     /// Every seeding.
@@ -33,6 +57,8 @@ pub(crate) struct Lifted {
     pub saves: Vec<Save>,
     /// Values written to other files than checkpoints.
     pub asides: Vec<Aside>,
+    /// Backward passes and training steps.
+    pub steps: Vec<Site>,
     /// Every loop.
     pub loops: Vec<Loop>,
     /// Loads, with the keys that are used.
@@ -69,6 +95,8 @@ pub(crate) struct Lifted {
     pub uses_cuda: bool,
     /// True if it switches deterministic algorithms on.
     pub is_deterministic: bool,
+    /// True if a limit cut the execution short.
+    pub is_truncated: bool,
     /// True for code without a caller, entered with guessed arguments.
     pub is_library: bool,
 }
@@ -110,6 +138,8 @@ pub(crate) struct Thing {
     pub site: Site,
     /// True if it is part of another one.
     pub is_part: bool,
+    /// Loops around its creation, outermost first.
+    pub loops: Vec<LoopId>,
 }
 
 /// Start of the script, for facts without another location.
@@ -142,6 +172,8 @@ pub(crate) enum Role {
     Set,
     /// State of a Keras callback.
     Callback,
+    /// A Gym environment.
+    Environment,
     /// Another object with state.
     State,
 }
@@ -195,8 +227,6 @@ pub(crate) struct Seed {
     pub site: Site,
     /// Operands of the seed.
     pub operands: Vec<Operand>,
-    /// True if it is in a loop.
-    pub in_loop: bool,
     pub moment: Moment,
 }
 
@@ -211,6 +241,8 @@ pub(crate) struct Save {
     pub loops: Vec<LoopId>,
     /// Saved value.
     pub holdings: Holdings,
+    /// File name, as far as the script shows it.
+    pub file: Option<String>,
     /// Frames of the open calls and modules.
     pub frames: Vec<FrameId>,
     /// True if it counts as a checkpoint only if it holds state that must be saved.
@@ -261,7 +293,7 @@ pub(crate) struct Loop {
     pub parent: Option<LoopId>,
     /// Its counter in the program.
     pub counter: Variable,
-    /// Name of the variable that counts rounds.
+    /// Name of the variable that counts iterations.
     pub name: Option<String>,
     /// Variables that hold its position.
     pub positions: Vec<Variable>,
@@ -271,7 +303,7 @@ pub(crate) struct Loop {
     pub trains: bool,
     /// Generators drawn from at the start of a pass over the data.
     pub pass_draws: Vec<ObjectId>,
-    /// Iterator that continues across rounds, and its name.
+    /// Iterator that continues across iterations, and its name.
     pub iterator: Option<(ObjectId, String)>,
     /// True for `while` loops.
     pub is_while: bool,
@@ -294,6 +326,8 @@ pub(crate) enum Runner {
     Fit,
     /// The trainer of Lightning.
     Trainer,
+    /// The trainer of Transformers.
+    Hub,
 }
 
 /// Optimizer state in a weights file that loading skips.
@@ -316,6 +350,7 @@ pub(crate) struct Load {
     pub escapes: bool,
     /// File name, as far as the script shows it.
     pub file: Option<String>,
+    pub moment: Moment,
 }
 
 /// State restored from a checkpoint.
@@ -325,9 +360,9 @@ pub(crate) struct Restore {
     pub variable: Variable,
     /// The object, if it is one.
     pub object: Option<ObjectId>,
+    /// Checkpoint that it comes from.
+    pub load: LoadId,
     pub site: Site,
-    /// The loops around it.
-    pub in_loop: bool,
     pub moment: Moment,
 }
 
@@ -387,12 +422,27 @@ pub(crate) struct Rewrite {
     /// The variable.
     pub variable: Variable,
     pub site: Site,
-    /// True if it is in a loop.
-    pub in_loop: bool,
     pub moment: Moment,
 }
 
 impl Lifted {
+    /// Returns true if no execution reaches both moments.
+    pub(crate) fn exclude_each_other(&self, one: Moment, other: Moment) -> bool {
+        let around = |moment: Moment| {
+            let parent = |id: &BranchId| self.branches[id.0 as usize].parent;
+            std::iter::successors(moment.branch, parent)
+        };
+        let are_sides = |a: BranchId, b: BranchId| {
+            let (one, other) = (&self.branches[a.0 as usize], &self.branches[b.0 as usize]);
+            let is_contrary = match (&one.test, &other.test) {
+                (Some((one, holds)), Some((other, also))) => one == other && holds != also,
+                _ => false,
+            };
+            (a != b && one.conditional == other.conditional) || is_contrary
+        };
+        around(one).any(|a| around(other).any(|b| are_sides(a, b)))
+    }
+
     /// Returns true if anything is trained.
     pub(crate) fn is_relevant(&self) -> bool {
         self.trains || self.unknown.iter().any(|it| it.trains)

@@ -50,9 +50,18 @@ impl<'a> Lift<'a> {
                 role,
                 site: object.site,
                 is_part: object.owner.is_some(),
+                loops: object.loops.clone(),
             };
             self.program.facts.things.push(thing);
         }
+        let saves = std::mem::take(&mut self.program.facts.saves);
+        self.program.facts.saves = saves
+            .into_iter()
+            .map(|mut save| {
+                save.loops.retain(|id| !self.is_search(*id));
+                save
+            })
+            .collect();
         // Merged objects share one variable.
         for index in 0..self.heap.objects.len() {
             let from = self.heap.objects[index].cell;

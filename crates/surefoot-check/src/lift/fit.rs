@@ -45,7 +45,7 @@ impl<'a> Lift<'a> {
         let shuffles = arguments.flag("shuffle") != Some(false);
         let order = shuffles.then(|| self.heap.order_of_fit(&data)).flatten();
         let in_processes = self.heap.loads_in_processes(&data, arguments);
-        // `fit` inside a loop of the script is one round of that loop.
+        // `fit` inside a loop of the script is one iteration of that loop.
         let goes_on =
             arguments.get(11, "initial_epoch").is_some() || !self.program.loops.is_empty();
         self.run_library_loop(site, Runner::Fit, "epoch", false, |lift, epoch| {
@@ -254,7 +254,7 @@ impl<'a> Lift<'a> {
             Callback::Backup => {
                 let mut holdings = self.model_holdings(model, None, false);
                 self.program.hold_positions(&mut holdings);
-                self.note_save(holdings, made);
+                self.note_save(holdings, None, made);
             }
             Callback::Checkpoint => {
                 let file = self.program.file_name(arguments.get(0, "filepath"));
@@ -266,7 +266,7 @@ impl<'a> Lift<'a> {
                     if goes_on {
                         self.program.hold_positions(&mut holdings);
                     }
-                    self.note_save(holdings, made);
+                    self.note_save(holdings, file, made);
                 } else {
                     self.output_models_in(&holdings, made);
                 }

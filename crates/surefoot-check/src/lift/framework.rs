@@ -46,6 +46,8 @@ pub(super) struct Libraries {
     pub stops: Vec<Variable>,
     /// The optimizers of the Lightning module that is trained.
     pub module_optimizers: Vec<ObjectId>,
+    /// Objects that an accelerator prepared, and saves.
+    pub prepared: Vec<ObjectId>,
     /// True if the script uses JAX, which trains plain values.
     pub uses_jax: bool,
     /// True if it writes values to JSON files.
@@ -67,8 +69,6 @@ pub(super) struct WeightsRead {
     pub file: Option<String>,
     pub site: Site,
     pub moment: super::facts::Moment,
-    /// True if it is in a loop.
-    pub in_loop: bool,
 }
 
 /// An object of a framework other than models, optimizers and generators.
@@ -89,6 +89,10 @@ pub(super) enum Framework<'a> {
     },
     /// A trainer of Lightning.
     Trainer(Trainer<'a>),
+    /// A trainer of Transformers.
+    HubTrainer { model: Value<'a>, data: Value<'a> },
+    /// `accelerate.Accelerator`.
+    Accelerator,
 }
 
 impl Framework<'_> {
@@ -122,7 +126,7 @@ impl<'a> Lift<'a> {
         keyword.map_or(arguments.site, |keyword| self.site(keyword.range()))
     }
 
-    /// Emits a loop that a framework runs. `body` emits one round and receives the counter.
+    /// Emits a loop that a framework runs. `body` emits one iteration and receives the counter.
     pub(super) fn run_library_loop(
         &mut self,
         site: Site,
@@ -225,7 +229,7 @@ impl<'a> Lift<'a> {
     }
 
     /// A checkpoint of a training loop.
-    pub(super) fn note_save(&mut self, holdings: Holdings, site: Site) {
+    pub(super) fn note_save(&mut self, holdings: Holdings, file: Option<String>, site: Site) {
         let label = self.program.label("save");
         let loops = self.program.loops.clone();
         let frames = self.open_frames();
@@ -235,6 +239,7 @@ impl<'a> Lift<'a> {
             site,
             loops,
             holdings,
+            file,
             frames,
             names,
             is_candidate: false,
@@ -242,7 +247,7 @@ impl<'a> Lift<'a> {
         self.program.emit(Statement::Checkpoint { label, site });
     }
 
-    /// Records an iterator that continues across the rounds of the enclosing loop.
+    /// Records an iterator that continues across the iterations of the enclosing loop.
     pub(super) fn note_iterator(&mut self, value: &Value<'a>) {
         let Some(id) = value.as_object().filter(|id| self.heap.pipeline(*id).is_some()) else {
             return;

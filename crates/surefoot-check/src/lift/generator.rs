@@ -26,14 +26,8 @@ impl<'a> Lift<'a> {
         }
         let cell = self.heap.object(generator).cell;
         let moment = self.program.moment();
-        let in_loop = !self.program.loops.is_empty();
-        self.program.facts.seeds.push(Seed {
-            generator,
-            site,
-            operands: operands.clone(),
-            in_loop,
-            moment,
-        });
+        let seed = Seed { generator, site, operands: operands.clone(), moment };
+        self.program.facts.seeds.push(seed);
         self.program.emit(Statement::Seed { generator: cell, operands, site });
         self.program.note_rewrite(cell, site);
     }

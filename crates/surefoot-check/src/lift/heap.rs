@@ -14,6 +14,8 @@ use crate::library::{Global, Layer};
 #[derive(Default)]
 pub(super) struct Heap<'a> {
     pub objects: Vec<Object<'a>>,
+    /// Environments and their generators.
+    pub environments: BTreeMap<ObjectId, ObjectId>,
     /// Containers that are sets.
     pub sets: BTreeSet<ObjectId>,
     /// Variables that hold the state of an object.
@@ -73,6 +75,7 @@ impl<'a> Heap<'a> {
                 }
                 data.models = data.models.and(self.models_of(*id));
                 if let Kind::Container(container) = &self.object(*id).kind {
+                    data.operands.extend(container.order.map(|(_, it)| Operand::Variable(it)));
                     for element in container.elements.iter().take(8) {
                         if let Shape::Object(part) = element.shape {
                             data.models = data.models.and(self.models_of(part));
@@ -208,6 +211,7 @@ impl<'a> Heap<'a> {
             Kind::Container(container) if container.has_keys => Role::Dictionary,
             Kind::Container(_) if self.sets.contains(&self.actual(id)) => Role::Set,
             Kind::Container(_) => Role::Container,
+            Kind::State if self.environments.contains_key(&self.actual(id)) => Role::Environment,
             Kind::State => Role::State,
             Kind::Framework(framework) => return framework.role(),
             Kind::Plain
@@ -221,9 +225,9 @@ impl<'a> Heap<'a> {
     /// The value in a slot.
     pub(super) fn read(&self, slot: &Slot<'a>) -> Value<'a> {
         if let Shape::Unknown(id) = slot.shape
-            && let Some(model) = self.model_of_unknown(id)
+            && let Some(object) = self.unknown_objects[id.0].object
         {
-            return Value::object(model);
+            return Value::object(object);
         }
         let operands = slot.variable.map(Operand::Variable).into_iter().collect();
         Value { shape: slot.shape.clone(), operands, models: slot.models }
@@ -235,15 +239,19 @@ impl<'a> Heap<'a> {
     }
 
     /// Result of a call into an unknown library, computed from `whole`.
-    pub(super) fn new_unknown(&mut self, callee: &str, whole: Value<'a>, site: Site) -> Value<'a> {
+    pub(super) fn new_unknown(
+        &mut self,
+        callee: &str,
+        received: Vec<ObjectId>,
+        takes_parameters: bool,
+        whole: Value<'a>,
+        site: Site,
+    ) -> Value<'a> {
         let id = UnknownId(self.unknown_objects.len());
-        self.unknown_objects.push(UnknownObject { callee: callee.into(), site, model: None });
+        let callee = callee.into();
+        let unknown = UnknownObject { callee, site, received, takes_parameters, object: None };
+        self.unknown_objects.push(unknown);
         Value { shape: Shape::Unknown(id), ..whole }
-    }
-
-    /// Model that an unknown object is, if its use has shown that.
-    pub(super) fn model_of_unknown(&self, id: UnknownId) -> Option<ObjectId> {
-        self.unknown_objects[id.0].model
     }
 
     /// Sets an attribute on behalf of a framework.

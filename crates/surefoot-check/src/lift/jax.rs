@@ -19,6 +19,7 @@ impl<'a> Lift<'a> {
             Jax::Key | Jax::Fold => self.program.fold(whole.operands, site),
             Jax::Draw | Jax::Initial => self.program.keyed(whole, site),
             Jax::Gradient { with_value } => {
+                self.program.facts.steps.push(site);
                 let name =
                     if with_value { "jax.applied.value_and_grad" } else { "jax.applied.grad" };
                 let function = arguments.positional.into_iter().take(1).collect();
@@ -37,7 +38,7 @@ impl<'a> Lift<'a> {
                 Value::tuple([updates, memory])
             }
             Jax::Step => {
-                self.program.note_step();
+                self.program.note_step(site);
                 self.program.computed("parameters", whole.operands, whole.models, site)
             }
             Jax::Save => {
@@ -65,7 +66,7 @@ impl<'a> Lift<'a> {
             return Value::constant();
         };
         let passed = Arguments { positional: positional.collect(), ..arguments };
-        self.program.note_step();
+        self.program.note_step(site);
         let trained = self.heap.combine(passed.positional.iter().take(1));
         for operand in &trained.operands {
             if let Operand::Variable(variable) = operand
@@ -195,7 +196,8 @@ impl<'a> Lift<'a> {
             .filter(|(name, _)| *name != SPREAD)
             .map(|(name, value)| (*name, value.clone(), site))
             .collect();
-        let container = Container { elements, entries, is_closed: true, has_keys: true };
+        let container =
+            Container { elements, entries, is_closed: true, has_keys: true, order: None };
         let what = Value::object(self.make(Kind::Container(container), "arrays", site));
         let file = arguments.first().cloned();
         let named = Arguments::of([what.clone()].into_iter().chain(file).collect(), site);

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::Lift;
+use super::builtin::without_order;
 use super::facts::Purpose;
 use super::generator::purpose_of;
 use super::heap::Heap;
@@ -58,6 +59,8 @@ impl<'a> Lift<'a> {
             Effect::TensorFlow(call) => self.call_tensorflow(call, name, &arguments),
             Effect::Jax(call) => self.call_jax(call, arguments),
             Effect::Lightning(call) => self.call_lightning(call, &arguments),
+            Effect::Hub(call) => self.call_hub(call, &arguments),
+            Effect::Unknown => self.call_unknown(name, &arguments),
             Effect::Seed(globals) => {
                 for global in globals {
                     let generator = self.global(*global);
@@ -226,6 +229,22 @@ impl<'a> Lift<'a> {
                 let data = self.heap.combine(arguments.positional.iter().take(1));
                 Value { shape: Shape::Parameters(Rc::new([])), ..data }
             }
+            // These call a function of the script.
+            "absl.app.run" | "fire.Fire" | "typer.run" | "tyro.cli" => {
+                self.call_with(first()?, vec![Value::of(Shape::Settings)], site)
+            }
+            "torch.multiprocessing.spawn" | "torch.multiprocessing.start_processes" => {
+                let function = arguments.get(0, "fn").cloned()?;
+                let passed = arguments.get(1, "args").cloned().unwrap_or_default();
+                let mut positional = vec![Value::plain(vec![Operand::Rank])];
+                positional.extend(self.heap.parts_of(&passed));
+                self.call_with(function, positional, site)
+            }
+            "multiprocessing.Process" | "torch.multiprocessing.Process" => {
+                let function = arguments.name("target").cloned()?;
+                let passed = arguments.name("args").cloned().unwrap_or_default();
+                self.call_with(function, self.heap.parts_of(&passed), site)
+            }
             "functools.partial" => {
                 let callee = first()?;
                 let mut rest = arguments.clone();
@@ -269,6 +288,11 @@ impl<'a> Lift<'a> {
                 if arguments.flag("shuffle") != Some(true) =>
             {
                 self.heap.pure(arguments)
+            }
+            "numpy.sort" | "numpy.unique" | "natsort.natsorted" | "natsort.os_sorted" => {
+                let values = arguments.positional.iter().cloned();
+                let sorted: Vec<_> = values.map(|it| without_order(it, &self.heap)).collect();
+                self.heap.combine(&sorted)
             }
             "numpy.savez" | "numpy.savez_compressed" => {
                 self.save_arrays(arguments);

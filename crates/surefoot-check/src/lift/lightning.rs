@@ -270,7 +270,7 @@ impl<'a> Lift<'a> {
             if !is_without_optimizers {
                 holdings.objects.extend(configured);
             }
-            self.note_save(holdings, site);
+            self.note_save(holdings, None, site);
         }
     }
 

@@ -13,7 +13,7 @@ use super::heap::Heap;
 use super::object::Kind;
 use super::program::ProgramBuilder;
 use super::scope::Owner;
-use super::value::{Arguments, Models, Shape, Value};
+use super::value::{Arguments, Models, ObjectId, Shape, Value};
 use crate::calculus::{Operand, Site, Statement, Variable};
 
 /// Maximum number of known objects for which a loop is unrolled.
@@ -21,7 +21,12 @@ const UNROLLED: usize = 8;
 
 impl<'a> Lift<'a> {
     pub(super) fn run_for(&mut self, it: &'a StmtFor) {
-        let iterated = self.eval(&it.iter);
+        let mut iterated = self.eval(&it.iter);
+        if let Shape::Unknown(id) = iterated.shape
+            && let Some(object) = self.unwrapped(id)
+        {
+            iterated = Value::object(object);
+        }
         let site = self.site(it.iter.range());
         let iterated = self.iteration_value(iterated, site);
         self.note_order_use(&iterated, site);
@@ -39,6 +44,11 @@ impl<'a> Lift<'a> {
         let site = self.site(it.target.range().cover(it.iter.range()));
         let name = position_name(&it.target, &iterated);
         let target = &*it.target;
+        let order = match iterated.shape {
+            Shape::Unordered(what, order) => Some((what, order)),
+            _ => None,
+        };
+        self.program.orders.extend(order);
         self.run_loop(&it.body, site, name, &iterated, None, |lift, counter| {
             let site = lift.site(it.iter.range());
             let element = lift.element(&iterated, counter, site);
@@ -48,6 +58,9 @@ impl<'a> Lift<'a> {
             lift.execution.in_head = false;
             lift.note_positions(target, &iterated);
         });
+        if order.is_some() {
+            self.program.orders.pop();
+        }
         self.run_block(&it.orelse);
     }
 
@@ -156,12 +169,13 @@ impl<'a> Lift<'a> {
         self.program.emit(Statement::For { counter, bound, body: inner, site });
     }
 
-    /// A checkpoint at the end of each round of the outermost loop that trains.
+    /// A checkpoint at the end of each iteration of the outermost loop that trains the same models.
     pub(super) fn end_round(&mut self, id: LoopId, site: Site) {
         let looped = &self.program.facts.loops[id.0 as usize];
         let saves = self.program.facts.saves.iter().any(|save| save.loops.last() == Some(&id));
-        if saves || (looped.parent.is_none() && looped.trains) {
-            let label = self.program.label("end of the round");
+        let is_outermost = looped.parent.is_none_or(|it| self.is_search(it)) && !self.is_search(id);
+        if saves || (is_outermost && looped.trains) {
+            let label = self.program.label("end of the iteration");
             let frames = self.open_frames();
             let names = self.visible_names();
             let looped = &mut self.program.facts.loops[id.0 as usize];
@@ -170,6 +184,17 @@ impl<'a> Lift<'a> {
             looped.names = names;
             self.program.emit(Statement::Checkpoint { label, site });
         }
+    }
+
+    /// Returns true if a loop makes all models that are trained in it: a search over settings, or folds of a
+    /// cross-validation. A run is not resumed across its iterations.
+    pub(super) fn is_search(&self, id: LoopId) -> bool {
+        let mut models = self.heap.all_roots().into_iter().filter(|root| {
+            let object = self.heap.object(*root);
+            self.program.trained.contains(&object.cell) && object.copy_of.is_none()
+        });
+        let is_made = |root: ObjectId| self.heap.object(root).loops.contains(&id);
+        models.next().is_some_and(is_made) && models.all(is_made)
     }
 
     /// Bound of a loop.
@@ -221,8 +246,15 @@ impl<'a> Lift<'a> {
         let by_counter = Operand::Variable(counter);
         match &iterated.shape {
             Shape::Zip(parts) => {
-                let parts: Vec<Value<'a>> =
-                    parts.iter().map(|part| self.element(part, counter, site)).collect();
+                // Elements are paired with their number.
+                let element = |part: &Value<'a>| {
+                    let mut element = self.element(part, counter, site);
+                    if let Shape::Unordered(_, order) = part.shape {
+                        element.operands.push(Operand::Variable(order));
+                    }
+                    element
+                };
+                let parts: Vec<Value<'a>> = parts.iter().map(element).collect();
                 let mut whole = Value::tuple(parts);
                 whole.models = iterated.models;
                 whole
@@ -240,11 +272,14 @@ impl<'a> Lift<'a> {
                 let id = *id;
                 self.element_of_object(id, by_counter, site)
             }
-            Shape::Unordered(..)
-            | Shape::Plain
-            | Shape::Range
-            | Shape::Tuple(_)
-            | Shape::Text(_) => {
+            // The order affects what is accumulated, not the element.
+            Shape::Unordered(..) => {
+                let mut element = Value::plain(iterated.operands.clone());
+                element.models = iterated.models;
+                element.operands.push(by_counter);
+                element
+            }
+            Shape::Plain | Shape::Range | Shape::Tuple(_) | Shape::Text(_) => {
                 let mut element = self.heap.data(iterated);
                 element.operands.push(by_counter);
                 element

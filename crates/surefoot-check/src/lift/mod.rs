@@ -34,8 +34,8 @@ mod framework;
 mod generator;
 mod generator_method;
 mod heap;
+mod hub;
 mod importing;
-
 mod item;
 mod jax;
 mod keras;

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::Lift;
+use super::facts::LoopId;
 use super::framework::Framework;
 use super::scope::Slot;
 use super::value::{Class, ObjectId, Value};
 use crate::calculus::{Operand, Site, Variable};
-use crate::library::{Family, Global, Layer};
+use crate::library::{Environment, Family, Global, Layer};
 
 /// An object.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub(super) struct Object<'a> {
     pub name: Option<String>,
     /// Site of its creation.
     pub site: Site,
+    /// Loops around its creation, outermost first.
+    pub loops: Vec<LoopId>,
     /// Model that it is a submodule of.
     pub owner: Option<ObjectId>,
     /// Submodules, in order of registration.
@@ -148,6 +151,8 @@ pub(super) struct Container<'a> {
     pub is_closed: bool,
     /// True if it is a dictionary.
     pub has_keys: bool,
+    /// Order of its elements, if that differs between executions.
+    pub order: Option<(Environment, Variable)>,
 }
 
 impl<'a> Lift<'a> {
@@ -163,6 +168,7 @@ impl<'a> Lift<'a> {
             cell,
             name: None,
             site,
+            loops: self.program.loops.clone(),
             owner: None,
             parts: Vec::new(),
             copy_of: None,
@@ -296,7 +302,7 @@ impl<'a> Lift<'a> {
             let cell = self.heap.object(root).cell;
             self.program.note_trained(cell);
         }
-        self.program.note_step();
+        self.program.note_step(site);
     }
 
     /// Clears the gradients of these models, or of all.
@@ -326,9 +332,11 @@ impl<'a> Lift<'a> {
                 let mut operands =
                     vec![Operand::Variable(gradients), Operand::Variable(parameters)];
                 operands.extend(&loss.operands);
+                operands.extend(self.program.open_orders());
                 self.program.compute(gradients, "backward", operands, site);
                 self.heap.computed_gradients.insert(gradients);
             }
         }
+        self.program.facts.steps.push(site);
     }
 }

@@ -172,6 +172,10 @@ impl<'a> Lift<'a> {
                 self.call_framework_method(id, &framework, name, arguments)
             }
             Kind::State => {
+                if let Some(generator) = self.heap.environments.get(&self.heap.actual(id)).copied()
+                {
+                    return self.call_environment_method(id, generator, name, &arguments);
+                }
                 if let Some(value) = self.call_variable_method(id, name, &arguments) {
                     return value;
                 }

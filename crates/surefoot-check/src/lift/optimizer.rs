@@ -3,7 +3,7 @@
 use super::Lift;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Variable};
+use crate::calculus::{Operand, Site, Variable};
 
 impl<'a> Lift<'a> {
     /// An optimizer of the parameters that are its first argument.
@@ -31,10 +31,30 @@ impl<'a> Lift<'a> {
         id
     }
 
+    /// The object in a value. An unknown one made from parameters is an optimizer.
+    fn optimizer_in(&mut self, value: &Value<'a>, site: Site) -> Option<ObjectId> {
+        let Shape::Unknown(id) = value.shape else {
+            return value.as_object();
+        };
+        let unknown = &self.heap.unknown_objects[id.0];
+        if unknown.object.is_none() && unknown.takes_parameters {
+            let kind = Kind::Optimizer { models: unknown.received.clone(), tensors: Vec::new() };
+            let object = self.make(kind, "optimizer", site);
+            let cell = self.heap.object(object).cell;
+            self.program.compute_first(cell, "new", site);
+            self.heap.unknown_objects[id.0].object = Some(object);
+        }
+        self.heap.unknown_objects[id.0].object
+    }
+
     pub(super) fn make_scheduler(&mut self, arguments: &Arguments<'a>) -> ObjectId {
         let site = arguments.site;
         let mut optimizers = Vec::new();
-        for id in arguments.all().filter_map(Value::as_object) {
+        let passed: Vec<Value<'a>> = arguments.all().cloned().collect();
+        for value in &passed {
+            let Some(id) = self.optimizer_in(value, site) else {
+                continue;
+            };
             match &self.heap.object(id).kind {
                 Kind::Optimizer { .. } => optimizers.push(id),
                 Kind::Scheduler { optimizers: others } => optimizers.extend(others.iter().copied()),

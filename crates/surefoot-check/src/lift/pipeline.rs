@@ -25,8 +25,8 @@ pub(super) struct Pipeline<'a> {
 enum Stage<'a> {
     /// Shuffles the elements, at each pass.
     Shuffle {
-        /// Generator of the order, if not the global one.
-        generator: Option<ObjectId>,
+        /// Generator of the order.
+        generator: ObjectId,
         site: Site,
     },
     /// Applies a function to each element.
@@ -88,28 +88,27 @@ impl<'a> Lift<'a> {
         Value::object(id)
     }
 
+    /// A shuffle. It has a generator of its own, with a seed that is drawn from the global generator when the
+    /// stage is created unless it is passed: passes over other pipelines do not change its order.
     fn shuffle_stage(
         &mut self,
         seed: Option<&Value<'a>>,
         reshuffles: bool,
         site: Site,
     ) -> Stage<'a> {
-        let seed = seed.filter(|it| !it.is_none());
-        match (seed, reshuffles) {
-            (Some(seed), true) => {
-                let arguments = Arguments::of(vec![seed.clone()], site);
-                let generator = self.make_generator(Family::Pipeline, &arguments);
-                self.heap.object_mut(generator).name = Some("shuffle".to_owned());
-                Stage::Shuffle { generator: Some(generator), site }
-            }
-            (Some(seed), false) => Stage::Values(self.heap.data(seed)),
-            (None, true) => Stage::Shuffle { generator: None, site },
-            (None, false) => {
+        let seed = match seed.filter(|it| !it.is_none()) {
+            Some(seed) => self.heap.data(seed),
+            None => {
                 let generator = self.global(Global::TensorFlow);
-                let order = self.draw(generator, Purpose::Order, Vec::new(), site);
-                Stage::Values(order)
+                self.draw(generator, Purpose::Order, Vec::new(), site)
             }
+        };
+        if !reshuffles {
+            return Stage::Values(seed);
         }
+        let generator = self.make_generator(Family::Pipeline, &Arguments::of(vec![seed], site));
+        self.heap.object_mut(generator).name = Some("shuffle".to_owned());
+        Stage::Shuffle { generator, site }
     }
 
     /// Calls a method of a pipeline; most add a stage.
@@ -148,6 +147,15 @@ impl<'a> Lift<'a> {
                     stages.push(self.arrival_stage(name, site));
                 }
             }
+            // Later passes repeat the first one.
+            "cache" => {
+                for stage in &mut stages {
+                    if let Stage::Shuffle { generator, site } = *stage {
+                        let order = self.draw(generator, Purpose::Order, Vec::new(), site);
+                        *stage = Stage::Values(order);
+                    }
+                }
+            }
             "enumerate" => stages.push(Stage::Enumerate),
             "concatenate" | "zip" => {
                 let other = arguments.first().cloned();
@@ -158,7 +166,6 @@ impl<'a> Lift<'a> {
             "batch"
             | "padded_batch"
             | "prefetch"
-            | "cache"
             | "repeat"
             | "take"
             | "skip"
@@ -204,8 +211,7 @@ impl<'a> Lift<'a> {
         let mut operands = Vec::new();
         for stage in &pipeline.stages {
             if let Stage::Shuffle { generator, site } = stage {
-                let generator = generator.unwrap_or_else(|| self.global(Global::TensorFlow));
-                let order = self.draw(generator, Purpose::Order, Vec::new(), *site);
+                let order = self.draw(*generator, Purpose::Order, Vec::new(), *site);
                 operands.extend(order.operands);
             }
         }

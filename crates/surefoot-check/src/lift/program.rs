@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::facts::{Lifted, LoopId, Moment, NondeterministicOp, Rewrite, Unknown};
+use super::facts::{BranchId, Lifted, LoopId, Moment, NondeterministicOp, Rewrite, Unknown};
 use super::value::{Models, Value};
 use crate::calculus::{Label, Operand, Program, Site, Statement, Symbol, Variable};
-use crate::library::DYNAMIC_NAME;
+use crate::library::{DYNAMIC_NAME, Environment};
 
 /// Number of statements after which functions are no longer entered, which bounds the time per script.
-const MAX_STATEMENTS: usize = 20_000;
+const MAX_STATEMENTS: usize = 40_000;
 
 /// Writes the statements of a program, innermost block last.
 pub(super) struct ProgramBuilder<'a> {
@@ -21,7 +21,11 @@ pub(super) struct ProgramBuilder<'a> {
     pub loops: Vec<LoopId>,
     /// For each open loop, the variable that is true once it was left early.
     pub stops: Vec<Option<Variable>>,
+    /// Orders of the open loops that differ between executions.
+    pub orders: Vec<(Environment, Variable)>,
     clock: u32,
+    /// Innermost open branch.
+    pub branch: Option<BranchId>,
     /// Variables of everything that is trained.
     pub trained: Vec<Variable>,
     /// Variables of tuple elements.
@@ -43,7 +47,9 @@ impl<'a> ProgramBuilder<'a> {
             emitted: 0,
             loops: Vec::new(),
             stops: Vec::new(),
+            orders: Vec::new(),
             clock: 0,
+            branch: None,
             trained: Vec::new(),
             part_variables: HashMap::new(),
             drawn_settings: BTreeMap::new(),
@@ -122,17 +128,29 @@ impl<'a> ProgramBuilder<'a> {
         self.emitted > MAX_STATEMENTS
     }
 
+    /// `target := name()` before all loops.
+    pub(super) fn compute_first(&mut self, target: Variable, name: &str, site: Site) {
+        let function = self.function(name);
+        if let Some(block) = self.blocks.first_mut() {
+            block.push(Statement::Compute { target, function, operands: Vec::new(), site });
+        }
+    }
+
+    /// The orders that anything accumulated in the open loops depends on.
+    pub(super) fn open_orders(&self) -> impl Iterator<Item = Operand> {
+        self.orders.iter().map(|(_, order)| Operand::Variable(*order))
+    }
+
     /// Records a write of state outside of a training step.
     pub(super) fn note_rewrite(&mut self, variable: Variable, site: Site) {
-        let in_loop = !self.loops.is_empty();
         let moment = self.moment();
-        self.facts.rewrites.push(Rewrite { variable, site, in_loop, moment });
+        self.facts.rewrites.push(Rewrite { variable, site, moment });
     }
 
     /// The next moment.
     pub(super) fn moment(&mut self) -> Moment {
         self.clock += 1;
-        Moment(self.clock)
+        Moment { order: self.clock, branch: self.branch, in_loop: !self.loops.is_empty() }
     }
 
     /// Reports that an unknown callee takes part in the training, once per callee.

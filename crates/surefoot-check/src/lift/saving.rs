@@ -1,7 +1,7 @@
 //! Checkpoints: saves, loads and restores.
 
 use super::Lift;
-use super::facts::{Holdings, Key, Load, Restore, Role};
+use super::facts::{Holdings, Key, Load, Moment, Restore, Role};
 use super::heap::Heap;
 use super::object::Kind;
 use super::program::ProgramBuilder;
@@ -16,7 +16,7 @@ impl<'a> Lift<'a> {
         let holdings = self.heap.holdings(what, 4);
         let file = self.program.file_name(arguments.get(1, "f").or_else(|| arguments.name("file")));
         if self.is_checkpoint(&holdings, file.as_deref()) {
-            self.note_save(holdings, site);
+            self.note_save(holdings, file, site);
             return;
         }
         let mut models: Vec<Operand> = holdings
@@ -31,7 +31,7 @@ impl<'a> Lift<'a> {
         if !models.is_empty() {
             self.program.emit(Statement::Output { operands: models, site });
         } else if self.libraries.uses_jax && !self.program.loops.is_empty() {
-            self.note_save(holdings, site);
+            self.note_save(holdings, file, site);
             if let Some(save) = self.program.facts.saves.last_mut() {
                 save.is_candidate = true;
             }
@@ -76,8 +76,8 @@ impl<'a> Lift<'a> {
     pub(super) fn load(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
         let site = arguments.site;
         let file = self.program.file_name(arguments.first().or_else(|| arguments.name("f")));
-        let id = LoadId(u32::try_from(self.program.facts.loads.len()).unwrap_or(u32::MAX));
-        self.program.facts.loads.push(Load { site, keys: Vec::new(), escapes: false, file });
+        let moment = self.program.moment();
+        let id = self.program.note_load(Vec::new(), file, site, moment);
         Value::of(Shape::Loaded(id, std::rc::Rc::new([])))
     }
 
@@ -85,9 +85,9 @@ impl<'a> Lift<'a> {
     pub(super) fn restore(&mut self, id: ObjectId, state: &Value<'a>, site: Site) {
         let cell = self.heap.cell(id);
         match &state.shape {
-            Shape::Loaded(..) => {
+            Shape::Loaded(load, _) => {
                 let root = self.heap.root(id);
-                self.program.note_restore(cell, root, site);
+                self.program.note_restore(cell, Some(root), *load, site);
                 // Weights that are always loaded replace drawn ones.
                 if self.scope.marks.is_empty()
                     && self.execution.tries == 0
@@ -131,10 +131,14 @@ impl<'a> Lift<'a> {
 }
 
 impl<'a> ProgramBuilder<'a> {
-    /// Returns true if the script reads a key of a save other than that of a model.
+    /// Returns true if the script reads the position that a save holds.
     pub(super) fn is_resumed(&self, holdings: &Holdings) -> bool {
+        let is_position = |it: &Variable| {
+            let mut loops = self.loops.iter().map(|id| &self.facts.loops[id.0 as usize]);
+            loops.any(|looped| looped.positions.contains(it))
+        };
         holdings.keys.iter().any(|key| {
-            !key.holdings.variables.is_empty()
+            key.holdings.variables.iter().any(is_position)
                 && self.facts.loads.iter().any(|load| load.keys.contains(&key.name))
         })
     }
@@ -166,11 +170,29 @@ impl<'a> ProgramBuilder<'a> {
         self.facts.loads[load.0 as usize].escapes = true;
     }
 
+    /// Records a load.
+    pub(super) fn note_load(
+        &mut self,
+        keys: Vec<String>,
+        file: Option<String>,
+        site: Site,
+        moment: Moment,
+    ) -> LoadId {
+        let id = LoadId(u32::try_from(self.facts.loads.len()).unwrap_or(u32::MAX));
+        self.facts.loads.push(Load { site, keys, escapes: false, file, moment });
+        id
+    }
+
     /// Records a restore from a checkpoint.
-    pub(super) fn note_restore(&mut self, variable: Variable, object: ObjectId, site: Site) {
-        let in_loop = !self.loops.is_empty();
+    pub(super) fn note_restore(
+        &mut self,
+        variable: Variable,
+        object: Option<ObjectId>,
+        load: LoadId,
+        site: Site,
+    ) {
         let moment = self.moment();
-        self.facts.restores.push(Restore { variable, object: Some(object), site, in_loop, moment });
+        self.facts.restores.push(Restore { variable, object, load, site, moment });
     }
 }
 

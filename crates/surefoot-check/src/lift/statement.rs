@@ -101,7 +101,10 @@ impl<'a> Lift<'a> {
     }
 
     /// Joins a value to the result of the call.
-    pub(super) fn return_back(&mut self, value: Value<'a>, site: Site) {
+    pub(super) fn return_back(&mut self, mut value: Value<'a>, site: Site) {
+        if value.is_data() {
+            value.operands.extend(self.program.open_orders());
+        }
         let owner = Owner::Frame(self.scope.current);
         self.bind(owner, "return", RESULT, value, site);
     }

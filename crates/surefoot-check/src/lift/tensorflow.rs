@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::Lift;
-use super::facts::{Holdings, Load, Role, SwitchSet};
+use super::facts::{Holdings, Role, SwitchSet};
 use super::framework::Framework;
 use super::heap::Heap;
 use super::object::{Container, GeneratorOrigin, Kind};
@@ -41,6 +41,7 @@ impl<'a> Lift<'a> {
                     entries,
                     is_closed: true,
                     has_keys: true,
+                    order: None,
                 };
                 let content = self.make(Kind::Container(container), "content", site);
                 let id = self.make_framework(Framework::Checkpoint(content), "checkpoint", site);
@@ -136,6 +137,13 @@ impl<'a> Lift<'a> {
             Framework::Trainer(trainer) => {
                 self.call_trainer_method(&trainer.clone(), name, arguments)
             }
+            Framework::HubTrainer { model, data } => {
+                if name == "train" {
+                    self.train_with_hub(model, data, site);
+                }
+                Value::constant()
+            }
+            Framework::Accelerator => self.call_accelerator_method(name, &arguments),
             Framework::Callback(..) | Framework::ModelCheckpoint { .. } => {
                 self.heap.combine(arguments.all())
             }
@@ -158,7 +166,7 @@ impl<'a> Lift<'a> {
             .iter()
             .any(|it| it.object.is_some_and(|id| holdings.objects.contains(&id)));
         if !self.program.loops.is_empty() && (has_memory || is_restored) {
-            self.note_save(holdings, site);
+            self.note_save(holdings, None, site);
             return;
         }
         self.output_models_in(&holdings, site);
@@ -191,11 +199,12 @@ impl<'a> Lift<'a> {
         let mut holdings = self.heap.holdings(&Value::object(content), 6);
         self.add_optimizers(&mut holdings);
         let keys = holdings.keys.iter().map(|key| key.name.clone()).collect();
-        self.program.facts.loads.push(Load { site, keys, escapes: false, file: None });
+        let moment = self.program.moment();
+        let load = self.program.note_load(keys, None, site, moment);
         for object in holdings.objects {
             if object != content && self.heap.role(object).is_some() {
                 let cell = self.heap.cell(object);
-                self.program.note_restore(cell, object, site);
+                self.program.note_restore(cell, Some(object), load, site);
             }
         }
     }
@@ -215,8 +224,8 @@ impl<'a> Lift<'a> {
             .unwrap_or_default();
         match name {
             "assign" => {
-                if let Shape::Loaded(..) = value.shape {
-                    self.program.note_restore(cell, id, site);
+                if let Shape::Loaded(load, _) = value.shape {
+                    self.program.note_restore(cell, Some(id), load, site);
                 } else {
                     self.program.note_derived_position(cell, &value);
                     let operands = self.heap.data(&value).operands;
@@ -253,7 +262,11 @@ impl<'a> Heap<'a> {
     /// An attribute of a framework's object.
     pub(super) fn framework_attribute(&mut self, id: ObjectId, name: &str) -> Value<'a> {
         let Some(content) = self.checkpoint_content(id) else {
-            return Value::constant();
+            return match name {
+                "process_index" | "local_process_index" => Value::plain(vec![Operand::Rank]),
+                "num_processes" => Value::plain(vec![Operand::Workers]),
+                _ => Value::constant(),
+            };
         };
         if name == "checkpoint" {
             return Value::object(id);

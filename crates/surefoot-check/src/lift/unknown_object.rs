@@ -1,10 +1,13 @@
-//! Objects created by unknown libraries.
+//! Objects created by unknown libraries, or by classes that settings name.
 //!
-//! Their use shows what they are: an object whose parameters an optimizer takes is a model, an
-//! object whose `train` or `fit` is called may be a trainer. Both are reported, once per
-//! callee.
+//! Their use shows what they are. An object that was made from parameters and is stepped is an optimizer; one
+//! that was made from an optimizer and is stepped is a schedule; one that was made from a model and is called
+//! is that model, wrapped; one whose parameters an optimizer takes is a model. An object whose `train` or `fit`
+//! is called may be a trainer. All are reported, once per callee.
 
 use std::rc::Rc;
+
+use ruff_python_ast::Expr;
 
 use super::Lift;
 use super::object::Kind;
@@ -18,8 +21,12 @@ pub(super) struct UnknownObject {
     /// Qualified name of the callee.
     pub callee: Rc<str>,
     pub site: Site,
-    /// The model, once an optimizer has taken its parameters.
-    pub model: Option<ObjectId>,
+    /// Models, optimizers, schedules and loaders that the callee received.
+    pub received: Vec<ObjectId>,
+    /// True if the callee received parameters instead of the models themselves.
+    pub takes_parameters: bool,
+    /// The object that it is, once its use has shown that.
+    pub object: Option<ObjectId>,
 }
 
 impl<'a> Lift<'a> {
@@ -29,37 +36,39 @@ impl<'a> Lift<'a> {
         let name = name.trim_start_matches('.');
         let whole = self.heap.combine(arguments.all());
         let mut received: Vec<ObjectId> = Vec::new();
-        for id in arguments.all().filter_map(Value::as_object) {
-            let is_part = match &self.heap.object(id).kind {
-                Kind::Module { .. } => self.heap.has_parameters(self.heap.root(id)),
-                kind => matches!(
-                    kind,
-                    Kind::Optimizer { .. }
-                        | Kind::Generator(_)
-                        | Kind::Loader(_)
-                        | Kind::Scheduler { .. }
-                ),
-            };
-            if is_part {
-                received.push(self.heap.root(id));
-            }
-        }
+        let mut takes_parameters = false;
         for value in arguments.all() {
-            if let Shape::Parameters(ids) = &value.shape {
-                received.extend(ids.iter().map(|id| self.heap.root(*id)));
+            match &value.shape {
+                Shape::Object(id) if self.heap.takes_part(*id) => {
+                    received.push(self.heap.root(*id))
+                }
+                Shape::Parameters(ids) => {
+                    takes_parameters = true;
+                    received.extend(ids.iter().map(|id| self.heap.root(*id)));
+                }
+                Shape::Object(_) | Shape::Tuple(_) => {
+                    let models = self.heap.models_in([value].into_iter());
+                    takes_parameters |= !models.is_empty();
+                    received.extend(models);
+                }
+                _ => {}
             }
         }
-        if received.is_empty() && whole.models.is_empty() {
-            return self.heap.new_unknown(name, whole, site);
+        if !received.is_empty() || !whole.models.is_empty() {
+            self.report_received(name, &received, site);
         }
+        for id in &received {
+            self.write_cell(*id, whole.operands.clone(), site);
+        }
+        self.heap.new_unknown(name, received, takes_parameters, whole, site)
+    }
+
+    fn report_received(&mut self, name: &str, received: &[ObjectId], site: Site) {
         // Pure computations on tensors are reported once per library.
         let package = name.split('.').next().unwrap_or(name);
         let callee = if received.is_empty() { package } else { name };
-        let mut names: Vec<String> = received
-            .iter()
-            .filter_map(|id| self.heap.object(*id).name.clone())
-            .map(|name| format!("`{name}`"))
-            .collect();
+        let names = received.iter().filter_map(|id| self.heap.object(*id).name.as_ref());
+        let mut names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
         names.sort();
         names.dedup();
         let what = match (received.is_empty(), names.is_empty()) {
@@ -68,33 +77,26 @@ impl<'a> Lift<'a> {
             (false, false) => format!("it receives {}", names.join(", ")),
         };
         self.program.report_unknown(callee, site, &what, false);
-        // The callee may train its arguments.
-        if received.iter().any(|id| matches!(self.heap.object(*id).kind, Kind::Optimizer { .. })) {
-            for root in self.heap.all_roots() {
-                let cell = self.heap.object(root).cell;
-                self.program.note_trained(cell);
-            }
-        }
-        for id in received {
-            self.write_cell(id, whole.operands.clone(), site);
-        }
-        whole
     }
 
     /// Calls a method of an unknown object; `None` for methods that any data has.
     pub(super) fn call_unknown_method(
         &mut self,
         id: UnknownId,
+        receiver: &'a Expr,
         base: &Value<'a>,
-        name: &str,
+        name: &'a str,
         arguments: &Arguments<'a>,
     ) -> Option<Value<'a>> {
         let site = arguments.site;
-        let callee = self.heap.unknown_objects[id.0].callee.clone();
+        let UnknownObject { callee, received, takes_parameters, .. } =
+            self.heap.unknown_objects[id.0].clone();
+        let has = |lift: &Lift<'a>, is_it: fn(&Kind<'a>) -> bool| {
+            received.iter().any(|id| is_it(&lift.heap.object(*id).kind))
+        };
+        let has_optimizer = has(self, |kind| matches!(kind, Kind::Optimizer { .. }));
+        let has_model = has(self, |kind| matches!(kind, Kind::Module { .. }));
         match name {
-            // Parameters stand for the object itself; only an optimizer shows that it is a model.
-            "parameters" | "named_parameters" | "to" | "cuda" | "cpu" | "eval" | "float"
-            | "half" | "double" | "bfloat16" => Some(base.clone()),
             "train" | "fit" if is_trainer(&callee) => {
                 self.program.report_unknown(
                     &format!("{callee}.{name}"),
@@ -102,25 +104,89 @@ impl<'a> Lift<'a> {
                     "it trains the model",
                     true,
                 );
-                None
+                return None;
             }
-            "train" => Some(base.clone()),
+            "step" | "zero_grad" | "add_param_group" | "state_dict" | "load_state_dict"
+                if takes_parameters || has_optimizer =>
+            {
+                let object = self.stepped(&received, has_optimizer, site);
+                self.settle(id, object, receiver);
+                return Some(self.call_object_method(object, name, arguments.clone()));
+            }
+            "step" | "zero_grad" if has_model && !callee.ends_with("Env") => {
+                let object = self.stepped(&received, false, site);
+                self.settle(id, object, receiver);
+                return Some(self.call_object_method(object, name, arguments.clone()));
+            }
             "backward" if !arguments.positional.is_empty() => {
                 let whole = self.heap.combine(arguments.all());
                 self.backward(&whole, site);
-                self.call_unknown(&format!("{callee}.{name}"), arguments);
-                Some(Value::constant())
+                return Some(Value::constant());
             }
             // Returns its arguments, wrapped.
             "prepare" => {
                 self.call_unknown(&format!("{callee}.{name}"), arguments);
-                match &arguments.positional[..] {
-                    [one] => Some(one.clone()),
-                    all => Some(Value::tuple(all)),
-                }
+                return Some(match &arguments.positional[..] {
+                    [one] => one.clone(),
+                    all => Value::tuple(all),
+                });
             }
-            _ => None,
+            // Parameters stand for the object itself; only an optimizer shows that it is a model.
+            "parameters" | "named_parameters" | "to" | "cuda" | "cpu" | "eval" | "float"
+            | "half" | "double" | "bfloat16" | "train"
+                if !has_model =>
+            {
+                return Some(base.clone());
+            }
+            _ => {}
         }
+        let wrapped = self.unwrapped(id)?;
+        Some(self.call_object_method(wrapped, name, arguments.clone()))
+    }
+
+    /// The optimizer or the schedule that an unknown callee made.
+    fn stepped(&mut self, received: &[ObjectId], is_schedule: bool, site: Site) -> ObjectId {
+        let of = |lift: &Lift<'a>, is_optimizer: bool| -> Vec<ObjectId> {
+            let all = received.iter().copied();
+            all.filter(|id| lift.heap.is_optimizer(*id) == is_optimizer).collect()
+        };
+        let object = match is_schedule {
+            true => self.make(Kind::Scheduler { optimizers: of(self, true) }, "scheduler", site),
+            false => {
+                let kind = Kind::Optimizer { models: of(self, false), tensors: Vec::new() };
+                self.make(kind, "optimizer", site)
+            }
+        };
+        // It exists since before the loop in which its use shows what it is.
+        let cell = self.heap.object(object).cell;
+        self.program.compute_first(cell, "new", site);
+        object
+    }
+
+    fn settle(&mut self, id: UnknownId, object: ObjectId, receiver: &Expr) {
+        let name = self.shown(receiver);
+        self.heap.object_mut(object).name.get_or_insert(name);
+        self.heap.unknown_objects[id.0].object = Some(object);
+    }
+
+    /// The object that an unknown callee returned, wrapped: the only one that it received.
+    pub(super) fn unwrapped(&mut self, id: UnknownId) -> Option<ObjectId> {
+        let unknown = &mut self.heap.unknown_objects[id.0];
+        if unknown.object.is_none() && !unknown.takes_parameters {
+            let [one] = unknown.received[..] else {
+                return None;
+            };
+            unknown.object = Some(one);
+        }
+        unknown.object
+    }
+
+    /// The objects that an unknown callee returned, if it received as many.
+    pub(super) fn unwrapped_parts(&self, id: UnknownId, count: usize) -> Option<Vec<Value<'a>>> {
+        let unknown = &self.heap.unknown_objects[id.0];
+        let received = unknown.received.iter().copied();
+        (unknown.received.len() == count && !unknown.takes_parameters)
+            .then(|| received.map(Value::object).collect())
     }
 
     /// Turns an unknown object into a model, because an optimizer takes its parameters.
@@ -129,16 +195,32 @@ impl<'a> Lift<'a> {
         id: UnknownId,
         operands: Vec<Operand>,
     ) -> ObjectId {
-        if let Some(model) = self.heap.unknown_objects[id.0].model {
+        if let Some(model) = self.unwrapped(id) {
             return model;
         }
         let UnknownObject { callee, site, .. } = self.heap.unknown_objects[id.0].clone();
         let layer = Layer { has_parameters: true, ..Layer::default() };
         let model = self.make_module(layer, site);
         self.write_state(model, "new", operands, site);
-        self.heap.unknown_objects[id.0].model = Some(model);
+        self.heap.unknown_objects[id.0].object = Some(model);
         self.program.report_unknown(&callee, site, "it makes the model", false);
         model
+    }
+}
+
+impl<'a> super::heap::Heap<'a> {
+    /// Returns true if an object takes part in the training: a model, an optimizer, a generator, data.
+    fn takes_part(&self, id: ObjectId) -> bool {
+        match &self.object(id).kind {
+            Kind::Module { .. } => self.has_parameters(self.root(id)),
+            kind => matches!(
+                kind,
+                Kind::Optimizer { .. }
+                    | Kind::Generator(_)
+                    | Kind::Loader(_)
+                    | Kind::Scheduler { .. }
+            ),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Model files of Keras: their contents, and resumption from them.
 
 use super::Lift;
-use super::facts::{Holdings, LeftOut, Load, Restore};
+use super::facts::{Holdings, LeftOut, Restore};
 use super::framework::Libraries;
 use super::framework::WeightsRead;
 use super::program::ProgramBuilder;
@@ -37,7 +37,7 @@ impl<'a> Lift<'a> {
             self.restore_weights(file.as_deref(), &holdings);
             let mut holdings = holdings;
             self.program.hold_positions(&mut holdings);
-            self.note_save(holdings, site);
+            self.note_save(holdings, file, site);
             return;
         }
         self.output_models_in(&holdings, site);
@@ -69,7 +69,6 @@ impl<'a> Lift<'a> {
             file,
             site,
             moment,
-            in_loop: !self.program.loops.is_empty(),
         });
     }
 
@@ -83,12 +82,8 @@ impl<'a> Lift<'a> {
             .cloned()
             .collect();
         for read in reads {
-            self.program.facts.loads.push(Load {
-                site: read.site,
-                keys: Vec::new(),
-                escapes: false,
-                file: read.file.clone(),
-            });
+            let file = read.file.clone();
+            let load = self.program.note_load(Vec::new(), file, read.site, read.moment);
             for object in [read.model, read.optimizer] {
                 let is_optimizer = object == read.optimizer;
                 let object = self.heap.actual(object);
@@ -103,8 +98,8 @@ impl<'a> Lift<'a> {
                     self.program.facts.restores.push(Restore {
                         variable,
                         object: Some(object),
+                        load,
                         site: read.site,
-                        in_loop: read.in_loop,
                         moment: read.moment,
                     });
                 }
@@ -127,6 +122,6 @@ impl Libraries {
     /// Returns true if a model was loaded from this file before.
     pub(super) fn is_read_again(&self, file: Option<&str>) -> bool {
         file.is_some()
-            && self.weights.iter().any(|read| read.file.as_deref() == file && !read.in_loop)
+            && self.weights.iter().any(|read| read.file.as_deref() == file && !read.moment.in_loop)
     }
 }

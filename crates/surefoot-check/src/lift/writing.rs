@@ -45,7 +45,7 @@ impl<'a> Lift<'a> {
                 }
             } else if self.heap.holds_gradients(&operands) {
                 self.program.note_trained(cell);
-                self.program.note_step();
+                self.program.note_step(site);
             } else if operands.iter().any(
                 |it| matches!(it, Operand::Variable(it) if *it != cell && self.heap.cells.contains(it)),
             ) {
@@ -66,6 +66,9 @@ impl<'a> Lift<'a> {
         let cell = self.heap.cell(id);
         let mut all = vec![Operand::Variable(cell)];
         all.extend(operands.into_iter().filter(|operand| *operand != Operand::Variable(cell)));
+        if !matches!(self.heap.object(id).kind, Kind::Container(_)) {
+            all.extend(self.program.open_orders());
+        }
         self.program.compute(cell, "write", all, site);
     }
 
@@ -85,6 +88,7 @@ impl<'a> Lift<'a> {
                         all.extend(
                             operands.into_iter().filter(|it| *it != Operand::Variable(*variable)),
                         );
+                        all.extend(self.program.open_orders());
                         self.program.compute(*variable, "changed", all, site);
                     }
                     (Expr::Subscript(it), _) => self.mutate(&it.value, by, site),

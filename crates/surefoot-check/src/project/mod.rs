@@ -10,7 +10,7 @@ pub(crate) use parse::Script;
 #[cfg(test)]
 pub(crate) use parse::parse;
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use crate::{FileId, Unreadable};
 
@@ -53,9 +53,27 @@ impl Project {
     }
 }
 
-/// Removes a leading `./`.
+/// Removes `.`, and `..` after the name of a directory.
 fn tidy(path: &Path) -> PathBuf {
-    let parts: PathBuf =
-        path.components().filter(|part| !matches!(part, std::path::Component::CurDir)).collect();
+    let mut parts = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir
+                if matches!(parts.components().next_back(), Some(Component::Normal(_))) =>
+            {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
     if parts.as_os_str().is_empty() { PathBuf::from(".") } else { parts }
+}
+
+/// A path relative to the current directory, if it is below it.
+pub(crate) fn relative(path: &Path) -> PathBuf {
+    let path = tidy(path);
+    let below =
+        std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).map(tidy).ok());
+    below.unwrap_or(path)
 }

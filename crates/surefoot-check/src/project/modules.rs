@@ -214,13 +214,13 @@ fn module_at(root: &Path, dotted: &str) -> Option<PathBuf> {
     }
     let package = path.join("__init__.py");
     if package.is_file() {
-        return Some(super::tidy(&package));
+        return Some(super::relative(&package));
     }
     if dotted.is_empty() {
         return None;
     }
     let file = path.with_extension("py");
-    file.is_file().then(|| super::tidy(&file))
+    file.is_file().then(|| super::relative(&file))
 }
 
 fn file_id(index: usize) -> FileId {

@@ -9,7 +9,7 @@ use crate::analysis::checkpoints::{self, AnalyzedCheckpoint};
 use crate::analysis::requirements::Requirement;
 use crate::calculus::{Origin, Site, Typing, Variable};
 use crate::library::Environment;
-use crate::lift::facts::{Lifted, Loop, LoopId, Read, Save};
+use crate::lift::facts::{Key, Lifted, Load, Loop, LoopId, Read, Save};
 use crate::project::Project;
 use crate::{CheckConfig, Finding, Note, Place, RequiredCheckpoint};
 
@@ -73,6 +73,7 @@ mod rank_keyed;
 mod restored_early;
 mod set_order;
 mod unknown_call;
+pub(crate) mod unknown_loop;
 pub(crate) mod unknown_suppression;
 mod unseeded_generator;
 mod unseeded_shuffle;
@@ -100,6 +101,7 @@ register! {
     WarnOnly => warn_only,
     Autotune => autotune,
     Precision => precision,
+    UnknownLoop => unknown_loop,
     UnknownCall => unknown_call,
     UnknownSuppression => unknown_suppression,
 }
@@ -119,6 +121,8 @@ pub(crate) struct Definition {
 pub(crate) struct Report {
     pub findings: Vec<Finding>,
     pub checkpoints: Vec<RequiredCheckpoint>,
+    /// Training steps that the rules were applied to.
+    pub followed: Vec<Place>,
     /// Warnings about unknown calls, with the name of the function. Each function is reported once for
     /// all scripts.
     pub unknown: Vec<(String, Finding)>,
@@ -142,6 +146,9 @@ pub(crate) fn apply(
     }
     let checkpoints = context.checkpoints.iter();
     report.checkpoints = checkpoints.map(|it| it.describe(&context)).collect();
+    if lifted.trains {
+        report.followed = lifted.steps.iter().map(|site| lifted.place(*site)).collect();
+    }
     report
 }
 
@@ -177,6 +184,20 @@ impl<'s> RuleContext<'s> {
     /// Saves that a run can resume from.
     fn saves(&self) -> impl Iterator<Item = &'s Save> {
         self.checkpoints.iter().filter_map(|it| it.save)
+    }
+
+    /// True if a run resumed with a load continues from a save: it reads the same entries or the same file
+    /// before the training.
+    pub(crate) fn resumes(&self, save: &Save, load: &Load) -> bool {
+        let is_before = save.loops.first().is_some_and(|id| {
+            let begin = self.looped(*id).moment;
+            load.moment.order < begin.order && !self.lifted.exclude_each_other(load.moment, begin)
+        });
+        let holds = |key: &Key| load.keys.contains(&key.name);
+        let is_same = save.holdings.keys.iter().any(holds)
+            || (load.file.is_some() && load.file == save.file)
+            || (load.keys.is_empty() && save.holdings.keys.is_empty());
+        is_before && is_same
     }
 
     /// Selected requirements that saves with known contents lack, for saves that lack any.

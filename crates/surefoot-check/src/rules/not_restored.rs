@@ -1,7 +1,7 @@
 use super::{Definition, Report, RuleContext};
 use crate::analysis::checkpoints::save_label;
 use crate::analysis::requirements::holds;
-use crate::lift::facts::{Key, Load, Restore, Save};
+use crate::lift::facts::{Key, Load, Restore, Role, Save, Thing};
 use crate::{Finding, Rule};
 
 define_rule! {
@@ -96,10 +96,9 @@ fn check(context: &RuleContext<'_>, report: &mut Report) {
 
 /// Entries of a checkpoint that no load reads.
 fn unread_entries(context: &RuleContext<'_>, save: &Save, findings: &mut Vec<Finding>) {
-    let reads_it =
-        |load: &&Load| save.holdings.keys.iter().any(|key| load.keys.contains(&key.name));
-    let loads: Vec<&Load> = context.lifted.loads.iter().filter(reads_it).collect();
-    if loads.is_empty() || loads.iter().any(|load| load.escapes) {
+    let loads = context.lifted.loads.iter();
+    let loads: Vec<&Load> = loads.filter(|load| context.resumes(save, load)).collect();
+    if !is_resumption(context, save, &loads) || loads.iter().any(|load| load.escapes) {
         return;
     }
     for key in &save.holdings.keys {
@@ -120,6 +119,17 @@ fn unread_entries(context: &RuleContext<'_>, save: &Save, findings: &mut Vec<Fin
         finding.notes.push(context.note(loads[0].site, "The checkpoint is loaded here."));
         findings.push(finding);
     }
+}
+
+/// True if loads restore more than weights, from which a script may only start a new training.
+fn is_resumption(context: &RuleContext<'_>, save: &Save, loads: &[&Load]) -> bool {
+    let is_model = |thing: &&Thing| matches!(thing.role, Role::Model | Role::Average);
+    let is_weights = |key: &Key| {
+        let mut models = context.lifted.things.iter().filter(is_model);
+        models.any(|thing| key.holdings.objects.contains(&thing.object))
+    };
+    let is_read = |key: &&Key| loads.iter().any(|load| load.keys.contains(&key.name));
+    save.holdings.keys.iter().filter(is_read).any(|key| !is_weights(key))
 }
 
 /// Files written next to a checkpoint that nothing reads.

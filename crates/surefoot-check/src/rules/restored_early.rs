@@ -1,6 +1,6 @@
 use super::{Definition, Report, RuleContext};
 use crate::analysis::generators::generator_name;
-use crate::lift::facts::{Restore, Role, Save};
+use crate::lift::facts::{Moment, Restore, Rewrite, Role, Save};
 use crate::{Finding, Rule};
 
 define_rule! {
@@ -98,7 +98,7 @@ fn check(context: &RuleContext<'_>, report: &mut Report) {
     for save in context.saves() {
         drawn_by_the_pass(context, save, &mut report.findings);
     }
-    for restore in context.lifted.restores.iter().filter(|it| !it.in_loop) {
+    for restore in context.lifted.restores.iter().filter(|it| !it.moment.in_loop) {
         report.findings.extend(changed_before_training(context, restore));
     }
 }
@@ -114,7 +114,8 @@ fn drawn_by_the_pass(context: &RuleContext<'_>, save: &Save, findings: &mut Vec<
         let saved = looped.pass_draws.iter().filter(|it| save.holdings.objects.contains(it));
         for thing in saved.filter_map(|it| lifted.things.iter().find(|thing| thing.object == *it)) {
             let mut restores = lifted.restores.iter();
-            let Some(restore) = restores.find(|it| it.variable == thing.cell && !it.in_loop) else {
+            let Some(restore) = restores.find(|it| it.variable == thing.cell && !it.moment.in_loop)
+            else {
                 continue;
             };
             let message = format!(
@@ -133,31 +134,27 @@ fn drawn_by_the_pass(context: &RuleContext<'_>, save: &Save, findings: &mut Vec<
 /// State that changes between its restoration and the training loop.
 fn changed_before_training(context: &RuleContext<'_>, restore: &Restore) -> Option<Finding> {
     let lifted = context.lifted;
-    let begin = lifted
-        .loops
-        .iter()
-        .filter(|it| it.parent.is_none() && it.trains && it.moment > restore.moment)
-        .map(|it| it.moment)
-        .min()?;
-    let between = |moment| moment > restore.moment && moment < begin;
+    // Weights from elsewhere, such as a pretrained model, are meant to change.
+    let load = &lifted.loads[restore.load.0 as usize];
+    let save = context.saves().find(|save| context.resumes(save, load))?;
+    let begin = context.looped(save.loops[0]).moment.order;
+    let follows = |moment: Moment| {
+        (restore.moment.order..begin).contains(&moment.order)
+            && !moment.in_loop
+            && !lifted.exclude_each_other(moment, restore.moment)
+    };
     let thing = lifted.thing(restore.variable)?;
     let is_generator = matches!(thing.role, Role::Global(_) | Role::Generator(_));
     let (site, what) = if is_generator {
-        let drawn = lifted.draws.iter().find(|draw| {
-            draw.generator == thing.object && between(draw.moment) && draw.loops.is_empty()
-        });
-        let seeded = lifted
-            .seeds
-            .iter()
-            .find(|seed| seed.generator == thing.object && between(seed.moment) && !seed.in_loop);
+        let is_it = |generator| generator == thing.object;
+        let drawn = lifted.draws.iter().find(|it| is_it(it.generator) && follows(it.moment));
+        let seeded = lifted.seeds.iter().find(|it| is_it(it.generator) && follows(it.moment));
         let drawn = drawn.map(|draw| (draw.site, "draws from it"));
         drawn.or_else(|| seeded.map(|seed| (seed.site, "seeds it")))?
     } else {
-        let is_it = |variable| variable == restore.variable;
         let mut rewrites = lifted.rewrites.iter();
-        let rewrite =
-            rewrites.find(|it| is_it(it.variable) && between(it.moment) && !it.in_loop)?;
-        (rewrite.site, "overwrites it")
+        let is_it = |it: &&Rewrite| it.variable == restore.variable && follows(it.moment);
+        (rewrites.find(is_it)?.site, "overwrites it")
     };
     let name = match is_generator {
         true => generator_name(thing),

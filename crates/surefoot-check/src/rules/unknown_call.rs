@@ -57,7 +57,7 @@ define_rule! {
 
 fn check(context: &RuleContext<'_>, report: &mut Report) {
     let unknown = context.lifted.unknown.iter();
-    for unknown in unknown.filter(|it| it.trains || context.lifted.trains) {
+    for unknown in unknown.filter(|it| !it.trains && context.lifted.trains) {
         let message = format!(
             "`{}` is unknown and takes part in the training: {}. Its draws, state and side effects are not checked.",
             unknown.callee, unknown.part

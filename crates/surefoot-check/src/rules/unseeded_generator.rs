@@ -127,7 +127,8 @@ fn imports_keras(body: &[Stmt]) -> bool {
 fn random_seed(context: &RuleContext<'_>, thing: &Thing) -> Option<Finding> {
     let lifted = context.lifted;
     let first = lifted.seeds.iter().find(|seed| seed.generator == thing.object)?;
-    let is_early = |draw: &&Draw| draw.moment < first.moment && draw.purpose == Purpose::Values;
+    let is_early =
+        |draw: &&Draw| draw.moment.order < first.moment.order && draw.purpose == Purpose::Values;
     let draw = draws(context, thing).find(is_early)?;
     let name = entropy_of(context, thing);
     let is_random = |operand: &Operand| match operand {

@@ -85,7 +85,8 @@ impl Location {
         let source = sources.get(place.file);
         let (line, column) = source.line_and_column(place.range.start);
         let (end_line, end_column) = source.line_and_column(place.range.end);
-        Self { file: source.path.display().to_string(), line, column, end_line, end_column }
+        let file = source.relative_path().display().to_string();
+        Self { file, line, column, end_line, end_column }
     }
 }
 
@@ -98,7 +99,7 @@ impl CheckOutput {
         let unreadable = self.unread.iter().map(unreadable);
         let check = Event::Check {
             files: self.checked.files,
-            skipped: self.checked.passed_over,
+            skipped: self.checked.skipped,
             lines: self.lines(),
             findings: self.counted_findings().count(),
             by_rule: self.by_rule().into_iter().map(|(rule, count)| (rule.id(), count)).collect(),

@@ -205,7 +205,7 @@ fn physical(place: &Place, report: &CheckOutput) -> Physical {
     let source: &SourceFile = sources.get(place.file);
     let at = Range::new(place, sources);
     Physical {
-        artifact_location: Artifact { uri: uri(&source.path) },
+        artifact_location: Artifact { uri: uri(&source.relative_path()) },
         region: Some(Region {
             start_line: at.line,
             start_column: at.column,

@@ -40,8 +40,8 @@ impl CheckOutput {
         if warnings > 0 {
             rows.push(("warnings", grouped(warnings as u64)));
         }
-        if self.checked.passed_over > 0 {
-            let files = counted(self.checked.passed_over as u64, "file");
+        if self.checked.skipped > 0 {
+            let files = counted(self.checked.skipped as u64, "file");
             rows.push(("skipped", format!("{files} without a known framework")));
         }
         if !self.unread.is_empty() {

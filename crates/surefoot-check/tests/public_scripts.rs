@@ -1,0 +1,265 @@
+//! Patterns of public training scripts: what must be found, and what must not.
+#![allow(clippy::unwrap_used, reason = "a test may panic, its helpers too")]
+
+use std::fs;
+
+use surefoot_check::{CheckConfig, CheckReport, Rule, check};
+
+fn checked(text: &str) -> CheckReport {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("train.py");
+    fs::write(&path, text).unwrap();
+    let checked = check(&[path], &CheckConfig::default());
+    assert!(checked.unreadable.is_empty(), "{:?}\n{text}", checked.unreadable);
+    checked
+}
+
+/// Findings without warnings.
+fn rules(text: &str) -> Vec<Rule> {
+    let rules = checked(text).findings.into_iter().map(|it| it.rule);
+    rules.filter(|rule| !rule.is_warning()).collect()
+}
+
+const START: &str =
+    "import os, sys, glob, random\nimport torch\nfrom torch import nn\ntorch.manual_seed(0)\n";
+const LOOP: &str = "for epoch in range(start, 9):\n    optimizer.zero_grad()\n    model(torch.zeros(8, 4)).sum().backward()\n    optimizer.step()\n";
+const SAVE: &str = "    torch.save({'epoch': epoch, 'model': model.state_dict(), 'optimizer': optimizer.state_dict()}, 'last.pt')\n";
+const LOAD: &str = "c = torch.load('last.pt')\n    model.load_state_dict(c['model'])\n    optimizer.load_state_dict(c['optimizer'])\n    start = c['epoch'] + 1\n";
+
+/// A resumable script; `between` comes after the checkpoint is loaded if `resume` holds.
+fn resumable(between: &str) -> String {
+    format!(
+        "{START}resume = len(sys.argv) > 1\nmodel = nn.Linear(4, 1)\noptimizer = torch.optim.Adam(model.parameters())\n\
+         start = 0\nif resume:\n    {LOAD}{between}{LOOP}{SAVE}"
+    )
+}
+
+#[test]
+fn branches_that_exclude_each_other_do_not_overwrite_restored_state() {
+    let write = "    optimizer = torch.optim.Adam(model.parameters())\n";
+    assert_eq!(rules(&resumable(write)), [Rule::RestoredEarly]);
+    assert_eq!(rules(&resumable(&format!("else:\n{write}"))), []);
+    assert_eq!(rules(&resumable(&format!("if not resume:\n{write}"))), []);
+    assert_eq!(rules(&resumable(&format!("if resume:\n{write}"))), [Rule::RestoredEarly]);
+}
+
+#[test]
+fn pretrained_weights_may_be_changed() {
+    let text = format!(
+        "{START}model = nn.Linear(4, 1)\nmodel.load_state_dict(torch.load('pretrained.pt'))\nmodel.weight.data.zero_()\n\
+         optimizer = torch.optim.Adam(model.parameters())\nstart = 0\n{LOOP}{SAVE}"
+    );
+    assert_eq!(rules(&text), []);
+}
+
+#[test]
+fn a_load_after_the_training_or_of_weights_alone_does_not_resume() {
+    let text = |before: &str, after: &str| {
+        format!(
+            "{START}model = nn.Linear(4, 1)\noptimizer = torch.optim.Adam(model.parameters())\nstart = 0\n{before}{LOOP}{SAVE}{after}"
+        )
+    };
+    let weights = "c = torch.load('last.pt')\nmodel.load_state_dict(c['model'])\n";
+    assert_eq!(rules(&text("", weights)), []);
+    assert_eq!(rules(&text(weights, "")), []);
+    let position = format!("{weights}start = c['epoch'] + 1\n");
+    assert_eq!(rules(&text(&position, "")), [Rule::NotRestored]);
+}
+
+#[test]
+fn files_that_are_collected_and_sorted_have_an_order() {
+    let text = |collect: &str| {
+        format!(
+            "{START}{collect}model = nn.Linear(4, 1)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n\
+             for name in names:\n    optimizer.zero_grad()\n    model(torch.load(name)).sum().backward()\n    optimizer.step()\n"
+        )
+    };
+    let append = "names = []\nfor name in os.listdir('data'):\n    if name.endswith('.pt'):\n        path = os.path.join('data', name)\n        names.append(path)\n";
+    assert_eq!(rules(&text(append)), [Rule::FileOrder]);
+    assert_eq!(rules(&text(&format!("{append}names.sort()\n"))), []);
+    assert_eq!(rules(&text(&format!("{append}names = sorted(names)\n"))), []);
+    let extend =
+        "names = []\nfor folder in ['a', 'b']:\n    names += glob.glob(folder + '/*.pt')\n";
+    assert_eq!(rules(&text(extend)), [Rule::FileOrder]);
+    assert_eq!(rules(&text(&format!("{extend}names.sort()\n"))), []);
+    let walk = "names = []\nfor root, folders, files in os.walk('data'):\n    for name in files:\n        names.append(os.path.join(root, name))\n";
+    assert_eq!(rules(&text(walk)), [Rule::FileOrder]);
+    assert_eq!(rules(&text(&format!("{walk}names = sorted(names)\n"))), []);
+}
+
+#[test]
+fn numbers_by_the_order_of_a_listing_depend_on_it() {
+    let text = |names: &str| {
+        format!(
+            "{START}number = {{}}\nfor name in {names}:\n    number[name] = len(number)\nmodel = nn.Embedding(9, 1)\n\
+             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nfor step in range(9):\n    optimizer.zero_grad()\n    \
+             model(torch.tensor(number['a'])).sum().backward()\n    optimizer.step()\n"
+        )
+    };
+    assert_eq!(rules(&text("os.listdir('data')")), [Rule::FileOrder]);
+    assert_eq!(rules(&text("sorted(os.listdir('data'))")), []);
+}
+
+#[test]
+fn a_training_that_is_not_understood_is_a_finding() {
+    let text = "import torch\nfrom mylib import engine\nfor batch in engine.data:\n    loss = engine.loss(batch)\n    loss.backward()\n    engine.update()\n";
+    assert_eq!(rules(text), [Rule::UnknownLoop]);
+    let step = "import torch\ndef helper(loss, optimizer, model):\n    loss.backward()\n    optimizer.step()\n";
+    assert_eq!(rules(step), []);
+}
+
+/// A training whose optimizer comes from `made`, with a checkpoint that holds `saved`.
+fn optimized(made: &str, saved: &str) -> String {
+    format!(
+        "{START}import mylib, hydra\nfrom omegaconf import OmegaConf\ncfg = OmegaConf.load('c.yaml')\nmodel = nn.Linear(4, 1)\n{made}\nstart = 0\n\
+         for epoch in range(9):\n    optimizer.zero_grad()\n    model(torch.zeros(8, 4)).sum().backward()\n    optimizer.step()\n    \
+         torch.save({{'epoch': epoch, 'model': model.state_dict(){saved}}}, 'last.pt')\n    \
+         torch.save(optimizer.state_dict(), 'optimizer.pt')\n"
+    )
+}
+
+#[test]
+fn optimizers_are_recognized_by_their_use() {
+    for made in [
+        "optimizer = getattr(torch.optim, cfg.name)(model.parameters(), lr=0.1)",
+        "optimizer = torch.optim.__dict__[cfg.name](model.parameters())",
+        "optimizer = mylib.Lion(model.parameters(), lr=0.1)",
+        "optimizer = mylib.build(cfg, model)",
+        "optimizer = hydra.utils.instantiate(cfg.optimizer, params=model.parameters())",
+        "optimizer = cfg.optimizer(model.parameters())",
+    ] {
+        let text = optimized(made, "");
+        let found = rules(&text);
+        assert!(!found.contains(&Rule::UnknownLoop), "{found:?} in\n{text}");
+        let members = checked(&text).checkpoints.remove(0).members;
+        let names: Vec<&str> = members.iter().map(|it| it.name.as_str()).collect();
+        assert!(names.contains(&"optimizer"), "{names:?} in\n{text}");
+    }
+}
+
+#[test]
+fn an_unknown_wrapper_returns_its_argument() {
+    let text = |wrap: &str| {
+        format!(
+            "{START}import mylib\nmodel = nn.Linear(4, 1)\noptimizer = torch.optim.Adam(model.parameters())\n{wrap}\nstart = 0\n{LOOP}{SAVE}"
+        )
+    };
+    assert_eq!(rules(&text("model = mylib.parallel(model)")), []);
+    assert_eq!(rules(&text("model, optimizer = mylib.initialize(model, optimizer)")), []);
+}
+
+#[test]
+fn a_sampler_that_is_random_in_one_branch_is_random() {
+    let text = format!(
+        "{START}from torch.utils.data import DataLoader, RandomSampler, DistributedSampler\ndata = torch.zeros(9, 4)\n\
+         if len(sys.argv) > 1:\n    sampler = DistributedSampler(data)\nelse:\n    sampler = RandomSampler(data)\n\
+         loader = DataLoader(data, sampler=sampler)\nmodel = nn.Linear(4, 1)\noptimizer = torch.optim.Adam(model.parameters())\n\
+         for epoch in range(9):\n    for x in loader:\n        optimizer.zero_grad()\n        model(x).sum().backward()\n        optimizer.step()\n{SAVE}"
+    );
+    assert_eq!(rules(&text), [Rule::MissingGenerator]);
+}
+
+#[test]
+fn functions_that_a_launcher_calls_are_entered() {
+    let text = |launch: &str| {
+        format!(
+            "{START}from absl import app\ndef main(rank):\n    model = nn.Linear(4, 1)\n    optimizer = torch.optim.Adam(model.parameters())\n    \
+             for epoch in range(9):\n        optimizer.zero_grad()\n        model(torch.zeros(4)).sum().backward()\n        optimizer.step()\n        \
+             torch.save({{'model': model.state_dict(), 'optimizer': optimizer.state_dict()}}, 'c.pt')\n{launch}\n"
+        )
+    };
+    for launch in ["app.run(main)", "torch.multiprocessing.spawn(main, args=(), nprocs=2)"] {
+        assert_eq!(rules(&text(launch)), [Rule::MissingPosition], "{launch}");
+    }
+}
+
+#[test]
+fn containers_made_in_an_iteration_need_not_be_saved() {
+    let text = format!(
+        "{START}model = nn.Linear(4, 1)\noptimizer = torch.optim.Adam(model.parameters())\nstart = 0\n\
+         def collect(batch):\n    found = []\n    for x in batch:\n        found.append(x)\n    return torch.stack(found)\n\
+         for epoch in range(9):\n    for batch in torch.zeros(9, 2, 4):\n        optimizer.zero_grad()\n        \
+         model(collect(batch)).sum().backward()\n        optimizer.step()\n{SAVE}"
+    );
+    assert_eq!(rules(&text), []);
+}
+
+#[test]
+fn a_set_that_is_only_compared_has_no_order() {
+    let text = format!(
+        "{START}model = nn.Linear(4, 1)\nif {{'a', 'b'}}.issubset(sys.argv):\n    model = nn.Linear(4, 2)\n\
+         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nstart = 0\n{LOOP}"
+    );
+    assert_eq!(rules(&text), []);
+}
+
+#[test]
+fn the_trainer_of_transformers_is_known() {
+    let text = |seed: &str| {
+        format!(
+            "from transformers import AutoModelForSequenceClassification, Trainer, TrainingArguments, set_seed\n{seed}\
+             model = AutoModelForSequenceClassification.from_pretrained('bert')\narguments = TrainingArguments('out')\n\
+             trainer = Trainer(model=model, args=arguments, train_dataset=[])\ntrainer.train()\n"
+        )
+    };
+    // The classification head is drawn before the trainer seeds.
+    assert_eq!(rules(&text("")), [Rule::UnseededGenerator]);
+    assert_eq!(rules(&text("set_seed(1)\n")), []);
+}
+
+#[test]
+fn an_accelerator_saves_what_it_prepared() {
+    let text = |save: &str| {
+        format!(
+            "{START}from accelerate import Accelerator\naccelerator = Accelerator()\n\
+             model = nn.Sequential(nn.Linear(4, 1), nn.Dropout(0.1))\noptimizer = torch.optim.Adam(model.parameters())\n\
+             scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3)\n\
+             model, optimizer, scheduler = accelerator.prepare(model, optimizer, scheduler)\nfor epoch in range(9):\n    \
+             loss = model(torch.zeros(8, 4)).sum()\n    accelerator.backward(loss)\n    optimizer.step()\n    scheduler.step()\n    \
+             optimizer.zero_grad()\n{save}"
+        )
+    };
+    assert_eq!(rules(&text("    accelerator.save_state('out')\n")), []);
+    let part = "    torch.save({'epoch': epoch, 'model': accelerator.unwrap_model(model).state_dict(), 'optimizer': optimizer.state_dict()}, 'c.pt')\n";
+    assert_eq!(rules(&text(part)), [Rule::MissingState, Rule::MissingGenerator]);
+}
+
+#[test]
+fn environments_have_a_seed_and_a_state() {
+    let text = |reset: &str, save: &str| {
+        format!(
+            "{START}import gymnasium as gym\nenv = gym.make('CartPole-v1')\nmodel = nn.Linear(4, 2)\n\
+             optimizer = torch.optim.Adam(model.parameters())\nstate, _ = env.reset({reset})\nfor step in range(99):\n    \
+             action = model(state).argmax()\n    state, reward, done, _, _ = env.step(action)\n    \
+             loss = -model(state).sum() * reward\n    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n{save}"
+        )
+    };
+    assert_eq!(rules(&text("", "")), [Rule::UnseededGenerator]);
+    assert_eq!(rules(&text("seed=1", "")), []);
+    let save = "    torch.save({'step': step, 'model': model.state_dict(), 'optimizer': optimizer.state_dict()}, 'c.pt')\n";
+    let findings = checked(&text("seed=1", save)).findings;
+    let missing = findings.iter().find(|it| it.rule == Rule::MissingState).unwrap();
+    assert!(missing.message.contains("`env`"), "{}", missing.message);
+}
+
+#[test]
+fn a_search_is_not_resumed_across_its_iterations() {
+    let text = format!(
+        "{START}best = 0.0\nfor rate in [0.1, 0.2]:\n    model = nn.Linear(4, 1)\n    optimizer = torch.optim.Adam(model.parameters(), lr=rate)\n    \
+         for epoch in range(9):\n        optimizer.zero_grad()\n        loss = model(torch.zeros(8, 4)).sum()\n        loss.backward()\n        optimizer.step()\n        \
+         torch.save({{'epoch': epoch, 'model': model.state_dict(), 'optimizer': optimizer.state_dict()}}, 'last.pt')\n    \
+         best = max(best, loss.item())\nprint(best)\n"
+    );
+    assert_eq!(rules(&text), []);
+}
+
+#[test]
+fn passes_over_other_pipelines_do_not_change_the_order_of_a_pipeline() {
+    let text = "import tensorflow as tf\nimport keras\nkeras.utils.set_random_seed(0)\nmodel = keras.Sequential([keras.layers.Dense(1)])\n\
+        model.compile('adam', 'mse')\ntrain = tf.data.Dataset.from_tensor_slices(tf.ones((9, 4))).shuffle(9).batch(3)\n\
+        test = tf.data.Dataset.from_tensor_slices(tf.ones((9, 4))).shuffle(9).batch(3)\noptimizer = keras.optimizers.Adam()\n\
+        for epoch in range(3):\n    for x in train:\n        with tf.GradientTape() as tape:\n            loss = tf.reduce_mean(model(x, training=True))\n        \
+        gradients = tape.gradient(loss, model.trainable_variables)\n        optimizer.apply_gradients(zip(gradients, model.trainable_variables))\n    \
+        for x in test:\n        print(model(x))\n";
+    assert_eq!(rules(text), []);
+}

@@ -32,6 +32,8 @@ pub struct Training {
     /// Steps between checkpoints. If absent, checkpoints are written at the end of an epoch, about
     /// once per second of work.
     pub checkpoint_every: Option<u64>,
+    /// Gives the same bits on every x86-64 CPU with AVX2 and FMA, some slower.
+    pub portable: bool,
 }
 
 /// Loss function.
@@ -121,6 +123,7 @@ impl Training {
             shuffle: true,
             shards: None,
             checkpoint_every: None,
+            portable: false,
         }
     }
 }
@@ -143,6 +146,7 @@ impl Training {
         f.optional("shuffle", &mut self.shuffle, any);
         f.maybe("shards", &mut self.shards, any);
         f.maybe("checkpoint_every", &mut self.checkpoint_every, at_least_one);
+        f.optional("portable", &mut self.portable, any);
     }
 }
 

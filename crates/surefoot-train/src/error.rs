@@ -71,6 +71,9 @@ pub enum TrainError {
     /// A capsule cannot be repeated.
     #[error("the capsule cannot be repeated: {0}")]
     ForeignCapsule(String),
+    /// The plan asks for portable results, which this device or CPU cannot compute.
+    #[error("the plan has training.portable = true, and {0}; remove the key, or train elsewhere")]
+    NotPortable(&'static str),
     /// The device is not there.
     #[error("{0}")]
     NoDevice(String),

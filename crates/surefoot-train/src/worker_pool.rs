@@ -1,9 +1,13 @@
 //! Threads that share a step.
 
+use crate::kernel::Vectors;
+
 /// Threads that live as long as the run and keep their memory from step to step.
 pub(crate) struct WorkerPool {
     /// `None` if a single worker uses the caller's thread.
     pool: Option<rayon_core::ThreadPool>,
+    /// Vectors that all work computes with.
+    pub(crate) vectors: Vectors,
 }
 
 impl WorkerPool {
@@ -15,7 +19,12 @@ impl WorkerPool {
                 .thread_name(|i| format!("worker-{i}"))
                 .build()
         });
-        Self { pool: pool.and_then(Result::ok) }
+        Self { pool: pool.and_then(Result::ok), vectors: Vectors::default() }
+    }
+
+    /// Computes with these vectors.
+    pub(crate) fn with(self, vectors: Vectors) -> Self {
+        Self { vectors, ..self }
     }
 
     /// Number of workers.
@@ -25,6 +34,7 @@ impl WorkerPool {
 
     /// Calls `work` once for each of `0..workers`, in parallel, and returns the results. At most [`WorkerPool::size`] can work at a time.
     pub(crate) fn work<T: Send>(&self, workers: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+        let work = |worker| self.vectors.within(|| work(worker));
         match &self.pool {
             Some(pool) if workers > 1 => pool
                 .broadcast(|thread| (thread.index() < workers).then(|| work(thread.index())))

@@ -189,8 +189,8 @@ fn schedule() -> BoxedStrategy<Schedule> {
 pub(super) fn training() -> BoxedStrategy<Training> {
     let stop_at = option::of(-1.0..1.0);
     let sizes = (1..1000u64, stop_at, size(), option::of(size()), option::of(1..900u64));
-    (sizes, loss(), optimizer(), schedule(), any::<bool>())
-        .prop_map(|(sizes, loss, optimizer, schedule, shuffle)| {
+    (sizes, loss(), optimizer(), schedule(), any::<bool>(), any::<bool>())
+        .prop_map(|(sizes, loss, optimizer, schedule, shuffle, portable)| {
             let (epochs, stop_at, batch_size, shards, checkpoint_every) = sizes;
             Training {
                 epochs,
@@ -202,6 +202,7 @@ pub(super) fn training() -> BoxedStrategy<Training> {
                 shuffle,
                 shards,
                 checkpoint_every,
+                portable,
             }
         })
         .boxed()

@@ -290,7 +290,7 @@ fn kernel_gradient(x: &[f32], gradient: &[f32], channels: Channels, window: &Win
                 }
             }
         }
-        super::dispatch(Dots {
+        super::dispatch_by_lanes(Dots {
             padded: &padded,
             spread: &spread,
             taps: &taps,

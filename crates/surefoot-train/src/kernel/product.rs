@@ -5,7 +5,7 @@
 //! does, that copy is a good part of the cost; [`Narrow`] reads it where it is. `gemm-f32` is the
 //! part of `gemm` for one type; the other types take a minute to build.
 
-use super::dispatch;
+use super::{Vectors, dispatch};
 use pulp::{Simd, WithSimd};
 
 /// A matrix with strides between its rows and columns.
@@ -75,6 +75,9 @@ pub(crate) fn multiply(out: &mut [f32], left: Matrix<'_>, right: Matrix<'_>, acc
 pub(crate) fn blocked(out: &mut [f32], left: Matrix<'_>, right: Matrix<'_>, accumulate: bool) {
     assert_eq!(left.columns, right.rows, "inner dimensions agree");
     assert_eq!(out.len(), left.rows * right.columns, "the product fills its slice");
+    if Vectors::current() != Vectors::Widest {
+        return by_panels(out, left, right, accumulate);
+    }
     let mut rows = left.rows;
     let mut columns = right.columns;
     let (mut left, mut right) = (left, right);
@@ -109,6 +112,46 @@ pub(crate) fn blocked(out: &mut [f32], left: Matrix<'_>, right: Matrix<'_>, accu
             false,
             gemm_common::Parallelism::None,
         );
+    }
+}
+
+/// Columns and inner values that are copied at once: they stay in the second cache.
+const PANEL: usize = 96;
+const DEPTH: usize = 256;
+
+/// [`multiply`] with the same bits on every machine: each value is one chain of fused
+/// multiplications and additions over the inner dimension, which [`Narrow`] computes whatever its
+/// vectors are. Neither the panels nor the parts of the inner dimension show in the result.
+fn by_panels(out: &mut [f32], left: Matrix<'_>, right: Matrix<'_>, accumulate: bool) {
+    let (columns, inner) = (right.columns, right.rows);
+    let mut panel = Vec::with_capacity(PANEL * DEPTH);
+    let mut sums = Vec::with_capacity(PANEL * left.rows);
+    for first in (0..columns).step_by(PANEL) {
+        let width = PANEL.min(columns - first);
+        sums.clear();
+        match accumulate {
+            true => out.chunks_exact(columns).for_each(|row| sums.extend(&row[first..][..width])),
+            false => sums.resize(left.rows * width, 0.0),
+        }
+        for depth in (0..inner).step_by(DEPTH) {
+            let length = DEPTH.min(inner - depth);
+            panel.clear();
+            for row in depth..depth + length {
+                let start = row * right.row_stride + first * right.column_stride;
+                let values = right.values[start..].iter().step_by(right.column_stride.max(1));
+                panel.extend(values.take(width));
+            }
+            let left = Matrix {
+                values: &left.values[depth * left.column_stride..],
+                columns: length,
+                ..left
+            };
+            let right = &panel;
+            dispatch(Narrow { out: &mut sums, left, right, columns: width, accumulate: true });
+        }
+        for (row, sums) in out.chunks_exact_mut(columns).zip(sums.chunks_exact(width)) {
+            row[first..][..width].copy_from_slice(sums);
+        }
     }
 }
 
@@ -268,6 +311,34 @@ mod tests {
                             assert_eq!(out[i * columns + j], want, "{rows} x {inner} x {columns}");
                         }
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_portable_product_is_one_chain_per_value() {
+        let irrational = |len: usize, salt: u32| -> Vec<f32> {
+            (0..len).map(|i| ((i as f32 + 1.0).sqrt() * (salt as f32 + 0.3)).sin()).collect()
+        };
+        for [rows, inner, columns] in [[1, 1, 1], [21, 17, 75], [150, 6, 40], [5, 600, 130]] {
+            let (a, b) = (irrational(rows * inner, 1), irrational(inner * columns, 2));
+            let start = irrational(rows * columns, 3);
+            for transposed in [false, true] {
+                let right = match transposed {
+                    true => Matrix::new(&b, columns, inner).transposed(),
+                    false => Matrix::new(&b, inner, columns),
+                };
+                let mut out = start.clone();
+                let left = Matrix::new(&a, rows, inner);
+                Vectors::Portable.within(|| blocked(&mut out, left, right, true));
+                for (at, found) in out.iter().enumerate() {
+                    let (i, j) = (at / columns, at % columns);
+                    let want = (0..inner).fold(start[at], |sum, k| {
+                        let right = if transposed { b[j * inner + k] } else { b[k * columns + j] };
+                        right.mul_add(a[i * inner + k], sum)
+                    });
+                    assert_eq!(found.to_bits(), want.to_bits(), "{rows} x {inner} x {columns}");
                 }
             }
         }

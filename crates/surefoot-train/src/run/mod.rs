@@ -15,6 +15,7 @@ pub(crate) use training::better;
 use crate::callback::StopReason;
 use crate::compute::Compute;
 use crate::error::TrainError;
+use crate::kernel::{Vectors, is_portable_machine};
 use crate::metric::metric_name;
 use crate::network::Network;
 use crate::observe::{ObserveSchedule, main_arrays};
@@ -153,6 +154,9 @@ impl<'a, B: Compute> TrainingRun<'a, B> {
         workers: usize,
         device: B::Device,
     ) -> Result<Self, TrainError> {
+        if plan.training.portable && !is_portable_machine() {
+            return Err(TrainError::NotPortable("this CPU does not have AVX2 and FMA"));
+        }
         let Blueprint { network, mut parameters, seal, outline } =
             Blueprint::new(plan, data, weights)?;
         parameters.allocate(plan.seed);
@@ -178,7 +182,8 @@ impl<'a, B: Compute> TrainingRun<'a, B> {
             network,
             parameters,
             // Workers beyond the shards help in evaluations only.
-            worker_pool: WorkerPool::new(workers.min(shards.max(EVALUATION_WORKERS))),
+            worker_pool: WorkerPool::new(workers.min(shards.max(EVALUATION_WORKERS)))
+                .with(Vectors::of(&plan.training)),
             step: 0,
             best: None,
             last: None,
@@ -194,7 +199,7 @@ impl<'a, B: Compute> TrainingRun<'a, B> {
     pub fn set_workers(&mut self, workers: usize) {
         let workers = workers.min(self.shards.max(EVALUATION_WORKERS));
         if workers != self.worker_pool.size() {
-            self.worker_pool = WorkerPool::new(workers);
+            self.worker_pool = WorkerPool::new(workers).with(self.worker_pool.vectors);
         }
     }
 
@@ -333,3 +338,6 @@ pub(crate) fn leaves(layers: &[Layer]) -> Vec<&Layer> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod portable_tests;

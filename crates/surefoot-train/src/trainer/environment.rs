@@ -5,6 +5,9 @@ use crate::{GPU_LIBRARIES, LIBRARIES};
 use std::collections::{BTreeMap, BTreeSet};
 use surefoot_record::{Digest, Environment};
 
+/// Name of the CPU features among the facts of an environment.
+const CPU: &str = "the CPU feature set";
+
 /// The environment of this process with `workers` threads on `device`.
 pub fn current_environment(data: Digest, workers: usize, device: Device) -> Environment {
     let gpu: &[_] = if device == Device::Cpu { &[] } else { &GPU_LIBRARIES };
@@ -18,6 +21,11 @@ pub fn current_environment(data: Digest, workers: usize, device: Device) -> Envi
             .collect(),
         ..Environment::detect()
     }
+}
+
+/// The CPU features that a portable run records: no other changes its bits.
+pub(super) fn portable_features() -> Vec<String> {
+    ["avx2", "fma"].map(str::to_owned).to_vec()
 }
 
 /// Differences that may change the bits of a result, a sentence each. The number of workers and
@@ -41,12 +49,21 @@ pub fn environment_differences(
             ("surefoot", environment.surefoot.clone()),
             ("the platform", environment.platform.clone()),
             ("the device", environment.device.clone()),
-            ("the CPU feature set", list(&environment.cpu_features)),
+            (CPU, list(&environment.cpu_features)),
         ];
         facts.extend(more.map(|(name, fact)| (name.to_owned(), fact)));
         facts
     };
-    let (one, other) = (facts(one), facts(other));
+    let portable = portable_features();
+    let is_portable = [(one, other), (other, one)].iter().any(|(run, machine)| {
+        run.cpu_features == portable
+            && portable.iter().all(|feature| machine.cpu_features.contains(feature))
+    });
+    let (mut one, mut other) = (facts(one), facts(other));
+    if is_portable {
+        one.remove(CPU);
+        other.remove(CPU);
+    }
     let names: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
     let fact = |facts: &BTreeMap<String, String>, name: &String| {
         let fact = facts.get(name).cloned();
@@ -75,6 +92,20 @@ mod tests {
         let then = Environment::detect();
         let now = Environment { workers: 7, threads: 64, ..then.clone() };
         assert!(environment_warnings(&then, &now).is_empty());
+    }
+
+    #[test]
+    fn a_portable_run_is_the_same_on_all_cpus_with_its_features() {
+        let run = Environment { cpu_features: portable_features(), ..Environment::detect() };
+        let features = |names: &[&str]| Environment {
+            cpu_features: names.iter().map(|&name| name.to_owned()).collect(),
+            ..run.clone()
+        };
+        let wide = features(&["sse4.2", "avx", "avx2", "fma", "avx512f"]);
+        assert!(environment_warnings(&run, &wide).is_empty());
+        assert_eq!(environment_warnings(&run, &features(&["sse4.2", "avx"])).len(), 1);
+        let narrow = features(&["sse4.2", "avx", "avx2", "fma"]);
+        assert_eq!(environment_warnings(&narrow, &wide).len(), 1);
     }
 
     #[test]

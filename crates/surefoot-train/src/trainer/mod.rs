@@ -304,6 +304,9 @@ impl<'a> Trainer<'a> {
                 None => PreparedPlan::new((**plan).clone(), &self.base)?,
             }),
         };
+        if prepared.plan.training.portable && self.device != Device::Cpu {
+            return Err(TrainError::NotPortable("only the CPU computes portable results"));
+        }
         on_device!(self.device, |B, device| self.train_on::<B>(&prepared, device))
     }
 
@@ -323,7 +326,10 @@ impl<'a> Trainer<'a> {
         let thresholds = thresholds(&prepared.plan, &remedies, &make_detectors())?;
         let mut run = prepared.start::<B>(self.workers, device.clone())?;
         let outline = Arc::clone(run.outline());
-        let environment = current_environment(outline.data, self.workers, self.device);
+        let mut environment = current_environment(outline.data, self.workers, self.device);
+        if prepared.plan.training.portable {
+            environment.cpu_features = environment::portable_features();
+        }
         let (recorder, checkpoint) =
             self.open_record(prepared, &outline, mode.policy(), &environment)?;
         let attempts = recorder.as_ref().map(|it| AttemptRecorder::new(it, environment));

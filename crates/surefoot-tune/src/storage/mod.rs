@@ -57,7 +57,7 @@ pub use claim::{Claim, ClaimLimits, Claimed};
 pub use error::StorageError;
 pub use heartbeat::{Heartbeat, HeartbeatThread};
 pub use progress::{Start, StepCost};
-pub use study::{NewStudy, StoredStudy, StudyId};
+pub use study::{NewStudy, StoredStudy, StudyId, vectors};
 pub use token::host;
 pub use trial::{Change, ClaimState, FrozenTrial, Millis, TrialAttempt, TrialReport, TrialState};
 pub use view::View;

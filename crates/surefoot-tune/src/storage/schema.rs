@@ -8,7 +8,7 @@ use super::StorageError;
 use super::database::{Database, Session, cells};
 
 /// Layout version. Other versions are rejected.
-pub(super) const VERSION: i64 = 2;
+pub(super) const VERSION: i64 = 3;
 
 const TABLES: &[&str] = &[
     "CREATE TABLE surefoot_schema (version {int} NOT NULL) {strict}",
@@ -21,6 +21,7 @@ const TABLES: &[&str] = &[
         direction TEXT NOT NULL,
         seed TEXT NOT NULL,
         program TEXT NOT NULL,
+        vectors TEXT NOT NULL,
         created {int} NOT NULL,
         trials {int} NOT NULL,
         change {int} NOT NULL

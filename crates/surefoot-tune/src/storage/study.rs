@@ -50,6 +50,8 @@ pub struct StoredStudy {
     pub seed: u64,
     /// Version of Surefoot that created it.
     pub program: String,
+    /// Vector instructions of the machine that created it, as [`vectors`] names them.
+    pub vectors: String,
     /// Creation time.
     pub created: Millis,
     /// Number of trials.
@@ -58,8 +60,20 @@ pub struct StoredStudy {
     pub change: Change,
 }
 
-const COLUMNS: &str = "id, name, fingerprint, document, space, direction, seed, program, created, \
-                       trials, change";
+const COLUMNS: &str = "id, name, fingerprint, document, space, direction, seed, program, vectors, \
+                       created, trials, change";
+
+/// Name of the widest vector instructions of this machine. Trainings on machines with others differ in
+/// their bits, unless they are portable.
+pub fn vectors() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512f") {
+        return "AVX-512";
+    } else if is_x86_feature_detected!("avx2") {
+        return "AVX2";
+    }
+    std::env::consts::ARCH
+}
 
 impl Storage {
     /// Creates a study, or joins the existing one of this name. Fails if they differ.
@@ -69,8 +83,8 @@ impl Storage {
         let found = self.write(|session| {
             session.execute(
                 "INSERT INTO surefoot_study (name, fingerprint, document, space, direction, seed, \
-                 program, created, trials, change) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, {now}, 0, 0) ON CONFLICT (name) DO NOTHING",
+                 program, vectors, created, trials, change) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, {now}, 0, 0) ON CONFLICT (name) DO NOTHING",
                 &cells![
                     study.name.as_str(),
                     study.fingerprint.as_str(),
@@ -79,6 +93,7 @@ impl Storage {
                     study.direction.name(),
                     study.seed.to_string(),
                     env!("CARGO_PKG_VERSION"),
+                    vectors(),
                 ],
             )?;
             one(session, &study.name)
@@ -142,6 +157,7 @@ fn read(session: &dyn Session, row: Vec<Cell>) -> Result<StoredStudy, StorageErr
     let seed: String = row.get()?;
     let seed = seed.parse().map_err(|error| row.damaged(error))?;
     let program = row.get()?;
+    let vectors = row.get()?;
     let created = row.get()?;
     Ok(StoredStudy {
         id: StudyId { id, created },
@@ -152,6 +168,7 @@ fn read(session: &dyn Session, row: Vec<Cell>) -> Result<StoredStudy, StorageErr
         direction,
         seed,
         program,
+        vectors,
         created,
         trials: row.get()?,
         change: row.get()?,

@@ -12,6 +12,7 @@ pub(crate) fn a_study_is_stored_unchanged(url: &str) {
     assert_eq!(study.document, new.document);
     assert_eq!(study.space, new.space);
     assert_eq!((study.direction, study.seed), (new.direction, new.seed));
+    assert_eq!(study.vectors, surefoot_tune::storage::vectors());
     let claim = begun(&mut storage, &study);
     let reason = PruneReason {
         by: "median".to_owned(),

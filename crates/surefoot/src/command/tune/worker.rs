@@ -5,10 +5,11 @@ use super::{Arguments, Project};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::output::{Role, to_stderr};
 use std::time::Duration;
 use surefoot_diagnose::{Diagnosis, Facts, Thresholds};
 use surefoot_tune::command::CommandObjective;
-use surefoot_tune::storage::Storage;
+use surefoot_tune::storage::{Storage, StoredStudy, vectors};
 use surefoot_tune::study::Task;
 use surefoot_tune::worker::{Worker, WorkerExit};
 
@@ -23,6 +24,9 @@ pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Resul
     let stop_requested = || interrupt.asked() || rustix::process::getppid() != parent;
     let mut storage = Storage::open_existing(&project.store)?;
     let study = storage.join(&project.entry())?;
+    if let Some(warning) = mixed(project, &study) {
+        to_stderr(&format!("{} {warning}", Role::Warning.paint("warning:")));
+    }
     let config = &project.study.settings;
     let worker = Worker::new(name, config, &project.store, &project.dir, &stop_requested);
     let worker = worker?;
@@ -59,4 +63,33 @@ pub(super) fn run(project: &Project, arguments: &Arguments, name: &str) -> Resul
         WorkerExit::StudyDone | WorkerExit::BudgetSpent => Exit::Done,
         WorkerExit::Interrupted => Exit::Interrupted,
     })
+}
+
+/// The warning on a machine whose trainings differ from those of the machine that created the study.
+fn mixed(project: &Project, study: &StoredStudy) -> Option<String> {
+    let point = study.space.point(|parameter| parameter.domain.at(0.0));
+    let plan = project.study.plan(&point).ok().flatten()?;
+    difference(vectors(), &study.vectors, plan.training.portable)
+}
+
+fn difference(here: &str, there: &str, is_portable: bool) -> Option<String> {
+    (here != there && !is_portable).then(|| {
+        format!(
+            "this machine computes with {here}, and the one that created the study with {there}: the \
+             same trial does not have the same bits on both; set training.portable = true"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_with_other_vectors_are_warned_unless_the_plan_is_portable() {
+        let warning = difference("AVX2", "AVX-512", false).unwrap();
+        assert!(warning.contains("with AVX2, and the one that created the study with AVX-512"));
+        assert_eq!(difference("AVX2", "AVX2", false), None);
+        assert_eq!(difference("AVX2", "AVX-512", true), None);
+    }
 }

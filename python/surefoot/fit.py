@@ -64,10 +64,12 @@ class Result:
     """Run directory of the training as given."""
     changes: list[str] = field(default_factory=list)
     """Sentences that say what was changed in the delivered model."""
+    source_diff: str | None = None
+    """The changes as a unified diff of the program; ``None`` if they cannot be written as one with certainty."""
 
     def diff(self) -> str:
-        """Returns the changes of the delivered model, a line each; empty if nothing was changed."""
-        return "\n".join(f"+ {change}" for change in self.changes)
+        """Returns the changes as a diff of the program if possible, else as sentences; empty if there are none."""
+        return self.source_diff or "\n".join(f"+ {change}" for change in self.changes)
 
 
 def fit(
@@ -185,6 +187,7 @@ def fit(
         ledger=trainings.ledger,
         run=original.directory,
         changes=delivered.changes,
+        source_diff=trainings.source_diff(delivered.actions) if number else None,
     )
     trainings.finish()
     say(summary(result))

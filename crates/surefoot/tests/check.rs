@@ -201,8 +201,9 @@ fn the_list_of_the_given_pytorch_is_used() {
     assert_eq!(outcome.code, Some(2));
     assert!(outcome.stderr.contains("nowhere"), "{}", outcome.stderr);
     let list = "def use_deterministic_algorithms(mode):\n    r\"\"\"Sets it.\n\n    * :class:`torch.nn.Sorcery`\n    \"\"\"\n";
-    folder.write("torch/__init__.py", list);
-    let outcome = check(&folder, &["train.py", "--torch", "torch"]);
+    // Not beside the script, which would import it.
+    folder.write("site-packages/torch/__init__.py", list);
+    let outcome = check(&folder, &["train.py", "--torch", "site-packages/torch"]);
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
 }
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from surefoot import _core
 from surefoot.finding import Finding
 from surefoot.fit import Attempt, read_attempt
+from surefoot.torch.advice import Advisor
 from surefoot.torch.data import Batches
 from surefoot.torch.surgery import CannotApply, Setup
 from surefoot.torch.watch import Watch
@@ -28,6 +29,7 @@ class Contestant:
 
     def __init__(self, owner: Trainings, number: int, actions: list[dict[str, Any]]) -> None:
         self.number = number
+        self.actions = actions
         self.remedies: list[str] = []
         self.changes: list[str] = []
         self.steps = 0
@@ -222,6 +224,12 @@ class Trainings:
         """Prepares the training as given."""
         self.contestants[0] = Contestant(self, 0, [])
         return self.contestants[0]
+
+    def source_diff(self, actions: list[dict[str, Any]]) -> str | None:
+        """The actions as a diff of the program that created the training as given."""
+        with _Generators(self.seed):
+            setup, _ = self.build([])
+            return Advisor(setup.observe(), setup.optimizer).diff(*actions)
 
     def finish(self) -> None:
         """Ends all runs."""

@@ -129,7 +129,7 @@ class Setup:
 
     # Changes of the model.
 
-    def _observe(self) -> Discovery:
+    def observe(self) -> Discovery:
         """Observes the model with a few samples and leaves no trace."""
         discovery = Discovery(self.model)
         try:
@@ -147,7 +147,7 @@ class Setup:
         return tuple(x[:count] if isinstance(x, Tensor) and x.dim() else x for x in inputs)
 
     def _swap_activation(self, activation: str) -> str:
-        found = self._observe()
+        found = self.observe()
         calls = [c for c in found.activations if c.is_hidden and c.activation != activation]
         if not calls:
             raise CannotApply("the model has no other hidden activation")
@@ -169,7 +169,7 @@ class Setup:
         return True
 
     def _set_output_activation(self, activation: str) -> str:
-        found = self._observe()
+        found = self.observe()
         self._change_output(found, activation)
         return f"Sets the output activation to {title(activation)}."
 
@@ -194,7 +194,7 @@ class Setup:
         add_after(layer.module, _ACTIVATION, part)
 
     def _add_batch_norm(self) -> str:
-        found = self._observe()
+        found = self.observe()
         layers = [call.layer for call in found.activations if call.is_hidden]
         count = 0
         for layer in dict.fromkeys(layers):
@@ -217,7 +217,7 @@ class Setup:
         main["params"].extend(parameters)
 
     def _add_residual(self) -> str:
-        found = self._observe()
+        found = self.observe()
         if found.has_residual:
             raise CannotApply("the model has residual connections already")
         calls = {}
@@ -242,7 +242,7 @@ class Setup:
         return f"Adds a residual connection around each of {len(calls)} hidden layers."
 
     def _reinitialize(self) -> str:
-        layers = self._observe().layers
+        layers = self.observe().layers
         left: list[Layer] = []
         count = 0
         for i, layer in enumerate(layers):
@@ -310,7 +310,7 @@ class Setup:
             wanted = "linear" if from_logits else "softmax"
         else:
             raise CannotApply(f"PyTorch has no loss `{loss}`")
-        found = self._observe()
+        found = self.observe()
         output = next((x for x in reversed(found.layers) if not is_norm(x.kind)), None)
         given = output.activation if output is not None else None
         change = wanted is not None and given is not None and given != wanted

@@ -17,7 +17,10 @@ from surefoot.torch.watch import Watch as TorchWatch
 if TYPE_CHECKING or ("pytorch_lightning" in sys.modules and "lightning" not in sys.modules):
     from pytorch_lightning import Callback
 else:
-    from lightning.pytorch import Callback
+    try:
+        from lightning.pytorch import Callback
+    except ImportError:
+        from pytorch_lightning import Callback
 
 
 class Watch(Callback):

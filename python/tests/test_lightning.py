@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -167,6 +170,24 @@ def test_the_gradient_before_clipping_is_judged(tmp_path: Path) -> None:
     fit(Model(), tmp_path, epochs=2, watch=watch, gradient_clip_val=1e-3)
     assert len(scales) == 16
     assert all(it == pytest.approx(1.0, rel=1e-3) for it in scales)
+
+
+def test_mixed_precision_is_watched(tmp_path: Path) -> None:
+    watch = fit(Model(), tmp_path, precision="bf16-mixed")
+    assert watch.watch.session.steps == 48
+    assert problems(watch) == []
+
+
+def test_the_callback_belongs_to_the_package_that_the_program_imports() -> None:
+    pytest.importorskip("pytorch_lightning", reason="pytorch_lightning is not installed")
+    program = """
+import pytorch_lightning, surefoot.lightning, sys
+assert "lightning" not in sys.modules
+assert issubclass(surefoot.lightning.Watch, pytorch_lightning.Callback)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(surefoot.__file__).parent.parent)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 class Adversaries(lightning.LightningModule):

@@ -483,9 +483,13 @@ import torch, torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
 import surefoot
-mode, store, runs, rank = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+mode, folder = sys.argv[1], Path(sys.argv[2])
 torch.set_num_threads(1)
-dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
+if "RANK" in os.environ:
+    dist.init_process_group("gloo")
+else:
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=int(sys.argv[3]), world_size=2)
+rank = dist.get_rank()
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(2, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 1))
 if mode == "ddp":
@@ -501,7 +505,7 @@ optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 torch.manual_seed(rank)
 x = torch.rand(64, 2) * 2 - 1
 y = (x.norm(dim=1) < 0.8).float().unsqueeze(1)
-with surefoot.watch(model, optimizer, runs=runs, every=2) as run:
+with surefoot.watch(model, optimizer, runs=folder / "runs", every=2) as run:
     for step in range(30):
         if mode == "ddp" and step == 20:
             with torch.no_grad():
@@ -510,35 +514,80 @@ with surefoot.watch(model, optimizer, runs=runs, every=2) as run:
         optimizer.zero_grad(); loss.backward(); optimizer.step()
         run.step(loss)
 found = [it.problem for it in run.findings if it.severity == "problem"]
-print(json.dumps({"steps": run.session.steps, "directory": str(run.directory or ""), "problems": found}))
+result = {"steps": run.session.steps, "directory": str(run.directory or ""), "problems": found}
+(folder / f"result-{rank}.json").write_text(json.dumps(result))
 dist.destroy_process_group()
 '''
 
 
-def processes(mode: str, tmp_path: Path) -> list[tuple[dict[str, Any], str]]:
+def processes(mode: str, tmp_path: Path, torchrun: bool = False) -> tuple[list[dict[str, Any]], list[str]]:
+    """Trains in two processes and returns the result of each, and what each printed."""
     script = tmp_path / "loop.py"
     script.write_text(PROCESS)
     package = str(Path(surefoot.__file__).parent.parent)
     environment = {**os.environ, "PYTHONPATH": package, "PYTHONWARNINGS": "ignore::UserWarning"}
-    command = [sys.executable, str(script), mode, str(tmp_path / "store"), str(tmp_path / "runs")]
+    command = [str(script), mode, str(tmp_path)]
+    if torchrun:
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+        commands = [[sys.executable, *launcher, *command]]
+    else:
+        commands = [[sys.executable, *command, str(rank)] for rank in range(2)]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    started = [subprocess.Popen([*command, str(rank)], env=environment, **pipes) for rank in range(2)]
-    outputs = [process.communicate(timeout=300) for process in started]
-    for process, (_, errors) in zip(started, outputs, strict=True):
-        assert process.returncode == 0, errors
-    return [(json.loads(out.splitlines()[-1]), errors) for out, errors in outputs]
+    started = [subprocess.Popen(it, env=environment, **pipes) for it in commands]
+    errors = [process.communicate(timeout=300)[1] for process in started]
+    for process, text in zip(started, errors, strict=True):
+        assert process.returncode == 0, text
+    return [json.loads((tmp_path / f"result-{rank}.json").read_text()) for rank in range(2)], errors
 
 
 def test_of_several_processes_the_first_reports_and_records(tmp_path: Path) -> None:
-    (first, shown), (second, silent) = processes("ddp", tmp_path)
+    (first, second), (shown, silent) = processes("ddp", tmp_path)
     assert first["steps"] == second["steps"] == 30
     assert first["directory"] and not second["directory"]
     assert "non_finite_loss" in first["problems"] and "non_finite_loss" in second["problems"]
     assert "surefoot:" in shown and "surefoot:" not in silent
 
 
+def test_processes_of_torchrun_report_once(tmp_path: Path) -> None:
+    (first, second), (shown,) = processes("ddp", tmp_path, torchrun=True)
+    assert first["directory"] and not second["directory"]
+    assert shown.count("surefoot: non finite loss") == 1
+
+
 def test_a_sharded_model_is_observed_by_its_local_shards(tmp_path: Path) -> None:
-    (first, shown), (second, _) = processes("fsdp", tmp_path)
+    (first, second), (shown, _) = processes("fsdp", tmp_path)
     assert first["steps"] == second["steps"] == 30
     assert "switched itself off" not in shown
     assert first["problems"] == []
+
+
+SCRIPT = """import torch
+from torch import nn
+import surefoot
+
+torch.set_num_threads(1)
+torch.manual_seed(0)
+x = torch.rand(64, 2)
+y = (x.sum(1) > 1).float().unsqueeze(1)
+layers = [nn.Linear(2, 8), nn.Sigmoid()]
+for _ in range(8):
+    layers += [nn.Linear(8, 8), nn.Sigmoid()]
+model = nn.Sequential(*layers, nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+with surefoot.watch(model, optimizer, runs=None) as run:
+    for _ in range(200):
+        loss = nn.functional.binary_cross_entropy_with_logits(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        run.step(loss)
+"""
+
+
+def test_advice_is_a_diff_of_the_program(tmp_path: Path) -> None:
+    script = tmp_path / "broken.py"
+    script.write_text(SCRIPT)
+    environment = {**os.environ, "PYTHONPATH": str(Path(surefoot.__file__).parent.parent)}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=300)
+    assert "vanishing gradient" in done.stderr
+    assert "+    layers += [nn.Linear(8, 8), nn.SELU()]" in done.stderr

@@ -68,7 +68,7 @@ class Batches:
         loader: DataLoader[Any] = DataLoader(
             self._data,
             batch_size=batch_size,
-            sampler=order.tolist(),  # type: ignore[arg-type]
+            sampler=order.tolist(),
             collate_fn=self._collate,
             num_workers=self._loader.num_workers if self._loader else 0,
             drop_last=drops,

@@ -197,7 +197,8 @@ pub fn indicators(
                 indicator: indicator.id().to_owned(),
                 buggy: buggy.len() as u64,
                 ended: saved.len() as u64,
-                saved: saved.iter().sum::<f64>() / saved.len().max(1) as f64,
+                // An empty sum is -0.
+                saved: (0.0 + saved.iter().sum::<f64>()) / saved.len().max(1) as f64,
                 healthy,
                 false_alarms,
             });

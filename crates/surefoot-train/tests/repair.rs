@@ -89,7 +89,7 @@ fn gappy(extra: &str) -> (tempfile::TempDir, Plan) {
     }
     std::fs::write(dir.path().join("t.csv"), table).unwrap();
     let text = format!(
-        "[data]\nsource = {{ kind = \"csv\", path = \"t.csv\", label = \"y\" }}\n\
+        "[data]\ntask = \"binary\"\nsource = {{ kind = \"csv\", path = \"t.csv\", label = \"y\" }}\n\
          [[model]]\nlayer = \"dense\"\nunits = 8\nactivation = \"relu\"\n\
          [[model]]\nlayer = \"dense\"\nunits = 1\nactivation = \"sigmoid\"\n\
          [training]\nepochs = 30\noptimizer = {{ name = \"adam\", learning_rate = 0.01 }}\n{extra}"

@@ -281,6 +281,7 @@ class Watch(Guarded):
         self._session = self._open(facts)
         self._session.core.set_parameters(parameters)
         self._arm_probe()
+        self._observe_input()
         return self._session
 
     def _open(self, facts: dict[str, Any]) -> Session:
@@ -301,11 +302,15 @@ class Watch(Guarded):
         if torch.is_grad_enabled():
             self._batch = (args, kwargs)
             if self._observing and self._session is not None:
-                tensor = next((it for it in args if isinstance(it, Tensor)), None)
-                if tensor is not None and tensor.dtype in on_device.FORMATS:
-                    self._observe("input", 0, tensor, None)
+                self._observe_input()
 
     # Observing
+
+    def _observe_input(self) -> None:
+        args = self._batch[0] if self._batch is not None else ()
+        tensor = next((it for it in args if isinstance(it, Tensor)), None)
+        if tensor is not None and tensor.dtype in on_device.FORMATS:
+            self._observe("input", 0, tensor, None)
 
     def _arm_probe(self) -> None:
         """Follows the gradient of one small parameter, to see by how much clipping and scaling change it."""

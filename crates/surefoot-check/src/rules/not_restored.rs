@@ -96,9 +96,12 @@ fn check(context: &RuleContext<'_>, report: &mut Report) {
 
 /// Entries of a checkpoint that no load reads.
 fn unread_entries(context: &RuleContext<'_>, save: &Save, findings: &mut Vec<Finding>) {
-    let loads = context.lifted.loads.iter();
-    let loads: Vec<&Load> = loads.filter(|load| context.resumes(save, load)).collect();
-    if !is_resumption(context, save, &loads) || loads.iter().any(|load| load.escapes) {
+    let shares_keys =
+        |load: &&Load| save.holdings.keys.iter().any(|key| load.keys.contains(&key.name));
+    let loads: Vec<&Load> = context.lifted.loads.iter().filter(shares_keys).collect();
+    let mut resuming = loads.clone();
+    resuming.retain(|load| context.resumes(save, load));
+    if !is_resumption(context, save, &resuming) || loads.iter().any(|load| load.escapes) {
         return;
     }
     for key in &save.holdings.keys {
@@ -112,11 +115,11 @@ fn unread_entries(context: &RuleContext<'_>, save: &Save, findings: &mut Vec<Fin
         );
         let help = format!(
             "Restore it where the checkpoint is loaded, at {}: `checkpoint[\"{name}\"]`.",
-            context.line(loads[0].site, save.site)
+            context.line(resuming[0].site, save.site)
         );
         let site = key.site.unwrap_or(save.site);
         let mut finding = context.finding(Rule::NotRestored, site, message, help);
-        finding.notes.push(context.note(loads[0].site, "The checkpoint is loaded here."));
+        finding.notes.push(context.note(resuming[0].site, "The checkpoint is loaded here."));
         findings.push(finding);
     }
 }

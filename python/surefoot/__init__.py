@@ -1,7 +1,7 @@
 """Neural-network training that does not stumble.
 
-Surefoot watches a training run, says what is going wrong while it is going wrong, repairs it and retrains, prunes hopeless
-trials of a hyperparameter search, and makes runs repeatable. The entry points are functions of this module;
+Surefoot watches a training run, reports problems as they occur, repairs them and retrains, prunes trials of a
+hyperparameter search, and makes runs repeatable. The entry points are functions of this module;
 ``surefoot --help`` shows the command line.
 """
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass
 class Attempt:
-    """An entry of the ledger: a remedy that was tried, why, and how it went."""
+    """An entry of the ledger: a remedy, the problem that it answers, and its outcome."""
 
     number: int
     """Attempt number, from 1."""
     parent: int
-    """The attempt that it changes; 0 is the training as given."""
+    """Number of the attempt that it changes; 0 is the training as given."""
     problem: str
     """Id of the problem that it answers."""
     remedies: list[str]
@@ -31,7 +31,7 @@ class Attempt:
     change: str
     """Description of the change."""
     state: str = "running"
-    """``repaired``, ``persists``, ``new_problem``, ``no_better`` or ``outperformed``."""
+    """``running``, then ``repaired``, ``persists``, ``new_problem``, ``no_better`` or ``outperformed``."""
     metric: float | None = None
     """Best metric on the validation data."""
     steps: int = 0
@@ -63,7 +63,7 @@ class Result:
     run: Path | None = None
     """Run directory of the training as given."""
     changes: list[str] = field(default_factory=list)
-    """Sentences that say what was changed in the delivered model."""
+    """Descriptions of the changes in the delivered model, one sentence each."""
     source_diff: str | None = None
     """The changes as a unified diff of the program; ``None`` if they cannot be written as one with certainty."""
 
@@ -93,22 +93,24 @@ def fit(
 ) -> Result:
     """Trains a PyTorch model, and repairs and retrains it if something goes wrong.
 
-    The training as given is watched. At a problem, remedies are tried in attempts of a few percent of the steps, and
-    the best continues. Unless the problem is certain, the training as given keeps running beside the attempts: a repair
-    has to beat its end by more than the validation noise. The same seed gives the same result.
+    The training as given is watched. At a problem, each of several remedies is tried for 6% to 15% of the steps, and
+    the best attempt continues. Unless the problem is certain, the training as given continues in turn with the
+    attempts, until it ends or clearly cannot catch up. A repair has to beat its best metric by more than the noise of
+    the validation data. The same seed gives the same result.
 
     Args:
         make_model: Creates the model. It is called again for every attempt, with the same random seed.
         make_optimizer: Creates the optimizer from the parameters, such as ``torch.optim.Adam``.
         loss_fn: Computes the loss of an output and a target.
-        train: Training data: a pair of tensors (inputs, targets), a ``Dataset`` or a ``DataLoader``.
+        train: Training data: a pair of tensors (inputs, targets), a ``Dataset`` or a ``DataLoader``. Samples are
+            shuffled in each epoch; the sampler of a ``DataLoader`` is not used.
         validation: Validation data of the same kinds; without it, the training data is evaluated.
         epochs: Number of epochs.
         batch_size: Samples per step; by default that of the ``DataLoader``, else 32.
         metric: Metric of all outputs and targets, better when larger; by default the accuracy for classes and R² for
             numbers.
         seed: Seed of weights, sample order and everything else that is drawn from PyTorch's generators.
-        device: Device to train on; by default that of the model.
+        device: Device to which model and data are moved; by default they stay where they are.
         repair: False only reports problems.
         forbid: Ids of remedies that must not be tried, such as ``["optimizer"]``.
         attempts: Maximum number of attempts.

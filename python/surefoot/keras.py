@@ -1,8 +1,8 @@
 """Watches ``model.fit`` of Keras 3, on PyTorch, TensorFlow and JAX.
 
-Loss, metrics, weights and updates are observed on every backend. Gradients and outputs are observed where Keras runs
-them as values: on PyTorch, and on TensorFlow with ``run_eagerly=True``. In a compiled step of TensorFlow or JAX they
-exist inside the graph only.
+Loss, metrics, weights and updates are observed on every backend. Gradients are observed on PyTorch, and on TensorFlow
+with ``run_eagerly=True``; outputs of layers on PyTorch only. A compiled step of TensorFlow or JAX keeps both inside its
+graph.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FORMATS = ("float16", "float32", "float64")
 
 
 class Watch(keras.callbacks.Callback, Guarded):
-    """A Keras callback that says what goes wrong while it goes wrong.
+    """A Keras callback that watches a training and reports problems as they occur.
 
     Args:
         runs: Directory below which the run is recorded; ``None`` records nothing.
@@ -53,7 +53,6 @@ class Watch(keras.callbacks.Callback, Guarded):
     ) -> None:
         super().__init__()
         check_on_finding(on_finding)
-        ObserveSchedule(every)
         self._every = every
         self._options: dict[str, Any] = {
             "runs": runs,
@@ -79,10 +78,10 @@ class Watch(keras.callbacks.Callback, Guarded):
 
     @property
     def session(self) -> Session | None:
-        """The session with the core; ``None`` before the first step."""
+        """The session with the core; ``None`` before the training starts."""
         return self._session
 
-    # Moments of Keras
+    # Methods of a Keras callback
 
     @guarded
     def on_train_begin(self, logs: Any = None) -> None:
@@ -177,7 +176,7 @@ class Watch(keras.callbacks.Callback, Guarded):
     # Observing
 
     def _of_batch(self, name: str, mean: Any, batch: int) -> float | None:
-        """The value of a batch: Keras logs the mean since the begin of the epoch."""
+        """Returns the value of one batch; Keras logs the mean since the start of the epoch."""
         if mean is None:
             return None
         current = float(mean)
@@ -240,7 +239,7 @@ class Watch(keras.callbacks.Callback, Guarded):
             gradient = by_variable.get(id(layer.weight))
             array = None if gradient is None else _array(gradient, _format(layer.weight))
             if array is not None and layer.rows:
-                # Keras has one column for each unit.
+                # Keras stores a unit as a column, the core expects a row.
                 array = numpy.ascontiguousarray(array.reshape(-1, layer.rows).T)
             arrays.append(array)
         self._session.core.gradients([0 if it is None else it.ctypes.data for it in arrays], 1.0)
@@ -295,7 +294,7 @@ def _format(variable: Any) -> str:
 
 
 def _array(tensor: Any, format: str | None = None) -> Any:
-    """The values as a contiguous array; without a copy where they are in main memory."""
+    """Returns the values as a contiguous array, without a copy where possible."""
     if hasattr(tensor, "detach"):
         tensor = tensor.detach()
     name = str(getattr(tensor, "dtype", "")).removeprefix("torch.")

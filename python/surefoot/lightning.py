@@ -24,7 +24,7 @@ else:
 
 
 class Watch(Callback):
-    """A Lightning callback that says what goes wrong while it goes wrong.
+    """A Lightning callback that watches a training and reports problems as they occur.
 
     The loss is that of ``training_step`` before Lightning divides it by ``accumulate_grad_batches``. The gradient is
     that before clipping. Metrics that are logged in ``validation_step`` under names with ``val`` and ``loss`` or

@@ -1,11 +1,11 @@
-"""The adapter protocol: how the loop of a framework reports to Surefoot.
+"""The adapter protocol, by which the training loop of a framework reports to Surefoot.
 
 An adapter describes the model once and then reports every optimizer step::
 
     session = Session(facts, framework="pytorch")       # facts: the layers, the optimizer, the loss
     for each optimizer step:
-        session.core.output(layer, address, count, format)  # as often as the adapter likes, or never
-        session.step(loss)                                  # always
+        session.core.output(layer, address, count, format)  # optional, at any step
+        session.step(loss)                                  # required
     session.finish(completed=True)
 
 ``surefoot.torch``, ``surefoot.keras``, ``surefoot.lightning`` and ``surefoot.transformers`` are such adapters.
@@ -26,7 +26,10 @@ from surefoot import _core, loggers
 from surefoot.finding import Finding, TrainingProblem, from_json
 
 OnFinding = str | Callable[[Finding], object]
-"""``"warn"`` prints findings, ``"raise"`` raises :class:`TrainingProblem`, ``"ignore"`` only collects them."""
+"""``"warn"`` prints findings, ``"raise"`` raises :class:`TrainingProblem`, ``"ignore"`` only collects them.
+
+A function is called with each finding.
+"""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,7 +58,7 @@ def guarded(
 ) -> Callable[Concatenate[S, P], T | None]:
     """Makes a method of a :class:`Guarded` object switch it off instead of raising.
 
-    :class:`TrainingProblem` and errors of the function ``on_finding`` are passed on: the user has asked for them.
+    :class:`TrainingProblem` and errors of the function ``on_finding`` are raised: the user has asked for them.
     """
 
     @functools.wraps(method)
@@ -74,7 +77,7 @@ def guarded(
 
 
 class Session:
-    """A watched run: facts in, observations in, findings out.
+    """A watched run: takes facts and observations, and collects findings.
 
     Args:
         facts: Description of the model and the loop, with the keys of ``header.json`` (see ``docs/record.md``).
@@ -85,7 +88,10 @@ class Session:
         on_finding: ``"warn"``, ``"raise"``, ``"ignore"`` or a function that is called with each finding.
         thresholds: Limits of the detectors, as for ``surefoot diagnose --set``: ``{"theta": 0.7}``.
         writer: A TensorBoard ``SummaryWriter`` that receives findings.
-        refine: Returns a finding with what the adapter adds to it, such as advice as a diff of the program.
+        libraries: Names and versions of the libraries in use, for the record.
+        device: Device of the training, for the record.
+        every: Interval of observations in steps, for the record.
+        refine: Function that completes a finding, for example with a diff of the program as advice.
 
     Example:
         >>> session = Session({}, framework="pytorch", on_finding="ignore")
@@ -139,7 +145,7 @@ class Session:
 
     @classmethod
     def open(cls, facts: Mapping[str, Any], **options: Any) -> Session:
-        """Creates a session; one that records nothing if the run directory cannot be written."""
+        """Creates a session. If the run directory cannot be written, it warns and records nothing."""
         try:
             return cls(facts, **options)
         except (OSError, RuntimeError) as error:
@@ -199,7 +205,7 @@ class Session:
     def report(self, path: str | Path) -> Path:
         """Writes an HTML report of a recorded run and returns its path."""
         if self.directory is None:
-            raise ValueError("the run is not recorded; pass runs=\"runs\" to watch it")
+            raise ValueError("the run is not recorded; pass runs=\"runs\" to record it")
         target = Path(path)
         target.write_text(_core.report(self.directory), encoding="utf-8")
         return target
@@ -221,7 +227,7 @@ class Session:
             elif self._on_finding == "warn":
                 loggers.show(finding)
             elif self._on_finding == "raise" and finding.severity == "problem":
-                # Of those at one step, NaN is the cause.
+                # Of several problems at one step, NaN is the cause.
                 if problem is None or finding.problem == "non_finite_loss":
                     problem = finding
         if problem is not None:

@@ -17,7 +17,7 @@ from surefoot.torch.watch import Watch as TorchWatch
 
 
 class Watch(TrainerCallback):
-    """A callback of Transformers that says what goes wrong while it goes wrong.
+    """A callback of Transformers that watches a training and reports problems as they occur.
 
     A ``Trainer`` does not tell its callbacks the loss, so it is taken from the output of the model. If that has none
     (because ``compute_loss`` is overridden), the logged loss is used, once in ``logging_steps``.

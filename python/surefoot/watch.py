@@ -28,7 +28,7 @@ def watch(
     thresholds: dict[str, object] | None = None,
     writer: Any = None,
 ) -> Watch:
-    """Watches a PyTorch training loop and says what goes wrong while it goes wrong.
+    """Watches a PyTorch training loop and reports problems as they occur.
 
     Use it as a context manager around the loop, and call ``run.step(loss)`` after ``optimizer.step()``. A fault inside
     Surefoot never ends the training: it warns once and switches itself off.

@@ -12,7 +12,7 @@ use surefoot_repair::{
     RepairConfig, RepairSearch, Standing, Subject, contest, remedies,
 };
 
-/// A training in Python, as a list of actions that are applied to it.
+/// A training in Python, identified by the actions that are applied to it.
 #[derive(Clone)]
 struct Training {
     actions: Vec<Action>,
@@ -37,7 +37,8 @@ impl Subject for Training {
     }
 
     fn apply(&mut self, action: &Action) -> Result<String, String> {
-        let known = action_json(action).ok_or("this change is not available here")?;
+        let known =
+            action_json(action).ok_or("this change is not supported for a training in Python")?;
         let arguments = (self.actions_json(), known.to_string());
         let applied = Python::attach(|py| {
             let answer = self.host.call_method1(py, "apply", arguments)?;
@@ -59,7 +60,7 @@ impl Subject for Training {
     }
 }
 
-/// The action with its name and arguments, as `Setup.apply` takes it; `None` if it is not known there.
+/// The action as JSON for `Setup.apply`; `None` if that does not support it.
 fn action_json(action: &Action) -> Option<Value> {
     Some(match action {
         Action::AddBatchNorm => json!({"action": "add_batch_norm"}),
@@ -102,7 +103,7 @@ fn action_json(action: &Action) -> Option<Value> {
     })
 }
 
-/// Contestants that a Python object trains.
+/// A Python object that trains the contestants: `surefoot.torch.contest.Trainings`.
 struct Host {
     host: Arc<Py<PyAny>>,
 }
@@ -153,7 +154,8 @@ fn standing(contestant: &Bound<'_, PyAny>) -> PyResult<Standing> {
 }
 
 /// Searches for a repair. `host` applies actions and trains contestants; `original` is the standing of
-/// the training as given, as `host.train` returns it. Returns the status and the repaired attempt.
+/// the training as given, as `host.train` returns it. Returns the status and the number of
+/// the attempt that repairs it.
 #[pyfunction]
 #[pyo3(signature = (host, original, *, samples, forbid, order, attempts))]
 pub(crate) fn repair(
@@ -167,9 +169,9 @@ pub(crate) fn repair(
     let original = standing(original)?;
     let finding = original.problem.clone();
     let finding = finding.ok_or_else(|| PyValueError::new_err("the training has no problem"))?;
-    let run = Python::attach(|py| host.call_method0(py, "other_problems")?.extract(py));
+    let reply = Python::attach(|py| host.call_method0(py, "other_problems")?.extract(py));
     let others: Vec<Finding> =
-        run.and_then(|found: Vec<String>| found.iter().map(|it| parse(it)).collect())?;
+        reply.and_then(|found: Vec<String>| found.iter().map(|it| parse(it)).collect())?;
     let others: Vec<Finding> = others.into_iter().filter(|other| *other != finding).collect();
     let host = Arc::new(host);
     let config = RepairConfig { forbid, order, attempts, ..RepairConfig::default() };

@@ -1,4 +1,4 @@
-//! A watched run, as the Python package sees it.
+//! A watched run: the class `surefoot._core.Run` of the Python package.
 
 use crate::guard::{catch, error};
 use crate::tensor::{Format, Tensor};
@@ -21,7 +21,8 @@ use surefoot_stats::{Moments, merge_tree};
 /// the step itself. Tensors are given by their addresses and must stay alive during the call.
 #[pyclass(module = "surefoot._core")]
 pub(crate) struct Run {
-    /// Behind a lock because detectors are not `Sync`. Only ever used through `&mut self`.
+    /// In a lock because a Python class must be `Sync` and detectors are not. Never locked: all access
+    /// is through `&mut self`.
     run: Mutex<WatchedRun>,
     directory: Option<PathBuf>,
     layer_count: usize,
@@ -30,7 +31,7 @@ pub(crate) struct Run {
     parameters: Vec<Parameter>,
     /// Observation of the current step.
     seen: Observation,
-    /// Values of the weights before the update.
+    /// Sampled weights of each parameter before the update.
     before: Vec<Vec<f64>>,
 }
 
@@ -40,7 +41,7 @@ struct Parameter {
     layer: usize,
     len: usize,
     format: Format,
-    /// Number of units, if each is a row.
+    /// Number of units, if each row belongs to one.
     rows: Option<usize>,
 }
 
@@ -133,7 +134,7 @@ impl Run {
         })
     }
 
-    /// Observes the gradients of all parameters; address 0 is no gradient. They are divided by `scale`.
+    /// Observes the gradients of all parameters; address 0 means none. They are divided by `scale`.
     fn gradients(&mut self, addresses: Vec<usize>, scale: f64) -> PyResult<()> {
         catch(|| {
             for (layer, parts) in self.by_layer(&addresses)? {
@@ -150,7 +151,7 @@ impl Run {
         })
     }
 
-    /// Remembers samples of the weights, to measure the update by.
+    /// Samples the weights before the update, for `weights` to measure its size.
     fn before_update(&mut self, addresses: Vec<usize>) -> PyResult<()> {
         catch(|| {
             self.check(&addresses)?;
@@ -178,7 +179,7 @@ impl Run {
                 after.clear();
                 parameter.at(*address).sample(&mut after);
                 let sums = moved.entry(parameter.layer).or_default();
-                // Each sampled value stands for as many.
+                // Number of values that each sampled one represents.
                 let weight = parameter.len as f64 / after.len().max(1) as f64;
                 for (before, after) in before.iter().zip(&after) {
                     sums.0 += weight * (after - before).powi(2);
@@ -201,7 +202,10 @@ impl Run {
         })
     }
 
-    /// Observes statistics of a layer that a device computed, with the fields of `Measured`.
+    /// Observes statistics that were computed on a device. `quantity` is `input`, `output`, `gradient`
+    /// or `weight`; `statistics` are the numbers of finite, NaN, infinite and zero values, then mean,
+    /// variance, minimum, maximum and the sum of absolute values. `share` is the share of saturated
+    /// outputs or dead units, or the relative size of the update.
     #[pyo3(signature = (quantity, layer, statistics, share=None))]
     fn measured(
         &mut self,
@@ -225,7 +229,11 @@ impl Run {
                 let seen = self.layer(layer)?;
                 (seen.weight, seen.update_ratio) = (Some(summary), share);
             }
-            _ => return Err(PyValueError::new_err(format!("unknown quantity `{quantity}`"))),
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "unknown quantity `{quantity}`; use `input`, `output`, `gradient` or `weight`"
+                )));
+            }
         }
         Ok(())
     }
@@ -268,7 +276,11 @@ impl Run {
             "train" => Split::Train,
             "validation" => Split::Validation,
             "test" => Split::Test,
-            _ => return Err(PyValueError::new_err(format!("unknown split `{split}`"))),
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "unknown split `{split}`; use `train`, `validation` or `test`"
+                )));
+            }
         };
         catch(|| {
             let evaluation = Evaluation { step, epoch, split, loss, metric };
@@ -308,7 +320,7 @@ impl Run {
 }
 
 impl Run {
-    /// Where the run stands in a contest, as far as the diagnosis knows it.
+    /// Standing of the run in a contest, without its share of steps, metric and loss.
     pub(crate) fn standing(&mut self) -> Standing {
         let diagnosis = self.run().diagnosis();
         let problems = || diagnosis.findings().iter().filter(|it| it.severity == Severity::Problem);
@@ -330,7 +342,8 @@ impl Run {
     fn layer(&mut self, layer: usize) -> PyResult<&mut LayerObservation> {
         let count = self.layer_count;
         self.seen.layers.resize(count, LayerObservation::default());
-        let missing = || PyValueError::new_err(format!("layer {layer} of {count} does not exist"));
+        let missing =
+            || PyValueError::new_err(format!("no layer {layer}: the run has {count} layers"));
         self.seen.layers.get_mut(layer).ok_or_else(missing)
     }
 
@@ -339,7 +352,7 @@ impl Run {
             return Ok(());
         }
         let (given, expected) = (addresses.len(), self.parameters.len());
-        Err(PyValueError::new_err(format!("{given} tensors for {expected} parameters")))
+        Err(PyValueError::new_err(format!("{given} addresses for {expected} parameters")))
     }
 
     /// Parameters with an address, grouped by layer.
@@ -354,7 +367,7 @@ impl Run {
     }
 }
 
-/// Outputs at or beyond these are saturated: within 1% of the bounds of the activation.
+/// Bounds at or beyond which an output is saturated: within 1% of the range of the activation.
 fn saturation_bounds(activation: &Option<Activation>) -> Option<(f64, f64)> {
     match activation {
         Some(Activation::Sigmoid | Activation::HardSigmoid) => Some((0.01, 0.99)),

@@ -1,8 +1,9 @@
 //! The contest of a training as given with its repairs.
 //!
-//! A round of attempts trains on probation, then the best of them to its end. A problem that is only
-//! likely does not end the training as given: it stays one of the contestants, in step with the
-//! attempts by shares of its steps, so that a repair has to beat what it reaches by itself.
+//! The attempts of a round train on probation, for a small share of their steps. Then the best of them
+//! trains to its end. A problem that is only likely does not end the training as given: it remains a
+//! contestant and trains to the same shares of its steps as the attempts, so that a repair has to beat
+//! the result that it reaches without a change.
 
 use crate::search::{AttemptResult, AttemptVerdict, Proposal, RepairSearch};
 use crate::subject::Subject;
@@ -11,11 +12,11 @@ use surefoot_diagnose::{Facts, Finding, TaskKind};
 /// Bounds on the share of its steps that an attempt is on probation. Within them it is the share
 /// after which the problem was found, so that a persistent problem shows again.
 const PROBATION: [f64; 2] = [0.06, 0.15];
-/// Share of its steps after which an attempt that has learned nothing is postponed.
+/// Share of its steps after which an attempt that has learned nothing is deferred.
 const CHECK: f64 = 0.35;
-/// Shares of its steps after which an attempt waits for the training as given.
+/// Share of its steps after which an attempt pauses until the training as given has trained as far.
 const SYNC_EVERY: f64 = 0.1;
-/// Shares of its steps between which the training as given may be given up.
+/// First and last share of its steps at which the training as given may be given up.
 const GIVE_UP: [f64; 2] = [0.4, 0.7];
 /// Skill of a contestant that has learned something.
 const SOME_SKILL: f64 = 0.2;
@@ -23,9 +24,10 @@ const SOME_SKILL: f64 = 0.2;
 const LEARNED: f64 = 0.15;
 /// Skill at which one attempt that is not better is enough to call the training as given normal.
 const LEARNED_WELL: f64 = 0.8;
-/// Steps of all attempts after which no other is started, as a multiple of those of the training.
+/// Steps of all attempts after which no further one is started, as a multiple of those of the
+/// training as given.
 const BUDGET: f64 = 12.0;
-/// Largest number of attempts that wait to be trained further.
+/// Largest number of deferred attempts.
 const DEFERRED: usize = 3;
 
 /// Number of the training as given among the contestants. Attempts count from 1.
@@ -39,11 +41,11 @@ pub trait Arena<S> {
     /// Prepares the attempt of `proposal`. Returns false if it cannot be built or was declined.
     fn start(&mut self, proposal: &Proposal<S>) -> Result<bool, Self::Error>;
 
-    /// Trains each contestant up to a share of its steps and returns where they stand, in the same
+    /// Trains each contestant up to a share of its steps and returns their standings in the same
     /// order. A contestant stops before that at a certain problem, and at its first likely one.
     fn train(&mut self, tasks: &[(u32, f64)]) -> Result<Vec<Standing>, Self::Error>;
 
-    /// Notes the end of an attempt.
+    /// Ends an attempt and records its ending.
     fn close(
         &mut self,
         number: u32,
@@ -57,7 +59,7 @@ pub trait Arena<S> {
     }
 }
 
-/// A contestant where it has paused or ended.
+/// Progress and quality of a contestant that has paused or ended.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
     /// Share of its steps that it has completed.
@@ -80,7 +82,7 @@ pub struct Standing {
     pub loss: Option<f64>,
 }
 
-/// The way in which an attempt ended.
+/// Outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// Beats the training as given.
@@ -89,7 +91,7 @@ pub enum Ending {
     Persists,
     /// Had another problem.
     NewProblem,
-    /// Had no problem, but was no better than what it was to replace.
+    /// Had no problem, but was not better than the training as given.
     NoBetter,
     /// Stopped early because another attempt did better.
     Outperformed,
@@ -205,11 +207,12 @@ struct Contest<'a, S, A> {
     /// True once the training as given cannot catch up any more.
     given_up: bool,
     samples: usize,
-    /// Attempts that may be trained further once other remedies were tried, with their ending if not.
+    /// Attempts that may be trained further after other remedies were tried, each with its ending in
+    /// case it is not.
     deferred: Vec<(Proposal<S>, Standing, Ending)>,
-    /// Steps of all attempts, as a multiple of those of the training.
+    /// Steps of all attempts, as a multiple of those of the training as given.
     trained: f64,
-    /// Attempts that were trained to their end.
+    /// Number of attempts that were trained to their end.
     completed: u32,
     /// The attempt that beats the training as given.
     best: Option<(u32, Standing)>,
@@ -245,7 +248,7 @@ impl<S: Subject, A: Arena<S>> Contest<'_, S, A> {
         self.finish()
     }
 
-    /// Trains the original to its end, and decides.
+    /// Trains the original to its end unless it was given up, and returns the result.
     fn finish(mut self) -> Result<ContestResult, A::Error> {
         if self.original_runs() && !self.arena.is_interrupted() {
             self.train(&[(ORIGINAL, 1.0)])?;
@@ -327,8 +330,8 @@ impl<S: Subject, A: Arena<S>> Contest<'_, S, A> {
         best.map_or(Ok(()), |(proposal, standing)| self.complete(proposal, standing, false))
     }
 
-    /// Trains an attempt to its end, in step with the original. Unless `to_the_end`, it is deferred
-    /// when it shows a likely problem, or has learned nothing by the time that others would have.
+    /// Trains an attempt to its end, and the original to the same shares of its steps. Unless
+    /// `to_the_end`, it is deferred when it shows a likely problem or has learned nothing at [`CHECK`].
     fn complete(
         &mut self,
         proposal: Proposal<S>,
@@ -383,8 +386,8 @@ impl<S: Subject, A: Arena<S>> Contest<'_, S, A> {
         Ok(())
     }
 
-    /// Returns true if the original has learned nothing, its loss does not fall, and an attempt has
-    /// learned.
+    /// Returns true if the original has learned nothing, its loss does not fall, and `attempt` has
+    /// learned well.
     fn original_cannot_catch_up(&self, attempt: &Standing) -> bool {
         self.original_runs()
             && (GIVE_UP[0]..=GIVE_UP[1]).contains(&self.original.share)
@@ -417,7 +420,7 @@ impl<S: Subject, A: Arena<S>> Contest<'_, S, A> {
         Some((proposal, standing))
     }
 
-    /// Place of the deferred attempt whose skill is preferred to that of all others.
+    /// Index of the deferred attempt whose skill is preferred to that of all others.
     fn extreme(
         &self,
         is_candidate: impl Fn(&Standing) -> bool,

@@ -24,7 +24,7 @@ OBSERVATIONS = 200
 """Number of observed steps of a training, one for each block of the diagnosis."""
 
 Standing = tuple[_core.Run, float, bool, float | None, float | None]
-"""Run, share of its steps, trained to its end, metric and loss of its best model."""
+"""(Run, share of completed steps, True if trained to its end, metric and loss of its best epoch)."""
 
 
 class Contestant:
@@ -34,7 +34,6 @@ class Contestant:
         self.number = number
         self.actions = actions
         self.remedies: list[str] = []
-        self.changes: list[str] = []
         self.steps = 0
         self.metric: float | None = None
         self.loss: float | None = None
@@ -57,7 +56,7 @@ class Contestant:
             steps_per_epoch=owner.train_data.steps(self.setup.batch_size),
             runs=runs,
             name=f"attempt-{number}" if number else owner.name,
-            # By counting, not by the clock: the same seed gives the same findings.
+            # A fixed interval, not one chosen by time: the same seed gives the same findings.
             every=max(self.total_steps // OBSERVATIONS, 1),
             on_finding="ignore",
             facts=owner.facts(self.setup),
@@ -65,7 +64,7 @@ class Contestant:
         self.watch.start()
         self._loop = self._train()
         self._best: dict[str, Tensor] | None = None
-        self._problems_seen = 0
+        self._has_paused = False
 
     @property
     def findings(self) -> list[Finding]:
@@ -76,13 +75,13 @@ class Contestant:
         return self.watch.directory
 
     def train(self, until: int) -> None:
-        """Trains to step ``until``, to the end, to a certain problem or to the first likely one."""
+        """Trains to step ``until``. Stops earlier at a certain problem, at the first likely one and at the end."""
         while self.steps < until and not self.is_over:
             with self._generators:
                 self.finished = next(self._loop, True)
             self.is_over = self.finished or self._has("certain")
-            if self._problems_seen == 0 and self._has("likely"):
-                self._problems_seen = 1
+            if not self._has_paused and self._has("likely"):
+                self._has_paused = True
                 break
         if self.is_over:
             self.watch.finish(completed=self.finished)
@@ -126,14 +125,14 @@ class Contestant:
             self._best = copy.deepcopy(self.setup.model.state_dict())
 
     def standing(self) -> Standing:
-        """Where it stands, as the core takes it."""
+        """Returns progress and quality in the form that the core expects."""
         share = self.steps / max(self.total_steps, 1)
         session = self.watch.session
         assert session is not None  # A contestant that has trained a step has a session.
         return session.core, min(share, 1.0), self.finished, self.metric, self.loss
 
     def best_model(self) -> nn.Module:
-        """The model with the weights of its best epoch."""
+        """Returns the model with the weights of its best epoch, in evaluation mode."""
         if self._best is not None:
             self.setup.model.load_state_dict(self._best)
         return self.setup.model.eval()
@@ -180,7 +179,10 @@ class Trainings:
     # Called by the core
 
     def apply(self, applied: str, action: str) -> tuple[bool, str]:
-        """Tries ``action`` on a training to which the actions of ``applied`` were applied."""
+        """Applies ``action`` to a new training with the actions ``applied``.
+
+        Returns True and a description of the change, or False and the reason why it is impossible.
+        """
         try:
             with _Generators(self.seed):
                 setup, _ = self.build(json.loads(applied))
@@ -189,7 +191,7 @@ class Trainings:
             return False, str(reason)
 
     def start(self, actions: str, attempt: str) -> bool:
-        """Prepares an attempt."""
+        """Prepares an attempt. Returns False if its actions cannot be applied."""
         entry = read_attempt(attempt)
         try:
             contestant = Contestant(self, entry.number, json.loads(actions))
@@ -207,7 +209,7 @@ class Trainings:
         return contestant.standing()
 
     def close(self, number: int, ending: str) -> None:
-        """Notes the end of an attempt."""
+        """Ends an attempt, and writes its outcome into the ledger."""
         contestant = self.contestants[number]
         entry = next(it for it in self.ledger if it.number == number)
         entry.state, entry.metric, entry.steps = ending, contestant.metric, contestant.steps
@@ -215,7 +217,7 @@ class Trainings:
         sign = "✓" if ending == "repaired" else "·"
         self.say(f"  {number:>2} {sign} {entry.remedies[-1]:<14} {ending.replace('_', ' '):<13} {entry.change}")
         if ending != "repaired":
-            # Only the delivered model is kept in memory.
+            # Frees the current batch and the graph of its loss.
             del self.contestants[number]._loop
 
     def other_problems(self) -> list[str]:
@@ -231,7 +233,7 @@ class Trainings:
         return self.contestants[0]
 
     def source_diff(self, actions: list[dict[str, Any]]) -> str | None:
-        """The actions as a diff of the program that created the training as given."""
+        """Returns the actions as a diff of the program; ``None`` if they cannot be written as one with certainty."""
         with _Generators(self.seed):
             setup, _ = self.build([])
             return Advisor(setup.observe(), setup.optimizer).diff(*actions)
@@ -242,7 +244,7 @@ class Trainings:
             contestant.watch.finish(completed=contestant.finished)
 
     def build(self, actions: list[dict[str, Any]]) -> tuple[Setup, list[str]]:
-        """Creates a training with ``actions`` applied, and says what they changed."""
+        """Creates a training with ``actions`` applied, and returns it with a description of each change."""
         model = self._make_model()
         if self._device is not None:
             model = model.to(self._device)
@@ -261,7 +263,7 @@ class Trainings:
         return setup, [setup.apply(action) for action in actions]
 
     def facts(self, setup: Setup) -> dict[str, Any]:
-        """Facts that the data shows: the quality of the best constant prediction."""
+        """Returns the facts known before the first step, such as the metric of the best constant prediction."""
         facts = self.train_data.baseline(self.task, setup.loss_fn)
         return {"task": self.task, "metric": self.metric_name, "batch_size": setup.batch_size, **facts}
 
@@ -283,7 +285,7 @@ class Trainings:
 
 
 class _Generators:
-    """PyTorch's random generators of one contestant, switched on in a ``with`` block."""
+    """States of PyTorch's random generators for one contestant, in use inside a ``with`` block."""
 
     def __init__(self, seed: int) -> None:
         outside = self._state()

@@ -1,8 +1,9 @@
 """Watches a PyTorch training loop.
 
-What it costs: a step that is not observed pays for one call into Rust. Gradients, weights and outputs are read in
-place by the Rust core at every n-th step, where n is chosen in the first steps so that watching takes about 2% of the
-time. On a GPU, statistics are computed there and copied once, without waiting for the device.
+A step that is not observed costs one call into Rust and, on CPU, the sum of one small gradient. Gradients, weights and
+outputs are read in place by the Rust core at every n-th step, where n is chosen in the first steps so that watching
+takes about 2% of the time. On a GPU, statistics are computed there and copied asynchronously for several steps at once.
+The host waits for them only at an evaluation, at the end, and when it is at least 16 steps ahead of the device.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from surefoot.torch.tensors import dense, first_tensor, format_of, local
 
 
 class Watch(Guarded):
-    """Watches a PyTorch training loop and reports what goes wrong. Created by :func:`surefoot.watch`."""
+    """Watches a PyTorch training loop and reports problems. Created by :func:`surefoot.watch`."""
 
     def __init__(
         self,
@@ -85,7 +86,7 @@ class Watch(Guarded):
         self._metric_name: str | None = None
         self._batch: tuple[tuple[Any, ...], dict[str, Any]] | None = None
 
-    # The lifetime of a run
+    # Start and end of a run
 
     def __enter__(self) -> Watch:
         self.start()
@@ -100,7 +101,7 @@ class Watch(Guarded):
         try:
             self.finish(completed=kind is None)
         except TrainingProblem:
-            # The error of the loop is the first one.
+            # The loop has already raised an error; do not hide it.
             if kind is None:
                 raise
 
@@ -235,7 +236,7 @@ class Watch(Guarded):
         metric: Tensor | float | None = None,
         split: str = "validation",
     ) -> None:
-        """Reports loss and metric of a whole split, such as after an epoch."""
+        """Reports loss and metric of a whole split, for example after an epoch. Ignored before the first step."""
         if self._session is None:
             return
         self._drain(wait=True)
@@ -246,7 +247,7 @@ class Watch(Guarded):
     # Starting
 
     def _begin(self) -> Session:
-        """Creates the session: the first step has shown the layers and the loss."""
+        """Creates the session, once the first forward pass has shown the layers and the loss."""
         several = len(self._models) > 1
         facts: dict[str, Any] = {}
         layers: list[dict[str, Any]] = []
@@ -313,7 +314,7 @@ class Watch(Guarded):
             self._observe("input", 0, tensor, None)
 
     def _arm_probe(self) -> None:
-        """Follows the gradient of one small parameter, to see by how much clipping and scaling change it."""
+        """Selects one small parameter, whose gradient shows the factor of clipping and unscaling."""
         trainable = [it for it in self._parameters if it.requires_grad and it.is_leaf]
         if trainable:
             probe = min(reversed(trainable), key=lambda it: it.numel())
@@ -369,13 +370,13 @@ class Watch(Guarded):
         if self._place is not None or self._probe is None or self._device.type != "cpu":
             return
         gradient = self._probe.grad
-        # An overflow of scaled gradients is part of the method.
+        # With a loss scale, an overflow is expected: the scaler skips the step.
         if gradient is not None and self._scaler.scale == 1.0 and not math.isfinite(float(local(gradient).sum())):
             self._place = self._first_nonfinite()
 
     def _first_nonfinite(self) -> NonFinite | None:
         is_sharded = any(hasattr(it, "to_local") for it in self._parameters)
-        # The forward pass of a sharded model is a joint operation of all processes.
+        # The forward pass of a sharded model needs all processes.
         if len(self._models) == 1 and self._batch is not None and not is_sharded:
             args, kwargs = self._batch
             found = first_nonfinite(self._models[0], args, keywords=kwargs)
@@ -420,7 +421,7 @@ class Watch(Guarded):
         if self._device.type == "cpu":
             if probe is not None and now is not None and now.grad is not None:
                 norm = float(local(now.grad).norm())
-                # The gradient before clipping and unscaling, in units of the loss.
+                # Gradients divided by this are those before clipping, without the loss scale.
                 scale *= norm / float(probe) if norm > 0 and float(probe) > 0 else 1.0
             addresses = [0 if it is None else it.data_ptr() for it in gradients]
             self._session.core.gradients(addresses, scale if math.isfinite(scale) and scale > 0 else 1.0)
@@ -520,7 +521,7 @@ def _as_list(optimizer: Any) -> list[torch.optim.Optimizer]:
     if optimizer is None:
         return []
     given = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
-    # Wrappers such as Accelerate's keep the real one; others are followed by `step` alone.
+    # Wrappers such as Accelerate's hold the real optimizer. With any other wrapper, only `run.step` counts.
     found = [getattr(it, "optimizer", it) for it in given]
     return [it for it in found if isinstance(it, torch.optim.Optimizer)]
 

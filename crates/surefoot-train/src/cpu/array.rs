@@ -4,7 +4,7 @@ use crate::kernel::{Matrix, blocked, vectorized};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// A view of shared values. It is changed in place where nothing else shares them.
+/// A strided view of shared values. Operations reuse the memory of values that are not shared.
 #[derive(Clone)]
 pub struct Array {
     values: Arc<Vec<f32>>,
@@ -22,7 +22,11 @@ struct Axis {
 impl Array {
     /// An array of `values`, row-major.
     pub(super) fn new(values: Vec<f32>, shape: &[usize]) -> Self {
-        assert_eq!(values.len(), shape.iter().product::<usize>(), "values fill the shape");
+        assert_eq!(
+            values.len(),
+            shape.iter().product::<usize>(),
+            "the number of values must match the shape"
+        );
         Self { values: Arc::new(values), start: 0, axes: row_major(shape) }
     }
 
@@ -49,7 +53,7 @@ impl Array {
         })
     }
 
-    /// The values in row-major order, copied only if they lie in memory in another.
+    /// The values in row-major order, copied only if they are stored in another order.
     pub(super) fn values(&self) -> Cow<'_, [f32]> {
         if self.is_contiguous() {
             Cow::Borrowed(&self.values[self.start..][..self.len()])
@@ -58,7 +62,7 @@ impl Array {
         }
     }
 
-    /// The values in row-major order, copied only if they are shared or lie in another.
+    /// The values in row-major order, copied only if they are shared or stored in another order.
     pub(super) fn into_values(self) -> Vec<f32> {
         if self.is_contiguous() && self.len() == self.values.len() {
             Arc::unwrap_or_clone(self.values)
@@ -80,7 +84,11 @@ impl Array {
 
     pub(super) fn reshape(self, shape: &[usize]) -> Self {
         if self.is_contiguous() {
-            assert_eq!(self.len(), shape.iter().product::<usize>(), "values fill the shape");
+            assert_eq!(
+                self.len(),
+                shape.iter().product::<usize>(),
+                "the number of values must match the shape"
+            );
             Self { axes: row_major(shape), ..self }
         } else {
             Self::new(self.copied(), shape)
@@ -95,7 +103,7 @@ impl Array {
     pub(super) fn slice(&self, dim: usize, start: usize, len: usize) -> Self {
         let mut out = self.clone();
         let axis = &mut out.axes[dim];
-        assert!(start + len <= axis.len, "a slice lies inside its dimension");
+        assert!(start + len <= axis.len, "a slice must lie inside its dimension");
         out.start += start * axis.stride;
         axis.len = len;
         out
@@ -119,7 +127,7 @@ impl Array {
         Self::new(out, &shape)
     }
 
-    /// `function` of each value.
+    /// Applies `function` to each value.
     #[inline(always)]
     pub(super) fn map(self, function: impl Fn(f32) -> f32) -> Self {
         let shape = self.shape();
@@ -131,16 +139,16 @@ impl Array {
         Self::new(values, &shape)
     }
 
-    /// `function` of each pair of values; dimensions of `other` with size 1 are repeated.
+    /// Applies `function` to each pair of values; dimensions of `other` with size 1 are repeated.
     #[inline(always)]
     pub(super) fn zip(self, other: &Self, function: impl Fn(f32, f32) -> f32) -> Self {
         let shape = self.shape();
         let axes = other.axes.iter().zip(&shape).map(|(axis, &len)| {
-            assert!(axis.len == len || axis.len == 1, "dimensions agree or are 1");
+            assert!(axis.len == len || axis.len == 1, "dimensions must agree or be 1");
             Axis { len, stride: if axis.len == 1 { 0 } else { axis.stride } }
         });
         let axes: Vec<Axis> = axes.collect();
-        assert_eq!(axes.len(), shape.len(), "ranks agree");
+        assert_eq!(axes.len(), shape.len(), "ranks must agree");
         let walk = Walk::new(other.start, &axes);
         let Axis { len, stride } = walk.run;
         let mut values = self.into_values();
@@ -178,7 +186,7 @@ impl Array {
     pub(super) fn matmul(&self, right: &Self) -> Self {
         let [batch, m, k] = self.matrices();
         let [right_batch, right_k, n] = right.matrices();
-        assert!(batch == right_batch && k == right_k, "shapes of a product agree");
+        assert!(batch == right_batch && k == right_k, "shapes of a product must agree");
         let mut shape = self.shape();
         shape[self.axes.len() - 1] = n;
         let mut out = vec![0.0; batch * m * n];
@@ -240,7 +248,7 @@ impl Walk {
         let mut outer: Vec<Axis> = Vec::with_capacity(axes.len());
         for &axis in axes.iter().filter(|axis| axis.len != 1) {
             match outer.last_mut() {
-                // The outer dimension goes on where the inner one ends.
+                // The inner dimension fills one stride of the outer one: both are one run.
                 Some(last) if last.stride == axis.len * axis.stride => {
                     *last = Axis { len: last.len * axis.len, stride: axis.stride };
                 }
@@ -251,7 +259,7 @@ impl Walk {
         Self { start, outer, run }
     }
 
-    /// Calls `visit` with the place in memory of the first value of each run.
+    /// Calls `visit` with the index of the first value of each run.
     #[inline(always)]
     fn each_run(&self, mut visit: impl FnMut(usize)) {
         let mut index = vec![0; self.outer.len()];

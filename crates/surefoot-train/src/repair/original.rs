@@ -81,13 +81,12 @@ pub(crate) fn is_unharmed(result: &TrainingResult, diagnosis: &Diagnosis) -> boo
     has_ended_well(result, diagnosis, UNHARMED)
 }
 
-/// Returns true if a run was trained to its end, had at least this skill in its best epoch, and has
-/// lost little of it since. The end has no limit of its own, because the best epoch is delivered.
+/// Returns true if a run was trained to its end, has at least this skill there, and has lost little
+/// since its best epoch.
 fn has_ended_well(result: &TrainingResult, diagnosis: &Diagnosis, least: f64) -> bool {
     let best = skill(result.best.as_ref(), diagnosis);
     let end = end_skill(result, diagnosis);
-    let kept = end >= best / 2.0 && best - end < LOST;
-    result.reason == StopReason::Finished && best >= least && kept
+    result.reason == StopReason::Finished && end >= least && best - end < LOST
 }
 
 /// Skill at the end of a run: the median of its last evaluations.

@@ -64,6 +64,9 @@ def watch(
         >>> "vanishing_gradient" in [finding.problem for finding in run.findings]
         True
     """
+    for option, value in (("epochs", epochs), ("steps_per_epoch", steps_per_epoch)):
+        if value is not None and value < 1:
+            raise ValueError(f"{option} must be at least 1, not {value}")
     torch = sys.modules.get("torch")
     models = model if isinstance(model, Sequence) else [model]
     if torch is None or not models or not all(isinstance(it, torch.nn.Module) for it in models):

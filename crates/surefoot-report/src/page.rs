@@ -74,6 +74,7 @@ impl RunPage<'_> {
             planned: given.planned,
             last_loss: given.loss.last(),
             metric: self.metric(),
+            is_program: self.run.program().is_some(),
         };
         let (class, status) = match self.summary.as_ref().map(|summary| summary.status) {
             Some(status) if status.is_success() => ("good", status.name()),
@@ -101,13 +102,15 @@ impl RunPage<'_> {
         let (before, after) = (format::metric(name, before), format::metric(name, after));
         html! {
             dl.figures {
-                div {
-                    dt { (capital(&format::metric_name(name))) }
-                    dd {
-                        @if self.history.delivered_attempt().is_some() && before != after {
-                            span.before { (before) } " → "
+                @if !name.is_empty() {
+                    div {
+                        dt { (capital(&format::metric_name(name))) }
+                        dd {
+                            @if self.history.delivered_attempt().is_some() && before != after {
+                                span.before { (before) } " → "
+                            }
+                            (after)
                         }
-                        (after)
                     }
                 }
                 div { dt { "Steps" } dd { (grouped(summary.steps)) } }

@@ -19,8 +19,10 @@ pub(crate) struct Story<'a> {
     pub(crate) planned: Option<u64>,
     /// Last loss of the plan as given.
     pub(crate) last_loss: Option<f64>,
-    /// Name of the metric.
+    /// Name of the metric; empty if there is none.
     pub(crate) metric: &'a str,
+    /// True if another framework trained, which is watched and not repaired.
+    pub(crate) is_program: bool,
 }
 
 impl Story<'_> {
@@ -46,13 +48,14 @@ impl Story<'_> {
             _ => format!("was trained for all {}", counted(self.last_step, "step")),
         };
         let broken = self.last_loss.is_some_and(|loss| !loss.is_finite());
+        let what = if self.is_program { "The model" } else { "The plan" };
         match self.history.main_problem() {
-            Some(problem) => format!("The plan {end}, but training failed {}.", because(problem)),
+            Some(problem) => format!("{what} {end}, but training failed {}.", because(problem)),
             None if summary.status.is_success() => {
-                format!("The plan {end} and no problem was found.")
+                format!("{what} {end} and no problem was found.")
             }
-            None if broken => format!("The plan {end}, but the loss became NaN or infinite."),
-            None => format!("The plan {end}, but training failed."),
+            None if broken => format!("{what} {end}, but the loss became NaN or infinite."),
+            None => format!("{what} {end}, but training failed."),
         }
     }
 
@@ -133,7 +136,7 @@ impl Story<'_> {
 
     fn without_attempts(&self) -> Option<String> {
         if self.history.main_problem().is_some()
-            && let Some(summary) = self.summary
+            && let Some(summary) = self.summary.filter(|_| !self.is_program)
         {
             let reason = match summary.status {
                 Status::Problem => ", because repair was off or declined",
@@ -154,6 +157,9 @@ impl Story<'_> {
 
     /// The metric of the delivered model.
     fn result(&self) -> Option<String> {
+        if self.metric.is_empty() {
+            return None;
+        }
         let name = capital(&format::metric_name(self.metric));
         let split = match self.history.selection_split() {
             Some(Split::Train) => " on the training split (no validation split)",
@@ -224,6 +230,7 @@ mod tests {
             planned: Some(1600),
             last_loss: Some(last_loss),
             metric,
+            is_program: false,
         };
         story.sentences().join(" ")
     }

@@ -22,6 +22,12 @@ def dense(tensor: Tensor) -> Tensor:
     return tensor.contiguous()
 
 
+def address(parameter: Tensor) -> int:
+    """The address of its values, or 0 if they are not contiguous, so that the core does not read them."""
+    tensor = local(parameter)
+    return tensor.data_ptr() if dense(tensor) is tensor else 0
+
+
 def format_of(tensor: Tensor) -> str:
     """The name of its number format, such as ``"float32"``."""
     return str(tensor.dtype).removeprefix("torch.")

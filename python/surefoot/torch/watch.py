@@ -30,7 +30,7 @@ from surefoot.torch.discover import Discovery
 from surefoot.torch.first_nonfinite import NonFinite, first_nonfinite
 from surefoot.torch.observed import ObservedLayer, observed_layers
 from surefoot.torch.scaler import ScalerHook
-from surefoot.torch.tensors import dense, first_tensor, format_of, local
+from surefoot.torch.tensors import address, dense, first_tensor, format_of, local
 
 
 class Watch(Guarded):
@@ -361,7 +361,7 @@ class Watch(Guarded):
     def _sample_weights(self) -> None:
         assert self._session is not None
         if self._device.type == "cpu":
-            self._session.core.before_update([local(it).data_ptr() for it in self._parameters])
+            self._session.core.before_update([address(it) for it in self._parameters])
         else:
             self._queue.sample([local(it) for it in self._parameters])
 
@@ -434,12 +434,13 @@ class Watch(Guarded):
                 if present:
                     groups[index] = present
                 at += count
-            self._queue.measure("gradient", groups, {i: self._layers[i].rows_are_units for i in groups}, scale)
+            # `GradScaler.step` has unscaled the gradients, except for a fused optimizer.
+            self._queue.measure("gradient", groups, {i: self._layers[i].rows_are_units for i in groups}, 1.0)
 
     def _observe_weights(self) -> None:
         assert self._session is not None
         if self._device.type == "cpu":
-            self._session.core.weights([local(it).data_ptr() for it in self._parameters])
+            self._session.core.weights([address(it) for it in self._parameters])
             return
         groups = {
             index: [local(it).detach() for it in layer.parameters]

@@ -69,7 +69,7 @@ def train(setup: Setup, steps: int = 3) -> float:
 
 
 def activations(setup: Setup) -> list[str]:
-    return [call.activation for call in setup._observe().activations]
+    return [call.activation for call in setup.observe().activations]
 
 
 SELU = {"action": "swap_activation", "activation": "selu"}
@@ -372,7 +372,7 @@ def test_new_parameters_are_trained() -> None:
 def test_batch_norm_is_found_as_a_layer_afterwards() -> None:
     setup = setup_of("mlp")
     setup.apply(NORM)
-    infos = setup._observe().facts()["layers"]
+    infos = setup.observe().facts()["layers"]
     kinds = [(info["name"], info["kind"], info["activation"]) for info in infos[:2]]
     assert kinds == [("0", "dense", "sigmoid"), ("0.surefoot_norm", "batch_norm", None)]
     with pytest.raises(CannotApply):
@@ -563,7 +563,7 @@ def test_observing_a_model_does_not_change_it() -> None:
     setup = setup_of("cnn")
     state = {key: value.clone() for key, value in setup.model.state_dict().items()}
     generator = torch.get_rng_state()
-    setup._observe()
+    setup.observe()
     assert torch.equal(torch.get_rng_state(), generator)
     assert all(torch.equal(value, state[key]) for key, value in setup.model.state_dict().items())
 

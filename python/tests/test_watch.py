@@ -516,7 +516,11 @@ with surefoot.watch(model, optimizer, runs=folder / "runs", every=2) as run:
 found = [it.problem for it in run.findings if it.severity == "problem"]
 result = {"steps": run.session.steps, "directory": str(run.directory or ""), "problems": found}
 (folder / f"result-{rank}.json").write_text(json.dumps(result))
+dist.barrier()
 dist.destroy_process_group()
+sys.stderr.flush()
+# The threads of gloo may abort the interpreter while it shuts down.
+os._exit(0)
 '''
 
 

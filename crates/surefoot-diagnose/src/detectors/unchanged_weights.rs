@@ -6,7 +6,8 @@ use crate::finding::{Finding, Problem};
 use crate::measure::Measure;
 
 /// Weights that are meant to learn stay exactly as they are for several blocks: a layer that is cut
-/// off from the loss, or an optimizer that does nothing.
+/// off from the loss, or an optimizer that does nothing. A gradient that is too small to change a
+/// weight in single precision is a vanishing gradient, and not reported here.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnchangedWeights;
 
@@ -24,9 +25,13 @@ impl Detector for UnchangedWeights {
         if context.curve.layers().len() < needed {
             return None;
         }
+        let vanishes = |gradient: f64| gradient > 0.0 && gradient < context.thresholds.beta_2;
         let still = |i: &usize| {
             let mut blocks = context.curve.layers().rev().take(needed);
-            blocks.all(|layers| layers[*i].update_ratio == Some(0.0))
+            blocks.all(|layers| {
+                let layer = &layers[*i];
+                layer.update_ratio == Some(0.0) && !layer.gradient.is_some_and(vanishes)
+            })
         };
         let layers: Vec<usize> = conditions::weighted(context).into_iter().filter(still).collect();
         if layers.is_empty() {
@@ -59,5 +64,17 @@ mod tests {
         course.change(|_, seen| seen.layers[2].update_ratio = Some(0.0));
         assert_eq!(course.run(UnchangedWeights).unwrap().layers, ["dense_3"]);
         assert_eq!(Course::new(facts()).skill(|_| 0.5).run(UnchangedWeights), None);
+    }
+
+    #[test]
+    fn a_vanishing_gradient_is_no_fault_of_the_optimizer() {
+        let mut course = Course::new(facts()).skill(|_| 0.5);
+        course.change(|_, seen| {
+            seen.layers[2].update_ratio = Some(0.0);
+            if let Some(gradient) = &mut seen.layers[2].gradient {
+                gradient.l2 = 1e-9;
+            }
+        });
+        assert_eq!(course.run(UnchangedWeights), None);
     }
 }

@@ -147,6 +147,11 @@ class Queue:
 
     def deliver(self, session: Session, *, wait: bool) -> None:
         """Passes the steps whose numbers have arrived to ``session``; all of them with ``wait``."""
+        if not self._copied and not any(step.tensors() for step in self._waiting):
+            steps, self._waiting = self._waiting, []
+            for step in steps:
+                _deliver(session, step, [])
+            return
         on_host = all(it.device.type == "cpu" for step in self._waiting for it in step.tensors())
         if self._waiting and (on_host or wait or len(self._waiting) >= COPY_EVERY):
             steps, self._waiting = self._waiting, []

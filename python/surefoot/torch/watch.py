@@ -209,7 +209,10 @@ class Watch(Guarded):
             epoch: 1-based epoch; by default derived from ``steps_per_epoch``.
         """
         begun = time.perf_counter()
-        self._losses.append(loss.detach() if isinstance(loss, Tensor) else float(loss))
+        if isinstance(loss, Tensor):
+            self._losses.append(loss.item() if loss.device.type == "cpu" else loss.detach())
+        else:
+            self._losses.append(float(loss))
         if self._optimizers and not self._has_stepped:
             return
         self._has_stepped = False

@@ -83,7 +83,7 @@ fn measure(name: &str, text: &str, epochs: u64, rounds: usize) {
     );
 }
 
-/// The time so far: that of this thread on a processor if it is told, or else of the clock.
+/// The time so far: the CPU time of this thread if the system reports it, else that of the clock.
 fn now(begun: Instant) -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let told = told.and_then(|text| text.split_whitespace().next()?.parse().ok());
@@ -135,7 +135,7 @@ fn replay(plan: &Plan, data: &Dataset) -> (f64, f64) {
             true
         });
     });
-    // Too short for the time that is told.
+    // Too short for the resolution of the CPU time.
     let times = 200;
     let begun = Instant::now();
     for _ in 0..times {

@@ -62,7 +62,7 @@ class Job:
 
 
 class Outcome(NamedTuple):
-    """What a job came to."""
+    """Result of a job."""
 
     digest: str
     checkpoints: int
@@ -336,7 +336,7 @@ def expected(name: str) -> Expected | None:
 
 
 class Verdict(NamedTuple):
-    """What executing a script came to."""
+    """Result of executing a script."""
 
     name: str
     runs: int

@@ -655,6 +655,7 @@ mod tests {
                 .collect();
             search.judge(&judged);
         }
+        // Otherwise there was nothing that could have been tried twice.
         assert!(tried.len() > 10, "{}", tried.len());
     }
 

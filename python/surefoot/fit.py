@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surefoot import _core
 from surefoot.finding import Finding
 
 if TYPE_CHECKING:
@@ -40,10 +38,10 @@ class Attempt:
 
 @dataclass
 class Result:
-    """Result of :func:`surefoot.fit`."""
+    """Result of :func:`surefoot.fit` and :func:`surefoot.keras.fit`."""
 
-    model: torch.nn.Module
-    """The delivered model, with the weights of its best epoch, in evaluation mode."""
+    model: Any
+    """The delivered model, with the weights of its best epoch; a PyTorch module is in evaluation mode."""
     status: str
     """``normal``, ``problem``, ``repaired`` or ``failed``."""
     findings: list[Finding]
@@ -154,46 +152,7 @@ def fit(
         runs=runs,
         name=name,
     )
-    say = (lambda text: None) if quiet else (lambda text: print(text, file=sys.stderr, flush=True))
-    original = trainings.start_original()
-    standing = trainings.train(0, 1.0)
-    problem = next((it for it in original.findings if it.severity == "problem"), None)
-    status, number = "normal", None
-    if problem is not None:
-        say(f"✗ {problem}")
-        status = "problem"
-        if repair:
-            trainings.say = say
-            status, number = _core.repair(
-                trainings,
-                standing,
-                samples=trainings.validation_samples,
-                forbid=list(forbid),
-                order=[],
-                attempts=attempts,
-            )
-        elif not original.is_over:
-            trainings.train(0, 1.0)
-    elif original.metric is None and not original.has_finite_loss:
-        status = "failed"
-    delivered = trainings.contestants[number or 0]
-    result = Result(
-        model=delivered.best_model(),
-        status=status,
-        findings=original.findings,
-        metric_name=trainings.metric_name,
-        before=original.metric,
-        after=delivered.metric,
-        steps=sum(it.steps for it in trainings.contestants.values()),
-        remedies=delivered.remedies,
-        ledger=trainings.ledger,
-        run=original.directory,
-        changes=delivered.changes,
-        source_diff=trainings.source_diff(delivered.actions) if number else None,
-    )
-    trainings.finish()
-    say(summary(result))
-    return result
+    return trainings.run(repair=repair, forbid=forbid, attempts=attempts, quiet=quiet)
 
 
 def summary(result: Result) -> str:

@@ -68,11 +68,15 @@ fn action_json(action: &Action) -> Option<Value> {
         Action::SwapActivation(activation) => {
             json!({"action": "swap_activation", "activation": activation})
         }
+        Action::SetOutputUnits(units) => json!({"action": "set_output_units", "units": units}),
         Action::SetOutputActivation(activation) => {
             json!({"action": "set_output_activation", "activation": activation})
         }
         Action::Reinitialize(Initializers::Fitting) => json!({"action": "reinitialize"}),
         Action::ClipGradient { norm } => json!({"action": "clip_gradient", "norm": norm}),
+        Action::ClipGradientValues { limit } => {
+            json!({"action": "clip_gradient_values", "limit": limit})
+        }
         Action::SetBatchSize(size) => json!({"action": "set_batch_size", "size": size}),
         Action::ExtendTraining { factor } => {
             json!({"action": "extend_training", "factor": factor})
@@ -93,6 +97,7 @@ fn action_json(action: &Action) -> Option<Value> {
             json!({"action": "swap_loss", "loss": loss, "from_logits": from_logits})
         }
         Action::ScaleTargets => json!({"action": "scale_targets"}),
+        Action::ImputeMissing => json!({"action": "impute_missing"}),
         Action::NormalizeData { outliers: Outliers::Keep } => {
             json!({"action": "normalize_data", "clip_outliers": false})
         }
@@ -103,7 +108,7 @@ fn action_json(action: &Action) -> Option<Value> {
     })
 }
 
-/// A Python object that trains the contestants: `surefoot.torch.contest.Trainings`.
+/// A Python object that trains the contestants: a `surefoot.contest.Trainings`.
 struct Host {
     host: Arc<Py<PyAny>>,
 }

@@ -9,12 +9,13 @@ from typing import Any, Callable, Mapping
 
 from torch import nn
 
+from surefoot.source import Source, last_name
+
 from .activations import OVER_CLASSES, class_name, function_name, name_of_module
 from .discover import Discovery
 from .layers import Layer, kind_of
 from .replace import activated
 from .sites import is_user_file, site_of
-from .source import Source, last_name
 from .trace import ActivationCall
 
 _NORMS = {"dense": "BatchNorm1d", "conv1d": "BatchNorm1d", "conv2d": "BatchNorm2d"}

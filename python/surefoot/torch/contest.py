@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 import copy
-import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from surefoot import _core
-from surefoot.finding import Finding
-from surefoot.fit import Attempt, read_attempt
+from surefoot import contest
 from surefoot.torch.advice import Advisor
 from surefoot.torch.data import Batches
-from surefoot.torch.surgery import CannotApply, Setup
+from surefoot.torch.surgery import Setup
 from surefoot.torch.watch import Watch
 
-OBSERVATIONS = 200
-"""Number of observed steps of a training, one for each block of the diagnosis."""
 
-Standing = tuple[_core.Run, float, bool, float | None, float | None]
-"""(Run, share of completed steps, True if trained to its end, metric and loss of its best epoch)."""
+class Contestant(contest.Contestant):
+    """A training of a PyTorch model."""
 
-
-class Contestant:
-    """One training that can be paused: the one as given, or an attempt."""
+    watch: Watch
 
     def __init__(self, owner: Trainings, number: int, actions: list[dict[str, Any]]) -> None:
-        self.number = number
-        self.actions = actions
-        self.remedies: list[str] = []
-        self.steps = 0
-        self.metric: float | None = None
-        self.loss: float | None = None
-        self.has_finite_loss = True
-        self.is_over = False
-        self.finished = False
+        super().__init__(number, actions)
         self._owner = owner
         self._generators = _Generators(owner.seed)
         with self._generators:
@@ -57,39 +42,23 @@ class Contestant:
             runs=runs,
             name=f"attempt-{number}" if number else owner.name,
             # A fixed interval, not one chosen by time: the same seed gives the same findings.
-            every=max(self.total_steps // OBSERVATIONS, 1),
+            every=max(self.total_steps // contest.OBSERVATIONS, 1),
             on_finding="ignore",
             facts=owner.facts(self.setup),
         )
         self.watch.start()
         self._loop = self._train()
         self._best: dict[str, Tensor] | None = None
-        self._has_paused = False
 
-    @property
-    def findings(self) -> list[Finding]:
-        return self.watch.findings
+    def step(self) -> bool:
+        with self._generators:
+            return next(self._loop, True)
 
-    @property
-    def directory(self) -> Path | None:
-        return self.watch.directory
+    def free(self) -> None:
+        # The current batch and the graph of its loss.
+        self._loop.close()
 
-    def train(self, until: int) -> None:
-        """Trains to step ``until``. Stops earlier at a certain problem, at the first likely one and at the end."""
-        while self.steps < until and not self.is_over:
-            with self._generators:
-                self.finished = next(self._loop, True)
-            self.is_over = self.finished or self._has("certain")
-            if not self._has_paused and self._has("likely"):
-                self._has_paused = True
-                break
-        if self.is_over:
-            self.watch.finish(completed=self.finished)
-
-    def _has(self, confidence: str) -> bool:
-        return any(it.severity == "problem" and it.confidence == confidence for it in self.findings)
-
-    def _train(self) -> Iterator[bool]:
+    def _train(self) -> Generator[bool, None, None]:
         """Yields after every step: True after the last."""
         setup, owner = self.setup, self._owner
         for epoch in range(setup.epochs):
@@ -113,23 +82,9 @@ class Contestant:
     def _evaluate(self) -> None:
         owner = self._owner
         loss, metric = owner.evaluate(self.setup)
-        self.has_finite_loss = math.isfinite(loss)
         self.watch.evaluation(loss, metric=metric)
-        is_better = (
-            metric > self.metric
-            if metric is not None and self.metric is not None
-            else self.loss is None or loss < self.loss
-        )
-        if math.isfinite(loss) and (self._best is None or is_better):
-            self.metric, self.loss = metric, loss
+        if self.is_best(loss, metric):
             self._best = copy.deepcopy(self.setup.model.state_dict())
-
-    def standing(self) -> Standing:
-        """Returns progress and quality in the form that the core expects."""
-        share = self.steps / max(self.total_steps, 1)
-        session = self.watch.session
-        assert session is not None  # A contestant that has trained a step has a session.
-        return session.core, min(share, 1.0), self.finished, self.metric, self.loss
 
     def best_model(self) -> nn.Module:
         """Returns the model with the weights of its best epoch, in evaluation mode."""
@@ -138,8 +93,8 @@ class Contestant:
         return self.setup.model.eval()
 
 
-class Trainings:
-    """All contestants of a repair. The core calls its methods; see ``crates/surefoot-python/src/repair.rs``."""
+class Trainings(contest.Trainings[Contestant]):
+    """Trainings of a PyTorch model."""
 
     def __init__(
         self,
@@ -157,12 +112,10 @@ class Trainings:
         runs: str | Path | None,
         name: str | None,
     ) -> None:
+        super().__init__()
         self.seed = seed
         self.runs = runs
         self.name = name
-        self.say: Callable[[str], object] = lambda text: None
-        self.ledger: list[Attempt] = []
-        self.contestants: dict[int, Contestant] = {}
         self._make_model, self._make_optimizer, self._loss_fn = make_model, make_optimizer, loss_fn
         self._epochs = epochs
         self._device = None if device is None else torch.device(device)
@@ -176,72 +129,18 @@ class Trainings:
         )
         self.validation_samples = self._validation.samples if validation is not None else 0
 
-    # Called by the core
+    def contestant(self, number: int, actions: list[dict[str, Any]]) -> Contestant:
+        return Contestant(self, number, actions)
 
-    def apply(self, applied: str, action: str) -> tuple[bool, str]:
-        """Applies ``action`` to a new training with the actions ``applied``.
-
-        Returns True and a description of the change, or False and the reason why it is impossible.
-        """
-        try:
-            with _Generators(self.seed):
-                setup, _ = self.build(json.loads(applied))
-                return True, setup.apply(json.loads(action))
-        except CannotApply as reason:
-            return False, str(reason)
-
-    def start(self, actions: str, attempt: str) -> bool:
-        """Prepares an attempt. Returns False if its actions cannot be applied."""
-        entry = read_attempt(attempt)
-        try:
-            contestant = Contestant(self, entry.number, json.loads(actions))
-        except CannotApply:
-            return False
-        contestant.remedies = entry.remedies
-        self.contestants[entry.number] = contestant
-        self.ledger.append(entry)
-        return True
-
-    def train(self, number: int, share: float) -> Standing:
-        """Trains a contestant up to a share of its steps."""
-        contestant = self.contestants[number]
-        contestant.train(math.ceil(share * contestant.total_steps))
-        return contestant.standing()
-
-    def close(self, number: int, ending: str) -> None:
-        """Ends an attempt, and writes its outcome into the ledger."""
-        contestant = self.contestants[number]
-        entry = next(it for it in self.ledger if it.number == number)
-        entry.state, entry.metric, entry.steps = ending, contestant.metric, contestant.steps
-        contestant.watch.finish(completed=contestant.finished)
-        sign = "✓" if ending == "repaired" else "·"
-        self.say(f"  {number:>2} {sign} {entry.remedies[-1]:<14} {ending.replace('_', ' '):<13} {entry.change}")
-        if ending != "repaired":
-            # Frees the current batch and the graph of its loss.
-            del self.contestants[number]._loop
-
-    def other_problems(self) -> list[str]:
-        """All findings of the training as given, as JSON."""
-        session = self.contestants[0].watch.session
-        return session.core.findings() if session else []
-
-    # Used by the contestants
-
-    def start_original(self) -> Contestant:
-        """Prepares the training as given."""
-        self.contestants[0] = Contestant(self, 0, [])
-        return self.contestants[0]
+    def change(self, applied: list[dict[str, Any]], action: dict[str, Any]) -> str:
+        with _Generators(self.seed):
+            setup, _ = self.build(applied)
+            return setup.apply(action)
 
     def source_diff(self, actions: list[dict[str, Any]]) -> str | None:
-        """Returns the actions as a diff of the program; ``None`` if they cannot be written as one with certainty."""
         with _Generators(self.seed):
             setup, _ = self.build([])
             return Advisor(setup.observe(), setup.optimizer).diff(*actions)
-
-    def finish(self) -> None:
-        """Ends all runs."""
-        for contestant in self.contestants.values():
-            contestant.watch.finish(completed=contestant.finished)
 
     def build(self, actions: list[dict[str, Any]]) -> tuple[Setup, list[str]]:
         """Creates a training with ``actions`` applied, and returns it with a description of each change."""

@@ -19,13 +19,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from surefoot.contest import CannotApply
+
 from .activations import FUNCTIONS, function_name, make_module, name_of_module
 from .trace import ActivationCall
-
-
-class CannotApply(Exception):
-    """An action does not fit this training. The message says why."""
-
 
 #: A call to replace: method of the class, place among the calls in its code, text, True if it is a
 #: method of a tensor, and the new activation.

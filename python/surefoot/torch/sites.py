@@ -15,8 +15,7 @@ import torch
 from torch import nn
 from torch.utils.weak import WeakIdKeyDictionary
 
-#: First and last line, first and last column in bytes. Columns are None before Python 3.11.
-Position = tuple["int | None", "int | None", "int | None", "int | None"]
+from surefoot.source import Position
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler
 
+from surefoot.contest import CannotApply
+
 from .activations import make_module, title
 from .discover import Discovery, describe_optimizer, unwrap
 from .initialize import initialize, initializer_for, rebuild
@@ -27,7 +29,7 @@ from .parts import (
     standardize_inputs,
     unscale_output,
 )
-from .replace import CannotApply, replace_calls
+from .replace import replace_calls
 from .trace import ActivationCall
 from .unchanged import unchanged
 

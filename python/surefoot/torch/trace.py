@@ -14,10 +14,12 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
+from surefoot.source import Position
+
 from .activations import FUNCTIONS, GATES, OVER_CLASSES
 from .layers import OTHER, Layer, is_norm, kind_of, sample_shape
 from .loss import LossCall, loss_function
-from .sites import Position, position_of
+from .sites import position_of
 
 
 @dataclass(eq=False)

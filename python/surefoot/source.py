@@ -9,7 +9,8 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .sites import Position
+Position = tuple["int | None", "int | None", "int | None", "int | None"]
+"""First and last line, first and last column in bytes. Columns are None before Python 3.11."""
 
 
 @dataclass(frozen=True, order=True)

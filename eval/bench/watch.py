@@ -1,15 +1,20 @@
 """Cost of watching a PyTorch loop, against the same loop unwatched and against other ways to collect statistics.
 
-All variants of a model train in turns of a few steps, so that each meets the same state of the machine. The figures are
-medians over the turns of the ratio to the unwatched loop in the same turn.
+All variants of a model train in turns of a few steps, so that each meets the same state of the machine. A round has as
+many turns as it takes to meet several observed steps. The time of a variant is its sum over a round, divided by that of
+the unwatched loop; printed are the median, the lowest and the highest round. Surefoot runs at its default settings and
+records the run. Peak memory is that of a process that trains only one variant.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -78,12 +83,12 @@ def mlp() -> nn.Module:
     return nn.Sequential(nn.Linear(50, 50), nn.ReLU(), *hidden, nn.Linear(50, 10))
 
 
-#: Model, inputs and targets, steps of a turn.
-CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, Tensor]], int]] = {
-    "mlp": (mlp, lambda: (torch.randn(64, 50), torch.randint(10, (64,))), 200),
-    "lenet": (LeNet, lambda: (torch.randn(64, 1, 28, 28), torch.randint(10, (64,))), 40),
-    "resnet18": (ResNet18, lambda: (torch.randn(16, 3, 32, 32), torch.randint(10, (16,))), 4),
-    "gpt": (Gpt, lambda: (torch.randint(256, (4, 128)), torch.randint(256, (4, 128))), 4),
+#: Model, inputs and targets, steps of a turn, turns of a round.
+CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, Tensor]], int, int]] = {
+    "mlp": (mlp, lambda: (torch.randn(64, 50), torch.randint(10, (64,))), 16, 32),
+    "lenet": (LeNet, lambda: (torch.randn(64, 1, 28, 28), torch.randint(10, (64,))), 4, 32),
+    "resnet18": (ResNet18, lambda: (torch.randn(16, 3, 32, 32), torch.randint(10, (16,))), 1, 32),
+    "gpt": (Gpt, lambda: (torch.randint(256, (4, 128)), torch.randint(256, (4, 128))), 1, 32),
 }
 
 
@@ -101,9 +106,29 @@ def foreach(model: nn.Module, optimizer: torch.optim.Optimizer) -> Callable[[Ten
     return lambda loss: torch.stack(torch._foreach_norm([p.grad for p in model.parameters() if p.grad is not None]))
 
 
+def histograms(model: nn.Module, optimizer: torch.optim.Optimizer) -> Callable[[Tensor], object]:
+    """Hooks on all gradients that make a histogram at every 1000th step, which is what ``wandb.watch`` does."""
+    seen: list[list[float]] = []
+    calls = dict.fromkeys((name for name, _ in model.named_parameters()), 0)
+
+    def hook_of(name: str) -> Callable[[Tensor], None]:
+        def hook(gradient: Tensor) -> None:
+            calls[name] += 1
+            if calls[name] % 1000 == 0:
+                flat = gradient.detach().reshape(-1)
+                seen.append(flat.histc(64, min=flat.min().item(), max=flat.max().item()).tolist())
+
+        return hook
+
+    for name, parameter in model.named_parameters():
+        parameter.register_hook(hook_of(name))
+    return lambda loss: None
+
+
 def watched(every: int | None) -> Callable[[nn.Module, torch.optim.Optimizer], Callable[[Tensor], object]]:
     def make(model: nn.Module, optimizer: torch.optim.Optimizer) -> Callable[[Tensor], object]:
-        run = surefoot.watch(model, optimizer, runs=None, every=every, on_finding="ignore")
+        runs = tempfile.mkdtemp(prefix="surefoot-bench-")
+        run = surefoot.watch(model, optimizer, runs=runs, every=every, on_finding="ignore")
         run.start()
         return run.step
 
@@ -115,20 +140,21 @@ VARIANTS: dict[str, Any] = {
     "surefoot": watched(None),
     "surefoot, every step": watched(1),
     "_foreach_norm": foreach,
+    "histograms like W&B": histograms,
     "item() per tensor": items,
 }
 
 
-def steps(case: str, variant: str, device: torch.device) -> Iterator[float]:
+def turns(case: str, variant: str, device: torch.device, clock: Callable[[], float]) -> Iterator[float]:
     """Yields the seconds of each turn."""
-    make_model, make_data, count = CASES[case]
+    make_model, make_data, count, _ = CASES[case]
     torch.manual_seed(0)
     model = make_model().to(device)
     x, y = (it.to(device) for it in make_data())
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     after = VARIANTS[variant](model, optimizer)
     while True:
-        begun = time.perf_counter()
+        begun = clock()
         for _ in range(count):
             loss = F.cross_entropy(model(x), y)
             optimizer.zero_grad()
@@ -137,33 +163,75 @@ def steps(case: str, variant: str, device: torch.device) -> Iterator[float]:
             after(loss)
         if device.type == "cuda":
             torch.cuda.synchronize()
-        yield time.perf_counter() - begun
+        yield clock() - begun
+
+
+def peak(case: str, variant: str, device: torch.device) -> float:
+    """Trains for some steps and returns the peak memory of the device or the process in MiB."""
+    loop = turns(case, variant, device, time.perf_counter)
+    for _ in range(-(-16 // CASES[case][2])):
+        next(loop)
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated() / 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def peaks(case: str, variants: list[str], arguments: argparse.Namespace) -> dict[str, float]:
+    """Returns the peak memory of each variant: the median of three processes."""
+    found = {}
+    for variant in variants:
+        command = [sys.executable, __file__, "--peak", "--case", case, "--variant", variant]
+        command += ["--threads", str(arguments.threads), "--device", arguments.device]
+        runs = [float(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(3)]
+        found[variant] = statistics.median(runs)
+    return found
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--case", action="append", choices=list(CASES), help="model; by default all")
-    parser.add_argument("--turns", type=int, default=15, help="turns of each variant (default 15)")
+    parser.add_argument("--variant", action="append", choices=list(VARIANTS), help="by default all")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of each variant (default 5)")
+    parser.add_argument("--clock", choices=["wall", "cpu"], default="wall", help="cpu leaves other processes out")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--peak", action="store_true", help="print the peak memory in MiB of one case and variant")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     device = torch.device(arguments.device)
+    variants = list(dict.fromkeys(["unwatched", *(arguments.variant or VARIANTS)]))
+    if arguments.peak:
+        print(peak(arguments.case[0], variants[-1], device))
+        return 0
+    clock = time.perf_counter if arguments.clock == "wall" else time.process_time
     for case in arguments.case or CASES:
-        loops = {variant: steps(case, variant, device) for variant in VARIANTS}
+        count, length = CASES[case][2:]
+        memory = peaks(case, variants, arguments)
+        loops = {variant: turns(case, variant, device, clock) for variant in variants}
         for loop in loops.values():
-            for _ in range(3):  # Warms up, and lets Surefoot choose its interval.
+            for _ in range(-(-16 // count)):  # Warms up, and lets Surefoot choose its interval.
                 next(loop)
-        turns = [{variant: next(loop) for variant, loop in loops.items()} for _ in range(arguments.turns)]
-        base = statistics.median(turn["unwatched"] for turn in turns) / CASES[case][2]
-        for variant in VARIANTS:
-            added = statistics.median(turn[variant] / turn["unwatched"] - 1 for turn in turns)
+        rounds = []
+        for _ in range(arguments.rounds):
+            sums = dict.fromkeys(variants, 0.0)
+            for turn in range(length):
+                # Another order in every turn: a loop is slower after one that uses more of the caches.
+                for at in range(len(variants)):
+                    variant = variants[(at + turn) % len(variants)]
+                    sums[variant] += next(loops[variant])
+            rounds.append(sums)
+        base = statistics.median(sums["unwatched"] for sums in rounds) / (count * length)
+        for variant in variants:
+            added = sorted(sums[variant] / sums["unwatched"] - 1 for sums in rounds)
+            more = memory[variant] / memory["unwatched"] - 1
             if arguments.json:
-                row = {"case": case, "variant": variant, "ms": base * 1e3, "added": added, "device": str(device)}
+                row = {"case": case, "variant": variant, "ms": base * 1e3, "added": statistics.median(added)}
+                row |= {"lowest": added[0], "highest": added[-1], "memory": more, "device": str(device)}
                 print(json.dumps(row), flush=True)
             else:
-                print(f"{case:<9} {variant:<22} {base * 1e3:8.2f} ms/step {added:+8.1%}", flush=True)
+                cost = f"{statistics.median(added):+7.1%} ({added[0]:+.1%} to {added[-1]:+.1%})"
+                print(f"{case:<9} {variant:<22} {base * 1e3:8.2f} ms/step {cost:<28} memory {more:+.1%}", flush=True)
     return 0
 
 

@@ -131,6 +131,54 @@ def test_nan_names_the_first_layer_and_saves_the_batch(tmp_path: Path) -> None:
     assert numpy.load(file)["input0"].shape == (64, 2)
 
 
+def test_nan_at_a_step_that_is_not_observed_names_the_first_layer() -> None:
+    model = nn.Sequential(nn.Linear(2, 8), Root(), nn.Linear(8, 1))
+    with torch.no_grad():
+        model[0].weight.zero_()
+        model[0].bias.fill_(1.0)
+
+    def spoil(step: int) -> None:
+        if step == 30:
+            with torch.no_grad():
+                model[0].bias.fill_(-5.0)
+
+    run = train(model, adam(model, 1e-4), steps=40, before=spoil, every=1000)
+    finding = next(it for it in run.findings if it.problem == "non_finite_loss")
+    assert (finding.step, finding.layers) == (30, ["1"])
+
+
+def test_a_step_that_is_not_observed_calls_no_operation_but_reading_the_loss() -> None:
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Counter(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            calls.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    def step(run: Any = None) -> None:
+        loss = F.binary_cross_entropy_with_logits(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if run is not None:
+            run.step(loss)
+
+    x, y = data()
+    model = mlp()
+    optimizer = adam(model)
+    calls: list[str] = []
+    step()
+    with Counter():
+        step()
+    alone, calls = calls, []
+    with surefoot.watch(model, optimizer, runs=None, every=8) as run:
+        for _ in range(10):
+            step(run)
+        with Counter():
+            step(run)
+    assert calls == [*alone, "aten._local_scalar_dense.default"]
+
+
 def test_losses_of_accumulated_batches_are_one_step() -> None:
     model = mlp()
     optimizer = adam(model)

@@ -151,6 +151,15 @@ impl Run {
         })
     }
 
+    /// True if the gradient of a parameter at `address` has neither NaN nor infinite values. Cheap
+    /// enough for every step if the parameter is small.
+    fn is_finite(&self, parameter: usize, address: usize) -> PyResult<bool> {
+        let count = self.parameters.len();
+        let missing = || PyValueError::new_err(format!("no parameter {parameter} of {count}"));
+        let parameter = self.parameters.get(parameter).ok_or_else(missing)?;
+        Ok(parameter.at(address).is_finite())
+    }
+
     /// Samples the weights before the update, for `weights` to measure its size.
     fn before_update(&mut self, addresses: Vec<usize>) -> PyResult<()> {
         catch(|| {

@@ -75,6 +75,22 @@ impl Tensor {
         }
     }
 
+    /// True if none of its values is NaN or infinite.
+    pub(crate) fn is_finite(self) -> bool {
+        fn all<T: Element>(values: &[T]) -> bool {
+            values.iter().all(|value| value.to_f64().is_finite())
+        }
+        // SAFETY: as in `moments`.
+        unsafe {
+            match self.format {
+                Format::F16 => all(self.values::<f16>()),
+                Format::Bf16 => all(self.values::<bf16>()),
+                Format::F32 => all(self.values::<f32>()),
+                Format::F64 => all(self.values::<f64>()),
+            }
+        }
+    }
+
     /// Share of its `rows` whose every value is exactly zero.
     pub(crate) fn zero_rows(self, rows: usize) -> Option<f64> {
         // SAFETY: as in `moments`.

@@ -24,6 +24,13 @@ SAMPLE = 4096
 _BOUNDS = {"sigmoid": (0.01, 0.99), "hard_sigmoid": (0.01, 0.99), "tanh": (-0.98, 0.98)}
 
 
+def number(value: Tensor | float) -> Tensor | float:
+    """The value as a number, unless it is a tensor on a GPU: reading that would wait for the device."""
+    if isinstance(value, Tensor):
+        return float(value.item()) if value.is_cpu else value.detach()
+    return float(value)
+
+
 def bounds(activation: str | None) -> tuple[float, float] | None:
     """Outputs at or beyond these are saturated; ``None`` for an activation without bounds."""
     return _BOUNDS.get(activation or "")
@@ -103,19 +110,27 @@ class Queue:
         self._samples: dict[int, Tensor] = {}
 
     def __len__(self) -> int:
-        return len(self._waiting) + sum(len(steps) for steps, _, _ in self._copied)
+        under_way = sum(len(steps) for steps, _, _ in self._copied) if self._copied else 0
+        return len(self._waiting) + under_way
 
     def put(
         self,
+        session: Session,
         losses: list[Tensor | float],
         metric: Tensor | float | None,
         epoch: int | None,
         rate: float | None,
     ) -> None:
-        """Adds a step with the measurements since the previous one."""
-        metric = metric.detach() if isinstance(metric, Tensor) else metric
+        """Adds a step with the measurements since the previous one, and delivers what has arrived."""
+        if not (self._waiting or self._copied or self._measurements or isinstance(metric, Tensor)):
+            known = [it for it in losses if not isinstance(it, Tensor)]
+            if len(known) == len(losses):
+                # All numbers are on the host.
+                session.step(sum(known) / len(known), epoch=epoch, metric=metric, learning_rate=rate)
+                return
         self._waiting.append(_Step(losses, metric, epoch, rate, self._measurements))
         self._measurements = []
+        self.deliver(session, wait=False)
 
     def measure(
         self,
@@ -147,11 +162,6 @@ class Queue:
 
     def deliver(self, session: Session, *, wait: bool) -> None:
         """Passes the steps whose numbers have arrived to ``session``; all of them with ``wait``."""
-        if not self._copied and not any(step.tensors() for step in self._waiting):
-            steps, self._waiting = self._waiting, []
-            for step in steps:
-                _deliver(session, step, [])
-            return
         on_host = all(it.device.type == "cpu" for step in self._waiting for it in step.tensors())
         if self._waiting and (on_host or wait or len(self._waiting) >= COPY_EVERY):
             steps, self._waiting = self._waiting, []

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+_PLAIN = (Tensor, nn.Parameter)
+_FORMAT_NAMES: dict[torch.dtype, str] = {}
 
 
 def local(tensor: Tensor) -> Tensor:
     """The shard of this process, of a distributed tensor."""
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    # A missing attribute of a tensor takes a microsecond to find out.
+    return tensor if type(tensor) in _PLAIN or not hasattr(tensor, "to_local") else tensor.to_local()
 
 
 def dense(tensor: Tensor) -> Tensor:
@@ -30,7 +34,10 @@ def address(parameter: Tensor) -> int:
 
 def format_of(tensor: Tensor) -> str:
     """The name of its number format, such as ``"float32"``."""
-    return str(tensor.dtype).removeprefix("torch.")
+    name = _FORMAT_NAMES.get(tensor.dtype)
+    if name is None:
+        name = _FORMAT_NAMES[tensor.dtype] = str(tensor.dtype).removeprefix("torch.")
+    return name
 
 
 def first_tensor(output: Any) -> Tensor | None:

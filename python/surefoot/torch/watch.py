@@ -1,8 +1,8 @@
 """Watches a PyTorch training loop.
 
-A step that is not observed costs one call into Rust and, on CPU, the sum of one small gradient. Gradients, weights and
-outputs are read in place by the Rust core at every n-th step, where n is chosen in the first steps so that watching
-takes about 2% of the time. On a GPU, statistics are computed there and copied asynchronously for several steps at once.
+A step that is not observed calls no operation of PyTorch: on CPU, the Rust core looks for NaN in one small gradient and
+takes the loss. Gradients, weights and outputs are read in place by the core at every n-th step, where n is chosen in the
+first steps so that observing takes about 1.5% of the time. On a GPU, statistics are computed there and copied asynchronously for several steps at once.
 The host waits for them only at an evaluation, at the end, and when it is at least 16 steps ahead of the device.
 """
 
@@ -68,7 +68,7 @@ class Watch(Guarded):
         self._layers: list[ObservedLayer] = []
         self._parameters: list[nn.Parameter] = []
         self._handles: list[Any] = []
-        self._output_handles: list[Any] = []
+        self._observing_handles: list[Any] = []
         self._seen_outputs: set[int] = set()
         self._losses: list[Tensor | float] = []
         self._has_stepped = False
@@ -76,6 +76,7 @@ class Watch(Guarded):
         self._observing = True
         self._has_gradients = False
         self._probe: nn.Parameter | None = None
+        self._probe_index = 0
         self._probe_norm: Tensor | None = None
         self._place: NonFinite | None = None
         self._advisor: Advisor | None = None
@@ -116,7 +117,6 @@ class Watch(Guarded):
             self._handles.append(model.register_forward_pre_hook(self._remember_batch, with_kwargs=True))
         for optimizer in self._optimizers:
             self._handles.append(optimizer.register_step_pre_hook(self._enter_update))
-            self._handles.append(optimizer.register_step_post_hook(self._leave_update))
 
     def finish(self, *, completed: bool = True) -> None:
         """Detaches the hooks and ends the run. Leaving the ``with`` block does the same.
@@ -133,10 +133,10 @@ class Watch(Guarded):
         self._detach()
 
     def _detach(self) -> None:
-        for handle in self._handles + self._output_handles:
+        for handle in self._handles + self._observing_handles:
             handle.remove()
         self._handles.clear()
-        self._output_handles.clear()
+        self._observing_handles.clear()
         for discovery in self._discoveries:
             discovery.close()
         self._scaler.detach()
@@ -209,25 +209,22 @@ class Watch(Guarded):
             epoch: 1-based epoch; by default derived from ``steps_per_epoch``.
         """
         begun = time.perf_counter()
-        if isinstance(loss, Tensor):
-            self._losses.append(loss.item() if loss.device.type == "cpu" else loss.detach())
-        else:
-            self._losses.append(float(loss))
+        self._losses.append(on_device.number(loss))
         if self._optimizers and not self._has_stepped:
             return
         self._has_stepped = False
-        value = accuracy if accuracy is not None else metric
-        if value is not None and self._metric_name is None:
-            self._metric_name = "accuracy" if accuracy is not None else "metric"
+        value = None
+        if accuracy is not None or metric is not None:
+            value = on_device.number(accuracy if accuracy is not None else metric)  # type: ignore[arg-type]
+            self._metric_name = self._metric_name or ("accuracy" if accuracy is not None else "metric")
         session = self._session or self._begin()
         losses, self._losses = self._losses, []
         if self._observing:
             if not self._optimizers:
                 self._observe_gradients(range(len(self._parameters)))
             self._observe_weights()
-        rate = self._optimizers[0].param_groups[0]["lr"] if self._optimizers else None
-        self._queue.put(losses, value, epoch, None if rate is None else float(rate))
-        self._drain(wait=False)
+        rate = float(self._optimizers[0].param_groups[0]["lr"]) if self._optimizers else None
+        self._queue.put(session, losses, value, epoch, rate)
         self._plan_next(session, begun)
 
     @guarded
@@ -284,7 +281,7 @@ class Watch(Guarded):
         self._known = facts
         self._session = self._open(facts)
         self._session.core.set_parameters(parameters)
-        self._arm_probe()
+        self._choose_probe()
         self._observe_input()
         return self._session
 
@@ -306,7 +303,9 @@ class Watch(Guarded):
         if torch.is_grad_enabled():
             self._batch = (args, kwargs)
             if self._observing and self._session is not None:
+                begun = time.perf_counter()
                 self._observe_input()
+                self._schedule.spent(begun)
 
     # Observing
 
@@ -316,17 +315,16 @@ class Watch(Guarded):
         if tensor is not None and tensor.dtype in on_device.FORMATS:
             self._observe("input", 0, tensor, None)
 
-    def _arm_probe(self) -> None:
-        """Selects one small parameter, whose gradient shows the factor of clipping and unscaling."""
-        trainable = [it for it in self._parameters if it.requires_grad and it.is_leaf]
-        if trainable:
-            probe = min(reversed(trainable), key=lambda it: it.numel())
-            self._handles.append(probe.register_post_accumulate_grad_hook(self._note_probe))
-            self._probe = probe
+    def _choose_probe(self) -> None:
+        """Selects one small parameter on CPU. Its gradient shows NaN, and the factor of clipping and unscaling."""
+        trainable = [i for i, it in enumerate(self._parameters) if it.requires_grad and it.is_leaf]
+        if trainable and self._device.type == "cpu":
+            self._probe_index = min(reversed(trainable), key=lambda i: self._parameters[i].numel())
+            self._probe = self._parameters[self._probe_index]
 
     @guarded
     def _note_probe(self, parameter: Tensor) -> None:
-        if self._observing and parameter.grad is not None:
+        if parameter.grad is not None:
             self._probe_norm = local(parameter.grad).norm()
 
     @guarded
@@ -349,17 +347,21 @@ class Watch(Guarded):
 
     @guarded
     def _enter_update(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if not _closure(args, kwargs):
+        self._has_stepped = True
+        if not self._observing and self._session is not None:
+            if not _closure(args, kwargs):
+                self._look_for_nan()
+        elif not _closure(args, kwargs):
             self.before_update(optimizer)
-        elif self._observing and self._session is not None:
+        elif self._session is not None:
             self._sample_weights()
 
     @guarded
     def _leave_update(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        if _closure(args, kwargs) and not self._has_gradients and self._observing and self._session:
+        """Observes the gradients of an update with a closure."""
+        if not self._has_gradients and self._session and _closure(args, kwargs):
             mine = {id(it) for group in optimizer.param_groups for it in group["params"]}
             self._observe_gradients(i for i, it in enumerate(self._parameters) if id(it) in mine)
-        self._has_stepped = True
 
     def _sample_weights(self) -> None:
         assert self._session is not None
@@ -369,12 +371,14 @@ class Watch(Guarded):
             self._queue.sample([local(it) for it in self._parameters])
 
     def _look_for_nan(self) -> None:
-        """Finds the first layer with NaN before the update spreads it to all weights. On CPU only: it reads a value."""
-        if self._place is not None or self._probe is None or self._device.type != "cpu":
+        """Finds the first layer with NaN before the update spreads it to all weights. On CPU only: it reads values."""
+        probe = self._probe
+        if probe is None or self._place is not None or self._session is None or probe.grad is None:
             return
-        gradient = self._probe.grad
+        address = dense(local(probe.grad)).data_ptr()
+        is_finite = self._session.core.is_finite(self._probe_index, address)
         # With a loss scale, an overflow is expected: the scaler skips the step.
-        if gradient is not None and self._scaler.scale == 1.0 and not math.isfinite(float(local(gradient).sum())):
+        if not is_finite and self._scaler.scale == 1.0:
             self._place = self._first_nonfinite()
 
     def _first_nonfinite(self) -> NonFinite | None:
@@ -468,16 +472,21 @@ class Watch(Guarded):
         else:
             self._session.core.output(layer, tensor.data_ptr(), tensor.numel(), format_of(tensor))
 
-    def _arm_outputs(self) -> None:
+    def _arm(self) -> None:
+        """Attaches the hooks that only an observed step needs."""
+        if self._probe is not None:
+            self._observing_handles.append(self._probe.register_post_accumulate_grad_hook(self._note_probe))
+        for optimizer in self._optimizers:
+            self._observing_handles.append(optimizer.register_step_post_hook(self._leave_update))
         for index, layer in enumerate(self._layers):
             if layer.output_module is not None:
                 hook = self._output_hook(index, layer)
-                self._output_handles.append(layer.output_module.register_forward_hook(hook))
+                self._observing_handles.append(layer.output_module.register_forward_hook(hook))
 
-    def _disarm_outputs(self) -> None:
-        for handle in self._output_handles:
+    def _disarm(self) -> None:
+        for handle in self._observing_handles:
             handle.remove()
-        self._output_handles.clear()
+        self._observing_handles.clear()
         self._seen_outputs.clear()
 
     def _output_hook(self, index: int, layer: ObservedLayer) -> Any:
@@ -501,20 +510,22 @@ class Watch(Guarded):
     # The schedule
 
     def _plan_next(self, session: Session, begun: float) -> None:
-        """Decides if the next step is observed, and attaches or detaches the hooks of outputs."""
-        self._schedule.spent(begun)
-        if self._schedule.end_step():
-            event = {"event": "observe_every", "step": session.steps, "every": self._schedule.every}
-            session.core.event(json.dumps(event))
-        observing = self._schedule.observes(session.steps + len(self._queue))
-        if observing and not self._output_handles:
-            self._arm_outputs()
-        elif not observing and self._output_handles:
-            self._disarm_outputs()
-        else:
+        """Decides if the next step is observed, and attaches or detaches the hooks for it."""
+        schedule = self._schedule
+        every = schedule.every
+        was_observing, self._observing = self._observing, schedule.observes(session.steps + len(self._queue))
+        if was_observing and every != 1:
+            self._disarm()
+        if self._observing:
+            self._has_gradients = False
             self._seen_outputs.clear()
-        self._observing = observing
-        self._has_gradients = False
+            if not self._observing_handles:
+                self._arm()
+        if every is None:
+            schedule.spent(begun)
+            if schedule.end_step():
+                event = {"event": "observe_every", "step": session.steps, "every": schedule.every}
+                session.core.event(json.dumps(event))
 
     def _drain(self, *, wait: bool) -> None:
         if self._session is not None:
@@ -532,7 +543,7 @@ def _as_list(optimizer: Any) -> list[torch.optim.Optimizer]:
 
 def _closure(args: Any, kwargs: Any) -> bool:
     """True if ``optimizer.step`` was called with a closure, which computes the gradients only then."""
-    return any(it is not None for it in (*args[1:], kwargs.get("closure")))
+    return (len(args) > 1 and args[1] is not None) or (bool(kwargs) and kwargs.get("closure") is not None)
 
 
 def _rank() -> int:

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use surefoot_diagnose::{Facts, Finding};
 use surefoot_repair::{
-    Action, Arena, ContestResult, Decay, Ending, Initializers, LossKind, Outliers, Proposal,
-    RepairConfig, RepairSearch, Standing, Subject, contest, remedies,
+    Action, AttemptTrainer, ContestConfig, ContestResult, Decay, Ending, Initializers, LossKind,
+    Outliers, Proposal, RepairConfig, RepairSearch, Standing, Subject, contest, remedies,
 };
 
 /// A training in Python, identified by the actions that are applied to it.
@@ -124,7 +124,7 @@ impl Host {
     }
 }
 
-impl Arena<Training> for Host {
+impl AttemptTrainer<Training> for Host {
     type Error = PyErr;
 
     fn start(&mut self, proposal: &Proposal<Training>) -> PyResult<bool> {
@@ -146,7 +146,7 @@ impl Arena<Training> for Host {
         tasks.iter().map(train).collect()
     }
 
-    fn close(&mut self, number: u32, ending: Ending, _standing: &Standing) -> PyResult<()> {
+    fn close(&mut self, number: u32, ending: Ending, _: &Standing, _: bool) -> PyResult<()> {
         Python::attach(|py| self.call(py, "close", (number, ending.name())).map(drop))
     }
 }
@@ -184,7 +184,8 @@ pub(crate) fn repair(
     let facts: Facts = original.facts.clone();
     let search = RepairSearch::new(subject, finding, &others, facts, remedies::all(), config);
     catch(|| {
-        let result = contest(&mut Host { host }, search, original, samples)?;
+        let config = ContestConfig { samples, least_budget: 0 };
+        let result = contest(&mut Host { host }, search, original, config)?;
         Ok(match result {
             ContestResult::Repaired(number) => ("repaired", Some(number)),
             ContestResult::Dismissed => ("normal", None),

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use surefoot_diagnose::{
-    Activation, Confidence, Diagnosis, Evaluation, Facts, Finding, LayerObservation, Observation,
-    Severity, Split, Summary, Thresholds,
+    Activation, Diagnosis, Evaluation, Facts, Finding, LayerObservation, Observation, Split,
+    Summary, Thresholds,
 };
 use surefoot_record::{Environment, Event, Header, Recorder, StateDigest, WatchedRun};
 use surefoot_repair::Standing;
@@ -331,17 +331,7 @@ impl Run {
 impl Run {
     /// Standing of the run in a contest, without its share of steps, metric and loss.
     pub(crate) fn standing(&mut self) -> Standing {
-        let diagnosis = self.run().diagnosis();
-        let problems = || diagnosis.findings().iter().filter(|it| it.severity == Severity::Problem);
-        let certain = problems().find(|finding| finding.confidence == Confidence::Certain);
-        Standing {
-            ended_by_problem: certain.is_some(),
-            problem: certain.or_else(|| problems().next()).cloned(),
-            facts: diagnosis.facts().clone(),
-            skill: diagnosis.curve().recent_skill(4),
-            is_falling: diagnosis.curve().is_falling(),
-            ..Standing::default()
-        }
+        Standing::of(self.run().diagnosis())
     }
 
     fn run(&mut self) -> &mut WatchedRun {

@@ -4,10 +4,14 @@
 //! trains to its end. A problem that is only likely does not end the training as given: it remains a
 //! contestant and trains to the same shares of its steps as the attempts, so that a repair has to beat
 //! the result that it reaches without a change.
+//!
+//! Contestants advance by shares of their steps and never by the clock, so the result is the same on
+//! any number of cores.
 
+use crate::catch_up::cannot_reach;
 use crate::search::{AttemptResult, AttemptVerdict, Proposal, RepairSearch};
+use crate::standing::Standing;
 use crate::subject::Subject;
-use surefoot_diagnose::{Facts, Finding, TaskKind};
 
 /// Bounds on the share of its steps that an attempt is on probation. Within them it is the share
 /// after which the problem was found, so that a persistent problem shows again.
@@ -15,16 +19,10 @@ const PROBATION: [f64; 2] = [0.06, 0.15];
 /// Share of its steps after which an attempt that has learned nothing is deferred.
 const CHECK: f64 = 0.35;
 /// Share of its steps after which an attempt pauses until the training as given has trained as far.
-const SYNC_EVERY: f64 = 0.1;
-/// First and last share of its steps at which the training as given may be given up.
-const GIVE_UP: [f64; 2] = [0.4, 0.7];
-/// Skill of a contestant that has learned something.
-const SOME_SKILL: f64 = 0.2;
-/// Skill of a training that has learned in spite of a likely problem.
-const LEARNED: f64 = 0.15;
+const SYNC_EVERY: f64 = 0.15;
 /// Skill at which one attempt that is not better is enough to call the training as given normal.
 const LEARNED_WELL: f64 = 0.8;
-/// Steps of all attempts after which no further one is started, as a multiple of those of the
+/// Steps of all ended attempts after which no further one is started, as a multiple of those of the
 /// training as given.
 const BUDGET: f64 = 12.0;
 /// Largest number of deferred attempts.
@@ -33,8 +31,17 @@ const DEFERRED: usize = 3;
 /// Number of the training as given among the contestants. Attempts count from 1.
 pub const ORIGINAL: u32 = 0;
 
-/// Trains contestants for a [`contest`].
-pub trait Arena<S> {
+/// Options of a [`contest`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContestConfig {
+    /// Number of validation samples; 0 if the training data are evaluated.
+    pub samples: usize,
+    /// Steps of attempts that are always allowed, however short the training as given is.
+    pub least_budget: u64,
+}
+
+/// Trains the contestants of a [`contest`].
+pub trait AttemptTrainer<S> {
     /// Error that ends the contest.
     type Error;
 
@@ -45,41 +52,31 @@ pub trait Arena<S> {
     /// order. A contestant stops before that at a certain problem, and at its first likely one.
     fn train(&mut self, tasks: &[(u32, f64)]) -> Result<Vec<Standing>, Self::Error>;
 
-    /// Ends an attempt and records its ending.
+    /// Ends an attempt and records its ending. If `is_best`, it is the best attempt so far, and its
+    /// model may be delivered.
     fn close(
         &mut self,
         number: u32,
         ending: Ending,
         standing: &Standing,
+        is_best: bool,
     ) -> Result<(), Self::Error>;
+
+    /// Notes that the training as given is not trained further, because it cannot reach the result of
+    /// an attempt.
+    fn give_up_original(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
 
     /// Returns true if the user has asked to stop.
     fn is_interrupted(&mut self) -> bool {
         false
     }
-}
 
-/// Progress and quality of a contestant that has paused or ended.
-#[derive(Clone, Debug, Default)]
-pub struct Standing {
-    /// Share of its steps that it has completed.
-    pub share: f64,
-    /// True if it was trained to its end.
-    pub finished: bool,
-    /// The first certain problem, or else the first likely one.
-    pub problem: Option<Finding>,
-    /// True if the problem is certain, so that it cannot train further.
-    pub ended_by_problem: bool,
-    /// Facts of the run.
-    pub facts: Facts,
-    /// Recent skill; see [`Block::skill`](surefoot_diagnose::Block::skill).
-    pub skill: Option<f64>,
-    /// True if the recent loss is clearly below the initial one.
-    pub is_falling: bool,
-    /// Metric of its best model on the validation split.
-    pub metric: Option<f64>,
-    /// Loss of its best model on the validation split.
-    pub loss: Option<f64>,
+    /// Returns true if the user wants no further attempts.
+    fn is_declined(&self) -> bool {
+        false
+    }
 }
 
 /// Outcome of an attempt.
@@ -123,83 +120,38 @@ pub enum ContestResult {
     Interrupted,
 }
 
-impl Standing {
-    /// Returns true if it cannot be trained further.
-    fn is_over(&self) -> bool {
-        self.finished || self.ended_by_problem
-    }
-
-    /// Share of the way from a constant prediction to a perfect one, by the metric or else the loss.
-    fn overall_skill(&self) -> f64 {
-        let by_metric = self.metric.zip(self.facts.chance);
-        let skill = by_metric
-            .map(|(metric, chance)| (metric - chance) / (1.0 - chance).max(f64::MIN_POSITIVE));
-        skill.or(self.skill).unwrap_or(0.0)
-    }
-
-    /// Returns true if it is better than `old` by more than the noise of `samples` validation samples,
-    /// and better than a constant prediction.
-    pub fn is_improved(&self, old: &Standing, samples: usize) -> bool {
-        let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
-        let Some(metric) = finite(self.metric) else {
-            let (new, old_loss) = (finite(self.loss), finite(old.loss));
-            return finite(old.metric).is_none()
-                && new.is_some_and(|new| old_loss.is_none_or(|old| new < old));
-        };
-        let above_chance = self.facts.chance.is_none_or(|chance| metric > chance);
-        let beats = |old: f64| metric > old + noise(metric, old, self.facts.task, samples);
-        above_chance && finite(old.metric).is_none_or(beats)
-    }
-
-    /// Returns true if not even a perfect metric would count as an improvement.
-    fn is_unbeatable(&self, samples: usize) -> bool {
-        self.metric.is_some_and(|it| 1.0 <= it + noise(1.0, it, self.facts.task, samples))
-    }
-}
-
-/// Standard error of the difference between two metrics on `samples` samples.
-fn noise(new: f64, old: f64, task: Option<TaskKind>, samples: usize) -> f64 {
-    if samples == 0 {
-        return 0.0;
-    }
-    let variance = |metric: f64| match task {
-        // Of a mean of squared errors, relative to the variance of the targets.
-        Some(TaskKind::Regression) => 2.0 * (1.0 - metric).powi(2),
-        _ => (metric * (1.0 - metric)).max(0.0),
-    };
-    ((variance(new) + variance(old)) / samples as f64).sqrt()
-}
-
-/// Searches for a repair of the training whose problem is in `original`. `samples` is the number of
-/// validation samples.
+/// Searches for a repair of the training whose problem is in `original`.
 ///
 /// # Errors
 ///
-/// The first error of the arena.
-pub fn contest<S: Subject, A: Arena<S>>(
-    arena: &mut A,
+/// The first error of the trainer.
+pub fn contest<S: Subject, T: AttemptTrainer<S>>(
+    trainer: &mut T,
     search: RepairSearch<S>,
     original: Standing,
-    samples: usize,
-) -> Result<ContestResult, A::Error> {
+    config: ContestConfig,
+) -> Result<ContestResult, T::Error> {
     let found_at = original.share;
+    let budget = BUDGET * original.facts.total_steps().unwrap_or(0) as f64;
     let contest = Contest {
-        arena,
+        trainer,
         search,
         found_at,
         original,
         given_up: false,
-        samples,
+        samples: config.samples,
+        budget: budget.max(config.least_budget as f64),
         deferred: Vec::new(),
-        trained: 0.0,
+        steps: 0.0,
         completed: 0,
+        repaired: false,
         best: None,
     };
     contest.run()
 }
 
-struct Contest<'a, S, A> {
-    arena: &'a mut A,
+struct Contest<'a, S, T> {
+    trainer: &'a mut T,
     search: RepairSearch<S>,
     /// Share of its steps after which the problem was found.
     found_at: f64,
@@ -207,27 +159,30 @@ struct Contest<'a, S, A> {
     /// True once the training as given cannot catch up any more.
     given_up: bool,
     samples: usize,
+    /// Steps of ended attempts after which no further one is started.
+    budget: f64,
     /// Attempts that may be trained further after other remedies were tried, each with its ending in
     /// case it is not.
     deferred: Vec<(Proposal<S>, Standing, Ending)>,
-    /// Steps of all attempts, as a multiple of those of the training as given.
-    trained: f64,
+    /// Steps of all ended attempts.
+    steps: f64,
     /// Number of attempts that were trained to their end.
     completed: u32,
-    /// The attempt that beats the training as given.
+    /// True once an attempt beats the training as given.
+    repaired: bool,
+    /// The best of all ended attempts.
     best: Option<(u32, Standing)>,
 }
 
-impl<S: Subject, A: Arena<S>> Contest<'_, S, A> {
-    fn run(mut self) -> Result<ContestResult, A::Error> {
-        while self.best.is_none()
-            && self.trained < BUDGET
-            && !self.original.is_unbeatable(self.samples)
-            && !self.original_is_fine()
+impl<S: Subject, T: AttemptTrainer<S>> Contest<'_, S, T> {
+    fn run(mut self) -> Result<ContestResult, T::Error> {
+        while !(self.repaired
+            || self.steps >= self.budget
+            || self.trainer.is_declined()
+            || self.trainer.is_interrupted()
+            || self.original.is_unbeatable(self.samples)
+            || self.original_is_fine())
         {
-            if self.arena.is_interrupted() {
-                return Ok(ContestResult::Interrupted);
-            }
             // Attempts without a problem are trained further before remedies are tried in variants.
             let untried = self.search.has_untried_remedy();
             let mut deferred = if untried { None } else { self.take_deferred(false) };
@@ -249,20 +204,21 @@ impl<S: Subject, A: Arena<S>> Contest<'_, S, A> {
     }
 
     /// Trains the original to its end unless it was given up, and returns the result.
-    fn finish(mut self) -> Result<ContestResult, A::Error> {
-        if self.original_runs() && !self.arena.is_interrupted() {
+    fn finish(mut self) -> Result<ContestResult, T::Error> {
+        // It may have been given up for an attempt that did not become a repair.
+        self.given_up &= self.repaired;
+        if self.original_runs() && !self.trainer.is_interrupted() {
             self.train(&[(ORIGINAL, 1.0)])?;
         }
-        if self.arena.is_interrupted() {
+        if self.trainer.is_interrupted() {
             return Ok(ContestResult::Interrupted);
         }
-        let is_learned = self.original.finished && self.original.overall_skill() >= LEARNED;
         // A repair never delivers something worse than the training as given.
         Ok(match &self.best {
-            Some((number, standing)) if standing.is_improved(&self.original, self.samples) => {
+            Some((number, standing)) if self.beats_original(standing) => {
                 ContestResult::Repaired(*number)
             }
-            _ if is_learned => ContestResult::Dismissed,
+            _ if self.original.has_learned() => ContestResult::Dismissed,
             _ => ContestResult::Failed,
         })
     }
@@ -271,14 +227,20 @@ impl<S: Subject, A: Arena<S>> Contest<'_, S, A> {
         !self.given_up && !self.original.is_over()
     }
 
+    /// Returns true if the original has ended well and attempts that were trained to their end did
+    /// not beat it.
     fn original_is_fine(&self) -> bool {
-        let skill = self.original.overall_skill();
-        let enough = if skill >= LEARNED_WELL { 1 } else { 2 };
-        self.original.finished && skill >= LEARNED && self.completed >= enough
+        let enough = if self.original.best_skill() >= LEARNED_WELL { 1 } else { 2 };
+        self.original.has_learned() && self.completed >= enough
     }
 
-    fn train(&mut self, tasks: &[(u32, f64)]) -> Result<Vec<Standing>, A::Error> {
-        let standings = self.arena.train(tasks)?;
+    /// Returns true if `attempt` is better than the result that the original has reached so far.
+    fn beats_original(&self, attempt: &Standing) -> bool {
+        attempt.is_improved(&self.original, self.samples)
+    }
+
+    fn train(&mut self, tasks: &[(u32, f64)]) -> Result<Vec<Standing>, T::Error> {
+        let standings = self.trainer.train(tasks)?;
         let original = tasks.iter().position(|(number, _)| *number == ORIGINAL);
         if let Some(standing) = original.and_then(|at| standings.get(at)) {
             self.original = standing.clone();
@@ -286,30 +248,29 @@ impl<S: Subject, A: Arena<S>> Contest<'_, S, A> {
         Ok(standings)
     }
 
-    fn round(&mut self, round: Vec<Proposal<S>>) -> Result<(), A::Error> {
+    fn round(&mut self, round: Vec<Proposal<S>>) -> Result<(), T::Error> {
         let mut started = Vec::new();
         for proposal in round {
-            if self.arena.start(&proposal)? {
+            if self.trainer.start(&proposal)? {
                 started.push(proposal);
             }
+        }
+        if started.is_empty() || self.trainer.is_interrupted() {
+            return Ok(());
         }
         let share = self.found_at.clamp(PROBATION[0], PROBATION[1]);
         let mut tasks: Vec<(u32, f64)> = started.iter().map(|it| (it.number, share)).collect();
         if self.original_runs() {
             tasks.push((ORIGINAL, (self.original.share + share).min(1.0)));
         }
-        if started.is_empty() {
-            return Ok(());
-        }
         let standings = self.train(&tasks)?;
-        if self.arena.is_interrupted() {
+        if self.trainer.is_interrupted() {
             return Ok(());
         }
         let contestants: Vec<(Proposal<S>, Standing)> =
             started.into_iter().zip(standings).collect();
         let results: Vec<AttemptResult<S>> =
             contestants.iter().map(|(proposal, standing)| result(proposal, standing)).collect();
-        self.trained += contestants.iter().map(|(_, standing)| standing.share).sum::<f64>();
         let verdicts = self.search.judge(&results);
         let mut best = None;
         for ((proposal, standing), verdict) in contestants.into_iter().zip(verdicts) {
@@ -323,11 +284,15 @@ impl<S: Subject, A: Arena<S>> Contest<'_, S, A> {
                 AttemptVerdict::NewProblem => Ending::NewProblem,
             };
             match standing.is_over() {
-                true => self.arena.close(proposal.number, ending, &standing)?,
+                true => self.close(proposal.number, ending, standing)?,
                 false => self.defer(proposal, standing, ending)?,
             }
         }
-        best.map_or(Ok(()), |(proposal, standing)| self.complete(proposal, standing, false))
+        let Some((proposal, standing)) = best else {
+            return Ok(());
+        };
+        self.give_up_original(&standing)?;
+        self.complete(proposal, standing, false)
     }
 
     /// Trains an attempt to its end, and the original to the same shares of its steps. Unless
@@ -337,28 +302,21 @@ impl<S: Subject, A: Arena<S>> Contest<'_, S, A> {
         proposal: Proposal<S>,
         mut standing: Standing,
         to_the_end: bool,
-    ) -> Result<(), A::Error> {
-        let mut share = CHECK;
+    ) -> Result<(), T::Error> {
         while !standing.is_over() {
-            if share > standing.share {
-                let until = share.min(1.0);
-                let mut tasks = vec![(proposal.number, until)];
-                if self.original_runs() && until > self.original.share {
-                    tasks.push((ORIGINAL, until));
-                }
-                let before = standing.share;
-                if let Some(now) = self.train(&tasks)?.into_iter().next() {
-                    standing = now;
-                }
-                self.trained += standing.share - before;
+            let until = self.next_stop(standing.share);
+            let mut tasks = vec![(proposal.number, until)];
+            if self.original_runs() {
+                tasks.push((ORIGINAL, until));
             }
-            if self.arena.is_interrupted() {
+            if let Some(now) = self.train(&tasks)?.into_iter().next() {
+                standing = now;
+            }
+            if self.trainer.is_interrupted() {
                 return Ok(());
             }
             let has_problem = standing.problem.is_some();
-            let learns = share > CHECK
-                || standing.skill.is_none_or(|skill| skill >= SOME_SKILL)
-                || standing.is_falling;
+            let learns = until != CHECK || standing.is_learning();
             if !standing.is_over() && !to_the_end && (has_problem || !learns) {
                 let attempt = result(&proposal, &standing);
                 let ending = ending(&proposal, &standing);
@@ -369,31 +327,58 @@ impl<S: Subject, A: Arena<S>> Contest<'_, S, A> {
                 }
                 return Ok(());
             }
-            self.given_up |= self.original_cannot_catch_up(&standing);
-            share += SYNC_EVERY;
+            self.give_up_original(&standing)?;
         }
         self.completed += u32::from(standing.finished);
         let attempt = result(&proposal, &standing);
-        if standing.finished && standing.is_improved(&self.original, self.samples) {
+        self.repaired = standing.finished && self.beats_original(&standing);
+        if self.repaired {
             // The repaired attempt ends last.
             self.close_deferred()?;
-            self.arena.close(proposal.number, Ending::Repaired, &standing)?;
-            self.best = Some((proposal.number, standing));
+            self.close(proposal.number, Ending::Repaired, standing)
         } else {
-            self.arena.close(proposal.number, ending(&proposal, &standing), &standing)?;
+            self.close(proposal.number, ending(&proposal, &standing), standing)?;
             self.search.report_problem(&attempt);
+            Ok(())
+        }
+    }
+
+    /// Share of its steps up to which an attempt is trained next: where it waits for the original,
+    /// where it is checked, or its end.
+    fn next_stop(&self, done: f64) -> f64 {
+        let stops = (-1..).map(|i| CHECK + f64::from(i) * SYNC_EVERY);
+        let mut stops = stops.take_while(|stop| *stop < 1.0);
+        let next = stops.find(|stop| *stop > done && (self.original_runs() || *stop == CHECK));
+        next.unwrap_or(1.0)
+    }
+
+    /// Gives the original up if `attempt` is better already and it cannot catch up.
+    fn give_up_original(&mut self, attempt: &Standing) -> Result<(), T::Error> {
+        let original = &self.original;
+        let (Some(skills), Some(skill)) = (&original.skills, attempt.steady_skill) else {
+            return Ok(());
+        };
+        if self.original_runs()
+            && self.beats_original(attempt)
+            && cannot_reach(skill, skills, original.planned_blocks)
+        {
+            self.given_up = true;
+            self.trainer.give_up_original()?;
         }
         Ok(())
     }
 
-    /// Returns true if the original has learned nothing, its loss does not fall, and `attempt` has
-    /// learned well.
-    fn original_cannot_catch_up(&self, attempt: &Standing) -> bool {
-        self.original_runs()
-            && (GIVE_UP[0]..=GIVE_UP[1]).contains(&self.original.share)
-            && self.original.skill.is_some_and(|skill| skill < SOME_SKILL / 2.0)
-            && attempt.skill.is_some_and(|skill| skill >= LEARNED_WELL)
-            && !self.original.is_falling
+    /// Ends an attempt, and keeps its standing if it is the best so far.
+    fn close(&mut self, number: u32, ending: Ending, standing: Standing) -> Result<(), T::Error> {
+        self.steps += standing.share * standing.facts.total_steps().unwrap_or(0) as f64;
+        let best = self.best.as_ref();
+        let is_best = ending == Ending::Repaired
+            || best.map_or(standing.has_model(), |(_, best)| standing.is_better(best));
+        self.trainer.close(number, ending, &standing, is_best)?;
+        if is_best {
+            self.best = Some((number, standing));
+        }
+        Ok(())
     }
 
     /// Sets an attempt aside. If there are too many, the one with the least skill is closed.
@@ -402,14 +387,14 @@ impl<S: Subject, A: Arena<S>> Contest<'_, S, A> {
         proposal: Proposal<S>,
         standing: Standing,
         ending: Ending,
-    ) -> Result<(), A::Error> {
+    ) -> Result<(), T::Error> {
         self.deferred.push((proposal, standing, ending));
         if self.deferred.len() <= DEFERRED {
             return Ok(());
         }
         let least = self.extreme(|_| true, |new, old| new <= old).unwrap_or(0);
         let (proposal, standing, ending) = self.deferred.remove(least);
-        self.arena.close(proposal.number, ending, &standing)
+        self.close(proposal.number, ending, standing)
     }
 
     /// Takes the deferred attempt with the most skill; those with a problem only if `with_problem`.
@@ -437,9 +422,9 @@ impl<S: Subject, A: Arena<S>> Contest<'_, S, A> {
         best.map(|(place, _)| place)
     }
 
-    fn close_deferred(&mut self) -> Result<(), A::Error> {
+    fn close_deferred(&mut self) -> Result<(), T::Error> {
         for (proposal, standing, ending) in std::mem::take(&mut self.deferred) {
-            self.arena.close(proposal.number, ending, &standing)?;
+            self.close(proposal.number, ending, standing)?;
         }
         Ok(())
     }

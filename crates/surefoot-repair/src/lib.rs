@@ -4,7 +4,8 @@
 //! as another activation or learning rate. A [`Subject`] is what is repaired: a plan, a model of a
 //! framework, or [`Advice`] for a person. It says which actions it supports and applies them. A
 //! [`RepairSearch`] decides which remedies are tried next, receives the result of each attempt, and
-//! ends when all have been tried. It does not train: the caller does.
+//! ends when all have been tried. A [`contest`] compares the attempts with the training as given. An
+//! [`AttemptTrainer`] of the caller trains them.
 //!
 //! # Examples
 //!
@@ -21,17 +22,20 @@
 
 mod action;
 mod advice;
+mod catch_up;
 mod contest;
 mod order;
 pub mod remedies;
 mod remedy;
 mod search;
+mod standing;
 mod subject;
 
 pub use action::{Action, Decay, Initializers, LossKind, OptimizerKind, Outliers};
 pub use advice::{Advice, advice};
-pub use contest::{Arena, ContestResult, Ending, ORIGINAL, Standing, contest};
+pub use contest::{AttemptTrainer, ContestConfig, ContestResult, Ending, ORIGINAL, contest};
 pub use order::order;
 pub use remedy::{Remedy, RemedyContext};
 pub use search::{AttemptResult, AttemptVerdict, Proposal, RepairConfig, RepairSearch};
+pub use standing::Standing;
 pub use subject::Subject;

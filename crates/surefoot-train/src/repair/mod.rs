@@ -1,13 +1,7 @@
-//! Trains what a repair proposes: a round of attempts on probation side by side, then the best of
-//! them to its end.
+//! Repairs a plan: trains what [`RepairSearch`] proposes in a [`contest`] with the plan as given.
 //!
-//! If the problem is only likely, the plan as given keeps training alongside as one of the
-//! contestants, so that an attempt is compared with what the plan reaches by itself. It advances in
-//! step with the attempts, by shares of its training and never by the clock.
-//!
-//! [`RepairSearch`] decides which remedies are tried, in which order, and what the result of an
-//! attempt means. The number of attempts side by side is part of the plan, so the result is the same
-//! on any number of cores; the number of threads is not.
+//! The number of attempts side by side is part of the plan, so the result is the same on any number of
+//! cores; the number of threads is not.
 
 mod attempt;
 mod original;
@@ -19,41 +13,33 @@ use crate::callback::{
 };
 use crate::compute::Compute;
 use crate::error::TrainError;
-use crate::run::{TrainingResult, TrainingRun, better};
+use crate::run::{TrainingResult, TrainingRun};
 use crate::trainer::{Approval, AttemptRecorder, PreparedPlan, RepairMode};
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use surefoot_data::Dataset;
-use surefoot_diagnose::{
-    Detector, Diagnosis, Evaluation, Facts, Finding, Severity, TaskKind, Thresholds,
-};
+use surefoot_diagnose::{Detector, Diagnosis, Facts, Finding, Severity, Thresholds};
 use surefoot_plan::{Plan, Rules};
 use surefoot_record::{Attempt, AttemptOutcome, AttemptState, Event};
-use surefoot_repair::{AttemptVerdict, Remedy, RepairConfig, RepairSearch};
+use surefoot_repair::{
+    AttemptTrainer, ContestConfig, ContestResult, Ending, ORIGINAL, Remedy, RepairConfig,
+    RepairSearch, Standing, contest,
+};
 
-use attempt::{RunningAttempt, running_callbacks};
+use attempt::RunningAttempt;
 pub(crate) use original::{Original, is_unharmed};
 pub use plan_subject::PlanSubject;
 
 /// A change of a plan to be tried.
 pub type Proposal = surefoot_repair::Proposal<PlanSubject>;
-type AttemptResult = surefoot_repair::AttemptResult<PlanSubject>;
 
-/// Bounds on the share of its steps that an attempt is on probation. Within them it is the share
-/// after which the problem was found, so that a persistent problem shows again.
-const PROBATION: [f64; 2] = [0.06, 0.15];
-/// Share of its steps after which an attempt that has learned nothing is postponed.
-const CHECK: f64 = 0.35;
-/// Steps of all attempts after which no other is started: as a multiple of the plan's own, and at least.
-const BUDGET: u64 = 12;
+/// Fewest steps that an attempt trains before it is judged: the slowest detectors look back a dozen
+/// blocks.
+const LEAST_STEPS: u64 = 16;
+/// Steps of attempts that are always allowed.
 const LEAST_BUDGET: u64 = 50_000;
-/// Largest number of attempts that wait to be trained further.
-const DEFERRED: usize = 3;
-/// Skill of a plan that has learned in spite of a likely problem.
-const LEARNED: f64 = 0.15;
-/// Skill at which one attempt that is not better is enough to call the plan as given normal.
-const LEARNED_WELL: f64 = 0.8;
 
 /// Inputs of a repair.
 pub(crate) struct RepairRequest<'a> {
@@ -146,12 +132,13 @@ pub(crate) fn repair_run<'c, B: Compute>(
         record.stop_saving();
     }
     let found_at = original.result.steps;
+    let samples = request.prepared.data.validation.len;
     let inputs: Vec<OnceCell<AttemptInput>> = vec![OnceCell::new(); config.attempts];
+    let search = RepairSearch::new(PlanSubject(plan), finding, &others, facts, remedies, config);
     let mut repair = Repair {
         request,
         inputs: &inputs,
-        deferred: Vec::new(),
-        search: RepairSearch::new(PlanSubject(plan), finding, &others, facts, remedies, config),
+        running: BTreeMap::new(),
         original,
         found_at,
         mode,
@@ -159,67 +146,19 @@ pub(crate) fn repair_run<'c, B: Compute>(
         record,
         callbacks,
         result: RepairResult { begun_at: found_at, ..RepairResult::default() },
-        completed: 0,
         quits: false,
     };
-    repair.search()?;
-    repair.finish()?;
+    if repair.original.result.reason == StopReason::Problem {
+        repair.note_stop()?;
+    }
+    let standing = repair.original.standing();
+    let config = ContestConfig { samples, least_budget: LEAST_BUDGET };
+    let result = contest(&mut repair, search, standing, config)?;
+    repair.finish(result)?;
     Ok((repair.result, repair.original.result))
 }
 
 impl RepairRequest<'_> {
-    /// Returns true if `new` is better than `old` by more than the validation noise, and better than
-    /// a constant prediction. Compares the delivered models, which are those of the best epochs. If
-    /// `has_relapsed`, the end of `old` is compared as well: there, an attempt that is no worse and
-    /// keeps what it learned is better.
-    fn is_improved(&self, new: &TrainingResult, old: &TrainingResult, has_relapsed: bool) -> bool {
-        let (new_last, old_last) = (&new.last, &old.last);
-        let Some(new) = &new.best else {
-            return false;
-        };
-        let Some(old) = &old.best else {
-            return true;
-        };
-        let known = |evaluation: &Evaluation| evaluation.metric.filter(|it| it.is_finite());
-        let Some(metric) = known(new) else {
-            return old.metric.is_none() && new.loss.is_finite() && better(new, old);
-        };
-        let Some(old) = known(old) else {
-            return self.is_above_chance(metric);
-        };
-        let exceeds = |new: f64, old: f64| new > old + self.noise(new, old);
-        let keeps = || {
-            let ends = new_last.as_ref().and_then(known).zip(old_last.as_ref().and_then(known));
-            has_relapsed && metric >= old && ends.is_some_and(|(new, old)| exceeds(new, old))
-        };
-        self.is_above_chance(metric) && (exceeds(metric, old) || keeps())
-    }
-
-    fn is_above_chance(&self, metric: f64) -> bool {
-        self.facts.chance.is_none_or(|chance| metric > chance)
-    }
-
-    /// Returns true if not even a perfect metric would count as an improvement.
-    fn is_unbeatable(&self, result: &TrainingResult) -> bool {
-        let metric = result.best.as_ref().and_then(|best| best.metric);
-        metric.is_some_and(|metric| 1.0 <= metric + self.noise(1.0, metric))
-    }
-
-    /// Standard error of the difference between two metrics on the validation split; 0 if the
-    /// training split is evaluated.
-    fn noise(&self, new: f64, old: f64) -> f64 {
-        let samples = self.prepared.data.validation.len as f64;
-        if samples == 0.0 {
-            return 0.0;
-        }
-        let variance = |metric: f64| match self.facts.task {
-            // Of a mean of squared errors, relative to the variance of the targets.
-            Some(TaskKind::Regression) => 2.0 * (1.0 - metric).powi(2),
-            _ => metric * (1.0 - metric),
-        };
-        ((variance(new) + variance(old)) / samples).sqrt()
-    }
-
     fn attempt(&self, proposal: &Proposal, step: u64) -> Attempt {
         let place = || AttemptRecorder::place(proposal.number);
         Attempt {
@@ -233,15 +172,6 @@ impl RepairRequest<'_> {
             run: self.attempts.map(|_| place()).unwrap_or_default(),
         }
     }
-
-    /// Steps that an attempt of `total` steps is on probation, if the problem showed at `found_at`.
-    fn probation(&self, found_at: u64, total: u64) -> u64 {
-        let planned = self.facts.total_steps().unwrap_or(total).max(1);
-        let share = found_at as f64 / planned as f64;
-        let share = share.clamp(PROBATION[0], PROBATION[1]);
-        // At least the dozen blocks that the slowest detectors look back.
-        ((total as f64 * share).ceil() as u64).max(16)
-    }
 }
 
 /// Plan and data of an attempt.
@@ -252,9 +182,7 @@ struct Repair<'r, 'o, 'd, 'c, B: Compute> {
     request: &'r RepairRequest<'r>,
     /// Plan and data of each attempt, by its number.
     inputs: &'r [OnceCell<AttemptInput>],
-    /// Attempts that may be trained further once other remedies were tried, with their state if not.
-    deferred: Vec<(RunningAttempt<'r, B>, AttemptState)>,
-    search: RepairSearch<PlanSubject>,
+    running: BTreeMap<u32, RunningAttempt<'r, B>>,
     original: Original<'o, 'd, B>,
     /// Steps of the plan as given when its problem was found.
     found_at: u64,
@@ -263,151 +191,191 @@ struct Repair<'r, 'o, 'd, 'c, B: Compute> {
     record: Option<&'c mut RecordCallback>,
     callbacks: Vec<&'c mut dyn Callback>,
     result: RepairResult,
-    /// Attempts that were trained to their end.
-    completed: u32,
     /// True once an approval answered [`Approval::Quit`].
     quits: bool,
 }
 
-impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
-    fn search(&mut self) -> Result<(), TrainError> {
-        if self.original.result.reason == StopReason::Problem {
-            self.note_stop()?;
+impl<B: Compute> AttemptTrainer<PlanSubject> for Repair<'_, '_, '_, '_, B> {
+    type Error = TrainError;
+
+    fn start(&mut self, proposal: &Proposal) -> Result<bool, TrainError> {
+        if !self.approves(proposal) {
+            return Ok(false);
         }
-        let budget = (BUDGET * self.original.run.steps()).max(LEAST_BUDGET);
-        while !(self.result.solved
-            || self.quits
-            || self.result.steps >= budget
-            || self.interrupted()
-            || self.request.is_unbeatable(&self.original.result)
-            || self.original_is_fine())
-        {
-            // Attempts without a problem are trained further before remedies are tried in variants.
-            let untried = self.search.has_untried_remedy();
-            let mut deferred = if untried { None } else { self.take_deferred(false) };
-            let mut round = Vec::new();
-            if deferred.is_none() {
-                round = self.search.next_round();
-                if round.is_empty() {
-                    deferred = self.take_deferred(true);
-                }
-            }
-            match deferred {
-                Some(running) => self.complete(running, true)?,
-                None if round.is_empty() => break,
-                None => {
-                    round.retain(|proposal| self.approves(proposal));
-                    if !self.interrupted() {
-                        self.round(round)?;
-                    }
-                }
-            }
+        let request = self.request;
+        // A plan whose data cannot be loaded, or whose layers do not fit, is not a remedy.
+        let Ok(data) = request.prepared.data_of(&proposal.subject.0) else {
+            return Ok(false);
+        };
+        let place = proposal.number as usize - 1;
+        let (plan, data) = self.inputs[place].get_or_init(|| (proposal.subject.0.clone(), data));
+        let device = self.device.clone();
+        let Ok(mut run) = TrainingRun::<B>::new(plan, data, &[], request.workers, device) else {
+            return Ok(false);
+        };
+        let keeps_weights = !proposal.reinitializes;
+        if keeps_weights {
+            run.adopt(&request.prepared.weights);
         }
-        self.close_deferred()
+        let attempt = request.attempt(proposal, self.found_at);
+        let outline = Arc::clone(run.outline());
+        let record = request
+            .attempts
+            .map(|attempts| attempts.create(&attempt, plan, &outline, keeps_weights));
+        self.note(&AttemptEvent::Start(&attempt))?;
+        self.result.attempts += 1;
+        let thresholds = request.thresholds.clone();
+        let diagnosis = Diagnosis::with(outline.facts.clone(), thresholds, (request.detectors)());
+        let running = RunningAttempt {
+            remedies: proposal.remedies.clone(),
+            attempt,
+            run,
+            record: record.transpose()?.map(RecordCallback::new),
+            diagnosis: DiagnosisCallback::new(diagnosis, OnProblem::Pause),
+            result: None,
+            begun: Instant::now(),
+        };
+        self.running.insert(proposal.number, running);
+        Ok(true)
     }
 
-    fn close_deferred(&mut self) -> Result<(), TrainError> {
-        for (running, state) in std::mem::take(&mut self.deferred) {
-            self.close(running, state)?;
+    /// Trains contestants at the same time. Callbacks follow a single attempt, or the plan as given if
+    /// it trains alone.
+    fn train(&mut self, tasks: &[(u32, f64)]) -> Result<Vec<Standing>, TrainError> {
+        let request = self.request;
+        let share = |number: u32| tasks.iter().find(|task| task.0 == number).map(|task| task.1);
+        let workers = request.workers.div_ceil(tasks.len().max(1));
+        let (original, record) = (&mut self.original, self.record.as_deref_mut());
+        let original_before = original.cost();
+        let original_until = share(ORIGINAL).map(|share| steps_at(share, original.run.steps()));
+        let (context, signal) = ((request.context)(), request.signal);
+        let trained =
+            self.running.iter_mut().filter_map(|(number, it)| Some((share(*number)?, it)));
+        let mut trained: Vec<(f64, &mut RunningAttempt<'_, B>)> = trained.collect();
+        let before: Vec<u64> = trained.iter().map(|(_, running)| running.cost()).collect();
+        trained.iter_mut().for_each(|(_, running)| running.run.set_workers(workers));
+        let callbacks = self.callbacks.as_mut_slice();
+        std::thread::scope(|scope| match trained.as_mut_slice() {
+            [(share, running)] => {
+                let thread = original_until.map(|until| {
+                    scope.spawn(move || original.train(until, record, &mut [], context))
+                });
+                let trained = running.train(*share, callbacks, signal);
+                thread.map_or(Ok(()), joined).and(trained)
+            }
+            attempts => {
+                let followers = if attempts.is_empty() { callbacks } else { &mut [] };
+                let mut threads = Vec::new();
+                for (share, running) in attempts {
+                    threads.push(scope.spawn(move || running.train(*share, &mut [], signal)));
+                }
+                let trained = original_until
+                    .map_or(Ok(()), |until| original.train(until, record, followers, context));
+                threads.into_iter().try_for_each(joined).and(trained)
+            }
+        })?;
+        let costs =
+            trained.iter().zip(before).map(|((_, running), before)| running.cost() - before);
+        let mut spent: Vec<u64> = costs.collect();
+        spent.push(self.original.cost() - original_before);
+        self.spend(&spent);
+        let standing = |(number, _): &(u32, f64)| match self.running.get(number) {
+            Some(running) => running.standing(),
+            None => self.original.standing(),
+        };
+        Ok(tasks.iter().map(standing).collect())
+    }
+
+    /// Enters an attempt that has ended into the ledger, and keeps it if it is the best so far.
+    fn close(
+        &mut self,
+        number: u32,
+        ending: Ending,
+        standing: &Standing,
+        is_best: bool,
+    ) -> Result<(), TrainError> {
+        let Some(RunningAttempt { remedies, attempt, run, record, result, begun, .. }) =
+            self.running.remove(&number)
+        else {
+            return Ok(());
+        };
+        let Some(result) = result else {
+            return Ok(());
+        };
+        let outcome = AttemptOutcome {
+            step: attempt.step,
+            number,
+            state: state(ending),
+            finding: standing.problem.clone(),
+            metric: standing.metric,
+            steps: result.steps,
+        };
+        self.result.steps += result.steps;
+        let plan = self.inputs[number as usize - 1].get().map(|(plan, _)| plan.clone());
+        let plan = plan.unwrap_or_else(|| self.request.prepared.plan.clone());
+        if let Some(record) = record {
+            let seconds = begun.elapsed().as_secs_f64();
+            let metric = run.outline().metric;
+            let recorder = record.into_recorder();
+            AttemptRecorder::finish(recorder, &outcome, &plan, &result, (metric, seconds))?;
+        }
+        self.note(&AttemptEvent::End { attempt: &attempt, outcome: &outcome, result: &result })?;
+        if ending != Ending::Repaired {
+            self.result.found.extend(standing.problem.clone());
+        }
+        if is_best {
+            self.result.delivered = Some(DeliveredAttempt { number, remedies, plan, result });
         }
         Ok(())
     }
 
-    /// Takes the deferred attempt with the most skill; those with a likely problem only if
-    /// `with_problem`.
-    fn take_deferred(&mut self, with_problem: bool) -> Option<RunningAttempt<'r, B>> {
-        let candidates = self.deferred.iter().enumerate();
-        let candidates = candidates
-            .filter(|(_, (running, _))| with_problem || running.diagnosis.problem().is_none());
-        let best = candidates.reduce(|a, b| if b.1.0.skill() > a.1.0.skill() { b } else { a })?.0;
-        Some(self.deferred.remove(best).0)
+    fn give_up_original(&mut self) -> Result<(), TrainError> {
+        self.original.given_up = true;
+        self.note_stop()
     }
 
-    /// Sets an attempt aside. If there are too many, the one with the least skill is closed.
-    fn defer(
-        &mut self,
-        running: RunningAttempt<'r, B>,
-        state: AttemptState,
-    ) -> Result<(), TrainError> {
-        self.deferred.push((running, state));
-        if self.deferred.len() <= DEFERRED {
-            return Ok(());
-        }
-        let all = self.deferred.iter().enumerate();
-        let least = all.reduce(|a, b| if b.1.0.skill() <= a.1.0.skill() { b } else { a });
-        let least = least.map_or(0, |(i, _)| i);
-        let (running, state) = self.deferred.remove(least);
-        self.close(running, state)
+    fn is_interrupted(&mut self) -> bool {
+        self.result.interrupted |= self.request.signal.is_requested();
+        self.result.interrupted
     }
 
-    /// Trains the plan as given to its end, and decides what is delivered.
-    fn finish(&mut self) -> Result<(), TrainError> {
-        // It was given up for an attempt that did not become a repair.
-        self.original.given_up &= self.result.solved;
-        if !self.interrupted() && self.original.is_running() {
-            let before = self.original.cost();
-            let mut list: Vec<&mut dyn Callback> = Vec::new();
-            if let Some(record) = &mut self.record {
-                list.push(&mut **record);
-            }
-            list.push(&mut *self.original.diagnosis);
-            for callback in &mut self.callbacks {
-                list.push(&mut **callback);
-            }
-            let mut callbacks = Callbacks::new(list, (self.request.context)());
-            self.original.result = self.original.run.train_with(u64::MAX, &mut callbacks)?;
-            self.spend(&[self.original.cost() - before]);
-            self.interrupted();
-        }
-        if self.original.given_up {
-            self.original.result.reason = StopReason::Problem;
-        }
-        // A repair never delivers something worse than the plan as given.
+    fn is_declined(&self) -> bool {
+        self.quits
+    }
+}
+
+impl<B: Compute> Repair<'_, '_, '_, '_, B> {
+    /// Keeps the attempt that is delivered, and records the result of the repair.
+    fn finish(&mut self, result: ContestResult) -> Result<(), TrainError> {
+        let number = match result {
+            ContestResult::Repaired(number) => Some(number),
+            _ => None,
+        };
         let delivered = self.result.delivered.take();
-        self.result.delivered = delivered.filter(|it| self.beats_original(&it.result));
-        let request = self.request;
-        let original = &self.original.result;
-        let delivered = self.result.delivered.as_ref();
-        self.result.solved = delivered.is_some();
-        self.result.dismissed = !self.result.solved && self.original.has_ended_well();
-        let step = original.steps;
+        self.result.delivered = delivered.filter(|it| Some(it.number) == number);
+        self.result.solved = self.result.delivered.is_some();
+        self.result.dismissed = result == ContestResult::Dismissed;
+        let original = &mut self.original.result;
+        if self.original.given_up && original.reason == StopReason::Paused {
+            original.reason = StopReason::Problem;
+        }
+        let (step, delivered) = (original.steps, self.result.delivered.as_ref());
+        let model = delivered.map_or(&*original, |delivered| &delivered.result);
         let event = match self.result.interrupted {
             true => Event::Interrupted { step },
             false => Event::Delivered {
                 step,
                 attempt: delivered.map_or(0, |delivered| delivered.number),
-                metric: delivered
-                    .map_or(original, |delivered| &delivered.result)
-                    .best
-                    .as_ref()
-                    .and_then(|best| best.metric),
+                metric: model.best.as_ref().and_then(|best| best.metric),
             },
         };
-        if self.result.dismissed && !self.result.interrupted {
-            let problem = request.finding.problem.clone();
+        if self.result.dismissed {
+            let problem = self.request.finding.problem.clone();
             self.ledger().event(&Event::Dismissed { step, problem })?;
         }
         self.ledger().event(&event)?;
         if let Some(record) = &mut self.record {
             record.recorder().sync()?;
-        }
-        Ok(())
-    }
-
-    /// Returns true if an attempt is better than what the plan as given has reached so far.
-    fn beats_original(&self, attempt: &TrainingResult) -> bool {
-        let original = &self.original;
-        let finished = original.result.reason == StopReason::Finished;
-        let has_relapsed = finished && !original.has_ended_well();
-        self.request.is_improved(attempt, &original.result, has_relapsed)
-    }
-
-    /// Gives the plan as given up if an attempt is better already and it cannot catch up.
-    fn give_up_original(&mut self, attempt: &RunningAttempt<'_, B>) -> Result<(), TrainError> {
-        let is_better = attempt.result.as_ref().is_some_and(|result| self.beats_original(result));
-        if is_better && self.original.cannot_catch_up(&attempt.diagnosis) {
-            self.original.given_up = true;
-            self.note_stop()?;
         }
         Ok(())
     }
@@ -426,20 +394,8 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
         self.ledger().event(&Event::Stopped { step, problem })
     }
 
-    /// Returns true if the plan as given has ended well and attempts that were trained to their end
-    /// did not beat it.
-    fn original_is_fine(&self) -> bool {
-        let enough = if self.original.skill() >= LEARNED_WELL { 1 } else { 2 };
-        self.original.has_ended_well() && self.completed >= enough
-    }
-
-    fn interrupted(&mut self) -> bool {
-        self.result.interrupted |= self.request.signal.is_requested();
-        self.result.interrupted
-    }
-
     fn approves(&mut self, proposal: &Proposal) -> bool {
-        if self.quits || self.interrupted() {
+        if self.quits || self.is_interrupted() {
             return false;
         }
         match &mut self.mode {
@@ -474,249 +430,39 @@ impl<'r, B: Compute> Repair<'r, '_, '_, '_, B> {
         self.result.interrupted |= ledger.run.stop_requested().is_some();
         Ok(())
     }
-
-    fn round(&mut self, round: Vec<Proposal>) -> Result<(), TrainError> {
-        let request = self.request;
-        let workers = (request.workers / round.len().max(1)).max(1);
-        let mut running = Vec::new();
-        for proposal in round {
-            // A plan whose data cannot be loaded, or whose layers do not fit, is not a remedy.
-            let Ok(data) = request.prepared.data_of(&proposal.subject.0) else {
-                continue;
-            };
-            let place = proposal.number as usize - 1;
-            let (plan, data) =
-                self.inputs[place].get_or_init(|| (proposal.subject.0.clone(), data));
-            let device = self.device.clone();
-            let Ok(mut run) = TrainingRun::<B>::new(plan, data, &[], workers, device) else {
-                continue;
-            };
-            if !proposal.reinitializes {
-                run.adopt(&request.prepared.weights);
-            }
-            let attempt = request.attempt(&proposal, self.found_at);
-            let outline = Arc::clone(run.outline());
-            let keeps_weights = !proposal.reinitializes;
-            let record = request
-                .attempts
-                .map(|attempts| attempts.create(&attempt, plan, &outline, keeps_weights));
-            self.note(&AttemptEvent::Start(&attempt))?;
-            self.result.attempts += 1;
-            let thresholds = request.thresholds.clone();
-            let facts = outline.facts.clone();
-            let diagnosis = Diagnosis::with(facts, thresholds, (request.detectors)());
-            running.push(RunningAttempt {
-                proposal,
-                attempt,
-                run,
-                record: record.transpose()?.map(RecordCallback::new),
-                diagnosis: DiagnosisCallback::new(diagnosis, OnProblem::Pause),
-                result: None,
-                begun: Instant::now(),
-            });
-        }
-        if !self.interrupted() {
-            self.probe(&mut running)?;
-        }
-        if self.interrupted() {
-            return Ok(());
-        }
-        let results: Vec<AttemptResult> =
-            running.iter().map(RunningAttempt::attempt_result).collect();
-        let verdicts = self.search.judge(&results);
-        let mut best = None;
-        for (attempt, verdict) in running.into_iter().zip(verdicts) {
-            let state = match verdict {
-                AttemptVerdict::Continue => {
-                    best = Some(attempt);
-                    continue;
-                }
-                AttemptVerdict::Superseded => AttemptState::Outperformed,
-                AttemptVerdict::Persists => AttemptState::Persists,
-                AttemptVerdict::NewProblem => AttemptState::NewProblem,
-            };
-            match attempt.is_over() {
-                true => self.close(attempt, state)?,
-                false => self.defer(attempt, state)?,
-            }
-        }
-        let Some(best) = best else {
-            return Ok(());
-        };
-        self.give_up_original(&best)?;
-        self.complete(best, false)
-    }
-
-    /// Trains an attempt to its end, in step with the plan as given. Unless `to_the_end`, it is deferred
-    /// when it shows a likely problem, or has learned nothing by the time that others would have.
-    fn complete(
-        &mut self,
-        mut running: RunningAttempt<'r, B>,
-        to_the_end: bool,
-    ) -> Result<(), TrainError> {
-        while !running.is_over() {
-            let share = running.next_stop(self.original.is_running());
-            let result = self.train(&mut running, share)?;
-            running.result = Some(result);
-            if self.interrupted() {
-                return Ok(());
-            }
-            let problem = running.diagnosis.problem().is_some();
-            let learns = share != CHECK || running.is_learning();
-            if !(running.is_over() || to_the_end) && (problem || !learns) {
-                let attempt = running.attempt_result();
-                let state = running.state();
-                self.defer(running, state)?;
-                // An attempt without a problem is trained to its end before it counts as too slow.
-                if problem {
-                    self.search.report_problem(&attempt);
-                }
-                return Ok(());
-            }
-            self.give_up_original(&running)?;
-        }
-        let attempt = running.attempt_result();
-        let result = running.result.as_ref();
-        let finished = result.filter(|result| result.reason == StopReason::Finished);
-        self.completed += u32::from(finished.is_some());
-        self.result.solved = finished.is_some_and(|result| self.beats_original(result));
-        let state = if self.result.solved { AttemptState::Repaired } else { running.state() };
-        if self.result.solved {
-            // The repaired attempt ends last.
-            self.close_deferred()?;
-        }
-        self.close(running, state)?;
-        if !self.result.solved {
-            self.search.report_problem(&attempt);
-        }
-        Ok(())
-    }
-
-    /// Trains an attempt up to a share of its steps, followed by all callbacks, and the plan as given
-    /// to the same share of its own.
-    fn train(
-        &mut self,
-        running: &mut RunningAttempt<'_, B>,
-        share: f64,
-    ) -> Result<TrainingResult, TrainError> {
-        let alongside = self.original.is_running();
-        let workers = self.request.workers;
-        running.run.set_workers(if alongside { workers.div_ceil(2) } else { workers });
-        let context = running.context(self.request);
-        let until = steps_at(share, running.run.steps());
-        let mut list = running_callbacks(&mut running.record, &mut running.diagnosis);
-        for callback in &mut self.callbacks {
-            list.push(&mut **callback);
-        }
-        let done = running.result.as_ref().map_or(0, |result| result.steps);
-        let run = &mut running.run;
-        let original_until = steps_at(share, self.original.run.steps());
-        let (original, record) = (&mut self.original, self.record.as_deref_mut());
-        let before = original.cost();
-        let original_context = (self.request.context)();
-        let result = std::thread::scope(|scope| {
-            let thread = alongside.then(|| {
-                scope.spawn(move || original.train(original_until, record, original_context))
-            });
-            let result = run.train_with(until, &mut Callbacks::new(list, context));
-            thread.map_or(Ok(()), joined)?;
-            result
-        })?;
-        let attempt = (result.steps - done).saturating_mul(run.outline().step_cost());
-        self.spend(&[attempt, self.original.cost() - before]);
-        Ok(result)
-    }
-
-    /// Enters an attempt that has ended into the ledger, and keeps it if it is the best so far.
-    fn close(
-        &mut self,
-        running: RunningAttempt<'_, B>,
-        state: AttemptState,
-    ) -> Result<(), TrainError> {
-        let Some(result) = running.result else {
-            return Ok(());
-        };
-        let finding = running.diagnosis.problem().cloned();
-        let outcome = AttemptOutcome {
-            step: running.attempt.step,
-            number: running.attempt.number,
-            state,
-            finding: finding.clone(),
-            metric: result.best.as_ref().and_then(|best| best.metric),
-            steps: result.steps,
-        };
-        self.result.steps += result.steps;
-        let (plan, attempt) = (running.proposal.subject.0, &running.attempt);
-        if let Some(record) = running.record {
-            let seconds = running.begun.elapsed().as_secs_f64();
-            let metric = running.run.outline().metric;
-            let recorder = record.into_recorder();
-            AttemptRecorder::finish(recorder, &outcome, &plan, &result, (metric, seconds))?;
-        }
-        self.note(&AttemptEvent::End { attempt, outcome: &outcome, result: &result })?;
-        if state != AttemptState::Repaired {
-            self.result.found.extend(finding);
-        }
-        let best = self.result.delivered.as_ref().and_then(|best| best.result.best.as_ref());
-        let is_best = match (&result.best, best) {
-            (Some(new), Some(old)) => better(new, old),
-            (new, _) => new.is_some(),
-        };
-        if state == AttemptState::Repaired || is_best {
-            self.result.delivered = Some(DeliveredAttempt {
-                number: running.proposal.number,
-                remedies: running.proposal.remedies,
-                plan,
-                result,
-            });
-        }
-        Ok(())
-    }
 }
 
-impl<B: Compute> Repair<'_, '_, '_, '_, B> {
-    /// Trains all attempts of a round for their probation, and the plan as given as long, at the same
-    /// time.
-    fn probe(&mut self, round: &mut [RunningAttempt<'_, B>]) -> Result<(), TrainError> {
-        let (request, found_at) = (self.request, self.found_at);
-        let (original, record) = (&mut self.original, self.record.as_deref_mut());
-        let before = original.cost();
-        let context = (request.context)();
-        let results = std::thread::scope(|scope| {
-            let threads: Vec<_> = round
-                .iter_mut()
-                .map(|running| {
-                    let context = running.context(request);
-                    let until = request.probation(found_at, running.run.steps());
-                    let RunningAttempt { run, record, diagnosis, .. } = running;
-                    scope.spawn(move || {
-                        let list = running_callbacks(record, diagnosis);
-                        run.train_with(until, &mut Callbacks::new(list, context))
-                    })
-                })
-                .collect();
-            let until = original.result.steps + request.probation(found_at, original.run.steps());
-            let trained = match original.is_running() {
-                true => original.train(until, record, context),
-                false => Ok(()),
-            };
-            let results: Vec<_> = threads.into_iter().map(joined).collect();
-            trained.map(|()| results)
-        })?;
-        let mut spent = vec![self.original.cost() - before];
-        for (running, result) in round.iter_mut().zip(results) {
-            let result = result?;
-            spent.push(result.steps.saturating_mul(running.run.outline().step_cost()));
-            running.result = Some(result);
-        }
-        self.spend(&spent);
-        Ok(())
+/// Progress and quality of a training of `steps` steps.
+fn standing(result: Option<&TrainingResult>, steps: u64, diagnosis: &Diagnosis) -> Standing {
+    let known = Standing::of(diagnosis);
+    let Some(result) = result else {
+        return known;
+    };
+    let best = result.best.as_ref();
+    Standing {
+        share: result.steps as f64 / steps.max(1) as f64,
+        finished: result.reason == StopReason::Finished,
+        ended_by_problem: !matches!(result.reason, StopReason::Finished | StopReason::Paused),
+        metric: best.and_then(|best| best.metric),
+        loss: best.map(|best| best.loss),
+        last_metric: result.last.as_ref().and_then(|last| last.metric),
+        ..known
     }
 }
 
 /// The number of steps after which `share` of `steps` is done.
 fn steps_at(share: f64, steps: u64) -> u64 {
-    ((steps as f64 * share).ceil() as u64).min(steps)
+    ((steps as f64 * share).ceil() as u64).max(LEAST_STEPS).min(steps)
+}
+
+fn state(ending: Ending) -> AttemptState {
+    match ending {
+        Ending::Repaired => AttemptState::Repaired,
+        Ending::Persists => AttemptState::Persists,
+        Ending::NewProblem => AttemptState::NewProblem,
+        Ending::NoBetter => AttemptState::NoBetter,
+        Ending::Outperformed => AttemptState::Outperformed,
+    }
 }
 
 fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {

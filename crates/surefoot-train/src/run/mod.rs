@@ -10,8 +10,6 @@ pub(crate) mod state;
 pub(crate) mod step;
 mod training;
 
-pub(crate) use training::better;
-
 use crate::callback::StopReason;
 use crate::compute::Compute;
 use crate::error::TrainError;

@@ -226,7 +226,7 @@ impl<B: Compute> TrainingRun<'_, B> {
 
 /// Returns true if `new` is better than `old`: by the metric, then by the loss. A missing metric and
 /// a NaN loss are worse than any number.
-pub(crate) fn better(new: &Evaluation, old: &Evaluation) -> bool {
+fn better(new: &Evaluation, old: &Evaluation) -> bool {
     let metric = |e: &Evaluation| e.metric.unwrap_or(f64::NEG_INFINITY);
     let loss = |e: &Evaluation| {
         if e.loss.is_nan() { f64::INFINITY } else { e.loss }

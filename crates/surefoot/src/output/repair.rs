@@ -5,7 +5,7 @@ use super::facts::wrapped;
 use super::number::{self, grouped, short};
 use surefoot_diagnose::{Finding, Severity};
 use surefoot_record::{Attempt, AttemptOutcome, AttemptState};
-use surefoot_train::Proposal;
+use surefoot_train::{Proposal, RepairResult};
 
 /// Maximum width of wrapped text.
 const READABLE: usize = 96;
@@ -137,18 +137,23 @@ fn result(standing: Standing<'_>, metric: &str) -> String {
     }
 }
 
-/// The message of a failed repair.
-pub(crate) fn failure(tried: u64, declined: bool, delivered: Option<u32>) -> String {
-    let none = match tried {
-        0 if declined => "the repair was declined".to_owned(),
+/// The message of a repair that delivers the plan as given.
+pub(crate) fn no_repair(repair: &RepairResult) -> String {
+    let reason = match repair.attempts {
+        0 if repair.declined => "the repair was declined".to_owned(),
         0 => "no remedy was tried".to_owned(),
         1 => "the remedy did not help".to_owned(),
-        _ => format!("none of {tried} remedies helped"),
+        tried => format!("none of {tried} remedies helped"),
     };
-    let none = Role::Error.paint(format!("✗ {none}"));
-    match delivered {
-        None => format!("     {none}: the plan as given is delivered"),
-        Some(number) => format!("     {none}: the best that was reached is attempt {number}"),
+    match repair.dismissed {
+        true => {
+            let reason = Role::Good.paint(format!("✓ {reason}"));
+            format!("     {reason}: the plan as given learns in spite of the finding")
+        }
+        false => {
+            let reason = Role::Error.paint(format!("✗ {reason}"));
+            format!("     {reason}: the plan as given is delivered")
+        }
     }
 }
 

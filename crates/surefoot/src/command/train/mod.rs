@@ -8,7 +8,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::outline::Overview;
-use crate::output::repair::failure;
+use crate::output::repair::no_repair;
 use crate::output::summary::Ending;
 use crate::output::{Console, Role, to_stderr};
 use clap::Args;
@@ -216,8 +216,7 @@ fn train(
         return Ok(print_interrupted(&trained, arguments, console));
     }
     if let Some(repair) = trained.repair.as_ref().filter(|repair| !repair.solved) {
-        let delivered = repair.delivered.as_ref().map(|best| best.number);
-        console.say(&failure(repair.attempts, repair.declined, delivered));
+        console.say(&no_repair(repair));
     }
     print_summary(&trained, console);
     Ok(exit_of(trained.summary.status))

@@ -14,6 +14,9 @@ CALIBRATION = 10
 
 LARGEST_INTERVAL = 256
 
+SHORT_STEP = 0.005
+"""Seconds below which a step is short, so that a delay of some steps is not noticed."""
+
 
 class ObserveSchedule:
     """Observes every n-th step, with n chosen in the first steps so that they take about 1.5% of the time.
@@ -32,6 +35,7 @@ class ObserveSchedule:
         if every is not None and every < 1:
             raise ValueError(f"every must be at least 1, not {every}")
         self.every = every
+        self.is_short = False
         self._total = total
         self._spent = 0.0
         self._last: float | None = None
@@ -60,6 +64,7 @@ class ObserveSchedule:
         whole = statistics.median(step for step, _ in timed)
         cost = statistics.median(spent for _, spent in timed)
         training = max(whole - cost, 1e-9)
+        self.is_short = training < SHORT_STEP
         every = min(max(math.ceil(cost / (BUDGET * training)), 1), LARGEST_INTERVAL)
         self.every = min(every, max(self._total // 25, 1)) if self._total else every
         return True

@@ -179,6 +179,26 @@ def test_a_step_that_is_not_observed_calls_no_operation_but_reading_the_loss() -
     assert calls == [*alone, "aten._local_scalar_dense.default"]
 
 
+def test_short_steps_are_delivered_together_and_when_asked_for() -> None:
+    model = mlp()
+    optimizer = adam(model)
+    x, y = data()
+    behind = set()
+    with surefoot.watch(model, optimizer, runs=None, every=50, on_finding="ignore") as run:
+        run._schedule.is_short = True
+        for step in range(1, 101):
+            loss = F.binary_cross_entropy_with_logits(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            run.step(loss)
+            behind.add(step - run._session.steps)
+            if step % 20 == 0:
+                assert run.session.steps == step
+    assert max(behind) == 15
+    assert run.session.steps == 100
+
+
 def test_losses_of_accumulated_batches_are_one_step() -> None:
     model = mlp()
     optimizer = adam(model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,9 @@ FORMATS = frozenset({torch.float16, torch.bfloat16, torch.float32, torch.float64
 
 COPY_EVERY = 8
 """Steps whose results are copied together, so that a step that is not observed launches nothing."""
+
+DELIVER_EVERY = 16
+"""Short steps on the host that are delivered to the detectors together."""
 
 SAMPLE = 4096
 """Values of a tensor by which the size of an update is measured."""
@@ -81,7 +85,7 @@ class _Measurement:
     """Sums of squares of the change and of the weights, in a sample."""
 
 
-@dataclass
+@dataclass(slots=True)
 class _Step:
     """A step whose loss may still be on the device."""
 
@@ -92,6 +96,7 @@ class _Step:
     measurements: list[_Measurement] = field(default_factory=list)
 
     def tensors(self) -> list[Tensor]:
+        """Numbers that are still on a device."""
         found = [it for it in [*self.losses, self.metric] if isinstance(it, Tensor)]
         for measurement in self.measurements:
             found.append(measurement.rows)
@@ -115,22 +120,23 @@ class Queue:
 
     def put(
         self,
-        session: Session,
         losses: list[Tensor | float],
         metric: Tensor | float | None,
         epoch: int | None,
         rate: float | None,
-    ) -> None:
-        """Adds a step with the measurements since the previous one, and delivers what has arrived."""
-        if not (self._waiting or self._copied or self._measurements or isinstance(metric, Tensor)):
-            known = [it for it in losses if not isinstance(it, Tensor)]
-            if len(known) == len(losses):
-                # All numbers are on the host.
-                session.step(sum(known) / len(known), epoch=epoch, metric=metric, learning_rate=rate)
-                return
+        is_short: bool,
+    ) -> bool:
+        """Adds a step with the measurements since the previous one, and returns True if it is time to deliver.
+
+        Short steps on the host are delivered together: the code of the detectors leaves the caches of the processor
+        in each step, and loading it again takes longer than running it.
+        """
         self._waiting.append(_Step(losses, metric, epoch, rate, self._measurements))
-        self._measurements = []
-        self.deliver(session, wait=False)
+        if self._measurements:
+            self._measurements = []
+        if is_short and len(self._waiting) < DELIVER_EVERY:
+            return any(isinstance(it, Tensor) or not math.isfinite(it) for it in losses)
+        return True
 
     def measure(
         self,
@@ -162,6 +168,9 @@ class Queue:
 
     def deliver(self, session: Session, *, wait: bool) -> None:
         """Passes the steps whose numbers have arrived to ``session``; all of them with ``wait``."""
+        if not self._copied:
+            while self._waiting and not self._waiting[0].tensors():
+                _deliver(session, self._waiting.pop(0), [])
         on_host = all(it.device.type == "cpu" for step in self._waiting for it in step.tensors())
         if self._waiting and (on_host or wait or len(self._waiting) >= COPY_EVERY):
             steps, self._waiting = self._waiting, []

@@ -77,6 +77,7 @@ class Watch(Guarded):
         self._has_gradients = False
         self._probe: nn.Parameter | None = None
         self._probe_index = 0
+        self._steps = 0
         self._probe_norm: Tensor | None = None
         self._place: NonFinite | None = None
         self._advisor: Advisor | None = None
@@ -84,6 +85,7 @@ class Watch(Guarded):
         self._scaler = ScalerHook()
         self._device = torch.device("cpu")
         self._queue = on_device.Queue()
+        self._is_urgent = callable(on_finding) or on_finding == "raise"
         self._metric_name: str | None = None
         self._batch: tuple[tuple[Any, ...], dict[str, Any]] | None = None
 
@@ -164,12 +166,14 @@ class Watch(Guarded):
     @property
     def session(self) -> Session | None:
         """The session with the core; ``None`` before the first step."""
+        self._drain(wait=False)
         return self._session
 
     @property
     def findings(self) -> list[Finding]:
         """Problems and warnings so far, in the order of their discovery."""
-        return self._session.findings if self._session else []
+        session = self.session
+        return session.findings if session else []
 
     @property
     def directory(self) -> Path | None:
@@ -224,8 +228,13 @@ class Watch(Guarded):
                 self._observe_gradients(range(len(self._parameters)))
             self._observe_weights()
         rate = float(self._optimizers[0].param_groups[0]["lr"]) if self._optimizers else None
-        self._queue.put(session, losses, value, epoch, rate)
-        self._plan_next(session, begun)
+        is_short = self._schedule.is_short and not self._is_urgent
+        is_full = self._queue.put(losses, value, epoch, rate, is_short)
+        self._steps += 1
+        will_observe = self._schedule.observes(self._steps)
+        if is_full or will_observe or self._observing:
+            self._queue.deliver(session, wait=False)
+            self._plan_next(session, will_observe, begun)
 
     @guarded
     def evaluation(
@@ -348,12 +357,12 @@ class Watch(Guarded):
     @guarded
     def _enter_update(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
         self._has_stepped = True
-        if not self._observing and self._session is not None:
-            if not _closure(args, kwargs):
+        if not _closure(args, kwargs):
+            if self._observing:
+                self.before_update(optimizer)
+            else:
                 self._look_for_nan()
-        elif not _closure(args, kwargs):
-            self.before_update(optimizer)
-        elif self._session is not None:
+        elif self._observing and self._session is not None:
             self._sample_weights()
 
     @guarded
@@ -509,19 +518,18 @@ class Watch(Guarded):
 
     # The schedule
 
-    def _plan_next(self, session: Session, begun: float) -> None:
-        """Decides if the next step is observed, and attaches or detaches the hooks for it."""
+    def _plan_next(self, session: Session, will_observe: bool, begun: float) -> None:
+        """Attaches or detaches the hooks that only an observed step needs."""
         schedule = self._schedule
-        every = schedule.every
-        was_observing, self._observing = self._observing, schedule.observes(session.steps + len(self._queue))
-        if was_observing and every != 1:
+        if self._observing and schedule.every != 1:
             self._disarm()
-        if self._observing:
+        self._observing = will_observe
+        if will_observe:
             self._has_gradients = False
             self._seen_outputs.clear()
             if not self._observing_handles:
                 self._arm()
-        if every is None:
+        if schedule.every is None:
             schedule.spent(begun)
             if schedule.end_step():
                 event = {"event": "observe_every", "step": session.steps, "every": schedule.every}

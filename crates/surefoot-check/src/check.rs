@@ -91,8 +91,11 @@ fn check_project(mut project: Project, config: &CheckConfig) -> CheckReport {
     let mut findings: Vec<Finding> = Vec::new();
     let mut reported = BTreeSet::new();
     let mut followed = Vec::new();
+    let mut handed_over: Vec<Place> = Vec::new();
+    let key = |place: &Place| (place.file, place.range.start, place.range.end);
     for report in found {
         followed.extend(report.followed);
+        handed_over.extend(report.handed_over);
         findings.extend(report.findings);
         checked.checkpoints.extend(report.checkpoints);
         for (callee, finding) in report.unknown {
@@ -104,10 +107,16 @@ fn check_project(mut project: Project, config: &CheckConfig) -> CheckReport {
     for file in files {
         let is_reported = |it: &Finding| it.rule == Rule::UnknownLoop && it.place.file == file;
         if !findings.iter().any(is_reported) {
-            findings.extend(unknown_loop::unfollowed(project.script(file), file, &followed));
+            let script = project.script(file);
+            let places = handed_over.iter().filter(|it| it.file == file);
+            findings.extend(unknown_loop::unfollowed(
+                script,
+                file,
+                places.min_by_key(|it| it.range.start),
+                &followed,
+            ));
         }
     }
-    let key = |place: &Place| (place.file, place.range.start, place.range.end);
     findings.sort_by_key(|it| (key(&it.place), it.rule));
     findings.dedup_by(|a, b| a.rule == b.rule && a.place == b.place);
     checked.checkpoints.sort_by_key(|it| (key(&it.place), Reverse(it.members.len())));
@@ -159,7 +168,8 @@ fn apply(
     let entry = entered.map_or(Entry::Script, Entry::Library);
     let (lifted, functions) = lift(project, file, entry);
     if !lifted.is_relevant() {
-        return (Report::default(), functions);
+        let handed_over = lifted.handed_over.iter().map(|it| lifted.place(*it)).collect();
+        return (Report { handed_over, ..Report::default() }, functions);
     }
     let typing = infer(&lifted.program);
     (rules::apply(&lifted, &typing, project, config), functions)

@@ -263,3 +263,114 @@ fn passes_over_other_pipelines_do_not_change_the_order_of_a_pipeline() {
         for x in test:\n        print(model(x))\n";
     assert_eq!(rules(text), []);
 }
+
+const TRAIN: &str = "for step in range(9):\n    optimizer.zero_grad()\n    model(torch.ones(8, 4)).sum().backward()\n    optimizer.step()\n";
+const ADAM: &str = "optimizer = torch.optim.Adam(model.parameters())\n";
+
+#[test]
+fn a_loss_of_collected_outputs_trains_the_model() {
+    let text = "import torch\nfrom torch import nn\nfrom torch.utils.data import DataLoader\nfrom nets import load_net\n\
+         model = load_net()\nloader = DataLoader(range(9), shuffle=True)\noptimizer = torch.optim.Adam(model.parameters())\n\
+         loss_of = nn.CrossEntropyLoss()\nfor x in loader:\n    outputs = []\n    for _ in range(3):\n        outputs.append(model(x))\n    \
+         loss = loss_of(torch.stack(outputs).mean(), x)\n    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n";
+    assert_eq!(rules(text), [Rule::UnseededShuffle]);
+}
+
+#[test]
+fn models_and_layers_of_unknown_libraries_draw_their_parameters() {
+    let unknown = |seed: &str, make: &str| {
+        let text = format!("import torch\nimport nets\n{seed}model = nets.{make}()\n{ADAM}{TRAIN}");
+        rules(&text)
+    };
+    assert_eq!(unknown("", "ResNet"), [Rule::UnseededGenerator]);
+    assert_eq!(unknown("torch.manual_seed(0)\n", "ResNet"), []);
+    assert_eq!(unknown("nets.utils.seed_everything(0)\n", "ResNet"), []);
+    assert_eq!(unknown("", "load_pretrained"), []);
+    let layer = |forward: &str| {
+        let text = format!(
+            "import torch\nimport nets\nclass Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
+             self.layer = nets.Layer(4)\n    def forward(self, x):\n        return {forward}\nmodel = Net()\n{ADAM}{TRAIN}"
+        );
+        rules(&text)
+    };
+    assert_eq!(layer("self.layer(x)"), [Rule::UnseededGenerator]);
+    assert_eq!(layer("x * self.layer.scale"), []);
+}
+
+#[test]
+fn functions_that_an_unknown_library_receives_are_followed() {
+    let step = "import torch\nfrom torch import nn\nimport engines\nmodel = nn.Linear(4, 1)\noptimizer = torch.optim.Adam(model.parameters())\n\
+         def step(engine, batch):\n    optimizer.zero_grad()\n    model(batch).sum().backward()\n    optimizer.step()\n";
+    for run in ["engines.Engine(step).run(9)\n", "engines.Trainer(step=step).train()\n"] {
+        assert_eq!(rules(&format!("{step}{run}")), [Rule::UnseededGenerator], "{run}");
+    }
+    let text = format!(
+        "import torch\nfrom torch import nn\nfrom functools import partial\nimport engines\ndef train(lr, settings):\n    \
+         model = nn.Linear(4, 1)\n    {ADAM}    {}def main(settings):\n    train(0.1, settings)\nengines.launch(partial(main))\n",
+        TRAIN.replace("\n", "\n    ").trim_end_matches(' ')
+    );
+    assert_eq!(rules(&text), [Rule::UnseededGenerator]);
+}
+
+#[test]
+fn an_optimizer_that_an_unknown_library_steps_is_not_passed_in_silence() {
+    let made = "import torch\nfrom torch import nn\nimport engines\ntorch.manual_seed(0)\ndef run(data):\n    model = nn.Linear(4, 1)\n    \
+         optimizer = torch.optim.Adam(model.parameters())\n";
+    let text = format!("{made}    engines.create_engine(model, optimizer).run(data)\n");
+    assert_eq!(rules(&text), [Rule::UnknownLoop]);
+    assert_eq!(rules(&format!("{made}    return model, optimizer\n")), []);
+}
+
+#[test]
+fn a_loop_that_starts_from_a_saved_schedule_has_its_position() {
+    let text = |start: &str| {
+        format!(
+            "{START}model = nn.Linear(4, 1)\n{ADAM}scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)\n\
+             c = torch.load('last.pt')\nmodel.load_state_dict(c['model'])\noptimizer.load_state_dict(c['optimizer'])\n\
+             scheduler.load_state_dict(c['scheduler'])\nfor epoch in range({start}, 9):\n    optimizer.zero_grad()\n    \
+             model(torch.zeros(8, 4)).sum().backward()\n    optimizer.step()\n    scheduler.step()\n    \
+             torch.save({{'model': model.state_dict(), 'optimizer': optimizer.state_dict(), 'scheduler': scheduler.state_dict()}}, 'last.pt')\n"
+        )
+    };
+    assert_eq!(rules(&text("scheduler.last_epoch")), []);
+    assert_eq!(rules(&text("0")), [Rule::MissingPosition]);
+}
+
+#[test]
+fn a_flag_selects_the_side_of_a_conditional_expression() {
+    let text = |flag: &str| {
+        format!(
+            "{START}from torch.utils.data import DataLoader\ndef loader(train):\n    return DataLoader(range(9), shuffle=True if train else False)\n\
+             model = nn.Linear(4, 1)\n{ADAM}training, testing = loader(True), loader({flag})\nfor epoch in range(9):\n    \
+             for x in training:\n        optimizer.zero_grad()\n        model(x).sum().backward()\n        optimizer.step()\n    \
+             model.eval()\n    with torch.no_grad():\n        for x in testing:\n            model(x)\n    model.train()\n"
+        )
+    };
+    assert_eq!(rules(&text("False")), []);
+    assert_eq!(rules(&text("True")), [Rule::UnseededShuffle, Rule::EvaluationDraws]);
+}
+
+#[test]
+fn the_shape_of_drawn_data_is_the_same_in_every_run() {
+    let text = |count: &str| {
+        format!(
+            "{START}model = nn.Linear(4, 1)\n{ADAM}{TRAIN}    if step % 3 == 0:\n        x = torch.zeros(random.choice([2, 4]))\n        \
+             for _ in range({count}):\n            torch.rand(4)\n    optimizer.zero_grad()\n    model(torch.rand(4)).sum().backward()\n    \
+             optimizer.step()\n"
+        )
+    };
+    assert_eq!(rules(&text("x.shape[0]")), []);
+    assert_eq!(rules(&text("x.size(0)")), []);
+    assert_eq!(rules(&text("int(x.sum())")), [Rule::UnseededGenerator]);
+}
+
+#[test]
+fn lightning_trains_modules_of_unknown_libraries() {
+    let text = |seed: &str| {
+        rules(&format!(
+            "import pytorch_lightning as pl\nimport nets\n{seed}pl.Trainer().fit(nets.Classifier(), nets.Data())\n"
+        ))
+    };
+    assert_eq!(text("pl.seed_everything(0)\n"), []);
+    assert_eq!(text(""), [Rule::UnseededGenerator]);
+}

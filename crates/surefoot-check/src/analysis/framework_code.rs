@@ -50,6 +50,12 @@ pub(super) fn with_hub() -> (String, String) {
     )
 }
 
+/// Advice for loops that an unknown library runs.
+pub(super) fn with_unknown() -> (String, String) {
+    let advice = "# a library runs this loop: see its documentation for checkpoints";
+    (advice.to_owned(), advice.to_owned())
+}
+
 /// Code for the trainer of Lightning: two hooks of the module, for what the trainer does not save.
 pub(super) fn with_lightning(requirements: &[Requirement]) -> (String, String) {
     let is_missing =

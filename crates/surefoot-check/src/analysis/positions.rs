@@ -1,7 +1,7 @@
 //! Positions in the loops around a save.
 
 use super::requirements::Requirement;
-use super::resumption::Resumption;
+use super::resumption::{Resumption, loop_at, mentions};
 use crate::MemberKind;
 use crate::lift::facts::{Holdings, Loop, LoopId, Runner, Save};
 use crate::rules::RuleContext;
@@ -69,7 +69,7 @@ pub(super) fn positions(
         let is_held = loops[depth..].iter().any(|id| {
             let positions = &context.looped(*id).positions;
             positions.iter().any(|it| holdings.variables.contains(it))
-        });
+        }) || starts_from(context, looped, holdings);
         let is_used = (depth == 0 && !looped.is_over_data)
             || resumption.as_ref().is_none_or(|it| it.skips(looped.site));
         let name = looped.name.clone().unwrap_or_else(|| {
@@ -97,4 +97,14 @@ fn counter_of(context: &RuleContext<'_>, looped: &Loop) -> Option<Counter> {
     let mut positions = looped.positions.iter();
     let counted = positions.find(|it| context.lifted.named.contains_key(it))?;
     Some(Counter::Body(context.name_of(*counted).to_owned()))
+}
+
+/// True if the head of a loop reads an object that the checkpoint holds: `range(scheduler.last_epoch, 9)`.
+fn starts_from(context: &RuleContext<'_>, looped: &Loop, holdings: &Holdings) -> bool {
+    let place = context.place(looped.site);
+    let module = &context.project.script(place.file).module;
+    let held = context.lifted.things.iter().filter(|it| holdings.objects.contains(&it.object));
+    let names = held.map(|it| it.name.rsplit('.').next().unwrap_or(&it.name).to_owned()).collect();
+    let head = loop_at(module, &place.range);
+    !looped.is_over_data && head.is_some_and(|it| mentions(&it.iter, &names))
 }

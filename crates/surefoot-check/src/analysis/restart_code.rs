@@ -67,6 +67,7 @@ pub(super) fn both(
     let (save, restore) = match (runner, style) {
         (Some(Runner::Fit), _) => framework_code::with_keras(requirements, names),
         (Some(Runner::Hub), _) => framework_code::with_hub(),
+        (Some(Runner::Unknown), _) => framework_code::with_unknown(),
         (Some(Runner::Trainer), _) => framework_code::with_lightning(requirements),
         (None, Style::Torch) => {
             let (entries, restores) = dictionary(requirements.iter());

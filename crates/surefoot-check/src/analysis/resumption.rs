@@ -106,7 +106,7 @@ fn whole_objects(context: &RuleContext<'_>) -> BTreeSet<String> {
 }
 
 /// True if an expression contains one of the names.
-fn mentions(expression: &Expr, names: &BTreeSet<String>) -> bool {
+pub(super) fn mentions(expression: &Expr, names: &BTreeSet<String>) -> bool {
     let mut mention = Mention { names, found: false };
     mention.visit_expr(expression);
     mention.found

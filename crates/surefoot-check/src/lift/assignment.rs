@@ -4,7 +4,8 @@ use super::Lift;
 use super::object::Kind;
 use super::program::ProgramBuilder;
 use super::scope::Owner;
-use super::value::{ObjectId, Shape, Value};
+use super::usage;
+use super::value::{ObjectId, Shape, UnknownId, Value};
 use crate::calculus::{Operand, Site, Variable};
 use ruff_python_ast::{Expr, Operator};
 
@@ -97,6 +98,14 @@ impl<'a> Lift<'a> {
         }
     }
 
+    /// Returns true if an unknown object is a layer of a model: the model calls it.
+    fn is_layer(&self, model: ObjectId, unknown: UnknownId, name: &str) -> bool {
+        let class = self.heap.object(model).class.as_ref();
+        self.heap.unknown_objects[unknown.0].received.is_empty()
+            && !self.heap.is_keras(model)
+            && class.is_some_and(|it| usage::calls_member(&it.code.body, name))
+    }
+
     /// Sets an attribute of an object.
     pub(super) fn set_field(
         &mut self,
@@ -132,6 +141,10 @@ impl<'a> Lift<'a> {
                             self.absorb(id, part, site);
                         }
                     }
+                }
+                Shape::Unknown(unknown) if self.is_layer(id, *unknown, name) => {
+                    let part = self.make_unknown_a_model(*unknown, value.operands.clone());
+                    self.absorb(id, part, site);
                 }
                 Shape::Parameters(ids) if ids.is_empty() => {
                     self.register(id, name, &value, site);

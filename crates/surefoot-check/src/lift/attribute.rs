@@ -76,6 +76,14 @@ impl<'a> Lift<'a> {
                 _ => self.heap.data(base),
             },
             Shape::State(_) => base.clone(),
+            // The shape of drawn data is the same in every run.
+            Shape::Plain if matches!(name, "shape" | "ndim" | "dtype" | "device") => {
+                Value::constant()
+            }
+            // A part of an object that a library made stands for the object.
+            Shape::Unknown(id) if self.heap.unknown_objects[id.0].received.is_empty() => {
+                base.clone()
+            }
             _ => self.heap.data(base),
         }
     }

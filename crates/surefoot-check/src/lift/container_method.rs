@@ -46,7 +46,8 @@ impl<'a> Lift<'a> {
                         "append" | "add" | "insert" | "push" | "appendleft" => {
                             let value = arguments.positional.last().cloned().unwrap_or_default();
                             let is_thing = !value.is_data();
-                            if container.elements.len() < 64 && (is_thing || !in_loop) {
+                            let is_kept = is_thing || !in_loop || !value.models.is_empty();
+                            if container.elements.len() < 64 && is_kept {
                                 container.elements.push(value);
                             }
                         }

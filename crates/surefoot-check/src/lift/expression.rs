@@ -78,6 +78,11 @@ impl<'a> Lift<'a> {
             }
             Expr::If(it) => {
                 let test = self.eval(&it.test);
+                match self.certainty(&it.test, &test) {
+                    Some(true) => return self.eval(&it.body),
+                    Some(false) => return self.eval(&it.orelse),
+                    None => {}
+                }
                 let body = self.eval(&it.body);
                 let otherwise = self.eval(&it.orelse);
                 let mut value = self.heap.any_of(vec![body, otherwise]);

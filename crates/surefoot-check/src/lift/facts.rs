@@ -57,6 +57,8 @@ pub(crate) struct Lifted {
     pub saves: Vec<Save>,
     /// Values written to other files than checkpoints.
     pub asides: Vec<Aside>,
+    /// Calls of unknown libraries that receive an optimizer.
+    pub handed_over: Vec<Site>,
     /// Backward passes and training steps.
     pub steps: Vec<Site>,
     /// Every loop.
@@ -328,6 +330,8 @@ pub(crate) enum Runner {
     Trainer,
     /// The trainer of Transformers.
     Hub,
+    /// An unknown library, with functions of the script.
+    Unknown,
 }
 
 /// Optimizer state in a weights file that loading skips.

@@ -7,7 +7,7 @@ use super::object::{GeneratorOrigin, Kind, Object};
 use super::scope::Slot;
 use super::unknown_object::UnknownObject;
 use super::value::{Models, ObjectId, Shape, UnknownId, Value};
-use crate::calculus::{Operand, Site, Variable};
+use crate::calculus::{Operand, Variable};
 use crate::library::{Global, Layer};
 
 /// All objects of a script.
@@ -239,17 +239,8 @@ impl<'a> Heap<'a> {
     }
 
     /// Result of a call into an unknown library, computed from `whole`.
-    pub(super) fn new_unknown(
-        &mut self,
-        callee: &str,
-        received: Vec<ObjectId>,
-        takes_parameters: bool,
-        whole: Value<'a>,
-        site: Site,
-    ) -> Value<'a> {
+    pub(super) fn new_unknown(&mut self, unknown: UnknownObject, whole: Value<'a>) -> Value<'a> {
         let id = UnknownId(self.unknown_objects.len());
-        let callee = callee.into();
-        let unknown = UnknownObject { callee, site, received, takes_parameters, object: None };
         self.unknown_objects.push(unknown);
         Value { shape: Shape::Unknown(id), ..whole }
     }

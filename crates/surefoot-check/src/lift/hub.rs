@@ -9,7 +9,7 @@ use crate::calculus::{Operand, Site};
 use crate::library::{Family, Global, Hub, Layer};
 
 /// Generators that `set_seed` of Transformers and Accelerate seeds, and that their checkpoints hold.
-const SEEDED: [Global; 3] = [Global::Python, Global::NumPy, Global::Torch];
+pub(super) const SEEDED: [Global; 3] = [Global::Python, Global::NumPy, Global::Torch];
 
 impl<'a> Lift<'a> {
     /// Calls something of Transformers, Accelerate or Gym.

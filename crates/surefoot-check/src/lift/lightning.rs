@@ -78,8 +78,16 @@ impl<'a> Lift<'a> {
         let site = arguments.site;
         match name {
             "fit" => {
-                if let Some(model) = arguments.get(0, "model").and_then(Value::as_object) {
-                    self.fit_module(trainer, model, &arguments);
+                let model = arguments.get(0, "model").cloned().unwrap_or_default();
+                match model.as_object() {
+                    Some(id) if self.hook(id, "training_step").is_some() => {
+                        self.fit_module(trainer, id, &arguments);
+                    }
+                    // The module is of an unknown library.
+                    _ => {
+                        let data = arguments.get(1, "train_dataloaders").cloned();
+                        self.train_with_hub(&model, &data.unwrap_or_default(), site);
+                    }
                 }
             }
             "save_checkpoint" => self.output_models(site),

@@ -35,6 +35,10 @@ impl<'a> Lift<'a> {
     pub(super) fn absorb_all(&mut self, id: ObjectId, value: &Value<'a>, site: Site) {
         match &value.shape {
             Shape::Object(part) if self.heap.is_module(*part) => self.absorb(id, *part, site),
+            Shape::Unknown(unknown) if !self.heap.is_keras(id) => {
+                let part = self.make_unknown_a_model(*unknown, value.operands.clone());
+                self.absorb(id, part, site);
+            }
             Shape::Object(part) => {
                 if let Kind::Container(container) = self.heap.object(*part).kind.clone() {
                     for value in container

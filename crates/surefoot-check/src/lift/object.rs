@@ -321,11 +321,10 @@ impl<'a> Lift<'a> {
 
     /// Adds the gradients of a loss to those of the models in it.
     pub(super) fn backward(&mut self, loss: &Value<'a>, site: Site) {
-        let roots = if loss.models.is_empty() {
-            self.heap.all_roots()
-        } else {
-            self.heap.roots_of(loss.models)
-        };
+        let mut roots = self.heap.roots_of(loss.models);
+        if roots.is_empty() {
+            roots = self.heap.all_roots();
+        }
         for root in roots {
             if let Kind::Module { gradients, .. } = self.heap.object(root).kind {
                 let parameters = self.heap.object(root).cell;

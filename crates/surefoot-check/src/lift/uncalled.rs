@@ -1,7 +1,9 @@
 //! Code without a caller, entered with guessed arguments.
 
 use super::Lift;
+use super::facts::Runner;
 use super::object::{Kind, Loader};
+use super::usage;
 use super::value::{Arguments, Class, Code, Function, Shape, Value};
 use crate::calculus::Site;
 use crate::library::Layer;
@@ -63,6 +65,77 @@ impl<'a> Lift<'a> {
                 self.enter_uncalled_function(&bound);
             }
         }
+    }
+
+    /// Calls the functions and classes of the project that an unknown library receives, if they train.
+    pub(super) fn call_back_all(&mut self, arguments: &Arguments<'a>) {
+        let passed: Vec<Value<'a>> = arguments.all().filter(|it| !it.is_data()).cloned().collect();
+        for value in passed {
+            let (callee, bound) = match value.shape {
+                Shape::Partial(partial) => (partial.0.shape.clone(), Some(partial.1.clone())),
+                shape => (shape, None),
+            };
+            match callee {
+                Shape::Function(function) => {
+                    self.call_back_function(&function, bound, arguments.site)
+                }
+                Shape::Class(class) if usage::trains(&class.code.body) => {
+                    let entered = self.execution.entered.clone();
+                    self.enter_uncalled_class(&class, &entered, arguments.site);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn call_back_function(
+        &mut self,
+        function: &Rc<Function<'a>>,
+        bound: Option<Arguments<'a>>,
+        site: Site,
+    ) {
+        let Code::Def(code) = function.code else {
+            return;
+        };
+        if self.execution.entered.contains(&function.code.address())
+            || self.execution.is_generator(function)
+            || !self.leads_to_training(function, 3)
+        {
+            return;
+        }
+        let bound = bound.unwrap_or_else(|| Arguments::of(Vec::new(), site));
+        let skip = usize::from(function.receiver.is_some()) + bound.positional.len();
+        let mut arguments = self.guess_arguments(&code.parameters, skip, site);
+        arguments.named.retain(|(name, _)| bound.name(name).is_none());
+        arguments.named.extend(bound.named);
+        arguments.positional = bound.positional;
+        if usage::trains(&code.body) && !usage::loops(&code.body) {
+            self.run_library_loop(site, Runner::Unknown, "iteration", true, |lift, _| {
+                lift.enter(function, arguments);
+            });
+        } else {
+            self.enter(function, arguments);
+        }
+    }
+
+    /// Returns true if a function trains, or calls one of the project that does.
+    fn leads_to_training(&mut self, function: &Rc<Function<'a>>, depth: usize) -> bool {
+        let Code::Def(code) = function.code else {
+            return false;
+        };
+        if usage::trains(&code.body) {
+            return true;
+        }
+        let before = std::mem::replace(&mut self.scope.current, function.scope);
+        let called = usage::called_names(&code.body);
+        let called: Vec<_> = called.into_iter().filter_map(|name| self.look_up(name)).collect();
+        self.scope.current = before;
+        depth > 0
+            && called.iter().any(|value| match &value.shape {
+                Shape::Function(function) => self.leads_to_training(function, depth - 1),
+                Shape::Class(class) => usage::trains(&class.code.body),
+                _ => false,
+            })
     }
 
     /// Arguments for a function without a caller, guessed from parameter names.

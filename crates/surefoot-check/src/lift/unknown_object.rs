@@ -10,10 +10,12 @@ use std::rc::Rc;
 use ruff_python_ast::Expr;
 
 use super::Lift;
+use super::facts::{Moment, Purpose};
+use super::hub::SEEDED;
 use super::object::Kind;
 use super::value::{Arguments, ObjectId, Shape, UnknownId, Value};
 use crate::calculus::{Operand, Site};
-use crate::library::Layer;
+use crate::library::{Global, Layer};
 
 /// An object created by an unknown library.
 #[derive(Clone, Debug)]
@@ -21,10 +23,15 @@ pub(super) struct UnknownObject {
     /// Qualified name of the callee.
     pub callee: Rc<str>,
     pub site: Site,
+    /// The statement of the call, outside of model constructors.
+    pub statement: Site,
+    pub moment: Moment,
     /// Models, optimizers, schedules and loaders that the callee received.
     pub received: Vec<ObjectId>,
     /// True if the callee received parameters instead of the models themselves.
     pub takes_parameters: bool,
+    /// True if the callee received a function that trains.
+    pub is_followed: bool,
     /// The object that it is, once its use has shown that.
     pub object: Option<ObjectId>,
 }
@@ -34,6 +41,20 @@ impl<'a> Lift<'a> {
     pub(super) fn call_unknown(&mut self, name: &str, arguments: &Arguments<'a>) -> Value<'a> {
         let site = arguments.site;
         let name = name.trim_start_matches('.');
+        if is_seeding(name) {
+            for global in SEEDED {
+                let generator = self.global(global);
+                let seed = arguments.all().next().cloned();
+                let seed = seed.unwrap_or_else(|| Value::of(Shape::Settings));
+                self.seed(generator, &Arguments::of(vec![seed], site));
+            }
+            return Value::none();
+        }
+        let moment = self.program.moment();
+        let statement = self.execution.statement.unwrap_or(site);
+        let steps = self.program.facts.steps.len();
+        self.call_back_all(arguments);
+        let is_followed = self.program.facts.steps.len() > steps;
         let whole = self.heap.combine(arguments.all());
         let mut received: Vec<ObjectId> = Vec::new();
         let mut takes_parameters = false;
@@ -60,7 +81,24 @@ impl<'a> Lift<'a> {
         for id in &received {
             self.write_cell(*id, whole.operands.clone(), site);
         }
-        self.heap.new_unknown(name, received, takes_parameters, whole, site)
+        if received.iter().any(|id| self.heap.is_optimizer(*id)) {
+            self.program.facts.handed_over.push(site);
+        }
+        let callee = name.into();
+        let object = None;
+        self.heap.new_unknown(
+            UnknownObject {
+                callee,
+                site,
+                statement,
+                moment,
+                received,
+                takes_parameters,
+                is_followed,
+                object,
+            },
+            whole,
+        )
     }
 
     fn report_received(&mut self, name: &str, received: &[ObjectId], site: Site) {
@@ -89,7 +127,8 @@ impl<'a> Lift<'a> {
         arguments: &Arguments<'a>,
     ) -> Option<Value<'a>> {
         let site = arguments.site;
-        let UnknownObject { callee, received, takes_parameters, .. } =
+        self.call_back_all(arguments);
+        let UnknownObject { callee, received, takes_parameters, is_followed, .. } =
             self.heap.unknown_objects[id.0].clone();
         let has = |lift: &Lift<'a>, is_it: fn(&Kind<'a>) -> bool| {
             received.iter().any(|id| is_it(&lift.heap.object(*id).kind))
@@ -97,13 +136,20 @@ impl<'a> Lift<'a> {
         let has_optimizer = has(self, |kind| matches!(kind, Kind::Optimizer { .. }));
         let has_model = has(self, |kind| matches!(kind, Kind::Module { .. }));
         match name {
-            "train" | "fit" if is_trainer(&callee) => {
+            "train" | "fit" if is_trainer(&callee) && !is_followed => {
                 self.program.report_unknown(
                     &format!("{callee}.{name}"),
                     site,
                     "it trains the model",
                     true,
                 );
+                let whole = self.heap.combine(arguments.all());
+                for id in received {
+                    if self.heap.is_module(id) {
+                        self.write_cell(id, whole.operands.clone(), site);
+                        self.program.note_trained(self.heap.cell(id));
+                    }
+                }
                 return None;
             }
             "step" | "zero_grad" | "add_param_group" | "state_dict" | "load_state_dict"
@@ -198,10 +244,19 @@ impl<'a> Lift<'a> {
         if let Some(model) = self.unwrapped(id) {
             return model;
         }
-        let UnknownObject { callee, site, .. } = self.heap.unknown_objects[id.0].clone();
+        let UnknownObject { callee, site, statement, moment, .. } =
+            self.heap.unknown_objects[id.0].clone();
         let layer = Layer { has_parameters: true, ..Layer::default() };
         let model = self.make_module(layer, site);
         self.write_state(model, "new", operands, site);
+        if !is_loaded(&callee) {
+            let generator = self.global(Global::Torch);
+            let drawn = self.draw(generator, Purpose::Parameters, Vec::new(), statement);
+            self.write_cell(model, drawn.operands, statement);
+            if let Some(draw) = self.program.facts.draws.last_mut() {
+                draw.moment = moment;
+            }
+        }
         self.heap.unknown_objects[id.0].object = Some(model);
         self.program.report_unknown(&callee, site, "it makes the model", false);
         model
@@ -222,6 +277,20 @@ impl<'a> super::heap::Heap<'a> {
             ),
         }
     }
+}
+
+/// Returns true if a function seeds generators: `seed_everything`, `set_determinism`.
+fn is_seeding(callee: &str) -> bool {
+    let name = callee.rsplit('.').next().unwrap_or(callee).to_ascii_lowercase();
+    let is_verb = ["set_", "seed", "fix", "manual", "init", "enable", "make_"];
+    (name.contains("seed") || name.contains("determinis"))
+        && is_verb.iter().any(|verb| name.starts_with(verb))
+}
+
+/// Returns true if a function loads a model instead of drawing its parameters.
+fn is_loaded(callee: &str) -> bool {
+    let name = callee.rsplit('.').next().unwrap_or(callee).to_ascii_lowercase();
+    ["load", "pretrained", "restore", "import"].iter().any(|word| name.contains(word))
 }
 
 /// Returns true if the name of a class is that of a trainer.

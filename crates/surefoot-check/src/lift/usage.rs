@@ -1,6 +1,6 @@
 //! Facts about a module that its syntax tree shows before it is executed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
 use ruff_python_ast::{Expr, ExprCall, ModModule, Stmt};
@@ -8,12 +8,13 @@ use ruff_python_ast::{Expr, ExprCall, ModModule, Stmt};
 use crate::library::canonical;
 
 /// Methods that train or save a model.
-const TRAINING_METHODS: [&str; 9] = [
+const TRAINING_METHODS: [&str; 10] = [
     "apply_gradients",
     "apply_updates",
     "backward",
     "fit",
     "minimize",
+    "parameters",
     "step",
     "train_on_batch",
     "train_step",
@@ -173,6 +174,57 @@ impl<'a> Visitor<'a> for Trains {
         {
             self.0 = true;
             return;
+        }
+        walk_expr(self, expression);
+    }
+}
+
+/// Returns true if statements contain a loop.
+pub(super) fn loops(body: &[Stmt]) -> bool {
+    let mut calls = Calls::default();
+    calls.visit_body(body);
+    calls.has_loop
+}
+
+/// Returns true if statements call `self.name(..)`.
+pub(super) fn calls_member(body: &[Stmt], name: &str) -> bool {
+    let mut calls = Calls::default();
+    calls.visit_body(body);
+    calls.members.contains(name)
+}
+
+/// The names that statements call.
+pub(super) fn called_names(body: &[Stmt]) -> BTreeSet<&str> {
+    let mut calls = Calls::default();
+    calls.visit_body(body);
+    calls.names
+}
+
+#[derive(Default)]
+struct Calls<'a> {
+    names: BTreeSet<&'a str>,
+    members: BTreeSet<&'a str>,
+    has_loop: bool,
+}
+
+impl<'a> Visitor<'a> for Calls<'a> {
+    fn visit_stmt(&mut self, statement: &'a Stmt) {
+        self.has_loop |= matches!(statement, Stmt::For(_) | Stmt::While(_));
+        walk_stmt(self, statement);
+    }
+
+    fn visit_expr(&mut self, expression: &'a Expr) {
+        if let Expr::Call(call) = expression {
+            match &*call.func {
+                Expr::Name(name) => {
+                    self.names.insert(name.id.as_str());
+                }
+                Expr::Attribute(it) if matches!(&*it.value, Expr::Name(name) if name.id == "self") =>
+                {
+                    self.members.insert(it.attr.as_str());
+                }
+                _ => {}
+            }
         }
         walk_expr(self, expression);
     }

@@ -123,6 +123,8 @@ pub(crate) struct Report {
     pub checkpoints: Vec<RequiredCheckpoint>,
     /// Training steps that the rules were applied to.
     pub followed: Vec<Place>,
+    /// Calls of unknown libraries that receive an optimizer, in a script without training steps.
+    pub handed_over: Vec<Place>,
     /// Warnings about unknown calls, with the name of the function. Each function is reported once for
     /// all scripts.
     pub unknown: Vec<(String, Finding)>,

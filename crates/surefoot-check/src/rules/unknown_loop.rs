@@ -66,17 +66,27 @@ fn check(context: &RuleContext<'_>, report: &mut Report) {
     }
 }
 
-/// The finding for a file that trains, if none of its training calls was followed.
-pub(crate) fn unfollowed(script: &Script, file: FileId, followed: &[Place]) -> Option<Finding> {
+/// The finding for a file that trains, if none of its training calls was followed. A file without such calls
+/// trains if it hands an optimizer over to an unknown library.
+pub(crate) fn unfollowed(
+    script: &Script,
+    file: FileId,
+    handed_over: Option<&Place>,
+    followed: &[Place],
+) -> Option<Finding> {
     let mut calls = TrainingCalls { found: Vec::new(), depth: 0 };
     calls.visit_body(&script.module.body);
     let place = |call: &ExprCall| Place { file, range: call.range().to_std_range() };
-    if calls.found.iter().any(|call| followed.contains(&place(call))) {
+    let is_followed = match calls.found.is_empty() {
+        true => followed.iter().any(|it| it.file == file),
+        false => calls.found.iter().any(|call| followed.contains(&place(call))),
+    };
+    if is_followed {
         return None;
     }
     Some(Finding {
         rule: Rule::UnknownLoop,
-        place: place(calls.found.first()?),
+        place: calls.found.first().map(|it| place(it)).or_else(|| handed_over.cloned())?,
         message: "This trains a model, but the model, the optimizer or the loop was not recognized. The training is not checked.".to_owned(),
         help: HELP.to_owned(),
         notes: Vec::new(),

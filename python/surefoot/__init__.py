@@ -13,10 +13,11 @@ from types import ModuleType
 from surefoot._core import VERSION as __version__
 from surefoot.finding import Finding, TrainingProblem
 from surefoot.fit import Result, fit
+from surefoot.run import deterministic
 from surefoot.session import Session
 from surefoot.watch import watch
 
-__all__ = ["Finding", "Result", "Session", "TrainingProblem", "__version__", "fit", "watch"]
+__all__ = ["Finding", "Result", "Session", "TrainingProblem", "__version__", "deterministic", "fit", "watch"]
 
 _HOSTS = ("keras", "lightning", "torch", "transformers")
 

@@ -6,6 +6,7 @@
 mod guard;
 mod repair;
 mod run;
+mod script;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -19,6 +20,8 @@ mod _core {
     use super::repair::repair;
     #[pymodule_export]
     use super::run::Run;
+    #[pymodule_export]
+    use super::script::{Recorder, digests, key};
     #[pymodule_export]
     use super::{command, report};
 

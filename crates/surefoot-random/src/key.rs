@@ -27,6 +27,8 @@ pub enum Purpose {
     Subset = 7,
     /// The values a hyper-parameter search tries.
     Sample = 8,
+    /// Seeds of the generators of a Python script.
+    Script = 9,
 }
 
 /// The name of a sequence of random numbers: (seed, purpose, epoch, sample, site).
@@ -126,6 +128,7 @@ mod tests {
             (Purpose::Generate, 6),
             (Purpose::Subset, 7),
             (Purpose::Sample, 8),
+            (Purpose::Script, 9),
         ];
         for (purpose, number) in numbers {
             assert_eq!(purpose as u8, number);

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use bytemuck::NoUninit;
+use safetensors::tensor::Dtype;
 
 use crate::digest::StateDigest;
 use crate::error::{Error, Result};
@@ -27,6 +28,8 @@ pub enum Values {
     F64(Vec<f64>),
     /// Counters and indices.
     U64(Vec<u64>),
+    /// Little-endian bytes of numbers of another type, as a framework stores them.
+    Bytes(Dtype, Vec<u8>),
 }
 
 impl Array {
@@ -45,12 +48,7 @@ impl Array {
 
     /// Adds name, type, shape and the bits of the numbers to a digest.
     pub(crate) fn digest_into(&self, state: &mut StateDigest) {
-        let dtype = match self.data {
-            Values::F32(_) => "F32",
-            Values::F64(_) => "F64",
-            Values::U64(_) => "U64",
-        };
-        state.update_u64(dtype, self.shape.len() as u64);
+        state.update_u64(&self.data.dtype().to_string(), self.shape.len() as u64);
         for &length in &self.shape {
             state.update_u64("length", length as u64);
         }
@@ -92,6 +90,20 @@ impl Values {
             Values::F32(values) => values.len(),
             Values::F64(values) => values.len(),
             Values::U64(values) => values.len(),
+            Values::Bytes(dtype, bytes) => match dtype.bitsize() {
+                0 => 0,
+                bits => bytes.len() * 8 / bits,
+            },
+        }
+    }
+
+    /// Type of the numbers.
+    pub fn dtype(&self) -> Dtype {
+        match self {
+            Values::F32(_) => Dtype::F32,
+            Values::F64(_) => Dtype::F64,
+            Values::U64(_) => Dtype::U64,
+            Values::Bytes(dtype, _) => *dtype,
         }
     }
 
@@ -101,11 +113,12 @@ impl Values {
     }
 
     /// Little-endian bytes.
-    pub(crate) fn to_bytes(&self) -> Cow<'_, [u8]> {
+    pub fn to_bytes(&self) -> Cow<'_, [u8]> {
         match self {
             Values::F32(values) => le_bytes(values, f32::to_le_bytes),
             Values::F64(values) => le_bytes(values, f64::to_le_bytes),
             Values::U64(values) => le_bytes(values, u64::to_le_bytes),
+            Values::Bytes(_, bytes) => Cow::Borrowed(bytes),
         }
     }
 }
@@ -153,6 +166,7 @@ mod tests {
         assert_ne!(one, digest(Array::new("x", &[3, 2], vec![0.0_f32; 6])));
         assert_ne!(one, digest(Array::new("x", &[6], vec![0.0_f32; 6])));
         assert_ne!(one, digest(Array::new("x", &[2, 3], vec![0.0_f64; 6])));
+        assert_ne!(one, digest(Array::new("x", &[2, 3], Values::Bytes(Dtype::I32, vec![0; 24]))));
         assert_eq!(one, digest(Array::new("x", &[2, 3], vec![0.0_f32; 6])));
     }
 }

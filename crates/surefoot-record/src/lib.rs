@@ -83,3 +83,4 @@ pub use crate::replay::{Entry, Replay};
 pub use crate::step_digest::{Part, Quantity, StepDigest};
 pub use crate::summary::{MetricSummary, RunSummary, Status};
 pub use crate::watched_run::WatchedRun;
+pub use safetensors::tensor::Dtype;

@@ -156,12 +156,7 @@ fn encode(what: &str, arrays: &[Array], metadata: Option<(String, String)>) -> R
     }
     let mut views = Vec::with_capacity(arrays.len());
     for (array, bytes) in &parts {
-        let dtype = match array.data {
-            Values::F32(_) => Dtype::F32,
-            Values::F64(_) => Dtype::F64,
-            Values::U64(_) => Dtype::U64,
-        };
-        let view = TensorView::new(dtype, array.shape.clone(), bytes);
+        let view = TensorView::new(array.data.dtype(), array.shape.clone(), bytes);
         views.push((&array.name, view.map_err(|error| unrecordable(what, error))?));
     }
     let metadata = metadata.map(|pair| [pair].into_iter().collect());
@@ -177,14 +172,11 @@ fn decode(path: &Path, bytes: &[u8]) -> Result<Vec<Array>> {
             Dtype::F32 => Values::F32(fours.iter().map(|b| f32::from_le_bytes(*b)).collect()),
             Dtype::F64 => Values::F64(eights.iter().map(|b| f64::from_le_bytes(*b)).collect()),
             Dtype::U64 => Values::U64(eights.iter().map(|b| u64::from_le_bytes(*b)).collect()),
-            other => {
-                let reason = format!("`{name}` has the unsupported type {other:?}");
-                return Err(Error::damaged(path, reason));
-            }
+            other => Values::Bytes(other, view.data().to_vec()),
         };
-        Ok(Array { name: name.to_owned(), shape: view.shape().to_vec(), data })
+        Array { name: name.to_owned(), shape: view.shape().to_vec(), data }
     });
-    arrays.collect()
+    Ok(arrays.collect())
 }
 
 fn unrecordable(what: &str, reason: impl ToString) -> Error {
@@ -209,6 +201,7 @@ mod tests {
         vec![
             Array::new("w", &[2, 2], vec![1.0_f32, -2.5, 0.0, f32::INFINITY]),
             Array::new("order", &[3], vec![u64::MAX, 0, 1]),
+            Array::new("mask", &[2], Values::Bytes(Dtype::BOOL, vec![1, 0])),
             Array::new("a", &[0], Vec::<f32>::new()),
         ]
     }

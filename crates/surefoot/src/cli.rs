@@ -1,7 +1,7 @@
 //! The list of commands.
 
 use crate::command::{
-    capsule, check, compare, completions, diagnose, export, init, predict, replay, report,
+    capsule, check, compare, completions, diagnose, export, init, predict, replay, report, run,
     simulate, train, tune,
 };
 use crate::exit::Exit;
@@ -39,6 +39,7 @@ pub(crate) enum Command {
     Init(init::Arguments),
     Train(train::Arguments),
     Diagnose(diagnose::Arguments),
+    Run(run::Arguments),
     Replay(replay::Arguments),
     Compare(compare::Arguments),
     Capsule(capsule::Arguments),
@@ -57,6 +58,7 @@ impl Command {
             Self::Init(arguments) => init::run(&arguments),
             Self::Train(arguments) => train::run(&arguments),
             Self::Diagnose(arguments) => diagnose::run(&arguments),
+            Self::Run(arguments) => run::run(&arguments),
             Self::Replay(arguments) => replay::run(&arguments),
             Self::Compare(arguments) => compare::run(&arguments),
             Self::Capsule(arguments) => capsule::run(&arguments),

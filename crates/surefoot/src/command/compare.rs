@@ -6,6 +6,7 @@ use crate::output::Console;
 use crate::output::compare::{Comparison, Divergence, Observed};
 use crate::output::replay::Disagreement;
 use clap::Args;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use surefoot_diagnose::{Observation, Summary};
 use surefoot_plan::Plan;
@@ -41,15 +42,64 @@ pub(crate) struct Arguments {
 }
 
 /// One of the two runs.
-struct Side {
+pub(super) struct Side {
     name: String,
     run: Record,
     log: DigestLog,
-    plan: Plan,
+    source: Source,
+}
+
+/// Definition of a run.
+enum Source {
+    Plan(Box<Plan>),
+    /// `program.json`.
+    Program(serde_json::Map<String, serde_json::Value>),
+}
+
+impl Source {
+    fn of(run: &Record) -> Result<Self, Failure> {
+        match run.program() {
+            None => Ok(Self::Plan(Box::new(recorded_document(run)?.plan()?))),
+            Some(text) => serde_json::from_str(text).map(Self::Program).map_err(|error| {
+                Failure::input(format!("{}/program.json: {error}", run.dir().display()))
+            }),
+        }
+    }
+
+    /// Name of the definitions of several runs.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Plan(_) => "plans",
+            Self::Program(_) => "programs",
+        }
+    }
+
+    /// Lines in which two definitions differ.
+    fn diff(&self, other: &Self) -> Result<String, Failure> {
+        match (self, other) {
+            (Self::Plan(one), Self::Plan(other)) => Ok(one.diff(other)),
+            (Self::Program(one), Self::Program(other)) => Ok(program_diff(one, other)),
+            _ => Err(Failure::input("a run of a plan cannot be compared with one of a script")),
+        }
+    }
+}
+
+fn program_diff(
+    one: &serde_json::Map<String, serde_json::Value>,
+    other: &serde_json::Map<String, serde_json::Value>,
+) -> String {
+    let keys: BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    let differ = keys.into_iter().filter(|key| one.get(*key) != other.get(*key));
+    let lines = differ.flat_map(|key| {
+        [('-', one), ('+', other)].into_iter().filter_map(move |(sign, side)| {
+            side.get(key).map(|value| format!("{sign}{key}: {value}\n"))
+        })
+    });
+    lines.collect()
 }
 
 impl Side {
-    fn open(dir: &Path) -> Result<Self, Failure> {
+    pub(super) fn open(dir: &Path) -> Result<Self, Failure> {
         let dir: PathBuf = dir.components().collect();
         let run = Record::open(&dir)?;
         run.check_plan()?;
@@ -58,12 +108,21 @@ impl Side {
             let message = format!("{} has no recorded steps", dir.display());
             return Err(Failure::input(message));
         }
-        Ok(Self {
-            name: dir.display().to_string(),
-            plan: recorded_document(&run)?.plan()?,
-            run,
-            log,
-        })
+        Ok(Self { name: dir.display().to_string(), source: Source::of(&run)?, run, log })
+    }
+
+    pub(super) fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    /// The last recorded step.
+    pub(super) fn last(&self) -> u64 {
+        self.log.last_step().unwrap_or(0)
+    }
+
+    /// Differences of the environments: a name and both values.
+    pub(super) fn environment_differences(&self, other: &Self) -> Vec<(String, String, String)> {
+        environment_differences(&self.run.header().environment, &other.run.header().environment)
     }
 
     fn parts(&self) -> &[Part] {
@@ -87,7 +146,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let (one, other) = (Side::open(&arguments.one)?, Side::open(&arguments.other)?);
     let divergence = first_difference(&one, &other)?;
     let environments = [&one, &other].map(|side| &side.run.header().environment);
-    let mut environment = environment_differences(environments[0], environments[1]);
+    let mut environment = one.environment_differences(&other);
     let data = environments.map(|environment| match environment.data {
         Some(data) => data.to_string(),
         None => "unknown".to_owned(),
@@ -96,15 +155,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let [a, b] = data;
         environment.push(("the digest of the data".to_owned(), a, b));
     }
-    let last = |side: &Side| side.log.last_step().unwrap_or(0);
     let delivered = match (one.run.summary()?, other.run.summary()?) {
         (Some(one), Some(other)) => Some(one.digest == other.digest),
         _ => None,
     };
     let comparison = Comparison {
-        plan_diff: one.plan.diff(&other.plan),
+        sources: one.source.name(),
+        plan_diff: one.source.diff(&other.source)?,
         environment,
-        last: [last(&one), last(&other)],
+        last: [one.last(), other.last()],
         delivered,
         runs: [one.name, other.name],
         divergence,
@@ -118,7 +177,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 /// The first step whose digests differ.
-fn first_difference(one: &Side, other: &Side) -> Result<Option<Divergence>, Failure> {
+pub(super) fn first_difference(one: &Side, other: &Side) -> Result<Option<Divergence>, Failure> {
     let mut common = 0;
     let mut steps = one.log.iter().filter_map(|(step, digest)| {
         let pair = (digest, other.log.digest_at(step)?);

@@ -10,6 +10,7 @@ pub(crate) mod init;
 pub(crate) mod predict;
 pub(crate) mod replay;
 pub(crate) mod report;
+pub(crate) mod run;
 pub(crate) mod simulate;
 mod stored;
 pub(crate) mod train;

@@ -12,7 +12,9 @@ pub(crate) struct Comparison {
     pub(crate) runs: [String; 2],
     /// The last step of each.
     pub(crate) last: [u64; 2],
-    /// The lines in which their plans differ.
+    /// `plans` or `programs`.
+    pub(crate) sources: &'static str,
+    /// The lines in which these differ.
     pub(crate) plan_diff: String,
     /// Differences of their environments: a name and both values.
     pub(crate) environment: Vec<(String, String, String)>,
@@ -55,7 +57,7 @@ impl Comparison {
     pub(crate) fn text(&self) -> String {
         let mut lines = Vec::new();
         if !self.plan_diff.is_empty() {
-            lines.push("the plans differ:".to_owned());
+            lines.push(format!("the {} differ:", self.sources));
             lines.extend(self.plan_diff.lines().map(|line| format!("    {line}")));
         }
         for (what, one, other) in &self.environment {

@@ -2,6 +2,7 @@
 
 mod capsule;
 pub(crate) mod original;
+mod program;
 pub(super) mod range;
 mod verify;
 
@@ -31,7 +32,7 @@ Examples:
   surefoot replay runs/circles-001 --json | tail -n 1
       Prints the result as one line of JSON.
 
-Writes nothing. An unfinished run is repeated up to its last recorded step.
+Writes nothing. A run of a script is repeated whole, without its output. An unfinished run is repeated up to its last recorded step.
 
 Exit codes: 0 all digests agree, 1 a digest differs, 2 wrong input, 3 internal or system error,
 130 interrupted.";

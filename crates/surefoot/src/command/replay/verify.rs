@@ -19,6 +19,9 @@ pub(super) fn run(arguments: &Arguments, console: &Console) -> Result<Exit, Fail
     // Removes a trailing slash.
     let dir: PathBuf = arguments.path.components().collect();
     let record = Record::open(&dir)?;
+    if let Some(program) = record.program() {
+        return super::program::run(arguments, &dir, program, console);
+    }
     let log = record.digests()?;
     let range = StepRange::choose(&record, &log, (arguments.from, arguments.to), console)?;
     let prepared = PreparedPlan::from_record(&record, arguments.base.as_deref());

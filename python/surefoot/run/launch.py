@@ -1,0 +1,224 @@
+"""Executes a script as ``surefoot run`` does."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import traceback
+import types
+from pathlib import Path
+from typing import Any
+
+from surefoot import _core
+from surefoot.run.record import tell
+from surefoot.run.runtime import Program, Runtime
+
+LIBRARIES = ("numpy", "torch", "torchvision", "lightning", "transformers", "keras", "tensorflow", "jax")
+VARIABLES = ("PYTHONHASHSEED", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUBLAS_WORKSPACE_CONFIG", "CUDA_VISIBLE_DEVICES")
+
+WRONG_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
+
+
+class LaunchError(Exception):
+    """The script cannot be started; the message says why."""
+
+
+@dataclasses.dataclass
+class Options:
+    """Options of ``surefoot run``."""
+
+    script: str | None
+    arguments: list[str]
+    runs: str
+    every: int | None
+    seed: int
+    resume: str | None
+    recover: bool
+    replay: bool
+
+
+def main(options: str) -> int:
+    """Executes a script and returns its exit code."""
+    try:
+        launch = Launch(Options(**json.loads(options)))
+    except (LaunchError, RuntimeError, OSError, SyntaxError) as error:
+        tell(f"error: {error}")
+        return WRONG_INPUT
+    return launch.execute()
+
+
+def libraries() -> dict[str, str]:
+    """Versions of Python and of the installed frameworks."""
+    versions = {"python": platform.python_version()}
+    for name in LIBRARIES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def device() -> str:
+    """Device as in other records: without a GPU driver it is the CPU."""
+    return "cuda" if Path("/dev/nvidia0").exists() else "cpu"
+
+
+class Launch:
+    """One execution of a script."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.checkpoint: tuple[int, str, list[tuple[str, str, list[int], bytes]]] | None = None
+        if options.resume is None:
+            self.definition = self._define()
+        else:
+            self.definition = self._recorded(Path(options.resume).resolve())
+        self.script = Path(self.definition["script"])
+        self.program = Program(self.script)
+        self.source = self._read()
+        threads = self.definition["threads"]
+        self.runtime = Runtime(self.definition["seed"], self.program, threads)
+        self._open(threads)
+
+    def _define(self) -> dict[str, Any]:
+        assert self.options.script is not None
+        script = Path(self.options.script).resolve()
+        return {
+            "script": str(script),
+            "script_digest": _digest(script),
+            "arguments": self.options.arguments,
+            "directory": os.getcwd(),
+            "seed": self.options.seed,
+            "threads": int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1),
+            "framework": "script",
+            "libraries": libraries(),
+            "environment": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+        }
+
+    def _recorded(self, run: Path) -> dict[str, Any]:
+        path = run / "program.json"
+        if not path.exists():
+            raise LaunchError(f"{run} is not a run of a script: it has no program.json")
+        definition: dict[str, Any] = json.loads(path.read_text())
+        if "script_digest" not in definition:
+            raise LaunchError(f"{run} was not recorded by `surefoot run` and cannot be resumed")
+        script = Path(definition["script"])
+        if not script.exists():
+            raise LaunchError(f"the script {script} of this run does not exist any more")
+        now = libraries()
+        for name, version in definition["libraries"].items():
+            if now.get(name) != version:
+                tell(f"warning: {name} was {version} and is {now.get(name, 'missing')}; the results may differ")
+        if _digest(script) != definition["script_digest"]:
+            tell(f"warning: {script.name} has changed since the run was started")
+        if os.path.isdir(definition["directory"]):
+            os.chdir(definition["directory"])
+        return definition
+
+    def _read(self) -> bytes:
+        try:
+            return self.script.read_bytes()
+        except OSError as error:
+            raise LaunchError(f"cannot read {self.script}: {error.strerror}") from None
+
+    def _open(self, threads: int) -> None:
+        if self.options.resume is not None:
+            run = Path(self.options.resume).resolve()
+            recorder, self.checkpoint = _core.Recorder.resume(run, libraries(), device(), threads)
+            if self.checkpoint is None:
+                tell(f"{self.options.resume} has no checkpoint; the script starts over")
+        else:
+            text = json.dumps(self.definition, indent=2)
+            runs = Path(self.options.runs).resolve()
+            recorder = _core.Recorder.create(runs, self.script.stem, text, libraries(), device(), threads)
+        self.recorder = recorder
+        self.runtime.record(recorder)
+
+    def execute(self) -> int:
+        """Executes the script and returns its exit code."""
+        script = str(self.script)
+        sys.argv = [script, *self.definition["arguments"]]
+        # As for `python SCRIPT`; `python -m` puts the working directory there.
+        sys.path[0] = str(self.script.parent)
+        module = types.ModuleType("__main__")
+        module.__dict__.update(__file__=script, __builtins__=__builtins__, __spec__=None)
+        sys.modules["__main__"] = module
+        self.runtime.install()
+        try:
+            exec(self._compile(), module.__dict__)
+        except SystemExit as stop:
+            return self._stopped(stop.code)
+        except KeyboardInterrupt:
+            self._unfinished("interrupted", "Ctrl-C")
+            return INTERRUPTED
+        except BaseException as error:  # noqa: BLE001 - printed as Python prints it
+            self._print(error)
+            self._unfinished("crashed", f"{type(error).__name__}: {error}")
+            return 1
+        self._finished()
+        return 0
+
+    def _compile(self) -> types.CodeType:
+        return compile(self.source, str(self.script), "exec", dont_inherit=True)
+
+    def _stopped(self, code: Any) -> int:
+        if code is None or code == 0:
+            self._finished()
+            return 0
+        if not isinstance(code, int):
+            print(code, file=sys.stderr)
+            code = 1
+        self._unfinished("crashed", f"the script ended with exit code {code}")
+        return int(code)
+
+    def _finished(self) -> None:
+        recording = self.runtime.recording
+        if self.runtime.clock.reads:
+            recording.event("clock", reads=self.runtime.clock.reads)
+        if recording.recorder is None:
+            return
+        try:
+            recording.recorder.finish(recording.step)
+        except RuntimeError as error:
+            tell(f"the record is incomplete: {error}")
+            return
+        if recording.step == 0:
+            tell("no optimizer step was seen, so nothing is recorded of the training")
+
+    def _unfinished(self, kind: str, reason: str) -> None:
+        recording = self.runtime.recording
+        recording.event(kind, reason=reason)
+        if recording.recorder is None:
+            return
+        try:
+            recording.recorder.flush()
+        except RuntimeError as error:
+            tell(f"the record is incomplete: {error}")
+            return
+        run = _shown(self.recorder.directory)
+        tell(f"{reason}. Continue from the last checkpoint with: surefoot run --resume {run}")
+
+    def _print(self, error: BaseException) -> None:
+        frames = error.__traceback__
+        while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
+            frames = frames.tb_next
+        traceback.print_exception(type(error), error, frames)
+
+
+def _digest(script: Path) -> str:
+    try:
+        return hashlib.sha256(script.read_bytes()).hexdigest()
+    except OSError as error:
+        raise LaunchError(f"cannot read {script}: {error.strerror}") from None
+
+
+def _shown(path: str | os.PathLike[str]) -> str:
+    try:
+        return str(os.path.relpath(path))
+    except ValueError:
+        return str(path)

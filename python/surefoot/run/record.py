@@ -1,0 +1,187 @@
+"""Records every optimizer step of a script: digests of the batch, the loss, the parameters, the buffers and the optimizer."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from surefoot import _core
+from surefoot.run.keys import STEP, Keys
+from surefoot.run.loaders import Loaders
+
+Part = tuple[list[int], list[int]]
+
+
+def tensors_in(value: Any, depth: int = 0) -> Iterator[Any]:
+    """Yields the tensors of a batch or of an optimizer's state, in order."""
+    torch = sys.modules["torch"]
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif depth < 4:
+        if isinstance(value, dict):
+            value = value.values()
+        elif not isinstance(value, (list, tuple)):
+            return
+        for item in value:
+            yield from tensors_in(item, depth + 1)
+
+
+def memory_of(tensors: list[Any], alive: list[Any]) -> Part:
+    """Addresses and sizes of tensors. Copies that are needed for it are appended to ``alive``."""
+    addresses, sizes = [], []
+    remote = []
+    for tensor in tensors:
+        if tensor.device.type != "cpu":
+            remote.append(tensor)
+            continue
+        if tensor.layout is not sys.modules["torch"].strided:
+            tensor = tensor.detach().to_dense()
+            alive.append(tensor)
+        if not tensor.is_contiguous() and tensor.untyped_storage().nbytes() != tensor.nbytes:
+            tensor = tensor.detach().contiguous()
+            alive.append(tensor)
+        addresses.append(tensor.data_ptr())
+        sizes.append(tensor.nbytes)
+    if remote:
+        digests = _remote_digests(remote)
+        alive.append(digests)
+        addresses.append(digests.data_ptr())
+        sizes.append(digests.nbytes)
+    return addresses, sizes
+
+
+def _remote_digests(tensors: list[Any]) -> Any:
+    """One number per tensor, computed on its device and copied at once."""
+    torch = sys.modules["torch"]
+    numbers = [torch.hash_tensor(tensor.detach().reshape(-1)).view(torch.int64).reshape(1) for tensor in tensors]
+    return torch.cat(numbers).cpu()
+
+
+class Buffers:
+    """Buffers of the models that an optimizer trains."""
+
+    def __init__(self) -> None:
+        self._roots: weakref.WeakKeyDictionary[Any, tuple[int, list[weakref.ref[Any]]]] = weakref.WeakKeyDictionary()
+
+    def of(self, optimizer: Any, parameters: list[Any]) -> list[Any]:
+        """Returns the buffers, in the order of their models and names."""
+        known = self._roots.get(optimizer)
+        if known is None or known[0] != len(parameters):
+            known = (len(parameters), [weakref.ref(root) for root in models_of(parameters)])
+            self._roots[optimizer] = known
+        roots = [root() for root in known[1]]
+        return [buffer for root in roots if root is not None for buffer in root.buffers() if buffer is not None]
+
+
+def models_of(parameters: list[Any]) -> list[Any]:
+    """Finds the outermost modules that contain some of ``parameters``, in the order of these."""
+    module_class = sys.modules["torch"].nn.Module
+    order = {id(parameter): index for index, parameter in enumerate(parameters)}
+    found: dict[int, tuple[int, Any]] = {}
+    children: set[int] = set()
+    # By the type: other objects may compute their `__class__`.
+    for module in [item for item in gc.get_objects() if issubclass(type(item), module_class)]:
+        if "_modules" not in module.__dict__:
+            continue
+        places = [order[id(p)] for p in module.parameters() if id(p) in order]
+        if places:
+            found[id(module)] = (min(places), module)
+            children.update(id(child) for child in module.modules() if child is not module)
+    roots = [place for key, place in found.items() if key not in children]
+    return [module for _, module in sorted(roots, key=lambda root: root[0])]
+
+
+class Recording:
+    """Follows the optimizer steps of a script and writes its record."""
+
+    def __init__(self, recorder: _core.Recorder | None, keys: Keys, loaders: Loaders) -> None:
+        self.recorder, self.keys, self.loaders = recorder, keys, loaders
+        self.step = 0
+        self.on_step: list[Callable[[Any], None]] = []
+        self._losses: list[Any] = []
+        self._buffers = Buffers()
+
+    def install(self) -> None:
+        """Adds the hooks to PyTorch."""
+        torch = sys.modules["torch"]
+        sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(self._after_step)
+        tensor_backward, backward = torch.Tensor.backward, torch.autograd.backward
+
+        def noted_tensor(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            self.note_loss(tensor)
+            return tensor_backward(tensor, *args, **kwargs)
+
+        def noted(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+            if isinstance(tensors, torch.Tensor):
+                self.note_loss(tensors)
+            return backward(tensors, *args, **kwargs)
+
+        torch.Tensor.backward = noted_tensor
+        torch.autograd.backward = noted
+
+    def note_loss(self, loss: Any) -> None:
+        """Remembers a loss until the next optimizer step."""
+        if not self._losses or self._losses[-1] is not loss:
+            self._losses.append(loss.detach())
+            del self._losses[:-16]
+
+    def _after_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        self.step += 1
+        if self.recorder is not None:
+            try:
+                self._write(optimizer)
+            except Exception as error:  # noqa: BLE001 - a fault of the record must not end the training
+                self.stop(error)
+        self._losses.clear()
+        for function in self.on_step:
+            function(optimizer)
+        self.keys.apply(STEP, self.step)
+
+    def _write(self, optimizer: Any) -> None:
+        assert self.recorder is not None
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        states: list[Any] = []
+        extra: list[str] = []
+        for state in optimizer.state.values():
+            for name, value in state.items():
+                if isinstance(value, (int, float, str, bool)):
+                    extra.append(f"{name}={value!r}")
+                else:
+                    states.extend(tensors_in(value))
+        for group in optimizer.param_groups:
+            rate = group.get("lr")
+            if isinstance(rate, float):
+                extra.append(repr(rate))
+        alive: list[Any] = []
+        parts = [
+            memory_of(list(tensors_in(self.loaders.batch)), alive),
+            memory_of(self._losses, alive),
+            memory_of(parameters, alive),
+            memory_of(self._buffers.of(optimizer, parameters), alive),
+            memory_of(states, alive),
+        ]
+        loss = self._losses[-1] if self._losses else None
+        number = float(loss) if loss is not None and loss.numel() == 1 and loss.device.type == "cpu" else None
+        self.recorder.step(self.step, number, parts, " ".join(extra))
+
+    def event(self, kind: str, **fields: Any) -> None:
+        """Records something that happened."""
+        if self.recorder is not None:
+            try:
+                self.recorder.event(json.dumps({"event": kind, "step": self.step, **fields}))
+            except Exception as error:  # noqa: BLE001 - as above
+                self.stop(error)
+
+    def stop(self, error: Exception) -> None:
+        """Stops recording after an error; the training continues."""
+        self.recorder = None
+        tell(f"the run is not recorded any more, and the training continues: {error}")
+
+
+def tell(message: str) -> None:
+    """Prints a message of the launcher to stderr."""
+    print(f"surefoot: {message}", file=sys.stderr, flush=True)

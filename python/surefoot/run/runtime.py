@@ -1,0 +1,109 @@
+"""Everything that runs beside a script: keys, loaders, the record, checkpoints."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from surefoot import _core
+from surefoot.run import environment
+from surefoot.run.imports import when_imported
+from surefoot.run.keys import START, Keys
+from surefoot.run.loaders import Loaders
+from surefoot.run.record import Recording, tell
+
+
+class Program:
+    """The files that belong to a script: those below its directory that are not installed packages."""
+
+    def __init__(self, script: Path) -> None:
+        self.script = script
+        self.directory = str(script.parent) + os.sep
+        self._known: dict[str, bool] = {str(script): True}
+
+    def contains(self, filename: str) -> bool:
+        """Returns true if the file is a part of the program."""
+        known = self._known.get(filename)
+        if known is None:
+            path = os.path.abspath(filename)
+            package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+            known = (
+                path.startswith(self.directory)
+                and os.sep + "site-packages" + os.sep not in path
+                and os.sep + "dist-packages" + os.sep not in path
+                and not path.startswith(package)
+                and not path.startswith(os.path.dirname(os.__file__))
+            )
+            self._known[filename] = known
+        return known
+
+
+class Runtime:
+    """The parts that make a program deterministic and follow its steps."""
+
+    def __init__(self, seed: int, program: Program, threads: int | None = None) -> None:
+        self.program, self.threads = program, threads
+        self.keys = Keys(seed)
+        self.loaders = Loaders(self.keys, program.contains)
+        self.recording = Recording(None, self.keys, self.loaders)
+        self.clock = environment.Clock(program.contains)
+
+    def install(self) -> None:
+        """Changes the standard library now, and each framework when it has been imported."""
+        self.keys.install_python()
+        self.keys.apply(START)
+        environment.sort_listings()
+        environment.order_arrivals()
+        self.clock.install()
+        when_imported("numpy", self.keys.install_numpy)
+        when_imported("torch", self._install_torch)
+
+    def _install_torch(self) -> None:
+        torch = sys.modules["torch"]
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        self.keys.install_torch()
+        self.loaders.install()
+        self.recording.install()
+        environment.use_deterministic_algorithms(self._report_operation)
+
+    def _report_operation(self, operation: str, where: str) -> None:
+        tell(f"{operation} has no deterministic implementation ({where}); the results may differ between runs")
+        self.recording.event("nondeterministic_operation", operation=operation, at=where)
+
+    def record(self, recorder: _core.Recorder) -> None:
+        """Writes the steps to ``recorder`` from now on."""
+        self.recording.recorder = recorder
+
+
+_current: Runtime | None = None
+
+
+def deterministic(seed: int = 0) -> None:
+    """Makes the program deterministic from here on: two executions with the same seed compute the same bits.
+
+    Call it first, before other imports. It replaces the seeds of all generators, the order of data loaders and of
+    directory listings, and selects deterministic algorithms, as ``surefoot run`` does. It records nothing; the hash
+    order of strings stays random unless ``PYTHONHASHSEED`` is set.
+
+    Args:
+        seed: Seed of every random draw.
+
+    Example:
+        >>> import surefoot
+        >>> surefoot.deterministic(seed=0)
+        >>> import random
+        >>> first = random.random()
+        >>> surefoot.deterministic(seed=0)
+        >>> random.random() == first
+        True
+    """
+    global _current
+    if _current is not None:
+        _current.keys.restore({"seed": seed, "counters": {}})
+        _current.keys.apply(START)
+        return
+    script = Path(getattr(sys.modules["__main__"], "__file__", None) or "script.py").resolve()
+    _current = Runtime(seed, Program(script))
+    _current.install()

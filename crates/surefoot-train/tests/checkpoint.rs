@@ -186,6 +186,7 @@ fn with_something_forgotten(checkpoint: &Checkpoint) -> Vec<(String, Checkpoint)
                 let data = Values::U64(values.iter().map(|value| value + 1).collect());
                 all.push((array.name.clone(), replaced(data)));
             }
+            Values::Bytes(dtype, _) => panic!("`{}` has the type {dtype}", array.name),
         }
     }
     let mut forgotten = checkpoint.clone();

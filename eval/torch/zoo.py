@@ -165,6 +165,26 @@ class WithSoftmax(nn.Module):
         return self.inner(x).softmax(-1)
 
 
+def initialized(model: nn.Module, std: float, bias: float = 0.0) -> nn.Module:
+    """The model with normal weights of deviation ``std`` and biases of one value, except in its last layer."""
+    layers = [it for it in model.modules() if isinstance(it, (nn.Linear, nn.Conv2d))]
+    for layer in layers[:-1]:
+        nn.init.normal_(layer.weight, std=std)
+        if layer.bias is not None:
+            nn.init.constant_(layer.bias, bias)
+    return model
+
+
+def last_only(optimizer: Callable[[Any], torch.optim.Optimizer]) -> Callable[[Any], torch.optim.Optimizer]:
+    """An optimizer that was given only the last parameter of the model."""
+    return lambda parameters: optimizer(list(parameters)[-1:])
+
+
+def squared(output: Tensor, y: Tensor) -> Tensor:
+    """The squared error of the class number, as if it were a quantity."""
+    return F.mse_loss(output.argmax(1).float() + 0 * output.sum(1), y.float())
+
+
 def adam(rate: float = 1e-3) -> Callable[[Any], torch.optim.Optimizer]:
     return lambda parameters: torch.optim.Adam(parameters, lr=rate)
 
@@ -184,6 +204,14 @@ def with_nan(data: Callable[[torch.Generator], tuple[Tensor, Tensor]]) -> Any:
         return x, y
 
     return make
+
+
+def scaled_targets(data: Callable[[torch.Generator], tuple[Tensor, Tensor]], factor: float, offset: float) -> Any:
+    return lambda generator: (lambda x, y: (x, y * factor + offset))(*data(generator))
+
+
+def constant(data: Callable[[torch.Generator], tuple[Tensor, Tensor]]) -> Any:
+    return lambda generator: (lambda x, y: (torch.full_like(x, 0.5), y))(*data(generator))
 
 
 CROSS_ENTROPY = nn.CrossEntropyLoss()
@@ -216,21 +244,57 @@ def faulty() -> list[Case]:
     deep = "vanishing_gradient saturated_activation slow_convergence"
     data = "abnormal_data input_scale non_finite_loss exploding_gradient"
     output = "improper_output_activation improper_loss slow_convergence"
+    start = "exploding_gradient saturated_activation non_finite_loss diverging_loss oscillating_loss"
+    dead = "dying_relu vanishing_gradient slow_convergence"
+    frozen = "unchanged_weights slow_convergence"
+    sigmoid, tanh = nn.Sigmoid, nn.Tanh
     return [
         broken("mlp-circles", "rate-too-high", large, optimizer=sgd(100.0)),
+        broken("mlp-circles-tanh", "rate-too-high", large, optimizer=sgd(100.0)),
         broken("mlp-blobs-sgd", "rate-too-high", large, optimizer=sgd(30.0)),
+        broken("mlp-blobs-deep", "rate-too-high", large, optimizer=adam(1.0)),
+        broken("mlp-blobs-gelu", "rate-too-high", large, optimizer=sgd(30.0)),
+        broken("mlp-friedman", "rate-too-high", large, optimizer=sgd(3.0)),
         broken("lenet-shapes", "rate-too-high", large, optimizer=adam(1.0)),
+        broken("lenet-shapes-sgd", "rate-too-high", large, optimizer=sgd(10.0)),
+        broken("residual-shapes", "rate-too-high", large, optimizer=sgd(100.0)),
+        broken("gru-sequences", "rate-too-high", large, optimizer=sgd(300.0)),
+        broken("transformer-tokens", "rate-too-high", large, optimizer=adam(1.0)),
         broken("residual-shapes", "rate-too-low", small, optimizer=sgd(1e-7)),
         broken("mlp-blobs-sgd", "rate-too-low", small, optimizer=sgd(1e-7)),
+        broken("mlp-circles", "rate-too-low", small, optimizer=adam(1e-8)),
+        broken("mlp-friedman", "rate-too-low", small, optimizer=adam(1e-8)),
+        broken("lenet-shapes", "rate-too-low", small, optimizer=adam(1e-8)),
         broken("lstm-sequences", "rate-too-low", small, optimizer=adam(1e-8)),
-        broken("mlp-circles", "deep-sigmoid", deep, model=lambda: mlp(2, 2, depth=10, act=nn.Sigmoid)),
-        broken("mlp-blobs-deep", "deep-sigmoid", deep, model=lambda: mlp(20, 5, depth=10, act=nn.Sigmoid)),
+        broken("gru-sequences", "rate-too-low", small, optimizer=sgd(1e-7)),
+        broken("transformer-tokens", "rate-too-low", small, optimizer=adam(1e-8)),
+        broken("mlp-circles", "deep-sigmoid", deep, model=lambda: mlp(2, 2, depth=10, act=sigmoid)),
+        broken("mlp-blobs-deep", "deep-sigmoid", deep, model=lambda: mlp(20, 5, depth=10, act=sigmoid)),
+        broken("mlp-friedman", "deep-sigmoid", deep, model=lambda: mlp(8, 1, depth=10, act=sigmoid)),
         broken("lenet-shapes", "sigmoid", deep, model=lambda: LeNet(torch.sigmoid), optimizer=sgd(0.01)),
+        broken("mlp-blobs-deep", "small-weights", deep, model=lambda: initialized(mlp(20, 5, depth=6), 1e-3)),
+        broken("mlp-blobs-sgd", "small-weights", deep, model=lambda: initialized(mlp(20, 5, depth=6), 1e-3)),
+        broken("mlp-circles-tanh", "large-weights", start, model=lambda: initialized(mlp(2, 2, 4, act=tanh), 8.0)),
+        broken("mlp-blobs-sgd", "large-weights", start, model=lambda: initialized(mlp(20, 5, depth=5), 5.0)),
+        broken("mlp-blobs-sgd", "dead-units", dead, model=lambda: initialized(mlp(20, 5), 0.1, -20.0)),
+        broken("mlp-circles", "dead-units", dead, model=lambda: initialized(mlp(2, 2), 0.3, -10.0)),
+        broken("lenet-shapes", "dead-units", dead, model=lambda: initialized(LeNet(), 0.05, -10.0)),
         broken("mlp-blobs-sgd", "unscaled", data, data=scaled(blobs, 1000.0, 5000.0)),
+        broken("mlp-blobs-deep", "unscaled", data, data=scaled(blobs, 1000.0, 5000.0)),
         broken("lenet-shapes-sgd", "unscaled", data, data=scaled(shapes, 255.0, 2000.0)),
+        broken("lstm-sequences", "unscaled", data, data=scaled(sequences, 1000.0, 5000.0)),
+        broken("mlp-friedman", "unscaled-targets", "unscaled_targets", data=scaled_targets(friedman, 1e4, 1e5)),
         broken("mlp-blobs-gelu", "nan-inputs", data, data=with_nan(blobs)),
+        broken("mlp-friedman", "nan-inputs", data, data=with_nan(friedman)),
+        broken("lenet-shapes", "nan-inputs", data, data=with_nan(shapes)),
+        broken("gru-sequences", "nan-inputs", data, data=with_nan(sequences)),
+        broken("mlp-blobs-gelu", "constant-inputs", "constant_data slow_convergence", data=constant(blobs)),
         broken("mlp-blobs-deep", "softmax", output, model=lambda: WithSoftmax(mlp(20, 5, depth=3)), optimizer=sgd(1e-3)),
-        broken("transformer-tokens", "rate-too-high", large, optimizer=adam(1.0)),
+        broken("lenet-shapes-sgd", "softmax", output, model=lambda: WithSoftmax(LeNet()), optimizer=sgd(1e-3)),
+        broken("mlp-friedman", "relu-output", output, model=lambda: nn.Sequential(mlp(8, 1), nn.ReLU())),
+        broken("mlp-blobs-gelu", "wrong-loss", "improper_loss slow_convergence vanishing_gradient", loss=squared),
+        broken("mlp-blobs-deep", "wrong-parameters", frozen, optimizer=last_only(adam())),
+        broken("lenet-shapes", "wrong-parameters", frozen, optimizer=last_only(adam(2e-3))),
     ]
 
 

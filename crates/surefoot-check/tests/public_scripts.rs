@@ -286,6 +286,7 @@ fn models_and_layers_of_unknown_libraries_draw_their_parameters() {
     assert_eq!(unknown("torch.manual_seed(0)\n", "ResNet"), []);
     assert_eq!(unknown("nets.utils.seed_everything(0)\n", "ResNet"), []);
     assert_eq!(unknown("", "load_pretrained"), []);
+    assert_eq!(unknown("nets.utils.setup_seed(0)\n", "ResNet"), []);
     let layer = |forward: &str| {
         let text = format!(
             "import torch\nimport nets\nclass Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
@@ -373,4 +374,14 @@ fn lightning_trains_modules_of_unknown_libraries() {
     };
     assert_eq!(text("pl.seed_everything(0)\n"), []);
     assert_eq!(text(""), [Rule::UnseededGenerator]);
+}
+
+#[test]
+fn a_loop_may_create_the_optimizer_of_a_model_of_an_unknown_library() {
+    let text = "import torch\nimport nets\nfrom torch.utils.data import DataLoader\ntorch.manual_seed(0)\nmodel = nets.Net()\n\
+         loader = DataLoader(range(9), shuffle=True)\nc = torch.load('last.pt')\nmodel.load_state_dict(c['model'])\nstart = c['epoch']\n\
+         for epoch in range(start, 9):\n    optimizer = torch.optim.Adam(model.parameters())\n    for x in loader:\n        \
+         optimizer.zero_grad()\n        model(x).sum().backward()\n        optimizer.step()\n    \
+         torch.save({'epoch': epoch + 1, 'model': model.state_dict()}, 'last.pt')\n";
+    assert_eq!(rules(text), [Rule::MissingGenerator]);
 }

@@ -30,6 +30,8 @@ pub(super) struct UnknownObject {
     pub received: Vec<ObjectId>,
     /// True if the callee received parameters instead of the models themselves.
     pub takes_parameters: bool,
+    /// True if it is loaded from a file, and draws no parameters.
+    pub is_loaded: bool,
     /// True if the callee received a function that trains.
     pub is_followed: bool,
     /// The object that it is, once its use has shown that.
@@ -84,6 +86,10 @@ impl<'a> Lift<'a> {
         if received.iter().any(|id| self.heap.is_optimizer(*id)) {
             self.program.facts.handed_over.push(site);
         }
+        let is_loaded = is_loaded(name)
+            // The name of a trained model.
+            || arguments.positional.first().is_some_and(|it| it.as_text().is_some())
+            || ["pretrained", "weights"].iter().any(|it| arguments.may_be_true(usize::MAX, it));
         let callee = name.into();
         let object = None;
         self.heap.new_unknown(
@@ -94,6 +100,7 @@ impl<'a> Lift<'a> {
                 moment,
                 received,
                 takes_parameters,
+                is_loaded,
                 is_followed,
                 object,
             },
@@ -244,21 +251,36 @@ impl<'a> Lift<'a> {
         if let Some(model) = self.unwrapped(id) {
             return model;
         }
-        let UnknownObject { callee, site, statement, moment, .. } =
-            self.heap.unknown_objects[id.0].clone();
+        let unknown = self.heap.unknown_objects[id.0].clone();
+        let model = if unknown.moment.in_loop {
+            self.new_unknown_model(&unknown, operands)
+        } else {
+            // It exists since before the loop in which its use shows what it is.
+            let blocks = self.program.blocks.split_off(1);
+            let loops = std::mem::take(&mut self.program.loops);
+            let model = self.new_unknown_model(&unknown, operands);
+            self.program.loops = loops;
+            self.program.blocks.extend(blocks);
+            model
+        };
+        self.heap.unknown_objects[id.0].object = Some(model);
+        self.program.report_unknown(&unknown.callee, unknown.site, "it makes the model", false);
+        model
+    }
+
+    fn new_unknown_model(&mut self, unknown: &UnknownObject, operands: Vec<Operand>) -> ObjectId {
+        let statement = unknown.statement;
         let layer = Layer { has_parameters: true, ..Layer::default() };
-        let model = self.make_module(layer, site);
-        self.write_state(model, "new", operands, site);
-        if !is_loaded(&callee) {
+        let model = self.make_module(layer, unknown.site);
+        self.write_state(model, "new", operands, unknown.site);
+        if !unknown.is_loaded {
             let generator = self.global(Global::Torch);
             let drawn = self.draw(generator, Purpose::Parameters, Vec::new(), statement);
             self.write_cell(model, drawn.operands, statement);
             if let Some(draw) = self.program.facts.draws.last_mut() {
-                draw.moment = moment;
+                draw.moment = unknown.moment;
             }
         }
-        self.heap.unknown_objects[id.0].object = Some(model);
-        self.program.report_unknown(&callee, site, "it makes the model", false);
         model
     }
 }
@@ -282,7 +304,8 @@ impl<'a> super::heap::Heap<'a> {
 /// Returns true if a function seeds generators: `seed_everything`, `set_determinism`.
 fn is_seeding(callee: &str) -> bool {
     let name = callee.rsplit('.').next().unwrap_or(callee).to_ascii_lowercase();
-    let is_verb = ["set_", "seed", "fix", "manual", "init", "enable", "make_"];
+    let is_verb =
+        ["set", "seed", "fix", "manual", "init", "enable", "make_", "same", "reset", "torch_"];
     (name.contains("seed") || name.contains("determinis"))
         && is_verb.iter().any(|verb| name.starts_with(verb))
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -71,6 +72,16 @@ def statistics(tensor: Tensor, rows: bool, limits: tuple[float, float] | None) -
     return torch.stack([it.float() for it in numbers])
 
 
+def _statistics(tensors: list[Tensor], rows: list[bool], limits: tuple[float, float] | None) -> Tensor:
+    """Rows of ten numbers, by fused kernels where they work."""
+    if tensors[0].device.type != "cpu" or "TRITON_INTERPRET" in os.environ:
+        from surefoot.torch import fused
+
+        if fused.works_on(tensors[0].device) and fused.can_measure(tensors):
+            return fused.statistics(tensors, rows, limits)
+    return torch.stack([statistics(it, by_row, limits) for it, by_row in zip(tensors, rows, strict=True)])
+
+
 @dataclass
 class _Measurement:
     """Statistics of one layer, still on the device: a row of ten numbers per tensor."""
@@ -112,7 +123,7 @@ class Queue:
         self._waiting: list[_Step] = []
         self._copied: deque[tuple[list[_Step], Tensor, Any]] = deque()
         self._measurements: list[_Measurement] = []
-        self._samples: dict[int, Tensor] = {}
+        self._samples: dict[int, list[Tensor]] = {}
 
     def __len__(self) -> int:
         under_way = sum(len(steps) for steps, _, _ in self._copied) if self._copied else 0
@@ -147,24 +158,29 @@ class Queue:
         limits: tuple[float, float] | None = None,
     ) -> None:
         """Starts the statistics of the tensors of some layers."""
+        units = {layer: rows.get(layer, False) for layer in layers}
+        flat = [(it, units[layer] and at == 0) for layer, them in layers.items() for at, it in enumerate(them)]
+        numbers = _statistics([it for it, _ in flat], [by_row for _, by_row in flat], limits) if flat else None
+        begin = 0
         for layer, tensors in layers.items():
-            units = rows.get(layer, False)
-            stacked = torch.stack([statistics(it, units, limits) for it in tensors])
-            count = tensors[0].shape[0] if units else tensors[0].numel() if limits else 0
-            measurement = _Measurement(quantity, layer, stacked, count, scale)
-            if quantity == "weight" and all(id(it) in self._samples for it in tensors):
-                sums = [torch.zeros(2, device=stacked.device)]
-                for tensor in tensors:
-                    before, after = self._samples.pop(id(tensor)), _sampled(tensor)
-                    weight = tensor.numel() / max(after.numel(), 1)
-                    sums.append(weight * torch.stack([((after - before) ** 2).sum(), (after**2).sum()]))
+            assert numbers is not None
+            count = tensors[0].shape[0] if units[layer] else tensors[0].numel() if limits else 0
+            end = begin + len(tensors)
+            measurement = _Measurement(quantity, layer, numbers[begin:end], count, scale)
+            begin = end
+            before = self._samples.pop(layer, None) if quantity == "weight" else None
+            if before is not None and len(before) == len(tensors):
+                sums = [torch.zeros(2, device=numbers.device)]
+                for old, tensor in zip(before, tensors, strict=True):
+                    new = _sampled(tensor)
+                    weight = tensor.numel() / max(new.numel(), 1)
+                    sums.append(weight * torch.stack([((new - old) ** 2).sum(), (new**2).sum()]))
                 measurement.moved = torch.stack(sums).sum(0)
             self._measurements.append(measurement)
 
-    def sample(self, parameters: Sequence[Tensor]) -> None:
-        """Remembers some values of the weights before an update."""
-        for parameter in parameters:
-            self._samples[id(parameter)] = _sampled(parameter)
+    def sample(self, layers: Mapping[int, Sequence[Tensor]]) -> None:
+        """Remembers some values of the weights of each layer before an update."""
+        self._samples = {layer: [_sampled(it) for it in tensors] for layer, tensors in layers.items()}
 
     def deliver(self, session: Session, *, wait: bool) -> None:
         """Passes the steps whose numbers have arrived to ``session``; all of them with ``wait``."""

@@ -377,7 +377,7 @@ class Watch(Guarded):
         if self._device.type == "cpu":
             self._session.core.before_update([address(it) for it in self._parameters])
         else:
-            self._queue.sample([local(it) for it in self._parameters])
+            self._queue.sample(self._weights())
 
     def _look_for_nan(self) -> None:
         """Finds the first layer with NaN before the update spreads it to all weights. On CPU only: it reads values."""
@@ -458,12 +458,12 @@ class Watch(Guarded):
         if self._device.type == "cpu":
             self._session.core.weights([address(it) for it in self._parameters])
             return
-        groups = {
-            index: [local(it).detach() for it in layer.parameters]
-            for index, layer in enumerate(self._layers)
-            if layer.parameters
-        }
-        self._queue.measure("weight", groups, {}, 1.0)
+        self._queue.measure("weight", self._weights(), {}, 1.0)
+
+    def _weights(self) -> dict[int, list[Tensor]]:
+        """The weights of each layer that has some."""
+        layers = enumerate(self._layers)
+        return {i: [local(it).detach() for it in layer.parameters] for i, layer in layers if layer.parameters}
 
     def _observe(self, quantity: str, layer: int, tensor: Tensor, activation: Any) -> None:
         assert self._session is not None

@@ -63,6 +63,8 @@ class Layer:
         units: Number of units, if known.
         output: Layer whose output is that of this one, after its activation.
         parameters: Number of trained values.
+        layer: The layer itself.
+        normalized: True if a normalization lies between it and its activation.
     """
 
     name: str
@@ -72,6 +74,8 @@ class Layer:
     units: int | None
     output: Any
     parameters: int
+    layer: Any
+    normalized: bool = False
 
     @property
     def rows(self) -> int:
@@ -93,13 +97,13 @@ class Layer:
 
 def facts_of(model: Any, params: Mapping[str, Any]) -> tuple[list[Layer], dict[str, Any]]:
     """Returns the layers with weights in the order of their definition, and the facts of a compiled model."""
-    layers = list(_layers(model))
+    layers = layers_of(model)
     facts: dict[str, Any] = {"layers": [layer.info() for layer in layers]}
     facts |= {"epochs": params.get("epochs"), "steps_per_epoch": params.get("steps")}
     loss = getattr(model, "loss", None)
     if isinstance(loss, (list, tuple)) and len(loss) == 1:
         loss = loss[0]
-    name = _loss_name(loss)
+    name = loss_name(loss)
     if name is not None:
         facts |= {"loss": name, "task": _TASKS.get(name), "from_logits": _from_logits(loss)}
         output = layers[-1] if layers else None
@@ -112,6 +116,9 @@ def facts_of(model: Any, params: Mapping[str, Any]) -> tuple[list[Layer], dict[s
     if optimizer is not None:
         facts["optimizer"] = type(optimizer).__name__.lower()
         facts["learning_rate"] = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
+        momentum = getattr(optimizer, "momentum", None)
+        if facts["optimizer"] == "sgd" and isinstance(momentum, (int, float)):
+            facts["momentum"] = float(momentum)
     if "acc" in str(getattr(model, "_compile_metrics", None) and model._compile_metrics._user_metrics):
         facts["metric"] = "accuracy"
     return layers, facts
@@ -134,7 +141,8 @@ def activation_name(function: Any) -> str | None:
     return name if hasattr(keras.activations, name) else None
 
 
-def _layers(model: Any) -> Iterator[Layer]:
+def layers_of(model: Any) -> list[Layer]:
+    """Returns the layers with weights, in the order of their definition."""
     found: list[Layer] = []
     for layer in _flat(model, set()):
         kind = _KINDS.get(type(layer).__name__)
@@ -144,10 +152,11 @@ def _layers(model: Any) -> Iterator[Layer]:
             target = next((it for it in reversed(found) if not it.kind.endswith("_norm")), None)
             if target is not None and target.activation == "linear":
                 target.activation, target.output = after, layer
+                target.normalized = found[-1] is not target
         if kind is None and (after is not None or not layer.weights):
             continue
         found.append(_layer(layer, kind or "other"))
-    yield from found
+    return found
 
 
 def _layer(layer: Any, kind: str) -> Layer:
@@ -165,6 +174,7 @@ def _layer(layer: Any, kind: str) -> Layer:
         units=units if isinstance(units, int) else None,
         output=layer,
         parameters=int(sum(_size(it) for it in own)),
+        layer=layer,
     )
 
 
@@ -189,7 +199,8 @@ def _activation_of(layer: Any) -> str | None:
     return _ACTIVATION_LAYERS.get(name)
 
 
-def _loss_name(loss: Any) -> str | None:
+def loss_name(loss: Any) -> str | None:
+    """Returns the name of a loss as in plans, or None if it is not one loss."""
     if loss is None or isinstance(loss, (dict, list, tuple)):
         return None
     try:

@@ -1,0 +1,324 @@
+"""Trains the contestants of a repair with Keras: the training as given and the attempts."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy
+
+from surefoot import contest
+from surefoot.contest import CannotApply
+from surefoot.keras.advice import Advisor
+from surefoot.keras.data import Data, accuracy, facts_of_data, r2, task_of
+from surefoot.keras.facts import layers_of, loss_name
+from surefoot.keras.rebuild import clone, seeded, set_weights
+from surefoot.keras.surgery import Setup, again, seed_of
+from surefoot.keras.watch import Watch
+
+EVALUATION_BATCH = 256
+"""Smallest number of samples that are evaluated at once."""
+
+_TRAINING_CALLBACKS = (
+    keras.callbacks.EarlyStopping,
+    keras.callbacks.ReduceLROnPlateau,
+    keras.callbacks.LearningRateScheduler,
+)
+
+
+class Contestant(contest.Contestant):
+    """A training of a Keras model."""
+
+    watch: Watch
+
+    def __init__(self, owner: Trainings, number: int, actions: list[dict[str, Any]]) -> None:
+        super().__init__(number, actions)
+        self._owner = owner
+        self.setup, self.changes = owner.build(actions, is_given=number == 0)
+        steps = owner.train_data.steps(self.setup.batch_size)
+        self.total_steps = self.setup.epochs * steps
+        runs = owner.runs
+        if runs is not None and number:
+            parent = owner.contestants[0].directory
+            runs = parent / "attempts" if parent is not None else None
+        self.watch = Watch(
+            runs=runs,
+            name=f"attempt-{number}" if number else owner.name,
+            # A fixed interval, not one chosen by time: the same seed gives the same findings.
+            every=max(self.total_steps // contest.OBSERVATIONS, 1),
+            on_finding="ignore",
+            facts=owner.facts(self.setup),
+        )
+        self.watch.logs_are_means = False
+        self._loop = self._train(steps)
+        self._best: list[Any] | None = None
+
+    def step(self) -> bool:
+        return next(self._loop, True)
+
+    def free(self) -> None:
+        self._loop.close()
+        self._best = None
+
+    def best_model(self) -> Any:
+        if self._best is not None:
+            set_weights(self.setup.model, self._best)
+        return self.setup.delivered()
+
+    def _train(self, steps: int) -> Generator[bool, None, None]:
+        """Yields after every step: True after the last."""
+        setup, owner, model = self.setup, self._owner, self.setup.model
+        callbacks = keras.callbacks.CallbackList(
+            setup.callbacks,
+            add_history=True,
+            add_progbar=self.number == 0 and owner.verbose != 0,
+            verbose=owner.verbose,
+            model=model,
+            epochs=setup.epochs,
+            steps=steps,
+        )
+        self.watch.set_model(model)
+        self.watch.set_params({"epochs": setup.epochs, "steps": steps})
+        model.stop_training = False
+        callbacks.on_train_begin()
+        self.watch.on_train_begin()
+        logs: dict[str, float] = {}
+        for epoch in range(setup.epochs):
+            callbacks.on_epoch_begin(epoch)
+            self.watch.on_epoch_begin(epoch)
+            means = _Means()
+            # The same order in every contestant.
+            generator = numpy.random.default_rng([owner.seed, epoch]) if owner.shuffle else None
+            for index, (x, y, weight) in enumerate(owner.train_data.batches(setup.batch_size, generator)):
+                callbacks.on_train_batch_begin(index)
+                self.watch.on_train_batch_begin(index)
+                seen = model.train_on_batch(
+                    x, setup.scaled(y), sample_weight=weight, class_weight=owner.class_weight, return_dict=True
+                )
+                self.steps += 1
+                self.watch.on_train_batch_end(index, seen)
+                means.add(seen, len(keras.tree.flatten(x)[0]))
+                callbacks.on_train_batch_end(index, means.values())
+                if model.stop_training:
+                    break
+                if index + 1 < steps:
+                    yield False
+            logs = {**means.values(), **self._evaluate(epoch)}
+            callbacks.on_epoch_end(epoch, logs)
+            is_last = epoch + 1 == setup.epochs or model.stop_training
+            if is_last:
+                callbacks.on_train_end(logs)
+            yield is_last
+            if is_last:
+                return
+
+    def _evaluate(self, epoch: int) -> dict[str, float]:
+        owner, setup = self._owner, self.setup
+        loss, metric = owner.evaluate(setup)
+        self.watch.evaluate(loss, metric, epoch + 1)
+        if self.is_best(loss, metric):
+            self._best = setup.model.get_weights()
+        if not owner.has_validation:
+            return {}
+        logs = owner.user_metrics(setup) if setup.callbacks else {}
+        return logs or {"val_loss": loss, **({} if metric is None else {f"val_{owner.metric_name}": metric})}
+
+
+class _Means:
+    """Means of logged values over the samples of an epoch."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, float] = {}
+        self._samples = 0
+
+    def add(self, logs: dict[str, Any], samples: int) -> None:
+        self._samples += samples
+        for name, value in logs.items():
+            self._sums[name] = self._sums.get(name, 0.0) + float(value) * samples
+
+    def values(self) -> dict[str, float]:
+        return {name: value / max(self._samples, 1) for name, value in self._sums.items()}
+
+
+class Trainings(contest.Trainings[Contestant]):
+    """Trainings of a Keras model."""
+
+    def __init__(
+        self,
+        model: Any,
+        train: Data,
+        validation: Data | None,
+        *,
+        batch_size: int | None,
+        epochs: int,
+        verbose: Any,
+        callbacks: list[Any],
+        shuffle: bool,
+        class_weight: Any,
+        validation_batch_size: int | None,
+        metric: Callable[[Any, Any], float] | None,
+        seed: int,
+        runs: str | Path | None,
+        name: str | None,
+    ) -> None:
+        super().__init__()
+        self.seed, self.runs, self.name = seed, runs, name
+        self.verbose, self.shuffle, self.class_weight = verbose, shuffle, class_weight
+        self.train_data, self._validation = train, validation if validation is not None else train
+        self.has_validation = validation is not None
+        self._callbacks = callbacks
+        self._model = model
+        self._epochs = epochs
+        self._batch_size = None if train.is_batched else batch_size or 32
+        self._validation_batch_size = validation_batch_size
+        self._inputs, self._targets = train.sample()
+        self._initial = model.get_weights()
+        self._compiled = dict(model._compile_config.config)
+        self._metric = metric
+        loss = loss_name(self._compiled["loss"])
+        layers = layers_of(model)
+        units = next((it.units for it in reversed(layers) if it.kind == "dense"), None)
+        self.task = task_of(self._targets, loss, units)
+        self.metric_name = (
+            getattr(metric, "__name__", "metric") if metric else "r2" if self.task == "regression" else "accuracy"
+        )
+        self.validation_samples = self._validation.count() if validation is not None else 0
+        self._missing = train.missing() + (validation.missing() if validation is not None else 0)
+
+    def contestant(self, number: int, actions: list[dict[str, Any]]) -> Contestant:
+        return Contestant(self, number, actions)
+
+    def change(self, applied: list[dict[str, Any]], action: dict[str, Any]) -> str:
+        setup, _ = self._setup(applied)
+        return setup.apply(action)
+
+    def source_diff(self, actions: list[dict[str, Any]]) -> str | None:
+        return Advisor(self._model, self._compiled).diff(*actions)
+
+    def build(self, actions: list[dict[str, Any]], *, is_given: bool) -> tuple[Setup, list[str]]:
+        """Creates a compiled training with ``actions`` applied, and returns it with a description of each change.
+
+        Args:
+            actions: The actions.
+            is_given: True for the training as given, which trains the user's model and calls all callbacks.
+        """
+        setup, changes = self._setup(actions, is_given=is_given)
+        if not is_given:
+            setup.compile()
+        return setup, changes
+
+    def _setup(self, actions: list[dict[str, Any]], *, is_given: bool = False) -> tuple[Setup, list[str]]:
+        model, compiled = self._model, dict(self._compiled)
+        if not is_given:
+            with seeded(seed_of(self.seed, "build")):
+                model = clone(model)
+            set_weights(model, self._initial)
+            optimizer = self._model.optimizer
+            compiled["optimizer"] = again(optimizer)
+            compiled["metrics"] = _fresh(compiled["metrics"])
+            compiled["weighted_metrics"] = _fresh(compiled["weighted_metrics"])
+        setup = Setup(
+            model,
+            compiled,
+            self._inputs,
+            self._targets,
+            batch_size=self._batch_size,
+            epochs=self._epochs,
+            steps_per_epoch=self.train_data.steps(self._batch_size),
+            callbacks=self._callbacks if is_given else self._copies(),
+            seed=self.seed,
+        )
+        return setup, [setup.apply(action) for action in actions]
+
+    def _copies(self) -> list[Any]:
+        """Copies of the callbacks that change a training. The others would write the same files again."""
+        copies = []
+        for callback in self._callbacks:
+            if isinstance(callback, _TRAINING_CALLBACKS):
+                inner, callback._model = callback._model, None
+                try:
+                    copies.append(copy.deepcopy(callback))
+                finally:
+                    callback._model = inner
+        return copies
+
+    def facts(self, setup: Setup) -> dict[str, Any]:
+        """Returns the facts known before the first step, such as the metric of the best constant prediction."""
+        loss = loss_name(setup.compiled["loss"])
+        facts = facts_of_data(self._inputs, setup.scaled(self._targets), self.task, loss, self._missing)
+        if setup.target_scale is not None:
+            facts["chance"] = 0.0
+        return {"metric": self.metric_name, "batch_size": setup.batch_size, **facts}
+
+    def evaluate(self, setup: Setup) -> tuple[float, float | None]:
+        """Loss and metric on the validation data."""
+        size = self._validation_batch_size or max(setup.batch_size or 0, EVALUATION_BATCH)
+        outputs, targets, total, samples = [], [], 0.0, 0
+        for x, y, weight in self._validation.batches(size):
+            output = setup.model.predict_on_batch(x)
+            count = len(keras.tree.flatten(x)[0])
+            total += _loss(setup.model, x, setup.scaled(y), output, weight) * count
+            samples += count
+            outputs.append(setup.unscaled(output))
+            targets.append(y)
+        loss = total / max(samples, 1)
+        if self._metric is None and (self.task is None or not isinstance(outputs[0], numpy.ndarray)):
+            return loss, None
+        output, target = (
+            keras.tree.map_structure(lambda *parts: numpy.concatenate(parts), *all_parts) for all_parts in (outputs, targets)
+        )
+        try:
+            value = float(self._measure(output, target))
+        except (ValueError, IndexError):  # Shapes that do not belong together.
+            if self._metric is not None:
+                raise
+            return loss, None
+        return loss, value if math.isfinite(value) else None
+
+    def _measure(self, output: Any, target: Any) -> float:
+        if self._metric is not None:
+            return self._metric(output, target)
+        return r2(output, target) if self.task == "regression" else accuracy(output, target, self.task)
+
+    def user_metrics(self, setup: Setup) -> dict[str, float]:
+        """Returns loss and compiled metrics on the validation data, under the names that callbacks expect."""
+        values: dict[str, list[tuple[float, int]]] = {}
+        size = self._validation_batch_size or setup.batch_size or 32
+        for x, y, weight in self._validation.batches(size):
+            logs = setup.model.test_on_batch(x, setup.scaled(y), sample_weight=weight, return_dict=True)
+            for name, value in logs.items():
+                values.setdefault(f"val_{name}", []).append((float(value), len(keras.tree.flatten(x)[0])))
+        return {name: sum(v * n for v, n in all) / sum(n for _, n in all) for name, all in values.items()}
+
+
+def _loss(model: Any, x: Any, y: Any, output: Any, weight: Any) -> float:
+    def compute() -> float:
+        tensors = keras.tree.map_structure(
+            lambda it: None if it is None else keras.ops.convert_to_tensor(it), (y, output, weight)
+        )
+        return float(keras.ops.convert_to_numpy(model.compute_loss(x, *tensors[:2], sample_weight=tensors[2], training=False)))
+
+    if keras.backend.backend() != "torch":
+        return compute()
+    import torch
+
+    with torch.no_grad():
+        return compute()
+
+
+def _fresh(metrics: Any) -> Any:
+    """Returns metrics without their state."""
+    if isinstance(metrics, keras.metrics.Metric):
+        return type(metrics).from_config(metrics.get_config())
+    if isinstance(metrics, dict):
+        return {name: _fresh(it) for name, it in metrics.items()}
+    if isinstance(metrics, (list, tuple)):
+        return [_fresh(it) for it in metrics]
+    return metrics
+
+
+__all__ = ["CannotApply", "Contestant", "Trainings"]

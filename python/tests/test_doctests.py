@@ -6,22 +6,26 @@ import doctest
 import importlib
 import importlib.util
 import pkgutil
+from pathlib import Path
 
 import pytest
 
 import surefoot
 
-HOSTS = {"surefoot.keras_facts": "keras"} | {f"surefoot.{it}": it for it in ("keras", "lightning", "transformers")}
+HOSTS = {f"surefoot.{it}": it for it in ("keras", "lightning", "transformers")}
 NEEDS_TORCH = ("surefoot.lightning", "surefoot.torch", "surefoot.transformers", "surefoot.watch", "surefoot.fit")
+KERAS = [str(Path(it) / "keras") for it in surefoot.__path__]
 MODULES = [
     "surefoot",
     *(it.name for it in pkgutil.iter_modules(surefoot.__path__, "surefoot.") if it.name != "surefoot._core"),
+    *(it.name for it in pkgutil.iter_modules(KERAS, "surefoot.keras.")),
 ]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_the_examples_of_a_module_run(name: str) -> None:
-    needed = [HOSTS[name]] if name in HOSTS else []
+    host = HOSTS.get(".".join(name.split(".")[:2]))
+    needed = [host] if host is not None else []
     needed += ["torch"] if name in NEEDS_TORCH else []
     for host in needed:
         if importlib.util.find_spec(host) is None:

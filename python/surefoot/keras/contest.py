@@ -164,8 +164,10 @@ class Trainings(contest.Trainings[Contestant]):
         seed: int,
         runs: str | Path | None,
         name: str | None,
+        script: str | None,
     ) -> None:
         super().__init__()
+        self._script = script
         self.seed, self.runs, self.name = seed, runs, name
         self.verbose, self.shuffle, self.class_weight = verbose, shuffle, class_weight
         self.train_data, self._validation = train, validation if validation is not None else train
@@ -197,7 +199,9 @@ class Trainings(contest.Trainings[Contestant]):
         return setup.apply(action)
 
     def source_diff(self, actions: list[dict[str, Any]]) -> str | None:
-        return Advisor(self._model, self._compiled).diff(*actions)
+        targets = self._targets
+        are_shares = isinstance(targets, numpy.ndarray) and targets.ndim > 1 and targets.shape[-1] > 1
+        return Advisor(self._model, self._compiled, self._script, are_shares).diff(*actions)
 
     def build(self, actions: list[dict[str, Any]], *, is_given: bool) -> tuple[Setup, list[str]]:
         """Creates a compiled training with ``actions`` applied, and returns it with a description of each change.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -115,5 +116,6 @@ def fit(
         seed=seed,
         runs=runs,
         name=name,
+        script=sys._getframe(1).f_code.co_filename,
     )
     return trainings.run(repair=repair, forbid=forbid, attempts=attempts, quiet=verbose == 0)

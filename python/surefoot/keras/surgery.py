@@ -146,13 +146,18 @@ class Setup:
 
     def _draw(self, layer: Layer, activation: str | None) -> None:
         """Draws the kernel of a built layer anew, and sets its bias to zero."""
-        initializer = _fitting(activation)[0](seed=seed_of(self.seed, layer.name))
+        initializer = _fitting(activation)[0](seed=self._key(layer))
         for variable in layer.layer.trainable_variables:
             is_kernel = len(variable.shape) > 1
             variable.assign(initializer(variable.shape) if is_kernel else keras.ops.zeros(variable.shape))
 
+    def _key(self, layer: Layer) -> int:
+        """Seed of the weights of a layer, by its place: Keras counts the layers of a process in their names."""
+        names = [it.name for it in self._layers() if not it.kind.endswith("_norm")]
+        return seed_of(self.seed, f"layer {names.index(layer.name) if layer.name in names else layer.name}")
+
     def _initializer(self, layer: Layer, activation: str | None) -> dict[str, Any]:
-        initializer = _fitting(activation)[0](seed=seed_of(self.seed, layer.name))
+        initializer = _fitting(activation)[0](seed=self._key(layer))
         return {"kernel_initializer": keras.initializers.serialize(initializer), "bias_initializer": "zeros"}
 
     def _set_output_activation(self, activation: str) -> str:

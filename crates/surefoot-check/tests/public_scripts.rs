@@ -385,3 +385,52 @@ fn a_loop_may_create_the_optimizer_of_a_model_of_an_unknown_library() {
          torch.save({'epoch': epoch + 1, 'model': model.state_dict()}, 'last.pt')\n";
     assert_eq!(rules(text), [Rule::MissingGenerator]);
 }
+
+#[test]
+fn names_of_import_all_are_those_of_the_library() {
+    let text = |make: &str| {
+        format!(
+            "import torch\nfrom nets import *\ntorch.manual_seed(0)\nmodel = {make}\nif torch.cuda.is_available():\n    \
+             model = torch.nn.DataParallel(model)\nc = torch.load('last.pt')\nmodel.load_state_dict(c['model'])\n{ADAM}\
+             for epoch in range(c['epoch'] + 1, len(range(9))):\n    optimizer.zero_grad()\n    model(torch.ones(8, 4)).sum().backward()\n    \
+             optimizer.step()\n    torch.save({{'epoch': epoch, 'model': model.state_dict()}}, 'last.pt')\n"
+        )
+    };
+    assert_eq!(rules(&text("ResNet()")), [Rule::MissingState]);
+    let keras = "from keras.models import *\nfrom keras.layers import *\nmodel = Sequential([Dense(1)])\nmodel.compile('adam', 'mse')\nmodel.fit([1], [1])\n";
+    assert!(!rules(keras).is_empty());
+}
+
+#[test]
+fn lightning_accepts_wrapped_optimizers_and_unknown_base_classes() {
+    let module = |base: &str, optimizer: &str| {
+        rules(&format!(
+            "import pytorch_lightning as pl\nimport torch\nimport nets\nclass Net({base}):\n    def __init__(self):\n        \
+             super().__init__()\n        self.layer = torch.nn.Linear(4, 1)\n    def training_step(self, batch, index):\n        \
+             return self.layer(batch).sum()\n    {optimizer}model = Net()\npl.Trainer().fit(model, range(9))\n"
+        ))
+    };
+    let wrapped = "def configure_optimizers(self):\n        return nets.Lookahead(torch.optim.Adam(self.parameters()))\n";
+    assert_eq!(module("pl.LightningModule", wrapped), [Rule::UnseededGenerator]);
+    assert_eq!(module("nets.Base", ""), [Rule::UnseededGenerator]);
+}
+
+#[test]
+fn a_trainer_may_receive_the_same_function_twice() {
+    let text = "import torch\nfrom torch import nn\nimport engines\ntorch.manual_seed(0)\ndef loop(settings):\n    model = nn.Linear(4, 1)\n    \
+         optimizer = torch.optim.Adam(model.parameters())\n    for step in range(9):\n        optimizer.zero_grad()\n        \
+         model(torch.ones(8, 4)).sum().backward()\n        optimizer.step()\ndef run(workers):\n    \
+         engines.LoopTrainer(loop, workers).fit()\nrun(1)\nrun(2)\n";
+    assert_eq!(rules(text), []);
+}
+
+#[test]
+fn the_rank_of_an_unknown_library_is_one() {
+    let text = |seed: &str| {
+        rules(&format!(
+            "import torch\nfrom torch import nn\nimport engines\ntorch.manual_seed({seed})\nmodel = nn.Linear(4, 1)\n{ADAM}{TRAIN}"
+        ))
+    };
+    assert_eq!(text("7 + engines.get_rank()"), [Rule::RankKeyed]);
+    assert_eq!(text("7 + engines.get_count()"), []);
+}

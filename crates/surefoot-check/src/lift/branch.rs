@@ -126,6 +126,7 @@ impl<'a> Lift<'a> {
                 | Shape::Library(_)
                 | Shape::Partial(_)),
             ) => shape,
+            (shape @ Shape::Unknown(_), _) | (_, shape @ Shape::Unknown(_)) => shape,
             _ => Shape::Plain,
         };
         Some(Slot { shape, variable, models })

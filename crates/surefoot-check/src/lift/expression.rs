@@ -10,7 +10,15 @@ use super::heap::Heap;
 use super::object::Kind;
 use super::value::{Code, Function, Shape, Value};
 use crate::calculus::Site;
-use crate::library::Environment;
+use crate::library::{self, Environment};
+
+/// Built-in functions and types; other names without a binding are from `import *`.
+const BUILTINS: &str = "abs all any bool bytes callable chr dict dir divmod enumerate eval exec filter float \
+    format frozenset getattr globals hasattr hash hex id input int isinstance issubclass iter len list locals \
+    map max min next object oct open ord pow print property range repr reversed round set setattr slice \
+    sorted staticmethod str sum super tuple type vars zip __import__ __file__ __name__ Exception ValueError \
+    TypeError KeyError IndexError RuntimeError NotImplementedError StopIteration FileNotFoundError \
+    ImportError OSError IOError AttributeError AssertionError KeyboardInterrupt classmethod delattr exit quit";
 
 impl<'a> Lift<'a> {
     /// Evaluates an expression.
@@ -234,7 +242,13 @@ impl<'a> Lift<'a> {
     pub(super) fn name(&mut self, name: &'a str) -> Value<'a> {
         match self.look_up(name) {
             Some(value) => self.imported(value),
-            None => Value::library(format!("builtins.{name}")),
+            None => {
+                let star = self.scope.stars.get(&self.scope.frame(self.scope.current).file);
+                match star.filter(|_| !BUILTINS.split(' ').any(|it| it == name)) {
+                    Some(module) => Value::library(library::canonical(&format!("{module}.{name}"))),
+                    None => Value::library(format!("builtins.{name}")),
+                }
+            }
         }
     }
 

@@ -47,6 +47,15 @@ impl<'a> Lift<'a> {
         let model = match model.shape {
             Shape::Object(id) if self.heap.is_module(id) => id,
             Shape::Unknown(id) => self.make_unknown_a_model(id, model.operands.clone()),
+            // Its base class is unknown.
+            Shape::Object(id) => {
+                let layer =
+                    Layer { has_parameters: true, draws_parameters: true, ..Layer::default() };
+                let statement = self.execution.statement.replace(self.heap.object(id).site);
+                let made = self.new_layer(layer, &Arguments::of(Vec::new(), site)).as_object();
+                self.execution.statement = statement;
+                made.unwrap_or(id)
+            }
             // The name of a model on the hub.
             _ => self
                 .make_module(Layer { has_parameters: true, draws: true, ..Layer::default() }, site),

@@ -34,8 +34,11 @@ impl<'a> Lift<'a> {
         for alias in &import.names {
             let name = alias.name.as_str();
             if name == "*" {
-                if let Some(found) = found {
-                    self.import_all(found);
+                match found {
+                    Some(found) => self.import_all(found),
+                    None => {
+                        self.scope.stars.entry(file).or_insert_with(|| base.as_str().into());
+                    }
                 }
                 continue;
             }

@@ -251,6 +251,7 @@ impl<'a> Lift<'a> {
                 rest.positional.remove(0);
                 Value::of(Shape::Partial(Rc::new((callee, rest))))
             }
+            "typing.cast" => arguments.get(1, "val").cloned()?,
             "itertools.cycle" | "itertools.islice" | "itertools.tee" | "contextlib.closing" => {
                 first()?
             }

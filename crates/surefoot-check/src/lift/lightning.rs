@@ -80,7 +80,9 @@ impl<'a> Lift<'a> {
             "fit" => {
                 let model = arguments.get(0, "model").cloned().unwrap_or_default();
                 match model.as_object() {
-                    Some(id) if self.hook(id, "training_step").is_some() => {
+                    Some(id)
+                        if self.heap.is_module(id) && self.hook(id, "training_step").is_some() =>
+                    {
                         self.fit_module(trainer, id, &arguments);
                     }
                     // The module is of an unknown library.
@@ -101,7 +103,7 @@ impl<'a> Lift<'a> {
         self.forget_fields(model);
         let loaders = self.loaders(model, arguments);
         let configured = self.call_hook(model, "configure_optimizers", Vec::new(), site);
-        let made = configured.map_or_else(Vec::new, |it| self.heap.objects_in(&it));
+        let made = configured.map_or_else(Vec::new, |it| self.optimizers_in(&it, site));
         let of = |lift: &Lift<'a>, is_it: fn(&Kind<'a>) -> bool| -> Vec<ObjectId> {
             made.iter().copied().filter(|id| is_it(&lift.heap.object(*id).kind)).collect()
         };

@@ -31,6 +31,20 @@ impl<'a> Lift<'a> {
         id
     }
 
+    /// The objects in a value, with unknown optimizers among them.
+    pub(super) fn optimizers_in(&mut self, value: &Value<'a>, site: Site) -> Vec<ObjectId> {
+        let mut parts = self.heap.parts_of(value);
+        parts.push(value.clone());
+        for part in &parts {
+            self.optimizer_in(part, site);
+        }
+        let unknown = parts.iter().filter(|it| matches!(it.shape, Shape::Unknown(_)));
+        let unknown: Vec<Value<'a>> = unknown.cloned().collect();
+        let mut all = self.heap.objects_in(value);
+        all.extend(unknown.iter().filter_map(|it| self.optimizer_in(it, site)));
+        all
+    }
+
     /// The object in a value. An unknown one made from parameters is an optimizer.
     fn optimizer_in(&mut self, value: &Value<'a>, site: Site) -> Option<ObjectId> {
         let Shape::Unknown(id) = value.shape else {
@@ -44,7 +58,7 @@ impl<'a> Lift<'a> {
             self.program.compute_first(cell, "new", site);
             self.heap.unknown_objects[id.0].object = Some(object);
         }
-        self.heap.unknown_objects[id.0].object
+        self.unwrapped(id)
     }
 
     pub(super) fn make_scheduler(&mut self, arguments: &Arguments<'a>) -> ObjectId {

@@ -1,6 +1,7 @@
 //! Names and their bindings.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use super::Lift;
 use super::object::Kind;
@@ -63,6 +64,8 @@ pub(super) struct Scope<'a> {
     /// The frame of the code being executed.
     pub current: FrameId,
     pub module_frames: BTreeMap<FileId, FrameId>,
+    /// The first library that each file imports all names of.
+    pub stars: BTreeMap<FileId, Rc<str>>,
     /// Variable of each slot: is an object's, id of the owner, name.
     pub slot_variables: HashMap<(bool, u32, &'a str), Variable>,
     /// Changes to slots since the outermost open branch began.

@@ -67,25 +67,30 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Calls the functions and classes of the project that an unknown library receives, if they train.
-    pub(super) fn call_back_all(&mut self, arguments: &Arguments<'a>) {
+    /// Calls the functions and classes of the project that an unknown library receives, if they train. Returns
+    /// true if there is one.
+    pub(super) fn call_back_all(&mut self, arguments: &Arguments<'a>) -> bool {
         let passed: Vec<Value<'a>> = arguments.all().filter(|it| !it.is_data()).cloned().collect();
+        let mut trains = false;
         for value in passed {
             let (callee, bound) = match value.shape {
                 Shape::Partial(partial) => (partial.0.shape.clone(), Some(partial.1.clone())),
                 shape => (shape, None),
             };
             match callee {
-                Shape::Function(function) => {
-                    self.call_back_function(&function, bound, arguments.site)
+                Shape::Function(function) if self.leads_to_training(&function, 3) => {
+                    self.call_back_function(&function, bound, arguments.site);
+                    trains = true;
                 }
                 Shape::Class(class) if usage::trains(&class.code.body) => {
                     let entered = self.execution.entered.clone();
                     self.enter_uncalled_class(&class, &entered, arguments.site);
+                    trains = true;
                 }
                 _ => {}
             }
         }
+        trains
     }
 
     fn call_back_function(
@@ -99,7 +104,6 @@ impl<'a> Lift<'a> {
         };
         if self.execution.entered.contains(&function.code.address())
             || self.execution.is_generator(function)
-            || !self.leads_to_training(function, 3)
         {
             return;
         }

@@ -52,11 +52,16 @@ impl<'a> Lift<'a> {
             }
             return Value::none();
         }
+        match name.rsplit('.').next() {
+            Some("rank" | "get_rank" | "local_rank" | "get_local_rank" | "get_ordinal") => {
+                return Value::plain(vec![Operand::Rank]);
+            }
+            Some("world_size" | "get_world_size") => return Value::plain(vec![Operand::Workers]),
+            _ => {}
+        }
         let moment = self.program.moment();
         let statement = self.execution.statement.unwrap_or(site);
-        let steps = self.program.facts.steps.len();
-        self.call_back_all(arguments);
-        let is_followed = self.program.facts.steps.len() > steps;
+        let is_followed = self.call_back_all(arguments);
         let whole = self.heap.combine(arguments.all());
         let mut received: Vec<ObjectId> = Vec::new();
         let mut takes_parameters = false;

@@ -177,13 +177,12 @@ def peak(case: str, variant: str, device: torch.device) -> float:
 
 
 def peaks(case: str, variants: list[str], arguments: argparse.Namespace) -> dict[str, float]:
-    """Returns the peak memory of each variant: the median of three processes."""
+    """Returns the peak memory of each variant, by a process of its own."""
     found = {}
     for variant in variants:
         command = [sys.executable, __file__, "--peak", "--case", case, "--variant", variant]
         command += ["--threads", str(arguments.threads), "--device", arguments.device]
-        runs = [float(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(3)]
-        found[variant] = statistics.median(runs)
+        found[variant] = float(subprocess.run(command, check=True, capture_output=True).stdout)
     return found
 
 
@@ -196,6 +195,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--no-memory", action="store_true", help="do not measure the peak memory")
     parser.add_argument("--peak", action="store_true", help="print the peak memory in MiB of one case and variant")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -207,7 +207,7 @@ def main() -> int:
     clock = time.perf_counter if arguments.clock == "wall" else time.process_time
     for case in arguments.case or CASES:
         count, length = CASES[case][2:]
-        memory = peaks(case, variants, arguments)
+        memory = {} if arguments.no_memory else peaks(case, variants, arguments)
         loops = {variant: turns(case, variant, device, clock) for variant in variants}
         for loop in loops.values():
             for _ in range(-(-16 // count)):  # Warms up, and lets Surefoot choose its interval.
@@ -224,14 +224,15 @@ def main() -> int:
         base = statistics.median(sums["unwatched"] for sums in rounds) / (count * length)
         for variant in variants:
             added = sorted(sums[variant] / sums["unwatched"] - 1 for sums in rounds)
-            more = memory[variant] / memory["unwatched"] - 1
+            more = memory[variant] / memory["unwatched"] - 1 if memory else None
             if arguments.json:
                 row = {"case": case, "variant": variant, "ms": base * 1e3, "added": statistics.median(added)}
                 row |= {"lowest": added[0], "highest": added[-1], "memory": more, "device": str(device)}
                 print(json.dumps(row), flush=True)
             else:
                 cost = f"{statistics.median(added):+7.1%} ({added[0]:+.1%} to {added[-1]:+.1%})"
-                print(f"{case:<9} {variant:<22} {base * 1e3:8.2f} ms/step {cost:<28} memory {more:+.1%}", flush=True)
+                peak_memory = "" if more is None else f"memory {more:+.1%}"
+                print(f"{case:<9} {variant:<22} {base * 1e3:8.2f} ms/step {cost:<28} {peak_memory}", flush=True)
     return 0
 
 

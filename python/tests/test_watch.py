@@ -179,6 +179,23 @@ def test_a_step_that_is_not_observed_calls_no_operation_but_reading_the_loss() -
     assert calls == [*alone, "aten._local_scalar_dense.default"]
 
 
+def test_a_busy_machine_does_not_shorten_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    from surefoot.schedule import ObserveSchedule
+
+    def interval(waits: list[float]) -> int | None:
+        now = 0.0
+        monkeypatch.setattr("surefoot.schedule.time.perf_counter", lambda: now)
+        schedule = ObserveSchedule()
+        for wait in [0.0, 0.0, 0.0, *waits]:
+            begun, now = now, now + 0.0001  # the cost of observing
+            schedule.spent(begun)
+            now += 0.001 + wait
+            schedule.end_step()
+        return schedule.every
+
+    assert interval([0.0] * 8) == interval([0.02, 0.0, 0.03, 0.02, 0.0, 0.02, 0.02, 0.0]) == 7
+
+
 def test_short_steps_are_delivered_together_and_when_asked_for() -> None:
     model = mlp()
     optimizer = adam(model)

@@ -6,8 +6,8 @@ import math
 import os
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -96,15 +96,14 @@ class _Measurement:
     """Sums of squares of the change and of the weights, in a sample."""
 
 
-@dataclass(slots=True)
-class _Step:
+class _Step(NamedTuple):
     """A step whose loss may still be on the device."""
 
     losses: list[Tensor | float]
     metric: Tensor | float | None
     epoch: int | None
     rate: float | None
-    measurements: list[_Measurement] = field(default_factory=list)
+    measurements: list[_Measurement]
 
     def tensors(self) -> list[Tensor]:
         """Numbers that are still on a device."""
@@ -143,11 +142,13 @@ class Queue:
         in each step, and loading it again takes longer than running it.
         """
         self._waiting.append(_Step(losses, metric, epoch, rate, self._measurements))
-        if self._measurements:
-            self._measurements = []
-        if is_short and len(self._waiting) < DELIVER_EVERY:
-            return any(isinstance(it, Tensor) or not math.isfinite(it) for it in losses)
-        return True
+        self._measurements = []
+        if not is_short or len(self._waiting) >= DELIVER_EVERY:
+            return True
+        for loss in losses:
+            if isinstance(loss, Tensor) or not math.isfinite(loss):
+                return True
+        return False
 
     def measure(
         self,

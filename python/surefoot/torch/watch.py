@@ -384,8 +384,10 @@ class Watch(Guarded):
         probe = self._probe
         if probe is None or self._place is not None or self._session is None or probe.grad is None:
             return
-        address = dense(local(probe.grad)).data_ptr()
-        is_finite = self._session.core.is_finite(self._probe_index, address)
+        gradient = probe.grad
+        if type(gradient) is not Tensor or not gradient.is_contiguous():
+            gradient = dense(local(gradient))
+        is_finite = self._session.core.is_finite(self._probe_index, gradient.data_ptr())
         # With a loss scale, an overflow is expected: the scaler skips the step.
         if not is_finite and self._scaler.scale == 1.0:
             self._place = self._first_nonfinite()

@@ -213,3 +213,27 @@ def is_clock(value: Any) -> bool:
         return False
     now = time.time()
     return any(abs(value - now * scale) < 86_400 * scale for scale in (1, 10**3, 10**6, 10**9))
+
+
+def generator_states() -> dict[str, Any]:
+    """States of the global generators."""
+    states: dict[str, Any] = {"python": random.getstate()}
+    if "numpy" in sys.modules:
+        states["numpy"] = sys.modules["numpy"].random.get_state()
+    if "torch" in sys.modules:
+        torch: Any = sys.modules["torch"]
+        states["torch"] = torch.get_rng_state()
+        if torch.cuda.is_available():
+            states["cuda"] = torch.cuda.get_rng_state_all()
+    return states
+
+
+def set_generator_states(states: dict[str, Any]) -> None:
+    """Sets the states of the global generators."""
+    random.setstate(states["python"])
+    if "numpy" in states:
+        sys.modules["numpy"].random.set_state(states["numpy"])
+    if "torch" in states:
+        sys.modules["torch"].set_rng_state(states["torch"])
+    if "cuda" in states:
+        sys.modules["torch"].cuda.set_rng_state_all(states["cuda"])

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from surefoot import _core
+from surefoot.run.checkpoint import Checkpoints, Stored
+from surefoot.run.loops import Loops, ResumeError, Rewriting
 from surefoot.run.record import tell
 from surefoot.run.runtime import Program, Runtime
 
@@ -73,7 +75,7 @@ class Launch:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.checkpoint: tuple[int, str, list[tuple[str, str, list[int], bytes]]] | None = None
+        self.checkpoint: Stored | None = None
         if options.resume is None:
             self.definition = self._define()
         else:
@@ -84,6 +86,14 @@ class Launch:
         threads = self.definition["threads"]
         self.runtime = Runtime(self.definition["seed"], self.program, threads)
         self._open(threads)
+        self.rewriting = Rewriting(self.program.contains)
+        self.rewriting.read(str(self.script))
+        loops = Loops(self.rewriting, self.runtime.keys, self.runtime.loaders)
+        loops.install()
+        recording = self.runtime.recording
+        every = options.every or self.definition["every"]
+        self.checkpoints = Checkpoints(recording, loops, every, self.checkpoint)
+        self.checkpoints.is_off = options.replay
 
     def _define(self) -> dict[str, Any]:
         assert self.options.script is not None
@@ -94,6 +104,7 @@ class Launch:
             "arguments": self.options.arguments,
             "directory": os.getcwd(),
             "seed": self.options.seed,
+            "every": self.options.every,
             "threads": int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1),
             "framework": "script",
             "libraries": libraries(),
@@ -149,22 +160,23 @@ class Launch:
         module.__dict__.update(__file__=script, __builtins__=__builtins__, __spec__=None)
         sys.modules["__main__"] = module
         self.runtime.install()
+        self.rewriting.install()
         try:
-            exec(self._compile(), module.__dict__)
+            exec(self.rewriting.compile(self.source, script), module.__dict__)
         except SystemExit as stop:
             return self._stopped(stop.code)
         except KeyboardInterrupt:
             self._unfinished("interrupted", "Ctrl-C")
             return INTERRUPTED
+        except ResumeError as error:
+            tell(f"error: {error}")
+            return WRONG_INPUT
         except BaseException as error:  # noqa: BLE001 - printed as Python prints it
             self._print(error)
             self._unfinished("crashed", f"{type(error).__name__}: {error}")
             return 1
         self._finished()
         return 0
-
-    def _compile(self) -> types.CodeType:
-        return compile(self.source, str(self.script), "exec", dont_inherit=True)
 
     def _stopped(self, code: Any) -> int:
         if code is None or code == 0:
@@ -178,6 +190,9 @@ class Launch:
 
     def _finished(self) -> None:
         recording = self.runtime.recording
+        if self.checkpoints.is_waiting:
+            tell("error: the script ended before it reached the training loop of the checkpoint; the run is unchanged")
+            return
         if self.runtime.clock.reads:
             recording.event("clock", reads=self.runtime.clock.reads)
         if recording.recorder is None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from surefoot import _core
-from surefoot.run.keys import BATCH, ORDER, SAMPLE, Keys
+from surefoot.run.keys import BATCH, ORDER, SAMPLE, Keys, generator_states, set_generator_states
 
 # `random.Random` is replaced by a subclass.
 _PYTHON_GENERATOR: Any = random.SystemRandom.__mro__[1]
@@ -180,12 +180,16 @@ class Source:
         self.is_known = type(sampler) in samplers and type(loader.batch_sampler) in (data.BatchSampler, type(None))
         generators = [loader.generator, getattr(sampler, "generator", None)]
         self.generators = [g for g in generators if isinstance(g, sys.modules["torch"].Generator)]
+        if self.generators and getattr(sampler, "replacement", False) and type(sampler) is data.RandomSampler:
+            # This one draws again every 32 samples.
+            self.is_known = False
         # The seed that the program chose stays a part of the order.
         self.generator_seed = self.generators[0].initial_seed() if self.generators else 0
         self.is_iterable = isinstance(loader.dataset, data.IterableDataset)
         default = data.dataloader.default_collate
         self.is_quiet = self.is_known and type(loader.dataset) is data.TensorDataset and loader.collate_fn is default
         self.order_key = self.sample_key = self.start = 0
+        self._before: list[Any] = []
 
     def begin(self, keys: Keys, number: int, start: int) -> None:
         """Prepares pass ``number`` from batch ``start`` on."""
@@ -193,8 +197,15 @@ class Source:
         self.order_key = keys.of(ORDER | site, number, self.generator_seed)
         self.sample_key = keys.of(SAMPLE | site, number)
         self.start = 0 if self.is_iterable else start
+        self._before = [generator.get_state() for generator in self.generators] if self.is_known else []
         for generator in self.generators:
             generator.manual_seed(self.order_key)
+
+    def began(self) -> None:
+        """Gives the generators of the program their state back, after the order has been drawn."""
+        for generator, state in zip(self.generators, self._before):
+            generator.set_state(state)
+        self._before = []
 
 
 class KeyedIterator:
@@ -227,16 +238,26 @@ class KeyedIterator:
             # Nobody looks at these batches. A generator of the program might, so it gets real ones.
             self.position += 1
             return None
+        owner = (self.source.number, self.number)
+        states = None
         if self._inner is None:
+            if loaders.owner == owner:
+                # A pass that is resumed: in the original run, nothing was drawn here.
+                states = generator_states()
             self._inner = loaders.begin(self)
         try:
             batch = next(self._inner)
         except StopIteration:
             self.is_done, self._inner = True, None
+            if states is not None:
+                set_generator_states(states)
             raise
         self.position += 1
-        if loaders.owner is not self or not self.source.is_quiet:
-            loaders.owner = self
+        self.source.began()
+        if states is not None:
+            set_generator_states(states)
+        if loaders.owner != owner or not self.source.is_quiet:
+            loaders.owner = owner
             loaders.keys.apply(BATCH | self.source.number << 8, self.number, self.position)
         loaders.batch = batch
         return batch
@@ -249,8 +270,8 @@ class Loaders:
         global _keys
         _keys = keys
         self.keys, self.is_program = keys, is_program
-        self.owner: KeyedIterator | None = None
-        """The pass that gave the latest batch."""
+        self.owner: tuple[int, ...] | None = None
+        """Loader and pass that gave the latest batch."""
         self.batch: Any = None
         self.live: dict[int, weakref.ref[KeyedIterator]] = {}
         self.pending: dict[int, tuple[int, int]] = {}

@@ -102,7 +102,10 @@ class Recording:
         self.recorder, self.keys, self.loaders = recorder, keys, loaders
         self.step = 0
         self.on_step: list[Callable[[Any], None]] = []
-        self._losses: list[Any] = []
+        self.losses: list[Any] = []
+        """Losses since the last optimizer step."""
+        self.has_gradients = False
+        """True if gradients were computed since the last optimizer step."""
         self._buffers = Buffers()
 
     def install(self) -> None:
@@ -125,9 +128,10 @@ class Recording:
 
     def note_loss(self, loss: Any) -> None:
         """Remembers a loss until the next optimizer step."""
-        if not self._losses or self._losses[-1] is not loss:
-            self._losses.append(loss.detach())
-            del self._losses[:-16]
+        self.has_gradients = True
+        if not self.losses or self.losses[-1] is not loss:
+            self.losses.append(loss.detach())
+            del self.losses[:-16]
 
     def _after_step(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         self.step += 1
@@ -136,7 +140,8 @@ class Recording:
                 self._write(optimizer)
             except Exception as error:  # noqa: BLE001 - a fault of the record must not end the training
                 self.stop(error)
-        self._losses.clear()
+        self.losses.clear()
+        self.has_gradients = False
         for function in self.on_step:
             function(optimizer)
         self.keys.apply(STEP, self.step)
@@ -159,12 +164,12 @@ class Recording:
         alive: list[Any] = []
         parts = [
             memory_of(list(tensors_in(self.loaders.batch)), alive),
-            memory_of(self._losses, alive),
+            memory_of(self.losses, alive),
             memory_of(parameters, alive),
             memory_of(self._buffers.of(optimizer, parameters), alive),
             memory_of(states, alive),
         ]
-        loss = self._losses[-1] if self._losses else None
+        loss = self.losses[-1] if self.losses else None
         number = float(loss) if loss is not None and loss.numel() == 1 and loss.device.type == "cpu" else None
         self.recorder.step(self.step, number, parts, " ".join(extra))
 

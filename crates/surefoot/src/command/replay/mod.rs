@@ -32,7 +32,8 @@ Examples:
   surefoot replay runs/circles-001 --json | tail -n 1
       Prints the result as one line of JSON.
 
-Writes nothing. A run of a script is repeated whole, without its output. An unfinished run is repeated up to its last recorded step.
+Writes nothing. An unfinished run is repeated up to its last recorded step. A run of a script is
+repeated from its start, without its output.
 
 Exit codes: 0 all digests agree, 1 a digest differs, 2 wrong input, 3 internal or system error,
 130 interrupted.";

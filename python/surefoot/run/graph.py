@@ -1,0 +1,523 @@
+"""The values that a program holds, as JSON and named tensors.
+
+A value is walked from the variables of frames and modules. Plain values become JSON; tensors and arrays are named
+after their path. Restoring changes the objects that the script has built again in place, so that whoever refers to
+them sees the restored state. Nothing is unpickled: a new object of a class of the program gets its attributes set.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import enum
+import io
+import pathlib
+import random
+import sys
+import types
+from typing import Any
+
+from surefoot import _core
+from surefoot.run.loaders import KeyedIterator
+
+_PYTHON_GENERATOR: Any = random.SystemRandom.__mro__[1]
+_MISSING = object()
+KEEP = {"keep": True}
+"""Stands for a value that the script makes again by itself, such as a function."""
+
+_CONSTANT = (
+    types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.CodeType, type,
+    property, enum.Enum, pathlib.PurePath, staticmethod, classmethod, types.MappingProxyType, slice, range,
+    type(Ellipsis), type(NotImplemented), types.MethodWrapperType, types.WrapperDescriptorType,
+)  # fmt: skip
+# Their objects are for display or run other programs.
+_SKIPPED = frozenset(
+    "tqdm logging argparse threading queue concurrent multiprocessing typing abc re tensorboard tensorboardX wandb mlflow "
+    "matplotlib functools weakref surefoot contextlib warnings rich socket subprocess _thread ast inspect".split()
+)
+_MODULE_HOOKS = ("_hooks", "_hook", "_hooks_with_kwargs", "_hooks_always_called")
+# In the path of the state of a generator, which is always saved.
+_STATE = ".(state)"
+# Below this, comparing costs more than writing.
+_LARGE = 4096
+
+_DTYPES = {
+    "bool": "BOOL", "uint8": "U8", "int8": "I8", "int16": "I16", "int32": "I32", "int64": "I64", "float16": "F16",
+    "bfloat16": "BF16", "float32": "F32", "float64": "F64", "uint16": "U16", "uint32": "U32", "uint64": "U64",
+    "complex64": "C64",
+}  # fmt: skip
+
+
+class Saver:
+    """Turns values into JSON and a list of tensors."""
+
+    def __init__(self, baseline: dict[str, str] | None, saves_gradients: bool) -> None:
+        self.nodes: list[Any] = []
+        self.tensors: list[tuple[str, str, list[int], int, int]] = []
+        self.unsaved: dict[str, str] = {}
+        self.digests: dict[str, str] = {}
+        self.iterators: set[int] = set()
+        self._baseline = baseline
+        self._saves_gradients = saves_gradients
+        self._memo: dict[int, int] = {}
+        self._alive: list[Any] = []
+        self._names: set[str] = set()
+
+    def value(self, value: Any, path: str) -> Any:
+        """Returns the JSON of a value."""
+        kind = type(value)
+        if value is None or kind in (bool, int, float, str):
+            return value
+        known = self._memo.get(id(value))
+        if known is not None:
+            return {"ref": known}
+        if isinstance(value, _CONSTANT):
+            return KEEP
+        return self._node(value, path)
+
+    def _new(self, value: Any) -> int:
+        self._memo[id(value)] = len(self.nodes)
+        self._alive.append(value)
+        self.nodes.append(None)
+        return len(self.nodes) - 1
+
+    def _node(self, value: Any, path: str) -> Any:
+        index = self._new(value)
+        content = self._content(value, path)
+        if content is None:
+            # Later references to the same object are kept as well.
+            self.nodes[index] = {"t": "keep"}
+            return KEEP
+        self.nodes[index] = content
+        return {"ref": index}
+
+    def _content(self, value: Any, path: str) -> dict[str, Any] | None:
+        torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+        if torch is not None:
+            if isinstance(value, torch.Tensor):
+                return self._tensor(value, path)
+            if isinstance(value, torch.optim.Optimizer):
+                return self._optimizer(value, path)
+            if isinstance(value, torch.Generator):
+                return {"t": "torch_generator", "v": self._tensor(value.get_state(), path + _STATE)}
+            if isinstance(value, (torch.device, torch.dtype)):
+                return None
+        if numpy is not None:
+            if isinstance(value, numpy.ndarray):
+                return self._ndarray(value, path)
+            if isinstance(value, numpy.generic):
+                return {"t": "scalar", "v": self._ndarray(numpy.asarray(value), path)}
+            if isinstance(value, numpy.random.Generator):
+                return {"t": "numpy_generator", "v": self.value(value.bit_generator.state, path + _STATE)}
+            if isinstance(value, numpy.random.RandomState):
+                return {"t": "numpy_legacy", "v": self.value(value.get_state(), path + _STATE)}
+        if isinstance(value, _PYTHON_GENERATOR):
+            return {"t": "random", "v": self.value(value.getstate(), path + _STATE)}
+        if isinstance(value, KeyedIterator):
+            self.iterators.add(value.source.number)
+            place = [value.number, value.position, value.is_done]
+            return {"t": "iterator", "loader": value.source.number, "v": place}
+        if isinstance(value, (bytes, bytearray)):
+            return {"t": type(value).__name__, "v": value.hex()}
+        if isinstance(value, complex):
+            return {"t": "complex", "v": [value.real, value.imag]}
+        return self._container(value, path)
+
+    def _container(self, value: Any, path: str) -> dict[str, Any] | None:
+        if isinstance(value, dict):
+            pairs = [[self.value(k, f"{path}[]"), self.value(v, f"{path}.{_label(k, i)}")]
+                     for i, (k, v) in enumerate(value.items())]  # fmt: skip
+            return {"t": "dict", "c": _class(value), "v": pairs}
+        if isinstance(value, (list, tuple)):
+            numbers = _numbers(value)
+            if numbers is not None:
+                self._alive.append(numbers)
+                address, length = numbers.buffer_info()
+                content = self._array(path, "I64" if numbers.typecode == "q" else "F64", [length], address, 8 * length)
+                return {"t": "numbers", "c": _class(value), "v": content}
+            items = [self.value(item, f"{path}.{i}") for i, item in enumerate(value)]
+            return {"t": "list" if isinstance(value, list) else "tuple", "c": _class(value), "v": items}
+        if isinstance(value, (set, frozenset, collections.deque)):
+            items = [self.value(item, f"{path}.{i}") for i, item in enumerate(value)]
+            return {"t": "collection", "c": _class(value), "v": items, "max": getattr(value, "maxlen", None)}
+        return self._object(value, path)
+
+    def _object(self, value: Any, path: str) -> dict[str, Any] | None:
+        kind = type(value)
+        package = kind.__module__.partition(".")[0]
+        if package in _SKIPPED or kind.__module__.startswith("torch.utils.tensorboard"):
+            return None
+        if isinstance(value, types.GeneratorType):
+            self.unsaved[path] = "generator"
+            return None
+        if isinstance(value, io.IOBase):
+            if value.writable() if not value.closed else False:
+                self.unsaved[path] = "open file"
+            return None
+        reduce: Any = kind.__reduce_ex__
+        if reduce is not object.__reduce_ex__ and not hasattr(value, "state_dict"):
+            return None
+        attributes = getattr(value, "__dict__", None)
+        slots = [s for c in kind.__mro__ for s in _slots(c)]
+        if attributes is None and not slots:
+            if kind.__module__ not in ("builtins", "itertools", "_io", "_sre", "operator") and package != "torch":
+                self.unsaved[path] = kind.__qualname__
+            elif kind.__module__ == "itertools" or kind.__name__.endswith("iterator"):
+                self.unsaved[path] = kind.__qualname__
+            return None
+        loader = getattr(sys.modules.get("torch"), "utils", None)
+        is_loader = loader is not None and isinstance(value, loader.data.DataLoader)
+        names = ("dataset", "sampler", "batch_sampler", "generator")
+        saved = {}
+        items = list((attributes or {}).items()) + [(s, getattr(value, s)) for s in slots if hasattr(value, s)]
+        for name, item in items:
+            if is_loader and name not in names or name.endswith(_MODULE_HOOKS):
+                continue
+            content = self.value(item, f"{path}.{name}")
+            if content is not KEEP:
+                saved[name] = content
+        return {"t": "object", "c": _class(value), "v": saved}
+
+    def _optimizer(self, value: Any, path: str) -> dict[str, Any]:
+        parameters = [p for group in value.param_groups for p in group["params"]]
+        place = {id(parameter): index for index, parameter in enumerate(parameters)}
+        groups = []
+        for number, group in enumerate(value.param_groups):
+            groups.append({k: self.value(v, f"{path}.{number}.{k}") for k, v in group.items() if k != "params"})
+        state = []
+        for parameter, entries in value.state.items():
+            at = place.get(id(parameter))
+            if at is not None:
+                state.append([at, {k: self.value(v, f"{path}.state.{at}.{k}") for k, v in entries.items()}])
+        held = [self.value(p, f"{path}.parameter.{i}") for i, p in enumerate(parameters)]
+        return {"t": "optimizer", "parameters": held, "groups": groups, "state": state}
+
+    def _tensor(self, value: Any, path: str) -> dict[str, Any]:
+        torch = sys.modules["torch"]
+        dtype = str(value.dtype).removeprefix("torch.")
+        if value.layout is not torch.strided or dtype not in _DTYPES or value.is_meta:
+            self.unsaved[path] = f"tensor of type {dtype}, {value.layout}"
+            return {"t": "keep"}
+        plain = value.detach()
+        if plain.device.type != "cpu" or not plain.is_contiguous():
+            plain = plain.cpu().contiguous()
+        if plain.is_conj() or plain.is_neg():
+            plain = plain.resolve_conj().resolve_neg()
+        self._alive.append(plain)
+        node = {
+            "t": "tensor",
+            "v": self._array(path, _DTYPES[dtype], list(plain.shape), plain.data_ptr(), plain.nbytes),
+            "dtype": dtype,
+            "grad": value.requires_grad and value.is_leaf,
+            "parameter": isinstance(value, torch.nn.Parameter),
+            "device": str(value.device),
+        }
+        if value.is_leaf and value.grad is not None:
+            node["gradient"] = self.value(value.grad, f"{path}.grad") if self._saves_gradients else "zero"
+        return node
+
+    def _ndarray(self, value: Any, path: str) -> dict[str, Any] | None:
+        numpy = sys.modules["numpy"]
+        dtype = value.dtype.name
+        if dtype not in _DTYPES:
+            self.unsaved[path] = f"array of type {value.dtype}"
+            return {"t": "keep"}
+        plain = numpy.ascontiguousarray(value)
+        self._alive.append(plain)
+        return {
+            "t": "ndarray",
+            "v": self._array(path, _DTYPES[dtype], list(value.shape), plain.ctypes.data, plain.nbytes),
+            "dtype": dtype,
+        }
+
+    def _array(self, path: str, dtype: str, shape: list[int], address: int, size: int) -> Any:
+        """Adds an array; one that is still as the script has built it is represented by its digest."""
+        if size >= _LARGE and _STATE not in path:
+            digest = _core.digests([address], [size])[0]
+            self.digests[path] = digest
+            if self._baseline is not None and self._baseline.get(path) == digest:
+                return {"same": digest}
+        name, number = path, 1
+        while name in self._names:
+            number += 1
+            name = f"{path}#{number}"
+        self._names.add(name)
+        self.tensors.append((name, dtype, shape, address, size))
+        return name
+
+
+def _slots(kind: type) -> list[str]:
+    slots = kind.__dict__.get("__slots__", ())
+    return [s for s in ([slots] if isinstance(slots, str) else slots) if s not in ("__dict__", "__weakref__")]
+
+
+def _class(value: Any) -> str:
+    return f"{type(value).__module__}:{type(value).__qualname__}"
+
+
+def _label(key: Any, index: int) -> str:
+    return str(key) if isinstance(key, (str, int)) else str(index)
+
+
+def _numbers(values: Any) -> array.array[Any] | None:
+    """The numbers of a long list in a compact form; ``None`` if it has anything else."""
+    if len(values) < 64:
+        return None
+    kind = type(values[0])
+    if kind not in (int, float) or any(type(value) is not kind for value in values):
+        return None
+    try:
+        return array.array("q" if kind is int else "d", values)
+    except OverflowError:
+        return None
+
+
+class RestoreError(Exception):
+    """A checkpoint does not fit the program; the message says why."""
+
+
+class Restorer:
+    """Puts saved values back into the objects of a program."""
+
+    def __init__(self, nodes: list[Any], tensors: dict[str, tuple[str, list[int], bytes]], loaders: Any) -> None:
+        self.nodes, self.tensors, self.loaders = nodes, tensors, loaders
+        self._made: dict[int, Any] = {}
+
+    def value(self, saved: Any, live: Any = _MISSING) -> Any:
+        """Returns the saved value: ``live`` if it could be changed in place. ``_MISSING`` if it is to be left alone."""
+        if not isinstance(saved, dict):
+            return saved
+        if "keep" in saved:
+            return live
+        index = saved["ref"]
+        if index in self._made:
+            return self._made[index]
+        node = self.nodes[index]
+        if node["t"] == "keep":
+            return live
+        made = getattr(self, "_" + node["t"])(node, live, index)
+        self._made[index] = made
+        return made
+
+    def _bytes_of(self, content: Any) -> tuple[str, list[int], bytes] | None:
+        """The saved array; ``None`` if it is to be as the script has built it."""
+        if isinstance(content, dict):
+            return None
+        if content not in self.tensors:
+            raise RestoreError(f"the checkpoint has no tensor `{content}`")
+        return self.tensors[content]
+
+    def _tensor(self, node: Any, live: Any, index: int) -> Any:
+        torch = sys.modules["torch"]
+        is_tensor = isinstance(live, torch.Tensor)
+        array = self._bytes_of(node["v"])
+        if array is None:
+            if not is_tensor:
+                raise RestoreError("a tensor that the script built before its loop is missing")
+            plain = live.detach().cpu().contiguous()
+            if _core.digests([plain.data_ptr()], [plain.nbytes])[0] != node["v"]["same"]:
+                raise RestoreError("the script builds other data than in the run: has a file changed?")
+            made = live
+        else:
+            _, shape, content = array
+            dtype = getattr(torch, node["dtype"])
+            flat = torch.frombuffer(bytearray(content), dtype=dtype) if content else torch.empty(0, dtype=dtype)
+            restored = flat.reshape(shape)
+            if is_tensor and live.shape == restored.shape and live.dtype == dtype and live.is_leaf:
+                live.data.copy_(restored)
+                made = live
+            else:
+                made = restored.clone().to(node["device"])
+                if node["parameter"]:
+                    made = torch.nn.Parameter(made, requires_grad=node["grad"])
+            if made.requires_grad != node["grad"] and made.is_leaf and made.is_floating_point():
+                made.requires_grad_(node["grad"])
+        self._made[index] = made
+        if made.is_leaf and made.requires_grad:
+            gradient = node.get("gradient")
+            if gradient == "zero":
+                made.grad = torch.zeros_like(made)
+            else:
+                made.grad = None if gradient is None else self.value(gradient, _MISSING)
+        return made
+
+    def _ndarray(self, node: Any, live: Any, index: int) -> Any:
+        numpy = sys.modules["numpy"]
+        is_array = isinstance(live, numpy.ndarray)
+        array = self._bytes_of(node["v"])
+        if array is None:
+            if not is_array:
+                raise RestoreError("an array that the script built before its loop is missing")
+            plain = numpy.ascontiguousarray(live)
+            if _core.digests([plain.ctypes.data], [plain.nbytes])[0] != node["v"]["same"]:
+                raise RestoreError("the script builds other data than in the run: has a file changed?")
+            return live
+        _, shape, content = array
+        restored = numpy.frombuffer(content, dtype=node["dtype"]).reshape(shape)
+        if is_array and live.shape == restored.shape and live.dtype == restored.dtype and live.flags.writeable:
+            live[...] = restored
+            return live
+        return restored.copy()
+
+    def _scalar(self, node: Any, live: Any, index: int) -> Any:
+        return self._ndarray(node["v"], None, index)[()]
+
+    def _torch_generator(self, node: Any, live: Any, index: int) -> Any:
+        torch = sys.modules["torch"]
+        made = live if isinstance(live, torch.Generator) else torch.Generator()
+        made.set_state(self._tensor(node["v"], None, -1 - index))
+        return made
+
+    def _numpy_generator(self, node: Any, live: Any, index: int) -> Any:
+        numpy = sys.modules["numpy"]
+        state = self.value(node["v"])
+        bits = getattr(numpy.random, state["bit_generator"])
+        made = live if isinstance(live, numpy.random.Generator) else numpy.random.Generator(bits(0))
+        made.bit_generator.state = state
+        return made
+
+    def _numpy_legacy(self, node: Any, live: Any, index: int) -> Any:
+        numpy = sys.modules["numpy"]
+        made = live if isinstance(live, numpy.random.RandomState) else numpy.random.RandomState(0)
+        made.set_state(self.value(node["v"]))
+        return made
+
+    def _random(self, node: Any, live: Any, index: int) -> Any:
+        made = live if isinstance(live, _PYTHON_GENERATOR) else random.Random(0)
+        made.setstate(self.value(node["v"]))
+        return made
+
+    def _iterator(self, node: Any, live: Any, index: int) -> Any:
+        if isinstance(live, KeyedIterator) and live.source.number == node["loader"]:
+            live.restart(*node["v"])
+            return live
+        return live
+
+    def _bytes(self, node: Any, live: Any, index: int) -> Any:
+        return bytes.fromhex(node["v"])
+
+    def _bytearray(self, node: Any, live: Any, index: int) -> Any:
+        return bytearray.fromhex(node["v"])
+
+    def _complex(self, node: Any, live: Any, index: int) -> Any:
+        return complex(*node["v"])
+
+    def _numbers(self, node: Any, live: Any, index: int) -> Any:
+        content = self._bytes_of(node["v"])
+        if content is None:
+            return live
+        dtype, _, raw = content
+        values = array.array("q" if dtype == "I64" else "d")
+        values.frombytes(raw)
+        return self._fill(node, live, index, values.tolist())
+
+    def _list(self, node: Any, live: Any, index: int) -> Any:
+        old = live if isinstance(live, list) else []
+        if not isinstance(live, list):
+            live = []
+        self._made[index] = live
+        items = [self.value(item, old[i] if i < len(old) else _MISSING) for i, item in enumerate(node["v"])]
+        live[:] = [item for item in items if item is not _MISSING]
+        return live
+
+    def _tuple(self, node: Any, live: Any, index: int) -> Any:
+        old = live if isinstance(live, tuple) else ()
+        items = [self.value(item, old[i] if i < len(old) else _MISSING) for i, item in enumerate(node["v"])]
+        if len(old) == len(items) and all(a is b for a, b in zip(items, old)):
+            return live
+        return self._fill(node, live, index, items)
+
+    def _collection(self, node: Any, live: Any, index: int) -> Any:
+        items = [self.value(item) for item in node["v"]]
+        return self._fill(node, live, index, items)
+
+    def _fill(self, node: Any, live: Any, index: int, items: list[Any]) -> Any:
+        kind = _find(node["c"])
+        if isinstance(live, list):
+            live[:] = items
+            return live
+        if isinstance(live, set):
+            live.clear()
+            live.update(items)
+            return live
+        if isinstance(live, collections.deque) and live.maxlen == node.get("max"):
+            live.clear()
+            live.extend(items)
+            return live
+        if kind is collections.deque:
+            return collections.deque(items, node.get("max"))
+        if kind is None:
+            return tuple(items) if node["t"] == "tuple" else items
+        if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+            return kind(*items)
+        return kind(items)
+
+    def _dict(self, node: Any, live: Any, index: int) -> Any:
+        kind = _find(node["c"])
+        if not isinstance(live, dict):
+            live = kind() if kind in (dict, collections.OrderedDict, collections.Counter) else {}
+            if kind is collections.defaultdict:
+                live = collections.defaultdict()
+        self._made[index] = live
+        new = {}
+        for saved_key, saved in node["v"]:
+            key = self.value(saved_key)
+            if key is _MISSING:
+                continue
+            new[key] = self.value(saved, live.get(key, _MISSING))
+        kept = {key: value for key, value in new.items() if value is not _MISSING}
+        if list(kept) != list(live) or any(live[key] is not value for key, value in kept.items()):
+            live.clear()
+            live.update(kept)
+        return live
+
+    def _object(self, node: Any, live: Any, index: int) -> Any:
+        kind = _find(node["c"])
+        if live is _MISSING or type(live) is not kind:
+            if kind is None or not isinstance(kind, type):
+                return live
+            try:
+                live = object.__new__(kind)
+            except TypeError:
+                return _MISSING
+        self._made[index] = live
+        for name, saved in node["v"].items():
+            attributes = getattr(live, "__dict__", {})
+            old = attributes[name] if name in attributes else getattr(live, name, _MISSING)
+            new = self.value(saved, old)
+            if new is not old and new is not _MISSING:
+                if name in attributes or not hasattr(type(live), name):
+                    object.__setattr__(live, name, new)
+                else:
+                    setattr(live, name, new)
+        return live
+
+    def _optimizer(self, node: Any, live: Any, index: int) -> Any:
+        torch = sys.modules["torch"]
+        if not isinstance(live, torch.optim.Optimizer):
+            raise RestoreError("an optimizer of the checkpoint is not there: was the script changed?")
+        self._made[index] = live
+        parameters = [p for group in live.param_groups for p in group["params"]]
+        if len(parameters) != len(node["parameters"]) or len(live.param_groups) != len(node["groups"]):
+            raise RestoreError("an optimizer has other parameters than in the checkpoint: was the script changed?")
+        for saved, parameter in zip(node["parameters"], parameters):
+            self.value(saved, parameter)
+        for group, saved in zip(live.param_groups, node["groups"]):
+            for name, content in saved.items():
+                group[name] = self.value(content, group.get(name, _MISSING))
+        old = dict(live.state)
+        live.state.clear()
+        for at, entries in node["state"]:
+            before = old.get(parameters[at], {})
+            state = {name: self.value(content, before.get(name, _MISSING)) for name, content in entries.items()}
+            live.state[parameters[at]] = state
+        return live
+
+
+def _find(name: str) -> Any:
+    """The class with a name, if its module has been imported."""
+    module, _, qualified = name.partition(":")
+    found: Any = sys.modules.get(module)
+    for part in qualified.split("."):
+        found = getattr(found, part, None)
+    return found

@@ -434,3 +434,21 @@ fn the_rank_of_an_unknown_library_is_one() {
     assert_eq!(text("7 + engines.get_rank()"), [Rule::RankKeyed]);
     assert_eq!(text("7 + engines.get_count()"), []);
 }
+
+#[test]
+fn layers_in_a_container_of_an_unknown_library_are_parts_of_the_model() {
+    let text = format!(
+        "import torch\nfrom torch import nn\nimport nets\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
+         self.layers = nets.Sequence(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))\n    def forward(self, x):\n        \
+         return self.layers(x)\nmodel = Net()\n{ADAM}{TRAIN}"
+    );
+    assert_eq!(rules(&text), [Rule::UnseededGenerator]);
+}
+
+#[test]
+fn a_training_function_of_an_unknown_library_is_not_passed_in_silence() {
+    let text = |call: &str| rules(&format!("import torch\nimport engines\n{call}\n"));
+    assert_eq!(text("engines.run_training_loop(engines.model, 9)"), [Rule::UnknownLoop]);
+    assert_eq!(text("from engines import train\ntrain(engines.model)"), [Rule::UnknownLoop]);
+    assert_eq!(text("engines.model.train()\nengines.model.train(False)"), []);
+}

@@ -146,6 +146,14 @@ impl<'a> Lift<'a> {
                     let part = self.make_unknown_a_model(*unknown, value.operands.clone());
                     self.absorb(id, part, site);
                 }
+                // A container of layers.
+                Shape::Unknown(unknown) => {
+                    for part in self.heap.unknown_objects[unknown.0].received.clone() {
+                        if self.heap.is_module(part) && self.heap.root(id) != self.heap.root(part) {
+                            self.absorb(id, part, site);
+                        }
+                    }
+                }
                 Shape::Parameters(ids) if ids.is_empty() => {
                     self.register(id, name, &value, site);
                     return;

@@ -11,7 +11,8 @@ define_rule! {
     ///
     /// ## What it does
     /// Reports files that train a model in a way that Surefoot cannot follow: with a trainer of an
-    /// unknown library, or with a model or an optimizer that it does not recognize.
+    /// unknown library, with an optimizer that is handed over to one, or with a model or an optimizer
+    /// that it does not recognize.
     ///
     /// ## Why is this bad?
     /// Nothing in the loop is checked. A file without findings would look repeatable and resumable
@@ -66,27 +67,26 @@ fn check(context: &RuleContext<'_>, report: &mut Report) {
     }
 }
 
-/// The finding for a file that trains, if none of its training calls was followed. A file without such calls
-/// trains if it hands an optimizer over to an unknown library.
+/// The finding for a file that trains, if no training step in it was followed: it calls a method that trains,
+/// hands an optimizer over to an unknown library, or calls a function with the name of a training.
 pub(crate) fn unfollowed(
     script: &Script,
     file: FileId,
     handed_over: Option<&Place>,
     followed: &[Place],
 ) -> Option<Finding> {
-    let mut calls = TrainingCalls { found: Vec::new(), depth: 0 };
-    calls.visit_body(&script.module.body);
-    let place = |call: &ExprCall| Place { file, range: call.range().to_std_range() };
-    let is_followed = match calls.found.is_empty() {
-        true => followed.iter().any(|it| it.file == file),
-        false => calls.found.iter().any(|call| followed.contains(&place(call))),
-    };
-    if is_followed {
+    if followed.iter().any(|it| it.file == file) {
         return None;
     }
+    let mut calls = TrainingCalls { found: Vec::new(), named: Vec::new(), depth: 0 };
+    calls.visit_body(&script.module.body);
+    let first = |calls: &[&ExprCall]| {
+        calls.first().map(|call| Place { file, range: call.range().to_std_range() })
+    };
+    let place = first(&calls.found).or_else(|| handed_over.cloned());
     Some(Finding {
         rule: Rule::UnknownLoop,
-        place: calls.found.first().map(|it| place(it)).or_else(|| handed_over.cloned())?,
+        place: place.or_else(|| first(&calls.named))?,
         message: "This trains a model, but the model, the optimizer or the loop was not recognized. The training is not checked.".to_owned(),
         help: HELP.to_owned(),
         notes: Vec::new(),
@@ -96,6 +96,8 @@ pub(crate) fn unfollowed(
 /// Calls in loops and functions that train a model.
 struct TrainingCalls<'a> {
     found: Vec<&'a ExprCall>,
+    /// Calls of functions with the name of a training.
+    named: Vec<&'a ExprCall>,
     /// Number of open loops and functions.
     depth: usize,
 }
@@ -109,14 +111,32 @@ impl<'a> Visitor<'a> for TrainingCalls<'a> {
     }
 
     fn visit_expr(&mut self, expression: &'a Expr) {
-        if let Expr::Call(call) = expression
-            && let Expr::Attribute(it) = &*call.func
-            && is_training(it.attr.as_str(), &it.value, call, self.depth > 0)
-        {
-            self.found.push(call);
+        if let Expr::Call(call) = expression {
+            match &*call.func {
+                Expr::Attribute(it)
+                    if is_training(it.attr.as_str(), &it.value, call, self.depth > 0) =>
+                {
+                    self.found.push(call);
+                }
+                Expr::Attribute(it) if has_training_name(it.attr.as_str(), call) => {
+                    self.named.push(call);
+                }
+                Expr::Name(it) if has_training_name(it.id.as_str(), call) => self.named.push(call),
+                _ => {}
+            }
         }
         walk_expr(self, expression);
     }
+}
+
+/// True for a call such as `train(model, data)`. A call without arguments may switch the mode of a model.
+fn has_training_name(name: &str, call: &ExprCall) -> bool {
+    let has_arguments = !call.arguments.args.is_empty() || !call.arguments.keywords.is_empty();
+    let is_named = matches!(name, "train" | "train_model" | "run_training" | "train_and_evaluate")
+        || name.ends_with("train_loop")
+        || name.ends_with("training_loop");
+    let is_flag = matches!(&*call.arguments.args, [Expr::BooleanLiteral(_)]);
+    has_arguments && is_named && !is_flag
 }
 
 /// True for a method that trains, called on an object that may be a model, a loss or an optimizer. A single

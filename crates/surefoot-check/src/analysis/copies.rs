@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::writes::loop_body;
-use crate::calculus::{Operand, Program, Statement, Variable};
+use crate::calculus::{Program, Statement, Variable};
 
 /// Maximum length of a chain of copies.
 const MAX_CHAIN: usize = 8;
@@ -48,11 +48,8 @@ impl Copies<'_> {
                 Statement::Compute { target, function, operands, .. }
                     if is_copy(self.program.symbol_name(*function)) =>
                 {
-                    let variables = operands.iter().filter_map(|it| match it {
-                        Operand::Variable(variable) if variable != target => Some(*variable),
-                        _ => None,
-                    });
-                    let variables = variables.collect();
+                    let variables = operands.iter().filter_map(|it| it.variable());
+                    let variables = variables.filter(|it| it != target).collect();
                     self.sources.entry(*target).or_default().push(variables);
                 }
                 Statement::If { then, otherwise, .. } => {

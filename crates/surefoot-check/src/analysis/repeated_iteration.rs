@@ -8,7 +8,7 @@ use ruff_text_size::Ranged;
 
 use super::resumption::loop_at;
 use crate::Place;
-use crate::calculus::{Label, Operand, Site, Statement, Variable};
+use crate::calculus::{Label, Site, Statement, Variable};
 use crate::lift::facts::{Key, Save};
 use crate::rules::RuleContext;
 
@@ -51,10 +51,7 @@ fn is_iteration_done(context: &RuleContext<'_>, counter: Variable, label: Label)
     let mut trained = BTreeSet::new();
     for statement in body {
         if let Statement::Output { operands, .. } = statement {
-            trained.extend(operands.iter().filter_map(|it| match it {
-                Operand::Variable(variable) => Some(*variable),
-                _ => None,
-            }));
+            trained.extend(operands.iter().filter_map(|it| it.variable()));
         }
     }
     let mut order = TrainingOrder {

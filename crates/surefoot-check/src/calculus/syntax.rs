@@ -45,6 +45,16 @@ pub enum Operand {
     Workers,
 }
 
+impl Operand {
+    /// Variable that is read.
+    pub fn variable(self) -> Option<Variable> {
+        match self {
+            Operand::Variable(variable) => Some(variable),
+            _ => None,
+        }
+    }
+}
+
 /// Order in which the results of a parallel map are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reduction {

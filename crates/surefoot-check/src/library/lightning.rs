@@ -9,10 +9,6 @@ pub(crate) enum Lightning {
     Trainer,
     /// Writes checkpoints while it runs.
     Checkpoint,
-    /// Averages the model while it runs.
-    Average,
-    /// Another callback. Its state is in the checkpoints.
-    Callback,
 }
 
 pub(super) const LIBRARIES: &[Library] = &[Library {
@@ -24,12 +20,8 @@ pub(super) const LIBRARIES: &[Library] = &[Library {
             ("*.LightningModule", Effect::Module(Layer::PLAIN)),
             ("*.Trainer *.from_argparse_args", Effect::Lightning(Lightning::Trainer)),
             ("*.ModelCheckpoint", Effect::Lightning(Lightning::Checkpoint)),
-            (
-                "*.StochasticWeightAveraging *.WeightAveraging *.EMAWeightAveraging",
-                Effect::Lightning(Lightning::Average),
-            ),
-            ("callbacks.*", Effect::Lightning(Lightning::Callback)),
-            ("loggers.* profilers.* *.rank_zero_*", Effect::Silent),
+            // The state of other callbacks is in the checkpoints.
+            ("callbacks.* loggers.* profilers.* *.rank_zero_*", Effect::Silent),
         ],
     )
 }];

@@ -1,12 +1,9 @@
 //! Assignments, to names, fields and elements.
 
-use super::Lift;
-use super::object::Kind;
-use super::program::ProgramBuilder;
-use super::scope::Owner;
-use super::usage;
-use super::value::{ObjectId, Shape, UnknownId, Value};
-use crate::calculus::{Operand, Site, Variable};
+use super::{
+    Lift, ObjectId, Operand, Owner, ProgramBuilder, Shape, Site, UnknownId, Value, Variable,
+    push_new, usage,
+};
 use ruff_python_ast::{Expr, Operator};
 
 impl<'a> Lift<'a> {
@@ -64,14 +61,12 @@ impl<'a> Lift<'a> {
     pub(super) fn assign_parts(&mut self, targets: &'a [Expr], value: Value<'a>, site: Site) {
         let parts: Option<Vec<Value<'a>>> = match &value.shape {
             Shape::Tuple(parts) if parts.len() == targets.len() => Some(parts.to_vec()),
-            Shape::Object(id) => match &self.heap.object(*id).kind {
-                Kind::Container(container)
-                    if container.is_closed && container.elements.len() == targets.len() =>
-                {
-                    Some(container.elements.clone())
-                }
-                _ => None,
-            },
+            Shape::Object(id) => {
+                let container = self.heap.container(*id);
+                let known =
+                    container.filter(|it| it.is_closed && it.elements.len() == targets.len());
+                known.map(|it| it.elements.clone())
+            }
             Shape::Loaded(..) | Shape::Parameters(_) | Shape::State(_) | Shape::Key => {
                 Some(vec![value.clone(); targets.len()])
             }
@@ -132,14 +127,11 @@ impl<'a> Lift<'a> {
             );
             match &value.shape {
                 Shape::Object(part) if self.heap.is_module(*part) => self.absorb(id, *part, site),
-                Shape::Object(part) => {
-                    // A list of layers.
-                    if let Kind::Container(container) = &self.heap.object(*part).kind {
-                        let parts: Vec<ObjectId> =
-                            container.elements.iter().filter_map(Value::as_object).collect();
-                        for part in parts {
-                            self.absorb(id, part, site);
-                        }
+                // A list of layers.
+                Shape::Object(_) => {
+                    let elements = self.heap.container_in(&value).map(|it| it.elements.clone());
+                    for part in elements.iter().flatten().filter_map(Value::as_object) {
+                        self.absorb(id, part, site);
                     }
                 }
                 Shape::Unknown(unknown) if self.is_layer(id, *unknown, name) => {
@@ -184,15 +176,14 @@ impl<'a> Lift<'a> {
         }
         let Some(id) = base.as_object() else {
             let mut changed = self.heap.data(&value);
-            let index = self.heap.data(index);
-            changed.depend_on(&index);
+            changed.depend_on(&self.heap.data(index));
             self.mutate(of, &changed, site);
             return;
         };
         let data = self.heap.data(&value);
         let text = index.as_text().cloned();
         let in_loop = !self.program.loops.is_empty();
-        if let Kind::Container(container) = &mut self.heap.object_mut(id).kind {
+        if let Some(container) = self.heap.container_mut(id) {
             match text {
                 Some(key) => {
                     container.entries.retain(|(it, _, _)| *it != key);
@@ -226,7 +217,7 @@ impl<'a> Lift<'a> {
         let now = self.eval(target);
         match (&now.shape, target) {
             (Shape::Object(id), _) => {
-                if let Kind::Container(container) = &mut self.heap.object_mut(*id).kind {
+                if let Some(container) = self.heap.container_mut(*id) {
                     container.is_closed = false;
                 }
                 let operands = self.gather_into(*id, &[by]);
@@ -270,7 +261,7 @@ impl<'a> Lift<'a> {
     /// `x += 1`: records `x` as a position of the enclosing loops.
     pub(super) fn count(&mut self, target: &'a Expr, variable: Variable, site: Site) {
         self.program.note_counted(variable);
-        self.program.compute(variable, "succ", vec![Operand::Variable(variable)], site);
+        self.program.compute(variable, "succ", [Operand::Variable(variable)], site);
         let (owner, name) = match target {
             Expr::Name(name) => (self.scope.owner_of(name.id.as_str()), name.id.as_str()),
             Expr::Attribute(it) => match self.eval_quietly(&it.value).shape {
@@ -311,10 +302,7 @@ impl<'a> ProgramBuilder<'a> {
     /// Records that a variable counts the iterations of the enclosing loops.
     pub(super) fn note_counted(&mut self, variable: Variable) {
         for id in self.loops.clone() {
-            let positions = &mut self.facts.loops[id.0 as usize].positions;
-            if !positions.contains(&variable) {
-                positions.push(variable);
-            }
+            push_new(&mut self.facts.loops[id.0 as usize].positions, variable);
         }
     }
 }

@@ -1,11 +1,9 @@
 //! Attributes.
 
-use super::Lift;
-use super::object::Kind;
-use super::value::{Arguments, Code, Function, Models, ObjectId, Shape, Value};
-use crate::FileId;
-use crate::calculus::{Operand, Site};
-use crate::library::{self, DYNAMIC_NAME};
+use super::{
+    Arguments, Code, DYNAMIC_NAME, FileId, Function, Kind, Lift, ObjectId, Operand, Shape, Site,
+    Value, is_one_of, library,
+};
 use ruff_python_ast::Expr;
 use std::path::Path;
 use std::rc::Rc;
@@ -36,14 +34,8 @@ impl<'a> Lift<'a> {
                     None => Value::constant(),
                 }
             }
-            Shape::Class(class) => {
-                let class = class.clone();
-                self.class_attribute(&class, name).unwrap_or_default()
-            }
-            Shape::Super(class, id) => {
-                let (class, id) = (class.clone(), *id);
-                self.super_attribute(&class, id, name).unwrap_or_default()
-            }
+            Shape::Class(class) => self.class_attribute(class, name).unwrap_or_default(),
+            Shape::Super(class, id) => self.super_attribute(class, *id, name).unwrap_or_default(),
             Shape::Settings
                 if matches!(name, "rank" | "local_rank" | "global_rank" | "process_index") =>
             {
@@ -62,16 +54,9 @@ impl<'a> Lift<'a> {
             Shape::Parameters(ids) => match name {
                 "data" => base.clone(),
                 "grad" => {
-                    let ids = ids.clone();
-                    let mut gradients = Value::constant();
-                    for id in ids.iter() {
-                        if let Kind::Module { gradients: variable, .. } =
-                            self.heap.object(self.heap.root(*id)).kind
-                        {
-                            gradients.operands.push(Operand::Variable(variable));
-                        }
-                    }
-                    gradients
+                    let roots = ids.iter().map(|id| self.heap.root(*id));
+                    let gradients = roots.filter_map(|root| self.heap.gradients(root));
+                    Value::plain(gradients.map(Operand::Variable).collect())
                 }
                 _ => self.heap.data(base),
             },
@@ -132,21 +117,16 @@ impl<'a> Lift<'a> {
                 "training" | "device" | "dtype" | "current_epoch" | "global_step"
                 | "input_shape" | "output_shape" | "inputs" | "input" => Value::constant(),
                 _ if is_method_name(name) => Value::of(Shape::Method(id, name)),
-                _ => Value {
-                    shape: Shape::Parameters(Rc::new([self.heap.root(id)])),
-                    operands: Vec::new(),
-                    models,
-                },
+                _ => {
+                    Value::of(Shape::Parameters(Rc::new([self.heap.root(id)]))).with_models(models)
+                }
             },
             Kind::Loader(loader) => match name {
                 "dataset" => loader.dataset.clone(),
                 "sampler" | "batch_sampler" => loader.sampler.clone().unwrap_or_default(),
                 _ => Value::constant(),
             },
-            Kind::Dataset { from, .. } => {
-                let from = from.clone();
-                self.heap.data(&from)
-            }
+            Kind::Dataset { from, .. } => self.heap.data(from),
             Kind::Framework(_) => self.heap.framework_attribute(id, name),
             Kind::State if self.heap.environments.contains_key(&self.heap.actual(id)) => match name
             {
@@ -159,22 +139,18 @@ impl<'a> Lift<'a> {
             Kind::Optimizer { .. } if name == "param_groups" => Value::object(id),
             Kind::Plain | Kind::Transform { .. } => Value::constant(),
             _ if is_method_name(name) => Value::of(Shape::Method(id, name)),
-            _ => Value { shape: Shape::Plain, operands: vec![Operand::Variable(cell)], models },
+            _ => Value::variable(cell).with_models(models),
         }
     }
 
     /// An environment variable: a setting, or the rank of a process.
-    pub(super) fn environment_variable(&mut self, name: &Value<'a>) -> Value<'a> {
-        let operands = match name.as_text().copied() {
-            Some(
-                "RANK" | "LOCAL_RANK" | "SLURM_PROCID" | "SLURM_LOCALID" | "OMPI_COMM_WORLD_RANK",
-            ) => vec![Operand::Rank],
-            // The cluster description includes the rank of this worker.
-            Some("TF_CONFIG") => vec![Operand::Rank],
-            Some("WORLD_SIZE" | "SLURM_NTASKS") => vec![Operand::Workers],
-            _ => Vec::new(),
-        };
-        Value { shape: Shape::Plain, operands, models: Models::default() }
+    pub(super) fn environment_variable(&self, name: &Value<'a>) -> Value<'a> {
+        match name.as_text().copied() {
+            // The cluster description in `TF_CONFIG` includes the rank of this worker.
+            Some(name) if is_one_of(name, RANKS) => Value::plain(vec![Operand::Rank]),
+            Some("WORLD_SIZE" | "SLURM_NTASKS") => Value::plain(vec![Operand::Workers]),
+            _ => Value::constant(),
+        }
     }
 }
 
@@ -192,19 +168,12 @@ pub(super) fn is_property(function: &Function<'_>) -> bool {
 
 /// Methods that scripts pass as values.
 pub(super) fn is_method_name(name: &str) -> bool {
-    matches!(
+    is_one_of(
         name,
-        "parameters"
-            | "state_dict"
-            | "load_state_dict"
-            | "train"
-            | "eval"
-            | "step"
-            | "zero_grad"
-            | "forward"
-            | "append"
-            | "extend"
-            | "update"
-            | "sample"
+        "parameters state_dict load_state_dict train eval step zero_grad forward append extend update \
+         sample",
     )
 }
+
+/// Environment variables that hold the rank of a process.
+const RANKS: &str = "RANK LOCAL_RANK SLURM_PROCID SLURM_LOCALID OMPI_COMM_WORLD_RANK TF_CONFIG";

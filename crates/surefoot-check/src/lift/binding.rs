@@ -1,13 +1,9 @@
 //! Binding of values to names.
 
-use super::Lift;
-use super::facts::Kept;
-use super::heap::Heap;
-use super::object::Kind;
-use super::program::ProgramBuilder;
-use super::scope::{Owner, RESULT, Slot};
-use super::value::{ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site, Variable};
+use super::{
+    Heap, Kept, Kind, Lift, ObjectId, Operand, Owner, ProgramBuilder, RESULT, Shape, Site, Slot,
+    Value, Variable, push_new,
+};
 
 impl<'a> Lift<'a> {
     /// Binds a name or an attribute to a value. `shown` is its source text.
@@ -59,12 +55,9 @@ impl<'a> Lift<'a> {
                 Slot { shape: Shape::Object(id), variable: None, models }
             }
             Shape::Tuple(ref parts) => {
-                let parts: Vec<Value<'a>> = parts
-                    .iter()
-                    .enumerate()
-                    .map(|(index, part)| self.store_part(variable, index, part, shown, site))
-                    .collect();
-                Slot { shape: Shape::Tuple(parts.into()), variable: None, models }
+                let parts = parts.iter().enumerate();
+                let store = |(index, part)| self.store_part(variable, index, part, shown, site);
+                Slot { shape: Shape::Tuple(parts.map(store).collect()), variable: None, models }
             }
             Shape::Unordered(..) | Shape::State(_)
                 if !value.operands.is_empty() || matches!(value.shape, Shape::Unordered(..)) =>
@@ -75,16 +68,7 @@ impl<'a> Lift<'a> {
                 self.program.compute(variable, "copy", value.operands, site);
                 Slot { shape: value.shape, variable: Some(variable), models }
             }
-            shape @ (Shape::Plain
-            | Shape::None
-            | Shape::Bool(_)
-            | Shape::Int(_)
-            | Shape::Text(_)
-            | Shape::Range
-            | Shape::Settings
-            | Shape::Key
-            | Shape::Distribution
-            | Shape::Unknown(_)) => {
+            shape if shape.is_data() || matches!(shape, Shape::Settings) => {
                 if matches!(shape, Shape::Key) {
                     self.program.facts.keys.insert(variable);
                 }
@@ -126,8 +110,7 @@ impl<'a> Lift<'a> {
     /// Binds a name in the current frame without emitting a statement.
     pub(super) fn declare(&mut self, name: &'a str, value: Value<'a>) {
         let owner = self.scope.owner_of(name);
-        let slot = Slot { shape: value.shape, variable: None, models: value.models };
-        self.set(owner, name, Some(slot));
+        self.set(owner, name, Some(Slot::of(value)));
     }
 
     /// Forgets the literal that a slot holds: a loop may write it again.
@@ -139,8 +122,7 @@ impl<'a> Lift<'a> {
             slot.shape,
             Shape::None | Shape::Bool(_) | Shape::Int(_) | Shape::Text(_) | Shape::Settings
         ) {
-            let mut slot = slot.clone();
-            slot.shape = Shape::Plain;
+            let slot = Slot { shape: Shape::Plain, ..slot.clone() };
             self.set(owner, name, Some(slot));
         }
     }
@@ -148,11 +130,10 @@ impl<'a> Lift<'a> {
     /// Turns a container that a loop rebinds into data, for JAX: trees of parameters start as
     /// dictionaries and lists, and are returned from functions as values.
     pub(super) fn forget_container(&mut self, owner: Owner, name: &'a str, site: Site) {
-        let Some(Slot { shape: Shape::Object(id), .. }) = self.slot(owner, name) else {
+        let Some(&Slot { shape: Shape::Object(id), .. }) = self.slot(owner, name) else {
             return;
         };
-        let id = *id;
-        if !self.libraries.uses_jax || !matches!(self.heap.object(id).kind, Kind::Container(_)) {
+        if !self.libraries.uses_jax || self.heap.container(id).is_none() {
             return;
         }
         let data = self.heap.data(&Value::object(id));
@@ -206,11 +187,8 @@ impl<'a> Lift<'a> {
 impl<'a> Heap<'a> {
     /// Names the elements of a list after the list.
     pub(super) fn name_elements(&mut self, id: ObjectId, shown: &str) {
-        let Kind::Container(container) = &self.object(id).kind else {
-            return;
-        };
-        let elements: Vec<ObjectId> =
-            container.elements.iter().filter_map(Value::as_object).collect();
+        let elements = self.container(id).map(|it| it.elements.clone()).unwrap_or_default();
+        let elements: Vec<ObjectId> = elements.iter().filter_map(Value::as_object).collect();
         for element in elements {
             let object = self.object_mut(element);
             if matches!(object.kind, Kind::State) && object.name.is_none() {
@@ -229,8 +207,8 @@ impl<'a> ProgramBuilder<'a> {
         for id in &self.loops {
             let positions = &mut self.facts.loops[id.0 as usize].positions;
             let is_position = |operand: &Operand| matches!(operand, Operand::Variable(it) if positions.contains(it));
-            if value.operands.iter().all(is_position) && !positions.contains(&variable) {
-                positions.push(variable);
+            if value.operands.iter().all(is_position) {
+                push_new(positions, variable);
             }
         }
     }

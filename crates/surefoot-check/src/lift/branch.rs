@@ -2,14 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::Lift;
-use super::facts::{Branch, BranchId};
-use super::heap::Heap;
-use super::object::Kind;
-use super::scope::{Owner, Slot};
-use super::value::{ObjectId, Shape};
-use crate::calculus::Operand;
-use crate::library::Sampler;
+use super::{
+    Branch, BranchId, Heap, Kind, Lift, ObjectId, Operand, Owner, Sampler, Shape, Slot, Statement,
+    push_new,
+};
 use ruff_python_ast::{Expr, UnaryOp};
 
 impl<'a> Lift<'a> {
@@ -19,7 +15,7 @@ impl<'a> Lift<'a> {
         &mut self,
         test: Option<&Expr>,
         sides: Vec<&mut dyn FnMut(&mut Lift<'a>)>,
-    ) -> Vec<Vec<crate::calculus::Statement>> {
+    ) -> Vec<Vec<Statement>> {
         let first_new = self.heap.objects.len();
         let mut blocks = Vec::new();
         let mut keys: Vec<(Owner, &'a str)> = Vec::new();
@@ -73,12 +69,12 @@ impl<'a> Lift<'a> {
     }
 
     /// Joins a slot after two branches. Objects of the same kind are merged.
-    pub(super) fn join(
+    fn join(
         &mut self,
         one: Option<Slot<'a>>,
         other: Option<Slot<'a>>,
         first_new: usize,
-        block: Option<&mut Vec<crate::calculus::Statement>>,
+        block: Option<&mut Vec<Statement>>,
     ) -> Option<Slot<'a>> {
         let (Some(one), Some(other)) = (one.clone(), other.clone()) else {
             return one.or(other);
@@ -111,21 +107,8 @@ impl<'a> Lift<'a> {
             (Shape::Unordered(what, order), _) | (_, Shape::Unordered(what, order)) => {
                 Shape::Unordered(what, order)
             }
-            (
-                shape @ (Shape::Function(_)
-                | Shape::Class(_)
-                | Shape::Library(_)
-                | Shape::Partial(_)
-                | Shape::Tuple(_)),
-                _,
-            )
-            | (
-                _,
-                shape @ (Shape::Function(_)
-                | Shape::Class(_)
-                | Shape::Library(_)
-                | Shape::Partial(_)),
-            ) => shape,
+            (shape, _) if shape.is_callable() || matches!(shape, Shape::Tuple(_)) => shape,
+            (_, shape) if shape.is_callable() => shape,
             (shape @ Shape::Unknown(_), _) | (_, shape @ Shape::Unknown(_)) => shape,
             _ => Shape::Plain,
         };
@@ -133,19 +116,13 @@ impl<'a> Lift<'a> {
     }
 
     /// Merges two objects, one created in each of two branches.
-    pub(super) fn unite(
-        &mut self,
-        a: ObjectId,
-        b: ObjectId,
-        block: Option<&mut Vec<crate::calculus::Statement>>,
-    ) {
-        if std::mem::discriminant(&self.heap.object(a).kind)
-            != std::mem::discriminant(&self.heap.object(b).kind)
-            || self.heap.object(a).owner.is_some() != self.heap.object(b).owner.is_some()
+    fn unite(&mut self, a: ObjectId, b: ObjectId, block: Option<&mut Vec<Statement>>) {
+        let (kept, gone) = (self.heap.object(a).clone(), self.heap.object(b).clone());
+        if std::mem::discriminant(&kept.kind) != std::mem::discriminant(&gone.kind)
+            || kept.owner.is_some() != gone.owner.is_some()
         {
             return;
         }
-        let (kept, gone) = (self.heap.object(a).clone(), self.heap.object(b).clone());
         let mut copies = vec![(kept.cell, Some(gone.cell))];
         match (&mut self.heap.object_mut(a).kind, &gone.kind) {
             (
@@ -161,9 +138,7 @@ impl<'a> Lift<'a> {
                 Kind::Optimizer { models, tensors },
                 Kind::Optimizer { models: others, tensors: other_tensors },
             ) => {
-                models.extend(
-                    others.iter().copied().filter(|it| !models.contains(it)).collect::<Vec<_>>(),
-                );
+                others.iter().for_each(|it| push_new(models, *it));
                 tensors.extend(other_tensors);
             }
             (Kind::Scheduler { optimizers }, Kind::Scheduler { optimizers: others }) => {
@@ -202,14 +177,10 @@ impl<'a> Lift<'a> {
             _ => {}
         }
         if let Some(block) = block {
-            for (to, from) in copies {
+            for (target, from) in copies {
                 let function = self.program.function(if from.is_some() { "copy" } else { "none" });
-                block.push(crate::calculus::Statement::Compute {
-                    target: to,
-                    function,
-                    operands: from.map(Operand::Variable).into_iter().collect(),
-                    site: gone.site,
-                });
+                let operands = from.map(Operand::Variable).into_iter().collect();
+                block.push(Statement::Compute { target, function, operands, site: gone.site });
             }
         }
         self.heap.objects[b.0 as usize].same = Some(a);

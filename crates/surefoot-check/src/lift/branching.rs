@@ -1,8 +1,6 @@
 //! `if`, `try` and `match` statements.
 
-use super::Lift;
-use super::value::{Shape, Value};
-use crate::calculus::{Operand, Site, Statement};
+use super::{Lift, Operand, Shape, Site, Statement, Value};
 use ruff_python_ast::{
     CmpOp, ElifElseClause, ExceptHandler, Expr, ExprCompare, Stmt, StmtIf, StmtMatch, StmtTry,
 };
@@ -32,12 +30,10 @@ impl<'a> Lift<'a> {
                 self.run_block(body);
                 return leaves(body);
             }
-            return match clauses.split_first() {
-                Some((clause, others)) => {
-                    self.run_branch(clause.test.as_ref(), &clause.body, others, rest)
-                }
-                None => false,
+            let Some((clause, others)) = clauses.split_first() else {
+                return false;
             };
+            return self.run_branch(clause.test.as_ref(), &clause.body, others, rest);
         }
         let site = self.site(test.range());
         let operands = self.heap.data(&value).operands;
@@ -46,7 +42,7 @@ impl<'a> Lift<'a> {
             && clauses.iter().all(|it| leaves(&it.body));
         let rest_of_body: &'a [Stmt] = if others_leave && !body_leaves { rest } else { &[] };
         let rest_of_others: &'a [Stmt] = if body_leaves { rest } else { &[] };
-        let mut blocks = self.branch(
+        let blocks = self.branch(
             Some(test),
             vec![
                 &mut |lift| {
@@ -67,10 +63,7 @@ impl<'a> Lift<'a> {
                 },
             ],
         );
-        let otherwise = blocks.pop().unwrap_or_default();
-        let then = blocks.pop().unwrap_or_default();
-        let condition = self.program.symbol("if");
-        self.program.emit(Statement::If { condition, operands, then, otherwise, site });
+        self.emit_if("if", operands, blocks, site);
         body_leaves || others_leave
     }
 
@@ -79,8 +72,8 @@ impl<'a> Lift<'a> {
         match test {
             Expr::Compare(compare) if matches!(&*compare.left, Expr::Name(name) if name.id == "__name__") =>
             {
-                let is_main = matches!(self.look_up("__name__").map(|it| it.shape), Some(Shape::Text(text)) if text == "__main__");
-                Some(is_main)
+                let name = self.look_up("__name__");
+                Some(matches!(name.map(|it| it.shape), Some(Shape::Text("__main__"))))
             }
             // Flags as text: `build(split="train")`.
             Expr::Compare(compare) => self.compared(compare),
@@ -113,8 +106,8 @@ impl<'a> Lift<'a> {
             return None;
         };
         let call = self.execution.calls.last()?;
-        let Shape::Text(value) = self.scope.frame(call.frame).slots.get(name.id.as_str())?.shape
-        else {
+        let slot = self.scope.frame(call.frame).slots.get(name.id.as_str())?;
+        let Shape::Text(value) = slot.shape else {
             return None;
         };
         match operator {
@@ -154,7 +147,18 @@ impl<'a> Lift<'a> {
         operands: Vec<Operand>,
         site: Site,
     ) {
-        let mut blocks = self.branch(None, vec![&mut |lift| lift.run_block(body), &mut |_| {}]);
+        let blocks = self.branch(None, vec![&mut |lift| lift.run_block(body), &mut |_| {}]);
+        self.emit_if(condition, operands, blocks, site);
+    }
+
+    /// Emits a conditional with these two blocks.
+    fn emit_if(
+        &mut self,
+        condition: &str,
+        operands: Vec<Operand>,
+        mut blocks: Vec<Vec<Statement>>,
+        site: Site,
+    ) {
         let otherwise = blocks.pop().unwrap_or_default();
         let then = blocks.pop().unwrap_or_default();
         let condition = self.program.symbol(condition);

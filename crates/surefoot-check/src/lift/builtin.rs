@@ -2,12 +2,10 @@
 
 use std::rc::Rc;
 
-use super::Lift;
-use super::heap::Heap;
-use super::object::{Container, Kind};
-use super::value::{Arguments, ObjectId, SPREAD, Shape, Value};
-use crate::calculus::{Operand, Site};
-use crate::library::{DYNAMIC_NAME, Environment};
+use super::{
+    Arguments, Container, DYNAMIC_NAME, Environment, Heap, Kind, Lift, ObjectId, Operand, SPREAD,
+    Shape, Site, Value, Variable,
+};
 
 impl<'a> Lift<'a> {
     /// Value to iterate over; the elements of a set have an unspecified order.
@@ -18,9 +16,7 @@ impl<'a> Lift<'a> {
             let name = self.heap.object(id).name.as_deref();
             self.heap.sets.contains(&id) && !name.is_some_and(|name| name.contains('.'))
         };
-        if let Some(Kind::Container(container)) = id.map(|id| &self.heap.object(id).kind)
-            && let Some((what, order)) = container.order
-        {
+        if let Some((what, order)) = id.and_then(|id| self.heap.container(id)?.order) {
             let content = without_order(value, &self.heap);
             return Value { shape: Shape::Unordered(what, order), ..content };
         }
@@ -46,19 +42,17 @@ impl<'a> Lift<'a> {
             }
             ("zip", Some(_)) => Value::of(Shape::Zip(arguments.positional.into())),
             ("sorted" | "len" | "min" | "max" | "sum" | "any" | "all", Some(_)) => {
-                let values =
-                    arguments.positional.into_iter().map(|value| without_order(value, &self.heap));
-                let values: Vec<Value<'a>> = values.collect();
+                let values = arguments.positional.into_iter();
+                let values: Vec<_> = values.map(|it| without_order(it, &self.heap)).collect();
                 self.heap.combine(&values)
             }
-            ("set" | "frozenset", Some(first)) => match first.shape {
-                Shape::Range => self.heap.data(&first),
-                _ => {
-                    let content = without_order(first, &self.heap);
-                    let content = self.heap.combine([&content]);
-                    self.unordered(Environment::SetOrder, "set", content, site)
-                }
-            },
+            ("set" | "frozenset", Some(first)) if matches!(first.shape, Shape::Range) => {
+                self.heap.data(&first)
+            }
+            ("set" | "frozenset", Some(first)) => {
+                let content = self.heap.data(&without_order(first, &self.heap));
+                self.unordered(Environment::SetOrder, "set", content, site)
+            }
             ("set" | "list" | "dict", None) => {
                 let named = arguments.named.iter().filter(|(key, _)| *key != SPREAD);
                 let entries = named
@@ -71,7 +65,7 @@ impl<'a> Lift<'a> {
                     ..Container::default()
                 };
                 let id = self.make(Kind::Container(container), name, site);
-                self.write_state(id, "new", Vec::new(), site);
+                self.write_state(id, "new", [], site);
                 if name == "set" {
                     self.heap.sets.insert(id);
                 }
@@ -105,8 +99,7 @@ impl<'a> Lift<'a> {
                 _ => first,
             },
             ("next", Some(first)) => {
-                let counter = self.program.variable("round");
-                self.program.compute(counter, "any", Vec::new(), site);
+                let counter = self.any_round(site);
                 self.note_iterator(&first);
                 let mut element = self.element(&first, counter, site);
                 if let Shape::Unordered(_, order) = first.shape {
@@ -118,8 +111,7 @@ impl<'a> Lift<'a> {
                 let Some(values) = arguments.positional.get(1).cloned() else {
                     return Value::constant();
                 };
-                let counter = self.program.variable("round");
-                self.program.compute(counter, "any", Vec::new(), site);
+                let counter = self.any_round(site);
                 let values = self.iteration_value(values, site);
                 let element = self.element(&values, counter, site);
                 let result = self.call_with(function, vec![element], site);
@@ -138,27 +130,21 @@ impl<'a> Lift<'a> {
                 value.operands.push(Operand::Variable(read));
                 value
             }
-            ("getattr", Some(first)) => match &first.shape {
-                Shape::Library(module) => Value::library(format!("{module}.{DYNAMIC_NAME}")),
-                Shape::Module(file)
-                    if !matches!(
-                        arguments.positional.get(1).map(|it| &it.shape),
-                        Some(Shape::Text(_))
-                    ) =>
-                {
-                    self.any_of_module(*file)
+            ("getattr", Some(first)) => {
+                let name = arguments.positional.get(1).and_then(Value::as_text).copied();
+                match (&first.shape, name) {
+                    (Shape::Library(module), _) => {
+                        Value::library(format!("{module}.{DYNAMIC_NAME}"))
+                    }
+                    (Shape::Module(file), None) => self.any_of_module(*file),
+                    (_, Some(name)) => self.attribute(&first, name, site),
+                    (_, None) => self.heap.data(&first),
                 }
-                _ => match arguments.positional.get(1).map(|it| it.shape.clone()) {
-                    Some(Shape::Text(name)) => self.attribute(&first, name, site),
-                    _ => self.heap.data(&first),
-                },
-            },
+            }
             ("setattr", Some(first)) => {
-                if let (Some(Shape::Text(name)), Some(value), Some(id)) = (
-                    arguments.positional.get(1).map(|it| it.shape.clone()),
-                    arguments.positional.get(2),
-                    first.as_object(),
-                ) {
+                if let [_, name, value, ..] = &arguments.positional[..]
+                    && let (Some(name), Some(id)) = (name.as_text(), first.as_object())
+                {
                     self.set_field(id, name, name, value.clone(), site);
                 }
                 Value::constant()
@@ -180,6 +166,13 @@ impl<'a> Lift<'a> {
             _ => self.heap.combine(arguments.all()),
         }
     }
+
+    /// The number of an unspecified iteration.
+    fn any_round(&mut self, site: Site) -> Variable {
+        let counter = self.program.variable("round");
+        self.program.compute(counter, "any", [], site);
+        counter
+    }
 }
 
 /// Returns true if a file is opened to be written.
@@ -189,19 +182,12 @@ fn is_written(mode: Option<&Value<'_>>) -> bool {
 
 /// A value without the order of its elements.
 pub(super) fn without_order<'a>(mut value: Value<'a>, heap: &Heap<'a>) -> Value<'a> {
-    let mut order = None;
-    match value.shape {
-        Shape::Unordered(..) => {
-            value.shape = Shape::Plain;
-            return value;
-        }
-        Shape::Object(id) => {
-            if let Kind::Container(container) = &heap.object(id).kind {
-                order = container.order.map(|(_, it)| Operand::Variable(it));
-            }
-        }
-        _ => {}
+    if matches!(value.shape, Shape::Unordered(..)) {
+        value.shape = Shape::Plain;
+        return value;
     }
+    let order = heap.container_in(&value).and_then(|it| it.order);
+    let order = order.map(|(_, it)| Operand::Variable(it));
     let mut data = heap.data(&value);
     data.operands.retain(|it| Some(*it) != order);
     data

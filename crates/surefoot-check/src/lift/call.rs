@@ -5,11 +5,7 @@ use std::rc::Rc;
 use ruff_python_ast::{Expr, ExprCall};
 use ruff_text_size::Ranged;
 
-use super::Lift;
-use super::object::Kind;
-use super::value::{Arguments, ObjectId, SPREAD, Shape, Value};
-use crate::calculus::Site;
-use crate::library::{self, Effect};
+use super::{Arguments, Effect, Lift, ObjectId, SPREAD, Shape, Site, Value, library};
 
 impl<'a> Lift<'a> {
     /// Evaluates a call.
@@ -49,33 +45,27 @@ impl<'a> Lift<'a> {
             }
             match &value.shape {
                 Shape::Tuple(parts) => positional.extend(parts.iter().cloned()),
-                Shape::Object(id) => match &self.heap.object(*id).kind {
-                    Kind::Container(container) => {
-                        positional.extend(container.elements.iter().cloned())
-                    }
-                    _ => positional.push(value),
+                Shape::Unordered(..) | Shape::Plain => positional.push(self.heap.data(&value)),
+                _ => match self.heap.container_in(&value) {
+                    Some(container) => positional.extend(container.elements.iter().cloned()),
+                    None => positional.push(value),
                 },
-                Shape::Unordered(..) | Shape::Plain => {
-                    let data = self.heap.data(&value);
-                    positional.push(data);
-                }
-                _ => positional.push(value),
             }
         }
         for keyword in &call.arguments.keywords {
             let value = self.eval(&keyword.value);
             match &keyword.arg {
                 Some(name) => named.push((name.as_str(), value)),
-                None => {
-                    let kind = value.as_object().map(|id| &self.heap.object(id).kind);
-                    if let Some(Kind::Container(container)) = kind {
+                None => match self.heap.container_in(&value) {
+                    Some(container) => {
                         let entries = container.entries.iter();
-                        let passed = entries.map(|(name, value, _)| (*name, value.clone()));
-                        named.extend(passed);
-                    } else if value.is_data() && !value.operands.is_empty() {
+                        named.extend(entries.map(|(name, value, _)| (*name, value.clone())));
+                    }
+                    None if value.is_data() && !value.operands.is_empty() => {
                         named.push((SPREAD, value));
                     }
-                }
+                    None => {}
+                },
             }
         }
         let site = self.site(call.range());
@@ -92,39 +82,31 @@ impl<'a> Lift<'a> {
         self.call_value(callee, Arguments::of(positional, site))
     }
 
+    /// Calls a function with one value, on behalf of a library. Returns the result as data.
+    pub(super) fn apply(&mut self, callee: Value<'a>, value: Value<'a>, site: Site) -> Value<'a> {
+        let result = self.call_with(callee, vec![value], site);
+        self.heap.data(&result)
+    }
+
     /// Calls a value.
     pub(super) fn call_value(
         &mut self,
         callee: Value<'a>,
         mut arguments: Arguments<'a>,
     ) -> Value<'a> {
-        match &callee.shape {
-            Shape::Function(function) => {
-                let function = function.clone();
-                if self.execution.is_generator(&function) {
-                    // The body runs when the generator is iterated.
-                    return Value::of(Shape::Partial(Rc::new((
-                        Value::of(Shape::Function(function)),
-                        arguments,
-                    ))));
-                }
-                self.enter(&function, arguments)
+        match callee.shape.clone() {
+            // The body runs when the generator is iterated.
+            Shape::Function(function) if self.execution.is_generator(&function) => {
+                let function = Value::of(Shape::Function(function));
+                Value::of(Shape::Partial(Rc::new((function, arguments))))
             }
-            Shape::Class(class) => {
-                let class = class.clone();
-                self.instantiate(&class, arguments)
-            }
-            Shape::Library(name) => {
-                let name = name.clone();
-                self.call_library(&name, arguments)
-            }
-            Shape::Object(id) => self.call_object(*id, arguments),
-            Shape::Method(id, name) => {
-                let (id, name) = (*id, *name);
-                self.call_object_method(id, name, arguments)
-            }
+            Shape::Function(function) => self.enter(&function, arguments),
+            Shape::Class(class) => self.instantiate(&class, arguments),
+            Shape::Library(name) => self.call_library(&name, arguments),
+            Shape::Object(id) => self.call_object(id, arguments),
+            Shape::Method(id, name) => self.call_object_method(id, name, arguments),
             Shape::Partial(partial) => {
-                let (callee, first) = (**partial).clone();
+                let (callee, first) = (*partial).clone();
                 let mut positional = first.positional;
                 positional.append(&mut arguments.positional);
                 let mut named = first.named;
@@ -132,15 +114,11 @@ impl<'a> Lift<'a> {
                 self.call_value(callee, Arguments { positional, named, ..arguments })
             }
             Shape::Loaded(..) => callee,
-            Shape::Unknown(id) if let Some(wrapped) = self.unwrapped(*id) => {
+            Shape::Unknown(id) if let Some(wrapped) = self.unwrapped(id) => {
                 self.call_object(wrapped, arguments)
             }
             Shape::Settings => self.call_setting(callee, &arguments),
-            _ => {
-                let mut whole = self.heap.combine(arguments.all());
-                whole.depend_on(&self.heap.data(&callee));
-                whole
-            }
+            _ => self.heap.combine_with(&arguments, &callee),
         }
     }
 
@@ -153,22 +131,15 @@ impl<'a> Lift<'a> {
         arguments: Arguments<'a>,
     ) -> Value<'a> {
         let site = arguments.site;
-        match &base.shape {
-            Shape::Object(id) => {
-                let id = *id;
-                if self.heap.field(id, name).is_some() || self.heap.object(id).class.is_some() {
-                    let member = self.member(id, name);
-                    if let Some(member) = member {
-                        return self.call_value(member, arguments);
-                    }
-                }
-                self.call_object_method(id, name, arguments)
-            }
+        match base.shape.clone() {
+            Shape::Object(id) => match self.member(id, name) {
+                Some(member) => self.call_value(member, arguments),
+                None => self.call_object_method(id, name, arguments),
+            },
             Shape::Library(module)
-                if &**module == "os.environ" && matches!(name, "get" | "setdefault") =>
+                if &*module == "os.environ" && matches!(name, "get" | "setdefault") =>
             {
-                let key = arguments.first().cloned().unwrap_or_default();
-                self.environment_variable(&key)
+                self.environment_variable(&arguments.first_or_default())
             }
             Shape::Library(_) => {
                 let callee = self.attribute(&base, name, site);
@@ -188,30 +159,22 @@ impl<'a> Lift<'a> {
                 let callee = self.attribute(&base, name, site);
                 self.call_value(callee, arguments)
             }
-            Shape::Super(class, id) => {
-                let (class, id) = (class.clone(), *id);
-                match self.super_attribute(&class, id, name) {
-                    Some(callee) => self.call_value(callee, arguments),
-                    None if name == "__init__" => {
-                        self.initialize_base(id, &arguments);
-                        Value::none()
-                    }
-                    None => self.call_object_method(id, name, arguments),
+            Shape::Super(class, id) => match self.super_attribute(&class, id, name) {
+                Some(callee) => self.call_value(callee, arguments),
+                None if name == "__init__" => {
+                    self.initialize_base(id, &arguments);
+                    Value::none()
                 }
-            }
-            Shape::Loaded(load, keys) => {
-                if matches!(name, "get" | "pop")
-                    && let Some(key) = arguments.first().and_then(Value::as_text).copied()
-                {
-                    self.program.note_key(*load, key);
-                    let keys: Vec<&'a str> = keys.iter().copied().chain([key]).collect();
-                    return Value::of(Shape::Loaded(*load, keys.into()));
+                None => self.call_object_method(id, name, arguments),
+            },
+            Shape::Loaded(load, _) => match (name, arguments.first()) {
+                ("get" | "pop", Some(key)) => self.item(&base, key, site),
+                ("items" | "values" | "keys", _) => {
+                    self.program.note_escape(load);
+                    base
                 }
-                if matches!(name, "items" | "values" | "keys") {
-                    self.program.note_escape(*load);
-                }
-                base
-            }
+                _ => base,
+            },
             Shape::Settings => self.call_setting(base, &arguments),
             _ => self.call_data_method(receiver, base, name, arguments),
         }
@@ -243,18 +206,12 @@ impl<'a> Lift<'a> {
     }
 
     /// An attribute of an object that can be called: a field or a method of its class.
-    pub(super) fn member(&mut self, id: ObjectId, name: &'a str) -> Option<Value<'a>> {
+    pub(super) fn member(&self, id: ObjectId, name: &str) -> Option<Value<'a>> {
         if let Some(value) = self.heap.field(id, name)
             && !matches!(value.shape, Shape::Plain | Shape::None | Shape::Parameters(_))
         {
             return Some(value);
         }
-        let class = self.heap.object(id).class.clone()?;
-        match self.class_attribute(&class, name)?.shape {
-            Shape::Function(function) => {
-                Some(Value::of(Shape::Function(self.bind_method(&function, id))))
-            }
-            _ => None,
-        }
+        Some(Value::of(Shape::Function(self.hook(id, name)?)))
     }
 }

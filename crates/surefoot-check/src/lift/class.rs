@@ -1,11 +1,10 @@
 //! Classes of the project: their attributes, their bases, their objects.
 
-use super::Lift;
-use super::execution::Execution;
-use super::object::Kind;
-use super::value::{Arguments, Class, Code, Function, ObjectId, Shape, Value};
-use crate::library::{self, Effect, Hub, KERAS_LAYER, Keras, Layer};
-use ruff_python_ast::{Expr, Stmt};
+use super::{
+    Arguments, Class, Code, Effect, Execution, Function, Hub, KERAS_LAYER, Keras, Kind, Layer,
+    Lift, ObjectId, Shape, Value, library,
+};
+use ruff_python_ast::Expr;
 use std::rc::Rc;
 
 impl<'a> Lift<'a> {
@@ -57,7 +56,7 @@ impl<'a> Lift<'a> {
 
     /// Looks up a name in the bases of a class: `super().name`.
     pub(super) fn super_attribute(
-        &mut self,
+        &self,
         class: &Rc<Class<'a>>,
         id: ObjectId,
         name: &str,
@@ -66,12 +65,12 @@ impl<'a> Lift<'a> {
             Shape::Class(base) => self.class_attribute(base, name),
             _ => None,
         })?;
-        match found.shape {
+        Some(match found.shape {
             Shape::Function(function) => {
-                Some(Value::of(Shape::Function(self.bind_method(&function, id))))
+                Value::of(Shape::Function(self.bind_method(&function, id)))
             }
-            _ => Some(found),
-        }
+            _ => found,
+        })
     }
 
     /// Instantiates a class of the project.
@@ -96,9 +95,7 @@ impl<'a> Lift<'a> {
             let layer = if is_keras { KERAS_LAYER } else { Layer::default() };
             let id = self.make_module(layer, site);
             if effects.contains(&Effect::Container) {
-                for part in
-                    arguments.positional.iter().filter_map(Value::as_object).collect::<Vec<_>>()
-                {
+                for part in arguments.positional.iter().filter_map(Value::as_object) {
                     self.absorb(id, part, site);
                 }
             }
@@ -153,16 +150,13 @@ impl<'a> Lift<'a> {
         let site = arguments.site;
         let mut positional = arguments.positional.into_iter();
         for statement in &class.code.body {
-            let Stmt::AnnAssign(it) = statement else {
-                continue;
-            };
-            let Expr::Name(name) = &*it.target else {
+            let Some(Expr::Name(name)) = statement.as_ann_assign_stmt().map(|it| &*it.target)
+            else {
                 continue;
             };
             let name = name.id.as_str();
-            let passed = positional.next().or_else(|| {
-                arguments.named.iter().find(|(it, _)| *it == name).map(|(_, value)| value.clone())
-            });
+            let named = arguments.named.iter().find(|(it, _)| *it == name);
+            let passed = positional.next().or_else(|| named.map(|(_, value)| value.clone()));
             if let Some(value) = passed {
                 self.set_field(id, name, name, value, site);
             }

@@ -1,10 +1,8 @@
 //! Optimizers of Keras: compiling models with them, and their steps.
 
-use super::Lift;
-use super::heap::Heap;
-use super::object::Kind;
-use super::value::{Arguments, Models, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site};
+use super::{
+    Arguments, Heap, Kind, Lift, Models, ObjectId, Operand, Shape, Site, Value, is_one_of, push_new,
+};
 
 impl<'a> Lift<'a> {
     pub(super) fn new_keras_optimizer(
@@ -50,7 +48,7 @@ impl<'a> Lift<'a> {
             return optimizer;
         }
         let optimizer = self.empty_optimizer(site);
-        self.write_state(optimizer, "new", Vec::new(), site);
+        self.write_state(optimizer, "new", [], site);
         self.libraries.optimizers.insert(model, optimizer);
         optimizer
     }
@@ -63,7 +61,7 @@ impl<'a> Lift<'a> {
             Some(optimizer) if self.heap.is_optimizer(optimizer) => self.heap.actual(optimizer),
             _ => {
                 let optimizer = self.empty_optimizer(site);
-                self.write_state(optimizer, "new", Vec::new(), site);
+                self.write_state(optimizer, "new", [], site);
                 if passed.and_then(Value::as_text).is_some_and(|it| it.eq_ignore_ascii_case("sgd"))
                 {
                     self.libraries.stateless_optimizers.insert(optimizer);
@@ -80,9 +78,7 @@ impl<'a> Lift<'a> {
             self.program.note_rewrite(cell, site);
             self.heap.objects[before.0 as usize].same = Some(optimizer);
         }
-        if self.heap.object(optimizer).name.is_none() {
-            self.heap.object_mut(optimizer).name = Some("optimizer".to_owned());
-        }
+        self.heap.object_mut(optimizer).name.get_or_insert_with(|| "optimizer".to_owned());
         self.libraries.optimizers.insert(id, optimizer);
         self.heap.set_field(id, "optimizer", &Value::object(optimizer));
     }
@@ -96,15 +92,9 @@ impl<'a> Lift<'a> {
         site: Site,
     ) {
         for root in roots {
-            if let Kind::Module { gradients, .. } = self.heap.object(*root).kind {
+            if let Some(gradients) = self.heap.gradients(*root) {
                 let mut operands = vec![Operand::Variable(self.heap.object(*root).cell)];
-                operands.extend(
-                    gradient
-                        .iter()
-                        .filter(|it| !operands.contains(it))
-                        .copied()
-                        .collect::<Vec<_>>(),
-                );
+                gradient.iter().for_each(|it| push_new(&mut operands, *it));
                 self.program.compute(gradients, "gradient", operands, site);
                 self.heap.computed_gradients.insert(gradients);
             }
@@ -113,9 +103,9 @@ impl<'a> Lift<'a> {
         self.libraries.built.insert(actual);
         if self.libraries.stateless_optimizers.contains(&actual) {
             for root in roots {
-                if let Kind::Module { gradients, .. } = self.heap.object(*root).kind {
+                if let Some(gradients) = self.heap.gradients(*root) {
                     let cell = self.heap.object(*root).cell;
-                    let operands = vec![Operand::Variable(cell), Operand::Variable(gradients)];
+                    let operands = [cell, gradients].map(Operand::Variable);
                     self.program.compute(cell, "step", operands, site);
                     self.program.note_trained(cell);
                 }
@@ -124,27 +114,16 @@ impl<'a> Lift<'a> {
             return;
         }
         if let Kind::Optimizer { models, .. } = &mut self.heap.object_mut(optimizer).kind {
-            for root in roots {
-                if !models.contains(root) {
-                    models.push(*root);
-                }
-            }
+            roots.iter().for_each(|root| push_new(models, *root));
         }
         self.optimizer_step(optimizer, &[], site);
     }
 
     /// Returns true if a method of an optimizer is one that only Keras has.
     pub(super) fn is_of_keras(&self, name: &str) -> bool {
-        matches!(
+        is_one_of(
             name,
-            "apply_gradients"
-                | "apply"
-                | "minimize"
-                | "stateless_apply"
-                | "build"
-                | "get_weights"
-                | "set_weights"
-                | "get_config"
+            "apply_gradients apply minimize stateless_apply build get_weights set_weights get_config",
         )
     }
 
@@ -173,7 +152,7 @@ impl<'a> Lift<'a> {
             "minimize" => {
                 let mut loss = arguments.first().cloned()?;
                 if !loss.is_data() {
-                    loss = self.call_value(loss, Arguments::of(Vec::new(), site));
+                    loss = self.call_value(loss, Arguments::none(site));
                 }
                 let roots = self.heap.models_in(arguments.all().chain([&loss]));
                 let gradient = self.heap.data(&loss).operands;
@@ -194,8 +173,8 @@ impl<'a> Lift<'a> {
                 let optimizer = self.heap.actual(id);
                 self.libraries.built.insert(optimizer);
             }
-            "finalize_variable_values" | "get_config" => {}
-            "get_weights" | "variables" => return Some(self.state_of(id, site)),
+            "get_config" => {}
+            "get_weights" => return Some(self.state_of(id, site)),
             "set_weights" => {
                 let state = arguments.first().cloned()?;
                 self.restore(id, &state, site);

@@ -3,10 +3,7 @@
 use ruff_python_ast::{Comprehension, Expr};
 use ruff_text_size::Ranged;
 
-use super::Lift;
-use super::object::{Container, Kind};
-use super::value::{Shape, Value};
-use crate::calculus::{Operand, Site, Statement};
+use super::{Container, Kind, Lift, Operand, Shape, Site, Statement, Value};
 
 impl<'a> Lift<'a> {
     /// Evaluates a comprehension. The insertion order of a dictionary hardly ever matters; that
@@ -24,7 +21,7 @@ impl<'a> Lift<'a> {
         let frame = self.scope.new_frame(Some(self.scope.current), module, file);
         let before = std::mem::replace(&mut self.scope.current, frame);
         let gathered = self.program.variable("gathered");
-        self.program.compute(gathered, "empty", Vec::new(), site);
+        self.program.compute(gathered, "empty", [], site);
         let mut order = None;
         let mut counters = Vec::new();
         let mut conditions = Vec::new();
@@ -39,13 +36,8 @@ impl<'a> Lift<'a> {
             let counter = self.program.variable("round");
             self.program.blocks.push(Vec::new());
             counters.push(counter);
-            let element = if let Some(first) =
-                self.heap.unrolled(&iterated).and_then(|all| all.into_iter().next())
-            {
-                first
-            } else {
-                self.element(&iterated, counter, head)
-            };
+            let known = self.heap.unrolled(&iterated).and_then(|all| all.into_iter().next());
+            let element = known.unwrap_or_else(|| self.element(&iterated, counter, head));
             if let Shape::Unordered(what, variable) = iterated.shape {
                 order = Some((what, variable));
             }
@@ -62,8 +54,7 @@ impl<'a> Lift<'a> {
             whole.depend_on(condition);
         }
         self.scope.current = before;
-        let mut operands = whole.operands.clone();
-        operands.push(Operand::Variable(gathered));
+        let operands = whole.operands.iter().copied().chain([Operand::Variable(gathered)]);
         self.program.compute(gathered, "gather", operands, site);
         for counter in counters.into_iter().rev() {
             let body = self.program.blocks.pop().unwrap_or_default();
@@ -71,24 +62,20 @@ impl<'a> Lift<'a> {
             self.program.emit(Statement::For { counter, bound, body, site });
         }
         whole.operands = vec![Operand::Variable(gathered)];
-        let thing = values.last().filter(|value| !value.is_data()).cloned();
-        if let Some((what, variable)) = order
-            && !is_dictionary
-        {
-            return Value {
-                shape: Shape::Unordered(what, variable),
-                operands: whole.operands,
-                models: whole.models,
-            };
+        if is_dictionary {
+            return whole;
         }
-        match thing {
-            Some(thing) if !is_dictionary => {
-                let container = Container { elements: vec![thing], ..Container::default() };
+        if let Some((what, variable)) = order {
+            return Value { shape: Shape::Unordered(what, variable), ..whole };
+        }
+        match values.last().filter(|value| !value.is_data()) {
+            Some(thing) => {
+                let container = Container { elements: vec![thing.clone()], ..Container::default() };
                 let id = self.make(Kind::Container(container), "list", site);
                 self.write_state(id, "list", whole.operands, site);
-                Value { shape: Shape::Object(id), operands: Vec::new(), models: whole.models }
+                Value::object(id).with_models(whole.models)
             }
-            _ => whole,
+            None => whole,
         }
     }
 }

@@ -1,32 +1,15 @@
 //! Methods of lists, sets, dictionaries and queues.
 
-use super::Lift;
-use super::builtin::without_order;
-use super::object::Kind;
-use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::Operand;
+use super::{Arguments, Lift, ObjectId, Operand, Shape, Value, is_one_of, without_order};
 
 /// Methods that change a list, a set, a dictionary or a queue.
-pub(super) const MUTATORS: [&str; 18] = [
-    "add",
-    "append",
-    "appendleft",
-    "clear",
-    "discard",
-    "extend",
-    "insert",
-    "pop",
-    "popitem",
-    "popleft",
-    "push",
-    "put",
-    "remove",
-    "reset",
-    "reverse",
-    "setdefault",
-    "sort",
-    "update",
-];
+const MUTATORS: &str = "add append appendleft clear discard extend insert pop popitem popleft push put \
+    remove reset reverse setdefault sort update";
+
+/// Returns true for a method that changes a list, a set, a dictionary or a queue.
+pub(super) fn is_mutator(name: &str) -> bool {
+    is_one_of(name, MUTATORS)
+}
 
 impl<'a> Lift<'a> {
     pub(super) fn call_container_method(
@@ -40,13 +23,12 @@ impl<'a> Lift<'a> {
         let cell = Operand::Variable(self.heap.cell(id));
         let in_loop = !self.program.loops.is_empty();
         match name {
-            _ if MUTATORS.contains(&name) => {
-                if let Kind::Container(container) = &mut self.heap.object_mut(id).kind {
+            _ if is_mutator(name) => {
+                if let Some(container) = self.heap.container_mut(id) {
                     match name {
                         "append" | "add" | "insert" | "push" | "appendleft" => {
                             let value = arguments.positional.last().cloned().unwrap_or_default();
-                            let is_thing = !value.is_data();
-                            let is_kept = is_thing || !in_loop || !value.models.is_empty();
+                            let is_kept = !value.is_data() || !in_loop || !value.models.is_empty();
                             if container.elements.len() < 64 && is_kept {
                                 container.elements.push(value);
                             }
@@ -63,32 +45,22 @@ impl<'a> Lift<'a> {
                     whole.operands = self.gather_into(id, &arguments.positional);
                 }
                 if matches!(name, "extend" | "update") {
-                    let more: Vec<Value<'a>> =
-                        arguments.positional.iter().flat_map(|it| self.heap.parts_of(it)).collect();
-                    let entries =
-                        arguments.positional.iter().filter_map(Value::as_object).find_map(
-                            |other| match &self.heap.object(other).kind {
-                                Kind::Container(container) => Some(container.entries.clone()),
-                                _ => None,
-                            },
-                        );
-                    if let Kind::Container(container) = &mut self.heap.object_mut(id).kind {
-                        match entries {
-                            Some(entries) if !entries.is_empty() => {
-                                container.entries.extend(entries)
-                            }
-                            _ => container.elements.extend(more.into_iter().take(64)),
+                    let all = arguments.positional.iter();
+                    let more: Vec<_> = all.clone().flat_map(|it| self.heap.parts_of(it)).collect();
+                    let other = all.clone().find_map(|it| self.heap.container_in(it));
+                    let entries = other.map(|it| it.entries.clone()).unwrap_or_default();
+                    let named = arguments.named.iter();
+                    let named = named.map(|(key, value)| (*key, value.clone(), site));
+                    if let Some(container) = self.heap.container_mut(id) {
+                        if entries.is_empty() {
+                            container.elements.extend(more.into_iter().take(64));
                         }
-                        container.entries.extend(
-                            arguments.named.iter().map(|(key, value)| (*key, value.clone(), site)),
-                        );
+                        container.entries.extend(entries.into_iter().chain(named));
                     }
                 }
-                if name == "clear" {
-                    let variable = self.heap.object(id).cell;
-                    self.program.compute(variable, "new", Vec::new(), site);
-                } else {
-                    self.write_cell(id, whole.operands, site);
+                match name {
+                    "clear" => self.write_state(id, "new", [], site),
+                    _ => self.write_cell(id, whole.operands, site),
                 }
                 if let Some(Value { shape: Shape::Loaded(load, _), .. }) = arguments.first() {
                     self.program.note_restore(self.heap.cell(id), Some(id), *load, site);
@@ -96,7 +68,7 @@ impl<'a> Lift<'a> {
                 Value::plain(vec![cell])
             }
             "items" | "values" => {
-                let Kind::Container(container) = &self.heap.object(id).kind else {
+                let Some(container) = self.heap.container(id) else {
                     return Value::constant();
                 };
                 let has_things = container.entries.iter().any(|(_, value, _)| !value.is_data());
@@ -109,10 +81,7 @@ impl<'a> Lift<'a> {
                 });
                 Value::of(Shape::Tuple(pairs.collect()))
             }
-            "get" => {
-                let key = arguments.first().cloned().unwrap_or_default();
-                self.item(&Value::object(id), &key, site)
-            }
+            "get" => self.item(&Value::object(id), &arguments.first_or_default(), site),
             "copy" => Value::object(id),
             _ => {
                 whole.operands.push(cell);
@@ -133,7 +102,7 @@ impl<'a> Lift<'a> {
             }
             operands.extend(without_order(value, &self.heap).operands);
         }
-        if let Kind::Container(container) = &mut self.heap.object_mut(id).kind {
+        if let Some(container) = self.heap.container_mut(id) {
             container.order = container.order.or(order);
         }
         operands

@@ -2,13 +2,10 @@
 
 use ruff_python_ast::Expr;
 
-use super::Lift;
-use super::builtin::without_order;
-use super::container_method::MUTATORS;
-use super::facts::Purpose;
-use super::nondeterministic::op_of_arguments;
-use super::value::{Arguments, Shape, Value};
-use crate::library::{self, Environment, Global};
+use super::{
+    Arguments, Environment, Global, Lift, Purpose, Shape, Value, is_mutator, library,
+    op_of_arguments, without_order,
+};
 
 impl<'a> Lift<'a> {
     /// Calls a method of data: a tensor, an array, a path, a library result.
@@ -66,10 +63,8 @@ impl<'a> Lift<'a> {
             }
             "sample" | "rsample" | "sample_n" if matches!(base.shape, Shape::Distribution) => {
                 whole.depend_on(&data);
-                let generator = self.global(Global::Torch);
-                let mut drawn = self.draw(generator, Purpose::Values, whole.operands.clone(), site);
-                drawn.models = whole.models;
-                return drawn;
+                let drawn = self.draw_global(Global::Torch, Purpose::Values, whole.operands, site);
+                return drawn.with_models(whole.models);
             }
             // Sampled rows of a pandas table.
             "sample"
@@ -77,34 +72,21 @@ impl<'a> Lift<'a> {
                     && arguments.passed(usize::MAX, "random_state").is_none() =>
             {
                 whole.depend_on(&data);
-                let generator = self.global(Global::NumPy);
-                return self.draw(generator, Purpose::Values, whole.operands, site);
+                return self.draw_global(Global::NumPy, Purpose::Values, whole.operands, site);
             }
             "multinomial" | "bernoulli" => {
                 whole.depend_on(&data);
-                let generator = self
-                    .heap
-                    .generator_of(&arguments)
-                    .unwrap_or_else(|| self.global(Global::Torch));
-                let mut drawn = self.draw(generator, Purpose::Values, whole.operands.clone(), site);
-                drawn.models = whole.models;
-                return drawn;
+                let generator = self.generator_for(&arguments, Global::Torch);
+                let drawn = self.draw(generator, Purpose::Values, whole.operands, site);
+                return drawn.with_models(whole.models);
             }
-            "parameters" | "named_parameters" if !data.models.is_empty() => {
-                let roots = self.heap.roots_of(data.models);
-                return Value {
-                    shape: Shape::Parameters(roots.into()),
-                    operands: Vec::new(),
-                    models: data.models,
+            "parameters" | "named_parameters" | "state_dict" if !data.models.is_empty() => {
+                let roots = self.heap.roots_of(data.models).into();
+                let shape = match name {
+                    "state_dict" => Shape::State(roots),
+                    _ => Shape::Parameters(roots),
                 };
-            }
-            "state_dict" if !data.models.is_empty() => {
-                let roots = self.heap.roots_of(data.models);
-                return Value {
-                    shape: Shape::State(roots.into()),
-                    operands: Vec::new(),
-                    models: data.models,
-                };
+                return Value::of(shape).with_models(data.models);
             }
             "load_state_dict" if !data.models.is_empty() => {
                 if let Some(state) = arguments.first() {
@@ -117,8 +99,7 @@ impl<'a> Lift<'a> {
             _ => {}
         }
         if library::in_place_draw(name) {
-            let generator =
-                self.heap.generator_of(&arguments).unwrap_or_else(|| self.global(Global::Torch));
+            let generator = self.generator_for(&arguments, Global::Torch);
             let drawn = self.draw(generator, Purpose::Values, whole.operands, site);
             self.mutate(receiver, &drawn, site);
             return base;
@@ -127,7 +108,7 @@ impl<'a> Lift<'a> {
         let operation = library::nondeterministic_method(name)
             .or_else(|| op_of_arguments(name, &arguments, 0, is_learned))
             .filter(|_| self.mode_of_call());
-        if MUTATORS.contains(&name) || (name.ends_with('_') && !name.ends_with("__")) {
+        if is_mutator(name) || (name.ends_with('_') && !name.ends_with("__")) {
             if let Some(operation) = operation {
                 whole.operands = self.program.nondeterministic(operation, whole.operands, site);
             }

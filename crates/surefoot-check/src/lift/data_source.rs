@@ -2,9 +2,7 @@
 
 use std::rc::Rc;
 
-use super::Lift;
-use super::object::{Kind, Loader};
-use super::value::{Arguments, Shape, Value};
+use super::{Arguments, Kind, Lift, Loader, ObjectId, Shape, Value};
 
 impl<'a> Lift<'a> {
     /// Creates a `DataLoader`.
@@ -12,24 +10,19 @@ impl<'a> Lift<'a> {
         let site = arguments.site;
         let has_workers =
             arguments.get(5, "num_workers").is_some_and(|it| !matches!(it.shape, Shape::Int(0)));
-        let sampler = arguments
-            .get(3, "sampler")
-            .or_else(|| arguments.get(4, "batch_sampler"))
-            .filter(|it| !it.is_none());
+        let sampler = arguments.get(3, "sampler").or_else(|| arguments.get(4, "batch_sampler"));
         let loader = Loader {
             dataset: arguments.get(0, "dataset").cloned().unwrap_or_default(),
             // Settings and computed flags may be true: `sampler is None`.
             shuffles: arguments.may_be_true(2, "shuffle"),
-            sampler: sampler.cloned(),
+            sampler: sampler.filter(|it| !it.is_none()).cloned(),
             generator: self.heap.generator_of(arguments),
             has_workers,
-            init: arguments.get(9, "worker_init_fn").filter(|it| !it.is_none()).cloned(),
+            init: arguments.passed(9, "worker_init_fn").cloned(),
             collate: arguments.get(6, "collate_fn").filter(|it| !it.is_data()).cloned(),
             is_opaque: false,
         };
-        let id = self.make(Kind::Loader(Rc::new(loader)), "loader", site);
-        self.write_state(id, "new", Vec::new(), site);
-        Value::object(id)
+        self.make_new(Kind::Loader(Rc::new(loader)), "loader", [], site)
     }
 
     /// A data set of a library.
@@ -44,25 +37,19 @@ impl<'a> Lift<'a> {
             _ => false,
         };
         transforms.extend(arguments.positional.iter().filter(is_transform).cloned());
+        let is_dataset = |id: &ObjectId| {
+            let object = self.heap.object(*id);
+            matches!(object.kind, Kind::Dataset { .. })
+                || (matches!(object.kind, Kind::Plain) && object.class.is_some())
+        };
         let mut parts = Vec::new();
         for value in &arguments.positional {
-            parts.extend(
-                self.heap
-                    .parts_of(value)
-                    .iter()
-                    .chain([value])
-                    .filter_map(Value::as_object)
-                    .filter(|id| {
-                        let object = self.heap.object(*id);
-                        matches!(object.kind, Kind::Dataset { .. })
-                            || (matches!(object.kind, Kind::Plain) && object.class.is_some())
-                    }),
-            );
+            let inner = self.heap.parts_of(value);
+            let objects = inner.iter().chain([value]).filter_map(Value::as_object);
+            parts.extend(objects.filter(is_dataset));
         }
         let from = self.heap.combine(arguments.all());
-        let id =
-            self.make(Kind::Dataset { from: from.clone(), transforms, parts }, "dataset", site);
-        self.write_state(id, "new", from.operands, site);
-        Value::object(id)
+        let operands = from.operands.clone();
+        self.make_new(Kind::Dataset { from, transforms, parts }, "dataset", operands, site)
     }
 }

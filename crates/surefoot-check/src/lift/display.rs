@@ -1,11 +1,6 @@
 //! List, set and dictionary displays.
 
-use super::Lift;
-use super::object::{Container, Kind};
-use super::program::ProgramBuilder;
-use super::value::{Shape, Value};
-use crate::calculus::{Operand, Site};
-use crate::library::Environment;
+use super::{Container, Environment, Kind, Lift, ProgramBuilder, Shape, Site, Value};
 use ruff_python_ast::{Expr, ExprDict};
 use ruff_text_size::Ranged;
 
@@ -17,9 +12,9 @@ impl<'a> Lift<'a> {
             let value = self.eval(element);
             match (element, &value.shape) {
                 (Expr::Starred(_), Shape::Tuple(parts)) => values.extend(parts.iter().cloned()),
-                (Expr::Starred(_), Shape::Object(id)) => match &self.heap.object(*id).kind {
-                    Kind::Container(container) => values.extend(container.elements.iter().cloned()),
-                    _ => values.push(value),
+                (Expr::Starred(_), Shape::Object(id)) => match self.heap.container(*id) {
+                    Some(container) => values.extend(container.elements.iter().cloned()),
+                    None => values.push(value),
                 },
                 _ => values.push(value),
             }
@@ -44,7 +39,7 @@ impl<'a> Lift<'a> {
         let container = Container { elements, is_closed, ..Container::default() };
         let id = self.make(Kind::Container(container), "list", site);
         self.write_state(id, "list", whole.operands, site);
-        Value { shape: Shape::Object(id), operands: Vec::new(), models: whole.models }
+        Value::object(id).with_models(whole.models)
     }
 
     pub(super) fn dictionary(&mut self, it: &'a ExprDict) -> Value<'a> {
@@ -64,9 +59,9 @@ impl<'a> Lift<'a> {
                         }
                     }
                 }
-                None => match value.as_object().map(|id| self.heap.object(id).kind.clone()) {
-                    Some(Kind::Container(other)) => container.entries.extend(other.entries),
-                    _ => {
+                None => match self.heap.container_in(&value) {
+                    Some(other) => container.entries.extend(other.entries.iter().cloned()),
+                    None => {
                         container.elements.push(value);
                         container.is_closed = false;
                     }
@@ -88,25 +83,15 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> Value<'a> {
         let order = self.read_environment(what, call, site);
-        Value {
-            shape: Shape::Unordered(what, order),
-            operands: content.operands,
-            models: content.models,
-        }
+        Value { shape: Shape::Unordered(what, order), ..content }
     }
 }
 
 impl<'a> ProgramBuilder<'a> {
     /// Copies a value, so that later writes do not change it.
     pub(super) fn settled(&mut self, value: Value<'a>, site: Site) -> Value<'a> {
-        if value.shape_is_plain() && !value.operands.is_empty() {
-            let kept = self.program.variable("element");
-            self.compute(kept, "copy", value.operands, site);
-            return Value {
-                shape: value.shape,
-                operands: vec![Operand::Variable(kept)],
-                models: value.models,
-            };
+        if matches!(value.shape, Shape::Plain) && !value.operands.is_empty() {
+            return self.computed_as("element", "copy", value.operands, value.models, site);
         }
         value
     }

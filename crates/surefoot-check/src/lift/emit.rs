@@ -2,23 +2,36 @@
 
 use ruff_text_size::TextRange;
 
-use super::Lift;
-use super::facts::{Draw, Purpose, Read};
-use super::value::{ObjectId, Shape, Value};
-use crate::Place;
-use crate::calculus::{Operand, Site, Statement, Variable};
-use crate::library::{Environment, Global, Layer};
+use super::{
+    Draw, Environment, FileId, Global, Layer, Lift, ObjectId, Operand, Place, Purpose, Read, Shape,
+    Site, Statement, Value, Variable,
+};
 
 impl<'a> Lift<'a> {
     /// Creates a site for a range of the current file.
     pub(super) fn site(&mut self, range: TextRange) -> Site {
-        let file = match self.execution.calls.last() {
-            Some(call) => call.file,
-            None => self.scope.frame(self.scope.current).file,
-        };
+        let file = self.file();
         let site = Site(u32::try_from(self.program.facts.sites.len()).unwrap_or(u32::MAX));
         self.program.facts.sites.push(Place { file, range: range.to_std_range() });
         site
+    }
+
+    /// The file of the code being executed.
+    pub(super) fn file(&self) -> FileId {
+        let call = self.execution.calls.last();
+        call.map_or_else(|| self.scope.frame(self.scope.current).file, |call| call.file)
+    }
+
+    /// Draws from a global generator.
+    pub(super) fn draw_global(
+        &mut self,
+        global: Global,
+        purpose: Purpose,
+        operands: impl IntoIterator<Item = Operand>,
+        site: Site,
+    ) -> Value<'a> {
+        let generator = self.global(global);
+        self.draw(generator, purpose, operands, site)
     }
 
     /// Draws from a generator; the value also depends on `operands`.
@@ -26,7 +39,7 @@ impl<'a> Lift<'a> {
         &mut self,
         generator: ObjectId,
         purpose: Purpose,
-        operands: Vec<Operand>,
+        operands: impl IntoIterator<Item = Operand>,
         site: Site,
     ) -> Value<'a> {
         let target = self.program.variable("drawn");
@@ -83,9 +96,8 @@ impl<'a> Lift<'a> {
     pub(super) fn note_order_use(&mut self, value: &Value<'a>, site: Site) {
         match &value.shape {
             Shape::Unordered(_, order) => {
-                if let Some(read) =
-                    self.program.facts.reads.iter_mut().find(|read| read.variable == *order)
-                {
+                let mut reads = self.program.facts.reads.iter_mut();
+                if let Some(read) = reads.find(|read| read.variable == *order) {
                     read.taken_at.get_or_insert(site);
                 }
             }
@@ -98,25 +110,26 @@ impl<'a> Lift<'a> {
         }
     }
 
-    /// Applies a layer to its input.
+    /// Applies a layer to its input. It draws from its own generator or from a global one.
     pub(super) fn apply_layer(
         &mut self,
         layer: Layer,
+        own: Option<ObjectId>,
         global: Global,
         trains: bool,
         mut value: Value<'a>,
         site: Site,
     ) -> Value<'a> {
-        if layer.draws && trains {
-            let generator = self.global(global);
+        if !trains {
+            return value;
+        }
+        if layer.draws {
+            let generator = own.unwrap_or_else(|| self.global(global));
             let drawn = self.draw(generator, Purpose::Layer, value.operands.clone(), site);
             value.depend_on(&drawn);
         }
-        if let Some(operation) = layer.nondeterministic
-            && trains
-        {
-            value.operands =
-                self.program.nondeterministic(operation, std::mem::take(&mut value.operands), site);
+        if let Some(operation) = layer.nondeterministic {
+            value.operands = self.program.nondeterministic(operation, value.operands, site);
         }
         value
     }

@@ -1,12 +1,10 @@
 //! Functions of the project, entered where they are called.
 
-use super::execution::{Call, Execution};
-use super::object::Kind;
-use super::scope::Owner;
-use super::value::{Arguments, Code, Function, Shape, Value};
-use super::{Lift, MAX_CALL_DEPTH};
-use crate::calculus::{Operand, Site};
-use ruff_python_ast::{Expr, Parameters, Stmt};
+use super::{
+    Arguments, Call, Code, Container, Execution, FrameId, Function, Kind, Lift, MAX_CALL_DEPTH,
+    Operand, Owner, Shape, Site, Slot, Value,
+};
+use ruff_python_ast::{Expr, ParameterWithDefault, Parameters, Stmt};
 use std::rc::Rc;
 
 impl<'a> Lift<'a> {
@@ -18,21 +16,15 @@ impl<'a> Lift<'a> {
     ) -> Value<'a> {
         let site = arguments.site;
         let address = function.code.address();
-        let is_open = self
-            .execution
-            .calls
-            .iter()
-            .any(|call| call.code.address() == address && call.receiver == function.receiver);
+        let mut calls = self.execution.calls.iter();
+        let is_open =
+            calls.any(|call| call.code.address() == address && call.receiver == function.receiver);
         let is_beyond = self.execution.calls.len() >= MAX_CALL_DEPTH || self.program.is_exhausted();
         if is_beyond && !is_open && !self.execution.is_truncated {
             self.execution.is_truncated = true;
             self.program.facts.is_truncated = true;
             let why = "the script is too large, and this call and others are not followed";
-            let name = match function.code {
-                Code::Def(code) => code.name.as_str(),
-                Code::Lambda(_) => "lambda",
-            };
-            self.program.report_unknown(name, site, why, true);
+            self.program.report_unknown(function.code.name(), site, why, true);
         }
         if !is_beyond {
             self.execution.entered.insert(address);
@@ -88,84 +80,64 @@ impl<'a> Lift<'a> {
         result
     }
 
-    pub(super) fn bind_parameters(
+    fn bind_parameters(
         &mut self,
         parameters: Option<&'a Parameters>,
         function: &Rc<Function<'a>>,
         arguments: Arguments<'a>,
-        frame: super::value::FrameId,
+        frame: FrameId,
     ) {
         let site = arguments.site;
         let Some(parameters) = parameters else { return };
-        let mut positional = function
-            .receiver
-            .map(Value::object)
-            .into_iter()
-            .chain(arguments.positional)
-            .collect::<Vec<_>>()
-            .into_iter();
+        let receiver = function.receiver.map(Value::object).into_iter();
+        let mut positional = receiver.chain(arguments.positional);
         let mut named = arguments.named;
-        let defaults = |lift: &mut Lift<'a>, default: &'a Expr| {
-            let before = std::mem::replace(&mut lift.scope.current, function.scope);
-            let value = lift.eval(default);
-            lift.scope.current = before;
-            value
-        };
         let owner = Owner::Frame(frame);
         for parameter in parameters.posonlyargs.iter().chain(&parameters.args) {
-            let name = parameter.name().as_str();
-            let passed = match named.iter().position(|(it, _)| *it == name) {
-                Some(at) => Some(named.swap_remove(at).1),
-                None => positional.next(),
-            };
-            let value =
-                passed.or_else(|| parameter.default().map(|default| defaults(self, default)));
-            self.bind_parameter(owner, name, value, site);
+            let passed = take(&mut named, parameter).or_else(|| positional.next());
+            self.bind_parameter(owner, parameter, passed, function.scope, site);
         }
         if let Some(rest) = &parameters.vararg {
-            let rest_values: Vec<Value<'a>> = positional.collect();
-            self.bind(
-                owner,
-                rest.name.as_str(),
-                rest.name.as_str(),
-                Value::tuple(rest_values),
-                site,
-            );
+            let (name, values) = (rest.name.as_str(), positional.collect::<Vec<_>>());
+            self.bind(owner, name, name, Value::tuple(values), site);
         }
         for parameter in &parameters.kwonlyargs {
-            let name = parameter.name().as_str();
-            let passed =
-                named.iter().position(|(it, _)| *it == name).map(|at| named.swap_remove(at).1);
-            let value =
-                passed.or_else(|| parameter.default().map(|default| defaults(self, default)));
-            self.bind_parameter(owner, name, value, site);
+            let passed = take(&mut named, parameter);
+            self.bind_parameter(owner, parameter, passed, function.scope, site);
         }
         if let Some(rest) = &parameters.kwarg {
             let entries = named.into_iter().map(|(name, value)| (name, value, site)).collect();
-            let container =
-                super::object::Container { entries, is_closed: true, ..Default::default() };
+            let container = Container { entries, is_closed: true, ..Container::default() };
             let id = self.make(Kind::Container(container), "arguments", site);
-            self.write_state(id, "arguments", Vec::new(), site);
+            self.write_state(id, "arguments", [], site);
             self.bind(owner, rest.name.as_str(), rest.name.as_str(), Value::object(id), site);
         }
     }
 
-    pub(super) fn bind_parameter(
+    /// Binds a parameter to the argument passed for it, or to its default, evaluated in `scope`.
+    fn bind_parameter(
         &mut self,
         owner: Owner,
-        name: &'a str,
-        value: Option<Value<'a>>,
+        parameter: &'a ParameterWithDefault,
+        passed: Option<Value<'a>>,
+        scope: FrameId,
         site: Site,
     ) {
-        let value = value.unwrap_or_default();
+        let name = parameter.name().as_str();
+        let value = match (passed, parameter.default()) {
+            (Some(value), _) => value,
+            (None, Some(default)) => {
+                let before = std::mem::replace(&mut self.scope.current, scope);
+                let value = self.eval(default);
+                self.scope.current = before;
+                value
+            }
+            (None, None) => Value::constant(),
+        };
         // Passing an entry of a checkpoint to a call does not restore it.
         // An object keeps its first name.
         if let Shape::Loaded(..) | Shape::Parameters(_) | Shape::Object(_) = value.shape {
-            if let Owner::Frame(frame) = owner {
-                let slot =
-                    super::scope::Slot { shape: value.shape, variable: None, models: value.models };
-                self.scope.frames[frame.0 as usize].slots.insert(name, slot);
-            }
+            self.replace(owner, name, Some(Slot::of(value)));
             return;
         }
         // A parameter is an alias of its argument.
@@ -189,8 +161,17 @@ impl<'a> Execution<'a> {
     }
 }
 
+/// Removes the argument of a parameter from the keyword arguments.
+fn take<'a>(
+    named: &mut Vec<(&'a str, Value<'a>)>,
+    parameter: &ParameterWithDefault,
+) -> Option<Value<'a>> {
+    let at = named.iter().position(|(it, _)| *it == parameter.name().as_str())?;
+    Some(named.swap_remove(at).1)
+}
+
 /// Returns true if a decorator disables gradients in a function.
-pub(super) fn is_no_grad(function: &Function<'_>) -> bool {
+fn is_no_grad(function: &Function<'_>) -> bool {
     let Code::Def(code) = function.code else {
         return false;
     };
@@ -204,7 +185,7 @@ pub(super) fn is_no_grad(function: &Function<'_>) -> bool {
 }
 
 /// Returns true if the body of a function yields.
-pub(super) fn yields(function: &Function<'_>) -> bool {
+fn yields(function: &Function<'_>) -> bool {
     use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
 
     struct Yields(bool);

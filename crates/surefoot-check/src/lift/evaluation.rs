@@ -1,9 +1,6 @@
 //! Telling evaluation from training.
 
-use super::Lift;
-use super::execution::{Call, Execution};
-use super::program::ProgramBuilder;
-use crate::calculus::{Site, Variable};
+use super::{Call, Execution, Lift, ProgramBuilder, Site, Variable, push_new};
 
 impl<'a> Lift<'a> {
     /// Returns true during an evaluation of the model.
@@ -47,9 +44,7 @@ impl<'a> Execution<'a> {
 impl<'a> ProgramBuilder<'a> {
     /// Records that a variable is trained.
     pub(super) fn note_trained(&mut self, variable: Variable) {
-        if !self.trained.contains(&variable) {
-            self.trained.push(variable);
-        }
+        push_new(&mut self.trained, variable);
     }
 
     /// Records a training step in all enclosing loops.

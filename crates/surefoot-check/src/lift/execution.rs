@@ -3,9 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
-use super::value::{Class, Code, FrameId, ObjectId};
-use crate::FileId;
-use crate::calculus::Site;
+use super::{Class, Code, FileId, FrameId, ObjectId, Site};
 
 /// The part of the script that is being executed.
 #[derive(Default)]

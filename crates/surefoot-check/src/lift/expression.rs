@@ -5,12 +5,7 @@ use std::rc::Rc;
 use ruff_python_ast::{CmpOp, Expr, InterpolatedStringElement, Number, Operator};
 use ruff_text_size::Ranged;
 
-use super::Lift;
-use super::heap::Heap;
-use super::object::Kind;
-use super::value::{Code, Function, Shape, Value};
-use crate::calculus::Site;
-use crate::library::{self, Environment};
+use super::{Code, Environment, Function, Heap, Kind, Lift, Shape, Site, Value, library};
 
 /// Built-in functions and types; other names without a binding are from `import *`.
 const BUILTINS: &str = "abs all any bool bytes callable chr dict dir divmod enumerate eval exec filter float \
@@ -54,8 +49,7 @@ impl<'a> Lift<'a> {
                 self.binary(left, it.op, right, site)
             }
             Expr::BoolOp(it) => {
-                let values: Vec<Value<'a>> =
-                    it.values.iter().map(|value| self.eval(value)).collect();
+                let values: Vec<_> = it.values.iter().map(|value| self.eval(value)).collect();
                 self.heap.any_of(values)
             }
             Expr::UnaryOp(it) => {
@@ -106,18 +100,8 @@ impl<'a> Lift<'a> {
                 value
             }
             Expr::Lambda(it) => {
-                let file = self
-                    .execution
-                    .calls
-                    .last()
-                    .map_or_else(|| self.scope.frame(self.scope.current).file, |call| call.file);
-                let function = Function {
-                    code: Code::Lambda(it),
-                    file,
-                    scope: self.scope.current,
-                    receiver: None,
-                    class: None,
-                };
+                let (code, file, scope) = (Code::Lambda(it), self.file(), self.scope.current);
+                let function = Function { code, file, scope, receiver: None, class: None };
                 Value::of(Shape::Function(Rc::new(function)))
             }
             Expr::Tuple(it) => {
@@ -131,8 +115,7 @@ impl<'a> Lift<'a> {
                 self.list(elements, !has_stars, site)
             }
             Expr::Set(it) => {
-                let elements: Vec<Value<'a>> =
-                    it.elts.iter().map(|element| self.eval(element)).collect();
+                let elements: Vec<_> = it.elts.iter().map(|element| self.eval(element)).collect();
                 let is_steady =
                     elements.iter().all(|it| matches!(it.shape, Shape::Int(_) | Shape::Bool(_)))
                         || it.elts.len() < 2 && !it.elts.iter().any(Expr::is_starred_expr);
@@ -160,16 +143,12 @@ impl<'a> Lift<'a> {
                 let site = self.site(it.range());
                 self.unordered(Environment::SetOrder, "set", content, site)
             }
-            Expr::DictComp(it) => match &it.key {
-                Some(key) => {
-                    let site = self.site(it.range());
-                    self.comprehension(&it.generators, &[key, &it.value], true, site)
-                }
-                None => {
-                    let site = self.site(it.range());
-                    self.comprehension(&it.generators, &[&it.value], true, site)
-                }
-            },
+            Expr::DictComp(it) => {
+                let site = self.site(it.range());
+                let elements: Vec<&Expr> =
+                    it.key.iter().chain([&it.value]).map(|it| &**it).collect();
+                self.comprehension(&it.generators, &elements, true, site)
+            }
             // A formatted text is a name; the named thing does not depend on the values in it.
             Expr::FString(it) => {
                 for element in it.value.elements().filter_map(interpolated) {
@@ -196,8 +175,8 @@ impl<'a> Lift<'a> {
             Expr::Starred(it) => self.eval(&it.value),
             Expr::Slice(it) => {
                 let parts = [&it.lower, &it.upper, &it.step];
-                let values: Vec<Value<'a>> =
-                    parts.into_iter().flatten().map(|part| self.eval(part)).collect();
+                let values = parts.into_iter().flatten();
+                let values: Vec<_> = values.map(|part| self.eval(part)).collect();
                 self.heap.combine(&values)
             }
         }
@@ -224,11 +203,7 @@ impl<'a> Lift<'a> {
                     _ => Value::constant(),
                 };
                 match base.shape {
-                    Shape::Object(id)
-                        if !matches!(self.heap.object(id).kind, Kind::Container(_)) =>
-                    {
-                        base
-                    }
+                    Shape::Object(id) if self.heap.container(id).is_none() => base,
                     _ => {
                         let site = self.site(it.range());
                         self.item(&base, &index, site)
@@ -261,10 +236,8 @@ impl<'a> Lift<'a> {
                 return value;
             };
             let frame = self.run_module(file, false);
-            value = match self.scope.frame(frame).slots.get(name) {
-                Some(slot) => self.heap.read(slot),
-                None => Value::constant(),
-            };
+            let slot = self.scope.frame(frame).slots.get(name);
+            value = slot.map_or_else(Value::constant, |slot| self.heap.read(slot));
         }
         Value::constant()
     }
@@ -281,8 +254,7 @@ impl<'a> Lift<'a> {
             (Shape::Loaded(..), _) if right.operands.is_empty() => return left,
             (_, Shape::Loaded(..)) if left.operands.is_empty() => return right,
             (Shape::Object(a), Shape::Object(b)) if operator == Operator::Add => {
-                if let (Kind::Container(one), Kind::Container(other)) =
-                    (&self.heap.object(*a).kind, &self.heap.object(*b).kind)
+                if let (Some(one), Some(other)) = (self.heap.container(*a), self.heap.container(*b))
                 {
                     let elements: Vec<Value<'a>> =
                         one.elements.iter().chain(&other.elements).cloned().collect();
@@ -301,15 +273,13 @@ impl<'a> Lift<'a> {
                     return left;
                 }
             }
-            (Shape::Unordered(what, order), _)
+            (Shape::Unordered(..), _)
                 if matches!(
                     operator,
                     Operator::Add | Operator::BitOr | Operator::BitAnd | Operator::Sub
                 ) =>
             {
-                let shape = Shape::Unordered(*what, *order);
-                let mut both =
-                    Value { shape, operands: left.operands.clone(), models: left.models };
+                let mut both = left.clone();
                 let mut right = right.clone();
                 if matches!(right.shape, Shape::Unordered(..)) {
                     right.shape = Shape::Plain;
@@ -325,28 +295,18 @@ impl<'a> Lift<'a> {
 
 impl<'a> Heap<'a> {
     /// One of several values: the object among them, or the combined data.
-    pub(super) fn any_of(&mut self, values: Vec<Value<'a>>) -> Value<'a> {
-        let things = values.iter().filter(|value| {
-            !value.is_data() && !matches!(value.shape, Shape::Settings | Shape::Library(_))
-        });
-        let known = |value: &&Value<'a>| !matches!(value.shape, Shape::Loaded(..));
-        if let Some(thing) = things
-            .clone()
-            .find(known)
-            .or_else(|| values.iter().find(|it| matches!(it.shape, Shape::Loaded(..))))
-        {
-            return thing.clone();
-        }
-        if let Some(library) = values.iter().find(|it| matches!(it.shape, Shape::Library(_))) {
-            return library.clone();
-        }
-        self.combine(&values)
-    }
-}
-
-impl Value<'_> {
-    pub(super) fn shape_is_plain(&self) -> bool {
-        matches!(self.shape, Shape::Plain)
+    pub(super) fn any_of(&self, values: Vec<Value<'a>>) -> Value<'a> {
+        let is_loaded = |it: &&Value<'a>| matches!(it.shape, Shape::Loaded(..));
+        let is_library = |it: &&Value<'a>| matches!(it.shape, Shape::Library(_));
+        let is_thing = |it: &&Value<'a>| {
+            !it.is_data()
+                && !is_loaded(it)
+                && !is_library(it)
+                && !matches!(it.shape, Shape::Settings)
+        };
+        let find = |is_it: &dyn Fn(&&Value<'a>) -> bool| values.iter().find(|it| is_it(it));
+        let found = find(&is_thing).or_else(|| find(&is_loaded)).or_else(|| find(&is_library));
+        found.cloned().unwrap_or_else(|| self.combine(&values))
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::value::{FrameId, LoadId, ObjectId};
-use crate::Place;
-use crate::Rule;
-use crate::calculus::{Label, Operand, Program, Site, Variable};
-use crate::library::{Environment, Family, Global};
+use super::{
+    Environment, Family, FrameId, Global, Label, LoadId, ObjectId, Operand, Place, Program, Rule,
+    Site, Variable,
+};
 
 /// A loop: an index into [`Lifted::loops`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

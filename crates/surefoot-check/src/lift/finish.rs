@@ -2,12 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Lift;
-use super::facts::{Lifted, START, Style, Thing};
-use super::object::Kind;
-use super::program::ProgramBuilder;
-use super::value::ObjectId;
-use crate::calculus::{Operand, Statement};
+use super::{Lift, Lifted, ObjectId, Operand, ProgramBuilder, START, Statement, Style, Thing};
 
 impl<'a> Lift<'a> {
     /// Outputs the trained variables and lists the objects with state.
@@ -36,10 +31,7 @@ impl<'a> Lift<'a> {
             }
             let Some(role) = self.heap.role(id) else { continue };
             let object = self.heap.object(id);
-            let gradients = match object.kind {
-                Kind::Module { gradients, .. } => Some(gradients),
-                _ => None,
-            };
+            let gradients = self.heap.gradients(id);
             let name =
                 object.name.clone().unwrap_or_else(|| self.program.name(object.cell).to_owned());
             let thing = Thing {
@@ -54,30 +46,20 @@ impl<'a> Lift<'a> {
             };
             self.program.facts.things.push(thing);
         }
-        let saves = std::mem::take(&mut self.program.facts.saves);
-        self.program.facts.saves = saves
-            .into_iter()
-            .map(|mut save| {
-                save.loops.retain(|id| !self.is_search(*id));
-                save
-            })
-            .collect();
+        let mut saves = std::mem::take(&mut self.program.facts.saves);
+        for save in &mut saves {
+            save.loops.retain(|id| !self.is_search(*id));
+        }
+        self.program.facts.saves = saves;
         // Merged objects share one variable.
-        for index in 0..self.heap.objects.len() {
-            let from = self.heap.objects[index].cell;
-            if self.heap.objects[index].same.is_some() {
-                let id = ObjectId(u32::try_from(index).unwrap_or(u32::MAX));
-                let to = self.heap.object(id).cell;
-                for restore in
-                    self.program.facts.restores.iter_mut().filter(|it| it.variable == from)
-                {
-                    restore.variable = to;
-                }
-                for rewrite in
-                    self.program.facts.rewrites.iter_mut().filter(|it| it.variable == from)
-                {
-                    rewrite.variable = to;
-                }
+        for object in self.heap.objects.iter() {
+            let Some(same) = object.same else { continue };
+            let (from, to) = (object.cell, self.heap.object(same).cell);
+            let facts = &mut self.program.facts;
+            let restored = facts.restores.iter_mut().map(|it| &mut it.variable);
+            let rewritten = facts.rewrites.iter_mut().map(|it| &mut it.variable);
+            for variable in restored.chain(rewritten).filter(|it| **it == from) {
+                *variable = to;
             }
         }
         let ProgramBuilder { program, mut facts, .. } = self.program;

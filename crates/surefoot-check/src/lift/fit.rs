@@ -1,13 +1,9 @@
 //! `model.fit` of Keras: the loop that it runs, and the callbacks in it.
 
-use super::Lift;
-use super::facts::{Purpose, Runner};
-use super::framework::Framework;
-use super::heap::Heap;
-use super::object::Kind;
-use super::value::{Arguments, Models, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site, Variable};
-use crate::library::{Callback, Global};
+use super::{
+    Arguments, Callback, Framework, Global, Heap, Kind, Lift, Models, ObjectId, Operand, Purpose,
+    Runner, Shape, Site, Value, Variable, push_new,
+};
 
 /// A callback of a `fit`.
 #[derive(Clone)]
@@ -22,11 +18,8 @@ impl<'a> Lift<'a> {
     /// Runs epochs over batches, with validation and callbacks at the end of each epoch.
     pub(super) fn fit(&mut self, id: ObjectId, arguments: &Arguments<'a>) -> Value<'a> {
         let site = arguments.site;
-        let data = arguments
-            .get(0, "x")
-            .or_else(|| arguments.name("generator"))
-            .cloned()
-            .unwrap_or_default();
+        let data = arguments.get(0, "x").or_else(|| arguments.name("generator"));
+        let data = data.cloned().unwrap_or_default();
         let labels = arguments.get(1, "y").cloned();
         let validation = arguments.name("validation_data").cloned();
         let callbacks =
@@ -55,18 +48,11 @@ impl<'a> Lift<'a> {
             }
             let mut drawn = Value::constant();
             if let Some(global) = order {
-                let generator = lift.global(global);
-                drawn = lift.draw(generator, Purpose::DefaultOrder, Vec::new(), site);
+                drawn = lift.draw_global(global, Purpose::DefaultOrder, [], site);
             }
             lift.begin_pass(&data, site);
             lift.run_library_loop(site, Runner::Fit, "batch", true, |lift, batch| {
-                let mut element = lift.batch_of(&data, batch, in_processes, site);
-                if !element.is_data() {
-                    element = match element.shape {
-                        Shape::Tuple(_) => element,
-                        _ => lift.heap.data(&element),
-                    };
-                }
+                let element = lift.batch_of(&data, batch, in_processes, site);
                 let more = lift.heap.combine(labels.iter().chain([&drawn]));
                 let element = lift.heap.joined(element, &more);
                 lift.keras_train_step(id, element, site);
@@ -91,7 +77,7 @@ impl<'a> Lift<'a> {
             lift_end(self, callback, id, site);
         }
         let cell = self.heap.cell(id);
-        self.program.computed("history", vec![Operand::Variable(cell)], Models::default(), site)
+        self.program.computed("history", [Operand::Variable(cell)], Models::default(), site)
     }
 
     fn batch_of(
@@ -106,9 +92,7 @@ impl<'a> Lift<'a> {
         };
         let globals = self.workers_of(id, site);
         for generator in globals.values() {
-            if !self.program.facts.unseeded_processes.contains(generator) {
-                self.program.facts.unseeded_processes.push(*generator);
-            }
+            push_new(&mut self.program.facts.unseeded_processes, *generator);
         }
         let before = self.libraries.worker_globals.replace(globals);
         let batch = self.element(data, counter, site);
@@ -159,7 +143,7 @@ impl<'a> Lift<'a> {
         let batch = match &data.shape {
             Shape::Object(_) | Shape::Partial(_) => {
                 let counter = self.program.variable("batch");
-                self.program.compute(counter, "any", Vec::new(), site);
+                self.program.compute(counter, "any", [], site);
                 self.element(&data, counter, site)
             }
             _ => data.clone(),
@@ -229,11 +213,8 @@ impl<'a> Lift<'a> {
         let made = self.heap.object(id).site;
         let cell = self.heap.object(id).cell;
         let remembers = |lift: &mut Lift<'a>, name: &str| {
-            if lift.heap.object(id).name.is_none() {
-                lift.heap.object_mut(id).name = Some(name.to_owned());
-            }
-            let mut operands = vec![Operand::Variable(cell)];
-            operands.extend(&metrics.operands);
+            lift.heap.object_mut(id).name.get_or_insert_with(|| name.to_owned());
+            let operands = [Operand::Variable(cell)].into_iter().chain(metrics.operands.clone());
             lift.program.compute(cell, "remember", operands, site);
         };
         match kind {
@@ -244,11 +225,11 @@ impl<'a> Lift<'a> {
             Callback::Plateau => {
                 remembers(self, "ReduceLROnPlateau");
                 let optimizer = self.optimizer_for(model, site);
-                self.write_cell(optimizer, vec![Operand::Variable(cell)], site);
+                self.write_cell(optimizer, [Operand::Variable(cell)], site);
                 // The learning rate is state even of an optimizer without moments.
                 if self.libraries.stateless_optimizers.contains(&optimizer) {
                     let root = self.heap.root(model);
-                    self.write_cell(root, vec![Operand::Variable(cell)], site);
+                    self.write_cell(root, [Operand::Variable(cell)], site);
                 }
             }
             Callback::Backup => {
@@ -283,14 +264,12 @@ impl<'a> Lift<'a> {
 impl<'a> Heap<'a> {
     pub(super) fn callbacks_in(&self, value: &Value<'a>) -> Vec<Called<'a>> {
         let objects = self.objects_in(value);
-        let called = objects.into_iter().filter_map(|id| match &self.object(id).kind {
-            Kind::Framework(framework) => match &**framework {
-                Framework::Callback(callback, arguments) => {
-                    Some(Called::Library(id, *callback, arguments.clone()))
-                }
-                _ => None,
-            },
-            _ => self.object(id).class.is_some().then_some(Called::Project(id)),
+        let called = objects.into_iter().filter_map(|id| match self.framework(id) {
+            Some(Framework::Callback(callback, arguments)) => {
+                Some(Called::Library(id, *callback, arguments.clone()))
+            }
+            Some(_) => None,
+            None => self.object(id).class.is_some().then_some(Called::Project(id)),
         });
         called.collect()
     }
@@ -302,9 +281,8 @@ impl<'a> Heap<'a> {
             Shape::Object(id) => match &self.object(*id).kind {
                 Kind::Container(_) => Some(Global::TensorFlow),
                 Kind::Plain => {
-                    let class = self.object(*id).class.clone()?;
-                    let is_sequence = class
-                        .library_bases()
+                    let bases = self.object(*id).class.as_ref()?.library_bases();
+                    let is_sequence = bases
                         .iter()
                         .any(|name| name.ends_with(".PyDataset") || name.ends_with(".Sequence"));
                     is_sequence.then_some(Global::Python)
@@ -353,7 +331,7 @@ fn lift_end<'a>(lift: &mut Lift<'a>, callback: &Called<'a>, model: ObjectId, sit
         {
             let cell = lift.heap.object(*id).cell;
             let root = lift.heap.root(model);
-            lift.write_cell(root, vec![Operand::Variable(cell)], site);
+            lift.write_cell(root, [Operand::Variable(cell)], site);
         }
         Called::Library(..) => {}
     }

@@ -6,16 +6,10 @@ use std::rc::Rc;
 
 use ruff_text_size::Ranged;
 
-use super::Lift;
-use super::facts::{Holdings, Loop, LoopId, Role, Runner, Save};
-use super::lightning::Trainer;
-use super::loops::assigned;
-use super::object::Kind;
-use super::pipeline::Pipeline;
-use super::scope::Owner;
-use super::value::{Arguments, Function, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site, Statement, Variable};
-use crate::library::{Callback, Global};
+use super::{
+    Arguments, Callback, Function, Global, Holdings, Kind, Lift, ObjectId, Operand, Owner,
+    Pipeline, Role, Runner, Save, Shape, Site, Statement, Trainer, Value, Variable, assigned,
+};
 
 /// State of the library models: frameworks that train, and worker processes that load data.
 #[derive(Default)]
@@ -136,28 +130,12 @@ impl<'a> Lift<'a> {
         body: impl FnOnce(&mut Lift<'a>, Variable),
     ) {
         let stop = self.program.variable("stopped");
-        self.program.compute(stop, "going on", Vec::new(), site);
+        self.program.compute(stop, "going on", [], site);
         let counter = self.program.variable(name);
-        let id = LoopId(u32::try_from(self.program.facts.loops.len()).unwrap_or(u32::MAX));
-        let moment = self.program.moment();
-        self.program.facts.loops.push(Loop {
-            site,
-            parent: self.program.loops.last().copied(),
-            counter,
-            name: Some(name.to_owned()),
-            positions: vec![counter],
-            is_over_data,
-            trains: false,
-            is_while: false,
-            runner: Some(runner),
-            end: None,
-            frames: Vec::new(),
-            names: BTreeMap::new(),
-            pass_draws: Vec::new(),
-            iterator: None,
-            moment,
-        });
-        self.program.loops.push(id);
+        let id = self.program.open_loop(counter, Some(name.to_owned()), site);
+        let looped = &mut self.program.facts.loops[id.0 as usize];
+        looped.is_over_data = is_over_data;
+        looped.runner = Some(runner);
         self.program.stops.push(None);
         self.libraries.stops.push(stop);
         self.program.blocks.push(Vec::new());
@@ -215,12 +193,11 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> Option<Value<'a>> {
         let function = self.hook(id, name)?;
-        let arguments = Arguments::of(positional, site);
-        Some(self.enter(&function, arguments))
+        Some(self.enter(&function, Arguments::of(positional, site)))
     }
 
     /// A method of an object's class, if the project has it.
-    pub(super) fn hook(&mut self, id: ObjectId, name: &str) -> Option<Rc<Function<'a>>> {
+    pub(super) fn hook(&self, id: ObjectId, name: &str) -> Option<Rc<Function<'a>>> {
         let class = self.heap.object(id).class.clone()?;
         match self.class_attribute(&class, name)?.shape {
             Shape::Function(function) => Some(self.bind_method(&function, id)),

@@ -1,12 +1,9 @@
 //! Generators: creation, seeding, draws, state.
 
-use super::Lift;
-use super::facts::{Purpose, Seed};
-use super::heap::Heap;
-use super::object::{GeneratorOrigin, Kind};
-use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site, Statement};
-use crate::library::{Environment, Family, Global};
+use super::{
+    Arguments, Environment, Family, GeneratorOrigin, Global, Heap, Kind, Lift, ObjectId, Operand,
+    Purpose, Seed, Shape, Site, Statement, Value,
+};
 use std::rc::Rc;
 
 impl<'a> Lift<'a> {
@@ -18,11 +15,7 @@ impl<'a> Lift<'a> {
         let is_nothing = arguments.all().next().is_none_or(|it| it.is_none());
         let mut operands = whole.operands;
         if is_nothing {
-            operands.push(Operand::Variable(self.read_environment(
-                Environment::Entropy,
-                "entropy",
-                site,
-            )));
+            operands.push(self.entropy(site));
         }
         let cell = self.heap.object(generator).cell;
         let moment = self.program.moment();
@@ -41,14 +34,14 @@ impl<'a> Lift<'a> {
         let is_passed = passed.is_some_and(|it| !it.is_none()) || family == Family::Torch;
         let mut operands = self.heap.combine(arguments.all()).operands;
         if !is_passed {
-            operands.push(Operand::Variable(self.read_environment(
-                Environment::Entropy,
-                "entropy",
-                site,
-            )));
+            operands.push(self.entropy(site));
         }
         self.program.emit(Statement::Seed { generator: cell, operands, site });
         id
+    }
+
+    fn entropy(&mut self, site: Site) -> Operand {
+        Operand::Variable(self.read_environment(Environment::Entropy, "entropy", site))
     }
 
     /// Draws from the generator passed as an argument, or from the global one if there is no seed.
@@ -68,21 +61,15 @@ impl<'a> Lift<'a> {
             None if seed.is_some_and(|it| !it.is_none()) => return whole,
             None => self.global(global),
         };
-        let mut drawn = self.draw(generator, purpose_of(name), whole.operands, site);
-        drawn.models = whole.models;
-        drawn
+        let drawn = self.draw(generator, purpose_of(name), whole.operands, site);
+        drawn.with_models(whole.models)
     }
 
     /// Copies the current state of an object.
     pub(super) fn state_of(&mut self, id: ObjectId, site: Site) -> Value<'a> {
-        let kept = self.program.variable("state");
-        let cell = self.heap.cell(id);
-        self.program.compute(kept, "copy", vec![Operand::Variable(cell)], site);
-        Value {
-            shape: Shape::State(Rc::new([self.heap.actual(id)])),
-            operands: vec![Operand::Variable(kept)],
-            models: self.heap.models_of(id),
-        }
+        let models = self.heap.models_of(id);
+        let kept = self.program.computed_as("state", "copy", [self.heap.state(id)], models, site);
+        Value { shape: Shape::State(Rc::new([self.heap.actual(id)])), ..kept }
     }
 }
 

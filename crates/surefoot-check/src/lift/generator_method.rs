@@ -1,8 +1,6 @@
 //! Methods of generators.
 
-use super::Lift;
-use super::generator::purpose_of;
-use super::value::{Arguments, ObjectId, Value};
+use super::{Arguments, Lift, ObjectId, Value, purpose_of};
 
 impl<'a> Lift<'a> {
     pub(super) fn call_generator_method(

@@ -2,13 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::facts::Role;
-use super::object::{GeneratorOrigin, Kind, Object};
-use super::scope::Slot;
-use super::unknown_object::UnknownObject;
-use super::value::{Models, ObjectId, Shape, UnknownId, Value};
-use crate::calculus::{Operand, Variable};
-use crate::library::{Global, Layer};
+use super::{
+    Container, Framework, GeneratorOrigin, Global, Kind, Layer, Models, Object, ObjectId, Operand,
+    Role, Shape, Slot, UnknownId, UnknownObject, Value, Variable, push_new,
+};
 
 /// All objects of a script.
 #[derive(Default)]
@@ -42,10 +39,7 @@ impl<'a> Heap<'a> {
     }
 
     /// Combines values into one that depends on all of them.
-    pub(super) fn combine<'v>(
-        &mut self,
-        values: impl IntoIterator<Item = &'v Value<'a>>,
-    ) -> Value<'a>
+    pub(super) fn combine<'v>(&self, values: impl IntoIterator<Item = &'v Value<'a>>) -> Value<'a>
     where
         'a: 'v,
     {
@@ -74,7 +68,7 @@ impl<'a> Heap<'a> {
                     data.operands.push(Operand::Variable(self.cell(*id)));
                 }
                 data.models = data.models.and(self.models_of(*id));
-                if let Kind::Container(container) = &self.object(*id).kind {
+                if let Some(container) = self.container(*id) {
                     data.operands.extend(container.order.map(|(_, it)| Operand::Variable(it)));
                     for element in container.elements.iter().take(8) {
                         if let Shape::Object(part) = element.shape {
@@ -144,6 +138,48 @@ impl<'a> Heap<'a> {
         self.object(self.root(id)).cell
     }
 
+    /// The state of an object; for submodules, that of the whole model.
+    pub(super) fn state(&self, id: ObjectId) -> Operand {
+        Operand::Variable(self.cell(id))
+    }
+
+    /// Variable of the gradients of a model.
+    pub(super) fn gradients(&self, id: ObjectId) -> Option<Variable> {
+        match self.object(id).kind {
+            Kind::Module { gradients, .. } => Some(gradients),
+            _ => None,
+        }
+    }
+
+    /// The contents of a list, a set, a dictionary or a queue.
+    pub(super) fn container(&self, id: ObjectId) -> Option<&Container<'a>> {
+        match &self.object(id).kind {
+            Kind::Container(container) => Some(container),
+            _ => None,
+        }
+    }
+
+    /// The contents of a list, a set, a dictionary or a queue, mutable.
+    pub(super) fn container_mut(&mut self, id: ObjectId) -> Option<&mut Container<'a>> {
+        match &mut self.object_mut(id).kind {
+            Kind::Container(container) => Some(container),
+            _ => None,
+        }
+    }
+
+    /// The contents of a value, if it is a list, a set, a dictionary or a queue.
+    pub(super) fn container_in(&self, value: &Value<'a>) -> Option<&Container<'a>> {
+        self.container(value.as_object()?)
+    }
+
+    /// The object of a framework.
+    pub(super) fn framework(&self, id: ObjectId) -> Option<&Framework<'a>> {
+        match &self.object(id).kind {
+            Kind::Framework(framework) => Some(framework),
+            _ => None,
+        }
+    }
+
     /// The numbers of the model that an object is or belongs to.
     pub(super) fn models_of(&self, id: ObjectId) -> Models {
         match self.object(self.root(id)).kind {
@@ -154,27 +190,19 @@ impl<'a> Heap<'a> {
 
     /// The whole models among these.
     pub(super) fn roots_of(&self, models: Models) -> Vec<ObjectId> {
-        let mut roots: Vec<ObjectId> = Vec::new();
-        if models.is_empty() {
-            return roots;
-        }
-        for (number, id) in self.models.iter().enumerate() {
-            let root = self.root(*id);
-            if models.has(number) && self.has_parameters(root) && !roots.contains(&root) {
-                roots.push(root);
-            }
-        }
-        roots
+        let numbered = self.models.iter().enumerate();
+        self.trainable_roots(numbered.filter(|(number, _)| models.has(*number)).map(|(_, id)| id))
     }
 
     /// All whole models.
     pub(super) fn all_roots(&self) -> Vec<ObjectId> {
-        let mut roots: Vec<ObjectId> = Vec::new();
-        for id in &self.models {
-            let root = self.root(*id);
-            if self.has_parameters(root) && !roots.contains(&root) {
-                roots.push(root);
-            }
+        self.trainable_roots(self.models.iter())
+    }
+
+    fn trainable_roots<'i>(&self, ids: impl Iterator<Item = &'i ObjectId>) -> Vec<ObjectId> {
+        let mut roots = Vec::new();
+        for root in ids.map(|id| self.root(*id)).filter(|root| self.has_parameters(*root)) {
+            push_new(&mut roots, root);
         }
         roots
     }
@@ -195,6 +223,19 @@ impl<'a> Heap<'a> {
     /// Returns true if a model is in training mode.
     pub(super) fn trains(&self, id: ObjectId) -> bool {
         matches!(self.object(self.root(id)).kind, Kind::Module { trains: true, .. })
+    }
+
+    /// Sets the training mode of a model.
+    pub(super) fn set_mode(&mut self, id: ObjectId, on: bool) {
+        if let Kind::Module { trains, .. } = &mut self.object_mut(id).kind {
+            *trains = on;
+        }
+    }
+
+    /// Returns true if the class of an object inherits from a library class with this prefix.
+    pub(super) fn inherits(&self, id: ObjectId, prefix: &str) -> bool {
+        let class = self.object(id).class.as_ref();
+        class.is_some_and(|it| it.library_bases().iter().any(|base| base.starts_with(prefix)))
     }
 
     /// Role of an object in the lifted script.
@@ -247,8 +288,7 @@ impl<'a> Heap<'a> {
 
     /// Sets an attribute on behalf of a framework.
     pub(super) fn set_field(&mut self, id: ObjectId, name: &'static str, value: &Value<'a>) {
-        let slot = Slot { shape: value.shape.clone(), variable: None, models: value.models };
-        self.object_mut(id).fields.insert(name, slot);
+        self.object_mut(id).fields.insert(name, Slot::of(value.clone()));
     }
 
     /// All objects in a value: in tuples, lists and dictionaries too.
@@ -256,16 +296,13 @@ impl<'a> Heap<'a> {
         let mut found = Vec::new();
         let mut open = vec![(value.clone(), 0)];
         while let Some((value, depth)) = open.pop() {
-            let is_container = value
-                .as_object()
-                .is_some_and(|id| matches!(self.object(id).kind, Kind::Container(_)));
-            match value.as_object() {
-                Some(id) if !is_container => found.push(self.actual(id)),
-                _ if depth < 4 => {
+            match value.as_object().filter(|id| self.container(*id).is_none()) {
+                Some(id) => found.push(self.actual(id)),
+                None if depth < 4 => {
                     let parts = self.parts_of(&value);
                     open.extend(parts.into_iter().rev().map(|part| (part, depth + 1)));
                 }
-                _ => {}
+                None => {}
             }
         }
         found

@@ -1,12 +1,9 @@
 //! The trainer of Transformers, the accelerator of Accelerate, and environments of Gym.
 
-use super::Lift;
-use super::facts::{Purpose, Runner};
-use super::framework::Framework;
-use super::object::Kind;
-use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site};
-use crate::library::{Family, Global, Hub, Layer};
+use super::{
+    Arguments, Family, Framework, Global, Hub, Kind, Layer, Lift, ObjectId, Operand, Purpose,
+    Runner, Shape, Site, Value,
+};
 
 /// Generators that `set_seed` of Transformers and Accelerate seeds, and that their checkpoints hold.
 pub(super) const SEEDED: [Global; 3] = [Global::Python, Global::NumPy, Global::Torch];
@@ -31,10 +28,9 @@ impl<'a> Lift<'a> {
                 Value::object(self.make_framework(Framework::Accelerator, "accelerator", site))
             }
             Hub::Environment => {
-                let nothing = Arguments::of(Vec::new(), site);
-                let generator = self.make_generator(Family::Environment, &nothing);
+                let generator = self.make_generator(Family::Environment, &Arguments::none(site));
                 let id = self.make(Kind::State, "environment", site);
-                self.write_state(id, "new", Vec::new(), site);
+                self.write_state(id, "new", [], site);
                 self.heap.object_mut(generator).owner = Some(id);
                 self.heap.environments.insert(id, generator);
                 Value::object(id)
@@ -52,7 +48,7 @@ impl<'a> Lift<'a> {
                 let layer =
                     Layer { has_parameters: true, draws_parameters: true, ..Layer::default() };
                 let statement = self.execution.statement.replace(self.heap.object(id).site);
-                let made = self.new_layer(layer, &Arguments::of(Vec::new(), site)).as_object();
+                let made = self.new_layer(layer, &Arguments::none(site)).as_object();
                 self.execution.statement = statement;
                 made.unwrap_or(id)
             }
@@ -63,7 +59,7 @@ impl<'a> Lift<'a> {
         let root = self.heap.root(model);
         let kind = Kind::Optimizer { models: vec![root], tensors: Vec::new() };
         let optimizer = self.make(kind, "optimizer", site);
-        self.write_state(optimizer, "new", Vec::new(), site);
+        self.write_state(optimizer, "new", [], site);
         self.run_library_loop(site, Runner::Hub, "epoch", false, |lift, _| {
             lift.run_library_loop(site, Runner::Hub, "batch", true, |lift, counter| {
                 let batch = lift.element(data, counter, site);
@@ -92,11 +88,9 @@ impl<'a> Lift<'a> {
                     _ => passed,
                 }
             }
-            "unwrap_model"
-            | "prepare_model"
-            | "prepare_optimizer"
-            | "prepare_scheduler"
-            | "prepare_data_loader" => arguments.first().cloned().unwrap_or_default(),
+            _ if name.starts_with("prepare_") || name == "unwrap_model" => {
+                arguments.first_or_default()
+            }
             "backward" => {
                 let loss = self.heap.combine(arguments.all());
                 self.backward(&loss, site);
@@ -154,7 +148,7 @@ impl<'a> Lift<'a> {
                 if let Some(seed) = arguments.passed(usize::MAX, "seed") {
                     self.seed(generator, &Arguments::of(vec![seed.clone()], site));
                 }
-                let drawn = self.draw(generator, Purpose::Values, Vec::new(), site);
+                let drawn = self.draw(generator, Purpose::Values, [], site);
                 self.write_state(id, "reset", drawn.operands, site);
                 Value::plain(vec![cell])
             }
@@ -165,7 +159,7 @@ impl<'a> Lift<'a> {
                 self.write_cell(id, drawn.operands, site);
                 Value::plain(vec![cell])
             }
-            "sample" => self.draw(generator, Purpose::Values, Vec::new(), site),
+            "sample" => self.draw(generator, Purpose::Values, [], site),
             "close" | "render" => Value::none(),
             _ => self.heap.state_and(id, arguments),
         }

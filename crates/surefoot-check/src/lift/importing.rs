@@ -1,8 +1,6 @@
 //! Imports.
 
-use super::Lift;
-use super::value::{Shape, Value};
-use crate::library::{self};
+use super::{Lift, Shape, Slot, Value, library};
 use ruff_python_ast::{StmtImport, StmtImportFrom};
 
 impl<'a> Lift<'a> {
@@ -61,18 +59,10 @@ impl<'a> Lift<'a> {
         if frame == self.scope.current {
             return;
         }
-        let slots = self.scope.frame(frame).slots.clone();
-        for (name, slot) in slots {
+        for (name, slot) in self.scope.frame(frame).slots.clone() {
             if !name.starts_with('_') {
-                let value = self.heap.read(&slot);
-                self.scope.frames[self.scope.current.0 as usize].slots.insert(
-                    name,
-                    super::scope::Slot {
-                        shape: value.shape,
-                        variable: slot.variable,
-                        models: value.models,
-                    },
-                );
+                let slot = Slot { variable: slot.variable, ..Slot::of(self.heap.read(&slot)) };
+                self.scope.frames[self.scope.current.0 as usize].slots.insert(name, slot);
             }
         }
     }

@@ -1,10 +1,6 @@
 //! Subscripts.
 
-use super::Lift;
-use super::object::Kind;
-use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site};
-use crate::library::DYNAMIC_NAME;
+use super::{Arguments, DYNAMIC_NAME, Kind, Lift, ObjectId, Shape, Site, Value, push_new};
 
 impl<'a> Lift<'a> {
     /// An item of a value.
@@ -50,18 +46,14 @@ impl<'a> Lift<'a> {
         index: &Value<'a>,
         site: Site,
     ) -> Value<'a> {
-        let cell = Operand::Variable(self.heap.cell(id));
+        let cell = self.heap.state(id);
         let found = match &self.heap.object(id).kind {
             Kind::Module { .. } => return Value::object(id),
             Kind::Optimizer { .. } if !matches!(index.shape, Shape::Text(_)) => {
                 return Value::object(id);
             }
             Kind::Container(container) => match &index.shape {
-                Shape::Text(key) => container
-                    .entries
-                    .iter()
-                    .find(|(it, _, _)| it == key)
-                    .map(|(_, value, _)| value.clone()),
+                Shape::Text(key) => container.entry(key).cloned(),
                 Shape::Int(at) if container.is_closed => {
                     usize::try_from(*at).ok().and_then(|at| container.elements.get(at)).cloned()
                 }
@@ -69,16 +61,12 @@ impl<'a> Lift<'a> {
             },
             Kind::Dataset { .. } => return self.element_of_object(id, cell, site),
             Kind::Plain => {
-                let class = self.heap.object(id).class.clone();
-                if let Some(class) = class
-                    && let Some(Value { shape: Shape::Function(function), .. }) =
-                        self.class_attribute(&class, "__getitem__")
-                {
-                    let bound = self.bind_method(&function, id);
-                    let arguments = Arguments::of(vec![index.clone()], site);
-                    return self.enter(&bound, arguments);
-                }
-                return self.heap.data(index);
+                return match self.hook(id, "__getitem__") {
+                    Some(function) => {
+                        self.enter(&function, Arguments::of(vec![index.clone()], site))
+                    }
+                    None => self.heap.data(index),
+                };
             }
             _ => None,
         };
@@ -89,9 +77,7 @@ impl<'a> Lift<'a> {
                 if let Some(found) = found {
                     whole.depend_on(&found);
                 }
-                if !whole.operands.contains(&cell) {
-                    whole.operands.push(cell);
-                }
+                push_new(&mut whole.operands, cell);
                 whole
             }
         }

@@ -2,13 +2,10 @@
 
 use std::rc::Rc;
 
-use super::Lift;
-use super::facts::Fold;
-use super::object::{Container, Kind};
-use super::program::ProgramBuilder;
-use super::value::{Arguments, Models, ObjectId, SPREAD, Shape, Value};
-use crate::calculus::{Operand, Site, Statement};
-use crate::library::{Apply, Jax};
+use super::{
+    Apply, Arguments, Container, Fold, Jax, Kind, Lift, Models, ObjectId, Operand, ProgramBuilder,
+    SPREAD, Shape, Site, Statement, Value, push_new,
+};
 
 impl<'a> Lift<'a> {
     /// Calls something of JAX.
@@ -42,16 +39,14 @@ impl<'a> Lift<'a> {
                 self.program.computed("parameters", whole.operands, whole.models, site)
             }
             Jax::Save => {
-                let parts: Vec<Value<'a>> = arguments.all().cloned().collect();
-                let what = Value::tuple(parts);
-                self.save(Some(&what), &Arguments::of(Vec::new(), site));
+                let what = Value::of(Shape::Tuple(arguments.all().cloned().collect()));
+                self.save(Some(&what), &Arguments::none(site));
                 Value::constant()
             }
             Jax::Checkpointer => Value::library("jax.applied.checkpointer"),
             Jax::Bytes => {
-                let what = arguments.first().cloned();
                 if !self.program.loops.is_empty() {
-                    self.save(what.as_ref(), &Arguments::of(Vec::new(), site));
+                    self.save(arguments.first(), &Arguments::none(site));
                 }
                 self.program.computed("bytes", whole.operands, whole.models, site)
             }
@@ -78,25 +73,15 @@ impl<'a> Lift<'a> {
         let all = self.heap.combine(passed.all());
         let result = self.call_value(function, passed);
         let mut operands = self.heap.data(&result).operands;
-        operands.extend(
-            all.operands.iter().filter(|it| !operands.contains(it)).copied().collect::<Vec<_>>(),
-        );
+        all.operands.iter().for_each(|it| push_new(&mut operands, *it));
         let gradient = self.program.computed("gradient", operands, Models::default(), site);
+        let mut value = |part: &Value<'a>| {
+            let part = self.heap.data(part);
+            self.program.computed("value", part.operands, part.models, site)
+        };
         let result = match &result.shape {
-            Shape::Tuple(parts) => {
-                let parts: Vec<Value<'a>> = parts
-                    .iter()
-                    .map(|part| {
-                        let part = self.heap.data(part);
-                        self.program.computed("value", part.operands, part.models, site)
-                    })
-                    .collect();
-                Value::tuple(parts)
-            }
-            _ => {
-                let data = self.heap.data(&result);
-                self.program.computed("value", data.operands, data.models, site)
-            }
+            Shape::Tuple(parts) => Value::of(Shape::Tuple(parts.iter().map(value).collect())),
+            _ => value(&result),
         };
         if with_value {
             return Value::tuple([result, gradient]);
@@ -116,12 +101,9 @@ impl<'a> Lift<'a> {
         let site = arguments.site;
         let all = arguments.positional;
         let call = |lift: &mut Lift<'a>, function: Option<&Value<'a>>, passed: &[Value<'a>]| {
-            let arguments = Arguments::of(passed.to_vec(), site);
-            match function {
-                Some(function) if !function.is_data() => {
-                    lift.call_value(function.clone(), arguments)
-                }
-                _ => lift.heap.combine(arguments.all()),
+            match function.filter(|it| !it.is_data()) {
+                Some(function) => lift.call_with(function.clone(), passed.to_vec(), site),
+                None => lift.heap.combine(passed),
             }
         };
         match apply {
@@ -153,9 +135,7 @@ impl<'a> Lift<'a> {
         arguments: &Arguments<'a>,
     ) -> Option<Value<'a>> {
         let site = arguments.site;
-        let class = self.heap.object(id).class.clone()?;
-        let bases = class.library_bases();
-        if !bases.iter().any(|base| base.starts_with("flax.linen.")) {
+        if !self.heap.inherits(id, "flax.linen.") {
             return None;
         }
         let whole = self.heap.combine(arguments.all());
@@ -213,11 +193,7 @@ impl<'a> ProgramBuilder<'a> {
         let key = operands.next().unwrap_or_else(|| Operand::Constant(self.function("seed")));
         self.facts.folds.push(Fold { variable: target, site });
         self.emit(Statement::Fold { target, key, operands: operands.collect(), site });
-        Value {
-            shape: Shape::Key,
-            operands: vec![Operand::Variable(target)],
-            models: Models::default(),
-        }
+        Value { shape: Shape::Key, ..Value::variable(target) }
     }
 
     /// A draw that is a function of a key.
@@ -226,8 +202,6 @@ impl<'a> ProgramBuilder<'a> {
         let mut operands = whole.operands.into_iter();
         let key = operands.next().unwrap_or_else(|| Operand::Constant(self.function("seed")));
         self.emit(Statement::Keyed { target, key, operands: operands.collect(), site });
-        let mut value = Value::variable(target);
-        value.models = whole.models;
-        value
+        Value::variable(target).with_models(whole.models)
     }
 }

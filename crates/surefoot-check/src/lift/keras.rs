@@ -5,18 +5,22 @@
 
 use std::rc::Rc;
 
-use super::Lift;
-use super::facts::Purpose;
-use super::framework::Framework;
-use super::framework::Libraries;
-use super::heap::Heap;
-use super::object::Kind;
-use super::value::{Arguments, Code, Models, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site};
-use crate::library::{Family, Global, Initial, KERAS_LAYER, Keras, Layer, is_fixed_initializer};
+use super::{
+    Arguments, Code, Family, Framework, Global, Heap, Initial, KERAS_LAYER, Keras, Kind, Layer,
+    Libraries, Lift, Models, ObjectId, Operand, Purpose, Shape, Site, Value, is_fixed_initializer,
+    is_one_of,
+};
 
 /// The attribute under which a layer with a seed keeps its generator.
 const SEEDS: &str = "seed_generator";
+
+/// Methods of models that compute something from their arguments.
+const COMPUTED: &str =
+    "compute_loss compiled_loss compute_output_shape add_loss add_metric compute_metrics";
+
+/// Methods of models that neither train nor draw.
+const SILENT: &str = "build summary get_config to_json count_params reset_states reset_metrics \
+    get_metrics_result make_train_function save_spec get_build_config get_compile_config";
 
 impl<'a> Lift<'a> {
     /// Calls something of Keras.
@@ -29,17 +33,12 @@ impl<'a> Lift<'a> {
         let site = arguments.site;
         match call {
             Keras::Layer(layer) => self.new_keras_layer(layer, name, &arguments),
-            Keras::Model => {
+            Keras::Model | Keras::Sequential => {
                 let shown = self.execution.statement.unwrap_or(site);
                 let id = self.make_module(KERAS_LAYER, shown);
-                self.adopt(id, &arguments);
-                Value::object(id)
-            }
-            Keras::Sequential => {
-                let shown = self.execution.statement.unwrap_or(site);
-                let id = self.make_module(KERAS_LAYER, shown);
-                for value in arguments.all() {
-                    self.absorb_all(id, value, site);
+                match call {
+                    Keras::Model => self.adopt(id, &arguments),
+                    _ => self.absorb_each(id, arguments.all(), site),
                 }
                 Value::object(id)
             }
@@ -63,7 +62,7 @@ impl<'a> Lift<'a> {
             Keras::Load => {
                 let layer = Layer { has_parameters: true, ..KERAS_LAYER };
                 let id = self.make_module(layer, site);
-                self.write_state(id, "loaded", Vec::new(), site);
+                self.write_state(id, "loaded", [], site);
                 let file = self.program.file_name(arguments.get(0, "filepath"));
                 self.note_weights(id, file, false, site);
                 Value::object(id)
@@ -79,11 +78,8 @@ impl<'a> Lift<'a> {
     ) -> Value<'a> {
         let site = arguments.site;
         let shown = self.execution.statement.unwrap_or(site);
-        if arguments.may_be_true(usize::MAX, "dropout")
-            || arguments.may_be_true(usize::MAX, "recurrent_dropout")
-        {
-            layer.draws = true;
-        }
+        let has = |name: &&str| arguments.may_be_true(usize::MAX, name);
+        layer.draws |= ["dropout", "recurrent_dropout"].iter().any(has);
         let mode = arguments.get(2, "interpolation").and_then(Value::as_text);
         if name.ends_with("UpSampling2D") && mode.is_some_and(|mode| *mode == "bilinear") {
             layer.nondeterministic = Some("the gradient of a bilinear resize");
@@ -102,8 +98,7 @@ impl<'a> Lift<'a> {
             None => layer.draws_parameters,
         };
         if is_drawn {
-            let generator = self.global(Global::TensorFlow);
-            let drawn = self.draw(generator, Purpose::Parameters, Vec::new(), shown);
+            let drawn = self.draw_global(Global::TensorFlow, Purpose::Parameters, [], shown);
             self.program.compute(cell, "initial", drawn.operands, shown);
         }
         if layer.draws
@@ -123,9 +118,7 @@ impl<'a> Lift<'a> {
         if !whole.operands.is_empty() && layer.has_parameters {
             self.write_cell(id, whole.operands, shown);
         }
-        for value in arguments.all() {
-            self.absorb_all(id, value, shown);
-        }
+        self.absorb_each(id, arguments.all(), shown);
         Value::object(id)
     }
 
@@ -137,12 +130,11 @@ impl<'a> Lift<'a> {
                 && !name.starts_with("recurrent")
         })?;
         match &passed.shape {
-            Shape::Library(name) => match &**name {
-                "keras.initializer.seeded" | "keras.initializer.fixed" => {
-                    Some(passed.operands.clone())
-                }
-                _ => None,
-            },
+            Shape::Library(name)
+                if matches!(&**name, "keras.initializer.seeded" | "keras.initializer.fixed") =>
+            {
+                Some(passed.operands.clone())
+            }
             Shape::Text(name) if is_fixed_initializer(name) => Some(Vec::new()),
             _ => None,
         }
@@ -151,25 +143,13 @@ impl<'a> Lift<'a> {
     /// Makes all layers that took part in computing the arguments submodules of a model.
     pub(super) fn adopt(&mut self, id: ObjectId, arguments: &Arguments<'a>) {
         let site = arguments.site;
-        let mut models = Models::default();
-        for value in arguments.all() {
-            models = models.and(value.models);
-            for part in self.heap.parts_of(value) {
-                models = models.and(part.models);
-            }
-            models = models.and(self.heap.data(value).models);
+        let mut models = self.heap.combine(arguments.all()).models;
+        for part in arguments.all().flat_map(|it| self.heap.parts_of(it)) {
+            models = models.and(part.models);
         }
-        let layers: Vec<ObjectId> = self
-            .heap
-            .models
-            .iter()
-            .enumerate()
-            .filter(|(number, _)| models.has(*number))
-            .map(|(_, layer)| *layer)
-            .collect();
-        for layer in layers {
+        for (number, layer) in self.heap.models.clone().into_iter().enumerate() {
             let layer = self.heap.root(layer);
-            if self.heap.is_keras(layer) {
+            if models.has(number) && self.heap.is_keras(layer) {
                 self.absorb(id, layer, site);
             }
         }
@@ -183,10 +163,7 @@ impl<'a> Lift<'a> {
         mut arguments: Arguments<'a>,
     ) -> Value<'a> {
         let site = arguments.site;
-        let flag = match arguments.name("training").map(|it| &it.shape) {
-            Some(Shape::Bool(trains)) => Some(*trains),
-            _ => None,
-        };
+        let flag = arguments.flag("training");
         let trains = flag.unwrap_or_else(|| self.libraries.keras_trains());
         self.libraries.training.push(trains);
         let cell = self.heap.cell(id);
@@ -201,18 +178,8 @@ impl<'a> Lift<'a> {
             }
             self.enter(&function, arguments)
         } else {
-            let mut value = self.heap.combine(arguments.all());
-            let parts = self.heap.object(id).parts.clone();
-            if parts.is_empty() || parts.len() > 64 {
-                value = self.apply_keras_layer(id, layer, trains, value, site);
-            } else {
-                for part in parts {
-                    let arguments = Arguments::of(vec![value], site);
-                    let result = self.call_object(part, arguments);
-                    value = self.heap.data(&result);
-                }
-            }
-            value
+            let value = self.heap.combine(arguments.all());
+            self.apply_parts(id, layer, trains, value, site)
         };
         self.libraries.training.pop();
         let models = self.heap.models_of(id).and(own_models(self, id)).and(value.models);
@@ -220,7 +187,8 @@ impl<'a> Lift<'a> {
         value
     }
 
-    fn apply_keras_layer(
+    /// Applies a model to its input: its parts in turn, or itself if it is a layer.
+    pub(super) fn apply_parts(
         &mut self,
         id: ObjectId,
         layer: Layer,
@@ -228,26 +196,25 @@ impl<'a> Lift<'a> {
         mut value: Value<'a>,
         site: Site,
     ) -> Value<'a> {
-        if !trains {
+        let parts = self.heap.object(id).parts.clone();
+        if !parts.is_empty() && parts.len() <= 64 {
+            for part in parts {
+                value = self.apply(Value::object(part), value, site);
+            }
             return value;
         }
-        if layer.draws {
-            let own = self.heap.field(id, SEEDS).and_then(|it| it.as_object());
-            let generator = own.unwrap_or_else(|| self.global(Global::TensorFlow));
-            let drawn = self.draw(generator, Purpose::Layer, value.operands.clone(), site);
-            value.depend_on(&drawn);
-        }
-        if let Some(operation) = layer.nondeterministic {
-            value.operands =
-                self.program.nondeterministic(operation, std::mem::take(&mut value.operands), site);
-        }
-        if layer.keeps_statistics {
+        let (global, own) = match layer.is_keras {
+            true => (Global::TensorFlow, self.heap.field(id, SEEDS)),
+            false => (Global::Torch, None),
+        };
+        let generator = own.and_then(|it| it.as_object());
+        value = self.apply_layer(layer, generator, global, trains, value, site);
+        if layer.keeps_statistics && trains {
             let operands = value.operands.clone();
             self.write_cell(id, operands, site);
         }
         value
     }
-
     /// Calls a method of a Keras model; `None` for pure computations.
     pub(super) fn call_keras_method(
         &mut self,
@@ -274,9 +241,7 @@ impl<'a> Lift<'a> {
                 self.keras_evaluate(id, data.as_ref(), site)
             }
             "add" => {
-                for value in arguments.positional.clone() {
-                    self.absorb_all(id, &value, site);
-                }
+                self.absorb_each(id, arguments.positional.iter(), site);
                 Value::none()
             }
             "get_weights" => self.state_of(root, site),
@@ -298,7 +263,7 @@ impl<'a> Lift<'a> {
                     && self.program.loops.is_empty()
                 {
                     let cell = self.heap.cell(id);
-                    self.program.compute(cell, "loaded", Vec::new(), site);
+                    self.program.compute(cell, "loaded", [], site);
                 }
                 Value::none()
             }
@@ -310,24 +275,8 @@ impl<'a> Lift<'a> {
                 Value::tuple([output, state])
             }
             "add_weight" | "add_variable" => self.new_weight(arguments),
-            "compute_loss"
-            | "compiled_loss"
-            | "compute_output_shape"
-            | "add_loss"
-            | "add_metric"
-            | "compute_metrics" => self.heap.combine(arguments.all()),
-            "build"
-            | "summary"
-            | "get_config"
-            | "to_json"
-            | "count_params"
-            | "reset_states"
-            | "reset_metrics"
-            | "get_metrics_result"
-            | "make_train_function"
-            | "save_spec"
-            | "get_build_config"
-            | "get_compile_config" => Value::constant(),
+            _ if is_one_of(name, COMPUTED) => self.heap.combine(arguments.all()),
+            _ if is_one_of(name, SILENT) => Value::constant(),
             "get_layer" => Value::object(id),
             _ => return None,
         })
@@ -337,23 +286,15 @@ impl<'a> Lift<'a> {
     fn new_weight(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
         let site = arguments.site;
         let shown = self.execution.statement.unwrap_or(site);
-        let operands = match self.initial_of(arguments) {
-            Some(operands) => operands,
-            None => {
-                let generator = self.global(Global::TensorFlow);
-                self.draw(generator, Purpose::Parameters, Vec::new(), shown).operands
-            }
-        };
-        Value { shape: Shape::Parameters(Rc::new([])), operands, models: Models::default() }
+        let operands = self.initial_of(arguments).unwrap_or_else(|| {
+            self.draw_global(Global::TensorFlow, Purpose::Parameters, [], shown).operands
+        });
+        Value { shape: Shape::Parameters(Rc::new([])), ..Value::plain(operands) }
     }
 }
 
 impl<'a> Heap<'a> {
-    pub(super) fn new_initializer(
-        &mut self,
-        initial: Initial,
-        arguments: &Arguments<'a>,
-    ) -> Value<'a> {
+    fn new_initializer(&self, initial: Initial, arguments: &Arguments<'a>) -> Value<'a> {
         let seed = match initial {
             Initial::Fixed => return Value::library("keras.initializer.fixed"),
             Initial::Drawn(position) => arguments.get(position, "seed"),

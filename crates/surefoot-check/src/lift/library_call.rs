@@ -2,15 +2,10 @@
 
 use std::rc::Rc;
 
-use super::Lift;
-use super::builtin::without_order;
-use super::facts::Purpose;
-use super::generator::purpose_of;
-use super::heap::Heap;
-use super::object::{Container, Kind};
-use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::Operand;
-use crate::library::{self, DYNAMIC_NAME, Effect, Environment, Global, Layer};
+use super::{
+    Arguments, DYNAMIC_NAME, Effect, Environment, Global, Heap, Kind, Layer, Lift, ObjectId,
+    Operand, Purpose, Shape, Value, library, purpose_of, without_order,
+};
 
 impl<'a> Lift<'a> {
     /// Calls something of a library.
@@ -36,22 +31,17 @@ impl<'a> Lift<'a> {
             Effect::Same => arguments.positional.into_iter().next().unwrap_or_default(),
             Effect::Settings => Value::of(Shape::Settings),
             Effect::Draw(global) | Effect::DrawInto(global) => {
-                let generator =
-                    self.heap.generator_of(&arguments).unwrap_or_else(|| self.global(global));
+                let generator = self.generator_for(&arguments, global);
                 let whole = self.heap.combine(arguments.all());
-                let mut drawn = self.draw(generator, purpose_of(name), whole.operands, site);
-                drawn.models = whole.models;
-                drawn
+                let drawn = self.draw(generator, purpose_of(name), whole.operands, site);
+                drawn.with_models(whole.models)
             }
             Effect::DrawUnless(global, parameter) => {
                 let whole = self.heap.combine(arguments.all());
                 match arguments.name(parameter) {
                     Some(passed) if !passed.is_none() => whole,
                     _ if arguments.flag("shuffle") == Some(false) => whole,
-                    _ => {
-                        let generator = self.global(global);
-                        self.draw(generator, Purpose::Values, whole.operands, site)
-                    }
+                    _ => self.draw_global(global, Purpose::Values, whole.operands, site),
                 }
             }
             Effect::SeededDraw(global) => self.seeded_draw(global, name, &arguments),
@@ -98,13 +88,11 @@ impl<'a> Lift<'a> {
             Effect::Functional(layer) => {
                 let whole = self.heap.combine(arguments.all());
                 let trains = arguments.flag("training") != Some(false) && self.mode_of_call();
-                self.apply_layer(layer, Global::Torch, trains, whole, site)
+                self.apply_layer(layer, None, Global::Torch, trains, whole, site)
             }
             Effect::Container => {
                 let id = self.make_module(Layer::default(), site);
-                for value in arguments.all() {
-                    self.absorb_all(id, value, site);
-                }
+                self.absorb_each(id, arguments.all(), site);
                 Value::object(id)
             }
             Effect::Optimizer => {
@@ -116,75 +104,48 @@ impl<'a> Lift<'a> {
                 Value::object(id)
             }
             Effect::Scheduler => Value::object(self.make_scheduler(&arguments)),
-            Effect::Scaler => {
-                let id = self.make(Kind::Scaler, "scaler", site);
-                self.write_state(id, "new", Vec::new(), site);
-                Value::object(id)
-            }
+            Effect::Scaler => self.make_new(Kind::Scaler, "scaler", [], site),
             Effect::Average | Effect::Copy => {
                 self.copy(arguments.first(), effect == Effect::Average, site)
             }
             Effect::Loader => self.new_loader(&arguments),
             Effect::Sampler(order) => {
-                let from = arguments.first().cloned().unwrap_or_default();
                 let generator = self.heap.generator_of(&arguments);
-                let id = self.make(Kind::Sampler { order, generator, from }, "sampler", site);
-                Value::object(id)
+                let kind = Kind::Sampler { order, generator, from: arguments.first_or_default() };
+                Value::object(self.make(kind, "sampler", site))
             }
             Effect::Dataset => self.new_dataset(&arguments),
             Effect::Transform(layer, global) => {
                 let parts = arguments.all().filter(|it| !it.is_data()).cloned().collect();
-                Value::object(self.make(
-                    Kind::Transform { layer, global, parts },
-                    "transform",
-                    site,
-                ))
+                let kind = Kind::Transform { layer, global, parts };
+                Value::object(self.make(kind, "transform", site))
             }
             Effect::Transforms { draws } => {
                 let parts = arguments.first().map_or_else(Vec::new, |it| self.heap.parts_of(it));
                 let layer = Layer { draws, ..Layer::default() };
-                Value::object(self.make(
-                    Kind::Transform { layer, global: Global::Torch, parts },
-                    "transforms",
-                    site,
-                ))
+                let kind = Kind::Transform { layer, global: Global::Torch, parts };
+                Value::object(self.make(kind, "transforms", site))
             }
             Effect::Split => {
-                let generator = self
-                    .heap
-                    .generator_of(&arguments)
-                    .unwrap_or_else(|| self.global(Global::Torch));
+                let generator = self.generator_for(&arguments, Global::Torch);
                 let whole = self.heap.combine(arguments.all());
-                let drawn = self.draw(generator, Purpose::Order, whole.operands, site);
-                let part = |lift: &mut Lift<'a>| {
-                    let parts: Vec<ObjectId> =
-                        arguments.positional.iter().take(1).filter_map(Value::as_object).collect();
-                    let id = lift.make(
-                        Kind::Dataset { from: drawn.clone(), transforms: Vec::new(), parts },
-                        "part",
-                        site,
-                    );
-                    let cell = lift.heap.object(id).cell;
-                    lift.program.compute(cell, "part", drawn.operands.clone(), site);
+                let from = self.draw(generator, Purpose::Order, whole.operands, site);
+                let parts = arguments.first().and_then(Value::as_object);
+                let lengths = arguments.get(1, "lengths").and_then(|it| self.heap.container_in(it));
+                let count = lengths.filter(|it| it.is_closed).map_or(2, |it| it.elements.len());
+                let part = |_| {
+                    let (from, parts) = (from.clone(), parts.into_iter().collect());
+                    let operands = from.operands.clone();
+                    let kind = Kind::Dataset { from, transforms: Vec::new(), parts };
+                    let id = self.make(kind, "part", site);
+                    self.write_state(id, "part", operands, site);
                     Value::object(id)
                 };
-                let count = match arguments.get(1, "lengths").map(|it| &it.shape) {
-                    Some(Shape::Object(id)) => match &self.heap.object(*id).kind {
-                        Kind::Container(container) if container.is_closed => {
-                            container.elements.len()
-                        }
-                        _ => 2,
-                    },
-                    _ => 2,
-                };
-                let parts: Vec<Value<'a>> = (0..count.clamp(1, 8)).map(|_| part(self)).collect();
-                Value::tuple(parts)
+                Value::of(Shape::Tuple((0..count.clamp(1, 8)).map(part).collect()))
             }
             Effect::Save { what } => {
-                self.save(
-                    arguments.positional.get(what).or_else(|| arguments.name("obj")),
-                    &arguments,
-                );
+                let what = arguments.positional.get(what).or_else(|| arguments.name("obj"));
+                self.save(what, &arguments);
                 Value::none()
             }
             Effect::Load => self.load(&arguments),
@@ -197,23 +158,34 @@ impl<'a> Lift<'a> {
             Effect::Set(switch) => self.program.set_switch(switch, &arguments),
             Effect::State => {
                 let whole = self.heap.combine(arguments.all());
-                let id = self.make(Kind::State, "state", site);
-                self.write_state(id, "new", whole.operands, site);
-                Value::object(id)
+                self.make_new(Kind::State, "state", whole.operands, site)
             }
             Effect::Backward => {
                 let whole = self.heap.combine(arguments.all());
                 self.backward(&whole, site);
                 Value::constant()
             }
-            Effect::Nondeterministic(operation) => {
-                let mut whole = self.heap.combine(arguments.all());
-                if self.mode_of_call() {
-                    whole.operands = self.program.nondeterministic(operation, whole.operands, site);
-                }
-                whole
-            }
+            Effect::Nondeterministic(operation) => self.call_operation(operation, &arguments),
         }
+    }
+
+    /// The generator among the arguments, or a global one.
+    pub(super) fn generator_for(&mut self, arguments: &Arguments<'a>, global: Global) -> ObjectId {
+        self.heap.generator_of(arguments).unwrap_or_else(|| self.global(global))
+    }
+
+    /// Calls an operation that is not deterministic on a GPU in training.
+    pub(super) fn call_operation(
+        &mut self,
+        operation: &'static str,
+        arguments: &Arguments<'a>,
+    ) -> Value<'a> {
+        let mut whole = self.heap.combine(arguments.all());
+        if self.mode_of_call() {
+            whole.operands =
+                self.program.nondeterministic(operation, whole.operands, arguments.site);
+        }
+        whole
     }
 
     /// Library functions that need more than an effect.
@@ -256,11 +228,9 @@ impl<'a> Lift<'a> {
                 first()?
             }
             "itertools.chain" | "itertools.chain.from_iterable" => {
-                let parameters: Vec<ObjectId> = self.heap.models_in(arguments.all());
-                if parameters.is_empty() {
-                    return None;
-                }
-                Value::of(Shape::Parameters(parameters.into()))
+                let models = self.heap.models_in(arguments.all());
+                let models = Some(models).filter(|it| !it.is_empty())?;
+                Value::of(Shape::Parameters(models.into()))
             }
             "itertools.count" => Value::of(Shape::Range),
             "collections.deque"
@@ -269,18 +239,11 @@ impl<'a> Lift<'a> {
             | "collections.Counter"
             | "queue.Queue"
             | "queue.deque" => {
-                let entries = first()
-                    .and_then(|it| it.as_object())
-                    .map(|id| self.heap.object(id).kind.clone());
-                let mut container = match entries {
-                    Some(Kind::Container(container)) => container,
-                    _ => Container::default(),
-                };
+                let entries = arguments.first().and_then(|it| self.heap.container_in(it));
+                let mut container = entries.cloned().unwrap_or_default();
                 container.has_keys = !name.ends_with("deque") && !name.ends_with("Queue");
                 let whole = self.heap.combine(arguments.all());
-                let id = self.make(Kind::Container(container), "container", site);
-                self.write_state(id, "new", whole.operands, site);
-                Value::object(id)
+                self.make_new(Kind::Container(container), "container", whole.operands, site)
             }
             // The order is kept unless `shuffle=True`.
             "sklearn.model_selection.KFold"
@@ -321,19 +284,15 @@ impl<'a> Lift<'a> {
 
     /// Returns true if a function of a model is called in training.
     pub(super) fn mode_of_call(&self) -> bool {
-        let receiver = self
-            .execution
-            .calls
-            .iter()
-            .rev()
-            .find_map(|call| call.receiver.filter(|id| self.heap.is_module(*id)));
+        let mut calls = self.execution.calls.iter().rev();
+        let receiver = calls.find_map(|call| call.receiver.filter(|id| self.heap.is_module(*id)));
         receiver.is_none_or(|id| self.heap.trains(id))
     }
 }
 
 impl<'a> Heap<'a> {
     /// A pure computation; entries of a checkpoint are passed through.
-    pub(super) fn pure(&mut self, arguments: &Arguments<'a>) -> Value<'a> {
+    pub(super) fn pure(&self, arguments: &Arguments<'a>) -> Value<'a> {
         if let Some(first) = arguments.first()
             && matches!(first.shape, Shape::Loaded(..))
         {
@@ -342,20 +301,20 @@ impl<'a> Heap<'a> {
         self.combine(arguments.all())
     }
 
+    /// The arguments of a call and another value, as data.
+    pub(super) fn combine_with(&self, arguments: &Arguments<'a>, value: &Value<'a>) -> Value<'a> {
+        let mut whole = self.combine(arguments.all());
+        whole.depend_on(&self.data(value));
+        whole
+    }
+
     /// The values in a tuple or a list.
     pub(super) fn parts_of(&self, value: &Value<'a>) -> Vec<Value<'a>> {
         match &value.shape {
             Shape::Tuple(parts) => parts.to_vec(),
-            Shape::Object(id) => match &self.object(*id).kind {
-                Kind::Container(container) => container
-                    .elements
-                    .iter()
-                    .cloned()
-                    .chain(container.entries.iter().map(|(_, value, _)| value.clone()))
-                    .collect(),
-                _ => Vec::new(),
-            },
-            _ => Vec::new(),
+            _ => {
+                self.container_in(value).map_or_else(Vec::new, |it| it.values().cloned().collect())
+            }
         }
     }
 }

@@ -1,15 +1,13 @@
 //! Lightning: the loop of `Trainer.fit`.
 
-use std::rc::Rc;
+use super::{
+    Arguments, Container, Framework, Holdings, Kind, Lift, Lightning, ObjectId, Rule, Runner,
+    Shape, Site, SwitchSet, Value, is_one_of,
+};
 
-use super::Lift;
-use super::facts::{Holdings, Runner, SwitchSet};
-use super::framework::Framework;
-use super::object::{Container, Kind};
-use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::Rule;
-use crate::calculus::Site;
-use crate::library::Lightning;
+/// Methods of modules that change nothing that a checkpoint holds.
+const SILENT: &str = "log log_dict print save_hyperparameters toggle_optimizer untoggle_optimizer freeze \
+    unfreeze clip_gradients lr_schedulers";
 
 /// A Lightning trainer.
 #[derive(Clone, Debug)]
@@ -46,7 +44,6 @@ impl<'a> Lift<'a> {
             Lightning::Checkpoint => Framework::ModelCheckpoint {
                 is_without_optimizers: arguments.may_be_true(usize::MAX, "save_weights_only"),
             },
-            Lightning::Average | Lightning::Callback => return Value::constant(),
         };
         Value::object(self.make_framework(framework, "trainer", site))
     }
@@ -104,30 +101,26 @@ impl<'a> Lift<'a> {
         let loaders = self.loaders(model, arguments);
         let configured = self.call_hook(model, "configure_optimizers", Vec::new(), site);
         let made = configured.map_or_else(Vec::new, |it| self.optimizers_in(&it, site));
-        let of = |lift: &Lift<'a>, is_it: fn(&Kind<'a>) -> bool| -> Vec<ObjectId> {
-            made.iter().copied().filter(|id| is_it(&lift.heap.object(*id).kind)).collect()
-        };
-        let optimizers = of(self, |kind| matches!(kind, Kind::Optimizer { .. }));
-        let schedulers = of(self, |kind| matches!(kind, Kind::Scheduler { .. }));
+        let all = made.iter().copied();
+        let optimizers: Vec<ObjectId> = all.filter(|id| self.heap.is_optimizer(*id)).collect();
+        let is_schedule =
+            |id: &ObjectId| matches!(self.heap.object(*id).kind, Kind::Scheduler { .. });
+        let schedulers: Vec<ObjectId> = made.iter().copied().filter(is_schedule).collect();
         for (index, id) in optimizers.iter().enumerate() {
-            if self.heap.object(*id).name.is_none() {
-                self.heap.object_mut(*id).name = Some(format!("optimizers[{index}]"));
-            }
+            let name = &mut self.heap.object_mut(*id).name;
+            name.get_or_insert_with(|| format!("optimizers[{index}]"));
         }
         self.libraries.module_optimizers = optimizers.clone();
-        let hooked: Vec<ObjectId> = trainer
-            .callbacks
-            .iter()
-            .copied()
-            .filter(|id| self.heap.object(*id).class.is_some())
-            .collect();
+        let callbacks = trainer.callbacks.iter().copied();
+        let hooked: Vec<ObjectId> =
+            callbacks.filter(|id| self.heap.object(*id).class.is_some()).collect();
         for id in &hooked {
             self.forget_fields(*id);
         }
         let path = arguments.get(4, "ckpt_path").or(trainer.resumes.as_ref());
         let is_resumed = path.is_some_and(|it| !it.is_none());
         if is_resumed {
-            let loaded = self.load(&Arguments::of(Vec::new(), site));
+            let loaded = self.load(&Arguments::none(site));
             self.call_hook(model, "on_load_checkpoint", vec![loaded], site);
         }
         let hook = |lift: &mut Lift<'a>, name: &str| {
@@ -164,7 +157,7 @@ impl<'a> Lift<'a> {
             });
             if is_automatic {
                 for scheduler in &schedulers {
-                    lift.call_object_method(*scheduler, "step", Arguments::of(Vec::new(), site));
+                    lift.call_object_method(*scheduler, "step", Arguments::none(site));
                 }
             }
             lift.validate_module(model, &loaders, site);
@@ -191,8 +184,7 @@ impl<'a> Lift<'a> {
         let source =
             passed.filter(|id| is_module(self, id)).or_else(|| data.is_none().then_some(model));
         let Some(source) = source else {
-            let validation =
-                arguments.get(2, "val_dataloaders").filter(|it| !it.is_none()).cloned();
+            let validation = arguments.passed(2, "val_dataloaders").cloned();
             return Loaders { training: data.unwrap_or_default(), validation };
         };
         self.call_hook(source, "prepare_data", Vec::new(), site);
@@ -211,23 +203,18 @@ impl<'a> Lift<'a> {
             return;
         };
         let root = self.heap.root(model);
-        let set = |lift: &mut Lift<'a>, on: bool| {
-            if let Kind::Module { trains, .. } = &mut lift.heap.object_mut(root).kind {
-                *trains = on;
-            }
-        };
-        set(self, false);
+        self.heap.set_mode(root, false);
         self.execution.no_grad += 1;
         self.libraries.evaluating += 1;
         self.begin_pass(validation, site);
         let counter = self.program.variable("batch_idx");
-        self.program.compute(counter, "any", Vec::new(), site);
+        self.program.compute(counter, "any", [], site);
         let batch = self.element(validation, counter, site);
         let index = Value::variable(counter);
         self.call_hook(model, "validation_step", vec![batch, index], site);
         self.libraries.evaluating -= 1;
         self.execution.no_grad -= 1;
-        set(self, true);
+        self.heap.set_mode(root, true);
     }
 
     /// Checkpoint at the end of an epoch: models, optimizers, schedules, callbacks, positions and
@@ -240,19 +227,13 @@ impl<'a> Lift<'a> {
         is_resumed: bool,
         site: Site,
     ) {
-        let writers: Vec<(Site, bool)> = trainer
-            .callbacks
-            .iter()
-            .filter_map(|id| match &self.heap.object(*id).kind {
-                Kind::Framework(framework) => match **framework {
-                    Framework::ModelCheckpoint { is_without_optimizers } => {
-                        Some((self.heap.object(*id).site, is_without_optimizers))
-                    }
-                    _ => None,
-                },
-                _ => None,
-            })
-            .collect();
+        let writer = |id: &ObjectId| match self.heap.framework(*id)? {
+            Framework::ModelCheckpoint { is_without_optimizers } => {
+                Some((self.heap.object(*id).site, *is_without_optimizers))
+            }
+            _ => None,
+        };
+        let writers: Vec<(Site, bool)> = trainer.callbacks.iter().filter_map(writer).collect();
         let root = self.heap.root(model);
         if !is_resumed {
             let holdings = Holdings { objects: vec![root], ..Holdings::default() };
@@ -292,18 +273,14 @@ impl<'a> Lift<'a> {
         arguments: &Arguments<'a>,
     ) -> Option<Value<'a>> {
         let site = arguments.site;
-        let class = self.heap.object(id).class.clone()?;
-        let bases = class.library_bases();
-        if !bases.iter().any(|base| base.starts_with("pytorch_lightning.")) {
+        if !self.heap.inherits(id, "pytorch_lightning.") {
             return None;
         }
         Some(match name {
             "optimizers" => match self.libraries.module_optimizers[..] {
                 [one] => Value::object(one),
                 ref several => {
-                    let values: Rc<[Value<'a>]> =
-                        several.iter().copied().map(Value::object).collect();
-                    Value::of(Shape::Tuple(values))
+                    Value::of(Shape::Tuple(several.iter().copied().map(Value::object).collect()))
                 }
             },
             "manual_backward" => {
@@ -311,16 +288,7 @@ impl<'a> Lift<'a> {
                 self.backward(&whole, site);
                 Value::constant()
             }
-            "log"
-            | "log_dict"
-            | "print"
-            | "save_hyperparameters"
-            | "toggle_optimizer"
-            | "untoggle_optimizer"
-            | "freeze"
-            | "unfreeze"
-            | "clip_gradients"
-            | "lr_schedulers" => Value::constant(),
+            _ if is_one_of(name, SILENT) => Value::constant(),
             _ => return None,
         })
     }

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::Lift;
-use super::facts::Purpose;
-use super::object::{GeneratorOrigin, Kind, Loader};
-use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site, Statement};
-use crate::library::{Global, Sampler};
+use super::{
+    GeneratorOrigin, Global, Kind, Lift, Loader, Models, ObjectId, Operand, Purpose, Sampler,
+    Shape, Site, Statement, Value,
+};
 
 impl<'a> Lift<'a> {
     /// Effects of starting an iteration over a value.
@@ -37,31 +35,27 @@ impl<'a> Lift<'a> {
             return;
         }
         let generator = loader.generator.unwrap_or_else(|| self.global(Global::Torch));
-        let base = self.draw(generator, Purpose::WorkerSeed, Vec::new(), site);
+        let base = self.draw(generator, Purpose::WorkerSeed, [], site);
         let made = self.heap.object(id).site;
         let sampler = loader.sampler.as_ref();
         let order = sampler.and_then(|sampler| self.order_of(sampler, loader, site));
         let mut operands = order.map_or_else(Vec::new, |order| order.operands);
         // `shuffle=True` and a sampler exclude each other in PyTorch; a script that passes both selects one.
         if loader.shuffles {
-            let shuffled = self.draw(generator, Purpose::Order, Vec::new(), made);
+            let shuffled = self.draw(generator, Purpose::Order, [], made);
             operands.extend(shuffled.operands);
         }
         self.write_state(id, "order", operands, site);
         if loader.has_workers {
             let globals = self.workers_of(id, site);
             for generator in globals.values() {
-                let cell = self.heap.object(*generator).cell;
-                self.program.emit(Statement::Seed {
-                    generator: cell,
-                    operands: base.operands.clone(),
-                    site,
-                });
+                let (generator, operands) =
+                    (self.heap.object(*generator).cell, base.operands.clone());
+                self.program.emit(Statement::Seed { generator, operands, site });
             }
             if let Some(init) = &loader.init {
                 let before = self.libraries.worker_globals.replace(globals);
-                let arguments = Arguments::of(vec![Value::constant()], site);
-                self.call_value(init.clone(), arguments);
+                self.call_with(init.clone(), vec![Value::constant()], site);
                 self.libraries.worker_globals = before;
             }
         }
@@ -79,20 +73,14 @@ impl<'a> Lift<'a> {
                 let generator =
                     generator.or(loader.generator).unwrap_or_else(|| self.global(Global::Torch));
                 let made = self.heap.object(id).site;
-                Some(self.draw(generator, Purpose::Order, Vec::new(), made))
+                Some(self.draw(generator, Purpose::Order, [], made))
             }
             // A batch sampler wraps another sampler.
             Kind::Sampler { from, .. } if from.as_object().is_some_and(|it| it != id) => {
                 self.order_of(&from, loader, site)
             }
             Kind::Plain => {
-                let class = self.heap.object(id).class.clone()?;
-                let Shape::Function(function) = self.class_attribute(&class, "__iter__")?.shape
-                else {
-                    return None;
-                };
-                let bound = self.bind_method(&function, id);
-                let order = self.enter(&bound, Arguments::of(Vec::new(), site));
+                let order = self.call_hook(id, "__iter__", Vec::new(), site)?;
                 Some(self.heap.data(&order))
             }
             _ => None,
@@ -104,13 +92,10 @@ impl<'a> Lift<'a> {
         if let Some(globals) = self.libraries.workers.get(&id) {
             return globals.clone();
         }
-        let mut globals = BTreeMap::new();
-        for global in [Global::Torch, Global::NumPy, Global::Python] {
-            globals.insert(
-                global,
-                self.make(Kind::Generator(GeneratorOrigin::Worker(global)), "worker", site),
-            );
-        }
+        let kind = |global| Kind::Generator(GeneratorOrigin::Worker(global));
+        let all = [Global::Torch, Global::NumPy, Global::Python].into_iter();
+        let globals: BTreeMap<Global, ObjectId> =
+            all.map(|global| (global, self.make(kind(global), "worker", site))).collect();
         self.libraries.workers.insert(id, globals.clone());
         globals
     }
@@ -134,10 +119,7 @@ impl<'a> Lift<'a> {
                 }
                 let sample = self.sample(&loader.dataset, &index, site);
                 let batch = match &loader.collate {
-                    Some(collate) => {
-                        let arguments = Arguments::of(vec![sample], site);
-                        self.call_value(collate.clone(), arguments)
-                    }
+                    Some(collate) => self.call_with(collate.clone(), vec![sample], site),
                     None => sample,
                 };
                 (
@@ -153,24 +135,14 @@ impl<'a> Lift<'a> {
                 None => Value::plain(vec![by]),
             },
             Kind::Plain => {
-                let method = self.heap.object(id).class.clone().and_then(|class| {
-                    let names = ["__iter__", "__next__", "__getitem__"];
-                    names.into_iter().find_map(|name| {
-                        self.class_attribute(&class, name).map(|value| (name, value))
-                    })
-                });
-                let Some((name, Value { shape: Shape::Function(function), .. })) = method else {
-                    return Value::plain(vec![by]);
+                let names = ["__iter__", "__next__", "__getitem__"];
+                let index = Value::plain(vec![by]);
+                let Some((name, element)) = self.call_first_hook(id, names, &index, site) else {
+                    return index;
                 };
-                let bound = self.bind_method(&function, id);
-                let positional =
-                    if name == "__getitem__" { vec![Value::plain(vec![by])] } else { Vec::new() };
-                let element = self.enter(&bound, Arguments::of(positional, site));
                 match element.as_object() {
                     // `__iter__` may return the object itself, or another one.
-                    Some(other) if self.heap.actual(other) == self.heap.actual(id) => {
-                        Value::plain(vec![by])
-                    }
+                    Some(other) if self.heap.actual(other) == self.heap.actual(id) => index,
                     Some(other) if name == "__iter__" => self.element_of_object(other, by, site),
                     _ if matches!(
                         element.shape,
@@ -183,18 +155,16 @@ impl<'a> Lift<'a> {
                 }
             }
             Kind::Container(container) => {
-                let mut element = Value::plain(vec![by, Operand::Variable(self.heap.cell(id))]);
                 match container.elements.iter().find(|it| !it.is_data()) {
                     Some(thing) => thing.clone(),
                     None => {
-                        for known in &container.elements {
-                            element.models = element.models.and(known.models);
-                        }
-                        element
+                        let models = container.elements.iter().map(|it| it.models);
+                        let models = models.fold(Models::default(), Models::and);
+                        Value::plain(vec![by, self.heap.state(id)]).with_models(models)
                     }
                 }
             }
-            _ => Value::plain(vec![by, Operand::Variable(self.heap.cell(id))]),
+            _ => Value::plain(vec![by, self.heap.state(id)]),
         }
     }
 
@@ -233,33 +203,37 @@ impl<'a> Lift<'a> {
                     }
                 }
                 for transform in transforms {
-                    let arguments = Arguments::of(vec![value], site);
-                    let result = self.call_value(transform, arguments);
-                    value = self.heap.data(&result);
+                    value = self.apply(transform, value, site);
                 }
                 value
             }
             Kind::Plain => {
-                let class = self.heap.object(id).class.clone();
-                let method = class.and_then(|class| {
-                    let names = ["__getitem__", "__iter__"];
-                    names.into_iter().find_map(|name| {
-                        self.class_attribute(&class, name).map(|value| (name, value))
-                    })
-                });
-                let Some((name, Value { shape: Shape::Function(function), .. })) = method else {
-                    return index.clone();
-                };
-                let bound = self.bind_method(&function, id);
-                let positional =
-                    if name == "__getitem__" { vec![index.clone()] } else { Vec::new() };
-                let mut value = self.enter(&bound, Arguments::of(positional, site));
-                if value.is_data() {
-                    value.depend_on(index);
+                let names = ["__getitem__", "__iter__"];
+                match self.call_first_hook(id, names, index, site) {
+                    Some((_, mut value)) => {
+                        if value.is_data() {
+                            value.depend_on(index);
+                        }
+                        value
+                    }
+                    None => index.clone(),
                 }
-                value
             }
             _ => self.heap.combine([dataset, index]),
         }
+    }
+
+    /// Calls the first of these methods that an object has; `__getitem__` receives the index.
+    fn call_first_hook<const N: usize>(
+        &mut self,
+        id: ObjectId,
+        names: [&'static str; N],
+        index: &Value<'a>,
+        site: Site,
+    ) -> Option<(&'static str, Value<'a>)> {
+        let class = self.heap.object(id).class.clone()?;
+        let name = names.into_iter().find(|name| self.class_attribute(&class, name).is_some())?;
+        let index = (name == "__getitem__").then(|| index.clone());
+        Some((name, self.call_hook(id, name, index.into_iter().collect(), site)?))
     }
 }

@@ -1,20 +1,15 @@
 //! Loops of Python.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use ruff_python_ast::statement_visitor::{StatementVisitor, walk_stmt};
 use ruff_python_ast::{Expr, Stmt, StmtFor, StmtWhile};
 use ruff_text_size::Ranged;
 
-use super::Lift;
-use super::facts::{Loop, LoopId};
-use super::heap::Heap;
-use super::object::Kind;
-use super::program::ProgramBuilder;
-use super::scope::Owner;
-use super::value::{Arguments, Models, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site, Statement, Variable};
+use super::{
+    Arguments, Heap, Kind, Lift, Loop, LoopId, ObjectId, Operand, Owner, ProgramBuilder, Shape,
+    Site, Statement, Value, Variable,
+};
 
 /// Maximum number of known objects for which a loop is unrolled.
 const UNROLLED: usize = 8;
@@ -100,31 +95,16 @@ impl<'a> Lift<'a> {
             self.program.facts.draws[drawn..].iter().map(|draw| draw.generator).collect();
         let stop = assigned.leaves.then(|| {
             let stop = self.program.variable("left early");
-            self.program.compute(stop, "going on", Vec::new(), site);
+            self.program.compute(stop, "going on", [], site);
             stop
         });
         let counter = self.program.variable(name.as_deref().unwrap_or("round"));
         let bound = self.bound(iterated, site);
-        let id = LoopId(u32::try_from(self.program.facts.loops.len()).unwrap_or(u32::MAX));
-        let moment = self.program.moment();
-        self.program.facts.loops.push(Loop {
-            site,
-            parent: self.program.loops.last().copied(),
-            counter,
-            name,
-            positions: vec![counter],
-            is_over_data: self.heap.is_data(iterated),
-            trains: false,
-            is_while: test.is_some(),
-            runner: None,
-            end: None,
-            frames: Vec::new(),
-            names: BTreeMap::new(),
-            pass_draws,
-            iterator: None,
-            moment,
-        });
-        self.program.loops.push(id);
+        let id = self.program.open_loop(counter, name, site);
+        let looped = &mut self.program.facts.loops[id.0 as usize];
+        looped.is_over_data = self.heap.is_data(iterated);
+        looped.is_while = test.is_some();
+        looped.pass_draws = pass_draws;
         self.program.stops.push(stop);
         self.program.blocks.push(Vec::new());
         let tested = test.map(|test| {
@@ -142,13 +122,8 @@ impl<'a> Lift<'a> {
         match tested {
             Some(operands) if !operands.is_empty() => {
                 let condition = self.program.symbol("while");
-                before.push(Statement::If {
-                    condition,
-                    operands,
-                    then: inner,
-                    otherwise: Vec::new(),
-                    site,
-                });
+                let (then, otherwise) = (inner, Vec::new());
+                before.push(Statement::If { condition, operands, then, otherwise, site });
             }
             _ => before.append(&mut inner),
         }
@@ -156,13 +131,8 @@ impl<'a> Lift<'a> {
         if let Some(stop) = stop {
             let condition = self.program.symbol("left early");
             let operands = vec![Operand::Variable(stop)];
-            inner = vec![Statement::If {
-                condition,
-                operands,
-                then: Vec::new(),
-                otherwise: inner,
-                site,
-            }];
+            let (then, otherwise) = (Vec::new(), inner);
+            inner = vec![Statement::If { condition, operands, then, otherwise, site }];
         }
         self.program.stops.pop();
         self.program.loops.pop();
@@ -200,9 +170,7 @@ impl<'a> Lift<'a> {
     /// Bound of a loop.
     fn bound(&mut self, iterated: &Value<'a>, site: Site) -> Operand {
         let operands = match &iterated.shape {
-            Shape::Object(id) if matches!(self.heap.object(*id).kind, Kind::Container(_)) => {
-                vec![Operand::Variable(self.heap.cell(*id))]
-            }
+            Shape::Object(id) if self.heap.container(*id).is_some() => vec![self.heap.state(*id)],
             Shape::Object(_) | Shape::Zip(_) => Vec::new(),
             // The order does not matter to the count.
             _ => iterated.operands.clone(),
@@ -254,45 +222,35 @@ impl<'a> Lift<'a> {
                     }
                     element
                 };
-                let parts: Vec<Value<'a>> = parts.iter().map(element).collect();
-                let mut whole = Value::tuple(parts);
-                whole.models = iterated.models;
-                whole
+                let parts = parts.iter().map(element).collect();
+                Value::of(Shape::Tuple(parts)).with_models(iterated.models)
             }
             Shape::Parameters(_)
             | Shape::State(_)
             | Shape::Settings
             | Shape::Loaded(..)
             | Shape::Key => iterated.clone(),
-            Shape::Object(id) => {
-                let id = *id;
-                self.element_of_object(id, by_counter, site)
-            }
-            Shape::Iterator(id) => {
-                let id = *id;
-                self.element_of_object(id, by_counter, site)
+            Shape::Object(id) | Shape::Iterator(id) => {
+                self.element_of_object(*id, by_counter, site)
             }
             // The order affects what is accumulated, not the element.
             Shape::Unordered(..) => {
                 let mut element = Value::plain(iterated.operands.clone());
-                element.models = iterated.models;
                 element.operands.push(by_counter);
-                element
+                element.with_models(iterated.models)
             }
             Shape::Plain | Shape::Range | Shape::Tuple(_) | Shape::Text(_) => {
                 let mut element = self.heap.data(iterated);
                 element.operands.push(by_counter);
                 element
             }
+            // The body of a generator function runs with the loop.
             Shape::Function(function) => {
-                // The body of a generator function runs with the loop.
-                let function = function.clone();
-                let mut element = self.enter(&function, Arguments::of(Vec::new(), site));
+                let mut element = self.enter(function, Arguments::none(site));
                 element.operands.push(by_counter);
                 element
             }
             Shape::Partial(partial) => {
-                let partial: Rc<_> = partial.clone();
                 let arguments = Arguments { site, ..partial.1.clone() };
                 let mut element = match &partial.0.shape {
                     Shape::Function(function) => self.enter(function, arguments),
@@ -303,24 +261,47 @@ impl<'a> Lift<'a> {
                 }
                 element
             }
-            _ => {
-                Value { shape: Shape::Plain, operands: vec![by_counter], models: Models::default() }
-            }
+            _ => Value::plain(vec![by_counter]),
         }
     }
 }
 
 impl<'a> ProgramBuilder<'a> {
-    /// Records the counter in the test of a `while` loop as a position.
-    pub(super) fn note_test(&mut self, operands: &[Operand], id: LoopId) {
-        for operand in operands {
-            if let Operand::Variable(variable) = operand {
-                let looped = &mut self.facts.loops[id.0 as usize];
-                if looped.name.is_none() {
-                    looped.name = Some(self.program.variables[variable.0 as usize].clone());
-                }
-            }
-        }
+    /// Opens a loop of the script or of a framework.
+    pub(super) fn open_loop(
+        &mut self,
+        counter: Variable,
+        name: Option<String>,
+        site: Site,
+    ) -> LoopId {
+        let id = LoopId(u32::try_from(self.facts.loops.len()).unwrap_or(u32::MAX));
+        let moment = self.moment();
+        self.facts.loops.push(Loop {
+            site,
+            parent: self.loops.last().copied(),
+            counter,
+            name,
+            positions: vec![counter],
+            is_over_data: false,
+            trains: false,
+            is_while: false,
+            runner: None,
+            end: None,
+            frames: Vec::new(),
+            names: BTreeMap::new(),
+            pass_draws: Vec::new(),
+            iterator: None,
+            moment,
+        });
+        self.loops.push(id);
+        id
+    }
+
+    /// Names a `while` loop after the first variable in its test.
+    fn note_test(&mut self, operands: &[Operand], id: LoopId) {
+        let first = operands.iter().find_map(|it| it.variable());
+        let name = &mut self.facts.loops[id.0 as usize].name;
+        *name = name.take().or_else(|| Some(self.program.name(first?).to_owned()));
     }
 }
 
@@ -334,20 +315,15 @@ impl<'a> Heap<'a> {
             };
             !elements.is_empty() && elements.len() <= UNROLLED && elements.iter().any(is_thing)
         };
-        match &iterated.shape {
-            Shape::Tuple(parts) if is_worth_it(parts) => Some(parts.to_vec()),
-            Shape::Object(id) => match &self.object(*id).kind {
-                Kind::Container(container)
-                    if container.is_closed
-                        && container.entries.is_empty()
-                        && is_worth_it(&container.elements) =>
-                {
-                    Some(container.elements.clone())
-                }
-                _ => None,
-            },
-            _ => None,
-        }
+        let elements = match &iterated.shape {
+            Shape::Tuple(parts) => parts,
+            _ => {
+                let container = self.container_in(iterated)?;
+                let is_list = container.is_closed && container.entries.is_empty();
+                is_list.then_some(&container.elements[..])?
+            }
+        };
+        is_worth_it(elements).then(|| elements.to_vec())
     }
 
     /// Returns true if a loop iterates over batches or samples.

@@ -67,18 +67,46 @@ mod writing;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use crate::calculus::{Label, Operand, Program, Site, Statement, Symbol, Variable};
+use crate::library::{
+    self, Apply, Callback, DYNAMIC_NAME, Effect, Environment, Family, Global, Hub, Initial, Jax,
+    KERAS_LAYER, Keras, Layer, Lightning, Sampler, Switch, TensorFlow, canonical,
+    is_fixed_initializer,
+};
 use crate::project::Project;
-use crate::{FileId, Place};
+use crate::{FileId, Place, Rule};
 
-use execution::Execution;
-use facts::Lifted;
-use framework::Libraries;
+use builtin::without_order;
+use container_method::is_mutator;
+use execution::{Call, Execution};
+use facts::{
+    Branch, BranchId, Draw, Fold, Holdings, Kept, Key, LeftOut, Lifted, Load, Loop, LoopId, Moment,
+    NondeterministicOp, Purpose, Read, Restore, Rewrite, Role, Runner, START, Save, Seed, Style,
+    SwitchSet, Thing, Unknown,
+};
+use framework::{Framework, Libraries, WeightsRead};
+use generator::purpose_of;
 use heap::Heap;
+use hub::SEEDED;
+use lightning::Trainer;
+use loops::assigned;
+use nondeterministic::op_of_arguments;
+use object::{Container, GeneratorOrigin, Kind, Loader, Object};
+use pipeline::Pipeline;
 use program::ProgramBuilder;
-use scope::Scope;
+use scope::{Owner, RESULT, Scope, Slot};
+use unknown_object::UnknownObject;
 use usage::Usage;
 pub(crate) use value::ObjectId;
-use value::{FrameId, Function, Shape, Value};
+use value::{
+    Arguments, Class, Code, FrameId, Function, LoadId, Models, SPREAD, Shape, UnknownId, Value,
+    push_new,
+};
+
+/// Returns true if a name is one of the words in a list.
+fn is_one_of(name: &str, words: &str) -> bool {
+    words.split_whitespace().any(|word| word == name)
+}
 
 /// Maximum depth of entered calls.
 const MAX_CALL_DEPTH: usize = 24;

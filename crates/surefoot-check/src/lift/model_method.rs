@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use super::Lift;
-use super::facts::Purpose;
-use super::object::Kind;
-use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::Operand;
-use crate::library::{self, Global};
+use super::{
+    Arguments, Global, Lift, ObjectId, Operand, Purpose, Shape, Value, is_one_of, library,
+};
+
+/// Methods that return parameters or buffers.
+const PARAMETERS: &str = "parameters named_parameters buffers named_buffers trainable_parameters";
 
 impl<'a> Lift<'a> {
     pub(super) fn call_model(
@@ -21,33 +21,16 @@ impl<'a> Lift<'a> {
             return self.call_keras_model(id, layer, arguments);
         }
         let cell = self.heap.cell(id);
-        let forward = self.heap.object(id).class.clone().and_then(|class| {
-            self.class_attribute(&class, "forward")
-                .or_else(|| self.class_attribute(&class, "__call__"))
-        });
-        if let Some(Value { shape: Shape::Function(function), .. }) = forward {
-            let bound = self.bound_method(&function, id);
-            let mut result = self.enter(&bound, arguments);
+        let forward = self.hook(id, "forward").or_else(|| self.hook(id, "__call__"));
+        if let Some(function) = forward {
+            let mut result = self.enter(&function, arguments);
             let models = self.heap.models_of(id).and(result.models);
             result.mark(Operand::Variable(cell), models);
             return result;
         }
-        let mut value = self.heap.combine(arguments.all());
-        let parts = self.heap.object(id).parts.clone();
-        if parts.is_empty() || parts.len() > 64 {
-            let trains = self.heap.trains(id);
-            value = self.apply_layer(layer, Global::Torch, trains, value, site);
-            if layer.keeps_statistics && trains {
-                let operands = value.operands.clone();
-                self.write_cell(id, operands, site);
-            }
-        } else {
-            for part in parts {
-                let arguments = Arguments::of(vec![value], site);
-                let result = self.call_object(part, arguments);
-                value = self.heap.data(&result);
-            }
-        }
+        let value = self.heap.combine(arguments.all());
+        let trains = self.heap.trains(id);
+        let mut value = self.apply_parts(id, layer, trains, value, site);
         let models = self.heap.models_of(id).and(value.models);
         value.mark(Operand::Variable(cell), models);
         value
@@ -73,33 +56,23 @@ impl<'a> Lift<'a> {
             "train" | "eval" | "requires_grad_" | "to" | "cuda" | "cpu" | "half" | "float"
             | "double" | "bfloat16" | "type" | "share_memory" | "to_empty" | "xpu" | "compile" => {
                 if matches!(name, "train" | "eval") {
-                    let on = name == "train"
-                        && !matches!(
-                            arguments.first().map(|it| &it.shape),
-                            Some(Shape::Bool(false))
-                        );
-                    if let Kind::Module { trains, .. } = &mut self.heap.object_mut(root).kind {
-                        *trains = on;
-                    }
+                    let off =
+                        matches!(arguments.first().map(|it| &it.shape), Some(Shape::Bool(false)));
+                    self.heap.set_mode(root, name == "train" && !off);
                 }
                 Value::object(id)
             }
-            "parameters"
-            | "named_parameters"
-            | "buffers"
-            | "named_buffers"
-            | "trainable_parameters" => Value {
-                shape: Shape::Parameters(Rc::new([root])),
-                operands: Vec::new(),
-                models: self.heap.models_of(id),
-            },
+            _ if is_one_of(name, PARAMETERS) => {
+                let models = self.heap.models_of(id);
+                Value::of(Shape::Parameters(Rc::new([root]))).with_models(models)
+            }
             "zero_grad" => {
                 self.clear_gradients(&[root], site);
                 Value::constant()
             }
             "apply" => {
                 if let Some(function) = arguments.positional.into_iter().next() {
-                    self.call_value(function, Arguments::of(vec![Value::object(id)], site));
+                    self.call_with(function, vec![Value::object(id)], site);
                 }
                 Value::object(id)
             }
@@ -116,9 +89,7 @@ impl<'a> Lift<'a> {
                 Value::constant()
             }
             "append" | "add_module" | "insert" | "extend" | "register_module" => {
-                for value in arguments.all() {
-                    self.absorb_all(id, value, site);
-                }
+                self.absorb_each(id, arguments.all(), site);
                 Value::object(id)
             }
             "update_parameters" | "update" => {
@@ -137,8 +108,7 @@ impl<'a> Lift<'a> {
             }
             "reset_parameters" | "init_weights" | "_init_weights" | "initialize"
             | "_reset_parameters" => {
-                let generator = self.global(Global::Torch);
-                let drawn = self.draw(generator, Purpose::Parameters, Vec::new(), site);
+                let drawn = self.draw_global(Global::Torch, Purpose::Parameters, [], site);
                 self.write_cell(id, drawn.operands, site);
                 Value::constant()
             }

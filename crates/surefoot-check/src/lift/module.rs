@@ -1,12 +1,8 @@
 //! Models and their layers.
 
-use super::Lift;
-use super::facts::Purpose;
-use super::heap::Heap;
-use super::object::Kind;
-use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site};
-use crate::library::{Global, Layer};
+use super::{
+    Arguments, Global, Heap, Kind, Layer, Lift, ObjectId, Purpose, Shape, Site, Value, push_new,
+};
 
 impl<'a> Lift<'a> {
     pub(super) fn new_layer(&mut self, layer: Layer, arguments: &Arguments<'a>) -> Value<'a> {
@@ -17,45 +13,44 @@ impl<'a> Lift<'a> {
         let is_pretrained = arguments.may_be_true(usize::MAX, "pretrained")
             || arguments.may_be_true(usize::MAX, "weights");
         if layer.draws_parameters && !is_pretrained {
-            let generator = self.global(Global::Torch);
-            let drawn = self.draw(generator, Purpose::Parameters, Vec::new(), shown);
+            let drawn = self.draw_global(Global::Torch, Purpose::Parameters, [], shown);
             self.program.compute(cell, "initial", drawn.operands, shown);
         }
         let whole = self.heap.combine(arguments.all().filter(|it| it.is_data()));
         if !whole.operands.is_empty() {
             self.write_cell(id, whole.operands, shown);
         }
-        for value in arguments.all() {
-            self.absorb_all(id, value, shown);
-        }
+        self.absorb_each(id, arguments.all(), shown);
         Value::object(id)
     }
 
+    /// Makes all models in values parts of another.
+    pub(super) fn absorb_each<'v>(
+        &mut self,
+        id: ObjectId,
+        values: impl Iterator<Item = &'v Value<'a>>,
+        site: Site,
+    ) where
+        'a: 'v,
+    {
+        for value in values {
+            self.absorb_all(id, value, site);
+        }
+    }
+
     /// Makes all models in a value parts of another.
-    pub(super) fn absorb_all(&mut self, id: ObjectId, value: &Value<'a>, site: Site) {
+    fn absorb_all(&mut self, id: ObjectId, value: &Value<'a>, site: Site) {
         match &value.shape {
             Shape::Object(part) if self.heap.is_module(*part) => self.absorb(id, *part, site),
             Shape::Unknown(unknown) if !self.heap.is_keras(id) => {
                 let part = self.make_unknown_a_model(*unknown, value.operands.clone());
                 self.absorb(id, part, site);
             }
-            Shape::Object(part) => {
-                if let Kind::Container(container) = self.heap.object(*part).kind.clone() {
-                    for value in container
-                        .elements
-                        .iter()
-                        .chain(container.entries.iter().map(|(_, value, _)| value))
-                    {
-                        self.absorb_all(id, value, site);
-                    }
+            _ => {
+                for part in self.heap.parts_of(value) {
+                    self.absorb_all(id, &part, site);
                 }
             }
-            Shape::Tuple(parts) => {
-                for part in parts.iter() {
-                    self.absorb_all(id, part, site);
-                }
-            }
-            _ => {}
         }
     }
 
@@ -72,7 +67,6 @@ impl<'a> Lift<'a> {
         let Some(id) = value.as_object() else {
             return match &value.shape {
                 Shape::State(ids) => {
-                    let ids = ids.clone();
                     ids.first().map_or_else(|| value.clone(), |id| self.state_of(*id, site))
                 }
                 Shape::Plain => self.heap.data(value),
@@ -100,8 +94,7 @@ impl<'a> Lift<'a> {
             | Kind::Sampler { .. } => return value.clone(),
             kind => self.make(kind, "copy", site),
         };
-        let from = self.heap.cell(id);
-        self.write_state(copy, "copy", vec![Operand::Variable(from)], site);
+        self.write_state(copy, "copy", [self.heap.state(id)], site);
         let object = self.heap.object_mut(copy);
         object.class = original.class;
         object.fields = original.fields;
@@ -124,36 +117,19 @@ impl<'a> Heap<'a> {
         found
     }
 
-    pub(super) fn gather_models(&self, value: &Value<'a>, found: &mut Vec<ObjectId>, depth: usize) {
-        let mut add = |id: ObjectId| {
-            let root = self.root(id);
-            if !found.contains(&root) {
-                found.push(root);
-            }
-        };
+    fn gather_models(&self, value: &Value<'a>, found: &mut Vec<ObjectId>, depth: usize) {
         match &value.shape {
-            Shape::Parameters(ids) => ids.iter().for_each(|id| add(*id)),
-            Shape::Object(id) if self.is_module(*id) => add(*id),
-            Shape::Object(id) if depth > 0 => {
-                if let Kind::Container(container) = &self.object(*id).kind {
-                    for value in container
-                        .elements
-                        .iter()
-                        .chain(container.entries.iter().map(|(_, value, _)| value))
-                    {
-                        self.gather_models(value, found, depth - 1);
-                    }
+            Shape::Parameters(ids) => ids.iter().for_each(|id| push_new(found, self.root(*id))),
+            Shape::Object(id) if self.is_module(*id) => push_new(found, self.root(*id)),
+            _ if depth > 0 => {
+                for part in self.parts_of(value) {
+                    self.gather_models(&part, found, depth - 1);
                 }
-            }
-            Shape::Tuple(parts) if depth > 0 => {
-                parts.iter().for_each(|part| self.gather_models(part, found, depth - 1))
             }
             _ => {}
         }
         for root in self.roots_of(value.models) {
-            if !found.contains(&root) {
-                found.push(root);
-            }
+            push_new(found, root);
         }
     }
 }

@@ -1,9 +1,7 @@
 //! Operations of PyTorch that are nondeterministic with certain
 //! arguments.
 
-use super::Lift;
-use super::value::{Arguments, Value};
-use crate::library::{self, Effect, Layer};
+use super::{Arguments, Effect, Layer, Lift, Value, library};
 
 const INTERPOLATION: &str = "the gradient of a linear interpolation";
 const BAG: &str = "the gradient of EmbeddingBag";
@@ -15,7 +13,6 @@ impl<'a> Lift<'a> {
         name: &str,
         arguments: &Arguments<'a>,
     ) -> Option<Value<'a>> {
-        let site = arguments.site;
         let mode = |position: usize| arguments.get(position, "mode").and_then(Value::as_text);
         let is_linear = |position: usize| {
             let mode = mode(position).copied();
@@ -36,11 +33,7 @@ impl<'a> Lift<'a> {
             let layer = Layer { nondeterministic: Some(operation), ..layer };
             return Some(self.new_layer(layer, arguments));
         }
-        let mut whole = self.heap.combine(arguments.all());
-        if self.mode_of_call() {
-            whole.operands = self.program.nondeterministic(operation, whole.operands, site);
-        }
-        Some(whole)
+        Some(self.call_operation(operation, arguments))
     }
 }
 
@@ -52,10 +45,7 @@ pub(super) fn op_of_arguments(
     first: usize,
     is_learned: bool,
 ) -> Option<&'static str> {
-    let is_there = |name: &str| {
-        let passed = arguments.get(first, name);
-        passed.is_some_and(|it| !it.is_none())
-    };
+    let is_there = |name: &str| arguments.passed(first, name).is_some();
     match name {
         "bincount" if is_there("weights") => Some("a weighted bincount"),
         "median" if is_there("dim") => Some("the index of a median"),

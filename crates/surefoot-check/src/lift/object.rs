@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::Lift;
-use super::facts::LoopId;
-use super::framework::Framework;
-use super::scope::Slot;
-use super::value::{Class, ObjectId, Value};
-use crate::calculus::{Operand, Site, Variable};
-use crate::library::{Environment, Family, Global, Layer};
+use super::{
+    Class, Environment, Family, Framework, Global, Layer, Lift, LoopId, ObjectId, Operand, Site,
+    Slot, Value, Variable, push_new,
+};
 
 /// An object.
 #[derive(Clone, Debug)]
@@ -155,6 +152,18 @@ pub(super) struct Container<'a> {
     pub order: Option<(Environment, Variable)>,
 }
 
+impl<'a> Container<'a> {
+    /// All values in it.
+    pub(super) fn values(&self) -> impl Iterator<Item = &Value<'a>> {
+        self.elements.iter().chain(self.entries.iter().map(|(_, value, _)| value))
+    }
+
+    /// The value under a text.
+    pub(super) fn entry(&self, key: &str) -> Option<&Value<'a>> {
+        self.entries.iter().find(|(it, _, _)| *it == key).map(|(_, value, _)| value)
+    }
+}
+
 impl<'a> Lift<'a> {
     /// Creates an object. `name` names its variable until it is bound.
     pub(super) fn make(&mut self, kind: Kind<'a>, name: &str, site: Site) -> ObjectId {
@@ -177,12 +186,25 @@ impl<'a> Lift<'a> {
         id
     }
 
+    /// Creates an object whose state is computed from `operands`.
+    pub(super) fn make_new(
+        &mut self,
+        kind: Kind<'a>,
+        name: &str,
+        operands: impl IntoIterator<Item = Operand>,
+        site: Site,
+    ) -> Value<'a> {
+        let id = self.make(kind, name, site);
+        self.write_state(id, "new", operands, site);
+        Value::object(id)
+    }
+
     /// Computes the state of an object from `operands`.
     pub(super) fn write_state(
         &mut self,
         id: ObjectId,
         function: &str,
-        operands: Vec<Operand>,
+        operands: impl IntoIterator<Item = Operand>,
         site: Site,
     ) {
         let cell = self.heap.object(id).cell;
@@ -196,8 +218,8 @@ impl<'a> Lift<'a> {
         let kind = Kind::Module { gradients, number, trains: true, layer, averages: false };
         let id = self.make(kind, "parameters", site);
         self.heap.models.push(id);
-        self.write_state(id, "new", Vec::new(), site);
-        self.program.compute(gradients, "none", Vec::new(), site);
+        self.write_state(id, "new", [], site);
+        self.program.compute(gradients, "none", [], site);
         id
     }
 
@@ -214,12 +236,7 @@ impl<'a> Lift<'a> {
         let from = self.heap.object(part).cell;
         let root = self.heap.root(whole);
         let to = self.heap.object(root).cell;
-        self.program.compute(
-            to,
-            "parts",
-            vec![Operand::Variable(to), Operand::Variable(from)],
-            site,
-        );
+        self.program.compute(to, "parts", [to, from].map(Operand::Variable), site);
         self.heap.object_mut(part).owner = Some(whole);
         self.heap.object_mut(whole).parts.push(part);
         for id in [whole, root] {
@@ -259,48 +276,30 @@ impl<'a> Lift<'a> {
         };
         let mut roots: Vec<ObjectId> = Vec::new();
         for model in models {
-            let root = self.heap.root(model);
-            if !roots.contains(&root) {
-                roots.push(root);
-            }
+            push_new(&mut roots, self.heap.root(model));
         }
         if roots.is_empty() && tensors.is_empty() {
             roots = self.heap.all_roots();
         }
         let cell = self.heap.object(optimizer).cell;
-        let mut operands = vec![Operand::Variable(cell)];
-        let mut pairs = Vec::new();
-        for root in &roots {
-            if let Kind::Module { gradients, .. } = self.heap.object(*root).kind {
-                operands.push(Operand::Variable(gradients));
-                pairs.push((self.heap.object(*root).cell, gradients));
-            }
-        }
-        operands.extend(extra);
+        let pair =
+            |root: &ObjectId| Some((self.heap.object(*root).cell, self.heap.gradients(*root)?));
+        let pairs: Vec<(Variable, Variable)> = roots.iter().filter_map(pair).collect();
+        let gradients = pairs.iter().map(|(_, gradients)| *gradients);
+        let used = [cell].into_iter().chain(gradients).map(Operand::Variable);
         if !self.libraries.stateless_optimizers.contains(&optimizer) {
-            self.program.compute(cell, "moments", operands, site);
+            self.program.compute(cell, "moments", used.chain(extra.iter().copied()), site);
         }
         for (parameters, gradients) in pairs {
-            let mut operands = vec![
-                Operand::Variable(parameters),
-                Operand::Variable(gradients),
-                Operand::Variable(cell),
-            ];
-            operands.extend(extra);
-            self.program.compute(parameters, "step", operands, site);
+            let operands = [parameters, gradients, cell].map(Operand::Variable).into_iter();
+            self.program.compute(parameters, "step", operands.chain(extra.iter().copied()), site);
         }
         for tensor in tensors {
-            self.program.compute(
-                tensor,
-                "step",
-                vec![Operand::Variable(tensor), Operand::Variable(cell)],
-                site,
-            );
+            self.program.compute(tensor, "step", [tensor, cell].map(Operand::Variable), site);
             self.program.note_trained(tensor);
         }
         for root in roots {
-            let cell = self.heap.object(root).cell;
-            self.program.note_trained(cell);
+            self.program.note_trained(self.heap.object(root).cell);
         }
         self.program.note_step(site);
     }
@@ -313,8 +312,8 @@ impl<'a> Lift<'a> {
             models.iter().map(|id| self.heap.root(*id)).collect()
         };
         for root in roots {
-            if let Kind::Module { gradients, .. } = self.heap.object(root).kind {
-                self.program.compute(gradients, "none", Vec::new(), site);
+            if let Some(gradients) = self.heap.gradients(root) {
+                self.program.compute(gradients, "none", [], site);
             }
         }
     }
@@ -326,10 +325,9 @@ impl<'a> Lift<'a> {
             roots = self.heap.all_roots();
         }
         for root in roots {
-            if let Kind::Module { gradients, .. } = self.heap.object(root).kind {
-                let parameters = self.heap.object(root).cell;
-                let mut operands =
-                    vec![Operand::Variable(gradients), Operand::Variable(parameters)];
+            if let Some(gradients) = self.heap.gradients(root) {
+                let own = [gradients, self.heap.object(root).cell].map(Operand::Variable);
+                let mut operands = own.to_vec();
                 operands.extend(&loss.operands);
                 operands.extend(self.program.open_orders());
                 self.program.compute(gradients, "backward", operands, site);

@@ -2,11 +2,7 @@
 
 use std::rc::Rc;
 
-use super::Lift;
-use super::heap::Heap;
-use super::object::Kind;
-use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::Operand;
+use super::{Arguments, Heap, Kind, Lift, ObjectId, Operand, Shape, Value, push_new};
 
 impl<'a> Lift<'a> {
     /// Calls an object: a model with its input, a transform with a sample.
@@ -14,14 +10,9 @@ impl<'a> Lift<'a> {
         let site = arguments.site;
         match self.heap.object(id).kind.clone() {
             Kind::Module { layer, .. } => {
-                let copied = self
-                    .heap
-                    .object(id)
-                    .copy_of
-                    .map(|original| (self.heap.root(original), self.heap.actual(id)));
-                if let Some(pair) = copied {
-                    self.heap.copies.push(pair);
-                }
+                let original = self.heap.object(id).copy_of;
+                let copied = original.map(|it| (self.heap.root(it), self.heap.actual(id)));
+                self.heap.copies.extend(copied);
                 let result = self.call_model(id, layer, arguments);
                 if copied.is_some() {
                     self.heap.copies.pop();
@@ -31,28 +22,13 @@ impl<'a> Lift<'a> {
             Kind::Transform { layer, global, parts } => {
                 let mut value = self.heap.combine(arguments.all());
                 for part in parts {
-                    let arguments = Arguments::of(vec![value], site);
-                    let result = self.call_value(part, arguments);
-                    value = self.heap.data(&result);
+                    value = self.apply(part, value, site);
                 }
-                self.apply_layer(layer, global, true, value, site)
+                self.apply_layer(layer, None, global, true, value, site)
             }
-            _ => match self
-                .heap
-                .object(id)
-                .class
-                .clone()
-                .and_then(|class| self.class_attribute(&class, "__call__"))
-            {
-                Some(Value { shape: Shape::Function(function), .. }) => {
-                    let bound = self.bind_method(&function, id);
-                    self.enter(&bound, arguments)
-                }
-                _ => {
-                    let mut whole = self.heap.combine(arguments.all());
-                    whole.depend_on(&self.heap.data(&Value::object(id)));
-                    whole
-                }
+            _ => match self.hook(id, "__call__") {
+                Some(function) => self.enter(&function, arguments),
+                None => self.heap.combine_with(&arguments, &Value::object(id)),
             },
         }
     }
@@ -68,11 +44,8 @@ impl<'a> Lift<'a> {
         match (name, arguments.first()) {
             ("state_dict", _) if !matches!(self.heap.object(id).kind, Kind::Plain) => {
                 let root = self.heap.root(id);
-                return Value {
-                    shape: Shape::State(Rc::new([root])),
-                    operands: Vec::new(),
-                    models: self.heap.models_of(root),
-                };
+                let models = self.heap.models_of(root);
+                return Value::of(Shape::State(Rc::new([root]))).with_models(models);
             }
             ("load_state_dict", Some(state)) => {
                 let state = state.clone();
@@ -81,7 +54,7 @@ impl<'a> Lift<'a> {
             }
             _ => {}
         }
-        if matches!(self.heap.object(id).kind, Kind::Container(_)) {
+        if self.heap.container(id).is_some() {
             return self.call_container_method(id, name, arguments);
         }
         match self.heap.object(id).kind.clone() {
@@ -91,10 +64,9 @@ impl<'a> Lift<'a> {
                     self.call_keras_optimizer(id, name, &arguments).unwrap_or_default()
                 }
                 "step" => {
-                    if let Some(closure) =
-                        arguments.get(0, "closure").filter(|it| !it.is_data()).cloned()
-                    {
-                        self.call_value(closure, Arguments::of(Vec::new(), site));
+                    let closure = arguments.get(0, "closure").filter(|it| !it.is_data());
+                    if let Some(closure) = closure {
+                        self.call_with(closure.clone(), Vec::new(), site);
                     }
                     self.optimizer_step(id, &[], site);
                     Value::constant()
@@ -116,9 +88,9 @@ impl<'a> Lift<'a> {
                 "step" | "step_update" | "batch_step" => {
                     let whole = self.heap.combine(arguments.all());
                     self.write_cell(id, whole.operands, site);
-                    let cell = self.heap.object(id).cell;
+                    let rate = Operand::Variable(self.heap.object(id).cell);
                     for optimizer in optimizers {
-                        self.write_cell(optimizer, vec![Operand::Variable(cell)], site);
+                        self.write_cell(optimizer, [rate], site);
                     }
                     Value::constant()
                 }
@@ -134,15 +106,9 @@ impl<'a> Lift<'a> {
                     Value::constant()
                 }
                 "update" => {
-                    let gradients: Vec<Operand> = self
-                        .heap
-                        .all_roots()
-                        .into_iter()
-                        .filter_map(|root| match self.heap.object(root).kind {
-                            Kind::Module { gradients, .. } => Some(Operand::Variable(gradients)),
-                            _ => None,
-                        })
-                        .collect();
+                    let roots = self.heap.all_roots().into_iter();
+                    let gradients = roots.filter_map(|root| self.heap.gradients(root));
+                    let gradients: Vec<Operand> = gradients.map(Operand::Variable).collect();
                     self.write_cell(id, gradients, site);
                     Value::constant()
                 }
@@ -150,24 +116,11 @@ impl<'a> Lift<'a> {
             },
             Kind::Generator(_) => self.call_generator_method(id, name, arguments),
             Kind::Container(_) => Value::constant(),
-            Kind::Dataset { from, .. } => match name {
-                "__getitem__" => self.element_of_object(
-                    id,
-                    Operand::Constant(
-                        self.program
-                            .functions
-                            .get("count")
-                            .copied()
-                            .unwrap_or(crate::calculus::Symbol(0)),
-                    ),
-                    site,
-                ),
-                _ => {
-                    let mut whole = self.heap.combine(arguments.all());
-                    whole.depend_on(&self.heap.data(&from));
-                    whole
-                }
-            },
+            Kind::Dataset { .. } if name == "__getitem__" => {
+                let by = Operand::Constant(self.program.function("count"));
+                self.element_of_object(id, by, site)
+            }
+            Kind::Dataset { from, .. } => self.heap.combine_with(&arguments, &from),
             Kind::Framework(framework) => {
                 self.call_framework_method(id, &framework, name, arguments)
             }
@@ -179,12 +132,12 @@ impl<'a> Lift<'a> {
                 if let Some(value) = self.call_variable_method(id, name, &arguments) {
                     return value;
                 }
-                let whole = self.heap.combine(arguments.all());
                 if name == "reset" {
-                    self.write_state(id, "new", Vec::new(), site);
+                    self.write_state(id, "new", [], site);
                     return Value::constant();
                 }
                 if matches!(name, "step" | "update" | "push" | "add") {
+                    let whole = self.heap.combine(arguments.all());
                     self.write_cell(id, whole.operands, site);
                     return Value::constant();
                 }
@@ -205,12 +158,9 @@ impl<'a> Lift<'a> {
 
 impl<'a> Heap<'a> {
     /// The state of an object and the arguments of a call, as data.
-    pub(super) fn state_and(&mut self, id: ObjectId, arguments: &Arguments<'a>) -> Value<'a> {
+    pub(super) fn state_and(&self, id: ObjectId, arguments: &Arguments<'a>) -> Value<'a> {
         let mut whole = self.combine(arguments.all());
-        let cell = Operand::Variable(self.cell(id));
-        if !whole.operands.contains(&cell) {
-            whole.operands.push(cell);
-        }
+        push_new(&mut whole.operands, self.state(id));
         whole
     }
 }

@@ -1,9 +1,6 @@
 //! Optimizers and their schedules.
 
-use super::Lift;
-use super::object::Kind;
-use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site, Variable};
+use super::{Arguments, Kind, Lift, ObjectId, Operand, Shape, Site, Value, Variable};
 
 impl<'a> Lift<'a> {
     /// An optimizer of the parameters that are its first argument.
@@ -18,11 +15,9 @@ impl<'a> Lift<'a> {
             }
         }
         let mut tensors: Vec<Variable> = Vec::new();
-        if models.is_empty() {
-            for value in passed.iter().chain(&parts) {
-                if let [Operand::Variable(variable)] = value.operands[..] {
-                    tensors.push(variable);
-                }
+        for value in passed.iter().chain(&parts).filter(|_| models.is_empty()) {
+            if let [Operand::Variable(variable)] = value.operands[..] {
+                tensors.push(variable);
             }
         }
         let id = self.make(Kind::Optimizer { models, tensors }, "optimizer", site);
@@ -38,10 +33,9 @@ impl<'a> Lift<'a> {
         for part in &parts {
             self.optimizer_in(part, site);
         }
-        let unknown = parts.iter().filter(|it| matches!(it.shape, Shape::Unknown(_)));
-        let unknown: Vec<Value<'a>> = unknown.cloned().collect();
+        parts.retain(|it| matches!(it.shape, Shape::Unknown(_)));
         let mut all = self.heap.objects_in(value);
-        all.extend(unknown.iter().filter_map(|it| self.optimizer_in(it, site)));
+        all.extend(parts.iter().filter_map(|it| self.optimizer_in(it, site)));
         all
     }
 
@@ -64,8 +58,7 @@ impl<'a> Lift<'a> {
     pub(super) fn make_scheduler(&mut self, arguments: &Arguments<'a>) -> ObjectId {
         let site = arguments.site;
         let mut optimizers = Vec::new();
-        let passed: Vec<Value<'a>> = arguments.all().cloned().collect();
-        for value in &passed {
+        for value in arguments.all() {
             let Some(id) = self.optimizer_in(value, site) else {
                 continue;
             };

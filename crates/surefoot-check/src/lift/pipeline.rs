@@ -1,15 +1,13 @@
 //! Pipelines of `tf.data`.
 
-use std::rc::Rc;
+use super::{
+    Arguments, Environment, Family, Framework, Global, Heap, Lift, ObjectId, Operand, Purpose,
+    Shape, Site, Value, Variable, is_one_of,
+};
 
-use super::Lift;
-use super::facts::Purpose;
-use super::framework::Framework;
-use super::heap::Heap;
-use super::object::Kind;
-use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site, Variable};
-use crate::library::{Environment, Family, Global};
+/// Methods that select or group elements.
+const SELECTIONS: &str = "batch padded_batch prefetch repeat take skip shard filter unbatch window rebatch \
+    snapshot take_while ragged_batch ignore_errors bucket_by_sequence_length batch_and_drop_remainder";
 
 /// A `tf.data` pipeline: source of the elements and stages.
 #[derive(Clone, Debug)]
@@ -43,15 +41,13 @@ impl<'a> Lift<'a> {
     /// A pipeline from the arguments of the call that makes it.
     pub(super) fn new_pipeline(&mut self, name: &str, arguments: &Arguments<'a>) -> Value<'a> {
         let site = arguments.site;
-        let first = arguments.first().or_else(|| {
-            ["tensors", "filenames", "generator", "datasets", "elems"]
-                .into_iter()
-                .find_map(|name| arguments.name(name))
-        });
+        let names = ["tensors", "filenames", "generator", "datasets", "elems"];
+        let named = || names.into_iter().find_map(|name| arguments.name(name));
+        let first = arguments.first().or_else(named);
         let source = match first {
             // A function that yields elements.
             Some(value) if name.ends_with("from_generator") => {
-                let called = self.call_value(value.clone(), Arguments::of(Vec::new(), site));
+                let called = self.call_with(value.clone(), Vec::new(), site);
                 match called.shape {
                     Shape::Partial(_) => called,
                     _ => self.heap.data(&called),
@@ -70,9 +66,7 @@ impl<'a> Lift<'a> {
         {
             stages.push(self.shuffle_stage(None, true, site));
         }
-        let pipeline = Framework::Pipeline(Pipeline { source, stages });
-        let id = self.make_framework(pipeline, "dataset", site);
-        Value::object(id)
+        self.make_pipeline(source, stages, site)
     }
 
     /// Batches from the files of a directory, shuffled by default.
@@ -83,9 +77,17 @@ impl<'a> Lift<'a> {
             stages.push(self.shuffle_stage(arguments.name("seed"), true, site));
         }
         let source = self.heap.combine(arguments.all());
+        self.make_pipeline(source, stages, site)
+    }
+
+    fn make_pipeline(
+        &mut self,
+        source: Value<'a>,
+        stages: Vec<Stage<'a>>,
+        site: Site,
+    ) -> Value<'a> {
         let pipeline = Framework::Pipeline(Pipeline { source, stages });
-        let id = self.make_framework(pipeline, "dataset", site);
-        Value::object(id)
+        Value::object(self.make_framework(pipeline, "dataset", site))
     }
 
     /// A shuffle. It has a generator of its own, with a seed that is drawn from the global generator when the
@@ -98,10 +100,7 @@ impl<'a> Lift<'a> {
     ) -> Stage<'a> {
         let seed = match seed.filter(|it| !it.is_none()) {
             Some(seed) => self.heap.data(seed),
-            None => {
-                let generator = self.global(Global::TensorFlow);
-                self.draw(generator, Purpose::Order, Vec::new(), site)
-            }
+            None => self.draw_global(Global::TensorFlow, Purpose::Order, [], site),
         };
         if !reshuffles {
             return Stage::Values(seed);
@@ -139,9 +138,8 @@ impl<'a> Lift<'a> {
             "with_options" => {
                 let options = arguments.first().and_then(Value::as_object);
                 let is_loose = options.is_some_and(|id| {
-                    ["deterministic", "experimental_deterministic"]
-                        .into_iter()
-                        .any(|field| is_false(self.heap.field(id, field).as_ref()))
+                    let mut fields = ["deterministic", "experimental_deterministic"].into_iter();
+                    fields.any(|field| is_false(self.heap.field(id, field).as_ref()))
                 });
                 if is_loose {
                     stages.push(self.arrival_stage(name, site));
@@ -151,7 +149,7 @@ impl<'a> Lift<'a> {
             "cache" => {
                 for stage in &mut stages {
                     if let Stage::Shuffle { generator, site } = *stage {
-                        let order = self.draw(generator, Purpose::Order, Vec::new(), site);
+                        let order = self.draw(generator, Purpose::Order, [], site);
                         *stage = Stage::Values(order);
                     }
                 }
@@ -163,37 +161,16 @@ impl<'a> Lift<'a> {
                     Value::of(Shape::Tuple([Some(source), other].into_iter().flatten().collect()));
             }
             "as_numpy_iterator" => return Value::object(id),
-            "batch"
-            | "padded_batch"
-            | "prefetch"
-            | "repeat"
-            | "take"
-            | "skip"
-            | "shard"
-            | "filter"
-            | "unbatch"
-            | "window"
-            | "rebatch"
-            | "snapshot"
-            | "take_while"
-            | "ragged_batch"
-            | "ignore_errors"
-            | "bucket_by_sequence_length"
-            | "batch_and_drop_remainder" => {
+            _ if is_one_of(name, SELECTIONS) => {
                 let values = self.heap.combine(arguments.all().filter(|it| it.is_data()));
                 if !values.operands.is_empty() {
                     stages.push(Stage::Values(values));
                 }
             }
-            "reduce" => {
-                let mut whole = self.heap.combine(arguments.all());
-                whole.operands.push(Operand::Variable(self.heap.cell(id)));
-                return whole;
-            }
+            "reduce" => return self.heap.state_and(id, arguments),
             _ => return Value::constant(),
         }
-        let next = Framework::Pipeline(Pipeline { source, stages });
-        Value::object(self.make_framework(next, "dataset", site))
+        self.make_pipeline(source, stages, site)
     }
 
     fn arrival_stage(&mut self, call: &str, site: Site) -> Stage<'a> {
@@ -211,7 +188,7 @@ impl<'a> Lift<'a> {
         let mut operands = Vec::new();
         for stage in &pipeline.stages {
             if let Stage::Shuffle { generator, site } = stage {
-                let order = self.draw(*generator, Purpose::Order, Vec::new(), *site);
+                let order = self.draw(*generator, Purpose::Order, [], *site);
                 operands.extend(order.operands);
             }
         }
@@ -227,7 +204,7 @@ impl<'a> Lift<'a> {
         site: Site,
     ) -> Value<'a> {
         let cell = Operand::Variable(self.heap.object(id).cell);
-        let mut value = self.element_of_source(&pipeline.source, &[by, cell], site);
+        let mut value = self.element_of_source(&pipeline.source, [by, cell], site);
         for stage in &pipeline.stages {
             value = match stage {
                 Stage::Shuffle { .. } => value,
@@ -236,25 +213,21 @@ impl<'a> Lift<'a> {
                         Shape::Tuple(parts) => parts.to_vec(),
                         _ => vec![value.clone()],
                     };
-                    let arguments = Arguments::of(positional, site);
-                    let result = self.call_value(function.clone(), arguments);
+                    let result = self.call_with(function.clone(), positional, site);
                     self.flattened(result, by, site)
                 }
-                Stage::Arrival(order) => {
-                    self.heap.with_operands(value, &[Operand::Variable(*order)])
+                Stage::Arrival(order) => self.heap.joined(value, &Value::variable(*order)),
+                Stage::Values(more) => {
+                    self.heap.joined(value, &Value::plain(more.operands.clone()))
                 }
-                Stage::Values(more) => self.heap.with_operands(value, &more.operands),
-                Stage::Enumerate => {
-                    Value::of(Shape::Tuple(Rc::new([Value::plain(vec![by]), value])))
-                }
+                Stage::Enumerate => Value::tuple([Value::plain(vec![by]), value]),
             };
         }
         // Elements are copied, so that unpacking them later sees the value at this point.
         match &value.shape {
             Shape::Tuple(parts) => {
-                let parts: Vec<Value<'a>> =
-                    parts.iter().map(|part| self.settled_element(part, site)).collect();
-                Value::tuple(parts)
+                let parts = parts.iter().map(|part| self.settled_element(part, site));
+                Value::of(Shape::Tuple(parts.collect()))
             }
             _ => self.settled_element(&value, site),
         }
@@ -268,29 +241,23 @@ impl<'a> Lift<'a> {
         self.program.computed("element", data.operands, data.models, site)
     }
 
-    fn element_of_source(&mut self, source: &Value<'a>, by: &[Operand], site: Site) -> Value<'a> {
-        match &source.shape {
-            Shape::Tuple(parts) => {
-                let parts: Vec<Value<'a>> =
-                    parts.iter().map(|part| self.element_of_source(part, by, site)).collect();
-                Value::tuple(parts)
+    fn element_of_source(&mut self, source: &Value<'a>, by: [Operand; 2], site: Site) -> Value<'a> {
+        match (&source.shape, by[0]) {
+            (Shape::Tuple(parts), _) => {
+                let parts = parts.iter().map(|part| self.element_of_source(part, by, site));
+                Value::of(Shape::Tuple(parts.collect()))
             }
-            Shape::Object(part) => match (self.heap.pipeline(*part), by.first()) {
-                (Some(pipeline), Some(counter)) => {
-                    self.element_of_pipeline(*part, &pipeline, *counter, site)
-                }
-                _ => {
-                    let data = self.heap.data(source);
-                    self.heap.with_operands(data, by)
-                }
-            },
-            Shape::Partial(_) | Shape::Function(_) => match by.first() {
-                Some(Operand::Variable(counter)) => self.element(source, *counter, site),
-                _ => Value::constant(),
-            },
+            (Shape::Object(part), counter) if let Some(pipeline) = self.heap.pipeline(*part) => {
+                self.element_of_pipeline(*part, &pipeline, counter, site)
+            }
+            (Shape::Partial(_) | Shape::Function(_), Operand::Variable(counter)) => {
+                self.element(source, counter, site)
+            }
+            (Shape::Partial(_) | Shape::Function(_), _) => Value::constant(),
             _ => {
-                let data = self.heap.data(source);
-                self.heap.with_operands(data, by)
+                let mut data = self.heap.data(source);
+                data.depend_on(&Value::plain(by.to_vec()));
+                data
             }
         }
     }
@@ -310,27 +277,10 @@ impl<'a> Lift<'a> {
 impl<'a> Heap<'a> {
     /// The pipeline that an object is.
     pub(super) fn pipeline(&self, id: ObjectId) -> Option<Pipeline<'a>> {
-        match &self.object(id).kind {
-            Kind::Framework(framework) => match &**framework {
-                Framework::Pipeline(pipeline) => Some(pipeline.clone()),
-                _ => None,
-            },
+        match self.framework(id)? {
+            Framework::Pipeline(pipeline) => Some(pipeline.clone()),
             _ => None,
         }
-    }
-
-    pub(super) fn with_operands(&self, value: Value<'a>, operands: &[Operand]) -> Value<'a> {
-        if let Shape::Tuple(parts) = &value.shape {
-            let parts = parts.iter().map(|part| self.with_operands(part.clone(), operands));
-            return Value::of(Shape::Tuple(parts.collect()));
-        }
-        let mut data = self.data(&value);
-        for operand in operands {
-            if !data.operands.contains(operand) {
-                data.operands.push(*operand);
-            }
-        }
-        data
     }
 }
 

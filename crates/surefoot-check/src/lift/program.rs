@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::facts::{BranchId, Lifted, LoopId, Moment, NondeterministicOp, Rewrite, Unknown};
-use super::value::{Models, Value};
-use crate::calculus::{Label, Operand, Program, Site, Statement, Symbol, Variable};
-use crate::library::{DYNAMIC_NAME, Environment};
+use super::{
+    BranchId, DYNAMIC_NAME, Environment, Label, Lifted, LoopId, Models, Moment, NondeterministicOp,
+    Operand, Program, Rewrite, Site, Statement, Symbol, Unknown, Value, Variable,
+};
 
 /// Number of statements after which functions are no longer entered, which bounds the time per script.
 const MAX_STATEMENTS: usize = 40_000;
@@ -99,10 +99,11 @@ impl<'a> ProgramBuilder<'a> {
         &mut self,
         target: Variable,
         name: &str,
-        operands: Vec<Operand>,
+        operands: impl IntoIterator<Item = Operand>,
         site: Site,
     ) {
         let function = self.function(name);
+        let operands = operands.into_iter().collect();
         self.emit(Statement::Compute { target, function, operands, site });
     }
 
@@ -161,19 +162,29 @@ impl<'a> ProgramBuilder<'a> {
         }
     }
 
-    /// Computes a value into a new variable.
+    /// Computes a value into a new variable, with the function of the same name.
     pub(super) fn computed(
         &mut self,
         name: &str,
-        operands: Vec<Operand>,
+        operands: impl IntoIterator<Item = Operand>,
+        models: Models,
+        site: Site,
+    ) -> Value<'a> {
+        self.computed_as(name, name, operands, models, site)
+    }
+
+    /// Computes a value into a new variable.
+    pub(super) fn computed_as(
+        &mut self,
+        name: &str,
+        function: &str,
+        operands: impl IntoIterator<Item = Operand>,
         models: Models,
         site: Site,
     ) -> Value<'a> {
         let target = self.program.variable(name);
-        self.compute(target, name, operands, site);
-        let mut value = Value::variable(target);
-        value.models = models;
-        value
+        self.compute(target, function, operands, site);
+        Value::variable(target).with_models(models)
     }
 }
 

@@ -1,12 +1,9 @@
 //! Checkpoints: saves, loads and restores.
 
-use super::Lift;
-use super::facts::{Holdings, Key, Load, Moment, Restore, Role};
-use super::heap::Heap;
-use super::object::Kind;
-use super::program::ProgramBuilder;
-use super::value::{Arguments, LoadId, ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site, Statement, Variable};
+use super::{
+    Arguments, Heap, Holdings, Key, Kind, Lift, Load, LoadId, Moment, ObjectId, Operand,
+    ProgramBuilder, Restore, Role, Shape, Site, Statement, Value, Variable,
+};
 
 impl<'a> Lift<'a> {
     /// A call that saves a value.
@@ -19,15 +16,10 @@ impl<'a> Lift<'a> {
             self.note_save(holdings, file, site);
             return;
         }
-        let mut models: Vec<Operand> = holdings
-            .objects
-            .iter()
-            .filter(|id| self.heap.is_module(**id))
-            .map(|id| Operand::Variable(self.heap.cell(*id)))
-            .collect();
         // Stored copies of weights are outputs too.
         let kept = holdings.variables.iter().filter(|it| self.heap.kept_states.contains(it));
-        models.extend(kept.copied().map(Operand::Variable));
+        let models = self.heap.cells_of_models(&holdings);
+        let models: Vec<Operand> = models.chain(kept.copied()).map(Operand::Variable).collect();
         if !models.is_empty() {
             self.program.emit(Statement::Output { operands: models, site });
         } else if self.libraries.uses_jax && !self.program.loops.is_empty() {
@@ -46,29 +38,17 @@ impl<'a> Lift<'a> {
         }
         let has_memory = holdings.objects.iter().any(|id| {
             let role = self.heap.role(*id);
-            matches!(
-                role,
-                Some(
-                    Role::Optimizer
-                        | Role::Scheduler
-                        | Role::Scaler
-                        | Role::Global(_)
-                        | Role::Generator(_)
-                )
-            )
+            matches!(role, Some(Role::Optimizer | Role::Scheduler | Role::Scaler))
+                || matches!(role, Some(Role::Global(_) | Role::Generator(_)))
         });
         let loops = &self.program.facts.loops;
         let has_position = self.program.loops.iter().any(|id| {
             loops[id.0 as usize].positions.iter().any(|it| holdings.variables.contains(it))
         });
         let has_model = holdings.objects.iter().any(|id| self.heap.is_module(*id));
-        let is_loaded = has_model
-            && self
-                .program
-                .facts
-                .loads
-                .iter()
-                .any(|load| load.file.is_some() && load.file.as_deref() == file);
+        let mut loads = self.program.facts.loads.iter();
+        let is_loaded =
+            has_model && loads.any(|load| load.file.is_some() && load.file.as_deref() == file);
         has_memory || (has_model && has_position && self.program.is_resumed(holdings)) || is_loaded
     }
 
@@ -94,15 +74,14 @@ impl<'a> Lift<'a> {
                     && self.heap.is_module(root)
                     && self.program.loops.is_empty()
                 {
-                    self.program.compute(cell, "loaded", Vec::new(), site);
+                    self.program.compute(cell, "loaded", [], site);
                 }
             }
             _ => {
-                let operands = match &state.shape {
+                let mut all = match &state.shape {
                     Shape::State(_) if !state.operands.is_empty() => state.operands.clone(),
                     _ => self.heap.data(state).operands,
                 };
-                let mut all = operands;
                 if self.heap.is_module(self.heap.root(id))
                     && self.heap.root(id) != self.heap.actual(id)
                 {
@@ -118,12 +97,9 @@ impl<'a> Lift<'a> {
 
     /// Outputs the parameters of all models, because a file keeps them.
     pub(super) fn output_models(&mut self, site: Site) {
-        let operands: Vec<Operand> = self
-            .heap
-            .all_roots()
-            .into_iter()
-            .map(|root| Operand::Variable(self.heap.object(root).cell))
-            .collect();
+        let roots = self.heap.all_roots().into_iter();
+        let operands: Vec<Operand> =
+            roots.map(|root| Operand::Variable(self.heap.object(root).cell)).collect();
         if !operands.is_empty() {
             self.program.emit(Statement::Output { operands, site });
         }
@@ -146,12 +122,10 @@ impl<'a> ProgramBuilder<'a> {
     /// File name if known, otherwise the expression.
     pub(super) fn file_name(&self, value: Option<&Value<'a>>) -> Option<String> {
         let value = value?;
-        if let Some(text) = value.as_text() {
-            return Some((*text).to_owned());
-        }
-        match value.operands[..] {
-            [Operand::Variable(variable)] => {
-                Some(format!("{}#{}", self.program.name(variable), variable.0))
+        match (value.as_text(), &value.operands[..]) {
+            (Some(text), _) => Some((*text).to_owned()),
+            (None, [Operand::Variable(variable)]) => {
+                Some(format!("{}#{}", self.program.name(*variable), variable.0))
             }
             _ => None,
         }
@@ -208,10 +182,7 @@ impl<'a> Heap<'a> {
         let variables = |operands: &[Operand]| -> Vec<Variable> {
             let mut found = Vec::new();
             for operand in operands {
-                let mut next = match operand {
-                    Operand::Variable(variable) => Some(*variable),
-                    _ => None,
-                };
+                let mut next = operand.variable();
                 // Saving a parameter saves the argument passed for it.
                 while let Some(variable) = next.filter(|it| !found.contains(it)) {
                     found.push(variable);
@@ -227,8 +198,7 @@ impl<'a> Heap<'a> {
             }
             Shape::Tuple(parts) => {
                 for part in parts.iter() {
-                    let part = self.holdings(part, depth.saturating_sub(1));
-                    add(&mut holdings, &part);
+                    add(&mut holdings, &self.holdings(part, depth.saturating_sub(1)));
                 }
             }
             Shape::Object(id) => {
@@ -241,22 +211,17 @@ impl<'a> Heap<'a> {
                         for (name, value, site) in &container.entries {
                             let inner = self.holdings(value, depth - 1);
                             add(&mut holdings, &inner);
-                            holdings.keys.push(Key {
-                                name: (*name).to_owned(),
-                                site: Some(*site),
-                                holdings: inner,
-                            });
+                            let (name, site) = ((*name).to_owned(), Some(*site));
+                            holdings.keys.push(Key { name, site, holdings: inner });
                         }
                         for element in &container.elements {
-                            let inner = self.holdings(element, depth - 1);
-                            add(&mut holdings, &inner);
+                            add(&mut holdings, &self.holdings(element, depth - 1));
                         }
                         holdings.is_open |= !container.is_closed && container.entries.is_empty();
                     }
                     Kind::Plain => {
                         for slot in self.object(id).fields.values() {
-                            let inner = self.holdings(&self.read(slot), depth - 1);
-                            add(&mut holdings, &inner);
+                            add(&mut holdings, &self.holdings(&self.read(slot), depth - 1));
                         }
                     }
                     _ => {}
@@ -270,5 +235,11 @@ impl<'a> Heap<'a> {
             }
         }
         holdings
+    }
+
+    /// Variables of the models that a saved value contains.
+    pub(super) fn cells_of_models(&self, holdings: &Holdings) -> impl Iterator<Item = Variable> {
+        let models = holdings.objects.iter().filter(|id| self.is_module(**id));
+        models.map(|id| self.cell(*id))
     }
 }

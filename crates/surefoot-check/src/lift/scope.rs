@@ -3,11 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use super::Lift;
-use super::object::Kind;
-use super::value::{FrameId, Models, ObjectId, Shape, Value};
-use crate::FileId;
-use crate::calculus::Variable;
+use super::{FileId, FrameId, Kind, Lift, Models, ObjectId, Shape, Value, Variable};
 
 /// Name of the variable of a call's result.
 pub(super) const RESULT: &str = "result";
@@ -46,6 +42,13 @@ pub(super) enum Owner {
     Object(ObjectId),
 }
 
+impl<'a> Slot<'a> {
+    /// A binding without a variable.
+    pub(super) fn of(value: Value<'a>) -> Slot<'a> {
+        Slot { shape: value.shape, variable: None, models: value.models }
+    }
+}
+
 /// A change of a slot, for undo.
 #[derive(Clone, Debug)]
 pub(super) struct Change<'a> {
@@ -66,8 +69,8 @@ pub(super) struct Scope<'a> {
     pub module_frames: BTreeMap<FileId, FrameId>,
     /// The first library that each file imports all names of.
     pub stars: BTreeMap<FileId, Rc<str>>,
-    /// Variable of each slot: is an object's, id of the owner, name.
-    pub slot_variables: HashMap<(bool, u32, &'a str), Variable>,
+    /// Variable of each slot.
+    pub slot_variables: HashMap<(Owner, &'a str), Variable>,
     /// Changes to slots since the outermost open branch began.
     pub changes: Vec<Change<'a>>,
     /// Number of frames and objects at the start of each open branch.
@@ -102,21 +105,13 @@ impl<'a> Lift<'a> {
         name: &'a str,
         slot: Option<Slot<'a>>,
     ) -> Option<Slot<'a>> {
-        match owner {
-            Owner::Frame(frame) => {
-                let slots = &mut self.scope.frames[frame.0 as usize].slots;
-                match slot {
-                    Some(slot) => slots.insert(name, slot),
-                    None => slots.remove(name),
-                }
+        match (owner, slot) {
+            (Owner::Frame(id), Some(slot)) => {
+                self.scope.frames[id.0 as usize].slots.insert(name, slot)
             }
-            Owner::Object(object) => {
-                let fields = &mut self.heap.object_mut(object).fields;
-                match slot {
-                    Some(slot) => fields.insert(name, slot),
-                    None => fields.remove(name),
-                }
-            }
+            (Owner::Frame(id), None) => self.scope.frames[id.0 as usize].slots.remove(name),
+            (Owner::Object(id), Some(slot)) => self.heap.object_mut(id).fields.insert(name, slot),
+            (Owner::Object(id), None) => self.heap.object_mut(id).fields.remove(name),
         }
     }
 
@@ -139,14 +134,11 @@ impl<'a> Lift<'a> {
             return *variable;
         }
         // The same slot has the same variable in all branches.
-        let key = (
-            matches!(owner, Owner::Object(_)),
-            match owner {
-                Owner::Frame(frame) => frame.0,
-                Owner::Object(object) => self.heap.actual(object).0,
-            },
-            name,
-        );
+        let owner = match owner {
+            Owner::Frame(_) => owner,
+            Owner::Object(object) => Owner::Object(self.heap.actual(object)),
+        };
+        let key = (owner, name);
         if let Some(variable) = self.scope.slot_variables.get(&key) {
             return *variable;
         }

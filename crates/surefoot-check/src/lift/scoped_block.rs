@@ -1,9 +1,6 @@
 //! `with` blocks.
 
-use super::Lift;
-use super::value::Shape;
-use crate::calculus::Operand;
-use crate::library::{self, Effect};
+use super::{Effect, Lift, Operand, Shape, library};
 use ruff_python_ast::{Expr, StmtWith};
 use ruff_text_size::Ranged;
 use std::rc::Rc;
@@ -22,7 +19,7 @@ impl<'a> Lift<'a> {
                 let site = self.site(item.range());
                 let kept = self.program.variable("kept");
                 let cell = self.heap.object(generator).cell;
-                self.program.compute(kept, "copy", vec![Operand::Variable(cell)], site);
+                self.program.compute(kept, "copy", [Operand::Variable(cell)], site);
                 forked = Some((cell, kept, site));
             }
             if let Some(target) = &item.optional_vars {
@@ -40,7 +37,7 @@ impl<'a> Lift<'a> {
             self.execution.no_grad_calls.pop();
         }
         if let Some((cell, kept, site)) = forked {
-            self.program.compute(cell, "copy", vec![Operand::Variable(kept)], site);
+            self.program.compute(cell, "copy", [Operand::Variable(kept)], site);
         }
     }
 

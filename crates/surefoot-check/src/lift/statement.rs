@@ -5,11 +5,7 @@ use std::rc::Rc;
 use ruff_python_ast::{Expr, Stmt, StmtClassDef, StmtFunctionDef};
 use ruff_text_size::Ranged;
 
-use super::Lift;
-use super::scope::Scope;
-use super::scope::{Owner, RESULT};
-use super::value::{Class, Code, Function, Shape, Value};
-use crate::calculus::{Site, Variable};
+use super::{Class, Code, Function, Lift, Owner, RESULT, Scope, Shape, Site, Value, Variable};
 
 impl<'a> Lift<'a> {
     /// Executes statements one after the other.
@@ -84,7 +80,7 @@ impl<'a> Lift<'a> {
             Stmt::Break(_) => {
                 if let Some(Some(stop)) = self.program.stops.last().copied() {
                     let site = self.site(statement.range());
-                    self.program.compute(stop, "left", Vec::new(), site);
+                    self.program.compute(stop, "left", [], site);
                 }
                 return false;
             }
@@ -115,31 +111,23 @@ impl<'a> Lift<'a> {
         let stops: Vec<Variable> =
             self.program.stops.iter().skip(outside).flatten().copied().collect();
         for stop in stops {
-            let site = super::facts::START;
-            self.program.compute(stop, "left", Vec::new(), site);
+            self.program.compute(stop, "left", [], super::facts::START);
         }
     }
 
     pub(super) fn define(&mut self, code: &'a StmtFunctionDef) {
         let file = self.scope.frame(self.scope.current).file;
-        let function = Function {
-            code: Code::Def(code),
-            file,
-            scope: self.scope.current,
-            receiver: None,
-            class: None,
-        };
-        self.declare(code.name.as_str(), Value::of(Shape::Function(Rc::new(function))));
+        let (code, name, scope) = (Code::Def(code), code.name.as_str(), self.scope.current);
+        let function = Function { code, file, scope, receiver: None, class: None };
+        self.declare(name, Value::of(Shape::Function(Rc::new(function))));
     }
 
     pub(super) fn define_class(&mut self, code: &'a StmtClassDef) {
         let arguments = code.arguments.as_deref();
         let bases: Vec<Value<'a>> = arguments
             .map_or_else(Vec::new, |it| it.args.iter().map(|base| self.eval(base)).collect());
-        let (file, module) = (
-            self.scope.frame(self.scope.current).file,
-            self.scope.frame(self.scope.current).module,
-        );
+        let frame = self.scope.frame(self.scope.current);
+        let (file, module) = (frame.file, frame.module);
         let body = self.scope.new_frame(Some(self.scope.current), module, file);
         let before = std::mem::replace(&mut self.scope.current, body);
         let statement = self.execution.statement;
@@ -152,12 +140,7 @@ impl<'a> Lift<'a> {
 
     /// Source text of an expression.
     pub(super) fn shown(&self, expression: &Expr) -> String {
-        let file = self
-            .execution
-            .calls
-            .last()
-            .map_or_else(|| self.scope.frame(self.scope.current).file, |call| call.file);
-        let text = &self.project.script(file).source.text;
+        let text = &self.project.script(self.file()).source.text;
         let shown = text.get(expression.range().to_std_range()).unwrap_or_default();
         shown.chars().take(60).collect()
     }

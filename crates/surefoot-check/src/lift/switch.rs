@@ -1,11 +1,6 @@
 //! Switches of libraries.
 
-use super::facts::SwitchSet;
-use super::program::ProgramBuilder;
-use super::value::{Arguments, Shape, Value};
-use crate::Rule;
-use crate::calculus::Site;
-use crate::library::Switch;
+use super::{Arguments, ProgramBuilder, Rule, Shape, Site, Switch, SwitchSet, Value};
 
 impl<'a> ProgramBuilder<'a> {
     pub(super) fn set_switch(&mut self, switch: Switch, arguments: &Arguments<'a>) -> Value<'a> {

@@ -2,16 +2,11 @@
 
 use std::rc::Rc;
 
-use super::Lift;
-use super::facts::{Holdings, Role, SwitchSet};
-use super::framework::Framework;
-use super::heap::Heap;
-use super::object::{Container, GeneratorOrigin, Kind};
-use super::program::ProgramBuilder;
-use super::value::{Arguments, ObjectId, Shape, Value};
-use crate::Rule;
-use crate::calculus::{Operand, Site};
-use crate::library::{Environment, Family, Global, TensorFlow};
+use super::{
+    Arguments, Container, Environment, Family, Framework, GeneratorOrigin, Global, Heap, Holdings,
+    Kind, Lift, ObjectId, Operand, ProgramBuilder, Role, Rule, Shape, Site, SwitchSet, TensorFlow,
+    Value,
+};
 
 impl<'a> Lift<'a> {
     /// Calls something of TensorFlow.
@@ -26,43 +21,28 @@ impl<'a> Lift<'a> {
             TensorFlow::Variable => {
                 let initial = arguments.get(0, "initial_value").cloned();
                 let whole = self.heap.combine(initial.iter());
-                let id = self.make(Kind::State, "variable", site);
-                self.write_state(id, "new", whole.operands, site);
-                Value::object(id)
+                self.make_new(Kind::State, "variable", whole.operands, site)
             }
             TensorFlow::Checkpoint => {
-                let entries = arguments
-                    .named
-                    .iter()
-                    .map(|(name, value)| (*name, value.clone(), site))
-                    .collect();
-                let container = Container {
-                    elements: arguments.positional.clone(),
-                    entries,
-                    is_closed: true,
-                    has_keys: true,
-                    order: None,
-                };
+                let named = arguments.named.iter();
+                let entries = named.map(|(name, value)| (*name, value.clone(), site)).collect();
+                let elements = arguments.positional.clone();
+                let container =
+                    Container { elements, entries, is_closed: true, has_keys: true, order: None };
                 let content = self.make(Kind::Container(container), "content", site);
                 let id = self.make_framework(Framework::Checkpoint(content), "checkpoint", site);
                 Value::object(id)
             }
             TensorFlow::Manager => {
                 let of = arguments.get(0, "checkpoint").and_then(Value::as_object);
-                let content = of.and_then(|id| self.heap.checkpoint_content(id));
-                match content {
-                    Some(content) => Value::object(self.make_framework(
-                        Framework::Manager(content),
-                        "manager",
-                        site,
-                    )),
-                    None => Value::constant(),
-                }
+                let Some(content) = of.and_then(|id| self.heap.checkpoint_content(id)) else {
+                    return Value::constant();
+                };
+                Value::object(self.make_framework(Framework::Manager(content), "manager", site))
             }
             TensorFlow::Dataset | TensorFlow::Files => self.new_pipeline(name, arguments),
             TensorFlow::Generator => {
-                let id = self.make_generator(Family::TensorFlow, arguments);
-                Value::object(id)
+                Value::object(self.make_generator(Family::TensorFlow, arguments))
             }
             TensorFlow::EntropyGenerator => {
                 let read = self.read_environment(Environment::Entropy, "entropy", site);
@@ -77,7 +57,7 @@ impl<'a> Lift<'a> {
                 };
                 let passed = arguments.get(1, "inp").cloned();
                 let positional = passed.as_ref().map_or_else(Vec::new, |it| self.heap.parts_of(it));
-                let result = self.call_value(function, Arguments::of(positional, site));
+                let result = self.call_with(function, positional, site);
                 let mut whole = self.heap.combine(passed.iter());
                 whole.depend_on(&self.heap.data(&result));
                 if result.is_data() { whole } else { result }
@@ -96,17 +76,15 @@ impl<'a> Lift<'a> {
             }
             TensorFlow::Strategy => Value::library("tensorflow.distribute.Strategy"),
             TensorFlow::Resize => {
-                let mut whole = self.heap.combine(arguments.all());
                 let method = arguments.get(2, "method");
                 let is_smooth = method.is_none_or(|it| {
                     matches!(it.as_text(), Some(&("bilinear" | "bicubic")))
                         || matches!(&it.shape, Shape::Library(name) if name.ends_with("BILINEAR"))
                 });
-                if is_smooth && self.mode_of_call() {
-                    let operation = "the gradient of a bilinear resize";
-                    whole.operands = self.program.nondeterministic(operation, whole.operands, site);
+                match is_smooth {
+                    true => self.call_operation("the gradient of a bilinear resize", arguments),
+                    false => self.heap.combine(arguments.all()),
                 }
-                whole
             }
         }
     }
@@ -159,12 +137,9 @@ impl<'a> Lift<'a> {
         let has_memory = holdings.objects.iter().any(|id| {
             matches!(self.heap.role(*id), Some(Role::Optimizer | Role::Generator(_) | Role::State))
         });
-        let is_restored = self
-            .program
-            .facts
-            .restores
-            .iter()
-            .any(|it| it.object.is_some_and(|id| holdings.objects.contains(&id)));
+        let mut restores = self.program.facts.restores.iter();
+        let is_restored =
+            restores.any(|it| it.object.is_some_and(|id| holdings.objects.contains(&id)));
         if !self.program.loops.is_empty() && (has_memory || is_restored) {
             self.note_save(holdings, None, site);
             return;
@@ -174,12 +149,8 @@ impl<'a> Lift<'a> {
 
     /// Outputs the saved models: they are the result of the run.
     pub(super) fn output_models_in(&mut self, holdings: &Holdings, site: Site) {
-        let operands: Vec<Operand> = holdings
-            .objects
-            .iter()
-            .filter(|id| self.heap.is_module(**id))
-            .map(|id| Operand::Variable(self.heap.cell(*id)))
-            .collect();
+        let models = self.heap.cells_of_models(holdings);
+        let operands: Vec<Operand> = models.map(Operand::Variable).collect();
         if !operands.is_empty() {
             self.program.emit(crate::calculus::Statement::Output { operands, site });
         }
@@ -218,10 +189,8 @@ impl<'a> Lift<'a> {
     ) -> Option<Value<'a>> {
         let site = arguments.site;
         let cell = self.heap.cell(id);
-        let value = arguments
-            .get(0, if name == "assign" { "value" } else { "delta" })
-            .cloned()
-            .unwrap_or_default();
+        let parameter = if name == "assign" { "value" } else { "delta" };
+        let value = arguments.get(0, parameter).cloned().unwrap_or_default();
         match name {
             "assign" => {
                 if let Shape::Loaded(load, _) = value.shape {
@@ -234,7 +203,7 @@ impl<'a> Lift<'a> {
             }
             "assign_add" if matches!(value.shape, Shape::Int(_)) => {
                 self.program.note_counted(cell);
-                self.program.compute(cell, "succ", vec![Operand::Variable(cell)], site);
+                self.program.compute(cell, "succ", [Operand::Variable(cell)], site);
             }
             "assign_add" | "assign_sub" | "scatter_update" | "scatter_nd_update"
             | "scatter_nd_add" => {
@@ -250,17 +219,14 @@ impl<'a> Lift<'a> {
 impl<'a> Heap<'a> {
     /// The container of the objects that a checkpoint or its manager saves.
     pub(super) fn checkpoint_content(&self, id: ObjectId) -> Option<ObjectId> {
-        match &self.object(id).kind {
-            Kind::Framework(framework) => match &**framework {
-                Framework::Checkpoint(content) | Framework::Manager(content) => Some(*content),
-                _ => None,
-            },
+        match self.framework(id)? {
+            Framework::Checkpoint(content) | Framework::Manager(content) => Some(*content),
             _ => None,
         }
     }
 
     /// An attribute of a framework's object.
-    pub(super) fn framework_attribute(&mut self, id: ObjectId, name: &str) -> Value<'a> {
+    pub(super) fn framework_attribute(&self, id: ObjectId, name: &str) -> Value<'a> {
         let Some(content) = self.checkpoint_content(id) else {
             return match name {
                 "process_index" | "local_process_index" => Value::plain(vec![Operand::Rank]),
@@ -271,14 +237,8 @@ impl<'a> Heap<'a> {
         if name == "checkpoint" {
             return Value::object(id);
         }
-        match &self.object(content).kind {
-            Kind::Container(container) => container
-                .entries
-                .iter()
-                .find(|(it, _, _)| *it == name)
-                .map_or_else(Value::constant, |(_, value, _)| value.clone()),
-            _ => Value::constant(),
-        }
+        let entry = self.container(content).and_then(|it| it.entry(name));
+        entry.cloned().unwrap_or_default()
     }
 
     /// Returns true for generators of TensorFlow.

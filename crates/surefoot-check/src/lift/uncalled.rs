@@ -1,13 +1,9 @@
 //! Code without a caller, entered with guessed arguments.
 
-use super::Lift;
-use super::facts::Runner;
-use super::object::{Kind, Loader};
-use super::usage;
-use super::value::{Arguments, Class, Code, Function, Shape, Value};
-use crate::calculus::Site;
-use crate::library::Layer;
-use ruff_python_ast::{Parameters, Stmt};
+use super::{
+    Arguments, Class, Code, Function, Kind, Layer, Lift, Loader, Runner, Shape, Site, Value, usage,
+};
+use ruff_python_ast::{Parameters, Stmt, StmtFunctionDef};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -33,35 +29,27 @@ impl<'a> Lift<'a> {
         entered: &BTreeSet<usize>,
         site: Site,
     ) {
-        let methods: Vec<&'a ruff_python_ast::StmtFunctionDef> =
+        let methods: Vec<&'a StmtFunctionDef> =
             class.code.body.iter().filter_map(Stmt::as_function_def_stmt).collect();
-        let is_new = |method: &&&'a ruff_python_ast::StmtFunctionDef| {
-            !entered.contains(
-                &(std::ptr::from_ref::<ruff_python_ast::StmtFunctionDef>(method) as usize),
-            )
-        };
-        if !methods.iter().any(|method| is_new(&method)) {
+        let address = |method: &StmtFunctionDef| std::ptr::from_ref(method) as usize;
+        if methods.iter().all(|method| entered.contains(&address(method))) {
             return;
         }
         let arguments = match self.class_attribute(class, "__init__").map(|it| it.shape) {
-            Some(Shape::Function(function)) => match function.code {
-                Code::Def(code) => self.guess_arguments(&code.parameters, 1, site),
-                Code::Lambda(_) => Arguments::of(Vec::new(), site),
-            },
-            _ => Arguments::of(Vec::new(), site),
+            Some(Shape::Function(function)) if let Code::Def(code) = function.code => {
+                self.guess_arguments(&code.parameters, 1, site)
+            }
+            _ => Arguments::none(site),
         };
         let Some(id) = self.instantiate(class, arguments).as_object() else {
             return;
         };
         for method in methods {
-            let address = std::ptr::from_ref(method) as usize;
+            let address = address(method);
             if entered.contains(&address) || self.execution.entered.contains(&address) {
                 continue;
             }
-            if let Some(Value { shape: Shape::Function(function), .. }) =
-                self.class_attribute(class, method.name.as_str())
-            {
-                let bound = self.bind_method(&function, id);
+            if let Some(bound) = self.hook(id, method.name.as_str()) {
                 self.enter_uncalled_function(&bound);
             }
         }
@@ -107,7 +95,7 @@ impl<'a> Lift<'a> {
         {
             return;
         }
-        let bound = bound.unwrap_or_else(|| Arguments::of(Vec::new(), site));
+        let bound = bound.unwrap_or_else(|| Arguments::none(site));
         let skip = usize::from(function.receiver.is_some()) + bound.positional.len();
         let mut arguments = self.guess_arguments(&code.parameters, skip, site);
         arguments.named.retain(|(name, _)| bound.name(name).is_none());
@@ -149,43 +137,28 @@ impl<'a> Lift<'a> {
         skip: usize,
         site: Site,
     ) -> Arguments<'a> {
-        let mut arguments = Arguments::of(Vec::new(), site);
-        for parameter in parameters
-            .posonlyargs
-            .iter()
-            .chain(&parameters.args)
-            .skip(skip)
-            .chain(&parameters.kwonlyargs)
-        {
+        let mut arguments = Arguments::none(site);
+        let positional = parameters.posonlyargs.iter().chain(&parameters.args);
+        for parameter in positional.skip(skip).chain(&parameters.kwonlyargs) {
             let name = parameter.name().as_str();
-            let value = self.guess_argument(name, site);
-            arguments.named.push((name, value));
+            arguments.named.push((name, self.guess_argument(name, site)));
         }
         arguments
     }
 
-    pub(super) fn guess_argument(&mut self, name: &str, site: Site) -> Value<'a> {
-        let is = |words: &[&str]| {
-            words.iter().any(|word| name == *word || name.ends_with(&format!("_{word}")))
+    fn guess_argument(&mut self, name: &str, site: Site) -> Value<'a> {
+        let is = |words: &str| {
+            let mut words = words.split(' ');
+            words.any(|word| name == word || name.ends_with(&format!("_{word}")))
         };
-        let id = if is(&[
-            "model",
-            "net",
-            "network",
-            "policy",
-            "actor",
-            "critic",
-            "discriminator",
-            "encoder",
-            "decoder",
-        ]) {
+        let id = if is("model net network policy actor critic discriminator encoder decoder") {
             let layer = Layer { has_parameters: true, ..Layer::default() };
             self.make_module(layer, site)
-        } else if is(&["optimizer", "optim", "optimiser"]) {
+        } else if is("optimizer optim optimiser") {
             self.make(Kind::Optimizer { models: Vec::new(), tensors: Vec::new() }, name, site)
-        } else if is(&["scheduler", "lr_scheduler"]) {
+        } else if is("scheduler lr_scheduler") {
             self.make(Kind::Scheduler { optimizers: Vec::new() }, name, site)
-        } else if is(&["scaler", "grad_scaler"]) {
+        } else if is("scaler grad_scaler") {
             self.make(Kind::Scaler, name, site)
         } else if name.ends_with("loader") {
             let loader = Loader {
@@ -204,7 +177,7 @@ impl<'a> Lift<'a> {
         };
         self.heap.object_mut(id).name = Some(name.to_owned());
         if !self.heap.is_module(id) {
-            self.write_state(id, "argument", Vec::new(), site);
+            self.write_state(id, "argument", [], site);
         }
         Value::object(id)
     }

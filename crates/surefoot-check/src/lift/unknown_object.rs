@@ -9,13 +9,10 @@ use std::rc::Rc;
 
 use ruff_python_ast::Expr;
 
-use super::Lift;
-use super::facts::{Moment, Purpose};
-use super::hub::SEEDED;
-use super::object::Kind;
-use super::value::{Arguments, ObjectId, Shape, UnknownId, Value};
-use crate::calculus::{Operand, Site};
-use crate::library::{Global, Layer};
+use super::{
+    Arguments, Global, Kind, Layer, Lift, Moment, ObjectId, Operand, Purpose, SEEDED, Shape, Site,
+    UnknownId, Value,
+};
 
 /// An object created by an unknown library.
 #[derive(Clone, Debug)]
@@ -95,22 +92,18 @@ impl<'a> Lift<'a> {
             // The name of a trained model.
             || arguments.positional.first().is_some_and(|it| it.as_text().is_some())
             || ["pretrained", "weights"].iter().any(|it| arguments.may_be_true(usize::MAX, it));
-        let callee = name.into();
-        let object = None;
-        self.heap.new_unknown(
-            UnknownObject {
-                callee,
-                site,
-                statement,
-                moment,
-                received,
-                takes_parameters,
-                is_loaded,
-                is_followed,
-                object,
-            },
-            whole,
-        )
+        let unknown = UnknownObject {
+            callee: name.into(),
+            site,
+            statement,
+            moment,
+            received,
+            takes_parameters,
+            is_loaded,
+            is_followed,
+            object: None,
+        };
+        self.heap.new_unknown(unknown, whole)
     }
 
     fn report_received(&mut self, name: &str, received: &[ObjectId], site: Site) {
@@ -142,19 +135,13 @@ impl<'a> Lift<'a> {
         self.call_back_all(arguments);
         let UnknownObject { callee, received, takes_parameters, is_followed, .. } =
             self.heap.unknown_objects[id.0].clone();
-        let has = |lift: &Lift<'a>, is_it: fn(&Kind<'a>) -> bool| {
-            received.iter().any(|id| is_it(&lift.heap.object(*id).kind))
-        };
-        let has_optimizer = has(self, |kind| matches!(kind, Kind::Optimizer { .. }));
-        let has_model = has(self, |kind| matches!(kind, Kind::Module { .. }));
+        let has_optimizer = received.iter().any(|id| self.heap.is_optimizer(*id));
+        let has_model = received.iter().any(|id| self.heap.is_module(*id));
+        let is_stepped = has_model && !callee.ends_with("Env");
         match name {
             "train" | "fit" if is_trainer(&callee) && !is_followed => {
-                self.program.report_unknown(
-                    &format!("{callee}.{name}"),
-                    site,
-                    "it trains the model",
-                    true,
-                );
+                let method = format!("{callee}.{name}");
+                self.program.report_unknown(&method, site, "it trains the model", true);
                 let whole = self.heap.combine(arguments.all());
                 for id in received {
                     if self.heap.is_module(id) {
@@ -165,14 +152,11 @@ impl<'a> Lift<'a> {
                 return None;
             }
             "step" | "zero_grad" | "add_param_group" | "state_dict" | "load_state_dict"
-                if takes_parameters || has_optimizer =>
+                if takes_parameters
+                    || has_optimizer
+                    || (is_stepped && matches!(name, "step" | "zero_grad")) =>
             {
                 let object = self.stepped(&received, has_optimizer, site);
-                self.settle(id, object, receiver);
-                return Some(self.call_object_method(object, name, arguments.clone()));
-            }
-            "step" | "zero_grad" if has_model && !callee.ends_with("Env") => {
-                let object = self.stepped(&received, false, site);
                 self.settle(id, object, receiver);
                 return Some(self.call_object_method(object, name, arguments.clone()));
             }
@@ -279,8 +263,7 @@ impl<'a> Lift<'a> {
         let model = self.make_module(layer, unknown.site);
         self.write_state(model, "new", operands, unknown.site);
         if !unknown.is_loaded {
-            let generator = self.global(Global::Torch);
-            let drawn = self.draw(generator, Purpose::Parameters, Vec::new(), statement);
+            let drawn = self.draw_global(Global::Torch, Purpose::Parameters, [], statement);
             self.write_cell(model, drawn.operands, statement);
             if let Some(draw) = self.program.facts.draws.last_mut() {
                 draw.moment = unknown.moment;

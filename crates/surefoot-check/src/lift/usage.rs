@@ -5,21 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
 use ruff_python_ast::{Expr, ExprCall, ModModule, Stmt};
 
-use crate::library::canonical;
+use super::{canonical, is_one_of};
 
 /// Methods that train or save a model.
-const TRAINING_METHODS: [&str; 10] = [
-    "apply_gradients",
-    "apply_updates",
-    "backward",
-    "fit",
-    "minimize",
-    "parameters",
-    "step",
-    "train_on_batch",
-    "train_step",
-    "value_and_grad",
-];
+const TRAINING_METHODS: &str = "apply_gradients apply_updates backward fit minimize parameters step \
+    train_on_batch train_step value_and_grad";
 
 /// Library functions and devices that a module refers to, by resolved name.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -170,7 +160,7 @@ impl<'a> Visitor<'a> for Trains {
         }
         if let Expr::Call(call) = expression
             && let Expr::Attribute(it) = &*call.func
-            && TRAINING_METHODS.contains(&it.attr.as_str())
+            && is_one_of(it.attr.as_str(), TRAINING_METHODS)
         {
             self.0 = true;
             return;
@@ -181,23 +171,17 @@ impl<'a> Visitor<'a> for Trains {
 
 /// Returns true if statements contain a loop.
 pub(super) fn loops(body: &[Stmt]) -> bool {
-    let mut calls = Calls::default();
-    calls.visit_body(body);
-    calls.has_loop
+    Calls::of(body).has_loop
 }
 
 /// Returns true if statements call `self.name(..)`.
 pub(super) fn calls_member(body: &[Stmt], name: &str) -> bool {
-    let mut calls = Calls::default();
-    calls.visit_body(body);
-    calls.members.contains(name)
+    Calls::of(body).members.contains(name)
 }
 
 /// The names that statements call.
 pub(super) fn called_names(body: &[Stmt]) -> BTreeSet<&str> {
-    let mut calls = Calls::default();
-    calls.visit_body(body);
-    calls.names
+    Calls::of(body).names
 }
 
 #[derive(Default)]
@@ -205,6 +189,14 @@ struct Calls<'a> {
     names: BTreeSet<&'a str>,
     members: BTreeSet<&'a str>,
     has_loop: bool,
+}
+
+impl<'a> Calls<'a> {
+    fn of(body: &'a [Stmt]) -> Calls<'a> {
+        let mut calls = Calls::default();
+        calls.visit_body(body);
+        calls
+    }
 }
 
 impl<'a> Visitor<'a> for Calls<'a> {

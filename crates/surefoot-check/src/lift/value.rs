@@ -4,9 +4,7 @@ use std::rc::Rc;
 
 use ruff_python_ast::{ExprCall, ExprLambda, StmtClassDef, StmtFunctionDef};
 
-use crate::FileId;
-use crate::calculus::{Operand, Site, Variable};
-use crate::library::Environment;
+use super::{Environment, FileId, Operand, Site, Variable};
 
 /// An object on the heap: an index into the lift's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -168,6 +166,29 @@ pub(crate) struct Class<'a> {
     pub bases: Vec<Value<'a>>,
 }
 
+impl Shape<'_> {
+    /// Returns true for literals and data, which have no identity.
+    pub(super) fn is_data(&self) -> bool {
+        matches!(
+            self,
+            Shape::Plain
+                | Shape::None
+                | Shape::Bool(_)
+                | Shape::Int(_)
+                | Shape::Text(_)
+                | Shape::Range
+                | Shape::Key
+                | Shape::Distribution
+                | Shape::Unknown(_)
+        )
+    }
+
+    /// Returns true for functions and classes.
+    pub(super) fn is_callable(&self) -> bool {
+        matches!(self, Shape::Function(_) | Shape::Class(_) | Shape::Library(_) | Shape::Partial(_))
+    }
+}
+
 impl Default for Value<'_> {
     fn default() -> Self {
         Value::constant()
@@ -238,27 +259,19 @@ impl<'a> Value<'a> {
 
     /// Returns true for literals and data, which have no identity.
     pub(crate) fn is_data(&self) -> bool {
-        matches!(
-            self.shape,
-            Shape::Plain
-                | Shape::None
-                | Shape::Bool(_)
-                | Shape::Int(_)
-                | Shape::Text(_)
-                | Shape::Range
-                | Shape::Key
-                | Shape::Distribution
-                | Shape::Unknown(_)
-        )
+        self.shape.is_data()
+    }
+
+    /// The value with these models.
+    pub(crate) fn with_models(self, models: Models) -> Value<'a> {
+        Value { models, ..self }
     }
 
     /// Adds the operands and models of `other`.
     pub(crate) fn depend_on(&mut self, other: &Value<'a>) {
         self.models = self.models.and(other.models);
         for operand in &other.operands {
-            if !self.operands.contains(operand) {
-                self.operands.push(*operand);
-            }
+            push_new(&mut self.operands, *operand);
         }
         if let Shape::Tuple(parts) | Shape::Zip(parts) = &other.shape {
             for part in parts.iter() {
@@ -283,13 +296,10 @@ impl<'a> Value<'a> {
                 self.shape = Shape::Tuple(parts.collect());
             }
             _ if self.is_data() => {
-                self.shape = match self.shape {
-                    Shape::Distribution => Shape::Distribution,
-                    _ => Shape::Plain,
-                };
-                if !self.operands.contains(&operand) {
-                    self.operands.push(operand);
+                if !matches!(self.shape, Shape::Distribution) {
+                    self.shape = Shape::Plain;
                 }
+                push_new(&mut self.operands, operand);
             }
             _ => {}
         }
@@ -300,6 +310,16 @@ impl<'a> Arguments<'a> {
     /// Positional arguments of a call that a library makes.
     pub(crate) fn of(positional: Vec<Value<'a>>, site: Site) -> Arguments<'a> {
         Arguments { positional, named: Vec::new(), site, call: None }
+    }
+
+    /// A call without arguments that a library makes.
+    pub(crate) fn none(site: Site) -> Arguments<'a> {
+        Arguments::of(Vec::new(), site)
+    }
+
+    /// The first positional argument, or a constant.
+    pub(crate) fn first_or_default(&self) -> Value<'a> {
+        self.first().cloned().unwrap_or_default()
     }
 
     /// The first positional argument.
@@ -381,5 +401,12 @@ impl<'a> Code<'a> {
             Code::Def(code) => code.name.as_str(),
             Code::Lambda(_) => "lambda",
         }
+    }
+}
+
+/// Adds an item to a list that does not contain it yet.
+pub(super) fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
+    if !list.contains(&item) {
+        list.push(item);
     }
 }

@@ -1,12 +1,9 @@
 //! Model files of Keras: their contents, and resumption from them.
 
-use super::Lift;
-use super::facts::{Holdings, LeftOut, Restore};
-use super::framework::Libraries;
-use super::framework::WeightsRead;
-use super::program::ProgramBuilder;
-use super::value::{Arguments, ObjectId};
-use crate::calculus::{Site, Variable};
+use super::{
+    Arguments, Holdings, LeftOut, Libraries, Lift, ObjectId, ProgramBuilder, Restore, Site,
+    Variable, WeightsRead,
+};
 
 impl<'a> Lift<'a> {
     /// Contents of a model file.
@@ -74,13 +71,9 @@ impl<'a> Lift<'a> {
 
     /// Records earlier loads from a file as restores, once the file is known to be a checkpoint.
     pub(super) fn restore_weights(&mut self, file: Option<&str>, holdings: &Holdings) {
-        let reads: Vec<WeightsRead> = self
-            .libraries
-            .weights
-            .iter()
-            .filter(|read| read.file.as_deref() == file && file.is_some())
-            .cloned()
-            .collect();
+        let reads = self.libraries.weights.iter();
+        let reads: Vec<WeightsRead> =
+            reads.filter(|it| it.file.is_some() && it.file.as_deref() == file).cloned().collect();
         for read in reads {
             let file = read.file.clone();
             let load = self.program.note_load(Vec::new(), file, read.site, read.moment);
@@ -94,14 +87,10 @@ impl<'a> Lift<'a> {
                     let site = read.site;
                     self.program.facts.left_out.push(LeftOut { object, site });
                 } else {
-                    let variable = self.heap.cell(object);
-                    self.program.facts.restores.push(Restore {
-                        variable,
-                        object: Some(object),
-                        load,
-                        site: read.site,
-                        moment: read.moment,
-                    });
+                    let (variable, site, moment) = (self.heap.cell(object), read.site, read.moment);
+                    let object = Some(object);
+                    let restore = Restore { variable, object, load, site, moment };
+                    self.program.facts.restores.push(restore);
                 }
             }
         }

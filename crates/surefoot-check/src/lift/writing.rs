@@ -1,10 +1,6 @@
 //! Writes to objects with state.
 
-use super::Lift;
-use super::heap::Heap;
-use super::object::Kind;
-use super::value::{ObjectId, Shape, Value};
-use crate::calculus::{Operand, Site, Variable};
+use super::{Heap, Kind, Lift, ObjectId, Operand, Shape, Site, Slot, Value, Variable, push_new};
 use ruff_python_ast::Expr;
 use std::rc::Rc;
 
@@ -12,8 +8,8 @@ impl<'a> Lift<'a> {
     /// Makes a value a parameter or a buffer of a model.
     pub(super) fn register(&mut self, id: ObjectId, name: &'a str, value: &Value<'a>, site: Site) {
         let cell = self.heap.cell(id);
-        let mut operands = vec![Operand::Variable(cell)];
-        operands.extend(self.heap.data(value).operands);
+        let own = [Operand::Variable(cell)].into_iter();
+        let operands = own.chain(self.heap.data(value).operands);
         self.program.compute(cell, "parameter", operands, site);
         let root = self.heap.root(id);
         for id in [id, root] {
@@ -22,11 +18,8 @@ impl<'a> Lift<'a> {
             }
         }
         let id = self.heap.actual(id);
-        let slot = super::scope::Slot {
-            shape: Shape::Parameters(Rc::new([id])),
-            variable: None,
-            models: self.heap.models_of(id),
-        };
+        let parameter = Value::of(Shape::Parameters(Rc::new([id])));
+        let slot = Slot::of(parameter.with_models(self.heap.models_of(id)));
         self.heap.object_mut(id).fields.insert(name, slot);
     }
 
@@ -35,8 +28,7 @@ impl<'a> Lift<'a> {
         let operands = self.heap.data(value).operands;
         for id in ids {
             let cell = self.heap.cell(*id);
-            let mut all = vec![Operand::Variable(cell)];
-            all.extend(operands.iter().copied());
+            let all = [Operand::Variable(cell)].into_iter().chain(operands.iter().copied());
             self.program.compute(cell, "write", all, site);
             if self.program.loops.is_empty() {
                 // Slices, for instance, are restored with their source.
@@ -56,7 +48,12 @@ impl<'a> Lift<'a> {
     }
 
     /// `cell := f(cell, operands)` for the state of an object.
-    pub(super) fn write_cell(&mut self, id: ObjectId, operands: Vec<Operand>, site: Site) {
+    pub(super) fn write_cell(
+        &mut self,
+        id: ObjectId,
+        operands: impl IntoIterator<Item = Operand>,
+        site: Site,
+    ) {
         if matches!(
             self.heap.object(id).kind,
             Kind::Plain | Kind::Loader(_) | Kind::Transform { .. } | Kind::Framework(_)
@@ -66,7 +63,7 @@ impl<'a> Lift<'a> {
         let cell = self.heap.cell(id);
         let mut all = vec![Operand::Variable(cell)];
         all.extend(operands.into_iter().filter(|operand| *operand != Operand::Variable(cell)));
-        if !matches!(self.heap.object(id).kind, Kind::Container(_)) {
+        if self.heap.container(id).is_none() {
             all.extend(self.program.open_orders());
         }
         self.program.compute(cell, "write", all, site);
@@ -85,9 +82,7 @@ impl<'a> Lift<'a> {
                         if !self.heap.is_cell(*variable) =>
                     {
                         let mut all = vec![Operand::Variable(*variable)];
-                        all.extend(
-                            operands.into_iter().filter(|it| *it != Operand::Variable(*variable)),
-                        );
+                        operands.into_iter().for_each(|it| push_new(&mut all, it));
                         all.extend(self.program.open_orders());
                         self.program.compute(*variable, "changed", all, site);
                     }
@@ -109,10 +104,8 @@ impl<'a> Lift<'a> {
 impl<'a> Heap<'a> {
     /// Returns true if gradients are among the operands.
     pub(super) fn holds_gradients(&self, operands: &[Operand]) -> bool {
-        self.models.iter().any(|id| match self.object(*id).kind {
-            Kind::Module { gradients, .. } => operands.contains(&Operand::Variable(gradients)),
-            _ => false,
-        })
+        let gradients = self.models.iter().filter_map(|id| self.gradients(*id));
+        gradients.map(Operand::Variable).any(|it| operands.contains(&it))
     }
 
     /// Returns true if a variable is the state of an object.
